@@ -145,9 +145,10 @@ def _print_reason(stored: StoredEvaluation) -> None:
     evaluation = stored.evaluation
     if evaluation.message:
         print_rich(style_text(f"{evaluation.outcome}: {evaluation.message}"))
-    for finding in evaluation.findings:
-        if finding.severity == "note":
-            print_rich(style_text(f"note: {finding.message}"))
+    for severity in ("warning", "note"):
+        for finding in evaluation.findings:
+            if finding.severity == severity:
+                print_rich(style_text(f"{severity}: {finding.message}"))
     typer.echo(f"Details: harness show {stored.id}")
 
 

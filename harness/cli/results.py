@@ -30,8 +30,8 @@ class FilterPanel(Panel):
     )
     only_suite: str | None = option(None, "Only this suite of problems.", "--suite", autocompletion=complete_suite)
     only_outcome: str | None = option(None, "Only this outcome, e.g. correct, build_error.", "--outcome")
-    only_device: str | None = option(None, "Only this device: cpu, cuda:0, none.", "--device")
-    only_workload: str | None = option(None, "Only this workload: full or small.", "--workload")
+    only_device: str | None = option(None, "Only this device: cpu, cuda:0, emulated, none.", "--device")
+    only_workload: str | None = option(None, "Only this workload: full, small or reduced.", "--workload")
     own_kernels: float | None = option(
         None,
         "Only candidates with at least this share of their time in custom kernels, e.g. 0.5.",

@@ -417,7 +417,7 @@ class CandidateEvaluator:
             checked = self._checker.check(task.problem, task.subject.workload, task.candidate, record.draw_seeds())
         record.findings += checked.findings if decides else explain(checked.findings)
         if decides and builds_cuda and self._nvcc is None:
-            message = "not compiled with nvcc, which is not installed; nvcc may reject what the emulator accepts"
+            message = "not compiled with nvcc (not found, or disabled), which may reject what the emulator accepts"
             record.findings.append(Finding(check="nvcc", severity="note", message=message))
         if decides and checked.outcome is not None:
             raise CandidateFailure(checked.outcome, checked.message)

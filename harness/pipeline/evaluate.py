@@ -161,7 +161,8 @@ def check_plan(plan: Plan, options: EvaluateOptions) -> None:
 
 def describe_lacking_workload(problem: str, asked: WorkloadName | None) -> str:
     if asked:
-        return f"{problem} has no {asked} workload: write {asked.upper()} = {{...}} into its file"
+        reduced = ", or leave out the option for reduced sizes" if asked == "small" else ""
+        return f"{problem} has no {asked} workload: write {asked.upper()} = {{...}} into its file{reduced}"
     return (
         f"{problem} has no reduced workload: its sizes cannot be found; name them at the top of its file "
         "(rows = 256), or write SMALL = {...} with smaller ones, or choose --workload full"

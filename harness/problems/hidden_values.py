@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from harness.domain import RARE
 from harness.problems.distributions import choose_part, split_parts, without_repeats
+from harness.problems.operators import INTEGERS
 from harness.problems.own_values import changes_all
 from harness.problems.tensor_slices import has_same_bits
 from harness.problems.tensor_trees import list_leaves, map_leaves
@@ -26,7 +27,6 @@ ALTERED_SHARE, ALTERED_IN_PART = 0.125, 0.5  # of the elements of masks: of all,
 MASKED = -1e4  # or less is added to scores that do not count
 PARTS = 2  # that get one of the rare values: elements, or slices along one dimension
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
 def find_constants(first: object, second: object, *, with_integers: bool) -> tuple[int, ...]:
@@ -109,7 +109,7 @@ def _can_be_altered(tensor: Tensor, *, with_integers: bool) -> bool:
         return False
     if tensor.dtype in FLOATS or tensor.dtype is torch.bool:
         return True
-    return with_integers and tensor.dtype in INTEGERS
+    return tensor.dtype in INTEGERS and (with_integers or tensor.numel() == 1)
 
 
 def _alter(leaf: Tensor | float, generator: torch.Generator) -> Tensor | float:

@@ -40,6 +40,7 @@ def name_operator(operator: Any) -> str:
     return str(operator.name()).removeprefix("aten::").split(".")[0]
 
 
+INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 REDUCING = {
     "sum", "mean", "var", "var_mean", "std", "std_mean", "norm", "linalg_vector_norm", "native_layer_norm",
     "native_group_norm", "native_batch_norm", "_native_batch_norm_legit", "_batch_norm_with_update",
@@ -69,7 +70,7 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
 
     def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         name, wanted = name_operator(operator), kwargs.get("dtype")
-        converts = name == "_to_copy" and wanted is not None and not wanted.is_floating_point
+        converts = name == "_to_copy" and wanted in INTEGERS
         call = OperatorCall(
             name=name,
             overload=operator.name().removeprefix("aten::"),

@@ -5,20 +5,21 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from torch import Tensor
 
 from harness.domain import BIASED, SPARSE, ProblemError
-from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
+from harness.evaluation.correctness.comparison import are_surely_close, compare_leaves
+from harness.evaluation.correctness.leaf_comparison import LeafVerdict
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.reference_checks import has_only_numbers, refuse_varying
 from harness.evaluation.correctness.steps import plan_few_steps, plan_steps, reduce_steps
-from harness.evaluation.correctness.truth import Expected, copy_tensors, keep_on_host
+from harness.evaluation.correctness.truth import Expected, TruthLeaf, copy_tensors, keep_on_host
 from harness.evaluation.correctness.variations import find_nearby, make_later_states, make_other_weights
-from harness.problems.own_values import OWN_KINDS, changes_all, perturb
+from harness.problems.own_values import OWN_KINDS, PATTERNS, changes_all, perturb
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.tensors.outputs import FlatOutputs
 
@@ -113,7 +114,7 @@ class Exercises:
         return expected
 
     def _make_own(self, step: str) -> tuple[Exercise, ...]:
-        """Nothing where the reference fails, or its outputs depend on roundings of all inputs that were drawn."""
+        """Nothing where the reference fails, or all its outputs depend on roundings of all inputs that were drawn."""
         exercise = None
         try:
             for _ in range(DRAWS if self.reference.is_small else FEW_DRAWS):
@@ -138,9 +139,12 @@ class Exercises:
         reference = self.reference
         perturbed = compute_perturbed(reference, seed, step)
         inputs = reference.make_inputs(seed, step)
-        expected = self.expect(inputs, step)
-        is_fit = is_calm(reference, expected, perturbed, step)
-        return Exercise(step=step, seed=seed, inputs=inputs, expected=expected) if is_fit else None
+        expected = find_calm(reference, self.expect(inputs, step), perturbed, step)
+        if expected is None:
+            return None
+        if not all(leaf.is_calm for leaf in expected.form.leaves):
+            self._failed.add(step)
+        return Exercise(step=step, seed=seed, inputs=inputs, expected=expected)
 
     def _make_row(self) -> Iterator[Exercise]:
         """The second call starts from the state that the first left, the others from states that are new to the
@@ -194,13 +198,24 @@ def compute_perturbed(reference: Reference, seed: int, step: str) -> FlatOutputs
     return outputs if is_kept else keep_on_host(outputs)
 
 
-def is_calm(reference: Reference, expected: Expected, perturbed: FlatOutputs | None, step: str) -> bool:
-    """Whether outputs depend so little on roundings of the inputs that every legitimate program is near them."""
-    if not has_only_numbers(expected.form.reference_outputs):
-        return False
-    tolerance = reference.loaded.problem.tolerance
+def find_calm(reference: Reference, expected: Expected, perturbed: FlatOutputs | None, step: str) -> Expected | None:
+    """Compares only outputs that depend so little on roundings of the inputs that every legitimate program is near
+    them. None: no floating-point ones."""
+    form, tolerance = expected.form.reference_outputs, reference.loaded.problem.tolerance
+    if not has_only_numbers(form) or not (perturbed is None or perturbed.has_form_of(form)):
+        return None
     if perturbed is None or (expected.own is not None and are_surely_close(expected.own, perturbed, tolerance)):
-        return True  # within a fifth of the limit, and an eighth for the reference's own error
-    trial = compare_outputs(expected.truth, perturbed, tolerance, step, by_peak=step == SPARSE)[1]
-    is_narrow = all(leaf.reference.element_size() == 2 for leaf in expected.truth.leaves)
-    return trial.worst_ratio is not None and trial.worst_ratio <= (CALM_IN_16_BITS if is_narrow else CALM)
+        return expected  # within a fifth of the limit, and an eighth for the reference's own error
+    truth = expected.truth
+    verdicts = compare_leaves(truth, perturbed, tolerance, by_peak=step == SPARSE)
+    leaves = tuple(
+        replace(leaf, is_calm=_is_calm(leaf, verdict)) for leaf, verdict in zip(truth.leaves, verdicts, strict=True)
+    )
+    if all(leaf.is_calm for leaf in leaves):
+        return expected
+    is_useful = any(leaf.is_calm and leaf.reference.dtype in PATTERNS for leaf in leaves)
+    return Expected(lambda: replace(truth, leaves=leaves)) if is_useful else None
+
+
+def _is_calm(leaf: TruthLeaf, verdict: LeafVerdict) -> bool:
+    return verdict.worst_ratio <= (CALM_IN_16_BITS if leaf.reference.element_size() == 2 else CALM)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -42,14 +43,19 @@ def compare_outputs(
     if refusal is not None:
         outcome, message = refusal
         return outcome, Trial(distribution=distribution, passed=False, message=message)
-    is_reference = truth.kind == "reference"
-    exact = exact and not is_reference and not tolerance.is_fixed
-    verdicts = [
-        compare_leaf(leaf, tensor, tolerance, truth_is_reference=is_reference, exact=exact, by_peak=by_peak)
-        for leaf, tensor in zip(truth.leaves, outputs.tensors, strict=True)
-    ]
-    trial = _summarise(verdicts, distribution)
+    exact = exact and truth.kind != "reference" and not tolerance.is_fixed
+    trial = _summarise(list(compare_leaves(truth, outputs, tolerance, exact=exact, by_peak=by_peak)), distribution)
     return (None if trial.passed else Outcome.WRONG_VALUE), trial
+
+
+def compare_leaves(
+    truth: Truth, outputs: FlatOutputs, tolerance: Tolerance, *, exact: bool = False, by_peak: bool = False
+) -> Iterator[LeafVerdict]:
+    """Of equal form."""
+    for leaf, tensor in zip(truth.leaves, outputs.tensors, strict=True):
+        yield compare_leaf(
+            leaf, tensor, tolerance, truth_is_reference=truth.kind == "reference", exact=exact, by_peak=by_peak
+        )
 
 
 def _compare_form(truth: Truth, outputs: FlatOutputs) -> tuple[Outcome, str] | None:

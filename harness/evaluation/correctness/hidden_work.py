@@ -11,12 +11,13 @@ from harness.domain import LOWERED, SHIFTED, SIGNED, VARIED
 from harness.problems.operators import OperatorCalls, name_operator
 from harness.problems.tensor_trees import list_tensors, memory_of
 
-# Defined in pieces: all given values may lie in one of them.
+# Defined in pieces, or computed so: all given values may lie in one of them.
 PIECEWISE = {
     "relu", "leaky_relu", "_prelu_kernel", "elu", "threshold", "hardtanh", "hardsigmoid", "hardswish", "softshrink",
     "hardshrink", "clamp", "clamp_min", "clamp_max", "abs", "sign", "maximum", "minimum", "fmax", "fmin", "gt", "ge",
     "lt", "le", "smooth_l1_loss", "huber_loss", "linalg_vector_norm", "floor", "ceil", "round", "trunc", "frac", "fmod",
-    "remainder", "atan2", "grid_sampler_2d", "grid_sampler_3d",
+    "remainder", "atan2", "grid_sampler_2d", "grid_sampler_3d", "copysign", "sgn", "heaviside", "floor_divide", "eq",
+    "ne", "gelu", "silu", "mish", "softplus", "sigmoid", "log_sigmoid_forward", "tanh", "erf",
 }  # fmt: skip
 # Operators on probabilities or rates, which assert on a GPU.
 VALUE_RESTRICTED = {

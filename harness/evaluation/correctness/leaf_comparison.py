@@ -85,6 +85,9 @@ class LeafVerdict:
         return self.tolerated or self.mismatched == 0
 
 
+EMPTY = LeafVerdict(mismatched=0, elements=0, max_abs_error=0.0, reference_max_abs_error=0.0, worst_ratio=0.0)
+
+
 def compare_leaf(
     leaf: TruthLeaf,
     candidate: Tensor,
@@ -96,6 +99,8 @@ def compare_leaf(
 ) -> LeafVerdict:
     """Shapes and dtypes are equal."""
     dtype = leaf.reference.dtype
+    if not leaf.is_calm or not candidate.numel():
+        return replace(EMPTY, elements=candidate.numel())
     if dtype.is_complex:
         parts = replace(leaf, reference=torch.view_as_real(leaf.reference), exact=torch.view_as_real(leaf.exact))
         candidate = torch.view_as_real(candidate)
@@ -145,8 +150,6 @@ def _compare_exact(leaf: TruthLeaf, candidate: Tensor) -> LeafVerdict:
 def _compare_floating(
     leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, leaf_mean_share: float, by_peak: bool
 ) -> LeafVerdict:
-    if candidate.numel() == 0:
-        return LeafVerdict(mismatched=0, elements=0, max_abs_error=0.0, reference_max_abs_error=0.0, worst_ratio=0.0)
     scale = _measure_reference(leaf, leaf_mean_share, by_peak)
     floor = _choose_floor(leaf.reference.dtype, tolerance)
     step = CHUNK[leaf.device.type]

@@ -74,7 +74,7 @@ def list_own_steps(
     if any(call.name in ORDERING and call.overload != "bernoulli_.float" for call in watch.calls):  # that is dropout
         moved = watch.list_shifts() if isinstance(watch, HiddenWork) else ()
         return hidden if _restricts_values(watch) else (NEGATED, STRETCHED, *moved, *hidden)
-    if not all(tensor.is_floating_point() or tensor.is_complex() for tensor in outputs):
+    if not any(tensor.is_floating_point() or tensor.is_complex() for tensor in outputs):
         return hidden
     loaded.structured_inputs[:] = draws.structured
     unstructured = [one for one in floating_tensors(loaded.list_unstructured(inputs)) if one.dtype in PATTERNS]

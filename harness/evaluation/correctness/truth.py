@@ -35,12 +35,13 @@ PART_ELEMENTS = 1 << 26  # of a tensor that is converted in parts
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TruthLeaf:
     """One output. `exact`: in float64, or `reference` again. `compared_on`: device for comparing slices; None: where
-    they are."""
+    they are. `is_calm` False: legitimate programs may differ, so that only the form is compared."""
 
     name: str
     reference: Tensor
     exact: Tensor
     compared_on: torch.device | None = None
+    is_calm: bool = True
 
     @property
     def device(self) -> torch.device:

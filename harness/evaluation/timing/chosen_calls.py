@@ -7,7 +7,7 @@ import random
 from dataclasses import replace
 
 from harness.domain import Outcome, Trial
-from harness.evaluation.correctness.calls import compute_perturbed, is_calm
+from harness.evaluation.correctness.calls import compute_perturbed, find_calm
 from harness.evaluation.correctness.checks import compare_expected
 from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
 from harness.evaluation.correctness.reference import Reference
@@ -84,7 +84,7 @@ class ChosenCalls:
         step = self._reference.choose_timed_step(seed)
         if step not in OWN_KINDS:
             return True
-        return is_calm(self._reference, expected, compute_perturbed(self._reference, seed, step), step)
+        return find_calm(self._reference, expected, compute_perturbed(self._reference, seed, step), step) is expected
 
     def _compare_sample(self, run: Run, sample: Sample, expected: Expected) -> tuple[Outcome | None, Trial]:
         own, found = map(self._move_to_device, (sample.take_all(expected.form.reference_outputs), run.outputs))

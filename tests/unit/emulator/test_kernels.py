@@ -137,6 +137,7 @@ PLANTED = {
     "misaligned": ("misaligned", {47}),
     "divergent": ("barrier_divergence", {49, 51}),
     "absent_lanes": ("absent_lanes", {56}),
+    "first_eighth_only": ("undefined_lane", {97}),
     "warp_synchronous": ("shared_race", {64, 65}),
 }
 
@@ -146,6 +147,10 @@ def test_each_planted_mistake_is_named_with_its_line(bad_checked: dict[str, dict
     check, lines = PLANTED[name]
     found = [finding for finding in bad_checked[name]["findings"] if finding["check"] == check]
     assert found and found[0]["line"] in lines and found[0]["file"] == "bad.cu" and found[0]["kernel"] == name
+
+
+def test_a_lane_that_adds_what_no_result_needs_is_only_warned_of(bad_checked: dict[str, dict]) -> None:
+    assert [one["severity"] for one in bad_checked["first_eighth_only"]["findings"]] == ["warning"]
 
 
 FATAL = {

@@ -20,7 +20,7 @@ void begin_block_checks(Block&) {}
 void end_block_checks() {}
 void note_shared(Block&, char*, size_t, const std::string&) {}
 void note_atomic(const void*, size_t) {}
-void note_absent_source(int, int) {}
+void note_absent_source(uint32_t, int, int) {}
 void note_fence() {}
 void note_meeting(Warp&, uint32_t) {}
 
@@ -393,10 +393,11 @@ void note_atomic(const void* address, size_t bytes) {
 
 void note_fence() { has_fenced = true; }
 
-void note_absent_source(int lane, int line) {
+void note_absent_source(uint32_t mask, int lane, int line) {
   char text[120];
-  std::snprintf(text, sizeof text, "a shuffle reads lane %d, which does not take part: the value is undefined", lane);
-  note("absent_lanes", "error", text, line);
+  std::snprintf(text, sizeof text, "a shuffle reads lane %d, which does not take part: its result is undefined", lane);
+  if (mask >> lane & 1u) { note("absent_lanes", "error", text, line); }
+  else { note("undefined_lane", "warning", text, line); }  // reductions of a part of a warp leave such results unused
 }
 
 void note_meeting(Warp& warp, uint32_t arrived) {

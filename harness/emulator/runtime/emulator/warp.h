@@ -46,13 +46,13 @@ auto exchange(uint32_t mask, const T& value, int line, Use&& use, Operation oper
 }
 
 inline int own_lane() { return current->lane; }
-void note_absent_source(int lane, int line);
+void note_absent_source(uint32_t mask, int lane, int line);
 
 template <typename T>
 T shuffle_from(uint32_t mask, const T& value, int source, bool is_inside, int line) {
   return exchange(mask, value, line, [&](auto of_lane, uint32_t arrived) -> T {
     if (!is_inside) { return value; }
-    if (!(arrived >> source & 1u)) { note_absent_source(source, line); }
+    if (!(arrived >> source & 1u)) { note_absent_source(mask, source, line); }
     return of_lane(source);
   }, Operation::shuffle);
 }

@@ -91,6 +91,12 @@ __global__ void too_much_declared(float* x) {
 }
 __global__ void __launch_bounds__(64) bounded(float* x) { x[threadIdx.x] = 1; }
 __global__ void fails(int* x) { assert(x == nullptr); }
+__global__ void first_eighth_only(float* y) {
+  float v = threadIdx.x;
+  if (threadIdx.x < 8)
+    for (int o = 4; o > 0; o /= 2) v += __shfl_down_sync(0xff, v, o);
+  if (threadIdx.x == 0) y[0] = v;
+}
 
 extern "C" const char* harness_emulator_take_findings();
 extern "C" void harness_emulator_configure(const char*);
@@ -120,6 +126,7 @@ int main(int, char** argv) {
   TRY("misaligned", misaligned<<<1, 32>>>(y))
   TRY("divergent", divergent<<<1, 64>>>(y))
   TRY("absent_lanes", absent_lanes<<<1, 32>>>(y))
+  TRY("first_eighth_only", first_eighth_only<<<1, 32>>>(y))
   TRY("warp_synchronous", warp_synchronous<<<1, 32>>>(y))
   TRY("wild", wild<<<2, 64>>>(x))
   TRY("endless", endless<<<4, 32>>>(d))
