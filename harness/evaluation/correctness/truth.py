@@ -86,6 +86,11 @@ class Expected:
         return self._find_truth()
 
     @property
+    def is_calm(self) -> bool:
+        """Whether all outputs are compared."""
+        return all(leaf.is_calm for leaf in self.form.leaves)
+
+    @property
     def known_truth(self) -> Truth | None:
         """If it has been computed."""
         return self.__dict__.get("truth")
