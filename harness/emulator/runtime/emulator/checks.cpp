@@ -20,7 +20,7 @@ void begin_block_checks(Block&) {}
 void end_block_checks() {}
 void note_shared(Block&, char*, size_t, const std::string&) {}
 void note_atomic(const void*, size_t) {}
-void note_absent_source(uint32_t, int, int) {}
+void note_absent_source(bool, int, int) {}
 void note_fence() {}
 void note_meeting(Warp&, uint32_t) {}
 
@@ -393,11 +393,11 @@ void note_atomic(const void* address, size_t bytes) {
 
 void note_fence() { has_fenced = true; }
 
-void note_absent_source(uint32_t mask, int lane, int line) {
+void note_absent_source(bool may_be_unused, int lane, int line) {
   char text[120];
   std::snprintf(text, sizeof text, "a shuffle reads lane %d, which does not take part: its result is undefined", lane);
-  if (mask >> lane & 1u) { note("absent_lanes", "error", text, line); }
-  else { note("undefined_lane", "warning", text, line); }  // reductions of a part of a warp leave such results unused
+  if (may_be_unused) { note("undefined_lane", "warning", text, line); }  // in reductions of a part of a warp
+  else { note("absent_lanes", "error", text, line); }
 }
 
 void note_meeting(Warp& warp, uint32_t arrived) {

@@ -46,13 +46,13 @@ auto exchange(uint32_t mask, const T& value, int line, Use&& use, Operation oper
 }
 
 inline int own_lane() { return current->lane; }
-void note_absent_source(uint32_t mask, int lane, int line);
+void note_absent_source(bool may_be_unused, int lane, int line);
 
 template <typename T>
-T shuffle_from(uint32_t mask, const T& value, int source, bool is_inside, int line) {
+T shuffle_from(uint32_t mask, const T& value, int source, bool is_inside, int line, bool is_neighbour = false) {
   return exchange(mask, value, line, [&](auto of_lane, uint32_t arrived) -> T {
     if (!is_inside) { return value; }
-    if (!(arrived >> source & 1u)) { note_absent_source(mask, source, line); }
+    if (!(arrived >> source & 1u)) { note_absent_source(is_neighbour && !(mask >> source & 1u), source, line); }
     return of_lane(source);
   }, Operation::shuffle);
 }
@@ -65,12 +65,12 @@ T shuffle(uint32_t mask, const T& value, int lane, int width, int line) {
 template <typename T>
 T shuffle_up(uint32_t mask, const T& value, unsigned delta, int width, int line) {
   const int first = own_lane() & ~(width - 1), source = own_lane() - int(delta & 31u);
-  return shuffle_from(mask, value, source, source >= first && delta < 32, line);
+  return shuffle_from(mask, value, source, source >= first && delta < 32, line, true);
 }
 template <typename T>
 T shuffle_down(uint32_t mask, const T& value, unsigned delta, int width, int line) {
   const int last = own_lane() | (width - 1), source = own_lane() + int(delta & 31u);
-  return shuffle_from(mask, value, source, source <= last && delta < 32, line);
+  return shuffle_from(mask, value, source, source <= last && delta < 32, line, true);
 }
 template <typename T>
 T shuffle_xor(uint32_t mask, const T& value, int bits, int width, int line) {
