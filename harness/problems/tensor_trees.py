@@ -39,6 +39,11 @@ def map_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
     return map_leaves(value, lambda leaf: change(leaf) if isinstance(leaf, Tensor) else leaf)
 
 
+def list_memory(value: Any) -> set[int]:
+    """What `memory_of` tells of the dense tensors of `value`."""
+    return {memory_of(tensor) for tensor in list_tensors(value) if tensor.layout is torch.strided}
+
+
 def memory_of(tensor: Tensor) -> int:
     """The address of its storage; 0 for layouts without one."""
     return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else 0

@@ -51,7 +51,7 @@ from harness.problems.distributions import count_refill_bytes, pad_rows
 from harness.problems.loading import LoadedProblem
 from harness.problems.own_values import count_own_bytes
 from harness.problems.tensor_slices import count_bytes, has_same_bits
-from harness.problems.tensor_trees import list_tensors, memory_of
+from harness.problems.tensor_trees import list_memory, list_tensors
 from harness.protocol import count_kept_calls
 from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, Footprint
 from harness.sandbox.devices import Device
@@ -270,7 +270,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
         inputs = copy_all_to(inputs, HOST)
     used = loaded.make_inputs(input_seed, device.torch_device)
     require_repeatable(loaded, list_tensors(inputs), list_tensors(used))
-    is_kept = not on_host and bool(_storages(inputs) & _storages(used))  # by the problem: never changed in place
+    is_kept = not on_host and bool(list_memory(inputs) & list_memory(used))  # by the problem: never changed in place
     if _may_share_memory(inputs, used):
         used = copy_tensors(used)
     outputs, changing = run_and_compare_state(loaded, model, used)
@@ -354,7 +354,7 @@ def _run(
     call_s = time.perf_counter() - began_s
     outputs_bytes = count_bytes(outputs.tensors)
     given = [copies, [value for value in model.state_dict().values() if torch.is_tensor(value)]]
-    views = frozenset(at for at, one in enumerate(outputs.tensors) if _storages([one]) & _storages(given))
+    views = frozenset(at for at, one in enumerate(outputs.tensors) if list_memory([one]) & list_memory(given))
     return _SecondRun(
         outputs=outputs.with_state(read_state(model, changing)),
         call_s=call_s,
@@ -388,11 +388,7 @@ def _may_share_memory(inputs: Sequence[Any], used: Sequence[Any]) -> bool:
     """Copies are needed before a reference may work in place."""
     tensors = list_tensors(used)
     overlaps = any(0 in tensor.stride() for tensor in tensors if tensor.layout is torch.strided)
-    return overlaps or len(_storages(used)) < len(tensors) or bool(_storages(inputs) & _storages(used))
-
-
-def _storages(value: Any) -> set[int]:
-    return {memory_of(tensor) for tensor in list_tensors(value) if tensor.layout is torch.strided}
+    return overlaps or len(list_memory(used)) < len(tensors) or bool(list_memory(inputs) & list_memory(used))
 
 
 def _differ(inputs: Sequence[Any], used: Sequence[Any]) -> bool:

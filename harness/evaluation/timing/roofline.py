@@ -23,7 +23,7 @@ from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import run_reference, trust_outputs, write_state
 from harness.evaluation.timing.device_peaks import Ceilings, CeilingStore
 from harness.problems.operators import OperatorCosts
-from harness.problems.tensor_trees import list_tensors, memory_of
+from harness.problems.tensor_trees import list_memory, list_tensors
 from harness.protocol import count_span
 from harness.sandbox.tensors.outputs import FlatOutputs, are_far_apart
 
@@ -163,7 +163,7 @@ def refine_traffic(traffic: Traffic, reference: Reference, seed: int) -> Traffic
     inputs = reference.make_device_inputs(seed)
     expected = _run(reference, inputs)
     repeats = not _differs(reference, expected, _run(reference, inputs))
-    shares_memory = bool(_addresses(expected.tensors) & _addresses(list_tensors(inputs)))
+    shares_memory = bool(list_memory(expected.tensors) & list_memory(inputs))
     if not repeats or shares_memory:
         return replace(traffic, bound_bytes=0, refined=True)
     written = sum(_count_without_repeats(tensor) for tensor in expected.tensors)
@@ -242,7 +242,3 @@ def _count_without_repeats(tensor: Tensor) -> int:
         if size > 1 and bool((tensor == tensor.narrow(dimension, 0, 1)).all()):
             count //= size
     return count * tensor.element_size()
-
-
-def _addresses(tensors: Iterable[Tensor]) -> set[int]:
-    return {memory_of(tensor) for tensor in tensors}
