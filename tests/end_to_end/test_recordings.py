@@ -102,10 +102,10 @@ def test_every_recorded_cpp_completion_ends_as_meant(run_harness, needs_compiler
 
 @pytest.mark.slow
 @pytest.mark.nvcc
-def test_recorded_cuda_completions_are_built_and_then_not_run(run_harness):
-    """One that builds and the one that does not; each takes nvcc half a minute."""
-    meant = {key: end for key, end in CUDA.items() if key[0] in ("rms_norm", "softmax")}
-    assert_ended_as_meant(replay(run_harness, "cuda", {problem for problem, _ in meant}, "--device", "cpu"), meant)
+def test_a_recorded_cuda_completion_is_built_and_then_not_run(run_harness):
+    """One, since each takes nvcc a minute."""
+    meant = {key: end for key, end in CUDA.items() if key[0] == "softmax"}
+    assert_ended_as_meant(replay(run_harness, "cuda", {"softmax"}, "--device", "cpu"), meant)
 
 
 @pytest.mark.slow
@@ -176,9 +176,9 @@ def test_every_recorded_repair_in_cpp_ends_correct(run_harness, needs_compiler):
 @pytest.mark.slow
 def test_a_recorded_repair_in_triton_and_its_optimised_program_are_correct(run_harness):
     """Best of n goes through all turns, also where nothing is timed."""
-    options = ("--device", "emulated", "--problem", "layer_norm")
+    options = ("--device", "emulated", "--problem", "softmax")
     turns = replay_turns(run_harness, "triton", *options, strategy="best-of-n")
-    assert turns == {"layer_norm": [REPAIRED["triton"]["layer_norm"], "correct", "correct"]}
+    assert turns == {"softmax": [REPAIRED["triton"]["softmax"], "correct", "correct"]}
 
 
 @pytest.mark.slow

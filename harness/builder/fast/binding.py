@@ -79,6 +79,12 @@ def write_binding(request: BuildRequest) -> str | None:
     )
 
 
+def exports_nothing(request: BuildRequest) -> bool:
+    """Whether main.cpp makes no code: it only declares functions. The CUDA source has the module then, or ctypes calls
+    it."""
+    return request.functions is None and _read_prototypes("\n".join(request.cpp_sources)) is not None
+
+
 def escapes_nothing(text: str) -> bool:
     """Whether a C++ string literal holds it unchanged: load_inline does not escape it."""
     return text.isascii() and text.isprintable() and not set(text) & set('"\\?')

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.builder.fast.binding import write_binding
+from harness.builder.fast.binding import exports_nothing, write_binding
 from harness.builder.fast.final_errors import find_final_errors
 from harness.builder.fast.host_binding import write_host_main
 from harness.builder.fast.prebuilt import (
@@ -192,6 +192,9 @@ class _Main:
 def _prepare_main(
     request: BuildRequest, work: Path, folder: Path, plan: dict[str, str], prebuilt_cache: PrebuiltCache
 ) -> _Main:
+    if exports_nothing(request):
+        (folder / "main.cpp").write_text("")
+        return _Main(command=_compile_main(plan), objects=("main.o",), readable=(), is_standard=False)
     text = write_binding(request)
     binding = _find_binding(request, plan, prebuilt_cache) if text else ""
     if not text or isinstance(binding, str):

@@ -1,4 +1,5 @@
-// What host sources see most of: torch's types and its binding of pybind11. Precompiled once.
+// What host sources see most of: torch's types, its binding of pybind11, and what load_inline wraps functions in.
+// Precompiled once.
 #pragma once
 #include <torch/types.h>
-#include <torch/csrc/utils/pybind.h>
+#include <torch/csrc/Exceptions.h>

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.builder.fast.binding import write_binding
+from harness.builder.fast.binding import exports_nothing, write_binding
 from harness.domain import BuildRequest
 
 REQUEST = BuildRequest(
@@ -72,3 +72,16 @@ def test_anything_else_is_left_to_pybind11(source):
 )  # fmt: skip
 def test_a_request_that_asks_for_more_is_left_to_pybind11(change):
     assert write_binding(replace(REQUEST, **change)) is None
+
+
+@pytest.mark.parametrize(
+    ("source", "functions", "expected"),
+    [
+        ("", None, True), ("#include <torch/extension.h>\n// the module is in the CUDA source\n", None, True),
+        ("torch::Tensor f(torch::Tensor x);", None, True), ("torch::Tensor f(torch::Tensor x);", (("f", ""),), False),
+        ("", (), False), ("#include <fstream>", None, False), ("int answer() { return 42; }", None, False),
+        ("PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {}", None, False), ("misspelled;", None, False),
+    ],
+)  # fmt: skip
+def test_a_source_that_only_declares_exports_nothing(source, functions, expected):
+    assert exports_nothing(replace(REQUEST, cpp_sources=(source,), functions=functions)) == expected

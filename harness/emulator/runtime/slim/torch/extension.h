@@ -3,5 +3,5 @@
 #pragma once
 #include <torch/types.h>
 #ifdef HARNESS_NEEDS_PYTHON
-#include <torch/csrc/utils/pybind.h>
+#include <torch/csrc/Exceptions.h>
 #endif
