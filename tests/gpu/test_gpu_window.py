@@ -154,16 +154,11 @@ def test_a_known_speedup_is_recovered(gpu_bench, share):
 def test_outputs_in_memory_that_cannot_be_shared_are_copied_by_the_worker(gpu_bench):
     own = body(
         [
-            "size = a.numel() * 4",
-            "if not hasattr(self, 'own'):",
-            "    runtime = ctypes.CDLL('libcudart.so.' + torch.version.cuda.split('.')[0])",
-            "    self.address = ctypes.c_void_p()",
-            "    assert runtime.cudaMalloc(ctypes.byref(self.address), ctypes.c_size_t(16 * size)) == 0",
-            "    self.own, self.calls = True, 0",
-            "self.calls += 1",
-            "place = self.address.value + (self.calls % 16) * size",
+            "runtime = ctypes.CDLL('libcudart.so.' + torch.version.cuda.split('.')[0])",
+            "address = ctypes.c_void_p()",
+            "assert runtime.cudaMalloc(ctypes.byref(address), ctypes.c_size_t(a.numel() * 4)) == 0",
             "holder = type('Holder', (), {'__cuda_array_interface__': {'shape': tuple(a.shape), 'typestr': '<f4',",
-            "    'data': (place, False), 'strides': None, 'version': 3}})()",
+            "    'data': (address.value, False), 'strides': None, 'version': 3}})()",
             "out = torch.as_tensor(holder, device='cuda')",
             "return torch.add(a, b, out=out)",
         ]
