@@ -148,7 +148,8 @@ def _print_reason(stored: StoredEvaluation) -> None:
     for severity in ("warning", "note"):
         for finding in evaluation.findings:
             if finding.severity == severity:
-                print_rich(style_text(f"{severity}: {finding.message}"))
+                prefix = "" if f": {severity}: " in finding.message else f"{severity}: "  # messages as of a compiler
+                print_rich(style_text(f"{prefix}{finding.message}"))
     typer.echo(f"Details: harness show {stored.id}")
 
 

@@ -10,13 +10,14 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from harness.cli.evaluate import _print_reason
 from harness.cli.leaderboard import leaderboard
 from harness.cli.main import run_command
 from harness.cli.panels import expand_panels
 from harness.cli.results import results
 from harness.cli.show import show
 from harness.domain import BuildSummary, Finding, UsageError, Work
-from harness.store.results import ResultStore
+from harness.store.results import ResultStore, StoredEvaluation
 
 SOURCE = "class ModelNew:\n    pass  # ü\n"
 
@@ -53,6 +54,14 @@ def stored(tmp_path, evaluation_of):
         store.record(evaluation_of("correct", 3.0, problem="conv", model="model-b", candidate_digest="d" * 16))
         store.record(evaluation_of("no_code", problem="softmax", sample=1, device="none", candidate_digest=""))
         store.record(evaluation_of("timeout", problem="softmax", workload="small"), SOURCE)
+
+
+def test_a_finding_in_the_words_of_a_compiler_is_called_a_warning_once(capsys, evaluation_of):
+    messages = {"lanes": "cuda.cu:17: warning: reads an undefined lane", "clock": "too short to be timed"}
+    findings = tuple(Finding(check=check, severity="warning", message=text) for check, text in messages.items())
+    _print_reason(StoredEvaluation(id=1, evaluation=evaluation_of("correct", 2.0, extra={"findings": findings})))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["cuda.cu:17: warning: reads an undefined lane", "warning: too short to be timed"]
 
 
 @pytest.fixture

@@ -179,7 +179,7 @@ def _checks():
 def _launches():
     kernel = _float_kernel("v - 1.f")
     for (first, launch), (second, after) in product(enumerate(LAUNCHES), enumerate(AFTER)):
-        guard = GUARDS[(first + second) % 4]  # each pair of two of the three once
+        guard = GUARDS[(first + second) % 4]  # each pair of two of the three at least once
         yield _wrap(kernel, f"{launch}{FLOATS}", before=guard, after=after)
     yield from (_wrap(kernel, f"k<<<blocks, threads>>>{FLOATS}", before=guard) for guard in GUARDS[4:])
 
