@@ -141,6 +141,7 @@ FORMS = {
 }
 
 
+@pytest.mark.slow
 def test_state_of_many_tensors_and_all_forms_is_given_to_each_call(judge):
     from harness.evaluation.timing.plan import TimingPlan
 

@@ -210,6 +210,7 @@ def test_an_evaluator_ends_with_its_parent_although_that_blocks_signals(open_exe
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+@pytest.mark.slow
 def test_an_evaluator_ends_with_its_parent_although_the_signal_comes_too_early_to_wake_it(open_executor, monkeypatch):
     monkeypatch.setattr(processes, "_RUN", f"import signal; signal.pthread_kill = lambda *_: None; {processes._RUN}")
     with open_executor() as executor:
