@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.builder.fast.binding import exports_nothing, write_binding
+from harness.builder.fast.binding import bind_main
 from harness.builder.fast.final_errors import list_words
 from harness.builder.fast.prebuilt_cache import PrebuiltCache, strip_name
 from harness.builder.memory_gate import FAST_BUILD_BYTES, MemoryGate
@@ -234,13 +234,10 @@ class EmulatedStrategy:
         (job.work / WIDE_SCRIPT).write_text(_script(wide_steps, link))
         return _Steps(readable=readable, units=units)
 
-    def _bind(self, request: BuildRequest, plan: dict[str, str], commands: Commands) -> tuple[str, list[Path]] | None:
-        """For plain prototypes: a main.cpp without torch's headers, and the objects that it is linked with."""
-        if exports_nothing(request):
-            return "", []
-        text = write_binding(request)
-        bound = text and self._prebuilt_cache.find_binding(plan["cxx"], commands.flags)
-        return (text, [bound]) if text and isinstance(bound, Path) else None
+    def _bind(
+        self, request: BuildRequest, plan: dict[str, str], commands: Commands
+    ) -> tuple[str, tuple[Path, ...]] | None:
+        return bind_main(request, lambda: self._prebuilt_cache.find_binding(plan["cxx"], commands.flags))
 
 
 def _is_final(log: str, prepared: Prepared, prebuilt: Path) -> bool:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from harness.domain import BuildRequest
 
@@ -83,6 +84,15 @@ def exports_nothing(request: BuildRequest) -> bool:
     """Whether main.cpp makes no code: it only declares functions. The CUDA source has the module then, or ctypes calls
     it."""
     return request.functions is None and _read_prototypes("\n".join(request.cpp_sources)) is not None
+
+
+def bind_main(request: BuildRequest, find_object: Callable[[], Path | str]) -> tuple[str, tuple[Path, ...]] | None:
+    """A main.cpp without torch's headers, and the objects that it is linked with; None if that is not possible."""
+    if exports_nothing(request):
+        return "", ()
+    text = write_binding(request)
+    found = find_object() if text else ""
+    return (text, (found,)) if text and isinstance(found, Path) else None
 
 
 def escapes_nothing(text: str) -> bool:

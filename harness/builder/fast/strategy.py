@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.builder.fast.binding import exports_nothing, write_binding
+from harness.builder.fast.binding import bind_main
 from harness.builder.fast.final_errors import find_final_errors
 from harness.builder.fast.host_binding import write_host_main
 from harness.builder.fast.prebuilt import (
@@ -192,19 +192,20 @@ class _Main:
 def _prepare_main(
     request: BuildRequest, work: Path, folder: Path, plan: dict[str, str], prebuilt_cache: PrebuiltCache
 ) -> _Main:
-    if exports_nothing(request):
-        (folder / "main.cpp").write_text("")
-        return _Main(command=_compile_main(plan), objects=("main.o",), readable=(), is_standard=False)
-    text = write_binding(request)
-    binding = _find_binding(request, plan, prebuilt_cache) if text else ""
-    if not text or isinstance(binding, str):
+    bound = bind_main(request, lambda: _find_binding(request, plan, prebuilt_cache))
+    if bound is None:
         shutil.copy(work / "main.cpp", folder)
         found = _find_precompiled(plan, prebuilt_cache)
         headers = (found,) if isinstance(found, Path) else ()
         return _Main(command=_compile_main(plan, *headers), objects=("main.o",), readable=headers, is_standard=True)
+    text, linked = bound
     (folder / "main.cpp").write_text(text)
-    objects = ("main.o", shlex.quote(str(binding)))
-    return _Main(command=_compile_main(plan), objects=objects, readable=(binding.parent,), is_standard=False)
+    return _Main(
+        command=_compile_main(plan),
+        objects=("main.o", *(shlex.quote(str(path)) for path in linked)),
+        readable=tuple(path.parent for path in linked),
+        is_standard=False,
+    )
 
 
 def _find_precompiled(plan: dict[str, str], prebuilt_cache: PrebuiltCache) -> Path | str:
