@@ -2,8 +2,9 @@
 dtype).
 
 Groups are never mixed, except that a sample that needed no device ("none": no code, rejected, not built) joins all
-device rows of its model; without any it has a row of its own. Emulated rows have no speed. One result per sample: its
-best turn, or its last if none is correct; of a turn its latest evaluation. Runs with several turns are ranked apart.
+device rows of its model; without any it has a row of its own. Emulated rows have no speed, and neither have rows with a
+correct sample that was not timed: its speed is unknown. One result per sample: its best turn, or its last if none is
+correct; of a turn its latest evaluation. Runs with several turns are ranked apart.
 
 With `min_own_share` a correct candidate counts only if at least that share of its time is in code of its own and its
 outputs depend on that code.
@@ -11,6 +12,7 @@ outputs depend on that code.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import exp, inf, log, sqrt
@@ -48,6 +50,14 @@ class GroupKey(NamedTuple):
     turns: int = 1  # the most of any sample of the run
     dtype: str = ""  # chosen for inputs and weights; "" as in the problems
 
+    @property
+    def section(self) -> tuple[str, ...]:
+        """The values of SECTION, which rows of one table share."""
+        return tuple(getattr(self, name) for name in SECTION)
+
+
+SECTION = ("suite", "workload", "dtype", "language", "device", "baseline", "chip")
+
 
 class RankedSample(NamedTuple):
     run: str
@@ -75,6 +85,7 @@ class RankedSample(NamedTuple):
     dtype: str = ""
     rival_turn: int | None = None
     over_rival_low: float | None = None
+    verdict: str | None = None  # of the timing; None: not timed
 
 
 class SearchSpending(NamedTuple):
@@ -95,7 +106,8 @@ class RankedAtK:
 class LeaderboardRow:
     """Rates are shares in 0..1 of the `scored` problems, None without any; `problems` also counts those that only the
     harness or machine failed. `fast` pairs each threshold p with fast_p. `speedup_low` and `speedup_high` bound the
-    mean by measurement error, not by the choice of problems. `own_share` is a median over correct candidates.
+    mean by measurement error, not by the choice of problems. `untimed`: correct samples that were not timed; fast_p is
+    then None. `problem_names`: evaluated or requested. `own_share` is a median over correct candidates.
     `certified` of `on_device` samples had a valid red-team certificate. `not_own` counts correct samples excluded by
     `min_own_share`. Of runs with several turns: `mean_turns` of a sample, `best_turn` (median over correct samples,
     counted from 0), `tokens_per_correct` sample, and `usd_per_correct` where the price was known.
@@ -119,6 +131,8 @@ class LeaderboardRow:
     certified: int = 0
     not_own: int = 0
     truncated: int = 0
+    untimed: int = 0
+    problem_names: tuple[str, ...] = ()
     mean_turns: float | None = None
     best_turn: float | None = None
     tokens_per_correct: float | None = None
@@ -144,21 +158,56 @@ def rank_samples(
     min_own_share: float | None = None,
     spent: Mapping[SampleId, SearchSpending] | None = None,
     programs: Mapping[str, str] | None = None,
+    common: bool = False,
 ) -> tuple[LeaderboardRow, ...]:
     """Rows sorted by fast_1, correctness and mean speedup; `samples` are in evaluation order.
 
     Rates cover all evaluated problems and those of `problems_by_run`; problems without samples count as unsolved.
-    `spent` on samples with several turns. `programs`: equal values for candidates whose programs are identical, by
-    their digests; in pass@k and fast_1@k they then count as one draw. Raises UsageError for a k in `ks` above the
-    number of samples.
+    `common`: only the problems that all rows of a section have. `spent` on samples with several turns. `programs`:
+    equal values for candidates whose programs are identical, by their digests; in pass@k and fast_1@k they then count
+    as one draw. Raises UsageError for a k in `ks` above the number of samples.
     """
     rows = []
-    for group, turns in _merge_deviceless(_group_samples(samples)).items():
+    groups = _merge_deviceless(_group_samples(samples))
+    problems = {group: _list_problems(turns, problems_by_run or {}) for group, turns in groups.items()}
+    if common:
+        problems = _intersect_by_section(problems)
+    for group, asked in problems.items():
+        turns = {key: one for key, one in groups[group].items() if key[1] in asked}
         latest = _choose_turns(turns)
-        asked = _list_requested(latest, problems_by_run or {})
         row = _score_group(group, latest, asked, ks, min_own_share, programs=programs)
         rows.append(_count_turns(row, turns, latest, spent or {}) if group.turns > 1 else row)
     return tuple(sorted(rows, key=_sort_key))
+
+
+def describe_unequal_problems(rows: Collection[LeaderboardRow]) -> str:
+    """Of one section; "" where all rows cover the same problems."""
+    sets = [frozenset(row.problem_names) for row in rows]
+    if len(set(sets)) < 2:
+        return ""
+    shared = len(frozenset.intersection(*sets))
+    counts = sorted(map(len, sets))
+    covered = f"{counts[0]} to {counts[-1]}" if counts[0] < counts[-1] else f"{counts[0]} each"
+    means = "so their rates do not compare"
+    if not shared:
+        return f"the rows cover different problems ({covered}, none in common), {means}"
+    return (
+        f"the rows cover different problems ({covered}, {shared} in common), {means}: "
+        "`harness leaderboard --common` ranks them over the common ones"
+    )
+
+
+def _list_problems(turns: _Turns, problems_by_run: Mapping[str, Collection[str]]) -> set[str]:
+    return _list_requested(turns, problems_by_run) | {problem for _, problem, _ in turns}
+
+
+def _intersect_by_section(problems: Mapping[GroupKey, set[str]]) -> dict[GroupKey, set[str]]:
+    """Drops groups of sections without a common problem."""
+    by_section: dict[tuple[str, ...], list[set[str]]] = defaultdict(list)
+    for group, names in problems.items():
+        by_section[group.section].append(names)
+    common = {group: set.intersection(*by_section[group.section]) for group in problems}
+    return {group: names for group, names in common.items() if names}
 
 
 def _count_turns(
@@ -198,8 +247,8 @@ def list_members(
     }
 
 
-def _list_requested(latest: _Latest, problems_by_run: Mapping[str, Collection[str]]) -> set[str]:
-    runs = {run for run, _, _ in latest}
+def _list_requested(samples: Iterable[SampleId], problems_by_run: Mapping[str, Collection[str]]) -> set[str]:
+    runs = {run for run, _, _ in samples}
     return {problem for run in runs for problem in problems_by_run.get(run, ())}
 
 
@@ -279,17 +328,23 @@ def _score_group(
     timed = [one for one in counted.values() if one.speedup is not None]
     low, high = _bound_mean(timed)
     on_device = [one for one in latest.values() if one.device != NO_DEVICE]
-    own_shares = [one.own_share for one in counted.values() if _is_correct(one) and one.own_share is not None]
+    correct = [one for one in counted.values() if _is_correct(one)]
+    own_shares = [one.own_share for one in correct if one.own_share is not None]
+    untimed = sum(one.verdict is None for one in correct) if group.device != EMULATED else 0
+    is_timed = not untimed and group.device != EMULATED
     return LeaderboardRow(
         group=group,
         problems=len(draws),
         scored=sum(one.scored for one in draws),
         samples=len(latest),
         outcomes=count_outcomes(_draws_by_problem(latest, ())),
-        fast=tuple((threshold, _estimate_fast(group, draws, threshold)) for threshold in FAST_THRESHOLDS),
+        fast=tuple(
+            (threshold, estimate_fast(draws, threshold) if is_timed or threshold <= 0.0 else None)
+            for threshold in FAST_THRESHOLDS
+        ),
         geometric_mean_speedup=geometric_mean([one.speedup for one in timed if one.speedup is not None]),
         timed=len(timed),
-        at_k=tuple(_rank_at_k(group, once, k) for k in sorted(ks)),
+        at_k=tuple(_rank_at_k(once, k, is_timed=is_timed) for k in sorted(ks)),
         hardware=_list_hardware(latest),
         runs=tuple(sorted({run for run, _, _ in latest})),
         speedup_low=low,
@@ -299,6 +354,8 @@ def _score_group(
         certified=sum(bool(one.certificate) for one in on_device),
         not_own=sum(map(_is_correct, latest.values())) - sum(map(_is_correct, counted.values())),
         truncated=sum(_TRUNCATED in one.findings.split("; ") for one in latest.values()),
+        untimed=untimed,
+        problem_names=tuple(one.problem for one in draws),
     )
 
 
@@ -359,13 +416,8 @@ def _keep_distinct(latest: _Latest, programs: Mapping[str, str]) -> _Latest:
     return {key: one for key, one in latest.items() if key in chosen}
 
 
-def _estimate_fast(group: GroupKey, draws: list[Draws], threshold: float) -> float | None:
-    """None on the emulated device: not timed."""
-    return estimate_fast(draws, threshold) if threshold <= 0.0 or group.device != EMULATED else None
-
-
-def _rank_at_k(group: GroupKey, draws: list[Draws], k: int) -> RankedAtK:
-    fast_1 = estimate_fast_at_k(draws, 1.0, k) if group.device != EMULATED else None
+def _rank_at_k(draws: list[Draws], k: int, *, is_timed: bool) -> RankedAtK:
+    fast_1 = estimate_fast_at_k(draws, 1.0, k) if is_timed else None
     return RankedAtK(k=k, correct=estimate_fast_at_k(draws, 0.0, k), fast_1=fast_1)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.analysis.leaderboard import NO_DEVICE, LeaderboardRow, RankedSample, SampleId, SearchSpending, rank_samples
 from harness.analysis.turns import list_best, result_of
-from harness.domain import FILE_RUN, NO_PROMPT, SampleKey
+from harness.domain import FILE_RUN, FROM_FILE, NO_PROMPT, SampleKey
 from harness.store.completions import has_run
 from harness.store.results import ResultRow
 from harness.store.runs import MANIFEST, locate_run, read_manifest, read_search
@@ -25,26 +25,34 @@ def rank_stored(
     ks: Collection[int] = (),
     min_own_share: float | None = None,
     programs: Mapping[str, str] | None = None,
+    common: bool = False,
 ) -> tuple[LeaderboardRow, ...]:
-    """Rows are ordered by id. Problems in a run's manifest without a row count as unsolved. Raises StoreError, and
-    UsageError for a k that is too large.
+    """Rows are ordered by id. Problems in a run's manifest without a row count as unsolved. `common`: only the
+    problems that all rows of a table have. Raises StoreError, and UsageError for a k that is too large.
     """
     samples = list_ranked(rows)
     runs = {sample.run for sample in samples}
     asked = {} if generated_dir is None else read_requested_problems(generated_dir, runs)
     spent = {} if generated_dir is None else read_spending(generated_dir, samples)
     return rank_samples(
-        samples, problems_by_run=asked, ks=ks, min_own_share=min_own_share, spent=spent, programs=programs
+        samples,
+        problems_by_run=asked,
+        ks=ks,
+        min_own_share=min_own_share,
+        spent=spent,
+        programs=programs,
+        common=common,
     )
 
 
 def list_ranked(rows: Iterable[ResultRow]) -> list[RankedSample]:
-    """Excludes candidates given as files, which have no model."""
-    return [RankedSample._make(_ranking_fields(row)) for row in rows if not is_single(row)]
+    """Excludes what began with a file: a candidate has no model, and what a model made of a user's program says little
+    about the model."""
+    return [RankedSample._make(_ranking_fields(row)) for row in rows if not is_from_file(row)]
 
 
-def is_single(row: ResultRow) -> bool:
-    return (row.run, row.prompt) == (FILE_RUN, NO_PROMPT)
+def is_from_file(row: ResultRow) -> bool:
+    return (row.run, row.prompt) == (FILE_RUN, NO_PROMPT) or row.prompt.endswith(FROM_FILE)
 
 
 def read_requested_problems(generated_dir: Path, runs: Iterable[str]) -> dict[str, tuple[str, ...]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.panels import Without
-from harness.cli.results import AsCsv, AsJson, FilterPanel, StoredPanel, check_one_format, explain_no_results
+from harness.cli.results import AsCsv, AsJson, FilterPanel, StoredPanel, check_one_format, make_sentence
 
 if TYPE_CHECKING:
     from harness.analysis.leaderboard import LeaderboardRow
@@ -33,6 +33,9 @@ def leaderboard(
             help="Count only candidates with at least this share of their time in custom kernels, e.g. 0.5.",
         ),
     ] = None,
+    common: Annotated[
+        bool, typer.Option("--common", help="Count only the problems that all models of a table were asked.")
+    ] = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
     as_csv: AsCsv = False,
     as_json: AsJson = False,
@@ -48,7 +51,7 @@ def leaderboard(
     from fnmatch import fnmatchcase
 
     from harness.analysis.ranking import rank_stored
-    from harness.store.results import ResultStore
+    from harness.store.results import EVERYTHING, ResultStore
 
     check_one_format(as_csv=as_csv, as_json=as_json)
     # By device last: samples without code reached no device, but count on each.
@@ -62,31 +65,44 @@ def leaderboard(
             ks=sorted(set(k or ())),
             min_own_share=own_kernels,
             programs=store.programs() if k else None,
+            common=common,
         )
         kind = "*" if filters.only_device is None else filters.only_device.partition(":")[0]
         rows = [row for row in ranked if fnmatchcase(row.group.device, kind)]
-        unmatched = "" if rows or not store.count() else _explain_no_match(store, where, filters.only_device)
         if as_json or as_csv or as_markdown:
             typer.echo(_format_rows(rows, as_json=as_json, as_csv=as_csv), nl=False)
-        elif rows or not unmatched:
-            _print_leaderboard(store, rows, own_kernels)
-    if unmatched:
-        typer.echo(f"harness: {unmatched}", err=True)
-        raise typer.Exit(1)
+            _note_unequal_problems(rows)
+        elif rows:
+            _print_leaderboard(rows, own_kernels)
+        if not rows:
+            asked = replace(where, device=filters.only_device)
+            reason = _explain_no_row(store, asked, common=common)
+            if store.count() and (asked != EVERYTHING or common):
+                typer.echo(f"harness: {reason}", err=True)
+                raise typer.Exit(1)
+            typer.echo(make_sentence(reason), err=as_json or as_csv or as_markdown)
 
 
-def _explain_no_match(store: ResultStore, where: ResultFilter, device: str | None) -> str:
-    """The first filter without a match; "" without filters."""
-    from fnmatch import fnmatchcase
+def _explain_no_row(store: ResultStore, where: ResultFilter, *, common: bool) -> str:
+    from harness.analysis.ranking import is_from_file
+    from harness.store.no_match import explain_no_match
 
-    named = {"run": where.run, "model": where.model, "problem": where.problem, "suite": where.suite}
-    named |= {"workload": where.workload, "device": device}
-    given = [(column, pattern) for column, pattern in named.items() if pattern is not None]
-    for column, pattern in given:
-        known = sorted({str(value) for (value,) in store.values((column,))})
-        if not any(fnmatchcase(value, pattern) for value in known):
-            return f"no {column} {pattern!r} in {store.path}; evaluated were {', '.join(known[:20])}"
-    return f"no model to rank in {store.path} matches all filters; remove one" if given else ""
+    matching = list(store.rows(replace(where, device=None)))
+    if matching and all(map(is_from_file, matching)):
+        return "no model to rank: only programs that were given as files were evaluated; `harness results` lists them"
+    if matching and common:
+        return "no problem is common to all models of a table; choose models or runs with --model or --run"
+    return explain_no_match(store, where)
+
+
+def _note_unequal_problems(rows: Sequence[LeaderboardRow]) -> None:
+    """For formats without room for notes."""
+    from harness.analysis.leaderboard import describe_unequal_problems
+
+    for section in dict.fromkeys(row.group.section for row in rows):
+        note = describe_unequal_problems([row for row in rows if row.group.section == section])
+        if note:
+            typer.echo(f"{', '.join(filter(None, section))}: {note}", err=True)
 
 
 def _format_rows(rows: Sequence[LeaderboardRow], *, as_json: bool, as_csv: bool) -> str:
@@ -99,17 +115,11 @@ def _format_rows(rows: Sequence[LeaderboardRow], *, as_json: bool, as_csv: bool)
     return format_leaderboard(rows) if as_csv else render_leaderboard_markdown(rows)
 
 
-def _print_leaderboard(store: ResultStore, rows: Sequence[LeaderboardRow], own_kernels: float | None) -> None:
+def _print_leaderboard(rows: Sequence[LeaderboardRow], own_kernels: float | None) -> None:
     from rich.console import Console
 
     from harness.report.terminal.tables import WIDE_TERMINAL, render_leaderboard
 
-    if not rows:
-        single = (
-            "No model to rank: only candidates that were given as files were evaluated; `harness results` lists them."
-        )
-        typer.echo(single if store.count() else explain_no_results(store))
-        return
     console = Console()
     console.print(render_leaderboard(rows, wide=console.width >= WIDE_TERMINAL))
     if own_kernels is not None:

@@ -52,7 +52,7 @@ class FilterPanel(Panel):
             model=self.only_model,
             problem=self.only_problem,
             suite=self.only_suite,
-            outcome=_check_outcome(self.only_outcome),
+            outcome=self.only_outcome,
             device=self.only_device,
             workload=self.only_workload,
             min_own_share=self.own_kernels,
@@ -82,7 +82,9 @@ class ViewPanel(Panel):
         show_default=False,
         show_envvar=True,
     )
-    columns: str | None = option(None, "Comma-separated columns of the table, CSV, JSON or Parquet, or 'all'.")
+    columns: str | None = option(
+        None, "Comma-separated columns of the table, CSV, JSON or Parquet, or 'all'. The table cuts long texts."
+    )
     group: str | None = option(None, "Count evaluations by these comma-separated columns, e.g. model,outcome.")
     history: bool = option(False, "Also superseded evaluations.", "--history")
 
@@ -115,18 +117,22 @@ def results(
         if grouping:
             if parquet or view.columns:
                 raise UsageError("--group prints counts: it excludes --columns and --parquet")
-            values = store.values(("outcome", "speedup", *grouping), matching, history=view.history)
-            _print_groups(store, values, grouping, as_csv=as_csv, as_json=as_json)
+            values = list(store.values(("outcome", "speedup", *grouping), matching, history=view.history))
+            if not values:
+                _say_no_match(store, matching, err=as_csv or as_json)
+            _print_groups(values, grouping, as_csv=as_csv, as_json=as_json)
             return
-        rows = store.rows(matching, sort=view.sort, limit=limit or None, history=view.history)
+        rows = list(store.rows(matching, sort=view.sort, limit=limit or None, history=view.history))
+        if not rows:
+            _say_no_match(store, matching, err=as_csv or as_json or parquet is not None)
         if as_json:
-            _print_json(store, list(rows), chosen)
+            _print_json(store, rows, chosen)
         elif as_csv:
-            _print_csv(list(rows), chosen)
+            _print_csv(rows, chosen)
         elif parquet:
-            _write_parquet(list(rows), chosen, parquet)
-        else:
-            _print_table(store, list(rows), chosen, matching, history=view.history)
+            _write_parquet(rows, chosen, parquet)
+        elif rows:
+            _print_table(store, rows, chosen, matching, history=view.history)
 
 
 def check_one_format(*, as_csv: bool, as_json: bool, parquet: Path | None = None) -> None:
@@ -136,23 +142,14 @@ def check_one_format(*, as_csv: bool, as_json: bool, parquet: Path | None = None
         raise UsageError(f"{' and '.join(given)} exclude each other: choose one")
 
 
-def explain_no_results(store: ResultStore) -> str:
-    if store.count():
-        return f"No evaluation in {store.path} matches; remove a filter, or list all with `harness results`."
-    return f"No evaluations in {store.path.parent} yet: `harness run --suite core --model MODEL` makes some."
+def _say_no_match(store: ResultStore, where: ResultFilter, *, err: bool) -> None:
+    from harness.store.no_match import explain_no_match
+
+    typer.echo(make_sentence(explain_no_match(store, where)), err=err)
 
 
-def _check_outcome(outcome: str | None) -> str | None:
-    from difflib import get_close_matches
-
-    from harness.domain import Outcome
-
-    names = [known.value for known in Outcome]
-    if outcome is None or outcome in names or any(sign in outcome for sign in "*?"):
-        return outcome
-    near = get_close_matches(outcome, names, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(names)}"
-    raise UsageError(f"unknown outcome {outcome!r}: {hint}")
+def make_sentence(reason: str) -> str:
+    return f"{reason[0].upper()}{reason[1:]}{'' if reason.endswith('?') else '.'}"
 
 
 def _choose_columns(columns: str | None) -> tuple[str, ...] | None:
@@ -194,9 +191,7 @@ def _write_parquet(rows: Sequence[ResultRow], columns: Sequence[str] | None, pat
     typer.echo(f"{len(rows):,} evaluation{'s' if len(rows) != 1 else ''} written to {path}", err=True)
 
 
-def _print_groups(
-    store: ResultStore, values: Iterable[tuple[Any, ...]], columns: Sequence[str], *, as_csv: bool, as_json: bool
-) -> None:
+def _print_groups(values: Iterable[tuple[Any, ...]], columns: Sequence[str], *, as_csv: bool, as_json: bool) -> None:
     from harness.report.group_by import SUMMARY_COLUMNS, count_groups, group_records, render_groups
 
     groups = count_groups(values)
@@ -206,9 +201,7 @@ def _print_groups(
         from harness.report.export.csv_files import format_records
 
         typer.echo(format_records(group_records(groups, columns), (*columns, *SUMMARY_COLUMNS)), nl=False)
-    elif not groups:
-        typer.echo(explain_no_results(store))
-    else:
+    elif groups:
         print_rich(render_groups(groups, columns))
 
 
@@ -217,15 +210,12 @@ def _print_table(
 ) -> None:
     from rich.console import Console
 
-    from harness.report.terminal.tables import choose_columns, render_evaluations
+    from harness.report.terminal.tables import choose_columns, measure_evaluations, render_evaluations
 
-    if not rows:
-        typer.echo(explain_no_results(store))
-        return
     console = Console()
     table = render_evaluations(rows, columns or choose_columns(console.width, has_turns=any(row.turn for row in rows)))
     if columns:  # keep named columns even beyond the terminal's width
-        console.width = max(console.width, console.measure(table, options=console.options.update(width=10_000)).maximum)
+        console.width = max(console.width, measure_evaluations(rows, columns))
     console.print(table)
     matching = store.count(where, history=history)
     if matching > len(rows):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.output import print_records, print_rich
-from harness.cli.results import AsJson, StoredPanel, explain_no_results
+from harness.cli.results import AsJson, StoredPanel
 from harness.domain import UsageError
 
 if TYPE_CHECKING:
@@ -117,9 +117,12 @@ def _is_number(text: str) -> bool:
 
 
 def _suggest(store: ResultStore, name: str) -> str:
+    from harness.store.no_match import explain_no_match
+    from harness.store.results import EVERYTHING
+
     rows = list(store.rows())
     if not rows:
-        return explain_no_results(store)
+        return explain_no_match(store, EVERYTHING)
     if _is_number(name):
         near = sorted(rows, key=lambda row: abs(row.id - int(name)))[:3]
         return f"the nearest are {', '.join(str(row.id) for row in sorted(near))}"

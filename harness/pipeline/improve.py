@@ -92,8 +92,8 @@ class SearchOptions:
     @property
     def limits(self) -> Limits:
         return Limits(
-            turns=self.turns, patience=self.patience, budget_tokens=self.budget_tokens, budget_usd=self.budget_usd,
-            target=self.target,
+            turns=self.turns, given=int(self.start is not None), patience=self.patience,
+            budget_tokens=self.budget_tokens, budget_usd=self.budget_usd, target=self.target,
         )  # fmt: skip
 
 

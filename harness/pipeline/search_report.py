@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import typer
 
 from harness.domain import SampleKey
+from harness.report.terminal.tables import format_speedup
 from harness.search.history import History, Turn
 
 
@@ -83,4 +84,9 @@ def _name_result(turn: Turn) -> str:
     if turn.same_as is not None:
         return f"same as turn {turn.same_as}"
     timing = turn.evaluation.timing
-    return turn.outcome.value if timing is None else f"{turn.outcome.value} {timing.speedup:.2f}x"
+    if timing is None:
+        return turn.outcome.value
+    if turn.evaluation.speedup is not None:  # as it is ranked: 1 for a tie
+        note = f" (a tie, measured {format_speedup(timing.speedup)})" if timing.verdict == "tie" else ""
+        return f"{turn.outcome.value} {format_speedup(turn.evaluation.speedup)}{note}"
+    return f"{turn.outcome.value}, {timing.verdict} time"

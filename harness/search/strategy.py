@@ -52,9 +52,11 @@ ROOFLINE = Target()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Of one sample. Budgets count prompts and answers together."""
+    """Of one sample. `turns` counts answers, without the `given` program of a search that begins with one. Budgets count
+    prompts and answers together."""
 
     turns: int
+    given: int = 0
     patience: int | None = None
     budget_tokens: int | None = None
     budget_usd: float | None = None
@@ -84,7 +86,7 @@ def _find_limits(strategy: Strategy, history: History, limits: Limits) -> Iterat
         yield from _find_reached(best, limits.target)
     if patience is not None and history.turns_without_gain >= patience:
         yield f"{patience} turns without a gain"
-    if len(history.turns) >= limits.turns:
+    if len(history.turns) - limits.given >= limits.turns:
         yield f"all {limits.turns} turns are used"
 
 

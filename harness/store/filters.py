@@ -23,6 +23,7 @@ DEEPEST_CONDITION = 20  # below the limit of SQLite's parser for nested parenthe
 _COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Eq: "=", ast.NotEq: "<>", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="
 }  # fmt: skip
+_EQUALITIES = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
 _KIND_NAMES: dict[Kind, str] = {"text": "string", "number": "number"}
 _ARITHMETIC: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _GRAMMAR = (
@@ -44,6 +45,18 @@ def compile_condition(text: str, columns: Mapping[str, Kind]) -> _Sql:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = getattr(error, "msg", None) or type(error).__name__
         raise UsageError(f"--where {text!r} cannot be read ({reason}): {_GRAMMAR}") from error
+
+
+def list_compared(text: str, columns: Mapping[str, Kind]) -> list[tuple[str, str]]:
+    """(column, text) of the equalities and memberships in a valid condition, negated ones included."""
+    found = []
+    for node in ast.walk(ast.parse(text.strip(), mode="eval")):
+        if isinstance(node, ast.Compare) and all(isinstance(op, _EQUALITIES) for op in node.ops):
+            sides = [part for side in (node.left, *node.comparators) for part in getattr(side, "elts", [side])]
+            names = [one.id for one in sides if isinstance(one, ast.Name) and columns.get(one.id) == "text"]
+            texts = [one.value for one in sides if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+            found += [(name, value) for name in names for value in texts]
+    return found
 
 
 class _Compiler:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import NamedTuple
+from difflib import get_close_matches
+from typing import NamedTuple, get_args
 
-from harness.domain import UsageError
-from harness.store.filters import Kind, compile_condition
+from harness.domain import Language, Outcome, TimingVerdict, UsageError, WithoutOwn, WorkloadName
+from harness.store.filters import Kind, compile_condition, list_compared
 
 
 class ResultRow(NamedTuple):
@@ -88,8 +89,14 @@ class ResultFilter:
 COLUMN_KINDS: dict[str, Kind] = {
     name: "text" if "str" in str(kind) else "number" for name, kind in ResultRow.__annotations__.items()
 }
-
-
+# The columns that have no other values.
+_VOCABULARIES: dict[str, tuple[str, ...]] = {
+    "outcome": tuple(outcome.value for outcome in Outcome),
+    "workload": get_args(WorkloadName),
+    "language": get_args(Language),
+    "verdict": get_args(TimingVerdict),
+    "without_own": get_args(WithoutOwn),
+}
 _CHIP = "CASE WHEN device = 'cpu' OR device LIKE 'cuda%' THEN hardware ELSE '' END"
 
 
@@ -121,9 +128,24 @@ def check_columns(names: Sequence[str]) -> None:
         raise UsageError(f"unknown column {', '.join(map(repr, unknown))}; choose among {known}")
 
 
+def check_value(column: str, value: str) -> None:
+    """Raises UsageError for a value that the column cannot have."""
+    known = _VOCABULARIES.get(column, ())
+    if not known or value in known:
+        return
+    near = get_close_matches(value, known, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(known)}"
+    raise UsageError(f"unknown {column} {value!r}: {hint}")
+
+
 def _match(name: str, value: str | float) -> tuple[str, tuple[str | float, ...]]:
     if name == "condition":
-        return compile_condition(str(value), COLUMN_KINDS)
+        compiled = compile_condition(str(value), COLUMN_KINDS)
+        for column, text in list_compared(str(value), COLUMN_KINDS):
+            check_value(column, text)
+        return compiled
+    if isinstance(value, str) and not _has_wildcard(value):
+        check_value(name, value)
     if name == "min_own_share":
         # A kernel that does not affect the outputs is a decoy.
         return "e.own_share >= ? AND e.without_own IS NOT 'unchanged'", (value,)

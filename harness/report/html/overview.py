@@ -11,7 +11,14 @@ from math import fsum
 from typing import Any
 
 from harness.analysis.fast_p_curve import CURVE_THRESHOLDS, trace_fast_curve
-from harness.analysis.leaderboard import GroupMembers, LeaderboardRow, list_members, rank_samples
+from harness.analysis.leaderboard import (
+    SECTION,
+    GroupMembers,
+    LeaderboardRow,
+    describe_unequal_problems,
+    list_members,
+    rank_samples,
+)
 from harness.analysis.prices import Price, find_price
 from harness.analysis.ranking import list_ranked
 from harness.domain import Outcome
@@ -32,7 +39,6 @@ STAGES = (
     ("not evaluated", (Outcome.NOT_RUN, Outcome.HARNESS_ERROR)),
 )
 _TOKENS = ("prompt_tokens", "completion_tokens", "reasoning_tokens")
-_SECTION = ("suite", "workload", "language", "device", "baseline", "chip", "dtype")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,21 +56,22 @@ def describe_overview(material: Material) -> dict[str, Any]:
     ranked = rank_samples(samples, problems_by_run=material.asked)
     members = list_members(samples, problems_by_run=material.asked)
     indices = {row.id: index for index, row in enumerate(material.rows)}
-    sections = list(dict.fromkeys(_section_of(row) for row in ranked))
+    sections = list(dict.fromkeys(row.group.section for row in ranked))
     costs = _Costs(material)
     groups = [_describe_group(row, members[row.group], indices, material, costs) for row in ranked]
     for group, row in zip(groups, ranked, strict=True):
-        group["section"] = sections.index(_section_of(row))
+        group["section"] = sections.index(row.group.section)
     return {
         "groups": groups,
-        "sections": [dict(zip(_SECTION, section, strict=True)) for section in sections],
+        "sections": [_describe_section(section, ranked) for section in sections],
         "thresholds": clean(CURVE_THRESHOLDS),
         "stages": [{"name": name, "outcomes": [outcome.value for outcome in outcomes]} for name, outcomes in STAGES],
     }
 
 
-def _section_of(row: LeaderboardRow) -> tuple[str, ...]:
-    return tuple(getattr(row.group, name) for name in _SECTION)
+def _describe_section(section: tuple[str, ...], ranked: Sequence[LeaderboardRow]) -> dict[str, str]:
+    note = describe_unequal_problems([row for row in ranked if row.group.section == section])
+    return dict(zip(SECTION, section, strict=True)) | {"note": note}
 
 
 def _describe_group(

@@ -26,6 +26,7 @@ from harness.report.html.chunks import pack_shards
 from harness.report.html.encoding import clean, encode_numbers, encode_texts, pack
 from harness.report.html.overview import Material, describe_overview
 from harness.store.completions import Origin, Spent, has_run, locate_answer, read_origin, read_spent
+from harness.store.no_match import explain_no_match
 from harness.store.results import EVERYTHING, EvidenceRow, ResultFilter, ResultRow, ResultStore
 from harness.store.runs import check_name, locate_reference
 
@@ -87,11 +88,9 @@ def render_report(
     """`generated_dir` provides prompts and answers, `problems_dirs` references; missing files are omitted. `now` is
     printed. `max_bytes` None: no limit. Raises UsageError without a match, and StoreError.
     """
-    rows = _choose_runs(list(store.rows(where)), runs)
+    rows = _choose_runs(store, where, runs)
     if not rows:
-        raise UsageError(
-            f"no evaluation in {store.path} matches; {path} is not written: change the filter or evaluate first"
-        )
+        raise UsageError(f"{explain_no_match(store, where)}; {path} is not written")
     material = _gather(store, rows, where, generated_dir, prices)
     fixed = _pack_fixed(store, material, problems_dirs, generated_dir)
     used = sum(map(len, fixed.values())) + _measure_scripts() + SHARD_NUMBER_BYTES * len(rows)
@@ -113,16 +112,13 @@ def render_report(
     )
 
 
-def _choose_runs(rows: list[ResultRow], runs: Collection[str]) -> list[ResultRow]:
-    if not runs:
-        return rows
-    names = {row.run for row in rows}
+def _choose_runs(store: ResultStore, where: ResultFilter, runs: Collection[str]) -> list[ResultRow]:
+    """Raises UsageError for a run without any evaluation."""
     for run in runs:
-        if not any(fnmatchcase(name, run) for name in names):
-            known = ", ".join(sorted(names)[:10]) or "none"
-            raise UsageError(f"no evaluations of a run {run!r}; runs with evaluations that match: {known}")
-    wanted = {name for name in names if any(fnmatchcase(name, run) for run in runs)}
-    return [row for row in rows if row.run in wanted]
+        if not store.count(ResultFilter(run=run)):
+            raise UsageError(explain_no_match(store, ResultFilter(run=run)))
+    rows = store.rows(where)
+    return [row for row in rows if not runs or any(fnmatchcase(row.run, run) for run in runs)]
 
 
 def _gather(

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from harness.analysis.leaderboard import GroupKey, LeaderboardRow
+from harness.analysis.leaderboard import GroupKey, LeaderboardRow, describe_unequal_problems
 from harness.domain import EMULATED, Outcome
 from harness.report.escaping import make_printable
 from harness.report.rounding import format_fixed, format_rate
@@ -31,6 +31,8 @@ WIDEST_COLUMNS = (
 )  # fmt: skip
 WIDE_TERMINAL = 110
 WIDEST_TERMINAL = 170
+LONG_TEXTS = ("message", "findings")  # columns of tables that are cut to the terminal
+LONG_TEXT = 40
 _SHARES = frozenset(("own_share", "peak_fraction", "noise_floor"))
 NUMBER_COLUMNS = _SHARES | {
     "id", "sample", "turn", "speedup", "speedup_low", "speedup_high", "baseline_us", "candidate_us", "duration_s",
@@ -76,6 +78,15 @@ def render_evaluations(rows: Iterable[ResultRow], columns: Sequence[str] = DEFAU
     return table
 
 
+def measure_evaluations(rows: Sequence[ResultRow], columns: Sequence[str]) -> int:
+    """The width that shows all columns, long strings cut to LONG_TEXT characters."""
+    shortened = [row._replace(**{name: getattr(row, name)[:LONG_TEXT] for name in LONG_TEXTS}) for row in rows]
+    from rich.console import Console
+
+    console = Console(width=10_000)
+    return console.measure(render_evaluations(shortened, columns)).maximum
+
+
 def choose_columns(width: int, *, has_turns: bool = False) -> tuple[str, ...]:
     if width >= WIDEST_TERMINAL:
         return WIDEST_COLUMNS
@@ -92,7 +103,8 @@ def render_leaderboard(rows: Sequence[LeaderboardRow], *, wide: bool = False) ->
     from rich.text import Text
 
     parts: list[RenderableType] = []
-    for section, members in groupby(sorted(rows, key=lambda row: _section(row.group)), lambda row: _section(row.group)):
+    in_order = sorted(rows, key=lambda row: row.group.section)
+    for section, members in groupby(in_order, lambda row: row.group.section):
         parts.extend([_render_section(section, list(members), wide=wide), ""])
     legend = f"{_LEGEND} {_TURNS_LEGEND}" if any(row.group.turns > 1 for row in rows) else _LEGEND
     return Group(*parts, Text(legend, style="dim"))
@@ -139,18 +151,11 @@ def format_speedup(speedup: float | None) -> str:
     return "-" if speedup is None else f"{format_fixed(speedup, 2)}x"
 
 
-_Section = tuple[str, str, str, str, str, str, str]
-
-
-def _section(group: GroupKey) -> _Section:
-    return group.suite, group.workload, group.dtype, group.language, group.device, group.baseline, group.chip
-
-
 def name_workload(workload: str, dtype: str) -> str:
     return f"{workload} workload" + (f" in {dtype}" if dtype else "")
 
 
-def _render_section(section: _Section, rows: list[LeaderboardRow], *, wide: bool) -> RenderableType:
+def _render_section(section: tuple[str, ...], rows: list[LeaderboardRow], *, wide: bool) -> RenderableType:
     from rich.console import Group
 
     suite, workload, dtype, language, device, baseline, chip = section
@@ -177,6 +182,13 @@ def _render_section(section: _Section, rows: list[LeaderboardRow], *, wide: bool
         for row in rows
         if row.truncated
     ]
+    notes += [
+        f"{row.group.model} ({row.group.prompt}): fast_p is unknown, since {row.untimed} correct "
+        f"candidate{'s were' if row.untimed > 1 else ' was'} not timed; `harness evaluate RUN` times them"
+        for row in rows
+        if row.untimed
+    ]
+    notes += filter(None, [describe_unequal_problems(rows)])
     return Group(style_text(title, "bold"), table, *(style_text(note, "dim") for note in notes))
 
 

@@ -54,6 +54,18 @@ def test_what_was_emulated_has_a_row_of_its_own_with_correctness_and_no_speed(ev
     assert rows["cuda"].fast_p(1.0) == 1.0
 
 
+def test_a_correct_sample_that_was_not_timed_leaves_the_speed_unknown(evaluation_of, only_row):
+    row = only_row(
+        evaluation_of("correct"),
+        evaluation_of("wrong_value", problem="mul"),
+        evaluation_of("correct", 2.0, problem="sub"),
+        ks=(1,),
+    )
+    assert (row.untimed, row.fast_p(0.0)) == (1, pytest.approx(2 / 3))
+    assert [share for threshold, share in row.fast if threshold] == [None] * 5
+    assert (row.at_k[0].correct, row.at_k[0].fast_1) == (pytest.approx(2 / 3), None)
+
+
 def test_answers_that_the_token_limit_cut_off_are_counted(evaluation_of, only_row):
     cut_off = Finding(check=TRUNCATED, severity="note", message="cut off")
     row = only_row(

@@ -46,7 +46,7 @@ def test_what_does_not_fit_is_said(run):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("nobody",), "no evaluations of a run 'nobody'; runs with evaluations that match: demo, other"),
+        (("nobody",), "no run 'nobody' in results/harness.db; evaluated were demo, other"),
         (("--price", "model"), "expected MODEL=IN/OUT in dollars"),
         (("--price", "model=1/-2"), "expected MODEL=IN/OUT in dollars"),
         (("--where", "sped > 1"), "unknown column 'sped'"),
@@ -59,9 +59,11 @@ def test_wrong_usage_is_explained(run, arguments, message):
     assert message in output.err
 
 
-@pytest.mark.parametrize("options", [("--results-dir", "nothing"), ("--model", "nosuch")])
+@pytest.mark.parametrize(
+    "options", [("--results-dir", "nothing"), ("--model", "nosuch"), ("demo", "--where", "speedup > 99")]
+)
 def test_without_an_evaluation_no_page_is_written(run, tmp_path, options):
     code, output = run(*options)
     assert code == 2
-    assert "matches; report.html is not written" in output.err
+    assert "; report.html is not written" in output.err
     assert not (tmp_path / "report.html").exists()

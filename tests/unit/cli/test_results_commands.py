@@ -145,7 +145,35 @@ def test_without_results_a_sentence_says_how_to_get_some(run, tmp_path):
 
 
 def test_filters_that_match_nothing_say_so(run, stored):
-    assert "matches; remove a filter" in run("results", "--run", "nothing").stdout
+    assert run("results", "--run", "nothing").stdout == "No run 'nothing' in results/harness.db; evaluated were demo.\n"
+    for options in (("--csv",), ("--json",), ("--group", "model", "--json")):
+        assert "No run 'nothing'" in run("results", "--run", "nothing", *options).stderr
+
+
+@pytest.mark.parametrize(
+    ("condition", "reason"),
+    [
+        ('model == "model-c"', "No model 'model-c' in results/harness.db; did you mean model-b?"),
+        ('problem in ("softmaks", "relu")', "No problem 'softmaks' in results/harness.db; did you mean softmax?"),
+        ('outcome == "correct" and speedup > 9', "No evaluation in results/harness.db matches all filters"),
+    ],
+)
+def test_a_condition_that_matches_nothing_names_the_value_that_does_not_occur(run, stored, condition, reason):
+    assert reason in run("results", "--where", condition).stdout
+
+
+@pytest.mark.parametrize("command", ["results", "leaderboard"])
+def test_an_impossible_value_of_a_filter_is_an_error(run, stored, command):
+    with pytest.raises(UsageError, match=r"unknown workload 'ful': did you mean full\?"):
+        run(command, "--workload", "ful")
+
+
+def test_a_long_message_does_not_widen_the_table_without_limit(run, tmp_path, evaluation_of):
+    with ResultStore.open(tmp_path / "results") as store:
+        store.record(evaluation_of("timeout", extra={"message": "x" * 400}))
+    lines = run("results", "--columns", "id,problem,model,outcome,message").stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "x" * 400 in run("results", "--columns", "id,message", "--csv").stdout
 
 
 def test_settings_for_generate_do_not_hide_results(run, stored, monkeypatch):
@@ -187,7 +215,7 @@ def whose_work(tmp_path, evaluation_of):
 def test_own_kernels_filters_the_listing(run, whose_work):
     assert [record["id"] for record in read_lines(run("results", "--json", "--own-kernels", "0.5").stdout)] == [1]
     assert "1 evaluation." in run("results", "--own-kernels", "0.5").stdout
-    assert "matches; remove a filter" in run("results", "--own-kernels", "1").stdout
+    assert "matches all filters; remove one" in run("results", "--own-kernels", "1").stdout
 
 
 def test_own_kernels_changes_what_the_leaderboard_counts_and_says_so(run, whose_work):
@@ -273,7 +301,7 @@ def test_an_unknown_id_names_near_ones(run, stored, name, hint):
 
 
 def test_show_without_any_results_says_how_to_get_some(run):
-    with pytest.raises(UsageError, match="No evaluations in results yet"):
+    with pytest.raises(UsageError, match="no evaluations in results yet"):
         run("show", "1")
 
 
@@ -380,4 +408,31 @@ def test_a_candidate_given_as_a_file_is_listed_and_not_ranked(run, stored, tmp_p
 def test_where_only_files_were_evaluated_the_leaderboard_says_so(run, tmp_path, evaluation_of):
     with ResultStore.open(tmp_path / "results") as store:
         store.record(evaluation_of("correct", 9.0, run="file", model="kernel.py", prompt="-"), SOURCE)
-    assert "only candidates that were given as files" in run("leaderboard").stdout
+        store.record(evaluation_of("correct", 9.0, run="improve-kernel", prompt="plain, from a file"), SOURCE)
+    assert "only programs that were given as files" in run("leaderboard").stdout
+
+
+def test_a_leaderboard_over_different_problems_says_so_and_ranks_over_the_common_ones(run, tmp_path, evaluation_of):
+    with ResultStore.open(tmp_path / "results") as store:
+        store.record(evaluation_of("correct", 2.0, problem="softmax", model="model-a"), SOURCE)
+        store.record(evaluation_of("wrong_value", problem="conv", model="model-a"), SOURCE)
+        store.record(evaluation_of("wrong_value", problem="softmax", model="model-b", run="other"), SOURCE)
+    note = "different problems (1 to 2, 1 in common)"
+    assert note in " ".join(run("leaderboard").stdout.split())
+    for option in ("--json", "--csv", "--markdown"):
+        assert note in run("leaderboard", option).stderr
+    common = run("leaderboard", "--common", "--json")
+    assert [(row["model"], row["problems"], row["correct"]) for row in read_lines(common.stdout)] == [
+        ("model-a", 1, 1.0),
+        ("model-b", 1, 0.0),
+    ]
+    assert not common.stderr
+
+
+def test_a_leaderboard_without_a_common_problem_says_so(run, tmp_path, evaluation_of, capsys):
+    with ResultStore.open(tmp_path / "results") as store:
+        store.record(evaluation_of("correct", 2.0, problem="softmax", model="model-a"), SOURCE)
+        store.record(evaluation_of("correct", 2.0, problem="conv", model="model-b", run="other"), SOURCE)
+    assert "(1 each, none in common)" in " ".join(run("leaderboard").stdout.split())
+    assert run_command(["leaderboard", "--common"]) == 1
+    assert "no problem is common to all models of a table" in capsys.readouterr().err

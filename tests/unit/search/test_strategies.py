@@ -91,6 +91,12 @@ def test_limits_stop_every_strategy(limits, reason, turn_of, history_of):
     assert decide(OPTIMISE, history_of(turn_of(0, "correct", 2.0, tokens=100, usd=0.5)), limits) == Stop(reason=reason)
 
 
+def test_a_given_program_is_no_answer(turn_of, history_of):
+    given, answer = turn_of(0, "wrong_value"), turn_of(1, "wrong_value", parent=0)
+    assert decide(REPAIR, history_of(given), Limits(turns=1, given=1)) == Ask(parent=0)
+    assert decide(REPAIR, history_of(given, answer), Limits(turns=1, given=1)) == Stop(reason="all 1 turns are used")
+
+
 def test_a_budget_of_zero_asks_nothing():
     assert decide(REPAIR, History(), Limits(turns=4, budget_tokens=0)) == Stop(reason="the budget of 0 tokens is spent")
     assert isinstance(decide(REPAIR, History(), Limits(turns=4, budget_usd=0.0)), Stop)

@@ -6,7 +6,7 @@ const view = { leaders: "", leaderSort: "" };
 function showOverview(main, parameters) {
   const { groups, sections } = DATA.overview;
   if (!groups.length) {
-    replaceContent(main, h("h1", {}, "No model to rank"), h("p", {}, h("a", { href: "#/evaluations" }, plural(DATA.index.count, "evaluation")), "  of candidates given as files. ", h("code", {}, "harness run --suite core --model MODEL"), " evaluates a model."));
+    replaceContent(main, h("h1", {}, "No model to rank"), h("p", {}, h("a", { href: "#/evaluations" }, plural(DATA.index.count, "evaluation")), "  of programs given as files. ", h("code", {}, "harness run --suite core --model MODEL"), " evaluates a model."));
     return;
   }
   const section = Math.min(sections.length - 1, Number(parameters.get("section") ?? pickSection()) || 0);
@@ -108,7 +108,7 @@ function renderLeaderboard(groups, section) {
   const filter = h("input", { type: "search", class: "filter", placeholder: "Filter models ( / )", "aria-label": "Filter models", value: view.leaders, oninput: (event) => { view.leaders = event.target.value; draw(); } });
   draw();
   const chips = [...new Set(groups.flatMap((group) => group.hardware))];
-  return h("section", { class: "card", id: "leaderboard" }, h("div", { class: "card-head" }, h("h2", {}, "Leaderboard"), filter), holder, chips.length > 0 && h("p", { class: "note" }, `Evaluated on ${chips.join("; ")}.`));
+  return h("section", { class: "card", id: "leaderboard" }, h("div", { class: "card-head" }, h("h2", {}, "Leaderboard"), filter), holder, chips.length > 0 && h("p", { class: "note" }, `Evaluated on ${chips.join("; ")}.`), DATA.overview.sections[section].note && h("p", { class: "note" }, `Note: ${DATA.overview.sections[section].note}.`));
 }
 
 function renderCharts(groups, section) {
@@ -119,7 +119,7 @@ function renderCharts(groups, section) {
   const cards = [], missing = [];
   if (timed.length) {
     const band = drawnGroups.length <= 4 ? " Bands: 95 % over problems." : " Point at a line for its interval.";
-    cards.push(card("fast_p", `Share of problems with a correct candidate more than p times as fast.${band}${some}`, legend(), drawn((width) => plotCurves(drawnGroups, DATA.overview.thresholds, width), 300)));
+    cards.push(card("fast_p", `Share of problems with a correct candidate more than p times as fast.${band}${some}`, legend(), drawn((width) => plotCurves(drawnGroups.filter((group) => group.fast["1"] !== null), DATA.overview.thresholds, width), 300)));
     cards.push(card("Speedups", `Correct candidates by speedup; values beyond the axis are counted in the last bar.${some}`, drawn((width) => plotSpeedups(timed, width), 200)));
   } else {
     const why = section.device === "emulated" ? "Emulated device: correctness only, no times." : "No correct candidate has a ranked time.";

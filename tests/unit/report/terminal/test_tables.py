@@ -111,6 +111,12 @@ def test_the_leaderboard_shows_certificates_and_whose_work_it_was(evaluation_of,
     assert ends == {"certified": ["98%", "yes"], "partly": ["98%", "part"], "trusting": ["-", "no"]}
 
 
+def test_an_untimed_run_has_no_share_that_is_faster(evaluation_of, rank_evaluations):
+    text = render(render_leaderboard(rank_evaluations([evaluation_of("correct"), evaluation_of("timeout", sample=1)])))
+    assert "50.0%       -       -" in text
+    assert "fast_p is unknown, since 1 correct candidate was not timed" in " ".join(text.split())
+
+
 @pytest.mark.parametrize("width", [80, 200])
 def test_the_leaderboard_says_how_many_answers_the_token_limit_cut_off(evaluation_of, width, rank_evaluations):
     cut_off = Finding(check=TRUNCATED, severity="note", message="cut off")
