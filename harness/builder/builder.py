@@ -152,7 +152,7 @@ class Builder:
     def key(self, request: BuildRequest) -> str:
         emulated = self._find_emulated(request)
         toolchain = self.toolchain.key_parts(nvcc=request.needs_cuda and emulated is None)
-        parts = {"format": 3, "request": asdict(request), "toolchain": toolchain}
+        parts = {"format": 4, "request": asdict(request), "toolchain": toolchain}
         if emulated is not None:
             parts["emulation"] = emulated.key_parts()
         return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -54,6 +54,7 @@ template <typename T> struct Result { static constexpr char code = Argument<T>::
 template <> struct Result<void> { static constexpr char code = 'v'; };
 template <> struct Result<std::vector<at::Tensor>> { static constexpr char code = 'L'; };
 template <typename T> struct Result<T&>;
+namespace {  // per library: the type of F does not contain its result
 template <auto F> struct Bound;
 template <typename R, typename... A, R (*F)(A...)> struct Bound<F> {
   static constexpr char result[] = {Result<R>::code, 0};
@@ -67,6 +68,7 @@ template <typename R, typename... A, R (*F)(A...)> struct Bound<F> {
   }
   static void call(void** arguments, void* result) { pass(arguments, result, std::index_sequence_for<A...>{}); }
 };
+}
 }
 #endif
 """

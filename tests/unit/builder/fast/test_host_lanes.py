@@ -146,6 +146,32 @@ def test_every_plain_type_is_passed_and_documented_as_by_pybind11(builders, flag
     assert sum(" -> " in line for line in printed[1].splitlines()) > len(NAMES)
 
 
+LOAD_BOTH = """
+import importlib.util, sys
+import torch
+modules = []
+for name, path in zip(("first", "second"), sys.argv[1:]):
+    spec = importlib.util.spec_from_file_location(name, path)
+    modules.append(importlib.util.module_from_spec(spec))
+    spec.loader.exec_module(modules[-1])
+print([type(module.run(torch.ones(3))).__name__ for module in modules])
+"""
+
+
+@pytest.mark.slow
+def test_functions_of_one_name_in_two_extensions_have_results_of_their_own(fast):
+    """Their parameters are the same: the name of a C++ function does not contain its result."""
+    sources = ("int64_t run(at::Tensor x) { return x.numel(); }", "at::Tensor run(at::Tensor x) { return x * 2; }")
+    requests = [
+        BuildRequest(name=name, cpp_sources=(source,), functions=(("run", ""),))
+        for name, source in zip(("first", "second"), sources, strict=True)
+    ]
+    results = [fast.build(request) for request in requests]
+    assert all(is_bound_by_our_object(result) for result in results)
+    command = [sys.executable, "-c", LOAD_BOTH, *(result.extension for result in results)]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "['int', 'Tensor']\n"
+
+
 WIDER = {
     "a macro of Python's headers": "int f() {\n#ifdef va_end\n  return 1;\n#else\n  return 2;\n#endif\n}",
     "an optional argument": "int f() { return 1; }\nint g(c10::optional<int64_t> n) { return n.value_or(3); }",
