@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from harness.domain import BuiltAhead, Evaluation
     from harness.executors.device_evaluators import DeviceEvaluators
+    from harness.executors.locks import Say
     from harness.executors.settings import Setup
     from harness.executors.tasks import Task
     from harness.hardware.xid_errors import XidWatch
@@ -50,6 +51,13 @@ class Work:
     task: Task
     ahead: BuiltAhead
     expects_many: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """For a lock; "" when it is held."""
+
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,8 +114,12 @@ def _serve(line: Connection, messages: queue.SimpleQueue[Any]) -> None:
     start: Start | None = messages.get()
     if start is None:
         return
+
+    def say(reason: str) -> None:
+        line.send(Waiting(reason=reason))
+
     try:
-        device, evaluators = _open(start)
+        device, evaluators = _open(start, say)
     except (HarnessError, RuntimeError) as error:  # RuntimeError: torch cannot use the GPU
         line.send(Lost(reason=f"{type(error).__name__}: {error}"))
         return
@@ -115,14 +127,14 @@ def _serve(line: Connection, messages: queue.SimpleQueue[Any]) -> None:
         line.send(Ready(chip=_name_chip(device)))
         watch = _watch(device)
         while (work := messages.get()) is not None:
-            with hold_to_evaluate("" if device.is_emulated else _name_lock(device), times=start.alone):
+            with hold_to_evaluate("" if device.is_emulated else _name_lock(device), say, times=start.alone):
                 answer = _evaluate(device, evaluators, work, watch)
             line.send(answer)
             if isinstance(answer, Lost):
                 return
 
 
-def _open(start: Start) -> tuple[Device, DeviceEvaluators]:
+def _open(start: Start, say: Say) -> tuple[Device, DeviceEvaluators]:
     from harness.sandbox.forkserver import Forkserver
 
     forkserver = Forkserver(start.setup.confinement)
@@ -145,7 +157,7 @@ def _open(start: Start) -> tuple[Device, DeviceEvaluators]:
     evaluators = partial(
         DeviceEvaluators, start.setup, device, checks=start.checks, floors=start.floors, forkserver=forkserver
     )
-    return device, evaluators(quiet=hold_cores_to_time) if start.alone else evaluators()
+    return device, evaluators(quiet=partial(hold_cores_to_time, say)) if start.alone else evaluators()
 
 
 def _try_device(device: Device) -> None:

@@ -37,13 +37,14 @@ class DeviceStatus:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorStatus:
     """`builds`: see `Builder.counts`; `lost`: a sentence per abandoned device; `failure`: why only a new executor would
-    evaluate again."""
+    evaluate again; `waits_for`: what keeps a device from going on, or ""."""
 
     building: int
     builds: dict[str, int]
     devices: tuple[DeviceStatus, ...]
     lost: tuple[str, ...] = ()
     failure: str = ""
+    waits_for: str = ""
 
 
 class Executor(Protocol):

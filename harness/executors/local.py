@@ -121,12 +121,14 @@ class LocalExecutor:
             pools, building = list(self._devices.values()), self._building
             counts = [evaluators.build_counts for evaluators in self._ahead.values()]
             counts += [Counter(process.build_counts) for process in self._processes]
+            waits_for = next(filter(None, (process.waits_for for process in self._processes)), "")
         return ExecutorStatus(
             building=building,
             builds=dict(sum(counts, Counter[str]())),
             devices=tuple(device for one in pools for device in one.status()),
             lost=tuple(why for one in pools for why in one.lost),
             failure="; ".join(why for one in pools if not one.status() for why in one.lost),
+            waits_for=waits_for,
         )
 
     def close(self) -> None:

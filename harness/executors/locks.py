@@ -12,20 +12,27 @@ from pathlib import Path
 from typing import IO
 
 RETRY_S = 0.05
+DEVICE_TAKEN = "another harness process, which evaluates on this device"
+CORES_TAKEN = "builds or timings on these cores, perhaps of another harness process"
+Say = Callable[[str], None]  # gets the reason of a wait when it begins, and "" when it ends
+
+
+def say_nothing(reason: str) -> None:
+    pass
 
 
 @contextmanager
-def hold_device(name: str) -> Iterator[None]:
+def hold_device(name: str, say: Say = say_nothing) -> Iterator[None]:
     with _open_lock(name) as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        _wait_for(lock, DEVICE_TAKEN, say)
         yield
 
 
 @contextmanager
-def hold_to_evaluate(device: str, *, times: bool) -> Iterator[None]:
+def hold_to_evaluate(device: str, say: Say = say_nothing, *, times: bool) -> Iterator[None]:
     """`device` "": none is needed; `times`: `hold_cores_to_time` follows. The device comes first: a process that has it
     may wait for the cores."""
-    with hold_device(device) if device else nullcontext(), nullcontext() if times else hold_cores_to_build():
+    with hold_device(device, say) if device else nullcontext(), nullcontext() if times else hold_cores_to_build():
         yield
 
 
@@ -41,12 +48,20 @@ def hold_cores_to_build(check: Callable[[], None] = lambda: None) -> Iterator[No
 
 
 @contextmanager
-def hold_cores_to_time() -> Iterator[None]:
+def hold_cores_to_time(say: Say = say_nothing) -> Iterator[None]:
     """Exclusive: waits for running builds and blocks new ones."""
     with _open_lock("next") as queue, _open_lock("cores") as cores:
-        fcntl.flock(queue, fcntl.LOCK_EX)
-        fcntl.flock(cores, fcntl.LOCK_EX)
+        _wait_for(queue, CORES_TAKEN, say)
+        _wait_for(cores, CORES_TAKEN, say)
         yield
+
+
+def _wait_for(lock: IO[str], reason: str, say: Say) -> None:
+    if _try_lock(lock, fcntl.LOCK_EX):
+        return
+    say(reason)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    say("")
 
 
 def _open_lock(name: str) -> IO[str]:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Collection
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -16,10 +17,11 @@ from typing import Any
 import harness
 from harness.domain import DeviceError, Evaluation
 from harness.executors.device_pool import DeviceLost, Job
-from harness.executors.evaluator_process import Done, Lost, Ready, Start, Work
+from harness.executors.evaluator_process import Done, Lost, Ready, Start, Waiting, Work
 from harness.executors.executor import DeviceFacts
 from harness.sandbox.forkserver import EXPANDABLE_SEGMENTS
 
+SHORT_WAIT_S = 2.0
 END_S = 5.0  # for a process to end its children
 _RUN = "from harness.executors.evaluator_process import main; main()"
 
@@ -35,6 +37,7 @@ class EvaluatorProcess:
         self._start = start
         self._chip = ""
         self.build_counts: dict[str, int] = {}
+        self._waits_for, self._waits_since_s = "", 0.0
         self._line, theirs = multiprocessing.Pipe()
         with theirs:
             self._process = _start_process(theirs, cores, visible)
@@ -53,6 +56,11 @@ class EvaluatorProcess:
     @property
     def facts(self) -> DeviceFacts:
         return DeviceFacts(name=self._name, chip=self._chip)
+
+    @property
+    def waits_for(self) -> str:
+        """The reason of a wait that others must end, after a few seconds of it; else ""."""
+        return self._waits_for if time.monotonic() - self._waits_since_s > SHORT_WAIT_S else ""
 
     def expect_many(self) -> None:
         self._expects_many = True
@@ -80,7 +88,8 @@ class EvaluatorProcess:
 
     def _receive(self) -> Any:
         try:
-            message = self._line.recv()
+            while isinstance(message := self._line.recv(), Waiting):
+                self._waits_for, self._waits_since_s = message.reason, time.monotonic()
         except (EOFError, OSError):
             raise DeviceLost(self._describe_end()) from None
         if isinstance(message, Lost):

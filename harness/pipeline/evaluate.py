@@ -350,7 +350,7 @@ def _run(
             emulated_gpu = next((one.emulated_gpu for one in executor.devices(task.subject.language)), "")
             with reservations.hold(task.subject, emulated_gpu) as reserved:
                 if not reserved:
-                    say_once("another process evaluates some of these candidates: this one helps with the others")
+                    say_once(_describe_other_process(len(tasks)))
                 yield options.again or (reserved and find(task) is None)
 
         left = run_tasks(executor, tasks, take, reserve)
@@ -364,6 +364,12 @@ def _run(
     lost = executor.status().lost
     if lost:
         raise DeviceError(f"{'; '.join(lost)}. The other devices completed all {len(report.evaluations)} evaluations")
+
+
+def _describe_other_process(tasks: int) -> str:
+    if tasks == 1:
+        return "another process evaluates this candidate: waiting for its verdict"
+    return "another process evaluates some of these candidates: this one helps with the others, then waits for it"
 
 
 def open_provenance(store: ResultStore, options: EvaluateOptions) -> Provenance:

@@ -48,7 +48,7 @@ from harness.pipeline.run_problems import find_run_problem
 from harness.pipeline.screening import Screen, open_screening
 from harness.pipeline.search_report import SampleSearch, SearchReport
 from harness.pipeline.single_evaluations import SingleEvaluations
-from harness.report.terminal.search_progress import SearchProgress, show_search
+from harness.report.terminal.search_progress import OTHER_PROCESS, SearchProgress, show_search
 from harness.search.conversation import CONTEXT_TOKENS, count_tokens, make_prompt
 from harness.search.feedback import Feedback
 from harness.search.history import History, Turn
@@ -340,7 +340,9 @@ class _Chain:
         task = make_sample_task(sample, self._problem, self._session.evaluations.options)
         task = replace(task, rival=self._find_rival(sample.key.turn))
         with self._progress.at(self._key, "evaluating"):
-            evaluation, measurements = await self._session.evaluations.evaluate(task, again=again)
+            evaluation, measurements = await self._session.evaluations.evaluate(
+                task, again=again, show_wait=lambda: self._progress.at(self._key, OTHER_PROCESS)
+            )
         self._progress.add_verdict(evaluation)
         return evaluation, measurements
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import TYPE_CHECKING
 
 from harness.domain import Evaluation, Language, Outcome, Problem, UsageError
@@ -18,7 +19,7 @@ from harness.store.reservations import Reservations
 from harness.store.results import ResultFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from harness.executors.executor import DeviceFacts, Executor
     from harness.executors.tasks import Task
@@ -50,8 +51,15 @@ class SingleEvaluations:
         _, _, placed = place_problem(problem, language, self._executor.devices(language), self.options)
         return "" if placed else describe_lacking_workload(problem.name, self.options.workload)
 
-    async def evaluate(self, task: Task, *, again: bool = False) -> tuple[Evaluation, int]:
-        """(evaluation, how often this subject was evaluated). A stored verdict is used unless `again`."""
+    async def evaluate(
+        self,
+        task: Task,
+        *,
+        again: bool = False,
+        show_wait: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> tuple[Evaluation, int]:
+        """(evaluation, how often this subject was evaluated). A stored verdict is used unless `again`. `show_wait` is
+        entered while another process evaluates this task."""
         screening = None if again else self._screening
         again = again or self.options.again
         devices = self._executor.devices(task.subject.language)
@@ -59,16 +67,20 @@ class SingleEvaluations:
         if placed is None:
             raise UsageError(describe_lacking_workload(task.problem.name, self.options.workload))
         emulated_gpu = next((one.emulated_gpu for one in devices), "")
-        while True:
-            number = None if again else self._find(placed, devices)
-            stored = None if number is None else self._store.get(number)
-            if stored is not None:
-                return stored.evaluation, self._count(stored.evaluation)
-            with self._reservations.hold(placed.subject, emulated_gpu) as reserved:
-                if reserved and (again or self._find(placed, devices) is None):
-                    evaluation = await self._run(placed, screening)
-                    return evaluation, self._count(evaluation)
-            await asyncio.sleep(POLL_S)
+        with ExitStack() as waiting:
+            while True:
+                number = None if again else self._find(placed, devices)
+                stored = None if number is None else self._store.get(number)
+                if stored is not None:
+                    return stored.evaluation, self._count(stored.evaluation)
+                with self._reservations.hold(placed.subject, emulated_gpu) as reserved:
+                    if reserved and (again or self._find(placed, devices) is None):
+                        waiting.close()
+                        evaluation = await self._run(placed, screening)
+                        return evaluation, self._count(evaluation)
+                waiting.close()
+                waiting.enter_context(show_wait())
+                await asyncio.sleep(POLL_S)
 
     def _find(self, placed: Task, devices: Sequence[DeviceFacts]) -> int | None:
         return find_verdict(placed.subject, devices, self._store, self.options)

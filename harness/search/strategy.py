@@ -52,7 +52,7 @@ ROOFLINE = Target()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Of one sample. `turns` counts answers, without the `given` program of a search that begins with one. Budgets count
+    """Of one sample. `turns` counts answers, without the `given` program that a search begins with. Budgets count
     prompts and answers together."""
 
     turns: int

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING
 
 import typer
@@ -31,17 +32,40 @@ class Step:
     note: str = ""
     began_s: float = field(default_factory=time.monotonic)
 
-    def estimate_s(self) -> float | None:
-        """Seconds left, by what those that are finished took; None while none is."""
-        if not self.worked or self.done >= self.total:
-            return None
-        return (time.monotonic() - self.began_s) / self.worked * (self.total - self.done)
 
-    def describe_rest(self) -> str:
-        left_s = self.estimate_s()
-        if left_s is None:
-            return ""
-        return f"about {left_s / 60:.0f} min left" if left_s >= 90 else f"about {left_s:.0f} s left"
+@dataclass(slots=True, kw_only=True)
+class _Pace:
+    """Of a step when its number `worked` was reached: at `at_s`, `each_s` for one task."""
+
+    worked: int
+    at_s: float
+    each_s: float
+    left_s: float = inf
+
+
+class TimeLeft:
+    """Estimates by the pace of finished tasks; while none is finished, an estimate only falls."""
+
+    def __init__(self) -> None:
+        self._paces: dict[str, _Pace] = {}
+
+    def describe(self, step: Step) -> str:
+        """The note of a step with its time left, if it is known."""
+        left_s = self._estimate_s(step, time.monotonic())
+        left = f"about {left_s / 60:.0f} min left" if left_s >= 90 else f"about {left_s:.0f} s left"
+        return ", ".join(filter(None, (step.note, left if left_s >= 1 else "")))
+
+    def _estimate_s(self, step: Step, now_s: float) -> float:
+        """0: unknown."""
+        if not step.worked or step.done >= step.total:
+            return 0.0
+        pace = self._paces.get(step.name)
+        if pace is None or pace.worked != step.worked:
+            each_s = (now_s - step.began_s) / step.worked
+            pace = self._paces[step.name] = _Pace(worked=step.worked, at_s=now_s, each_s=each_s)
+        expected_s = pace.each_s * (step.total - step.done) - (now_s - pace.at_s)
+        pace.left_s = min(pace.left_s, max(expected_s, 0.0))
+        return pace.left_s
 
 
 def read_steps(executor: Executor, total: int, counts: tuple[int, int], began_s: float) -> list[Step]:
@@ -54,9 +78,11 @@ def read_steps(executor: Executor, total: int, counts: tuple[int, int], began_s:
         name="building", total=total, done=built, worked=count_finished(status.builds), began_s=began_s,
         note=describe_builds(status.builds, total - built),
     )  # fmt: skip
+    notes = [f"{done} of {total}", *([f"{correct} correct"] if done else [])]
+    if status.waits_for:
+        notes.append(f"waiting for {status.waits_for}")
     judge = Step(
-        name="evaluating", total=total, done=done, worked=done, began_s=began_s,
-        note=f"{done} of {total}{f', {correct} correct' if done else ''}",
+        name="evaluating", total=total, done=done, worked=done, began_s=began_s, note=", ".join(notes)
     )  # fmt: skip
     if len(status.devices) < 2:
         return [build, judge]
@@ -114,6 +140,7 @@ def show_steps(
 def _show_bars(read: Callable[[], Sequence[Step]], console: Console) -> Iterator[Callable[[str], None]]:
     from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+    time_left = TimeLeft()
     columns = (TextColumn("{task.description:<8}"), BarColumn(bar_width=8), TimeElapsedColumn())
     with Progress(*columns, TextColumn("{task.fields[note]}"), console=console) as progress:
         bars: dict[str, TaskID] = {}
@@ -122,8 +149,7 @@ def _show_bars(read: Callable[[], Sequence[Step]], console: Console) -> Iterator
             for step in read():
                 if step.name not in bars:
                     bars[step.name] = progress.add_task(step.name, total=step.total, note="")
-                notes = filter(None, (step.note, step.describe_rest()))
-                progress.update(bars[step.name], total=step.total, completed=step.done, note=", ".join(notes))
+                progress.update(bars[step.name], total=step.total, completed=step.done, note=time_left.describe(step))
 
         with repeat(refresh, BARS_EVERY_S):
             yield lambda line: progress.console.print(line, soft_wrap=True, markup=False)
@@ -131,8 +157,10 @@ def _show_bars(read: Callable[[], Sequence[Step]], console: Console) -> Iterator
 
 @contextmanager
 def _print_lines(read: Callable[[], Sequence[Step]], every_s: float) -> Iterator[Callable[[str], None]]:
+    time_left = TimeLeft()
+
     def print_line() -> None:
-        parts = [f"{step.name}: {', '.join(filter(None, (step.note, step.describe_rest())))}" for step in read()]
+        parts = [f"{step.name}: {time_left.describe(step)}" for step in read()]
         typer.echo("; ".join(parts), err=True)
 
     with repeat(print_line, every_s):

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from harness.executors.executor import ExecutorStatus
 
-Stage = Literal["waiting to ask", "asking", "evaluating"]
+Stage = Literal["waiting to ask", "asking", "evaluating", "waiting for another process"]
+OTHER_PROCESS: Stage = "waiting for another process"  # which evaluates the same program
 COLUMNS = 80
 FRAMES_PER_S = 2
 LINES_BESIDE = 9  # of the table: heads, totals, a line of the shell
@@ -156,7 +157,11 @@ class SearchProgress:
         running = 0 if status is None else sum(device.running for device in status.devices)
         counts += [("building", building), ("on a device", running)]
         counts.append(("waiting for a device", max(evaluating - building - running, 0)))
-        return ", ".join(f"{count} {name}" for name, count in counts if count) or "idle"
+        counts.append((OTHER_PROCESS, stages[OTHER_PROCESS]))
+        shown = [f"{count} {name}" for name, count in counts if count]
+        if status is not None and status.waits_for:
+            shown.append(f"waiting for {status.waits_for}")
+        return ", ".join(shown) or "idle"
 
     def _describe_asking(self) -> str:
         began_s = min((since_s for stage, since_s in self._in_flight.values() if stage == "asking"), default=0.0)

@@ -64,6 +64,32 @@ def test_a_timing_waits_for_builds_under_way_and_builds_wait_for_it_though_other
         thread.join()
 
 
+@pytest.mark.parametrize(
+    ("lock", "reason"),
+    [
+        (lambda *say: hold_device("cpu", *say), "another harness process, which evaluates on this device"),
+        (hold_cores_to_time, "builds or timings on these cores, perhaps of another harness process"),
+    ],
+)
+def test_a_wait_for_a_lock_is_said_when_it_begins_and_when_it_ends(lock, reason):
+    leave, said, begun = threading.Event(), [], threading.Event()
+    held, holder = start(lock, leave)
+    assert held.wait(10)
+
+    def say(text):
+        said.append(text)
+        begun.set()
+
+    entered, waiting = start(lambda: lock(say), leave)
+    assert begun.wait(10)
+    assert said == [reason]
+    leave.set()
+    assert entered.wait(10)
+    assert said[:2] == [reason, ""] or said == [reason, "", reason, ""]
+    holder.join()
+    waiting.join()
+
+
 def test_a_build_that_waits_can_be_stopped():
     leave = threading.Event()
     timing, timer = start(hold_cores_to_time, leave)

@@ -50,7 +50,7 @@ class Verdicts:
     def find_obstacle(self, problem, language):
         return ""
 
-    async def evaluate(self, task, *, again=False):
+    async def evaluate(self, task, *, again=False, show_wait=None):
         turn = task.subject.turn
         self.measured.append(turn)
         self.rivals.append(task.rival)

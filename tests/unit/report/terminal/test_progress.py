@@ -3,12 +3,12 @@
 import time
 
 from harness.executors.executor import DeviceStatus, ExecutorStatus
-from harness.report.terminal.progress import Step, count_finished, read_steps, show_steps
+from harness.report.terminal.progress import Step, TimeLeft, count_finished, read_steps, show_steps
 
 
 class FixedExecutor:
-    def __init__(self, *devices, building=0, builds=()):
-        self._status = ExecutorStatus(building=building, builds=dict(builds), devices=devices)
+    def __init__(self, *devices, building=0, builds=(), waits_for=""):
+        self._status = ExecutorStatus(building=building, builds=dict(builds), devices=devices, waits_for=waits_for)
 
     def status(self):
         return self._status
@@ -16,11 +16,25 @@ class FixedExecutor:
 
 def test_the_estimate_is_by_what_was_really_built():
     step = Step(name="building", total=10, done=5, note="5 cached", began_s=time.monotonic() - 600)
-    assert step.describe_rest() == ""
+    time_left = TimeLeft()
+    assert time_left.describe(step) == "5 cached"
     step.done, step.worked = 6, 1
-    assert step.describe_rest() == "about 40 min left"
+    assert time_left.describe(step) == "5 cached, about 40 min left"
     step.done, step.worked = 10, 5
-    assert step.describe_rest() == ""
+    assert time_left.describe(step) == "5 cached"
+
+
+def test_the_time_left_only_falls_while_nothing_finishes():
+    now_s, time_left = time.monotonic(), TimeLeft()
+
+    def describe(total, began_s, **counts):
+        return time_left.describe(Step(name="evaluating", total=total, began_s=began_s, **counts))
+
+    assert describe(10, now_s - 600, done=1, worked=1) == "about 90 min left"
+    assert describe(10, now_s - 1200, done=1, worked=1) == "about 90 min left"
+    assert describe(20, now_s - 1200, done=1, worked=1) == "about 90 min left", "tasks that another device gave up"
+    assert describe(10, now_s - 1200, done=4, worked=1) == "about 60 min left", "three were cached"
+    assert describe(10, now_s - 1200, done=5, worked=2) == "about 50 min left"
 
 
 def test_what_was_cached_or_refused_took_no_time():
@@ -33,7 +47,13 @@ def test_builds_and_verdicts_are_counted_while_both_go_on():
     build, judge = read_steps(executor, 10, (2, 1), time.monotonic() - 60)
     assert (build.done, build.note) == (4, "4 built, 0 cached, 0 failed, 6 waiting")
     assert (judge.name, judge.done, judge.note) == ("evaluating", 2, "2 of 10, 1 correct")
-    assert judge.describe_rest() == "about 4 min left"
+    assert TimeLeft().describe(judge) == "2 of 10, 1 correct, about 4 min left"
+
+
+def test_a_wait_for_another_process_is_said():
+    cpu = DeviceStatus(name="cpu", waiting=1, running=1, done=0)
+    _, judge = read_steps(FixedExecutor(cpu, waits_for="another harness process"), 2, (0, 0), time.monotonic())
+    assert judge.note == "0 of 2, waiting for another harness process"
 
 
 def test_several_gpus_have_a_bar_each_with_what_they_are_to_expect():
@@ -41,7 +61,7 @@ def test_several_gpus_have_a_bar_each_with_what_they_are_to_expect():
     *_, first, second = read_steps(FixedExecutor(*gpus), 20, (8, 8), time.monotonic() - 40)
     assert (first.name, first.total, first.note) == ("cuda:0", 9, "4 done, 0 waiting, idle")
     assert (second.name, second.total, second.note) == ("cuda:1", 11, "4 done, 1 waiting")
-    assert second.describe_rest() == "about 70 s left"
+    assert TimeLeft().describe(second) == "4 done, 1 waiting, about 70 s left"
 
 
 def test_without_a_terminal_there_is_a_line_now_and_then_and_at_the_end(capsys):
