@@ -167,6 +167,20 @@ def add_state(tree: Tree, tensors: int, names: Sequence[str]) -> Tree:
     return {"dict": [["output", tree], ["state", {"dict": state}]]}
 
 
+def have_same_nesting(one: Tree, other: Tree) -> bool:
+    """Whether two trees differ at most in lists where the other has tuples."""
+    return _unify_sequences(one) == _unify_sequences(other)
+
+
+def _unify_sequences(tree: Tree) -> Tree:
+    ((kind, value),) = tree.items()
+    if kind in ("list", "tuple"):
+        return {"tuple": [_unify_sequences(item) for item in value]}
+    if kind == "dict":
+        return {"dict": [[key, _unify_sequences(item)] for key, item in value]}
+    return tree
+
+
 def _shift(tree: Tree, by: int) -> Tree:
     (kind, value), *_ = tree.items()
     if kind == "t":

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from harness.problems.tensor_slices import count_bytes
 from harness.problems.tensor_trees import list_tensors
-from harness.protocol import ITEM_BYTES, Region, TensorSpec, count_kept_calls, place_contiguous
+from harness.protocol import ITEM_BYTES, Region, TensorSpec, count_kept_calls, have_same_nesting, place_contiguous
 from harness.protocol.tensor_layout import ALIGNMENT_BYTES, MOST_KEPT, align, place_strided
 from harness.sandbox.tensors.outputs import FlatOutputs
 from harness.sandbox.worker_client import Called, describe
@@ -64,7 +64,7 @@ class Footprint:
 
     def has_form(self, called: Called) -> bool:
         """Whether nesting, shapes and dtypes are as expected."""
-        return called.tree == self.tree and _forms(called.specs) == _forms(self.output_specs)
+        return have_same_nesting(called.tree, self.tree) and _forms(called.specs) == _forms(self.output_specs)
 
     def expects(self, outputs: FlatOutputs) -> bool:
         specs = [describe(tensor) for tensor in outputs.tensors]

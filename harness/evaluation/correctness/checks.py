@@ -10,10 +10,10 @@ from typing import Any, Literal
 from harness.domain import SPARSE, Correctness, Finding, Outcome, Trial
 from harness.evaluation.correctness.aliasing import AliasCheck
 from harness.evaluation.correctness.calls import Exercise, Exercises
-from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
+from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs, describe_tree
 from harness.evaluation.correctness.reference import Reference, refuse_late_change
 from harness.evaluation.correctness.truth import Expected, Truth, trust_outputs
-from harness.protocol import TensorSpec
+from harness.protocol import TensorSpec, have_same_nesting
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.memory_probe import shares_memory_within
 from harness.sandbox.model_session import ModelSession, Run, Weights
@@ -148,7 +148,7 @@ class _Checker:
             self.truth_kind = "reference"
         self.trials.append(trial)
         self._last_seed = exercise.seed
-        self.findings += _note_strides(run, expected.form, self.findings)
+        self.findings += _note_form(run, expected.form, self.findings)
         if outcome is not None:
             return _Failure(outcome, _say_where(trial))
         overwritten = self._aliases.find_overwritten(run)
@@ -326,12 +326,24 @@ def _has_changed_inputs(run: Run, reference: Reference) -> bool:
     return not run.inputs_unchanged and not reference.changes_inputs
 
 
-def _note_strides(run: Run, truth: Truth, so_far: Sequence[Finding]) -> list[Finding]:
-    if any(finding.check == "strides" for finding in so_far):
-        return []
+def _note_form(run: Run, truth: Truth, so_far: Sequence[Finding]) -> list[Finding]:
+    """Differences of form that do not decide, each once."""
+    noted = {finding.check for finding in so_far}
+    found = {"strides": _find_other_strides(run, truth), "containers": _find_other_containers(run, truth)}
+    notes = {check: message for check, message in found.items() if message and check not in noted}
+    return [Finding(check=check, severity="note", message=message) for check, message in notes.items()]
+
+
+def _find_other_strides(run: Run, truth: Truth) -> str:
     for leaf, spec in zip(truth.leaves, run.called.specs, strict=False):
         expected = tuple(leaf.reference.stride())
         if spec.stride != expected and leaf.reference.numel() > 1:
-            message = f"{leaf.name} has strides {spec.stride}, the reference's has {expected}"
-            return [Finding(check="strides", severity="note", message=message)]
-    return []
+            return f"{leaf.name} has strides {spec.stride}, the reference's has {expected}"
+    return ""
+
+
+def _find_other_containers(run: Run, truth: Truth) -> str:
+    found = run.called.tree
+    if found == truth.tree or not have_same_nesting(found, truth.tree):
+        return ""
+    return f"returns {describe_tree(found)}, the reference {describe_tree(truth.tree)}"[:500]

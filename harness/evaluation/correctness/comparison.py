@@ -1,5 +1,5 @@
 """Compares the outputs of a call with the truth: structure, shape and dtype exactly, values within a tolerance
-(`harness.evaluation.correctness.leaf_comparison`). Strides are free."""
+(`harness.evaluation.correctness.leaf_comparison`). Strides are free, and a list may be a tuple."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from harness.evaluation.correctness.leaf_comparison import (
 )
 from harness.evaluation.correctness.truth import Truth
 from harness.problems.tensor_slices import cut_slices
+from harness.protocol import have_same_nesting
 from harness.sandbox.tensors.outputs import FlatOutputs, widen_small
 
 SURE_FACTOR = 2.0
@@ -59,7 +60,7 @@ def compare_leaves(
 
 
 def _compare_form(truth: Truth, outputs: FlatOutputs) -> tuple[Outcome, str] | None:
-    if outputs.tree != truth.tree or len(outputs.tensors) != len(truth.leaves):
+    if len(outputs.tensors) != len(truth.leaves) or not have_same_nesting(outputs.tree, truth.tree):
         message = f"expected {describe_tree(truth.tree)}, found {describe_tree(outputs.tree)}"[:500]
         return Outcome.WRONG_SHAPE, message
     for leaf, tensor in zip(truth.leaves, outputs.tensors, strict=True):
@@ -104,7 +105,7 @@ def _largest(numbers: list[float]) -> float | None:
 
 def are_surely_close(own: FlatOutputs, outputs: FlatOutputs, tolerance: Tolerance) -> bool:
     """Fast sufficient test for `compare_outputs` against the reference's outputs `own`. False: unknown."""
-    if outputs.tree != own.tree or tolerance.atol is not None or tolerance.rtol is not None:
+    if tolerance.atol is not None or tolerance.rtol is not None or not have_same_nesting(outputs.tree, own.tree):
         return False
     return tolerance.factor >= SURE_FACTOR and all(map(_is_surely_close, own.tensors, outputs.tensors))
 

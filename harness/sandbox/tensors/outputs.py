@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from harness.problems.tensor_slices import SLICE_ELEMENTS, cut_pairs, cut_slices
-from harness.protocol import add_state
+from harness.protocol import add_state, have_same_nesting
 
 Place = TypeVar("Place", int, Tensor)
 
@@ -26,7 +26,7 @@ class FlatOutputs:
     def has_form_of(self, other: FlatOutputs) -> bool:
         """Whether nesting, shapes and dtypes are equal."""
         mine, theirs = ([(tensor.shape, tensor.dtype) for tensor in one.tensors] for one in (self, other))
-        return self.tree == other.tree and mine == theirs
+        return mine == theirs and have_same_nesting(self.tree, other.tree)
 
     def with_state(self, state: Mapping[str, Tensor]) -> FlatOutputs:
         """As a call returns them whose module has these tensors in its state afterwards."""

@@ -14,7 +14,7 @@ from harness.domain import Outcome, Tolerance
 from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
 from harness.evaluation.correctness.fill_values import find_fills
 from harness.evaluation.correctness.leaf_comparison import BLOCK, CHUNK, FLOORS
-from harness.evaluation.correctness.truth import Truth, TruthLeaf, flatten_outputs
+from harness.evaluation.correctness.truth import Truth, TruthLeaf, flatten_outputs, trust_outputs
 
 FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 DEFAULT = Tolerance()
@@ -202,7 +202,7 @@ def test_another_dtype_is_wrong_even_if_values_are_equal(dtype):
 
 @pytest.mark.parametrize(
     "found",
-    [[torch.ones(2), torch.ones(3)], (torch.ones(2),), torch.ones(2), (), {"a": torch.ones(2)}, (torch.ones(2), None)],
+    [(torch.ones(2),), [torch.ones(2)], torch.ones(2), (), {"a": torch.ones(2)}, (torch.ones(2), None)],
 )
 def test_another_structure_is_wrong(found):
     right = flatten_outputs((torch.ones(2), torch.ones(3)))
@@ -211,6 +211,22 @@ def test_another_structure_is_wrong(found):
     outcome, trial = judge(truth, found)
     assert outcome is Outcome.WRONG_SHAPE
     assert trial.message.startswith("expected tuple of (tensor, tensor), found ")
+
+
+@pytest.mark.parametrize(
+    ("expected", "found"),
+    [
+        ((torch.ones(2), torch.ones(3)), [torch.ones(2), torch.ones(3)]),
+        ([torch.ones(2), torch.ones(3)], (torch.ones(2), torch.ones(3))),
+        ({"a": [torch.ones(2), (None, 3)]}, {"a": (torch.ones(2), [None, 3])}),
+        ([torch.ones(2), torch.zeros(2, dtype=torch.int64)], torch.ones(2, 3).max(dim=1)),
+    ],
+    ids=["tuple", "list", "nested", "named tuple"],
+)
+def test_a_list_may_be_a_tuple_and_the_reverse(expected, found):
+    right = flatten_outputs(expected)
+    assert are_surely_close(right, flatten_outputs(found), DEFAULT)
+    assert outcome_of(trust_outputs(right), found) is None
 
 
 def test_every_output_counts():
