@@ -110,6 +110,22 @@ def test_the_memory_of_the_inputs_is_compared_whatever_their_names_stand_for(ben
     assert evaluation.outcome is Outcome.WRONG_VALUE, evaluation.message
 
 
+@pytest.mark.parametrize(
+    ("forward", "inputs"),
+    [
+        ("x.add_(y)", "torch.randn(9, 9), torch.randint(0, 2, ())"),
+        ("x.relu_(); return y * 2", "torch.rand(9, 9) - 0.001, torch.randn(9)"),
+        ("x.add_(y)", "torch.randn(9, 9), torch.randn(1, 9).expand(9, 9)"),
+    ],
+    ids=["half of the calls", "other distributions", "an expanded input"],
+)
+def test_a_right_program_is_right_whichever_calls_change_their_inputs(bench, forward, inputs):
+    for seed in range(2):
+        evaluation = bench.judge(write_other(forward), read_other(forward, inputs), seed=seed, language="torch")
+        assert evaluation.outcome is Outcome.CORRECT, evaluation.message
+        assert evaluation.findings == ()
+
+
 def test_a_candidate_may_take_inputs_out_of_their_containers(bench):
     forward, inputs, _ = OTHERS["other entries"]
     program = write_other("k = x.pop('k'); k += y")

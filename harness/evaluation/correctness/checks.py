@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -12,7 +12,7 @@ from harness.evaluation.correctness.aliasing import AliasCheck
 from harness.evaluation.correctness.calls import Exercise, Exercises
 from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs, describe_tree
 from harness.evaluation.correctness.reference import Reference, refuse_late_change
-from harness.evaluation.correctness.truth import Expected, Truth, trust_outputs
+from harness.evaluation.correctness.truth import Expected, Truth, TruthLeaf, trust_outputs
 from harness.protocol import TensorSpec, have_same_nesting
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.memory_probe import shares_memory_within
@@ -148,7 +148,7 @@ class _Checker:
             self.truth_kind = "reference"
         self.trials.append(trial)
         self._last_seed = exercise.seed
-        self.findings += _note_form(run, expected.form, self.findings)
+        self.findings += _note_form(run, expected.form, self._reference, self.findings)
         if outcome is not None:
             return _Failure(outcome, _say_where(trial))
         overwritten = self._aliases.find_overwritten(run)
@@ -309,7 +309,7 @@ def _find_misfit(
         return Outcome.WRONG_DTYPE, f"an output lies on {wrong_device}, expected {expected}"
     if _has_changed_inputs(run, reference):
         return Outcome.WRONG_VALUE, "the inputs were changed by the call"
-    for leaf, spec in zip(truth.leaves, run.called.specs, strict=True):
+    for leaf, spec in _pair_made(run, truth, reference):
         overlaps = shares_memory_within(spec) and spec not in accepted
         if overlaps and not shares_memory_within(describe(leaf.reference)):
             return (
@@ -322,20 +322,26 @@ def _find_misfit(
     return None
 
 
+def _pair_made(run: Run, truth: Truth, reference: Reference) -> Iterator[tuple[TruthLeaf, TensorSpec]]:
+    """The outputs of a call without returned inputs, which come first: the evaluator chose the strides of those."""
+    given = len(reference.loaded.returned_inputs)
+    return zip(truth.leaves[given:], run.called.specs[given:], strict=False)
+
+
 def _has_changed_inputs(run: Run, reference: Reference) -> bool:
     return not run.inputs_unchanged and not reference.changes_inputs
 
 
-def _note_form(run: Run, truth: Truth, so_far: Sequence[Finding]) -> list[Finding]:
+def _note_form(run: Run, truth: Truth, reference: Reference, so_far: Sequence[Finding]) -> list[Finding]:
     """Differences of form that do not decide, each once."""
     noted = {finding.check for finding in so_far}
-    found = {"strides": _find_other_strides(run, truth), "containers": _find_other_containers(run, truth)}
+    found = {"strides": _find_other_strides(run, truth, reference), "containers": _find_other_containers(run, truth)}
     notes = {check: message for check, message in found.items() if message and check not in noted}
     return [Finding(check=check, severity="note", message=message) for check, message in notes.items()]
 
 
-def _find_other_strides(run: Run, truth: Truth) -> str:
-    for leaf, spec in zip(truth.leaves, run.called.specs, strict=False):
+def _find_other_strides(run: Run, truth: Truth, reference: Reference) -> str:
+    for leaf, spec in _pair_made(run, truth, reference):
         expected = tuple(leaf.reference.stride())
         if spec.stride != expected and leaf.reference.numel() > 1:
             return f"{leaf.name} has strides {spec.stride}, the reference's has {expected}"

@@ -275,7 +275,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
         used = copy_tensors(used)
     outputs, changing = run_and_compare_state(loaded, model, used)
     require_device(loaded, outputs, device.torch_device)
-    changes_inputs = _differ(inputs, used)
+    changes_inputs = loaded.problem.in_place or _differ(inputs, used)
     del used
     require_weights_known(loaded, model, state)
     draws_numbers = loaded.problem.seeded_calls and have_advanced(generators, device.torch_device)
