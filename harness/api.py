@@ -243,12 +243,13 @@ def render_report(
 def read_source(candidate: StrPath) -> str:
     """A string with several lines is source, otherwise a path."""
     from harness.domain import UsageError
+    from harness.domain.files import read_python
 
     if isinstance(candidate, str) and "\n" in candidate:
         return candidate
     try:
-        return Path(candidate).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return read_python(Path(candidate))
+    except (OSError, ValueError) as error:
         raise UsageError(f"cannot read the candidate {os.fspath(candidate)!r}: {error}") from error
 
 

@@ -88,7 +88,7 @@ def _read_tokens(path: Path | None) -> dict[str, str]:
     if path is None:
         return {shared: "client"} if shared else {}
     try:
-        lines = [line.split() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+        lines = [line.split() for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read the tokens in {path}: {error}") from error
     if not lines or any(len(line) != 2 for line in lines):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Literal
 
+from harness.domain.files import BYTE_ORDER_MARK
 from harness.domain.problem import Precision
 
 Language = Literal["cute", "tilelang", "helion", "triton", "cuda", "torch", "cpp"]
@@ -113,6 +114,9 @@ class Candidate:
     language: Language
     rule: str
     extraction: Extraction | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "source", self.source.removeprefix(BYTE_ORDER_MARK))
 
     @property
     def digest(self) -> str:

@@ -86,7 +86,7 @@ def _load_template(folder: Path, names: tuple[str, ...], prompts_dir: Path) -> T
     if names != FEEDBACK and not (folder / name).is_file():
         raise UsageError(f"prompt {folder.name!r} has no {name} in {folder}: write one, or choose another --language")
     environment = Environment(
-        loader=FileSystemLoader([folder, prompts_dir, find_shipped("prompts")]),
+        loader=FileSystemLoader([folder, prompts_dir, find_shipped("prompts")], encoding="utf-8-sig"),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

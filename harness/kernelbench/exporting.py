@@ -48,7 +48,7 @@ def export_problems(folders: Mapping[str, Path], target: Path, level: int | None
     for suite, folder in folders.items():
         paths = {path.stem: path for path in list_files(folder)}
         for stem, (number, name) in number_names(paths).items():
-            code = drop_semantics(paths[stem].read_bytes().decode("utf-8"))
+            code = drop_semantics(paths[stem].read_bytes().decode("utf-8-sig"))
             problems.append(BenchProblem(level=_choose_level(suite, level), number=number, name=name, code=code))
     numbers = [(problem.level, problem.number) for problem in problems]
     if len(set(numbers)) < len(numbers):

@@ -261,7 +261,7 @@ def _import_pandas() -> Any:
 def _read_text(path: Path) -> str:
     """Preserves line ends."""
     try:
-        return path.read_bytes().decode("utf-8")
+        return path.read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read {path} as UTF-8 text: {error}") from error
 

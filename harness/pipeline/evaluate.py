@@ -31,6 +31,7 @@ from harness.domain import (
     UsageError,
     WorkloadName,
 )
+from harness.domain.files import read_python
 from harness.generate.extraction.notes import note_sample
 from harness.pipeline.data_folders import find_named_problem
 from harness.pipeline.run_problems import find_run_problem
@@ -172,8 +173,8 @@ def describe_lacking_workload(problem: str, asked: WorkloadName | None) -> str:
 def file_task(file: Path, problem: str, language: Language, suite: str, options: EvaluateOptions) -> Task:
     """A task for a program without a run."""
     try:
-        source = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        source = read_python(file)
+    except (OSError, ValueError) as error:
         raise UsageError(f"cannot read the candidate {file}: {error}") from error
     found = find_named_problem(problem, suite, options.problems_dir)
     from harness.executors.tasks import Origin, make_task

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.analysis.turns import find_best
 from harness.domain import Candidate, UsageError
-from harness.domain.files import replacing
+from harness.domain.files import read_python, replacing
 from harness.generate.planning import GenerateOptions
 from harness.languages import detect_language
 from harness.pipeline.evaluate import EvaluateOptions
@@ -58,8 +58,8 @@ def improve_file(
 ) -> tuple[SearchReport, Path | None]:
     """Turn 0 is the file. Also the path of the best verified program; None without one. Raises UsageError."""
     try:
-        source = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        source = read_python(file)
+    except (OSError, ValueError) as error:
         raise UsageError(f"cannot read {file}: {error}") from error
     start = Candidate(source=source, language=detect_language(source), rule="file")
     generate = replace(generate, language=start.language, run=generate.run or _name_run(file, source, generate))

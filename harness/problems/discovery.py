@@ -26,6 +26,7 @@ from harness.domain import (
     UsageError,
     Workload,
 )
+from harness.domain.files import BYTE_ORDER_MARK, read_python
 from harness.problems.cases import read_cases
 from harness.syntax import parse_python
 
@@ -82,6 +83,7 @@ def read_problem(path: Path, suite: str) -> Problem:
 
 def parse_problem(source: str, path: Path, suite: str) -> Problem:
     """From text; `path` gives the name and appears in messages. Raises ProblemError."""
+    source = source.removeprefix(BYTE_ORDER_MARK)
     tree = parse_source(source, str(path))
     settings = _read_settings(tree, path)
     _require_names(tree, path)
@@ -157,9 +159,9 @@ def _suggest(name: str, known: list[str]) -> str:
 
 def _read_source(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ProblemError(f"cannot read {path} as UTF-8 text: {error}") from error
+        return read_python(path)
+    except (OSError, ValueError) as error:
+        raise ProblemError(f"cannot read {path} as Python text: {error}; save it as UTF-8") from error
 
 
 def _require_names(tree: ast.Module, path: Path) -> None:
@@ -266,7 +268,7 @@ def _read_suite(folder: Path) -> bool:
     if not path.is_file():
         return False
     try:
-        settings = tomllib.loads(path.read_text(encoding="utf-8"))
+        settings = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ProblemError(f"cannot read {path}: {error}") from error
     required = settings.pop("requires_kernel", False)

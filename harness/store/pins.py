@@ -27,7 +27,7 @@ class Pin:
 def read_pins(path: Path) -> tuple[Pin, ...]:
     """Raises UsageError for an unreadable or empty file and an invalid line."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read the pins {path}: {error}") from error
     stripped = [(number, line.split("#", 1)[0].strip()) for number, line in enumerate(lines, start=1)]

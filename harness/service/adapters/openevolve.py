@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain import UsageError
+from harness.domain.files import read_python
 from harness.service.adapters.scoring import find_scorer
 from harness.service.reward import score_verdict
 
@@ -20,7 +21,7 @@ def evaluate(program_path: str) -> Any:
     if not problem:
         raise UsageError("set HARNESS_PROBLEM to the problem's name")
     verdict = find_scorer().client.evaluate(
-        candidate=Path(program_path).read_text(encoding="utf-8"),
+        candidate=read_python(Path(program_path)),
         problem=problem,
         suite=os.environ.get("HARNESS_SUITE", "core"),
     )

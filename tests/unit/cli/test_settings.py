@@ -34,7 +34,7 @@ def test_the_default_is_the_working_folder(folder, capsys):
 
 
 def test_the_settings_file_comes_before_the_default(folder, capsys):
-    (folder / "harness.toml").write_text('results-dir = "from-file"\n')
+    (folder / "harness.toml").write_text('\ufeffresults-dir = "from-file"\n')  # with a byte order mark
     assert results_folder_used(capsys) == "from-file"
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from harness.domain.files import replacing
+from harness.domain import Candidate
+from harness.domain.files import read_python, replacing
 
 
 def test_a_file_takes_the_place_of_an_older_one_and_leaves_nothing_beside_it(tmp_path):
@@ -34,3 +35,28 @@ def test_two_who_write_at_once_do_not_share_a_place(tmp_path):
         one.write_text("one")
         other.write_text("other")
         assert one != other
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"\xef\xbb\xbfname = '\xc3\xa9'\r\n", "# -*- coding: latin-1 -*-\nname = 'é'\n".encode("latin-1")],
+    ids=["byte order mark", "declared encoding"],
+)
+def test_a_python_file_is_read_as_python_reads_it(tmp_path, content):
+    path, expected, found = tmp_path / "file.py", {}, {}
+    path.write_bytes(content)
+    exec(content, expected)
+    exec(read_python(path), found)
+    assert found["name"] == expected["name"] == "é"
+
+
+@pytest.mark.parametrize("content", ["x = 1\n".encode("utf-16"), b"# coding: nonsense\n", b"x = '\xff'\n"])
+def test_a_file_that_python_refuses_raises_value_error(tmp_path, content):
+    path = tmp_path / "file.py"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"\S"):
+        read_python(path)
+
+
+def test_a_program_has_no_byte_order_mark_wherever_it_comes_from():
+    assert Candidate(source="\ufeffimport torch\n", language="cpp", rule="file").source == "import torch\n"

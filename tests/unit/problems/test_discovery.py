@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.domain import ProblemError, Tolerance, UsageError
-from harness.problems.discovery import find_problem, find_suite, read_problem
+from harness.problems.discovery import find_problem, find_suite, parse_problem, read_problem
 
 PLAIN = '''"""Adds one.
 
@@ -142,5 +142,13 @@ def test_a_setting_that_makes_no_sense_is_an_error_that_names_it(tmp_path, line,
 def test_a_file_that_is_not_text_is_a_problem_error(tmp_path):
     path = tmp_path / "binary.py"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ProblemError, match="as UTF-8 text"):
+    with pytest.raises(ProblemError, match="save it as UTF-8"):
         read_problem(path, "mine")
+
+
+def test_files_may_begin_with_a_byte_order_mark(tmp_path):
+    path = write(tmp_path, "add_one", f"\ufeff{PLAIN}")
+    (tmp_path / "suite.toml").write_text("\ufeffrequires_kernel = true\n")
+    problem = read_problem(path, "mine")
+    assert (problem.source, problem.requires_kernel) == (PLAIN, True)
+    assert parse_problem(f"\ufeff{PLAIN}", path, "mine").source == PLAIN
