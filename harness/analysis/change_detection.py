@@ -186,7 +186,7 @@ def find_obstacle(before: Evaluation, after: Evaluation) -> str:
     if _is_build_only(before) or _is_build_only(after):
         return _find_build_obstacle(before, after)
     for one, when in ((before, "stored"), (after, "new")):
-        if one.outcome is Outcome.HARNESS_ERROR:
+        if one.outcome.is_error:
             return f"the {when} evaluation ended as {one.outcome}: {one.message}".rstrip(": ")
     devices = (before.subject.device, after.subject.device)
     if "none" in devices:  # no device was used (no code, not built): valid for any
@@ -215,7 +215,7 @@ def _find_build_obstacle(before: Evaluation, after: Evaluation) -> str:
     for one, other, when in ((before, after, "then"), (after, before, "now")):
         if _is_build_only(one) and not _is_build_only(other) and other.subject.device != "none":
             return f"not run {when}: {one.message or 'no device for it'}"
-        if other.outcome is Outcome.HARNESS_ERROR:
+        if other.outcome.is_error:
             return f"an evaluation ended as {other.outcome}: {other.message}".rstrip(": ")
     return ""
 

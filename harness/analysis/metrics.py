@@ -1,7 +1,7 @@
 """Metrics over samples: correctness, fast_p, pass@k, geometric mean speedup.
 
-`harness_error` and `not_run` samples leave the denominator. A problem without any sample counts as unsolved; a correct
-sample without a confirmed time counts for fast_0 only.
+`problem_error`, `harness_error` and `not_run` samples leave the denominator. A problem without any sample counts as
+unsolved; a correct sample without a confirmed time counts for fast_0 only.
 """
 
 from __future__ import annotations

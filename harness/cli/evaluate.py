@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from harness.pipeline.evaluate import EvaluateOptions, EvaluationReport
     from harness.store.results import StoredEvaluation
 
+USAGE_EXIT_CODE = 2
 NO_VERDICT_EXIT_CODE = 3  # as for failures of the harness
 SHOWN_FAILURES = 5
 
@@ -63,7 +64,8 @@ def evaluate(
 
     One program: harness evaluate --candidate kernel.py --problem softmax --json
 
-    Exit code with --candidate: 0 correct, 1 not correct, 3 not evaluated (harness_error, not_run). Of runs: 0.
+    Exit code with --candidate: 0 correct, 1 not correct, 2 problem_error, 3 not evaluated (harness_error, not_run).
+    Of runs: 0.
     """
     from harness.pipeline.evaluate import describe_lacking_workload, evaluate_tasks, file_task, sample_tasks
 
@@ -99,7 +101,9 @@ def _choose_exit_code(report: EvaluationReport, options: EvaluateOptions) -> int
     with ResultStore.open(options.results_dir, read_only=True) as store:
         stored = store.get(numbers[-1]) if numbers else None
     outcome = Outcome.HARNESS_ERROR if stored is None else stored.evaluation.outcome
-    if outcome in (Outcome.HARNESS_ERROR, Outcome.NOT_RUN):
+    if outcome is Outcome.PROBLEM_ERROR:
+        return USAGE_EXIT_CODE
+    if not outcome.counts_against_model:
         return NO_VERDICT_EXIT_CODE
     return 0 if outcome is Outcome.CORRECT else 1
 
@@ -134,9 +138,9 @@ def print_report(report: EvaluationReport, options: EvaluateOptions) -> None:
     if report.without_workload:
         names = ", ".join(sorted(set(report.without_workload)))
         typer.echo(f"no {options.workload or 'reduced'} workload: {names}")
-    failures = [evaluation for _, evaluation in report.evaluations if evaluation.outcome is Outcome.HARNESS_ERROR]
+    failures = [evaluation for _, evaluation in report.evaluations if evaluation.outcome.is_error]
     for evaluation in failures[: 0 if single else SHOWN_FAILURES]:
-        typer.echo(f"harness error on {evaluation.subject.problem}: {evaluation.message}", err=True)
+        typer.echo(f"{evaluation.outcome} on {evaluation.subject.problem}: {evaluation.message}", err=True)
 
 
 def _print_reason(stored: StoredEvaluation) -> None:

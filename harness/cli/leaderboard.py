@@ -43,8 +43,8 @@ def leaderboard(
 ) -> None:
     """Rank models: correctness, fast_p and mean speedup, over all problems that their runs requested.
 
-    Requested problems without an evaluation count as not solved. harness_error and not_run are left out, as the column
-    "problems" shows.
+    Requested problems without an evaluation count as not solved. problem_error, harness_error and not_run are left out,
+    as the column "problems" shows.
 
     Example: harness leaderboard --suite core --workload full -k 1 -k 5
     """

@@ -66,9 +66,9 @@ def run_command(arguments: list[str]) -> int:
 
 def _report_error(error: Exception) -> int:
     """Raises it if it is a bug."""
-    from harness.domain import HarnessError, ProviderError, UsageError
+    from harness.domain import HarnessError, ProblemError, ProviderError, UsageError
 
-    if isinstance(error, UsageError):
+    if isinstance(error, UsageError | ProblemError):
         return _complain(f"harness: {error}", USAGE_EXIT_CODE)
     if isinstance(error, ProviderError):  # such as a wrong key: no failure of the harness
         return _complain(f"harness: {error}", FAILURE_EXIT_CODE)

@@ -12,7 +12,7 @@ import typer
 from harness.cli.completion import complete_problem, complete_suite
 from harness.cli.grouped_help import GroupedCommand
 from harness.cli.output import print_rich
-from harness.domain import DeviceError, Problem, ProblemError, UsageError, WorkloadName
+from harness.domain import Problem, ProblemError, UsageError, WorkloadName
 from harness.pipeline.data_folders import find_named_problem, find_suite_folder
 from harness.problems.discovery import list_files, read_problem
 
@@ -194,7 +194,7 @@ def _choose_device(name: str) -> torch.device:
     if kind not in ("cpu", "cuda") or not (index or "0").isdecimal():
         raise UsageError(f"no device {name!r}: expected auto, cpu or cuda:N")
     if kind == "cuda" and int(index or 0) >= count:
-        raise DeviceError(f"{name} was requested, but torch sees {count} CUDA devices; use --device cpu")
+        raise UsageError(f"{name} was requested, but torch sees {count} CUDA devices; use --device cpu")
     return torch.device(name)
 
 

@@ -33,11 +33,17 @@ class Outcome(StrEnum):
     SUSPECT = "suspect"
     CORRECT = "correct"
     NOT_RUN = "not_run"
+    PROBLEM_ERROR = "problem_error"
     HARNESS_ERROR = "harness_error"
 
     @property
     def counts_against_model(self) -> bool:
-        return self not in (Outcome.HARNESS_ERROR, Outcome.NOT_RUN)
+        return self is not Outcome.NOT_RUN and not self.is_error
+
+    @property
+    def is_error(self) -> bool:
+        """Of the problem's file or of the harness: evaluated again when the command is repeated."""
+        return self in (Outcome.PROBLEM_ERROR, Outcome.HARNESS_ERROR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

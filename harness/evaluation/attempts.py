@@ -6,7 +6,7 @@ import secrets
 import traceback
 from collections.abc import Callable
 
-from harness.domain import BuildToolError, Finding, HarnessError, Outcome, ProblemTooLarge
+from harness.domain import BuildToolError, Finding, HarnessError, Outcome, ProblemError, ProblemTooLarge
 from harness.evaluation.allocation_failure import forget_frames
 from harness.evaluation.record import EvaluationRecord
 from harness.sandbox.devices import Device
@@ -58,6 +58,8 @@ def _explain(record: EvaluationRecord, error: Exception) -> tuple[Outcome, str]:
         return Outcome.NOT_RUN, str(error)
     if record.is_short:
         return Outcome.NOT_RUN, f"the evaluator ran out of device memory ({record.memory}): {error}"
+    if isinstance(error, ProblemError):
+        return Outcome.PROBLEM_ERROR, str(error)
     if isinstance(error, HarnessError):
         return Outcome.HARNESS_ERROR, str(error)
     message = f"unexpected {type(error).__name__}: {error}"

@@ -1,7 +1,7 @@
 """Evaluates one candidate: build, load, check correctness, attribute time, measure time, conclude.
 
-A candidate that fails gets an outcome. Faults of the harness or the machine end as `harness_error` or `not_run`, which
-never count against a model.
+A candidate that fails gets an outcome. Faults of the problem, the harness or the machine end as `problem_error`,
+`harness_error` or `not_run`, which never count against a model.
 """
 
 from __future__ import annotations

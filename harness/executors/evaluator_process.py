@@ -186,7 +186,6 @@ def _name_chip(device: Device) -> str:
 
 def _evaluate(device: Device, evaluators: DeviceEvaluators, work: Work, watch: XidWatch | None) -> Done | Lost:
     """A fault of the GPU before the evaluation, while it was idle, counts as one during it does."""
-    from harness.domain import Outcome
 
     if watch is not None and (fault := watch.find_fault()):
         return Lost(reason=fault, for_good=True)
@@ -195,7 +194,7 @@ def _evaluate(device: Device, evaluators: DeviceEvaluators, work: Work, watch: X
     evaluation = evaluators.evaluate(work.task, work.ahead)
     if watch is not None and (fault := watch.find_fault()):
         return Lost(reason=fault, for_good=True)
-    if device.is_cuda and evaluation.outcome is Outcome.HARNESS_ERROR:
+    if device.is_cuda and evaluation.outcome.is_error:
         try:
             _try_device(device)
         except RuntimeError as error:  # an illegal access has destroyed the CUDA context

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 
-from harness.domain import DeviceError, Language
+from harness.domain import Language, UsageError
 from harness.hardware.cuda_driver import list_gpus
 from harness.languages import LANGUAGES
 
 
 def find_devices(wanted: str, language: Language) -> tuple[str, ...]:
     """`auto`: the CPU for cpp; for cuda all GPUs, else `emulated`. Empty if `wanted` does not suit the language. Raises
-    DeviceError."""
+    UsageError."""
     kinds = LANGUAGES[language].devices
     if wanted == "auto":
         wanted = next(kind for kind in kinds if kind != "cuda" or list_gpus())
     kind, _, indices = wanted.partition(":")
     if not re.fullmatch(r"cpu|emulated|cuda(:\d+(,\d+)*)?", wanted):
-        raise DeviceError(f"unknown device {wanted!r}; expected auto, cpu, emulated, cuda, cuda:N or cuda:N,M")
+        raise UsageError(f"unknown device {wanted!r}; expected auto, cpu, emulated, cuda, cuda:N or cuda:N,M")
     if kind not in kinds:
         return ()
     if kind != "cuda":
@@ -25,5 +25,5 @@ def find_devices(wanted: str, language: Language) -> tuple[str, ...]:
     count = len(list_gpus())
     chosen = sorted({int(index) for index in indices.split(",")}) if indices else list(range(count))
     if not chosen or chosen[-1] >= count:
-        raise DeviceError(f"{wanted} was requested, but this machine has {count} usable GPUs")
+        raise UsageError(f"{wanted} was requested, but this machine has {count} usable GPUs")
     return tuple(f"cuda:{index}" for index in chosen)

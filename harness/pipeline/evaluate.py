@@ -307,11 +307,11 @@ def find_verdict(
 
 
 def _still_holds(evaluation: Evaluation, emulated_gpu: str, options: EvaluateOptions) -> bool:
-    """No harness error, the same emulated GPU, and no time or counters missing that the options ask for."""
+    """No error, the same emulated GPU, and no time or counters missing that the options ask for."""
     from harness.evaluation.settings import FIDELITY
 
     facts = dict(evaluation.environment)
-    if evaluation.outcome is Outcome.HARNESS_ERROR or facts.get("emulated_gpu", "") != emulated_gpu:
+    if evaluation.outcome.is_error or facts.get("emulated_gpu", "") != emulated_gpu:
         return False
     if evaluation.outcome is not Outcome.CORRECT or emulated_gpu:
         return True

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import TYPE_CHECKING
 
-from harness.domain import Evaluation, Language, Outcome, Problem, UsageError
+from harness.domain import Evaluation, Language, Problem, UsageError
 from harness.pipeline.evaluate import (
     POLL_S,
     EvaluateOptions,
@@ -99,4 +99,4 @@ class SingleEvaluations:
         subject = evaluation.subject
         where = ResultFilter(run=subject.run, problem=subject.problem, sample=subject.sample, turn=subject.turn)
         same = [one.evaluation for one in self._store.load_all(where, history=True)]
-        return sum(one.subject == subject and one.outcome is not Outcome.HARNESS_ERROR for one in same)
+        return sum(one.subject == subject and not one.outcome.is_error for one in same)

@@ -40,8 +40,8 @@ CONTROL_FIELDS = ("mechanism", "problem", "expected", "device", "timed")
 OPTIONAL_FIELDS = ("known_open", "language")
 # Detections that are not outcomes: the program counts as correct but gains nothing.
 UNRANKED, NO_GAIN, NOT_OWN = "unranked", "no_gain", "not_own"
-NO_VERDICTS = (Outcome.CORRECT, Outcome.NOT_RUN, Outcome.HARNESS_ERROR)
-CATCHES = (*(str(outcome) for outcome in Outcome if outcome not in NO_VERDICTS), UNRANKED, NO_GAIN, NOT_OWN)
+FAILURES = tuple(outcome for outcome in Outcome if outcome.counts_against_model and outcome is not Outcome.CORRECT)
+CATCHES = (*map(str, FAILURES), UNRANKED, NO_GAIN, NOT_OWN)
 # Above the noise of a busy machine; these attacks aim at a factor of two or more.
 GAIN = 1.25
 OWN_SHARE = 0.25  # of the time; candidates below do not do their own work
@@ -296,7 +296,7 @@ def _make_task(file: CorpusFile) -> Task:
 def conclude(file: CorpusFile, evaluation: Evaluation) -> CorpusResult:
     """Compares an evaluation with the header's expectation."""
     result: Result
-    if evaluation.outcome in (Outcome.HARNESS_ERROR, Outcome.NOT_RUN):
+    if not evaluation.outcome.counts_against_model:
         result = "failed"
     elif file.is_attack:
         caught = any(_is_caught_as(way, evaluation) for way in file.expected)

@@ -19,6 +19,7 @@ _OUTCOMES = {
     Outcome.SUSPECT: "is suspect and never ranked: it did something that legitimate programs do not do",
     Outcome.CORRECT: "is correct",
     Outcome.NOT_RUN: "was not run, which does not count against it",
+    Outcome.PROBLEM_ERROR: "could not be evaluated: the problem is at fault, which does not count against it",
     Outcome.HARNESS_ERROR: "could not be evaluated: the harness failed, which does not count against it",
 }
 _WITHOUT_OWN = {

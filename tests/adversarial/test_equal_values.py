@@ -89,10 +89,10 @@ BAD_REFERENCES = {
 
 
 @pytest.mark.parametrize("name", BAD_REFERENCES)
-def test_a_reference_that_is_no_measure_is_our_error_and_the_judge_lives(judge, name):
+def test_a_reference_that_is_no_measure_is_an_error_of_the_problem_and_the_judge_lives(judge, name):
     forward, settings, message = BAD_REFERENCES[name]
     evaluation = judge(write_candidate("return x * 2"), write_problem(forward, settings=settings))
-    assert evaluation.outcome == ("not_run" if name.startswith("too large") else "harness_error")
+    assert evaluation.outcome == ("not_run" if name.startswith("too large") else "problem_error")
     assert evaluation.message.startswith("mine/toy.py: ")
     assert message in evaluation.message
     assert judge(write_candidate("return x * 2"), write_problem("return x * 2")).outcome == "correct"

@@ -145,6 +145,6 @@ UNFIT = {
 def test_a_reference_that_no_candidate_can_follow_says_why(bench, tmp_path, name):
     source, message = UNFIT[name]
     evaluation = judge(bench, source, tmp_path)
-    assert evaluation.outcome == "harness_error"
+    assert evaluation.outcome == "problem_error"
     assert evaluation.message.startswith("mine/toy.py: ")
     assert message in evaluation.message

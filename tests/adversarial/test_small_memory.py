@@ -296,7 +296,7 @@ def test_nothing_is_kept_of_a_problem_whose_reference_fails(bench_with):
     gc.disable()
     try:
         before = count_large_tensors()
-        assert bench.judge(candidate(HONEST), failing).outcome == "harness_error"
+        assert bench.judge(candidate(HONEST), failing).outcome == "problem_error"
         assert count_large_tensors() == before
     finally:
         gc.enable()

@@ -64,7 +64,7 @@ def test_a_case_that_is_wrong_makes_the_candidate_wrong_and_is_named(bench, hook
 def test_a_case_that_the_reference_cannot_run_is_named_and_counts_against_nobody(bench):
     problem = read('CASES = [{"name": "given"}, {"name": "empty", "sizes": {"columns": -1}}]')
     evaluation = bench.judge(write(), problem)
-    assert evaluation.outcome is Outcome.HARNESS_ERROR
+    assert evaluation.outcome is Outcome.PROBLEM_ERROR
     assert evaluation.message.startswith("case empty (columns=-1): ")
 
 

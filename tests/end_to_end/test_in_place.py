@@ -136,7 +136,7 @@ def test_a_candidate_may_take_inputs_out_of_their_containers(bench):
 def test_a_reference_that_replaces_inputs_is_refused(bench, forward):
     problem = read_other(forward, "{'k': torch.randn(9, 9)}, torch.randn(9, 9)")
     evaluation = bench.judge(write_other(forward), problem)
-    assert evaluation.outcome is Outcome.HARNESS_ERROR
+    assert evaluation.outcome is Outcome.PROBLEM_ERROR
     assert "forward replaces entries or memory of its inputs" in evaluation.message
 
 
@@ -172,7 +172,7 @@ def test_a_problem_whose_calls_change_inputs_is_admitted():
 def test_a_problem_whose_calls_change_no_input_is_refused(bench):
     problem = read(PROBLEM.replace("cache[where] = torch.tanh(entries)", "return cache + 1"))
     evaluation = bench.judge(write("return cache + 1"), problem)
-    assert evaluation.outcome is Outcome.HARNESS_ERROR
+    assert evaluation.outcome is Outcome.PROBLEM_ERROR
     assert "IN_PLACE = True, but forward changes no input" in evaluation.message
 
 

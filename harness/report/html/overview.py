@@ -36,7 +36,7 @@ STAGES = (
     ("wrong", (Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.WRONG_VALUE)),
     ("suspect", (Outcome.SUSPECT,)),
     ("correct", (Outcome.CORRECT,)),
-    ("not evaluated", (Outcome.NOT_RUN, Outcome.HARNESS_ERROR)),
+    ("not evaluated", (Outcome.NOT_RUN, Outcome.PROBLEM_ERROR, Outcome.HARNESS_ERROR)),
 )
 _TOKENS = ("prompt_tokens", "completion_tokens", "reasoning_tokens")
 

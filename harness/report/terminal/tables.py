@@ -43,6 +43,7 @@ OUTCOME_STYLES = {
     Outcome.CORRECT: "green",
     Outcome.SUSPECT: "bold magenta",
     Outcome.NOT_RUN: "dim",
+    Outcome.PROBLEM_ERROR: "bold yellow",
     Outcome.HARNESS_ERROR: "bold yellow",
 }
 _CERTIFICATE_STYLES = {"yes": "green", "part": "yellow"}

@@ -16,7 +16,7 @@ from harness.analysis.metrics import (
 )
 from harness.domain import Outcome, UsageError
 
-OUR_FAULT = (Outcome.HARNESS_ERROR, Outcome.NOT_RUN)
+OUR_FAULT = (Outcome.PROBLEM_ERROR, Outcome.HARNESS_ERROR, Outcome.NOT_RUN)
 
 
 @st.composite

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -39,3 +40,28 @@ def test_an_error_that_is_not_the_harness_s_own_is_raised(monkeypatch, tmp_path)
     gone.rmdir()
     with pytest.raises(FileNotFoundError):
         run_command(["results"])
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"HARNESS_DEVICE": "gpx"}, "harness: unknown device 'gpx'"),
+        ({"HARNESS_DEVICE": "cuda:99"}, "harness: cuda:99 was requested"),
+        ({"HARNESS_SUITE": "no_such"}, "harness: no suite 'no_such'"),
+    ],
+)
+def test_a_wrong_setting_is_wrong_usage_and_no_failure_of_the_harness(tmp_path, monkeypatch, capsys, setting, message):
+    monkeypatch.chdir(tmp_path)
+    for name, value in setting.items():
+        monkeypatch.setenv(name, value)
+    Path("c.py").write_text("class ModelNew:\n    pass\n")
+    assert run_command(["evaluate", "--candidate", "c.py", "--problem", "softmax", "--language", "cuda"]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_problem_file_that_is_no_problem_is_wrong_usage(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("c.py").write_text("class ModelNew:\n    pass\n")
+    Path("p.py").write_text("def get_inputs(:\n")
+    assert run_command(["evaluate", "--candidate", "c.py", "--problem", "p.py"]) == 2
+    assert "harness: p.py, line 1: expected Python" in capsys.readouterr().err

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain import TRUNCATED, Candidate, DeviceError, Finding, Problem
+from harness.domain import TRUNCATED, Candidate, DeviceError, Finding, Problem, UsageError
 from harness.evaluation.settings import EvaluationSettings
 from harness.executors import processes, tasks
 from harness.executors.executor import run_tasks
@@ -94,10 +94,10 @@ def test_every_task_is_reported_once_with_its_verdict_and_its_device(evaluate):
     assert {one.subject.device for one in judged} == {"cpu"}
 
 
-def test_a_broken_reference_is_the_harness_failing_and_not_the_candidate(evaluate):
+def test_a_broken_reference_is_the_fault_of_the_problem_and_not_of_candidate_or_harness(evaluate):
     broken = PROBLEM.replace("return a + b", "raise RuntimeError('reference')")
     failed, good = evaluate([make_task(GOOD, problem_source=broken), make_task(GOOD, sample=1)])
-    assert (failed.outcome, good.outcome) == ("harness_error", "correct")
+    assert (failed.outcome, good.outcome) == ("problem_error", "correct")
     assert "reference" in failed.message
 
 
@@ -268,7 +268,7 @@ def test_a_device_with_an_xid_error_that_no_program_causes_is_taken_out_of_servi
 
 
 def test_a_device_that_is_not_here_is_an_error(evaluate):
-    with pytest.raises(DeviceError, match="cuda:99 was requested"):
+    with pytest.raises(UsageError, match="cuda:99 was requested"):
         evaluate([make_task(GOOD, language="cuda")], device="cuda:99")
 
 

@@ -59,7 +59,8 @@ def test_a_verdict_about_another_emulated_gpu_is_another_verdict(evaluation_of, 
 
 def test_a_verdict_of_a_device_that_is_there_holds(evaluation_of):
     assert _still_holds(evaluation_of("correct"), "", EvaluateOptions())
-    assert not _still_holds(evaluation_of("harness_error"), "", EvaluateOptions())
+    for outcome in ("problem_error", "harness_error"):
+        assert not _still_holds(evaluation_of(outcome), "", EvaluateOptions())
 
 
 @pytest.mark.parametrize(("stored", "wanted", "holds"), [("quick", "full", False), ("quick", "correctness", True)])

@@ -43,6 +43,7 @@ OUTCOMES = {
     "suspect": ({"message": "secret check 17 fired", "source": "x\n"}, "was not accepted"),
     "correct": ({}, "## Result: correct"),
     "not_run": ({"message": "no device"}, "could not be evaluated"),
+    "problem_error": ({"message": "no module named nothing"}, "could not be evaluated"),
     "harness_error": ({"message": "lost twice"}, "could not be evaluated"),
 }
 

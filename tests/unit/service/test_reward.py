@@ -33,7 +33,7 @@ def test_a_wrong_program_earns_nothing(verdict_of, outcome):
     assert score_verdict(verdict_of(outcome)).value == 0.0
 
 
-@pytest.mark.parametrize("outcome", ["harness_error", "not_run"])
+@pytest.mark.parametrize("outcome", ["problem_error", "harness_error", "not_run"])
 def test_a_fault_of_the_harness_raises(verdict_of, outcome):
     with pytest.raises(NoVerdict, match=outcome):
         score_verdict(verdict_of(outcome))

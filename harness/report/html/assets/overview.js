@@ -198,7 +198,7 @@ function heatCell(rows, problem, group, section) {
   const outcomes = rows.map((row) => textAt("outcome", row));
   const correct = outcomes.filter((outcome) => outcome === "correct").length;
   const best = speedups.length ? Math.max(...speedups) : null;
-  const unevaluated = outcomes.length > 0 && outcomes.every((outcome) => outcome === "not_run" || outcome === "harness_error");
+  const unevaluated = outcomes.length > 0 && outcomes.every((outcome) => ["not_run", "problem_error", "harness_error"].includes(outcome));
   const text = best !== null ? (best < 9.95 ? best.toFixed(1) : best.toFixed(0)) : correct ? "✓" : unevaluated ? "?" : "×";
   const description = rows.length ? `${correct} of ${rows.length} correct${best !== null ? `, best ${formatSpeedup(best)}` : ""}` : "no sample";
   const look = best !== null ? heatColours(best) : { class: correct ? "solved" : unevaluated ? "none" : "failed" };
