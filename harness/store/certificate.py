@@ -14,12 +14,10 @@ from pathlib import Path
 
 from harness.domain import StoreError
 from harness.domain.files import replacing
+from harness.store.import_closure import find_closure
 
 DIGEST_CHARACTERS = 16
-TRUSTED = (
-    "domain", "protocol", "hardware", "languages", "problems", "emulator", "builder", "worker", "sandbox", "evaluation",
-    "executors",
-)  # fmt: skip
+DECIDING_MODULE = "harness.executors.local"  # starts the evaluator and the workers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +59,8 @@ class Certificate:
 
 
 def hash_trusted_code(package: Path) -> str:
-    """Of the packages that decide verdicts: the command line and the reports do not end a certificate."""
-    packages = (path for name in TRUSTED for path in (package / name).rglob("*.py"))
-    return hash_files(
-        package, [*(package / name for name in ("calls.py", "constant_weights.py", "random_weights.py")), *packages]
-    )
+    """Of what decides verdicts: the command line and the reports do not end a certificate."""
+    return hash_files(package, find_closure(package, DECIDING_MODULE))
 
 
 def hash_corpus(corpus: Path) -> str:

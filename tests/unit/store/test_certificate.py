@@ -1,10 +1,15 @@
 import json
+import shutil
+import time
 from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 
+import harness
 from harness.domain import StoreError
 from harness.store.certificate import (
+    DECIDING_MODULE,
     Basis,
     Certificate,
     certificate_path,
@@ -14,6 +19,7 @@ from harness.store.certificate import (
     remove_certificate,
     write_certificate,
 )
+from harness.store.import_closure import find_closure
 
 BASIS = Basis(
     device="cpu", harness="0.1.0", package="p", corpus="c", hardware="Example CPU", torch="2.9.0", python="3.11.2",
@@ -69,20 +75,64 @@ def test_a_folder_that_cannot_be_written_is_an_error_that_names_it(tmp_path):
         write_certificate(tmp_path / "machine", CERTIFICATE)
 
 
-@pytest.mark.parametrize(
-    ("make_hash", "folder"), [(hash_corpus, "problems/inner"), (hash_trusted_code, "evaluation/timing")]
-)
-def test_a_hash_follows_contents_and_names_and_nothing_else(tmp_path, make_hash, folder):
-    for name in ("attacks", "controls", folder, "cli"):
+def test_the_hash_of_a_corpus_follows_contents_and_names_and_nothing_else(tmp_path):
+    for name in ("attacks", "controls", "problems/inner"):
         (tmp_path / name).mkdir(parents=True)
-    path = tmp_path / folder / "add.py"
+    path = tmp_path / "problems/inner/add.py"
     path.write_text("1")
-    first = make_hash(tmp_path)
+    first = hash_corpus(tmp_path)
     (tmp_path / "notes.txt").write_text("beside")
     (tmp_path / "attacks" / "one.pyc").write_text("compiled")
-    (tmp_path / "cli" / "main.py").write_text("prints")
-    assert make_hash(tmp_path) == first
+    assert hash_corpus(tmp_path) == first
     path.write_text("2")
-    second = make_hash(tmp_path)
+    second = hash_corpus(tmp_path)
     path.rename(path.with_name("sum.py"))
-    assert first != second != make_hash(tmp_path) != first
+    assert first != second != hash_corpus(tmp_path) != first
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    """A copy of the package, and its hash."""
+    folder = tmp_path_factory.mktemp("copy") / "harness"
+    shutil.copytree(Path(harness.__file__).parent, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder, hash_trusted_code(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "decides"),
+    [
+        ("analysis/intervals.py", True),
+        ("store/machine_cache.py", True),
+        ("syntax.py", True),
+        ("calls.py", True),
+        ("evaluation/evaluator.py", True),
+        ("executors/evaluator_process.py", True),  # started by a program text
+        ("worker/isolation/launcher.py", True),
+        ("worker/forkserver.py", True),
+        ("worker/program.py", True),
+        ("emulator/runtime/emulator/device.h", True),
+        ("report/html/page.py", False),
+        ("cli/evaluate.py", False),
+        ("analysis/leaderboard.py", False),
+    ],
+)
+def test_a_change_of_what_decides_verdicts_ends_a_certificate(package, name, decides):
+    folder, first = package
+    text = (folder / name).read_text()
+    (folder / name).write_text(f"{text}\n")
+    assert (hash_trusted_code(folder) != first) == decides
+    (folder / name).write_text(text)
+
+
+def test_the_hash_is_that_of_all_files_of_the_packages_that_run_candidates(package):
+    """Found by imports: a file that is missed would decide unnoticed."""
+    folder, _ = package
+    found = find_closure(folder, DECIDING_MODULE)
+    for name in ("domain", "protocol", "hardware", "problems", "emulator", "worker", "sandbox"):
+        assert set((folder / name).rglob("*.py")) - found == set()
+
+
+def test_the_hash_takes_less_than_a_third_of_a_second(package):
+    began_s = time.process_time()
+    assert hash_trusted_code(package[0]) == package[1]
+    assert time.process_time() - began_s < 0.3
