@@ -28,6 +28,7 @@ from pathlib import Path
 from harness.builder import Builder, default_cache_folder, probe_toolchain
 from harness.builder.error_excerpt import name_first_error
 from harness.builder.fast.strategy import prepare_fast
+from harness.builder.targets import select_target
 from harness.builder.torch_ninja import write_plan
 from harness.domain import BuildRequest, BuildResult
 from harness.sandbox.build_requests import parse_build_request
@@ -147,7 +148,7 @@ def find_reason(request: BuildRequest, builder: Builder) -> str:
     with tempfile.TemporaryDirectory() as name:
         work = Path(name) / "work"
         work.mkdir()
-        write_plan(request, work, builder.toolchain.architecture)
+        write_plan(select_target(request, builder.toolchain.architecture)[0], work)
         fast = prepare_fast(request, work, builder._prebuilt)
     return fast if isinstance(fast, str) else ""
 

@@ -29,6 +29,7 @@ from harness.builder.fast.strategy import SCRIPT, prepare_fast
 from harness.builder.flags import refuse_flags
 from harness.builder.memory_gate import FAST_BUILD_BYTES, PLAIN_BUILD_BYTES, MemoryGate
 from harness.builder.runner import Runner, Wrap
+from harness.builder.targets import select_target, write_default_flag
 from harness.builder.toolchain import Toolchain, ninja_program
 from harness.builder.torch_ninja import plan_empty_builds, write_plan
 from harness.domain import BuildRequest, BuildResult, BuildToolError, HarnessError
@@ -87,9 +88,12 @@ class Builder:
         fast: bool = True,
         max_cache_bytes: int = DEFAULT_LIMIT_BYTES,
         emulate: Emulation | None = None,
+        has_device: bool = True,
         count_kills: Callable[[], int | None] | None = None,
     ) -> None:
-        """`emulate`: build CUDA to run on the CPU, without nvcc. `count_kills`: OOM kills so far (None: unknown)."""
+        """`emulate`: build CUDA to run on the CPU, without nvcc. `has_device`: a GPU of the toolchain's architecture
+        loads the libraries. `count_kills`: OOM kills so far (None: unknown)."""
+        self._has_device = has_device
         self._count_kills = count_kills or count_out_of_memory_kills
         self._cache = cache.resolve()
         self.toolchain = toolchain
@@ -138,6 +142,9 @@ class Builder:
         if not (request.name.isidentifier() and request.name.isascii()):
             log = f"error: the extension name {request.name!r} is not a Python identifier"
             return BuildResult(key=key, status="failed", extension=None, log=log, duration_s=0.0)
+        request, unusable = self._select_target(request)
+        if unusable is not None and self._has_device:
+            return BuildResult(key=key, status="failed", extension=None, log=unusable, duration_s=0.0)
         self._require_tools(request)
         try:
             with self._locked(key):
@@ -149,7 +156,13 @@ class Builder:
                 "--cache-dir"
             ) from error
 
+    def _select_target(self, request: BuildRequest) -> tuple[BuildRequest, str | None]:
+        if not request.needs_cuda or self._emulated is not None:
+            return request, None
+        return select_target(request, self.toolchain.architecture)
+
     def key(self, request: BuildRequest) -> str:
+        request, _ = self._select_target(request)
         emulated = self._find_emulated(request)
         toolchain = self.toolchain.key_parts(nvcc=request.needs_cuda and emulated is None)
         parts = {"format": 4, "request": asdict(request), "toolchain": toolchain}
@@ -229,7 +242,8 @@ class Builder:
     def _require_working_tools(self, request: BuildRequest, work: Path, failed_log: str) -> None:
         """They must compile an empty file, else a failed build is not the candidate's. Raises BuildToolError, OSError
         if the disk is full."""
-        for command in plan_empty_builds(request, work):
+        target = write_default_flag(self.toolchain.architecture)
+        for command in plan_empty_builds(request, work, target):
             if tuple(command) in self._working:
                 continue
             returncode, log = self._runner.run(command, work)
@@ -252,12 +266,12 @@ class Builder:
         """Try the fast strategy; fall back to the standard one."""
         strategy = self._find_emulated(request)
         if strategy is not None:
-            emulated = strategy.build(request, work, self.toolchain.architecture)
+            emulated = strategy.build(request, work)
             return _Compiled(
                 lane="emulated", returncode=emulated.returncode, log=emulated.log, library=emulated.extension,
                 is_uncovered=emulated.is_uncovered,
             )  # fmt: skip
-        write_plan(request, work, self.toolchain.architecture)
+        write_plan(request, work)
         if self._prebuilt is None:
             return self._run_plain(request, work, "the fast strategy is disabled")
         reason, failed = "", list[str]()

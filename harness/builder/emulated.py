@@ -122,13 +122,13 @@ class EmulatedStrategy:
         """Part of the cache key beside request and toolchain."""
         return {"emulation": asdict(self._emulation), "emulator": digest_emulator()}
 
-    def build(self, request: BuildRequest, work: Path, architecture: str) -> EmulatedBuild:
+    def build(self, request: BuildRequest, work: Path) -> EmulatedBuild:
         """Raises BuildToolError if the emulator's headers do not compile."""
         library = work / f"{request.name}.so"
         prepared = prepare_sources(request, self._emulation)
         if prepared.uncovered:
             return EmulatedBuild(returncode=1, log=prepared.uncovered, extension=library, is_uncovered=True)
-        write_plan(_as_host_request(request, prepared), work, architecture)
+        write_plan(_as_host_request(request, prepared), work)
         plan = read_plan(work)
         commands = self._read_commands(request, plan)
         prebuilt = self._find_prebuilt(request, plan, commands)

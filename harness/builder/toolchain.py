@@ -13,10 +13,11 @@ from subprocess import PIPE, STDOUT
 from types import ModuleType
 from typing import Any
 
+from harness.builder.targets import name_architecture, require_architecture
 from harness.hardware.cuda_driver import list_gpus
 from harness.hardware.torch_build import read_torch_build
 
-DEFAULT_ARCHITECTURE = "9.0"
+DEFAULT_ARCHITECTURE = "9.0a"
 DEFAULT_CUDA_HOME = "/usr/local/cuda"
 _FACTS_FOR_NVCC = frozenset({"nvcc_version", "cuda_home", "architecture", "packaged_cuda_headers"})
 LIBRARY_HEADERS = ("cublas_v2.h", "cublasLt.h", "cusolverDn.h", "cusparse.h")  # included by ATen/cuda
@@ -52,7 +53,7 @@ class Toolchain:
 
 
 def probe_toolchain(architecture: str | None = None) -> Toolchain:
-    """`architecture`: the given one, or this machine's GPU, or 9.0."""
+    """`architecture`: the given one, or that of this machine's GPU, or 9.0a. Raises UsageError."""
     import sysconfig
 
     torch, cuda_home = read_torch_build(), find_cuda_home()
@@ -66,7 +67,7 @@ def probe_toolchain(architecture: str | None = None) -> Toolchain:
         torch_version=torch.version,
         torch_cuda=torch.cuda,
         python_abi=str(sysconfig.get_config_var("SOABI")),
-        architecture=architecture or _machine_architecture(),
+        architecture=require_architecture(architecture) if architecture else _machine_architecture(),
         cpu=_describe_cpu(),
         packaged_cuda_headers=_find_packaged_cuda_headers(cuda_home),
     )
@@ -138,7 +139,7 @@ def _nvcc_version(home: str | None) -> str | None:
 
 def _machine_architecture() -> str:
     gpus = list_gpus()
-    return gpus[0].architecture if gpus else DEFAULT_ARCHITECTURE
+    return name_architecture(gpus[0].capability) if gpus else DEFAULT_ARCHITECTURE
 
 
 def _describe_cpu() -> str:

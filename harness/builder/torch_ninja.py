@@ -16,11 +16,11 @@ from harness.builder.toolchain import import_torch_extension, ninja_program
 from harness.domain import BuildRequest, BuildToolError
 
 _planning = threading.Lock()
-_STANDARDS = re.compile(r"-std=\S+|-gencode=\S+")
+_STANDARDS = re.compile(r"-std=\S+")
 
 
-def write_plan(request: BuildRequest, folder: Path, architecture: str) -> None:
-    """Raises BuildToolError if torch cannot use the tools."""
+def write_plan(request: BuildRequest, folder: Path) -> None:
+    """The flags of a request with CUDA name the target. Raises BuildToolError if torch cannot use the tools."""
     include = folder / "include"
     for name, text in request.headers:
         path = include / name
@@ -34,7 +34,7 @@ def write_plan(request: BuildRequest, folder: Path, architecture: str) -> None:
         "build_directory": str(folder),
         "with_cuda": request.with_cuda,
     }
-    with _planning, _environment(architecture), _torch_plans_only() as torch_extension:
+    with _planning, _ninja_on_path(), _torch_plans_only() as torch_extension:
         try:
             _call_torch(torch_extension, request, folder, options)
         except (OSError, RuntimeError, subprocess.SubprocessError) as error:
@@ -46,9 +46,9 @@ def read_plan(folder: Path) -> dict[str, str]:
     return {name: value.strip() for name, value in re.findall(r"^(\w+) = ?(.*)$", text, re.MULTILINE)}
 
 
-def plan_empty_builds(request: BuildRequest, folder: Path) -> Iterator[list[str]]:
+def plan_empty_builds(request: BuildRequest, folder: Path, target: str) -> Iterator[list[str]]:
     """For each compiler of the request's plan in `folder`, the command that builds an empty file there for torch's
-    standard and this machine's GPU."""
+    standard. `target`: flag that names this machine's GPU."""
     plan = read_plan(folder)
     own = {*request.extra_cflags, *request.extra_cuda_cflags}
 
@@ -60,7 +60,7 @@ def plan_empty_builds(request: BuildRequest, folder: Path) -> Iterator[list[str]
     yield [*shlex.split(plan["cxx"]), *host, "-x", "c++", "empty", "-shared", "-fPIC", "-o", "empty.so"]
     if "nvcc" in plan:
         device = options_of("cuda_cflags", "cuda_post_cflags")
-        yield [*shlex.split(plan["nvcc"]), *device, "-x", "cu", "empty", "-c", "-o", "empty.o"]
+        yield [*shlex.split(plan["nvcc"]), target, *device, "-x", "cu", "empty", "-c", "-o", "empty.o"]
 
 
 def _call_torch(torch_extension: Any, request: BuildRequest, folder: Path, options: dict[str, Any]) -> None:
@@ -109,16 +109,13 @@ def _torch_plans_only() -> Iterator[Any]:
 
 
 @contextmanager
-def _environment(architecture: str) -> Iterator[None]:
-    ninja_folder = str(Path(ninja_program()).parent)
-    wanted = {"TORCH_CUDA_ARCH_LIST": architecture, "PATH": f"{os.environ.get('PATH', '')}:{ninja_folder}"}
-    saved = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
+def _ninja_on_path() -> Iterator[None]:
+    saved = os.environ.get("PATH")
+    os.environ["PATH"] = f"{saved or ''}:{Path(ninja_program()).parent}"
     try:
         yield
     finally:
-        for name, value in saved.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        if saved is None:
+            del os.environ["PATH"]
+        else:
+            os.environ["PATH"] = saved

@@ -154,7 +154,7 @@ class SandboxPanel(Panel):
     title = "Sandbox and builds"
 
     build_timeout: float = option(600.0, "Limit for one build.", min=1.0, metavar="SECONDS")
-    arch: str | None = option(None, "CUDA architecture. [default: the GPU's, or 9.0]", metavar="X.Y")
+    arch: str | None = option(None, "CUDA architecture. [default: the GPU's, or 9.0a]", metavar="X.Y")
     jobs: int | None = option(None, "Builds at a time. [default: one per core]", min=1, metavar="N")
     confinement: Literal["auto", "none"] = option("auto", "none disables the sandbox; only for trusted code.")
     cache_size: str | None = option(None, "Limit of the build cache. [default: 20G]", metavar="SIZE")

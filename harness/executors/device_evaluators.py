@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.builder import Builder, default_cache_folder, find_machine_folder
+from harness.builder.targets import name_architecture
 from harness.domain import EMULATED, NOTHING_AHEAD, TRUNCATED, BuiltAhead, Evaluation, Language, Outcome
 from harness.emulator import Emulation
 from harness.evaluation.emulated.sanitizer import KernelChecker
@@ -130,16 +131,20 @@ class DeviceEvaluators:
 
     def _find_builder(self, emulate: Emulation | None) -> Builder:
         if emulate not in self._builders:
-            settings = self._setup.settings
+            settings, toolchain = self._setup.settings, self._setup.toolchain
+            target = None if self._device is None else self._device.target
+            if target is not None and settings.architecture is None:
+                toolchain = replace(toolchain, architecture=name_architecture(target.compute_capability))
             self._builders[emulate] = Builder(
                 cache=settings.cache or default_cache_folder(),
-                toolchain=self._setup.toolchain,
+                toolchain=toolchain,
                 wrap=self._setup.confinement.wrap,
                 readable=interpreter_folders(),
                 environment=clean_environment,
                 timeout_s=settings.build_timeout_s,
                 max_cache_bytes=settings.max_cache_bytes,
                 emulate=emulate,
+                has_device=target is None,
             )
             if self._expects_many:
                 self._builders[emulate].expect_many()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import itertools
+import json
 import os
 import re
 import shutil
@@ -46,7 +48,8 @@ class LoadInlineHook:
         self._emulators = emulators
         self._load_inline = inspect.signature(cpp_extension.load_inline)
         self._load = inspect.signature(cpp_extension.load)
-        self._count = 0
+        self._names: dict[str, str] = {}  # request -> name of its extension
+        self._loaded: dict[str, Any] = {}  # name -> module or path
 
     def install(self) -> None:
         cpp_extension.load_inline = self.load_inline
@@ -54,7 +57,7 @@ class LoadInlineHook:
 
     def load_inline(self, *args: Any, **kwargs: Any) -> Any:
         given = _bind(self._load_inline, args, kwargs)
-        request = _common_request(given, ())
+        request = _common_request(given, (), has_cuda_source=bool(given["cuda_sources"]))
         request["cpp_sources"] = _strings(given["cpp_sources"])
         request["cuda_sources"] = _strings(given["cuda_sources"])
         request["functions"] = _functions(given["functions"])
@@ -66,17 +69,32 @@ class LoadInlineHook:
     def load(self, *args: Any, **kwargs: Any) -> Any:
         given = _bind(self._load, args, kwargs)
         paths = [Path(path) for path in _strings(given["sources"])]
-        request = _common_request(given, [path.parent for path in paths])
+        has_cuda_source = any(path.suffix in (".cu", ".cuh") for path in paths)
+        request = _common_request(given, [path.parent for path in paths], has_cuda_source=has_cuda_source)
         request["files"] = [[_sendable(path), path.read_text(encoding="utf-8")] for path in paths]
         return self._build(request)
 
     def _build(self, request: dict[str, Any]) -> Any:
+        """An equal request gives the same extension, another one of the same name a name of its own, as in torch:
+        pybind11 makes one module of each name."""
+        key = json.dumps(request, sort_keys=True)
+        if key not in self._names:
+            self._names[key] = self._choose_name(request["name"])
+        name = self._names[key]
+        if name not in self._loaded:
+            self._loaded[name] = self._build_named({**request, "name": name})
+        return self._loaded[name]
+
+    def _choose_name(self, name: str) -> str:
+        versions = itertools.chain((name,), (f"{name}_v{number}" for number in itertools.count(1)))
+        return next(version for version in versions if version not in self._names.values())
+
+    def _build_named(self, request: dict[str, Any]) -> Any:
         self._evaluator.send({"kind": WorkerReply.BUILD, "request": request})
         answer, descriptors = self._evaluator.receive()
         if not answer["ok"]:
             raise RuntimeError(f"Error building extension '{request['name']}': {answer['log']}")
-        self._count += 1
-        folder = self._scratch / "extensions" / str(self._count)
+        folder = self._scratch / "extensions" / request["name"]
         folder.mkdir(parents=True)
         path = folder / f"{request['name']}.so"
         with os.fdopen(descriptors[0], "rb") as library, path.open("wb") as copy:
@@ -120,9 +138,11 @@ def _bind(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str,
     return dict(bound.arguments)
 
 
-def _common_request(given: dict[str, Any], source_folders: Iterable[Path]) -> dict[str, Any]:
+def _common_request(given: dict[str, Any], source_folders: Iterable[Path], *, has_cuda_source: bool) -> dict[str, Any]:
     """A source's own folder is searched first."""
     cflags, cuda_cflags = _flags(given["extra_cflags"]), _flags(given["extra_cuda_cflags"])
+    needs_cuda = has_cuda_source if given["with_cuda"] is None else given["with_cuda"]
+    targets = _list_targets(cuda_cflags) if needs_cuda else []
     named = [Path(path) for path in _flags(given["extra_include_paths"])]
     in_flags = [Path(path) for path in _SEARCHED_FOLDER.findall(" ".join((*cflags, *cuda_cflags)))]
     beside = [Path(given["build_directory"])] if given["build_directory"] else []
@@ -131,11 +151,18 @@ def _common_request(given: dict[str, Any], source_folders: Iterable[Path]) -> di
         "name": str(given["name"]),
         "headers": _headers([*source_folders, *beside, *named, *in_flags]),
         "extra_cflags": cflags + elsewhere,
-        "extra_cuda_cflags": cuda_cflags + elsewhere,
+        "extra_cuda_cflags": targets + cuda_cflags + elsewhere,
         "extra_ldflags": _flags(given["extra_ldflags"]),
         "with_cuda": None if given["with_cuda"] is None else bool(given["with_cuda"]),
         "is_python_module": bool(given["is_python_module"]),
     }
+
+
+def _list_targets(cuda_cflags: list[str]) -> list[str]:
+    """Flags of TORCH_CUDA_ARCH_LIST if the program set it, unless others name targets. Raises torch's ValueError for
+    unknown ones."""
+    is_named = os.environ.get("TORCH_CUDA_ARCH_LIST", "") not in ("", "native")
+    return list(cpp_extension._get_cuda_arch_flags(cuda_cflags)) if is_named else []
 
 
 def _flags(value: Any) -> list[str]:

@@ -19,7 +19,6 @@ from harness.builder.fast.binding import bind_main
 from harness.builder.fast.final_errors import find_final_errors
 from harness.builder.fast.host_binding import write_host_main
 from harness.builder.fast.prebuilt import (
-    CUDA_HEADERS,
     IMPLICIT_HEADERS,
     REGIONS_PROGRAM,
     SOURCE,
@@ -307,8 +306,8 @@ def _write_sources(
 
 
 def _blank_torch(include: re.Match[str]) -> str:
-    header = include[1]
-    return "" if _TORCH_HEADER.match(header) or header in IMPLICIT_HEADERS or header in CUDA_HEADERS else include[0]
+    """Those of CUDA stay: what the stub headers show of them is guarded against a second inclusion."""
+    return "" if _TORCH_HEADER.match(include[1]) else include[0]
 
 
 def _script(prebuilt: PrebuiltHeaders, folder: Path, name: str, main_command: str, link_command: str) -> str:

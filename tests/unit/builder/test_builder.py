@@ -237,3 +237,33 @@ def test_a_stopped_builder_builds_nothing_more(make_builder):
     builder.stop()
     with pytest.raises(HarnessError, match="the harness is ending"):
         builder.build(TINY)
+
+
+CUDA = replace(TINY, cuda_sources=("__global__ void f() {}\n",))
+FOR_90, FOR_90A, FOR_80 = (
+    replace(CUDA, extra_cuda_cflags=(f"-gencode=arch=compute_{name},code=sm_{name}",)) for name in ("90", "90a", "80")
+)
+
+
+def test_a_library_is_kept_by_the_target_that_it_is_compiled_for(make_builder, toolchain):
+    builder = make_builder(toolchain=replace(toolchain, architecture="9.0a"))
+    both = replace(CUDA, extra_cuda_cflags=(*FOR_80.extra_cuda_cflags, *FOR_90A.extra_cuda_cflags))
+    assert builder.key(CUDA) == builder.key(FOR_90A) == builder.key(both)
+    assert len({builder.key(CUDA), builder.key(FOR_90), builder.key(FOR_80)}) == 3
+
+
+def test_targets_that_the_gpu_cannot_run_are_the_programs_fault(make_builder, toolchain):
+    """Without a GPU it is compiled as asked."""
+    with_nvcc = replace(toolchain, architecture="9.0a", nvcc_version="13.0", torch_cuda="13.0")
+    result = make_builder(toolchain=with_nvcc).build(FOR_80)
+    assert (result.status, result.extension) == ("failed", None)
+    assert "compiled for sm_80, which this GPU of compute capability 9.0 cannot run" in result.log
+    without_nvcc = replace(with_nvcc, nvcc_version=None)
+    with pytest.raises(BuildToolError, match="lacks nvcc"):
+        make_builder(toolchain=without_nvcc, has_device=False).build(FOR_80)
+
+
+def test_the_emulated_device_runs_code_for_every_target(make_builder):
+    uncovered = replace(FOR_90, cuda_sources=("#include <cutlass/gemm.h>\n",))
+    result = make_builder(emulate=Emulation(target=find_gpu_model("A100"))).build(uncovered)
+    assert (result.status, result.log) == ("uncovered", "cuda.cu:1: not covered: the header cutlass/gemm.h")

@@ -26,10 +26,12 @@ OLDER_LOAD_INLINE = (
 )  # fmt: skip
 MODULE = """
 #include <Python.h>
-static PyObject* answer(PyObject*, PyObject*) { return PyLong_FromLong(%d); }
+#define JOIN(a, b) a##b
+#define INIT(name) JOIN(PyInit_, name)
+static PyObject* answer(PyObject*, PyObject*) { return PyLong_FromLong(ANSWER); }
 static PyMethodDef methods[] = {{"answer", answer, METH_NOARGS, ""}, {nullptr, nullptr, 0, nullptr}};
 static PyModuleDef module = {PyModuleDef_HEAD_INIT, "twin", "", -1, methods};
-PyMODINIT_FUNC PyInit_twin() { return PyModule_Create(&module); }
+PyMODINIT_FUNC INIT(TORCH_EXTENSION_NAME)() { return PyModule_Create(&module); }
 """
 
 
@@ -90,7 +92,7 @@ def request_of(start_recorder):
     recorder, requests = start_recorder()
 
     def ask(function="load_inline", /, *args, **kwargs):
-        with pytest.raises(RuntimeError, match="Error building extension 'ext': not built"):
+        with pytest.raises(RuntimeError, match=r"Error building extension 'ext(_v\d)?': not built"):
             getattr(recorder, function)(*args, **kwargs)
         return requests.pop()
 
@@ -224,8 +226,23 @@ def test_headers_without_end_are_refused(start_recorder, scratch):
         start_recorder()[0].load_inline("ext", "", build_directory=".")
 
 
-@pytest.mark.usefixtures("needs_compiler")
-def test_two_extensions_of_one_name_are_both_there(start_recorder, build_cache):
+def test_each_other_request_of_a_name_has_a_version_that_no_extension_has(start_recorder):
+    recorder, requests = start_recorder()
+    flags = {"extra_cflags": ["-O3"]}
+    for name, source, options in [
+        ("step_v1", "a", {}), ("step", "a", {}), ("step", "b", {}), ("step", "b", flags), ("step", "a", {}),
+        ("step_v1", "b", {}), ("step_v2", "a", {}),
+    ]:  # fmt: skip
+        with pytest.raises(RuntimeError, match="not built"):
+            recorder.load_inline(name, source, **options)
+    names = ["step_v1", "step", "step_v2", "step_v3", "step", "step_v1_v1", "step_v2_v1"]
+    assert [request.name for request in requests] == names
+
+
+@pytest.fixture
+def load_twin(start_recorder, build_cache):
+    """A function that builds and loads `twin`, whose `answer` is the given number; and the requests."""
+
     def run_plainly(command, *, readable, writable):
         return list(command)
 
@@ -233,6 +250,64 @@ def test_two_extensions_of_one_name_are_both_there(start_recorder, build_cache):
         cache=build_cache, toolchain=probe_toolchain(), wrap=run_plainly, environment=lambda: dict(os.environ)
     )
     recorder, requests = start_recorder(lambda request: builder.build(request).extension)
-    modules = [recorder.load_inline("twin", MODULE % number, no_implicit_headers=True) for number in (1, 2)]
-    assert [module.answer() for module in modules] == [1, 2]
+
+    def load(answer, function="load_inline", **options):
+        if function == "load_inline":
+            source = MODULE.replace("ANSWER", str(answer))
+            return recorder.load_inline("twin", source, no_implicit_headers=True, **options)
+        Path("twin.cpp").write_text(MODULE.replace("ANSWER", str(answer)))
+        return recorder.load("twin", ["twin.cpp"], **options)
+
+    return load, requests
+
+
+@pytest.mark.usefixtures("needs_compiler")
+def test_extensions_of_one_name_are_all_there_and_equal_ones_are_one(load_twin):
+    load, requests = load_twin
+    modules = [load(1), load(2), load(3, "load"), load(1), load(3, "load")]
+    assert [module.answer() for module in modules] == [1, 2, 3, 1, 3]
+    assert [module.__spec__.name for module in modules] == ["twin", "twin_v1", "twin_v2", "twin", "twin_v2"]
+    assert (modules[3] is modules[0], modules[4] is modules[2]) == (True, True)
+    assert len(requests) == 3
+
+
+@pytest.mark.usefixtures("needs_compiler")
+def test_a_library_of_operators_that_is_requested_again_is_loaded_once(load_twin):
+    load, requests = load_twin
+    paths = [load(number, is_python_module=False) for number in (1, 2, 1)]
+    assert [Path(path).name for path in paths] == ["twin.so", "twin_v1.so", "twin.so"]
     assert len(requests) == 2
+
+
+CUDA_80, CUDA_90 = ("-gencode=arch=compute_80,code=sm_80", "-gencode=arch=compute_90,code=sm_90")
+
+
+@pytest.mark.parametrize(
+    ("value", "flags"),
+    [
+        ("9.0", (CUDA_90,)),
+        ("8.0;9.0", (CUDA_80, CUDA_90)),
+        ("8.0 9.0", (CUDA_80, CUDA_90)),
+        ("9.0a", ("-gencode=arch=compute_90a,code=sm_90a",)),
+        ("Hopper", ("-gencode=arch=compute_90,code=compute_90", CUDA_90)),
+        ("native", ()),
+        ("", ()),
+    ],
+)
+def test_targets_that_the_program_sets_are_carried_as_flags(request_of, monkeypatch, value, flags):
+    monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", value)
+    assert request_of("load_inline", "ext", "", "__global__ void k();").extra_cuda_cflags == flags
+    assert request_of("load_inline", "ext", "int f();").extra_cuda_cflags == ()
+
+
+def test_targets_of_load_are_carried_unless_flags_name_some(request_of, scratch, monkeypatch):
+    monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", "8.0")
+    (scratch / "k.cu").write_text("")
+    assert request_of("load", "ext", ["k.cu"], extra_cuda_cflags=["-O3"]).extra_cuda_cflags == (CUDA_80, "-O3")
+    assert request_of("load", "ext", ["k.cu"], extra_cuda_cflags=[CUDA_90]).extra_cuda_cflags == (CUDA_90,)
+
+
+def test_a_target_that_torch_does_not_know_is_torchs_own_error(start_recorder, monkeypatch):
+    monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", "sm_90")
+    with pytest.raises(ValueError, match="sm_90"):
+        start_recorder()[0].load_inline("ext", "", "__global__ void k();")

@@ -45,7 +45,7 @@ def prebuilt_cache(build_cache):
 def precompiled(prebuilt_cache, tmp_path_factory):
     """Both headers of host code without flags of its own, which the builders make only after several requests."""
     folder = tmp_path_factory.mktemp("plan")
-    write_plan(BuildRequest(name="p", cpp_sources=("",)), folder, "")
+    write_plan(BuildRequest(name="p", cpp_sources=("",)), folder)
     plan = read_plan(folder)
     for find in (prebuilt_cache.find_precompiled, prebuilt_cache.find_precompiled_host):
         found = [find(plan["cxx"], strip_name(plan["cflags"])) for _ in range(4)]

@@ -20,6 +20,7 @@ from harness.builder.fast.line_markers import MISSING, split_regions
 from harness.builder.fast.prebuilt import IMPLICIT_HEADERS, lowering, preprocess
 from harness.builder.fast.prebuilt_cache import strip_name
 from harness.builder.fast.strategy import FRONT_LOG, SCRIPT, write_fast_steps
+from harness.builder.targets import select_target
 from harness.builder.torch_ninja import read_plan, write_plan
 from harness.domain import BuildRequest
 
@@ -120,7 +121,8 @@ def plan(tmp_path_factory, module_environment):
     toolchain = probe_toolchain()
     module_environment.setenv("CPLUS_INCLUDE_PATH", ":".join(toolchain.packaged_cuda_headers))
     folder = tmp_path_factory.mktemp("plan")
-    write_plan(BuildRequest(name="p", cpp_sources=("",), cuda_sources=("",)), folder, toolchain.architecture)
+    request = BuildRequest(name="p", cpp_sources=("",), cuda_sources=("",))
+    write_plan(select_target(request, toolchain.architecture)[0], folder)
     return read_plan(folder)
 
 

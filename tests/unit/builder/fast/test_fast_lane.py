@@ -40,6 +40,35 @@ REQUEST = BuildRequest(
     cuda_sources=(CUDA,),
     functions=(("scale", "Scales."),),
 )
+HOPPER = """
+#include <cuda.h>
+#include <cstdint>
+__global__ void multiply(const uint64_t* operands, float* y) {
+    float d[4] = {};
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+    asm volatile(
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%0, %1, %2, %3}, %4, %5, 1, 1, 1, 0, 0;"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "l"(operands[0]), "l"(operands[1]));
+    asm volatile("wgmma.commit_group.sync.aligned;\\n wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    for (int i = 0; i < 4; ++i) { y[threadIdx.x * 4 + i] = d[i]; }
+}
+__global__ void copy(const __grid_constant__ CUtensorMap map, float* y) {
+    __shared__ alignas(128) float tile[1024];
+    __shared__ alignas(8) uint64_t barrier;
+    const auto to = static_cast<uint32_t>(__cvta_generic_to_shared(tile));
+    const auto done = static_cast<uint32_t>(__cvta_generic_to_shared(&barrier));
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(done));
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
+        :: "r"(to), "l"(&map), "r"(0), "r"(0), "r"(done) : "memory");
+    y[threadIdx.x] = tile[threadIdx.x];
+}
+torch::Tensor run(torch::Tensor x) {
+    multiply<<<1, 128>>>(static_cast<const uint64_t*>(x.data_ptr()), x.data_ptr<float>());
+    copy<<<1, 128>>>(CUtensorMap{}, x.data_ptr<float>());
+    return x;
+}
+"""
 HOST = BuildRequest(
     name="host_code",
     cpp_sources=(
@@ -101,6 +130,20 @@ def run_nothing(command, *, readable, writable):
 @pytest.fixture
 def idle_runner():
     return Runner(wrap=run_nothing, readable=(), environment=lambda: {}, timeout_s=60.0)
+
+
+@pytest.mark.slow
+@pytest.mark.nvcc
+@pytest.mark.parametrize("lane", ["fast", "plain"])
+def test_instructions_of_hopper_alone_are_built(request, lane):
+    """wgmma, and a tensor map that TMA reads."""
+    result = request.getfixturevalue(lane).build(
+        BuildRequest(
+            name="hopper", cpp_sources=("torch::Tensor run(torch::Tensor x);",), cuda_sources=(HOPPER,),
+            functions=(("run", ""),),
+        )
+    )  # fmt: skip
+    assert (result.status, result.lane) == ("built", lane), result.reason + result.log[-3000:]
 
 
 def read_errors(result):

@@ -65,6 +65,12 @@ def test_an_ordinary_source_fits(kit, tmp_path, source):
     assert why_unfit(kit, tmp_path, source) is None
 
 
+def test_headers_of_cuda_are_read_for_their_macros_and_those_of_torch_are_not(kit, tmp_path):
+    assert why_unfit(kit, tmp_path, "#if CUDA_VERSION < 12000\n#include <ATen/ATen.h>\n#endif") is None
+    text = (tmp_path / "fast" / SOURCE).read_text()
+    assert re.findall("#include.*", text) == ["#include <cuda.h>", "#include <cuda_runtime.h>"]
+
+
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
