@@ -75,6 +75,8 @@ $(VENV)/.rl-installed: Makefile $(STAMP)
 	$(VENV)/rl/bin/python -m pip install --quiet verifiers==0.4.0 skyrl-gym==0.4.0 openevolve==0.4.0
 	$(PYTHON) -m venv $(VENV)/rl-v0
 	$(VENV)/rl-v0/bin/python -m pip install --quiet verifiers==0.1.14 typer jinja2
+	$(PYTHON) -m venv $(VENV)/rl-openenv
+	$(VENV)/rl-openenv/bin/python -m pip install --quiet openenv-core==0.3.0
 	$(BIN)/python -m venv $(VENV)/rl-verl
 	for folder in $(VENV)/rl-verl/lib/python*/site-packages; do \
 	    $(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))" > $$folder/harness.pth; done

@@ -17,6 +17,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Self
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 from harness.domain import NoVerdict, UsageError
@@ -57,8 +58,10 @@ class Client:
         if not address:
             raise UsageError(f"no address of an evaluation service: pass url, or set {URL_VARIABLE}")
         if not address.startswith(("http://", "https://")):
-            raise UsageError(f"{address}: the address of an evaluation service begins with http:// or https://")
+            shown = address.rpartition("@")[2]
+            raise UsageError(f"{shown}: the address of an evaluation service begins with http:// or https://")
         self._address = f"{address.rstrip('/')}/v1/evaluations?wait={LONG_POLL_S:g}"
+        self._host = urlsplit(address).netloc.rpartition("@")[2]  # without a token
         chosen = token or os.environ.get(TOKEN_VARIABLE)
         self._http = _import_http()
         self._options: dict[str, Any] = {
@@ -84,7 +87,7 @@ class Client:
                 try:
                     reply = _read(self._client.post(self._address, json=body))
                 except self._http.TransportError as error:
-                    reply = _lost(error)
+                    reply = self._explain_loss(error)
             else:
                 time.sleep(step)
             try:
@@ -104,7 +107,7 @@ class Client:
                     try:
                         reply = _read(await client.post(self._address, json=body))
                     except self._http.TransportError as error:
-                        reply = _lost(error)
+                        reply = self._explain_loss(error)
                 else:
                     await asyncio.sleep(step)
                 try:
@@ -121,6 +124,11 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _explain_loss(self, error: Exception) -> _Reply:
+        where = f"no evaluation service answers at {self._host}"
+        reason = f"{type(error).__name__}: {error}".rstrip(": ")
+        return _Reply(status=0, body={"detail": f"{where} ({reason}): start `harness serve`, or correct the address"})
+
     def _exchange(self, body: dict[str, Any]) -> _Exchange:
         """The conversation, for both kinds of client."""
         deadline_s, pause_s, failures = time.monotonic() + self._max_wait_s, FIRST_PAUSE_S, 0
@@ -131,12 +139,17 @@ class Client:
                 verdict: dict[str, Any] = reply.body["verdict"]
                 return verdict
             if reply.status == 200 or 300 <= reply.status < 400:
-                raise UsageError(f"{self._address} is no evaluation service: {_explain(reply)}")
-            if 400 <= reply.status < 500 and reply.status != 429:
+                raise UsageError(f"{self._host} is no evaluation service: {_explain(reply)}")
+            task = f"task {body['task_id']} has no verdict"
+            if reply.status == 422 and "record" in reply.body:
+                raise NoVerdict(f"{task}, and has none when it is repeated: {_explain(reply)}")
+            if 400 <= reply.status < 500 and reply.status not in (408, 429):
                 raise UsageError(f"the evaluation service refused the request: {_explain(reply)}")
             failures += reply.status == 503 and "record" in reply.body
-            if failures >= self._max_failures or time.monotonic() > deadline_s:
-                raise NoVerdict(f"task {body['task_id']} has no verdict after {failures} failures: {_explain(reply)}")
+            if failures >= self._max_failures:
+                raise NoVerdict(f"{task} after {failures} failures: {_explain(reply)}")
+            if time.monotonic() > deadline_s:
+                raise NoVerdict(f"{task} after {self._max_wait_s:g} s: {_explain(reply)}")
             if reply.status == 202:
                 pause_s = FIRST_PAUSE_S
                 continue
@@ -166,10 +179,6 @@ def _read(response: Any) -> _Reply:
     return _Reply(status=response.status_code, body=body, retry_after_s=float(wait) if wait.isdecimal() else 0.0)
 
 
-def _lost(error: Exception) -> _Reply:
-    return _Reply(status=0, body={"detail": f"{type(error).__name__}: {error}"})
-
-
 def _verdict_of(end: StopIteration) -> dict[str, Any]:
     verdict: dict[str, Any] = end.value
     return verdict
@@ -177,4 +186,5 @@ def _verdict_of(end: StopIteration) -> dict[str, Any]:
 
 def _explain(reply: _Reply) -> str:
     body = reply.body if isinstance(reply.body, dict) else {}
-    return f"HTTP {reply.status}, {body.get('detail') or body.get('error') or body.get('state') or reply.body}"
+    said = body.get("detail") or body.get("error") or body.get("state") or reply.body
+    return f"HTTP {reply.status}, {said}" if reply.status else str(said)

@@ -8,11 +8,14 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
 
+import typer
+
 from harness.cli.options import EvaluationPanel, PathsPanel, SandboxPanel, make_evaluate_options
 from harness.cli.panels import Only, Panel, Without, option
 from harness.domain import UsageError
 
 TOKEN_VARIABLE = "HARNESS_SERVICE_TOKEN"
+MOST_BODIES = 128 * 1024  # KiB of requests that are being answered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +30,9 @@ class ServicePanel(Panel):
         metavar="FILE",
     )
     references: bool = option(True, "Accept references by text, which are executed as trusted code.")
+    trusted_clients: bool = option(
+        False, "Accept them from several clients of --tokens, which can then read each other's tasks and tokens."
+    )
     max_body: int = option(4096, "Limit of a request's body.", min=1, metavar="KIB")
     max_queued: int = option(10_000, "Limit of queued tasks.", min=1, metavar="N")
     max_per_client: int = option(5_000, "Limit of one client's unfinished tasks.", min=1, metavar="N")
@@ -66,6 +72,9 @@ def serve(
         raise UsageError(f"the service needs {error.name}: pip install 'kernel-harness[serve]'") from error
     from harness.service.settings import ServiceSettings
 
+    has_references = service.references and _may_send_references(clients, service)
+    if service.references and not has_references:
+        typer.echo("several clients: references by text are refused; --trusted-clients accepts them", err=True)
     options = make_evaluate_options(evaluation, sandbox, paths)
     settings = ServiceSettings(
         folder=paths.queue_dir,
@@ -73,13 +82,19 @@ def serve(
         tokens=clients,
         problems_dir=options.problems_dir,
         known_solutions=options.known_solutions,
-        accepts_references=service.references,
+        accepts_references=has_references,
         max_body_bytes=service.max_body * 1024,
+        max_bodies_bytes=max(MOST_BODIES, service.max_body) * 1024,
         max_queued=service.max_queued,
         max_per_client=service.max_per_client,
         keep_s=service.keep_hours * 3600,
     )
     run_server(Service(settings, open_executor(options)), service.host, service.port)
+
+
+def _may_send_references(clients: dict[str, str], service: ServicePanel) -> bool:
+    """A reference could read what the service knows of its other clients."""
+    return len(set(clients.values())) < 2 or service.trusted_clients
 
 
 def _read_tokens(path: Path | None) -> dict[str, str]:

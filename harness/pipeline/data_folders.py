@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
 import typer
 
 from harness.domain import Problem, UsageError
-from harness.problems.discovery import find_problem
+from harness.problems.discovery import find_problem, suggest
 from harness.shipped import find_shipped
 
 SUITES = "reference_models"
@@ -68,6 +67,4 @@ def _require_folder(given: Path, option: str) -> Path:
 
 def _describe_unknown(suite: str, roots: tuple[Path, ...]) -> str:
     known = sorted({path.name for root in roots for path in root.iterdir() if path.is_dir()})
-    near = get_close_matches(suite, known, n=3, cutoff=0.4) or known[:5]
-    hint = f" Did you mean {', '.join(near)}?" if near else ""
-    return f"no suite {suite!r} in {' nor in '.join(map(str, roots)) or 'any folder'}.{hint}"
+    return f"no suite {suite!r} in {' nor in '.join(map(str, roots)) or 'any folder'}.{suggest(suite, known)}"

@@ -54,7 +54,7 @@ def list_files(suite_dir: Path) -> tuple[Path, ...]:
     """The problem files of a suite, sorted, without names that begin with `_`. Raises UsageError if there are none."""
     if not suite_dir.is_dir():
         siblings = [path.name for path in suite_dir.parent.glob("*") if path.is_dir()]
-        hint = _suggest(suite_dir.name, siblings)
+        hint = suggest(suite_dir.name, siblings)
         raise UsageError(f"no suite {suite_dir.name!r}: there is no folder {suite_dir}.{hint}")
     paths = sorted(path for path in suite_dir.glob("*.py") if not path.name.startswith("_"))
     if not paths:
@@ -149,10 +149,11 @@ def _describe_unknown(name: str, suite_dir: Path) -> str:
     if elsewhere:
         return f"no problem {name!r} in suite {suite_dir.name!r}; there is {', '.join(elsewhere)}"
     names = [path.stem for path in list_files(suite_dir)]
-    return f"no problem {name!r} in suite {suite_dir.name!r} ({suite_dir}).{_suggest(name, names)}"
+    return f"no problem {name!r} in suite {suite_dir.name!r} ({suite_dir}).{suggest(name, names)}"
 
 
-def _suggest(name: str, known: list[str]) -> str:
+def suggest(name: str, known: list[str]) -> str:
+    """The nearest names, or a few."""
     near = get_close_matches(name, known, n=3, cutoff=0.4) or sorted(known)[:5]
     return f" Did you mean {', '.join(near)}?" if near else ""
 
@@ -214,7 +215,7 @@ def _read_small(settings: dict[str, Any], tree: ast.Module, path: Path) -> tuple
     if unknown:
         raise ProblemError(
             f"{path}: SMALL names {', '.join(unknown)}, which the file does not assign at module level."
-            f"{_suggest(unknown[0], sorted(sizes))}"
+            f"{suggest(unknown[0], sorted(sizes))}"
         )
     overrides = tuple((name, _read_size(name, value, f"{path}: SMALL")) for name, value in small.items())
     return (Workload(name="small", overrides=overrides),)

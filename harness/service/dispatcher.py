@@ -10,7 +10,7 @@ from functools import partial
 from threading import Event, Lock, Thread
 from time import monotonic, time
 
-from harness.domain import Evaluation, Fidelity, HarnessError
+from harness.domain import Evaluation, Fidelity, HarnessError, Outcome, ProblemError, UsageError
 from harness.executors.executor import Executor
 from harness.executors.tasks import Task
 from harness.report.export.json_records import dump_json, evaluation_record
@@ -131,7 +131,7 @@ class Dispatcher:
         error = future.exception()
         if error is not None:
             message = str(error) if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}"
-            self._queue.fail(entry.number, message)
+            self._queue.fail(entry.number, message, is_lasting=isinstance(error, UsageError | ProblemError))
             self._metrics.failed()
             LOG.error("failed", extra={"task": entry.task, "client": entry.client, "error": message})
             return
@@ -141,7 +141,9 @@ class Dispatcher:
         if evaluation.outcome.counts_against_model:
             self._queue.finish(entry.number, record)
         else:
-            self._queue.fail(entry.number, evaluation.message or evaluation.outcome.value, record)
+            message = evaluation.message or evaluation.outcome.value
+            is_lasting = evaluation.outcome is Outcome.PROBLEM_ERROR
+            self._queue.fail(entry.number, message, record, is_lasting=is_lasting)
         self._metrics.evaluated(evaluation)
         extra = {"task": entry.task, "client": entry.client, "outcome": evaluation.outcome.value}
         LOG.info("evaluated", extra=extra | {"seconds": round(evaluation.duration_s, 3)})

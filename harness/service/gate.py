@@ -1,7 +1,9 @@
-"""Middleware: bearer tokens, limited bodies, metrics and a log line per request."""
+"""Middleware: tokens, limited bodies, metrics and a log line per request."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hmac
 import json
 import logging
@@ -12,11 +14,11 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from harness.service.bodies import Bodies, BodyRefused, discard
 from harness.service.metrics import Metrics
 from harness.service.settings import ANONYMOUS, ServiceSettings
 
 OPEN_PATHS = ("/health", "/docs", "/openapi.json")
-DISCARDED = 4  # limits; of a longer body no more is read
 LOG = logging.getLogger("harness.service")
 
 
@@ -41,11 +43,21 @@ class Gate:
         self._app = app
         self._settings = settings
         self._metrics = metrics
+        self._bodies = Bodies(settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
+        client = self._find_client(Headers(scope=scope).get("authorization", ""))
+        scope.setdefault("state", {})["client"] = client
+        is_refused = client is None and scope["path"] not in OPEN_PATHS
+        if scope["type"] == "websocket":
+            await (_ask_for_token() if is_refused else self._app)(scope, receive, send)
+        else:
+            await self._answer(scope, receive, send, is_refused=is_refused)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, *, is_refused: bool) -> None:
         began_s, status, is_reported = perf_counter(), 500, False
 
         async def note_status(message: Message) -> None:
@@ -59,39 +71,29 @@ class Gate:
             await send(message)
 
         try:
-            refusal = await self._admit(scope, receive)
-            if isinstance(refusal, JSONResponse):
-                await refusal(scope, receive, note_status)
+            if is_refused:
+                await _refuse(_ask_for_token(), scope, receive, note_status)
             else:
-                await self._app(scope, refusal, note_status)
+                await self._pass_on(scope, receive, note_status)
         finally:
             if not is_reported:
                 self._report(scope, status, perf_counter() - began_s)
 
-    async def _admit(self, scope: Scope, receive: Receive) -> JSONResponse | Receive:
-        """The answer that refuses the request, or the body for the application."""
-        headers = Headers(scope=scope)
-        client = self._find_client(headers.get("authorization", ""))
-        scope.setdefault("state", {})["client"] = client
-        if client is None and scope["path"] not in OPEN_PATHS:
-            return _refuse(401, "a valid bearer token is needed", {"WWW-Authenticate": "Bearer"})
-        limit = self._settings.max_body_bytes
-        length = headers.get("content-length", "0")
-        is_read = length.isdecimal() and int(length) <= DISCARDED * limit
-        body = await _read_body(receive, limit) if is_read else None
-        if body is None:
-            message = f"the body is larger than {limit} bytes"
-            return _refuse(413, message, {"Retry-After": str(self._settings.retry_after_s), "Connection": "close"})
-        return _replay(body, receive)
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        length = Headers(scope=scope).get("content-length", "0")
+        try:
+            async with self._bodies.hold(receive, int(length) if length.isdecimal() else 0) as body:
+                await self._app(scope, body, send)
+        except BodyRefused as refusal:
+            headers = {"Retry-After": str(self._settings.retry_after_s), "Connection": "close"}
+            answer = JSONResponse({"detail": str(refusal)}, refusal.status, headers)
+            await _refuse(answer, scope, receive, send)
 
     def _find_client(self, authorization: str) -> str | None:
-        tokens = self._settings.tokens
+        tokens, given = self._settings.tokens, _read_token(authorization)
         if not tokens:
             return ANONYMOUS
-        scheme, _, given = authorization.partition(" ")
-        if scheme.lower() != "bearer":
-            return None
-        found = [name for token, name in tokens.items() if hmac.compare_digest(token.encode(), given.strip().encode())]
+        found = [name for token, name in tokens.items() if hmac.compare_digest(token.encode(), given)]
         return found[0] if found else None
 
     def _report(self, scope: Scope, status: int, seconds: float) -> None:
@@ -102,29 +104,33 @@ class Gate:
         LOG.info("request", extra=extra | {"status": status, "ms": round(seconds * 1e3, 2)})
 
 
-def _refuse(status: int, message: str, headers: dict[str, str]) -> JSONResponse:
-    return JSONResponse({"detail": message}, status, headers)
+def _read_token(authorization: str) -> bytes:
+    """A bearer token, or the password of an address such as http://alice:TOKEN@host, for clients that have no other
+    setting."""
+    scheme, _, given = authorization.partition(" ")
+    if scheme.lower() == "bearer":
+        return given.strip().encode()
+    if scheme.lower() != "basic":
+        return b""
+    try:
+        return base64.b64decode(given, validate=True).partition(b":")[2]
+    except (binascii.Error, ValueError):
+        return b""
 
 
-async def _read_body(receive: Receive, limit: int) -> bytes | None:
-    """None if it is over the limit. The excess is read and discarded: a client that still sends when the connection
-    closes would see a reset instead of the answer."""
-    body, size = bytearray(), 0
-    while size <= DISCARDED * limit:
-        message = await receive()
-        piece = message.get("body", b"")
-        size += len(piece)
-        if size <= limit:
-            body += piece
-        if message["type"] == "http.disconnect" or not message.get("more_body"):
-            return bytes(body) if size <= limit else None
-    return None
+def _ask_for_token() -> JSONResponse:
+    message = "a valid token is needed: Authorization: Bearer TOKEN, or an address with it, http://NAME:TOKEN@HOST"
+    return JSONResponse({"detail": message}, 401, {"WWW-Authenticate": "Bearer"})
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
-    first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+async def _refuse(answer: JSONResponse, scope: Scope, receive: Receive, send: Send) -> None:
+    """Ends the answer once the client has sent its body."""
 
-    async def replay() -> Message:
-        return first.pop() if first else await receive()
+    async def send_unfinished(message: Message) -> None:
+        if message["type"] == "http.response.body":
+            message["more_body"] = True
+        await send(message)
 
-    return replay
+    await answer(scope, receive, send_unfinished)
+    await discard(receive)
+    await send({"type": "http.response.body", "body": b""})

@@ -6,16 +6,17 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from harness.domain import Candidate, Completion, Problem, UsageError
+from harness.domain import EMULATED, Candidate, Completion, Language, Problem, UsageError
 from harness.executors.executor import Executor
 from harness.executors.tasks import Origin, Task, make_task
 from harness.generate.extraction.extractor import extract_candidate
 from harness.languages import LANGUAGES, detect_language
-from harness.pipeline.data_folders import find_suite_folder
+from harness.pipeline.data_folders import find_suite_folder, list_suite_roots
 from harness.pipeline.evaluate import EvaluateOptions, describe_lacking_workload, place_problem
-from harness.problems.discovery import list_files, parse_problem, read_problem
+from harness.problems.discovery import list_files, parse_problem, read_problem, suggest
 from harness.service.submission import Submission
 
+PROMPTED: tuple[Language, ...] = ("cuda", "cpp", "triton", "helion", "torch", "cute", "tilelang")
 RUN, INLINE_SUITE = "service", "submitted"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,200}")  # no path: requests must not name files
 
@@ -40,9 +41,12 @@ def find_submitted_problem(submission: Submission, problems_dir: Path | None) ->
 
 def make_submitted_task(submission: Submission, problem: Problem, executor: Executor) -> Task:
     """Waits for the start of GPU processes. Raises HarnessError."""
-    candidate, language = None, submission.language or detect_language(submission.candidate or "")
+    language = submission.language or _detect_evaluated(submission.candidate or submission.completion or "", executor)
+    obstacle = _find_obstacle(language, executor)
+    if obstacle is not None:
+        raise UsageError(obstacle)
+    candidate = None
     if submission.completion is not None:
-        language = submission.language or detect_language(submission.completion)
         candidate = extract_candidate(Completion(text=submission.completion), language)
     elif submission.candidate is not None:
         candidate = Candidate(source=submission.candidate, language=language, rule="file")
@@ -60,21 +64,52 @@ def make_submitted_task(submission: Submission, problem: Problem, executor: Exec
     )
 
 
-def require_name(name: str) -> None:
+def _detect_evaluated(source: str, executor: Executor) -> Language:
+    """A program without a kernel, or in a language without a device here, is evaluated as another one: its author
+    would else choose whether there is a verdict."""
+    found = detect_language(source)
+    return found if _find_obstacle(found, executor) is None else choose_prompted_language(executor)
+
+
+def choose_prompted_language(executor: Executor) -> Language:
+    """One that this service evaluates."""
+    return next((language for language in PROMPTED if _find_obstacle(language, executor) is None), PROMPTED[0])
+
+
+def _find_obstacle(language: Language, executor: Executor) -> str | None:
+    """Why no program in this language has a verdict here."""
+    devices, rules = executor.devices(language), LANGUAGES[language]
+    if not devices:
+        return f"this service has no device for language {language}"
+    is_emulated = devices[0].name == EMULATED
+    if is_emulated and not rules.is_emulated:
+        return f"language {language} needs a GPU: the emulated device only compiles its kernels"
+    return rules.find_missing(is_emulated)
+
+
+def _require_name(name: str) -> None:
     """Raises UsageError for anything that could be a path."""
     if _NAME.fullmatch(name) is None:
         raise UsageError(f"{name[:100]!r} is no name of a problem or a suite")
 
 
+def find_named_suite(suite: str, problems_dir: Path | None) -> Path:
+    """Raises UsageError, which names no folder of this machine, since clients read it."""
+    _require_name(suite)
+    known = {path.name for root in list_suite_roots(problems_dir) for path in root.iterdir() if path.is_dir()}
+    if suite not in known:
+        raise UsageError(f"no suite {suite!r}.{suggest(suite, sorted(known))}")
+    return find_suite_folder(suite, problems_dir)
+
+
 def _find_named(submission: Submission, problems_dir: Path | None) -> Problem:
     given, _, name = (submission.problem or "").rpartition("/")
     suite = given or submission.suite
-    require_name(name)
-    require_name(suite)
-    folder = find_suite_folder(suite, problems_dir)
+    _require_name(name)
+    folder = find_named_suite(suite, problems_dir)
     if not (folder / f"{name}.py").is_file():
-        known = ", ".join(path.stem for path in list_files(folder)[:10])
-        raise UsageError(f"no problem {name!r} in suite {suite!r}; it has {known}, ...")
+        known = [path.stem for path in list_files(folder)]
+        raise UsageError(f"no problem {name!r} in suite {suite!r}.{suggest(name, known)}")
     return read_problem(folder / f"{name}.py", folder.name)
 
 

@@ -21,8 +21,9 @@ from typing import Any, Literal, Self
 from harness.domain import HarnessError, StoreError, UsageError
 from harness.service.submission import Submission
 
-State = Literal["queued", "running", "done", "failed"]
+State = Literal["queued", "running", "done", "failed", "invalid"]
 UNFINISHED: tuple[State, ...] = ("queued", "running")
+WITHOUT_VERDICT: tuple[State, ...] = ("failed", "invalid")
 LOCK_NAME, DATABASE_NAME = "service.lock", "tasks.db"
 SCHEMA_VERSION = 1
 
@@ -67,7 +68,8 @@ class NewTask:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A task. Times are in seconds since the epoch. `failed`: the harness failed; the same request queues it again."""
+    """A task. Times are in seconds since the epoch. `failed`: the harness failed, and the same request queues it again;
+    `invalid`: the request cannot be evaluated, such as one with a reference that raises."""
 
     number: int
     client: str
@@ -123,7 +125,7 @@ class TaskQueue:
 
     def add(self, tasks: Sequence[NewTask], limits: Limits) -> list[tuple[Entry, bool]]:
         """All or none of them; with each, whether it was queued now. A known task with the same digest is returned as
-        it is; one that the harness failed is queued again. Raises QueueFull and TaskConflict."""
+        it is; one without a verdict is queued again. Raises QueueFull and TaskConflict."""
         with self._transaction():
             added = [self._add(task) for task in tasks]
             if any(is_new for _, is_new in added):
@@ -140,8 +142,10 @@ class TaskQueue:
     def finish(self, number: int, verdict: str) -> None:
         self._end(number, "done", zlib.compress(verdict.encode(), 1), "")
 
-    def fail(self, number: int, error: str, record: str | None = None) -> None:
-        self._end(number, "failed", None if record is None else zlib.compress(record.encode(), 1), error)
+    def fail(self, number: int, error: str, record: str | None = None, *, is_lasting: bool = False) -> None:
+        """`is_lasting`: the request is invalid."""
+        packed = None if record is None else zlib.compress(record.encode(), 1)
+        self._end(number, "invalid" if is_lasting else "failed", packed, error)
 
     def find(self, client: str, task: str) -> Entry | None:
         rows = self._read(f"SELECT {_ENTRY} FROM tasks WHERE client = ? AND task = ?", (client, task))
@@ -158,7 +162,7 @@ class TaskQueue:
         return int(self._read(query, (entry.priority, entry.priority, entry.number))[0][0])
 
     def count(self) -> dict[State, int]:
-        counts: dict[State, int] = {"queued": 0, "running": 0, "done": 0, "failed": 0}
+        counts: dict[State, int] = {"queued": 0, "running": 0, "done": 0, "failed": 0, "invalid": 0}
         return counts | dict(self._read("SELECT state, count(*) FROM tasks GROUP BY state", ()))
 
     def delete(self, client: str, task: str) -> State | None:
@@ -185,7 +189,7 @@ class TaskQueue:
             request = zlib.compress(task.submission.encode().encode(), 1)
             values = (task.client, task.task, digest, request, task.priority, "queued", time())
             self._connection.execute(f"{insert} VALUES (?, ?, ?, ?, ?, ?, ?)", values)
-        elif row[5] == "failed":
+        elif row[5] in WITHOUT_VERDICT:
             again = "state = 'queued', started_at = NULL, finished_at = NULL, verdict = NULL, error = ''"
             self._connection.execute(f"UPDATE tasks SET {again} WHERE number = ?", (row[0],))
         else:

@@ -6,7 +6,8 @@ import logging
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import uvicorn
 from fastapi import FastAPI, Request
@@ -15,9 +16,11 @@ from fastapi.responses import Response
 
 from harness import __version__
 from harness.domain import HarnessError
-from harness.service import routes_kernelgym, routes_openenv, routes_state, routes_v1
 from harness.service.answers import answer_error, answer_fault, refuse
+from harness.service.connections import LimitedConnection
 from harness.service.gate import Gate, JsonLines
+from harness.service.requests import describe_errors
+from harness.service.routes import kernelgym, openenv, state, v1
 from harness.service.service import Service
 
 SHUTDOWN_S = 5
@@ -35,7 +38,7 @@ def make_app(service: Service) -> FastAPI:
 
     app = FastAPI(title="kernel-harness", version=__version__, lifespan=run, redoc_url=None)
     app.add_middleware(Gate, settings=service.settings, metrics=service.metrics)
-    for routes in (routes_v1, routes_kernelgym, routes_openenv, routes_state):
+    for routes in (v1, kernelgym, openenv, state):
         app.include_router(routes.make_router(service))
 
     @app.exception_handler(HarnessError)
@@ -50,7 +53,7 @@ def make_app(service: Service) -> FastAPI:
     async def answer_invalid(request: Request, error: RequestValidationError) -> Response:
         if request.method == "POST" and "json" not in request.headers.get("content-type", ""):
             return refuse(422, "the body must be JSON, with the header Content-Type: application/json")
-        return refuse(422, "; ".join(map(_describe_error, error.errors())))
+        return refuse(422, describe_errors(error.errors()))
 
     return app
 
@@ -59,10 +62,22 @@ def serve(service: Service, host: str, port: int) -> None:
     """Until SIGINT or SIGTERM."""
     log_json_lines()
     sys.setswitchinterval(SWITCH_S)
+    make_server(service, host, port).run()
+
+
+def make_server(service: Service, host: str, port: int) -> uvicorn.Server:
+    connection = partial(LimitedConnection, settings=service.settings)
     config = uvicorn.Config(
-        make_app(service), host=host, port=port, log_config=None, access_log=False, timeout_graceful_shutdown=SHUTDOWN_S
+        make_app(service),
+        host=host,
+        port=port,
+        http=cast(Any, connection),
+        ws_max_size=service.settings.max_message_bytes,
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=SHUTDOWN_S,
     )
-    uvicorn.Server(config).run()
+    return uvicorn.Server(config)
 
 
 def log_json_lines() -> None:
@@ -72,9 +87,3 @@ def log_json_lines() -> None:
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(logging.INFO)
-
-
-def _describe_error(error: dict[str, Any]) -> str:
-    """Without the input, which may be a whole program."""
-    where = ".".join(str(part) for part in error["loc"] if part != "body")
-    return f"{where}: {error['msg']}" if where else str(error["msg"])

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache, partial
-from time import monotonic
+from time import monotonic, time
 
 from harness.domain import Problem, UsageError
 from harness.executors.executor import Executor
@@ -32,6 +32,7 @@ class Service:
         self.settings = settings
         self.executor = executor
         self.metrics = Metrics()
+        self.started_at = time()
         self.queue = TaskQueue.open(settings.folder)
         self._known = KnownSolutions(settings.known_solutions)
         # One thread: many would only wait for the queue, and hold up the event loop.
@@ -64,7 +65,10 @@ class Service:
     def find_problem(self, submission: Submission) -> Problem:
         """Raises UsageError and ProblemError."""
         if submission.reference is not None and not self.settings.accepts_references:
-            raise UsageError("this service evaluates problems of its suites only: it was started with --no-references")
+            raise UsageError(
+                "this service evaluates problems of its suites only: a reference is executed as trusted code, and it "
+                "was started with --no-references, or with several clients and without --trusted-clients"
+            )
         about = Submission(
             problem=submission.problem,
             suite=submission.suite,

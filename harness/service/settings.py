@@ -10,8 +10,10 @@ ANONYMOUS = "anonymous"  # client name without tokens
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSettings:
-    """`tokens`: client name per bearer token; empty: no authentication. `accepts_references` False: only problems of
-    suites, since a reference by text is executed as trusted code."""
+    """`tokens`: client name per token; empty: no authentication. `accepts_references` False: only problems of suites,
+    since a reference by text is executed as trusted code. `max_bodies_bytes`: of all requests that are being answered;
+    `max_message_bytes`: of a WebSocket's message. `head_s`, `body_s`: until the head of a request and its body have
+    arrived."""
 
     folder: Path
     fidelity: Fidelity = "full"
@@ -20,6 +22,12 @@ class ServiceSettings:
     known_solutions: Path | None = None
     accepts_references: bool = True
     max_body_bytes: int = 4 * 2**20
+    max_bodies_bytes: int = 128 * 2**20
+    max_message_bytes: int = 2**20
+    max_sessions: int = 256  # WebSockets
+    max_connections: int = 2048
+    head_s: float = 10.0
+    body_s: float = 60.0
     max_queued: int = 10_000
     max_per_client: int = 5_000  # unfinished tasks
     keep_s: float = 7 * 86_400.0  # finished tasks

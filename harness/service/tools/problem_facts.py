@@ -9,10 +9,10 @@ from typing import Any
 from harness.domain import PROBLEM_SETTINGS, Language, Problem
 from harness.generate.host_facts import read_host_facts
 from harness.generate.prompting import render_prompt
-from harness.pipeline.data_folders import find_folder, find_suite_folder
+from harness.pipeline.data_folders import find_folder
 from harness.problems.discovery import find_suite
 from harness.problems.loading import load_problem
-from harness.service.preparation import require_name
+from harness.service.preparation import find_named_suite
 
 PROMPT = "plain"
 _MEANINGS = {
@@ -37,8 +37,7 @@ _MEANINGS = {
 
 def list_suite(suite: str, problems_dir: Path | None) -> list[dict[str, Any]]:
     """Raises HarnessError."""
-    require_name(suite)
-    found = find_suite(find_suite_folder(suite, problems_dir))
+    found = find_suite(find_named_suite(suite, problems_dir))
     return [
         {"name": one.name, "summary": one.summary, "tags": one.tags, "workloads": [size.name for size in one.workloads]}
         for one in found

@@ -17,6 +17,7 @@ from harness.executors.executor import DeviceFacts, DeviceStatus, ExecutorStatus
 pytest.importorskip("fastapi")
 pytest.importorskip("prometheus_client")
 
+BROKEN = "reference.py: forward raised RuntimeError: boom"
 REFERENCE = """
 import torch
 from torch import nn
@@ -31,13 +32,14 @@ def get_init_inputs():
 
 
 class ScriptedExecutor:
-    """Answers as the candidate's first line says: `# correct 2.0`, `# wrong_value`, `# raise`, `# wait` (until
-    `release` is set)."""
+    """Answers as the candidate's first line says: `# correct 2.0`, `# wrong_value`, `# raise`, `# problem_error` (the
+    reference raises), `# wait` (until `release` is set). `languages` None: it has a device for all."""
 
     capacity = 8
     failure = ""
     lost = ()
     work = None
+    languages = None
 
     def __init__(self):
         self.evaluated = []
@@ -45,7 +47,8 @@ class ScriptedExecutor:
         self.closed = threading.Event()
 
     def devices(self, language):
-        return (DeviceFacts(name="cpu", chip="Scripted CPU"),)
+        has_device = self.languages is None or language in self.languages
+        return (DeviceFacts(name="cpu", chip="Scripted CPU"),) if has_device else ()
 
     def submit(self, task):
         future = Future()
@@ -90,8 +93,9 @@ def make_evaluation(subject, outcome, speedup=None):
         )  # fmt: skip
     environment = (("harness", "0.1.0"), ("torch", "2.9.0"), ("cpu", "Scripted CPU"))
     return Evaluation(
-        subject=subject, outcome=Outcome(outcome), correctness=correctness, timing=timing, environment=environment
-    )
+        subject=subject, outcome=Outcome(outcome), correctness=correctness,
+        timing=timing, environment=environment, message=BROKEN if outcome == "problem_error" else "",
+    )  # fmt: skip
 
 
 @dataclass
@@ -149,16 +153,12 @@ def _read(status, reply):
 
 @contextlib.contextmanager
 def run_service(settings, executor):
-    import uvicorn
-
-    from harness.service.server import make_app
+    from harness.service.server import make_server
     from harness.service.service import Service
 
     service = Service(settings, executor)
-    config = uvicorn.Config(
-        make_app(service), host="127.0.0.1", port=0, log_config=None, access_log=False, timeout_graceful_shutdown=1
-    )
-    server = uvicorn.Server(config)
+    server = make_server(service, "127.0.0.1", 0)
+    server.config.timeout_graceful_shutdown = 1
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:

@@ -1,6 +1,10 @@
 """Adapters whose frameworks expect plain functions or HTTP; the others are in `test_rl_packages.py`."""
 
+import json
+
 import pytest
+from websockets.exceptions import ConnectionClosedOK, InvalidStatus
+from websockets.sync.client import connect
 
 from harness.domain import NoVerdict
 from harness.service.adapters.scoring import ALWAYS, find_scorer, list_tasks
@@ -70,6 +74,77 @@ def test_an_openenv_step_that_the_harness_failed_has_no_reward(server):
     answer = server.post("/step", {"action": {**ADD, "candidate": "# not_run\n"}})
     assert answer.status == 503
     assert "reward" not in answer.body
+
+
+def test_an_openenv_reset_takes_a_problem_with_its_suite_and_a_language_of_the_service(server):
+    server.executor.languages = ("triton",)
+    observation = server.post("/reset", {"problem": "tiny/add"}).body["observation"]
+    assert (observation["problem"], observation["suite"], observation["language"]) == ("add", "tiny", "triton")
+
+
+@pytest.fixture
+def converse():
+    """Sends messages over one WebSocket; the answers."""
+
+    def talk(address, *messages):
+        with connect(f"{address.replace('http', 'ws', 1)}/ws", open_timeout=60) as line:
+            answers = []
+            for message in messages:
+                line.send(message if isinstance(message, str | bytes) else json.dumps(message))
+                answers.append(json.loads(line.recv(60)))
+            line.send('{"type": "close"}')
+            with pytest.raises(ConnectionClosedOK):
+                line.recv(60)
+            return answers
+
+    return talk
+
+
+def test_an_openenv_session_remembers_what_its_reset_chose(server, converse):
+    reset = {"type": "reset", "data": {"problem": "tiny/add", "language": "cpp", "episode_id": "e1"}}
+    step = {"type": "step", "data": {"completion": PROGRAM.format("correct 2.0"), "metadata": {}}}
+    chosen, first, second, state = converse(server.url, reset, step, step, {"type": "state"})
+    assert "return a + b" in chosen["data"]["observation"]["prompt"]
+    assert [one["data"]["reward"] for one in (first, second)] == [pytest.approx(1.9)] * 2
+    assert state["data"] == {
+        "episode_id": "e1", "step_count": 2, "problem": "add", "suite": "tiny", "language": "cpp",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("message", "code", "text"),
+    [
+        ("no JSON", "INVALID_JSON", "expected"),
+        (b"\xff", "INVALID_JSON", "expected"),
+        ("[1]", "INVALID_JSON", "expected"),
+        ({"type": "dance"}, "UNKNOWN_TYPE", "dance"),
+        ({"type": "reset", "data": [1]}, "VALIDATION_ERROR", "dictionary"),
+        ({"type": "reset", "data": {"problem": "../x"}}, "VALIDATION_ERROR", "no name of a problem"),
+        ({"type": "step", "data": {"candidate": "x = 1"}}, "VALIDATION_ERROR", "either problem or reference"),
+        ({"type": "step", "data": ADD | {"candidate": "# not_run\n"}}, "EXECUTION_ERROR", "no verdict"),
+        ({"type": "step", "data": ADD | {"candidate": "# problem_error\n"}}, "EXECUTION_ERROR", "boom"),
+    ],
+)
+def test_an_openenv_message_that_fails_is_an_error_after_which_the_session_goes_on(
+    server, converse, message, code, text
+):
+    error, state = converse(server.url, message, {"type": "state"})
+    assert (error["type"], error["data"]["code"], state["type"]) == ("error", code, "state")
+    assert text in error["data"]["message"]
+
+
+def test_an_openenv_session_needs_the_token_in_its_address(open_service, converse):
+    server = open_service(tokens={"secret": "alice"})
+    assert converse(server.url.replace("//", "//any:secret@"), {"type": "state"})[0]["type"] == "state"
+    for address in (server.url, server.url.replace("//", "//any:wrong@")):
+        with pytest.raises(InvalidStatus, match="401"):
+            converse(address)
+
+
+def test_more_openenv_sessions_than_allowed_are_refused(open_service, converse):
+    server = open_service(max_sessions=0)
+    with connect(f"ws{server.url[4:]}/ws") as line:
+        assert json.loads(line.recv(60))["data"]["code"] == "CAPACITY_REACHED"
 
 
 @pytest.mark.parametrize("body", [{"suite": "../tiny"}, {"suite": "tiny", "problem": "absent"}, {"language": "cobol"}])

@@ -87,8 +87,16 @@ def test_a_token_is_sent(open_service, client_of, request_of):
 def test_an_invalid_request_is_not_repeated(server, client_of, request_of):
     with pytest.raises(UsageError, match="unknown"):
         client_of(server.url).evaluate(**request_of(), unknown=1)
-    with pytest.raises(UsageError, match="no problem 'sub'"):
-        client_of(server.url).evaluate(**request_of(problem="sub"))
+    with pytest.raises(UsageError, match=r"no problem 'adds' in suite 'tiny'. Did you mean add\?"):
+        client_of(server.url).evaluate(**request_of(problem="adds"))
+    with pytest.raises(UsageError, match=r"no suite 'tinny'. Did you mean tiny"):
+        client_of(server.url).evaluate(**request_of(suite="tinny"))
+
+
+def test_a_reference_that_fails_has_no_verdict_and_is_not_repeated(server, client_of, request_of):
+    with pytest.raises(NoVerdict, match=r"none when it is repeated: .*boom"):
+        client_of(server.url).evaluate(**request_of("problem_error"))
+    assert len(server.executor.evaluated) == 1
 
 
 @pytest.mark.parametrize(
@@ -123,8 +131,8 @@ def test_waiting_ends(flaky, client_of):
 
 
 def test_a_service_that_is_not_there_is_named(client_of):
-    with pytest.raises(NoVerdict, match="Connect"):
-        client_of("http://127.0.0.1:9", max_wait_s=0.05).evaluate(candidate="x", problem="add")
+    with pytest.raises(NoVerdict, match=r"^task \w+ has no verdict .* answers at 127.0.0.1:9 \(.*refused\)"):
+        client_of("http://alice:secret@127.0.0.1:9", max_wait_s=0.05).evaluate(candidate="x", problem="add")
 
 
 def test_an_address_without_a_scheme_is_refused_at_once(client_of):

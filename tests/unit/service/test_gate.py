@@ -1,8 +1,12 @@
+import base64
+import contextlib
 import http.client
 import json
 import logging
 import socket
 import time
+import urllib.error
+import urllib.request
 from contextlib import closing
 from itertools import repeat
 from urllib.parse import urlsplit
@@ -21,6 +25,24 @@ def test_a_wrong_token_opens_nothing(open_service, request_of, token):
         answer = server.call(method, path, request_of() if method == "POST" else None, token=token)
         assert (answer.status, answer.headers["WWW-Authenticate"]) == (401, "Bearer")
     assert sum(server.service.queue.count().values()) == 0
+
+
+@pytest.mark.parametrize("name", ["alice", "", "anyone"])
+def test_a_token_may_be_the_password_of_the_address(open_service, request_of, name):
+    server = open_service(tokens=TOKENS)
+    basic = base64.b64encode(f"{name}:secret-b".encode()).decode()
+    head = {"Authorization": f"Basic {basic}", "Content-Type": "application/json"}
+    request = urllib.request.Request(f"{server.url}/v1/evaluations?wait=30", json.dumps(request_of()).encode(), head)
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        assert answer.status == 200
+    assert server.service.queue.find("bob", "t1") is not None
+
+
+@pytest.mark.parametrize("value", ["Basic", "Basic !!", "Basic c2VjcmV0LWE=", "Basic OnNlY3JldA==", "Digest secret-a"])
+def test_a_wrong_password_opens_nothing(open_service, value):
+    request = urllib.request.Request(f"{open_service(tokens=TOKENS).url}/metrics", headers={"Authorization": value})
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(request, timeout=60)
 
 
 def test_health_and_documentation_need_no_token(open_service):
@@ -45,6 +67,69 @@ def test_a_body_over_the_limit_is_refused_before_it_is_read(shared_server):
         head = "POST /v1/evaluations HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
         line.sendall(f"{head}Content-Length: {100 * 2**20}\r\n\r\n".encode())
         assert b" 413 " in line.recv(100)
+
+
+def test_a_client_that_sends_its_whole_body_before_it_reads_sees_the_refusal(open_service):
+    server = open_service(tokens=TOKENS)
+    for token, mib, status in (("secret-a", 100, 413), ("wrong", 10, 401)):
+        assert server.post("/v1/evaluations", raw=b"x" * mib * 2**20, token=token).status == status
+
+
+@pytest.mark.parametrize("head", [b"", b"POST /v1/evaluations HTTP/1.1\r\nHost: x\r\n", b"G"])
+def test_a_connection_without_a_whole_head_is_closed(open_service, head):
+    address = urlsplit(open_service(head_s=0.2).url)
+    with socket.create_connection((address.hostname, address.port), timeout=60) as line:
+        line.sendall(head)
+        assert line.recv(100) == b""
+
+
+def test_a_second_head_that_does_not_end_closes_the_connection(open_service):
+    address = urlsplit(open_service(head_s=0.2).url)
+    with socket.create_connection((address.hostname, address.port), timeout=60) as line:
+        line.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b" 200 " in line.recv(10_000)
+        line.sendall(b"G")
+        while line.recv(10_000):
+            pass
+
+
+def test_a_request_that_waits_for_its_verdict_is_not_closed(open_service, request_of):
+    server = open_service(head_s=0.1, body_s=0.1)
+    assert server.post("/v1/evaluations?wait=0.5", request_of("wait")).status == 202
+
+
+def test_a_body_that_does_not_arrive_is_answered_and_forgotten(open_service):
+    server = open_service(body_s=0.2)
+    with send_half(server) as line:
+        assert b" 408 " in line.recv(100)
+
+
+def test_bodies_of_all_requests_together_are_limited(open_service, request_of):
+    server = open_service(max_bodies_bytes=1500)
+    with send_half(server), send_half(server) as second:
+        assert b" 503 " in second.recv(100)
+        assert server.post("/v1/evaluations", raw=b"x" * 1000).status == 503
+    for _ in range(3):  # their memory is free once they are closed
+        assert server.post("/v1/evaluations?wait=30", request_of()).status == 200
+
+
+def test_more_connections_than_allowed_are_refused(open_service):
+    server = open_service(max_connections=2)
+    address = urlsplit(server.url)
+    with contextlib.ExitStack() as stack:
+        lines = [stack.enter_context(socket.create_connection((address.hostname, address.port))) for _ in range(3)]
+        assert b" 503 " in lines[2].recv(100)
+    assert server.get("/health").status == 200
+
+
+@contextlib.contextmanager
+def send_half(server):
+    """A connection with 1000 bytes of a longer body."""
+    address = urlsplit(server.url)
+    head = b"POST /v1/evaluations HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2000\r\n\r\n"
+    with socket.create_connection((address.hostname, address.port), timeout=60) as line:
+        line.sendall(head + b"x" * 1000)
+        yield line
 
 
 @pytest.mark.parametrize("chunked", [True, False])

@@ -1,6 +1,9 @@
+from urllib.parse import quote
+
 import pytest
 
-from harness.domain import LaunchedKernels, Work
+from harness.domain import LaunchedKernels, Outcome, Work
+from harness.service.routes.kernelgym_fields import ERROR_CODES
 
 FIELDS = {
     "task_id", "status", "compiled", "correctness", "decoy_kernel", "reference_runtime", "kernel_runtime", "speedup",
@@ -20,12 +23,26 @@ def test_a_correct_program_has_every_field_and_times_in_ms(server, gym_request_o
 
 
 @pytest.mark.parametrize(
-    ("script", "compiled"), [("build_error", False), ("load_error", False), ("wrong_value", True), ("suspect", True)]
+    ("script", "compiled", "code"),
+    [
+        ("build_error", False, "COMPILATION_ERROR"),
+        ("load_error", False, "COMPILATION_ERROR"),
+        ("runtime_error", True, "RUNTIME_ERROR"),
+        ("wrong_value", True, "CORRECTNESS_ERROR"),
+        ("timeout", True, "TIMEOUT_ERROR"),
+        ("out_of_memory", True, "RESOURCE_ERROR"),
+        ("rejected", True, "VALIDATION_ERROR"),
+        ("suspect", True, "VALIDATION_ERROR"),
+    ],
 )
-def test_a_failing_program_is_completed_without_a_speedup(server, gym_request_of, script, compiled):
+def test_a_failing_program_is_completed_with_a_code_of_kernelgym(server, gym_request_of, script, compiled, code):
     body = server.post("/evaluate", gym_request_of(script)).body
     assert (body["status"], body["compiled"], body["correctness"]) == ("completed", compiled, False)
-    assert (body["speedup"], body["kernel_runtime"], body["error_code"]) == (None, None, script.upper())
+    assert (body["speedup"], body["kernel_runtime"], body["error_code"]) == (0.0, None, code)
+
+
+def test_every_failure_has_a_code():
+    assert set(ERROR_CODES) == {one for one in Outcome if one.counts_against_model} - {Outcome.CORRECT}
 
 
 COVERAGE = (
@@ -49,20 +66,59 @@ def test_coverage_is_null_without_an_attribution(server, gym_request_of):
     assert [metadata[name] for name in COVERAGE] == [None] * 4
 
 
-def test_a_program_that_was_not_timed_has_no_speedup(server, gym_request_of):
+def test_a_program_that_was_not_timed_has_a_speedup_of_zero_which_can_be_compared(server, gym_request_of):
     body = server.post("/evaluate", gym_request_of("correct")).body
-    assert (body["correctness"], body["speedup"], body["kernel_runtime"]) == (True, None, None)
+    assert (body["correctness"], body["speedup"], body["kernel_runtime"]) == (True, 0.0, None)
 
 
 @pytest.mark.parametrize("script", ["harness_error", "not_run", "raise"])
-def test_a_fault_of_the_harness_is_a_server_error_on_every_route(server, gym_request_of, script):
-    answers = [server.post("/evaluate", gym_request_of(script)), server.get("/status/t1"), server.get("/results/t1")]
-    batch = {"batch_id": "b", "tasks": [gym_request_of(script), gym_request_of(task_id="t2")]}
-    for answer in (*answers, server.post("/evaluate/batch", batch)):
-        assert answer.status == 503
-        assert int(answer.headers["Retry-After"]) > 0
-        assert answer.body["correctness"] is None
-        assert answer.body["compiled"] is None
+def test_a_fault_of_the_harness_asks_to_submit_again_and_its_status_is_failed(server, gym_request_of, script):
+    answer = server.post("/evaluate", gym_request_of(script))
+    assert (answer.status, int(answer.headers["Retry-After"]) > 0) == (503, True)
+    for later in (answer, server.get("/status/t1"), server.get("/results/t1")):
+        assert (later.body["status"], later.body["error_code"]) == ("failed", "SYSTEM_ERROR")
+    assert (answer.body["correctness"], answer.body["compiled"]) == (None, None)
+
+
+def test_a_reference_that_fails_is_answered_as_failed_at_once(server, gym_request_of):
+    for answer in (server.post("/evaluate", gym_request_of("problem_error")), server.get("/status/t1")):
+        assert (answer.status, answer.body["status"], answer.body["error_code"]) == (200, "failed", "VALIDATION_ERROR")
+        assert "reference.py: forward raised" in answer.body["error_message"]
+
+
+def test_a_batch_has_a_result_per_task(server, gym_request_of):
+    scripts = ("correct 2.0", "not_run", "problem_error", "wrong_value")
+    tasks = [gym_request_of(script, task_id=script) for script in scripts]
+    tasks += [gym_request_of(task_id="no Model", reference_code="x = 1"), gym_request_of(task_id="no", backend="cobol")]
+    answer = server.post("/evaluate/batch", {"batch_id": "b", "tasks": tasks})
+    assert [one["task_id"] for one in answer.body["results"]] == [one["task_id"] for one in tasks]
+    statuses = [one["status"] for one in answer.body["results"]]
+    assert statuses == ["completed", "failed", "failed", "completed", "failed", "failed"]
+    assert (answer.body["completed_tasks"], answer.body["failed_tasks"]) == (2, 4)
+
+
+def test_an_entry_point_of_any_name_is_evaluated(server, gym_request_of):
+    reference = gym_request_of()["reference_code"].replace("class Model", "class Net")
+    body = server.post("/evaluate", gym_request_of(entry_point="Net", reference_code=reference)).body
+    assert (body["status"], body["correctness"]) == ("completed", True)
+    (task,) = server.executor.evaluated
+    assert task.candidate.source.endswith("ModelNew = NetNew\n")
+
+
+@pytest.mark.parametrize("task_id", ["with space", "group/7/x", "été", "a?b#c%20"])
+def test_a_task_id_may_have_any_printable_characters(server, gym_request_of, task_id):
+    server.post("/evaluate", gym_request_of(task_id=task_id))
+    for path in ("status", "results"):
+        assert server.get(f"/{path}/{quote(task_id)}").body["task_id"] == task_id
+    assert server.delete(f"/tasks/{quote(task_id)}").status == 200
+
+
+def test_a_workflow_is_an_evaluation_with_its_answer_as_the_result(server, gym_request_of):
+    body = server.post("/workflow/submit", {"workflow": "kernelbench", "payload": gym_request_of()}).body
+    assert (body["task_id"], body["status"], body["result"]["speedup"]) == ("t1", "completed", 2.0)
+    assert server.post("/workflow/submit", {"task_id": "t2", "payload": gym_request_of()}).body["task_id"] == "t2"
+    for bad in ({"workflow": "other", "payload": gym_request_of()}, {"payload": {"task_id": "x"}}):
+        assert server.post("/workflow/submit", bad).status == 422
 
 
 def test_a_batch_is_answered_in_order(server, gym_request_of):
@@ -91,7 +147,14 @@ def test_an_answer_after_the_timeout_says_that_the_task_runs(server, gym_request
 
 
 @pytest.mark.parametrize(
-    "changes", [{"entry_point": "Net"}, {"backend": "cobol"}, {"reference_backend": "jax"}, {"kernel_code": ""}]
+    "changes",
+    [
+        {"entry_point": "a b"},
+        {"task_id": "a\nb"},
+        {"backend": "cobol"},
+        {"reference_backend": "jax"},
+        {"kernel_code": ""},
+    ],
 )
 def test_what_the_evaluator_cannot_do_is_refused(shared_server, gym_request_of, changes):
     assert shared_server.post("/evaluate", gym_request_of(**changes)).status == 422
@@ -101,7 +164,9 @@ def test_the_state_routes_describe_queue_and_workers(server, gym_request_of):
     server.post("/evaluate", gym_request_of())
     assert server.get("/queue/status").body == {"pending": 0, "processing": 0, "completed": 1, "failed": 0}
     assert server.get("/workers/status").body["devices"] == [{"name": "cpu", "waiting": 0, "running": 0, "done": 1}]
-    assert server.get("/health").body["status"] == "healthy"
+    health = server.get("/health").body
+    assert (health["status"], health["total_processed"], health["active_tasks"]) == ("healthy", 1, 0)
+    assert {"timestamp", "gpu_status", "queue_status", "memory_usage", "uptime"} <= set(health)
     assert server.delete("/tasks/t1").status == 200
     assert server.get("/results/t1").status == 404
 
@@ -109,7 +174,7 @@ def test_the_state_routes_describe_queue_and_workers(server, gym_request_of):
 def test_a_device_out_of_service_is_reported_while_the_others_go_on(server):
     server.executor.lost = ("cuda:1 was taken out of service: Xid 79",)
     health = server.get("/health")
-    assert (health.status, health.body["status"], health.body["lost"]) == (200, "degraded", list(server.executor.lost))
+    assert (health.status, health.body["status"], health.body["lost"]) == (200, "healthy", list(server.executor.lost))
     assert server.get("/workers/status").body["lost"] == list(server.executor.lost)
 
 

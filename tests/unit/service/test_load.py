@@ -36,7 +36,7 @@ def test_tasks_that_ran_when_the_process_ended_are_queued_again_and_verdicts_sta
     queue.finish(first.number, '{"outcome": "correct"}')
     queue.close()
     queue = TaskQueue.open(tmp_path)
-    assert queue.count() == {"queued": 2, "running": 0, "done": 1, "failed": 0}
+    assert queue.count() == {"queued": 2, "running": 0, "done": 1, "failed": 0, "invalid": 0}
     assert queue.read_verdict(first.number) == '{"outcome": "correct"}'
     assert [entry.task for entry, _ in queue.take(9)] == [second.task, "t2"]
     queue.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-PYTHON, PYTHON_V0 = (ROOT / ".venv" / name / "bin" / "python" for name in ("rl", "rl-v0"))
+PYTHON, PYTHON_V0, PYTHON_OPENENV = (ROOT / ".venv" / name / "bin" / "python" for name in ("rl", "rl-v0", "rl-openenv"))
 pytestmark = pytest.mark.slow
 ANSWER = """
 ANSWER = '''Here:
@@ -76,6 +76,20 @@ env = KernelEnv({}, extras)
 assert isinstance(env, BaseTextEnv)
 prompt, _ = env.init([{"role": "user", "content": "go"}])
 print(json.dumps([env.step(ANSWER), env.step(ANSWER), env.get_metrics()]))
+"""
+
+OPENENV = """
+import json, os
+from openenv.core import GenericEnvClient
+
+with GenericEnvClient(base_url=os.environ["HARNESS_SERVICE_URL"]).sync() as env:
+    start = env.reset(problem="add", suite="tiny", language="cpp", episode_id="e1")
+    try:
+        end = env.step({"completion": ANSWER})
+        found = [start.done, end.observation["outcome"], end.reward, end.done, env.state()["step_count"]]
+    except RuntimeError as error:
+        found = str(error)
+print(json.dumps([start.observation["prompt"], found]))
 """
 
 FEW_FAILURES = """
@@ -160,6 +174,26 @@ except Exception as error:
 """
     )
     assert run_script(FEW_FAILURES + fault, "not_run") == "NoVerdict"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expected"),
+    [
+        ("correct 2.0", [False, "correct", pytest.approx(1.9), True, 1]),
+        ("wrong_value", [False, "wrong_value", 0.0, True, 1]),
+        ("not_run", "Server error: no verdict: not_run (code: EXECUTION_ERROR)"),
+    ],
+)
+def test_openenv_plays_an_episode_and_raises_for_a_fault_of_the_service(run_script, outcome, expected):
+    prompt, found = run_script(OPENENV, outcome, PYTHON_OPENENV)
+    assert "return a + b" in prompt
+    assert found == expected
+
+
+def test_openenv_connects_with_the_token_in_the_address(run_script, open_service, tmp_path):
+    server = open_service(tokens={"secret": "alice"}, folder=tmp_path / "other")
+    script = OPENENV.replace('os.environ["HARNESS_SERVICE_URL"]', repr(server.url.replace("//", "//alice:secret@")))
+    assert run_script(script, python=PYTHON_OPENENV)[1][1] == "correct"
 
 
 def test_openevolve_gets_a_combined_score_and_the_verdict_as_an_artifact(run_script):

@@ -10,6 +10,8 @@ import pytest
 
 from harness.domain import UsageError
 
+MODEL = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self):\n        pass\n"
+
 
 def test_a_verdict_is_the_whole_stored_record(server, request_of):
     answer = server.post("/v1/evaluations?wait=30", request_of())
@@ -36,6 +38,39 @@ def test_a_fault_of_the_harness_is_no_verdict_but_a_server_error(server, request
     answer = server.post("/v1/evaluations?wait=30", request_of(script))
     assert (answer.status, answer.body["verdict"], answer.body["state"]) == (503, None, "failed")
     assert int(answer.headers["Retry-After"]) > 0
+
+
+def test_a_reference_that_fails_is_an_invalid_request(server, request_of):
+    for answer in (
+        server.post("/v1/evaluations?wait=30", request_of("problem_error")),
+        server.get("/v1/evaluations/t1"),
+    ):
+        assert (answer.status, answer.body["state"], answer.body["verdict"]) == (422, "invalid", None)
+        assert (answer.headers["Retry-After"], answer.body["error"][:12]) == (None, "reference.py")
+
+
+def test_a_named_language_without_a_device_is_an_invalid_request(server, request_of):
+    server.executor.languages = ("cuda",)
+    answer = server.post("/v1/evaluations?wait=30", request_of(language="torch"))
+    assert (answer.status, "no device for language torch" in answer.body["error"]) == (422, True)
+
+
+@pytest.mark.parametrize(
+    ("evaluated", "line", "language"),
+    [
+        (("cuda",), "y = 1", "cuda"),
+        (("cuda",), "from torch.utils.cpp_extension import load_inline", "cuda"),
+        (("cpp", "torch"), "import triton", "cpp"),
+        (("cpp", "cuda"), "y = 1", "cpp"),
+    ],
+)
+def test_a_program_cannot_choose_a_language_without_a_device(server, request_of, evaluated, line, language):
+    server.executor.languages = evaluated
+    for name in ("candidate", "completion"):
+        program = f"# wrong_value\n{line}\n"
+        given = {"candidate": None, name: program if name == "candidate" else f"```python\n{program}{MODEL}```"}
+        answer = server.post("/v1/evaluations?wait=30", request_of(**given, task_id=name))
+        assert (answer.status, answer.body["verdict"]["language"]) == (200, language)
 
 
 def test_the_same_request_repeats_what_the_harness_failed(server, request_of):

@@ -1,0 +1,1 @@
+"""The routes of the evaluation service, one file per protocol."""
