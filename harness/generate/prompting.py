@@ -1,8 +1,8 @@
 """Renders prompts from jinja2 templates, one per language (such as `cuda.jinja`) in the prompt's folder.
 
 A copied folder can still include shared templates of `prompts/` (`_shared/...`). Variables: `problem`, `reference`
-(source without harness settings), `language`, `gpu` (`GpuFacts` or none), `host` (`HostFacts`); undefined ones are
-errors. Problem source is a value, never a template.
+(source without harness settings), `language`, `gpu` (`GpuFacts` or none), `host` (`HostFacts`), `has_tools` (false in
+prompts of `generate`); undefined ones are errors. Problem source is a value, never a template.
 
 Later turns are rendered from `feedback.jinja` of the prompt's folder, else `_shared/feedback.jinja`, with the variables
 `feedback` (`harness.search.feedback.Feedback`), `problem` and `language`.
@@ -36,30 +36,45 @@ def list_prompts(prompts_dir: Path) -> tuple[str, ...]:
 
 
 def render_prompt(
-    problem: Problem, *, prompt: str, language: Language, gpu: GpuFacts | None, host: HostFacts, prompts_dir: Path
+    problem: Problem,
+    *,
+    prompt: str,
+    language: Language,
+    gpu: GpuFacts | None,
+    host: HostFacts,
+    prompts_dir: Path,
+    has_tools: bool = False,
 ) -> Prompt:
-    """Raises UsageError for an unknown prompt, a missing language and any template error."""
+    """`has_tools`: the reader evaluates by tools, instead of answering. Raises UsageError for an unknown prompt, a
+    missing language and any template error."""
     from jinja2 import TemplateError
 
     folder = _find_prompt(prompt, prompts_dir)
     try:
         template = _load_template(folder, (f"{language}.jinja",), prompts_dir)
         text = template.render(
-            problem=problem, reference=_clean_reference(problem.source), language=language, gpu=gpu, host=host
+            problem=problem,
+            reference=_clean_reference(problem.source),
+            language=language,
+            gpu=gpu,
+            host=host,
+            has_tools=has_tools,
         )
     except TemplateError as error:
         raise UsageError(_describe_template_error(error, folder / f"{language}.jinja")) from error
     return Prompt(name=folder.name, problem=problem.name, language=language, text=text)
 
 
-def render_feedback(feedback: object, problem: Problem, *, prompt: str, language: Language, prompts_dir: Path) -> str:
+def render_feedback(
+    feedback: object, problem: Problem, *, prompt: str, language: Language, prompts_dir: Path, has_tools: bool = False
+) -> str:
     """`prompt` is a name in `prompts_dir` or the path of a folder. Raises UsageError."""
     from jinja2 import TemplateError
 
     folder = _find_prompt(prompt, prompts_dir)
     try:
         template = _load_template(folder, FEEDBACK, prompts_dir)
-        return template.render(feedback=feedback, problem=problem, language=language)
+        return template.render(feedback=feedback, problem=problem, language=language, has_tools=has_tools)
     except TemplateError as error:
         raise UsageError(_describe_template_error(error, folder / FEEDBACK[0], ("feedback", "problem"))) from error
 

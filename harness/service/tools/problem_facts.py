@@ -64,10 +64,13 @@ def describe_problem(problem: Problem) -> dict[str, Any]:
 
 
 def render_task(problem: Problem, language: Language) -> str:
-    """The prompt that a model gets: rules, an example, the reference."""
+    """Rules, an example, the reference, and which tools to call."""
     folder = find_folder("prompts", None)
     host = read_host_facts()
-    return render_prompt(problem, prompt=PROMPT, language=language, gpu=None, host=host, prompts_dir=folder).text
+    prompt = render_prompt(
+        problem, prompt=PROMPT, language=language, gpu=None, host=host, prompts_dir=folder, has_tools=True
+    )
+    return prompt.text
 
 
 def _describe_settings(problem: Problem) -> dict[str, dict[str, Any]]:

@@ -8,9 +8,10 @@ import json
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, redirect_stdout
+from time import monotonic
 from typing import Annotated, Any
 
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, TextContent
 from pydantic import Field
@@ -18,6 +19,7 @@ from pydantic import Field
 from harness import __version__
 from harness.domain import HarnessError, Language, WorkloadName
 from harness.languages.devices import find_devices
+from harness.service.preparation import PROMPTED
 from harness.service.submission import Submission
 from harness.service.tools.problem_facts import describe_problem, list_suite, render_task
 from harness.service.tools.session import ToolSession, ToolSettings
@@ -29,7 +31,7 @@ GPU; profile reads the hardware counters of a correct program. Call submit with 
 seconds to minutes and run one after the other; feedback calls evaluation n turn n. Inputs are fresh and secret on every
 call; a speedup counts only beyond its interval."""
 
-LANGUAGE_ORDER: tuple[Language, ...] = ("cuda", "cpp", "triton", "helion", "torch", "cute", "tilelang")
+PROGRESS_EVERY_S = 10.0
 Suite = Annotated[str, Field(description="Suite of problems.")]
 ProblemName = Annotated[str, Field(description="A name that list_problems gives.")]
 Source = Annotated[str, Field(description="The whole program: one Python file that defines `ModelNew`.")]
@@ -50,6 +52,7 @@ class Tools:
     def __init__(self, session: ToolSession) -> None:
         self._session = session
         self._options = session.settings.options
+        self._running: set[asyncio.Future[Any]] = set()
 
     def list_problems(self, suite: Suite = "core") -> CallToolResult:
         """List the problems of a suite: name, workloads, summary, tags."""
@@ -64,56 +67,87 @@ class Tools:
         """Read one problem: the task with its rules and an example, the source of the reference, the workloads with
         sizes and inputs, the devices by language, and the settings with their meanings."""
         with tool_errors():
-            devices = {one: find_devices(self._options.device, one) for one in LANGUAGE_ORDER}
-            first: Language = next((one for one in LANGUAGE_ORDER if devices[one]), LANGUAGE_ORDER[0])
+            devices = {one: find_devices(self._options.device, one) for one in PROMPTED}
+            first: Language = next((one for one in PROMPTED if devices[one]), PROMPTED[0])
             found = self._session.find_problem(Submission(problem=problem, suite=suite))
             facts = describe_problem(found) | {"devices": devices}
             return answer(f"{render_task(found, language or first)}\n{json.dumps(facts)}", facts)
 
     async def evaluate(
         self,
+        *,
         problem: ProblemName,
         source: Source,
         language: ProgramLanguage,
+        context: Context,
         workload: Workload = None,
         suite: Suite = "core",
     ) -> CallToolResult:
         """Build, verify and time a program. Answers with feedback on its main problem or its time, and with a summary:
         outcome, measured speedup with interval and verdict, findings. Stores nothing."""
         about = Submission(problem=problem, suite=suite, workload=workload)
-        return await self._evaluate(source, language, about)
+        return await self._evaluate(context, source, language, about)
 
     async def sanitize(
-        self, problem: ProblemName, source: Source, language: ProgramLanguage, suite: Suite = "core"
-    ) -> CallToolResult:
-        """Run a cuda or triton program on an emulated GPU, without timing. The findings name races, out-of-bounds
-        accesses, barrier misuse and launches beyond the GPU's limits, with line, block and thread."""
-        return await self._evaluate(source, language, Submission(problem=problem, suite=suite), sanitizes=True)
-
-    async def profile(
         self,
+        *,
         problem: ProblemName,
         source: Source,
         language: ProgramLanguage,
+        context: Context,
+        suite: Suite = "core",
+    ) -> CallToolResult:
+        """Run a cuda or triton program on an emulated GPU, without timing. The findings name races, out-of-bounds
+        accesses, barrier misuse and launches beyond the GPU's limits, with line, block and thread."""
+        return await self._evaluate(context, source, language, Submission(problem=problem, suite=suite), sanitizes=True)
+
+    async def profile(
+        self,
+        *,
+        problem: ProblemName,
+        source: Source,
+        language: ProgramLanguage,
+        context: Context,
         workload: Workload = None,
         suite: Suite = "core",
     ) -> CallToolResult:
         """Read the hardware counters of the kernels of a correct cuda or triton program with ncu, on an NVIDIA GPU:
         occupancy, throughput of memory and arithmetic, cache hits, stalls. Verified, not timed."""
         about = Submission(problem=problem, suite=suite, workload=workload)
-        return await self._evaluate(source, language, about, profiles=True)
+        return await self._evaluate(context, source, language, about, profiles=True)
 
     async def submit(
-        self, problem: ProblemName, source: Source, language: ProgramLanguage, suite: Suite = "core"
+        self,
+        *,
+        problem: ProblemName,
+        source: Source,
+        language: ProgramLanguage,
+        context: Context,
+        suite: Suite = "core",
     ) -> CallToolResult:
         """Evaluate a final program and store the result, so that it is ranked. Every submission counts as a turn."""
-        return await self._evaluate(source, language, Submission(problem=problem, suite=suite), stores=True)
+        return await self._evaluate(context, source, language, Submission(problem=problem, suite=suite), stores=True)
 
-    async def _evaluate(self, source: str, language: Language, about: Submission, **how: bool) -> CallToolResult:
+    async def _evaluate(
+        self, context: Context, source: str, language: Language, about: Submission, **how: bool
+    ) -> CallToolResult:
+        """An evaluation goes on when its call is cancelled, and the next one waits for its end."""
+        task = asyncio.ensure_future(self._session.evaluate(source, language, about, **how))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
         with tool_errors():
-            # Shielded: an evaluation goes on when its call is cancelled, and the next one waits for its end.
-            feedback, summary = await asyncio.shield(self._session.evaluate(source, language, about, **how))
+            await report_progress(context, task)
+            feedback, summary = task.result()
         return answer(f"{feedback}\n{json.dumps(summary)}", summary | {"feedback": feedback})
+
+
+async def report_progress(context: Context, task: asyncio.Future[Any]) -> None:
+    """Until its end: some clients give up a call that is silent for a minute."""
+    began_s = monotonic()
+    while not task.done():
+        elapsed_s = round(monotonic() - began_s)
+        await context.report_progress(elapsed_s, message=f"waiting for the verdict for {elapsed_s} s")
+        await asyncio.wait((task,), timeout=PROGRESS_EVERY_S)
 
 
 def answer(text: str, record: dict[str, Any]) -> CallToolResult:

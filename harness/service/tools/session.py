@@ -151,7 +151,10 @@ class ToolSession:
             "workload": subject.workload,
         }
         folder, language = find_folder("prompts", None), subject.language
-        return render_feedback(feedback, problem, prompt=PROMPT, language=language, prompts_dir=folder), summary
+        told_text = render_feedback(
+            feedback, problem, prompt=PROMPT, language=language, prompts_dir=folder, has_tools=True
+        )
+        return told_text, summary
 
 
 def _require_gpu(devices: Sequence[str]) -> None:

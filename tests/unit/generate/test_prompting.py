@@ -106,6 +106,15 @@ def get_cases():
 """
 
 
+@pytest.mark.parametrize("has_tools", [True, False])
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_reader_with_tools_is_told_to_call_them_instead_of_answering(language: Language, has_tools: bool) -> None:
+    text = render_prompt(
+        PROBLEM, prompt="plain", language=language, gpu=None, host=HOST, prompts_dir=PROMPTS, has_tools=has_tools
+    ).text
+    assert ("`submit`" in text, "code block" in text) == (has_tools, not has_tools)
+
+
 @pytest.mark.parametrize("prompt", list_prompts(PROMPTS))
 def test_the_cases_of_a_problem_are_listed_and_their_code_is_not_shown(prompt: str) -> None:
     source = next(PROBLEMS.glob("*/softmax.py")).read_text() + CASES

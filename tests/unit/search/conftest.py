@@ -39,8 +39,8 @@ def tell():
     """The text of one feedback."""
     problem = Problem(name="add", suite="core", source="class Model: pass\n")
 
-    def make(feedback, prompt="plain", language="cpp", prompts_dir=PROMPTS):
-        return render_feedback(feedback, problem, prompt=prompt, language=language, prompts_dir=prompts_dir)
+    def make(feedback, prompt="plain", language="cpp", prompts_dir=PROMPTS, **how):
+        return render_feedback(feedback, problem, prompt=prompt, language=language, prompts_dir=prompts_dir, **how)
 
     return make
 

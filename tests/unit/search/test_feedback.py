@@ -69,6 +69,15 @@ def test_every_prompt_has_feedback(prompt, language, turn_of, render):
     assert MISMATCH in render(turn_of(0, "wrong_value", message=MISMATCH), prompt=prompt, language=language)
 
 
+@pytest.mark.parametrize("outcome", OUTCOMES)
+def test_a_reader_with_tools_is_told_to_call_them(outcome, turn_of, render):
+    turn = turn_of(0, outcome, **OUTCOMES[outcome][0])
+    text = render(turn, has_tools=True)
+    assert "`evaluate`" in text and "`submit`" in text
+    assert "code block" not in text and "your answer" not in text.lower()
+    assert "`submit`" not in render(turn)
+
+
 def test_nothing_secret_is_told(turn_of, render):
     secret = (("seed", "8675309"), ("cpu", "Secret CPU"), ("workload_sizes", "rows=7"))
     finding = Finding(check="clock", severity="warning", message="internal clock detail")
