@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -13,7 +14,9 @@ from harness.domain import DeviceError, UsageError
 
 NAMESPACE = "harness"
 LOCAL = "local"  # address: a cluster of this machine alone, for this command
-CONNECT_S = 10.0
+CONNECT_S = 5.0  # and again for an answer
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+FRAME_HEAD_BYTES, SETTINGS = 9, b"\4"
 LOCAL_STORE_BYTES = 100 * 2**20
 
 
@@ -51,20 +54,36 @@ def connect(address: str) -> tuple[Any, bool]:
         return ray, False
     starts = {"include_dashboard": False, "object_store_memory": LOCAL_STORE_BYTES} if address == LOCAL else {}
     try:
-        _reach(address)
+        if address != LOCAL:
+            _reach(_resolve(address))
         ray.init(address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR, **starts)
-    except (OSError, RuntimeError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError, SystemExit) as error:  # Ray itself exits where it finds no cluster
         raise DeviceError(
             f"no Ray cluster at {address}: {error}. Start one with `ray start --head`, or choose --address {LOCAL}"
         ) from error
     return ray, True
 
 
+def _resolve(address: str) -> str:
+    """HOST:PORT. `auto`: of RAY_ADDRESS, or of a cluster of this machine. Raises ValueError and OSError."""
+    if address != "auto":
+        return address.rpartition("://")[2]
+    found = import_module("ray._private.services").canonicalize_bootstrap_address(address)
+    if found is None:
+        raise ConnectionError("none runs on this machine")
+    return str(found)
+
+
 def _reach(address: str) -> None:
-    """Raises OSError at once, where Ray would try for minutes."""
+    """Raises OSError soon, where Ray would try for a minute. Each end of HTTP/2, which Ray speaks, begins with a frame
+    of settings."""
     host, _, port = address.rpartition(":")
-    if port.isdecimal() and "//" not in host:
-        socket.create_connection((host, int(port)), timeout=CONNECT_S).close()
+    if not port.isdecimal():
+        raise ValueError("expected HOST:PORT")
+    with socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S) as line:
+        line.sendall(PREFACE)
+        if "RAY_USE_TLS" not in os.environ and line.recv(FRAME_HEAD_BYTES)[3:4] != SETTINGS:
+            raise ConnectionError(f"{address} answers, but is no Ray cluster")
 
 
 def make_version_reader() -> Callable[[], dict[str, str]]:

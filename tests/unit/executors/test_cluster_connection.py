@@ -1,0 +1,57 @@
+import contextlib
+import socket
+import threading
+
+import pytest
+
+from harness.domain import DeviceError
+from harness.executors.cluster.connection import connect
+
+pytest.importorskip("ray")
+
+
+@pytest.fixture
+def listen():
+    """Starts a server on this machine that answers each connection with these bytes; its address."""
+    with contextlib.ExitStack() as stack:
+
+        def start(answer):
+            server = stack.enter_context(socket.create_server(("", 0)))
+
+            def serve():
+                with contextlib.suppress(OSError):
+                    while True:
+                        line, _ = server.accept()
+                        stack.enter_context(line)
+                        if answer:
+                            line.sendall(answer)
+
+            threading.Thread(target=serve, daemon=True).start()
+            return f"127.0.0.1:{server.getsockname()[1]}"
+
+        yield start
+
+
+def test_a_server_that_is_no_cluster_is_refused_at_once(listen):
+    address = listen(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+    for given in (address, f"ray://{address}"):
+        with pytest.raises(DeviceError, match="is no Ray cluster"):
+            connect(given)
+
+
+@pytest.mark.slow  # 5 s
+def test_a_server_that_says_nothing_is_refused_soon(listen):
+    with pytest.raises(DeviceError, match="timed out"):
+        connect(listen(b""))
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "127.0.0.1", "ray://host", "host.invalid:1"])
+def test_an_address_without_a_server_is_refused_at_once(address):
+    with pytest.raises(DeviceError, match=f"no Ray cluster at {address}: .*Start one with"):
+        connect(address)
+
+
+def test_the_variable_of_ray_names_the_cluster_of_auto(listen, monkeypatch):
+    monkeypatch.setenv("RAY_ADDRESS", listen(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
+    with pytest.raises(DeviceError, match="is no Ray cluster"):
+        connect("auto")
