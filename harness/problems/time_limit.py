@@ -1,21 +1,25 @@
-"""A time limit for code of problem files, in any thread of this process.
+"""A time limit for code of problem files, in any thread of this process, which that code cannot end.
 
-A watcher thread raises an exception in the thread of an overdue step. That interrupts Python code; native code finishes
-its call first.
+A watcher thread raises an exception in the thread of an overdue step. That interrupts Python code and, in the main
+thread, calls that wait, such as `time.sleep`; other native code finishes its call first.
 """
 
 from __future__ import annotations
 
 import ctypes
 import itertools
+import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
-from harness.domain import ReferenceTimeout
+from harness.domain import ProblemError, ReferenceTimeout
 
 DEFAULT_LIMIT_S = 600.0
+INTERRUPT = signal.SIGURG  # ignored by default
 AGAIN_S = 1.0  # interval of raising it again in code that caught it
 
 
@@ -33,6 +37,7 @@ class _Watch:
         self._thread: threading.Thread | None = None
 
     def begin(self) -> int:
+        _prepare_process()
         number, deadline_s = next(self._numbers), time.monotonic() + self.limit_s
         with self._changed:
             self._steps[number] = (deadline_s, threading.get_ident(), False)
@@ -55,6 +60,10 @@ class _Watch:
         if step is None or step[2]:
             _absorb_raised()
 
+    def holds_thread(self) -> bool:
+        """Whether a step runs in this thread."""
+        return any(thread == threading.get_ident() for _, thread, _ in list(self._steps.values()))
+
     def _run(self) -> None:
         with self._changed:
             while True:
@@ -68,8 +77,28 @@ class _Watch:
 
 
 def _raise_in(thread: int) -> None:
-    """At the thread's next Python instruction."""
+    """At the thread's next Python instruction: of the signal's handler, while the main thread waits."""
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_StepTooLong))
+    if thread == threading.main_thread().ident and callable(signal.getsignal(INTERRUPT)):
+        signal.pthread_kill(thread, INTERRUPT)
+
+
+def _prepare_process() -> None:
+    """Once in each process."""
+    if threading.current_thread() is threading.main_thread() and not callable(signal.getsignal(INTERRUPT)):
+        signal.signal(INTERRUPT, lambda *_: None)
+    if os._exit is not _exit:
+        os._exit = _exit
+
+
+_end_process, _OWNER = os._exit, os.getpid()
+
+
+def _exit(status: int) -> NoReturn:
+    """As `os._exit`, but in a step like `sys.exit`; processes that a step forks end as usual."""
+    if os.getpid() == _OWNER and _WATCH.holds_thread():
+        raise SystemExit(status)
+    _end_process(status)
 
 
 def _absorb_raised() -> None:
@@ -94,7 +123,7 @@ def set_reference_limit(limit_s: float) -> None:
 
 @contextmanager
 def limit_reference(step: str) -> Iterator[None]:
-    """Raises ReferenceTimeout; `step` names the file and function."""
+    """Raises ReferenceTimeout, or ProblemError if the step ends the process; `step` names the file and function."""
     limit_s, number = _WATCH.limit_s, _WATCH.begin()
     try:
         yield
@@ -102,5 +131,9 @@ def limit_reference(step: str) -> Iterator[None]:
         raise ReferenceTimeout(
             f"{step} did not end within {limit_s:g} s; correct the file, or allow more time with --reference-timeout"
         ) from None
+    except SystemExit as stop:
+        raise ProblemError(
+            f"{step} ends the process, with exit code {stop.code}; remove sys.exit(), exit(), quit() or os._exit()"
+        ) from stop
     finally:
         _WATCH.end(number)

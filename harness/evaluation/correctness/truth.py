@@ -13,7 +13,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from harness.domain import ProblemError, ReferenceTimeout, WireError
+from harness.domain import ProblemError, WireError
 from harness.evaluation.correctness.precision import reference_precision, widened
 from harness.problems.loading import LoadedProblem
 from harness.problems.tensor_slices import has_same_bits
@@ -162,7 +162,7 @@ def run_reference(loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any]
             seeded_call(model, inputs),
         ):
             outputs = flatten_outputs(model(*inputs))
-    except ReferenceTimeout:
+    except ProblemError:
         raise
     except WireError as error:
         raise ProblemError(f"{where}: forward must return tensors, or nested lists, tuples, dicts: {error}") from error

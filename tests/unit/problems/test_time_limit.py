@@ -1,5 +1,6 @@
 """Code of problem files that does not end."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -75,6 +76,38 @@ def test_a_step_that_does_not_end_is_an_error_that_names_problem_step_and_limit(
         use(problem_that_hangs_at(place))
     assert str(raised.value).startswith(f"mine/endless.py: {step} did not end within 0.3 s")
     assert "--reference-timeout" in str(raised.value)
+
+
+@pytest.mark.parametrize("place", ["init", "forward"])
+def test_a_step_that_waits_is_interrupted(place):
+    source = problem_that_hangs_at(place).source.replace("spin()\n", "time.sleep(1e6)\n")
+    began_s = time.monotonic()
+    with pytest.raises(ReferenceTimeout):
+        use(Problem(name="waiting", suite="mine", source=source))
+    assert time.monotonic() - began_s < 30
+
+
+@pytest.mark.parametrize("end", ["sys.exit(0)", "os._exit(0)", "exit(3)", "raise SystemExit", "sys.exit('done')"])
+@pytest.mark.parametrize(("place", "step"), STEPS)
+def test_a_step_that_ends_the_process_is_an_error_that_names_problem_and_step(place, step, end):
+    source = problem_that_hangs_at(place).source.replace("import time\n", "import os, sys, time\n")
+    with pytest.raises(ProblemError) as raised:
+        use(Problem(name="leaving", suite="mine", source=source.replace("spin()\n", f"{end}\n")))
+    assert str(raised.value).startswith(f"mine/leaving.py: {step} ends the process, with exit code")
+
+
+@pytest.mark.parametrize("end", ["import sys; sys.exit()", "from os import _exit; _exit(0)"])
+def test_a_module_level_that_ends_the_process_is_an_error(end):
+    with pytest.raises(ProblemError, match="module level ends the process"):
+        load_problem(Problem(name="leaving", suite="mine", source=f"{SOURCE}\n{end}\n"), "full")
+
+
+def test_processes_that_a_step_forks_end_as_usual():
+    with limit_reference("a step"):
+        child = os.fork()
+        if not child:
+            os._exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
 def test_a_module_level_that_does_not_end_is_an_error():
