@@ -1,12 +1,13 @@
 """Decides whether a problem is fit for scoring: the reference passes its own comparison, and cheap fakes fail.
 
 A fake replaces one output by zeros, a constant, the input, the output for other inputs, 99 % of the right values, or
-the computation in a coarser format.
+the computation in a coarser format. It counts if it is accepted with every one of `DRAWS` seeds, since few integers or
+booleans may be equal by chance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,9 +16,10 @@ from torch import Tensor, nn
 
 from harness.domain import Outcome, Problem, ProblemError, Trial
 from harness.evaluation.correctness.comparison import compare_outputs
-from harness.evaluation.correctness.reference_checks import require_narrow
+from harness.evaluation.correctness.reference_checks import INPUT_SHAPES, OUTPUT_FORM, describe_varying, require_narrow
 from harness.evaluation.correctness.truth import (
     Truth,
+    TruthLeaf,
     compute_truth,
     copy_tensors,
     run_and_compare_state,
@@ -25,7 +27,7 @@ from harness.evaluation.correctness.truth import (
     write_state,
 )
 from harness.problems.loading import LoadedProblem
-from harness.problems.tensor_slices import has_same_bits
+from harness.problems.tensor_slices import count_bytes, has_same_bits
 from harness.problems.tensor_trees import list_tensors, map_tensors
 from harness.sandbox.seeding import have_advanced, keep_seed, read_generators, seed_call
 from harness.sandbox.tensors.outputs import FlatOutputs, find_difference, widen_small
@@ -37,6 +39,9 @@ COARSER = {
     torch.float16: torch.float8_e4m3fn,
     torch.bfloat16: torch.float8_e4m3fn,
 }
+DRAWS = 8
+SHAPE_DRAWS, SHAPE_BYTES = 6, 64 << 20  # tried, of inputs of up to this size
+DRAWS_NUMBERS = "if forward draws random numbers, declare SEEDED_CALLS = True; else make it deterministic"
 CHANGES_INPUTS = "the reference changes its inputs; declare IN_PLACE = True, or work on a copy in forward"
 
 
@@ -83,6 +88,25 @@ class _Run:
         return self.loaded.problem
 
 
+class _Draws:
+    """Runs with other weights and inputs, made when they are needed."""
+
+    def __init__(self, first: _Run) -> None:
+        self._made = [first]
+
+    @property
+    def first(self) -> _Run:
+        return self._made[0]
+
+    def __iter__(self) -> Iterator[_Run]:
+        for index in range(DRAWS):
+            if index == len(self._made):
+                self._made.append(
+                    _run_reference_twice(self.first.loaded, self.first.device, self.first.seed + 2 * index)
+                )
+            yield self._made[index]
+
+
 def admit_problem(loaded: LoadedProblem, device: torch.device, seed: int) -> Admission:
     """A reference that fails is a failed check."""
     try:
@@ -110,30 +134,42 @@ def _run_reference_twice(loaded: LoadedProblem, device: torch.device, seed: int)
 
 def _run_checks(run: _Run) -> Iterator[Check]:
     yield _check_sizes(run)
-    yield _check_finite(run.truth, "finite")
+    yield _check_finite(run.truth, "finite", allows_infinite=True)
     yield _check_seeds(run)
     yield _check_reference(run)
-    if _shapes(run.stale) != _shapes(run.truth.reference_outputs):
-        evidence = f"{_shapes(run.truth.reference_outputs)}, for other inputs {_shapes(run.stale)}"
-        yield Check(name="stable shapes", passed=False, evidence=evidence)
+    shapes = _check_shapes(run)
+    yield shapes
+    if not shapes.passed:
         return
-    for name, forge in FAKES.items():
-        yield _check_fake(run, name, forge)
-    yield _check_cast(run)
+    draws = _Draws(run)
+    for name in FAKES:
+        yield _check_fake(draws, name)
+    yield _check_cast(draws)
+    has_infinite = any(bool(widen_small(leaf.reference).isinf().any()) for leaf in run.truth.leaves)
     for distribution in run.problem.distributions:
         if distribution != "as_given":
-            yield _check_distribution(run, distribution)
+            yield _check_distribution(run, distribution, allows_infinite=has_infinite)
 
 
 def _check_sizes(run: _Run) -> Check:
     outputs = run.truth.reference_outputs
-    least = min(tensor.numel() for tensor in outputs.tensors)
-    return Check(name="outputs have elements", passed=least > 0, evidence=_shapes(outputs))
+    most, advice = max(tensor.numel() for tensor in outputs.tensors), "; return values that can be compared"
+    return Check(name="outputs have elements", passed=most > 0, evidence=_shapes(outputs) + ("" if most else advice))
 
 
-def _check_finite(truth: Truth, name: str) -> Check:
-    bad = sum(int((~widen_small(leaf.reference).isfinite()).sum()) for leaf in truth.leaves)
-    return Check(name=name, passed=bad == 0, evidence=f"{bad} elements are infinite or NaN")
+def _check_finite(truth: Truth, name: str, *, allows_infinite: bool) -> Check:
+    """Infinite values, such as those of a mask, where float64 has them too."""
+    bad = sum(_count_special(leaf, allows_infinite=allows_infinite) for leaf in truth.leaves)
+    advice = "; draw inputs for which forward is finite, or return without them" if bad else ""
+    return Check(name=name, passed=bad == 0, evidence=f"{bad} elements are infinite or NaN{advice}")
+
+
+def _count_special(leaf: TruthLeaf, *, allows_infinite: bool) -> int:
+    own = widen_small(leaf.reference)
+    special = ~own.isfinite()
+    if allows_infinite and own.is_floating_point():
+        special &= own != widen_small(leaf.exact.to(leaf.reference.dtype))
+    return int(special.sum())
 
 
 def _check_seeds(run: _Run) -> Check:
@@ -147,6 +183,22 @@ def _check_seeds(run: _Run) -> Check:
     return Check(name="inputs follow the seed", passed=False, evidence=evidence)
 
 
+def _check_shapes(run: _Run) -> Check:
+    """As an evaluation requires them."""
+    name, own = "stable shapes", run.truth.reference_outputs
+    is_small = count_bytes(list_tensors(run.inputs)) <= SHAPE_BYTES
+    given = [
+        [tensor.shape for tensor in list_tensors(run.loaded.make_inputs(run.seed + step, run.device))]
+        for step in range(SHAPE_DRAWS if is_small else 2)
+    ]
+    if any(shapes != given[0] for shapes in given):
+        return Check(name=name, passed=False, evidence=describe_varying(INPUT_SHAPES))
+    if not run.stale.has_form_of(own):
+        evidence = f"{describe_varying(OUTPUT_FORM)}: {_shapes(own)}, for other inputs {_shapes(run.stale)}"
+        return Check(name=name, passed=False, evidence=evidence)
+    return Check(name=name, passed=True, evidence="equal for other inputs")
+
+
 def _check_reference(run: _Run) -> Check:
     """It passes, is repeatable, and changes no inputs unless its problem says so."""
     name, own = "reference passes, twice", run.truth.reference_outputs
@@ -158,7 +210,7 @@ def _check_reference(run: _Run) -> Check:
     if not _equal(run.inputs, run.loaded.make_inputs(run.seed, run.device)):
         return Check(name=name, passed=False, evidence=CHANGES_INPUTS)
     if apart.outcome is not None:
-        return Check(name=name, passed=False, evidence=f"two runs differ: {apart.message}")
+        return Check(name=name, passed=False, evidence=f"two runs differ: {apart.message}; {DRAWS_NUMBERS}")
     difference = find_difference(again.tensors, own.tensors)
     if difference is not None and run.problem.deterministic:
         evidence = f"two runs differ: {difference}; make it deterministic, or remove DETERMINISTIC = True"
@@ -175,34 +227,56 @@ def _compare_runs(run: _Run, again: FlatOutputs) -> _Verdict:
     return _read(compare_outputs(first, again, run.problem.tolerance, "as_given"))
 
 
-def _check_fake(run: _Run, name: str, forge: Callable[[_Run, int], Sequence[Tensor]]) -> Check:
-    """Inputs that the call leaves as they are are outputs, too, where it changes others."""
-    tried, evidence = 0, ""
-    for index, leaf in enumerate(run.truth.output_leaves):
-        if run.problem.in_place and any(_are_equal(leaf.reference, one) for one in list_tensors(run.inputs)):
-            continue
-        for fake in forge(run, index):
-            tried += 1
-            verdict = _compare(run, _replace_output(run.truth, index, fake))
-            if verdict.outcome is None:
-                return Check(name=name, passed=False, evidence=f"{leaf.name}: accepted; {verdict.message}")
-            evidence = evidence or verdict.message
+def _check_fake(draws: _Draws, name: str) -> Check:
+    evidence = ""
+    for index, leaf in enumerate(draws.first.truth.output_leaves):
+        verdicts = _try_fakes(draws.first, name, index)
+        accepted = [at for at, verdict in enumerate(verdicts) if verdict.outcome is None]
+        if any(_is_always_accepted(draws, name, index, at) for at in accepted):
+            message = f"{leaf.name}: accepted; {verdicts[accepted[0]].message}; {_advise(draws.first, name)}"
+            return Check(name=name, passed=False, evidence=message)
+        evidence = evidence or next((one.message for one in verdicts if one.outcome), "")
     return Check(name=name, passed=True, evidence=evidence or "not applicable: no input fits an output")
+
+
+def _is_always_accepted(draws: _Draws, name: str, index: int, at: int) -> bool:
+    """Of the fakes for an output, the one at this position."""
+    found = (_try_fakes(run, name, index) for run in draws)
+    return all(at < len(verdicts) and verdicts[at].outcome is None for verdicts in found)
+
+
+def _try_fakes(run: _Run, name: str, index: int) -> list[_Verdict]:
+    """None for outputs without elements, and for inputs that the call leaves as they are."""
+    leaf = run.truth.leaves[index]
+    is_input = run.problem.in_place and any(_are_equal(leaf.reference, one) for one in list_tensors(run.inputs))
+    fakes = [] if is_input or not leaf.reference.numel() else FAKES[name](run, index)
+    return [_compare(run, _replace_output(run.truth, index, fake)) for fake in fakes]
+
+
+def _advise(run: _Run, name: str) -> str:
+    narrow = ", or narrow TOLERANCE" if run.problem.tolerance.is_fixed else ""
+    return f"{ADVICE[name]}{narrow}"
 
 
 def _are_equal(one: Tensor, other: Tensor) -> bool:
     return (one.shape, one.dtype) == (other.shape, other.dtype) and has_same_bits(one, other)
 
 
-def _check_cast(run: _Run) -> Check:
+def _check_cast(draws: _Draws) -> Check:
+    """Of integers and booleans no format is coarser."""
     name = "coarser format"
-    tensors = list_tensors([run.inputs, list(run.model.state_dict().values())])
-    tensors += [leaf.reference for leaf in run.truth.leaves]
-    if not any(tensor.dtype in COARSER for tensor in tensors):
-        return Check(name=name, passed=True, evidence="not applicable: no floating-point values")
-    verdict = _compare(run, _run_coarsely(run))
-    evidence = verdict.message if verdict.outcome else f"accepted; {verdict.message}"
-    return Check(name=name, passed=verdict.outcome is not None, evidence=evidence)
+    if not any(_is_rounded(leaf.reference) for leaf in draws.first.truth.leaves):
+        return Check(name=name, passed=True, evidence="not applicable: no floating-point outputs")
+    verdict = _Verdict(None, "")
+    for run in draws:
+        verdict = _compare(run, _run_coarsely(run))
+        if verdict.outcome is not None:
+            return Check(name=name, passed=True, evidence=verdict.message)
+    return Check(name=name, passed=False, evidence=f"accepted; {verdict.message}; {_advise(draws.first, name)}")
+
+
+def _is_rounded(tensor: Tensor) -> bool:
+    return tensor.is_complex() or tensor.dtype in COARSER
 
 
 def _run_coarsely(run: _Run) -> FlatOutputs:
@@ -216,14 +290,16 @@ def _run_coarsely(run: _Run) -> FlatOutputs:
 
 def round_coarser(tensor: Tensor) -> Tensor:
     """Keeps the dtype; integers stay."""
+    if tensor.is_complex():
+        return torch.view_as_complex(round_coarser(torch.view_as_real(tensor.resolve_conj())).contiguous())
     coarser = COARSER.get(tensor.dtype)
     return tensor if coarser is None else tensor.to(coarser).to(tensor.dtype)
 
 
-def _check_distribution(run: _Run, distribution: str) -> Check:
+def _check_distribution(run: _Run, distribution: str, *, allows_infinite: bool) -> Check:
     inputs = run.loaded.make_inputs(run.seed, run.device, distribution)
     truth = compute_truth(run.loaded, run.model, inputs, state=run.changing)
-    finite = _check_finite(truth, f"inputs: {distribution}")
+    finite = _check_finite(truth, f"inputs: {distribution}", allows_infinite=allows_infinite)
     if not finite.passed:
         return finite
     verdict = _read(compare_outputs(truth, truth.reference_outputs, run.problem.tolerance, distribution))
@@ -247,6 +323,8 @@ def _forge_identity(run: _Run, index: int) -> list[Tensor]:
     reference = run.truth.leaves[index].reference
     fakes = []
     for tensor in list_tensors(run.inputs):
+        if tensor.is_complex() and not reference.is_complex():
+            continue
         if tensor.numel() >= reference.numel():
             fakes.append(tensor.reshape(-1)[: reference.numel()].reshape(reference.shape))
         if _broadcasts(tensor, reference):
@@ -265,7 +343,7 @@ def _forge_partial(run: _Run, index: int) -> list[Tensor]:
     start = reference.numel() - max(int(reference.numel() * share), 1)
     poison = float("nan") if reference.dtype.is_floating_point else 1
     endings = (torch.zeros_like(reference), torch.full_like(reference, poison), run.stale.tensors[index])
-    return [_join(reference, ending, start) for ending in endings]
+    return [_join(reference, ending, start) for ending in endings if ending.shape == reference.shape]
 
 
 def _join(beginning: Tensor, ending: Tensor, start: int) -> Tensor:
@@ -280,6 +358,17 @@ FAKES: dict[str, Callable[[_Run, int], list[Tensor]]] = {
     "identity": _forge_identity,
     "stale buffer": _forge_stale,
     "99 % partial": _forge_partial,
+}
+
+
+OTHER_VALUES = "draw inputs that give it other values, or leave it out"
+ADVICE = {
+    "zeros": OTHER_VALUES,
+    "constant": f"it hardly varies: {OTHER_VALUES}, or return values before they are averaged",
+    "identity": "it equals an input: draw inputs that forward changes, or leave it out",
+    "stale buffer": "it does not depend on the inputs: compute it from them, or leave it out",
+    "99 % partial": "its last elements do not depend on the inputs: compute them from these, or cut them off",
+    "coarser format": "the outputs do not show how precisely they are computed: draw inputs that are not whole numbers",
 }
 
 

@@ -15,7 +15,7 @@ from harness.domain import BIASED, SPARSE, ProblemError
 from harness.evaluation.correctness.comparison import are_surely_close, compare_leaves
 from harness.evaluation.correctness.leaf_comparison import LeafVerdict
 from harness.evaluation.correctness.reference import Reference
-from harness.evaluation.correctness.reference_checks import has_only_numbers, refuse_varying
+from harness.evaluation.correctness.reference_checks import OUTPUT_FORM, has_only_numbers, refuse_varying
 from harness.evaluation.correctness.steps import plan_few_steps, plan_steps, reduce_steps
 from harness.evaluation.correctness.truth import Expected, TruthLeaf, copy_tensors, keep_on_host
 from harness.evaluation.correctness.variations import find_nearby, make_later_states, make_other_weights
@@ -110,7 +110,7 @@ class Exercises:
         own_first = self.reference.compares_own_first and not is_first and step not in EXACT
         expected = self.reference.expect(inputs, own_first=own_first)
         if not self.reference.footprint.expects(expected.form.reference_outputs):
-            refuse_varying(self.reference.loaded, "structure, shapes or plain numbers of what forward returns")
+            refuse_varying(self.reference.loaded, OUTPUT_FORM)
         return expected
 
     def _make_own(self, step: str) -> tuple[Exercise, ...]:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from harness.domain import MIXED, Finding, ProblemError, ProblemTooLarge, Tolerance
 from harness.evaluation.correctness.own_steps import list_own_steps
 from harness.evaluation.correctness.reference_checks import (
+    INPUT_SHAPES,
     compare_runs,
     contain_memory,
     has_only_numbers,
@@ -155,7 +156,7 @@ class Reference:
     def make_device_inputs(self, seed: int, distribution: str = "as_given") -> tuple[Any, ...]:
         inputs = self.loaded.make_inputs(seed, self.device.torch_device, distribution)
         if _list_shapes(inputs) != self.input_shapes:
-            refuse_varying(self.loaded, "shapes of what get_inputs() returns")
+            refuse_varying(self.loaded, INPUT_SHAPES)
         return seed_call(inputs, seed) if self.draws_numbers else inputs
 
     @property

@@ -21,6 +21,8 @@ from harness.sandbox.memory_limits import count_free_bytes, is_out_of_memory, li
 from harness.sandbox.memory_plan import USABLE_SHARE
 from harness.sandbox.tensors.outputs import Difference, FlatOutputs, find_difference, widen_small
 
+INPUT_SHAPES = "shapes of what get_inputs() returns"
+OUTPUT_FORM = "structure, shapes or plain numbers of what forward returns"
 IN_INIT = "make them in __init__, so that candidates can be given the same ones"
 
 
@@ -38,7 +40,8 @@ def compare_runs(
     ):
         raise ProblemError(
             f"{_name_file(loaded)}: two runs of the reference on the same inputs differ by more than its own "
-            f"tolerance: {trial.message}; seed the random numbers, or widen TOLERANCE"
+            f"tolerance: {trial.message}; if forward draws random numbers, declare SEEDED_CALLS = True; else widen "
+            "TOLERANCE"
         )
     return find_difference(second.tensors, first.tensors)
 
@@ -131,10 +134,15 @@ def require_weights_known(loaded: LoadedProblem, model: nn.Module, state: Mappin
 
 
 def refuse_varying(loaded: LoadedProblem, what: str) -> NoReturn:
-    """Raises ProblemError. Memory is planned, and calls are compared, for one form."""
-    raise ProblemError(
-        f"{_name_file(loaded)}: the {what} change with the seed; "
-        "keep them, and draw sizes with RANGES if they shall vary"
+    """Raises ProblemError."""
+    raise ProblemError(f"{_name_file(loaded)}: {describe_varying(what)}")
+
+
+def describe_varying(what: str) -> str:
+    """Memory is planned, and calls are compared, for one form."""
+    return (
+        f"the {what} change with the seed; make them alike for every seed, for example by lengths that are drawn with "
+        "a fixed sum, and draw sizes with RANGES if they shall vary"
     )
 
 
