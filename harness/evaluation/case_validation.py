@@ -1,8 +1,9 @@
-"""Decides for each case of a problem whether it is fit for scoring.
+"""Decides for each workload and case of a problem whether it is fit for scoring.
 
-A case that is part of the small workload is checked there. Another one runs once at its own sizes, on torch's meta
-device or, where the reference does not run there, on `device`; its dtype, distribution and tolerance are checked at the
-small sizes. Without a small workload it is checked at its own sizes. Drawn sizes are checked at both ends.
+What is part of the small workload is checked there, and runs once at its own sizes, on torch's meta device or, where
+the reference does not run there, on `device`. Of a case that is no part of it, dtype, distribution and tolerance are
+checked at the small sizes. Without a small workload all is checked at its own sizes. Drawn sizes are checked at both
+ends.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from dataclasses import replace
 
 import torch
 
-from harness.domain import Case, CaseSizes, Problem, ProblemError, SizeRange, WorkloadName
+from harness.domain import Case, CaseSizes, Problem, ProblemError, ProblemTooLarge, SizeRange, WorkloadName
+from harness.evaluation.correctness.reference_checks import contain_memory
 from harness.evaluation.correctness.truth import run_reference
 from harness.evaluation.problem_validation import Admission, Check, admit_problem
 from harness.problems.loading import load_problem
@@ -23,14 +25,14 @@ META = torch.device("meta")
 
 
 def admit_cases(problem: Problem, device: torch.device, seed: int) -> Iterator[Admission]:
-    """One admission for the workload, unless it consists of cases, and one for each case. Raises ProblemError if the
+    """One admission for each workload, unless it consists of cases, and one for each case. Raises ProblemError if the
     file cannot be executed."""
-    last = problem.workloads[-1].name
+    last, whole = problem.workloads[-1].name, replace(problem, cases=())
     if not problem.list_cases(last):
         yield admit_problem(load_problem(problem, last, device), device, seed)
-    if not problem.cases:
-        return
-    runs_on = device if _find_failure(replace(problem, cases=()), "full", META) else META
+    runs_on = device if last == "full" or _find_failure(whole, last, META) else META
+    if last != "full" and not problem.cases:
+        yield Admission(problem=problem.name, workload="full", checks=(_run_once(whole, runs_on),))
     for case in problem.cases:
         checked = [
             admission for end in _list_ends(case) for admission in _check_case(problem, end, device, seed, runs_on)
@@ -47,13 +49,21 @@ def _check_case(
     last, draw = problem.workloads[-1].name, random.Random(seed)
     if case.is_part_of(last):
         yield admit_problem(load_problem(problem.take_case(case, last, draw), last, device), device, seed)
-        return
-    failure = _find_failure(problem.take_case(case, "full", draw), "full", runs_on)
-    check = Check(name="runs", passed=failure is None, evidence=failure or f"at its own sizes, on {runs_on}")
-    yield Admission(problem=problem.name, workload="full", checks=(check,), case=case.name)
-    if case.dtype or case.distribution or case.tolerance:
+    if last != "full":
+        check = _run_once(problem.take_case(case, "full", draw), runs_on)
+        yield Admission(problem=problem.name, workload="full", checks=(check,), case=case.name)
+    if not case.is_part_of(last) and (case.dtype or case.distribution or case.tolerance):
         at_small = problem.take_case(replace(case, sizes=(), small=()), last, draw)
         yield admit_problem(load_problem(at_small, last, device), device, seed)
+
+
+def _run_once(problem: Problem, device: torch.device) -> Check:
+    """The full workload, if it fits into memory."""
+    try:
+        failure, evidence = _find_failure(problem, "full", device), f"at its own sizes, on {device}"
+    except ProblemTooLarge as error:
+        failure, evidence = None, f"not run: {error}"
+    return Check(name="runs", passed=failure is None, evidence=failure or evidence)
 
 
 def _list_ends(case: Case) -> tuple[Case, ...]:
@@ -68,10 +78,13 @@ def _take_end(sizes: CaseSizes, end: int) -> CaseSizes:
 
 
 def _find_failure(problem: Problem, workload: WorkloadName, device: torch.device) -> str | None:
-    """Why the reference does not run on a device; None if it does."""
+    """Why the reference does not run on a device; None if it does. Raises ProblemTooLarge."""
     try:
         loaded = load_problem(problem, workload, HOST if device is META else device)
-        run_reference(loaded, loaded.make_model(0, device), loaded.make_inputs(0, device))
+        with contain_memory(loaded, HOST if device is META else device):
+            run_reference(loaded, loaded.make_model(0, device), loaded.make_inputs(0, device))
+    except ProblemTooLarge:
+        raise
     except ProblemError as error:
         return str(error)
     return None

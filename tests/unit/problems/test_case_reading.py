@@ -172,6 +172,23 @@ def test_a_case_that_the_reference_cannot_run_is_named():
     assert len(failed["odd"]) == 1 and "forward raised RuntimeError" in failed["odd"][0]
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        'SMALL = {"rows": 8}',
+        'SMALL = {"rows": 8}\nCASES = [{"name": "given"}]',
+        'SMALL = {"rows": 8}\nRANGES = {"rows": (8, 16, 8)}',
+        'CASES = [{"name": "odd", "sizes": {"rows": 5}, "small": {"rows": 8}}]\nSMALL = {"rows": 8}',
+    ],
+)
+@pytest.mark.parametrize("extra", ["", ".clone() if bool(x[0, 0] > 99) else x"], ids=["meta", "not on meta"])
+def test_a_workload_that_the_reference_runs_at_its_small_sizes_only_is_refused(settings, extra):
+    source = SOURCE.replace("x * self.weight * 3.0", f"(x{extra}).view(-1, 8, x.shape[1]) * self.weight * 3.0")
+    found = list(admit_cases(read(settings, source.replace("rows = 40", "rows = 41")), torch.device("cpu"), seed=7))
+    failed = [one for one in found if not one.admitted]
+    assert len(failed) == 1 and "forward raised RuntimeError: shape" in failed[0].failed[0].evidence, found
+
+
 def test_a_reference_that_does_not_run_on_the_meta_device_is_run_once_at_the_sizes_of_a_case():
     source = SOURCE.replace(
         "x * self.weight * 3.0", "(x * self.weight * 3.0)[torch.nonzero(x > -9)[:, 0].unique()].view(-1, 8)"
