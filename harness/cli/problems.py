@@ -15,6 +15,8 @@ from harness.cli.output import print_rich
 from harness.domain import Problem, ProblemError, UsageError, WorkloadName
 from harness.pipeline.data_folders import find_named_problem, find_suite_folder
 from harness.problems.discovery import list_files, read_problem
+from harness.problems.setting_names import describe_settings
+from harness.problems.time_limit import set_reference_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,26 +91,39 @@ def check_problems(
             show_default=False,
         ),
     ] = None,
+    *,
     suite: SuiteOption = "core",
     problems_dir: ProblemsDirOption = None,
     device: Annotated[str, typer.Option(envvar="HARNESS_DEVICE", help="auto, cpu or cuda:N.")] = "cpu",
+    reference_timeout: Annotated[
+        float,
+        typer.Option(
+            envvar="HARNESS_REFERENCE_TIMEOUT",
+            help="Limit for each step of a reference: import, construction, inputs, call.",
+            min=0.1,
+            metavar="SECONDS",
+        ),
+    ] = 600.0,
     as_json: JsonOption = False,
 ) -> None:
     """Check that problems can be scored.
 
     The reference must pass, and zeros, a constant, the identity, a stale buffer, a coarser number format and a 99 %
-    partial answer must all fail, in every case. Runs the small workload if there is one. Exit code 1 if a problem is
-    rejected.
+    partial answer must all fail, in every case. If there is a small workload, that is checked, and the full one only
+    runs once. Exit code 1 if a problem is rejected.
 
     Example: harness problems check softmax my_problem.py
     """
     wanted = names or [path.stem for path in list_files(find_suite_folder(suite, problems_dir))]
+    set_reference_limit(reference_timeout)
     found = {name: _read_named(name, suite, problems_dir) for name in wanted}
+    settings = {one.name: describe_settings(one) for one in found.values() if isinstance(one, Problem)}
     admissions = tuple(_admit_with_progress(found, _choose_device(device)))
     if as_json:
-        typer.echo(json.dumps(_record_check(suite, admissions)))
+        typer.echo(json.dumps(_record_check(suite, admissions, settings)))
     else:
         print_rich(_make_report("" if names else f"suite {suite}: ", admissions))
+        _print_settings(settings)
         _print_rejections(admissions)
     if not all(admission.admitted for admission in admissions):
         raise typer.Exit(REJECTED_EXIT_CODE)
@@ -220,8 +235,11 @@ def _admit(name: str, problem: Problem | ProblemError, device: torch.device) -> 
         yield reject_unread(name, error)
 
 
-def _record_check(suite: str, admissions: tuple[Admission, ...]) -> dict[str, Any]:
-    problems = [asdict(admission) | {"admitted": admission.admitted} for admission in admissions]
+def _record_check(suite: str, admissions: tuple[Admission, ...], settings: dict[str, dict[str, str]]) -> dict[str, Any]:
+    problems = [
+        asdict(admission) | {"admitted": admission.admitted, "settings": settings.get(admission.problem, {})}
+        for admission in admissions
+    ]
     return {"suite": suite, "admitted": all(admission.admitted for admission in admissions), "problems": problems}
 
 
@@ -241,6 +259,12 @@ def _make_report(title: str, admissions: tuple[Admission, ...]) -> Table:
         workload = ", ".join(filter(None, (admission.workload, admission.case)))
         table.add_row(admission.problem, workload, f"{passed}/{len(admission.checks)}", verdict)
     return table
+
+
+def _print_settings(settings: dict[str, dict[str, str]]) -> None:
+    for problem, in_force in settings.items():
+        stated = "; ".join(f"{name} {value}" for name, value in in_force.items())
+        typer.echo(f"settings of {problem}: {stated or 'none'}")
 
 
 def _print_rejections(admissions: tuple[Admission, ...]) -> None:

@@ -28,6 +28,7 @@ from harness.domain import (
 )
 from harness.domain.files import BYTE_ORDER_MARK, read_python
 from harness.problems.cases import read_cases
+from harness.problems.setting_names import require_known_names
 from harness.syntax import parse_python
 
 DISTRIBUTION_NAMES = (
@@ -87,6 +88,7 @@ def parse_problem(source: str, path: Path, suite: str) -> Problem:
     tree = parse_source(source, str(path))
     settings = _read_settings(tree, path)
     _require_names(tree, path)
+    require_known_names(tree, path)
     small = _read_small(settings, tree, path)
     cases = read_cases(
         tree,

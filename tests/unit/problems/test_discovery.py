@@ -130,6 +130,22 @@ def test_a_file_without_a_required_name_says_which(tmp_path, name):
         ('TOLERANCE = {"matched": 0}', "matched is a share"),
         ('TOLERANCE = {"fctor": 8.0}', "TOLERANCE must be"),
         ("ALLOW_TF32 = 1", "ALLOW_TF32 must be True or False"),
+        ("BACKWARDS = True", r"line 20: BACKWARDS is no setting, and nothing reads it\. Did you mean BACKWARD\?"),
+        ('TOLERANCES = {"atol": 1e-2}', "Did you mean TOLERANCE?"),
+        ("TOLARENCE = dict(atol=1e-2)", "Did you mean TOLERANCE?"),
+        ('DISTRIBUTION = ("as_given",)', "Did you mean DISTRIBUTIONS?"),
+        ('CASE = [{"name": "given"}]', "Did you mean CASES?"),
+        ("ALLOW_TF_32 = True", "Did you mean ALLOW_TF32?"),
+        ('SMAL = {"batch_size": 3}', "Did you mean SMALL?"),
+        ('small: dict = {"batch_size": 3}', "Did you mean SMALL?"),
+        ("Inplace = True", "Did you mean IN_PLACE?"),
+        ("SEED_CALLS = True", "Did you mean SEEDED_CALLS?"),
+        ("DETERMINISM = True", "Did you mean DETERMINISTIC?"),
+        ("DYNAMIC_SHAPE = 1", "Did you mean DYNAMIC_SHAPES?"),
+        ("def get_case():\n    return []", "get_case is no setting.*Did you mean get_cases?"),
+        ("if height > 4:\n    BACKWARD = True", "line 20: BACKWARD is read without running the file"),
+        ("from settings import TOLERANCE", "TOLERANCE is read without running the file"),
+        ('TAGS = ("a",)\nTAGS += ("b",)', "line 21: TAGS is read without running the file"),
     ],
 )
 def test_a_setting_that_makes_no_sense_is_an_error_that_names_it(tmp_path, line, message):
@@ -137,6 +153,20 @@ def test_a_setting_that_makes_no_sense_is_an_error_that_names_it(tmp_path, line,
     with pytest.raises(ProblemError, match=message) as caught:
         read_problem(path, "mine")
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "BATCH_SIZE, N, M, K = 4, 8, 16, 32",
+        "IN_PLANES = 64\nTAPS = 5\nSTAGES = 3\nRANGE = 10\nTRAIN_STEPS = 4\nSCALES = (1, 2)",
+        'CASE = {"a": 1}\nvalues = list(CASE)',
+        "training = True\nuses = training",
+        'if __name__ == "__main__":\n    CASES = [get_inputs()]',
+    ],
+)
+def test_constants_of_the_file_are_its_own(tmp_path, lines):
+    assert read_problem(write(tmp_path, "own", f"{PLAIN}{lines}\n"), "mine").tags == ()
 
 
 def test_a_file_that_is_not_text_is_a_problem_error(tmp_path):

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from harness.cli.problems import problems_app
 from harness.domain import UsageError
+from harness.problems.time_limit import DEFAULT_LIMIT_S, set_reference_limit
 
 GOOD = """'''Multiplies by a weight.'''
 import torch
@@ -105,6 +106,7 @@ def test_check_admits_a_good_problem(suites):
     result = run("check", *options(suites))
     assert result.exit_code == 0
     assert "1 of 1 problems admitted" in result.stdout
+    assert "settings of good: SMALL rows=33; TAGS toy" in result.stdout
 
 
 def test_check_takes_the_device_that_is_there(suites):
@@ -125,8 +127,34 @@ def test_check_json_is_one_record(suites):
     result = run("check", "good", *options(suites), "--json")
     record = json.loads(result.stdout)
     assert record["admitted"] is True
-    assert record["problems"][0]["workload"] == "small"
+    assert [one["workload"] for one in record["problems"]] == ["small", "full"]
+    assert record["problems"][0]["settings"] == {"SMALL": "rows=33", "TAGS": "toy"}
     assert all(check["passed"] and check["evidence"] for check in record["problems"][0]["checks"])
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("import sys; sys.exit(0)", "module level ends the process, with exit code 0"),
+        ("import os; os._exit(0)", "module level ends the process, with exit code 0"),
+        ("while True: pass", "module level did not end within 0.2 s"),
+        ("import time; time.sleep(1e6)", "module level did not end within 0.2 s"),
+    ],
+)
+def test_check_reports_a_reference_that_ends_the_process_or_does_not_end(suites, line, message):
+    (suites / "mine" / "odd.py").write_text(f"{GOOD}\n{line}\n")
+    result = run("check", "odd", "good", *options(suites), "--reference-timeout", "0.2")
+    set_reference_limit(DEFAULT_LIMIT_S)
+    assert result.exit_code == 1
+    assert message in result.stdout
+    assert "1 of 2 problems admitted" in result.stdout
+
+
+def test_check_refuses_a_full_workload_that_does_not_run(suites):
+    (suites / "mine" / "broken.py").write_text(GOOD.replace("x * self", "x.view(33, 40) * self"))
+    result = run("check", "broken", *options(suites))
+    assert result.exit_code == 1
+    assert "broken: runs: mine/broken.py: forward raised RuntimeError: shape '[33, 40]'" in result.stdout
 
 
 def test_check_takes_the_path_of_any_reference_file(suites, tmp_path):

@@ -1,0 +1,113 @@
+"""The names of a problem file's settings: those that are nearly spelt like one, and those in force."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+
+from harness.domain import CASES_FUNCTION, PROBLEM_FLAGS, PROBLEM_SETTINGS, Problem, ProblemError, Tolerance
+
+NEAR, NEAR_FUNCTION = 0.75, 0.85  # of difflib's ratio
+_NOT_RUN = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_SEQUENCES = ("TAGS", "DISTRIBUTIONS", "CASES")
+
+
+def require_known_names(tree: ast.Module, path: Path) -> None:
+    """Raises ProblemError for a misspelt setting, which nothing in the file reads, and for a setting that is not
+    assigned at module level. Other constants of a file are its own."""
+    read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    for statement in tree.body:
+        where = f"{path}, line {statement.lineno}"
+        for name in sorted(set(_list_hidden(statement)) & {*PROBLEM_SETTINGS, CASES_FUNCTION}):
+            raise ProblemError(f"{where}: {name} is read without running the file: assign a literal at module level")
+        for name, meant in _find_misspelt(statement):
+            if name not in read:
+                raise ProblemError(f"{where}: {name} is no setting, and nothing reads it. Did you mean {meant}?")
+
+
+def _find_misspelt(statement: ast.stmt) -> Iterator[tuple[str, str]]:
+    """(name, the setting that it may stand for)."""
+    if isinstance(statement, ast.FunctionDef):
+        if statement.name != CASES_FUNCTION and get_close_matches(
+            statement.name, [CASES_FUNCTION], cutoff=NEAR_FUNCTION
+        ):
+            yield statement.name, CASES_FUNCTION
+    elif isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        names = [target.id for target in targets if isinstance(target, ast.Name)]
+        for name in set(names).difference(PROBLEM_SETTINGS):
+            meant = _find_meant(name, statement.value)
+            if meant:
+                yield name, meant
+
+
+def _find_meant(name: str, value: ast.expr) -> str:
+    """A flag of the same letters, or a setting of this kind of value that has them or is nearly equal; "" if there is
+    none."""
+    of_kind = [setting for setting in PROBLEM_SETTINGS if _is_of_kind(setting, value)]
+    for setting in (*PROBLEM_FLAGS, *of_kind):
+        if _simplify(setting) == _simplify(name):
+            return setting
+    if name != name.upper():
+        return ""
+    return next(iter(get_close_matches(name, of_kind, n=1, cutoff=NEAR)), "")
+
+
+def _simplify(name: str) -> str:
+    return name.upper().replace("_", "").removesuffix("S")
+
+
+def _is_of_kind(setting: str, value: ast.expr) -> bool:
+    if setting in PROBLEM_FLAGS:
+        return isinstance(value, ast.Constant) and isinstance(value.value, bool)
+    if setting in _SEQUENCES:
+        return isinstance(value, ast.List | ast.Tuple)
+    return isinstance(value, ast.Dict) or (
+        isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict"
+    )
+
+
+def _list_hidden(statement: ast.stmt) -> Iterator[str]:
+    """Names that are bound by an import or changed, or bound inside a statement such as `if`."""
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        yield from (alias.asname or alias.name for alias in statement.names)
+    if isinstance(statement, (*_NOT_RUN, ast.Assign, ast.AnnAssign)) or _is_main(statement):
+        return
+    waiting: list[ast.AST] = [statement]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef):
+            yield node.name
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        if not isinstance(node, _NOT_RUN):
+            waiting += ast.iter_child_nodes(node)
+
+
+def _is_main(statement: ast.stmt) -> bool:
+    """`if __name__ == "__main__"`."""
+    return isinstance(statement, ast.If) and any(
+        isinstance(node, ast.Name) and node.id == "__name__" for node in ast.walk(statement.test)
+    )
+
+
+def describe_settings(problem: Problem) -> dict[str, str]:
+    """The settings in force, with their values as a file would state them, without defaults."""
+    found = {name: "True" for name in PROBLEM_FLAGS if getattr(problem, name.lower())}
+    small = problem.workload("small")
+    if small is not None:
+        found["SMALL"] = ", ".join(f"{name}={value}" for name, value in small.overrides)
+    if problem.tolerance != Tolerance():
+        stated, usual = problem.tolerance, Tolerance()
+        values = {name: getattr(stated, name) for name in ("factor", "atol", "rtol", "matched")}
+        differ = (f"{name}={value}" for name, value in values.items() if value != getattr(usual, name))
+        found["TOLERANCE"] = ", ".join(differ)
+    if problem.distributions != ("as_given",) or problem.only_as_given:
+        found["DISTRIBUTIONS"] = ", ".join(problem.distributions)
+    if problem.cases:
+        found["CASES"] = ", ".join(case.name for case in problem.cases)
+    if problem.tags:
+        found["TAGS"] = ", ".join(problem.tags)
+    return found
