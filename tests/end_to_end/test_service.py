@@ -13,6 +13,13 @@ pytest.importorskip("fastapi")
 pytest.importorskip("prometheus_client")
 
 HEAD = "import torch\nfrom torch import nn\nclass ModelNew(nn.Module):\n    def forward(self, a, b):\n        return "
+REFERENCE = f"""
+{HEAD.replace("ModelNew", "Model")}a + b
+def get_inputs():
+    return [torch.randn(64, 65), torch.randn(64, 65)]
+def get_init_inputs():
+    return []
+"""
 
 
 @pytest.fixture
@@ -40,9 +47,9 @@ def serve(start_harness, tiny_suite, tmp_path):
     return start
 
 
-def call(url, body=None):
+def call(url, body=None, headers=None):
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"} | (headers or {}))
     try:
         with urllib.request.urlopen(request, timeout=300) as reply:
             return reply.status, json.loads(reply.read())
@@ -86,6 +93,31 @@ def test_a_known_solution_is_named_in_the_verdict(serve, tmp_path):
     _, address = serve("--known-solutions", tmp_path / "known")
     verdict = submit(address, "copy", program, wait=60)[1]["verdict"]
     assert [one["severity"] for one in verdict["findings"] if one["check"] == "contaminated"] == ["warning"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("option", "status"), [("--no-trusted-clients", 422), ("--trusted-clients", 202)])
+def test_a_service_with_several_clients_refuses_references_unless_they_are_trusted(serve, tmp_path, option, status):
+    (tmp_path / "tokens").write_text("alice secret-a\nbob secret-b\n")
+    _, address = serve("--tokens", tmp_path / "tokens", option)
+    body = {"task_id": "t", "candidate": "x = 1", "reference": REFERENCE}
+    assert call(f"{address}/v1/evaluations", body, {"Authorization": "Bearer secret-b"})[0] == status
+
+
+@pytest.mark.slow
+def test_a_reference_that_fails_is_an_invalid_request_and_a_class_of_another_name_is_evaluated(serve):
+    _, address = serve()
+    body = {"kernel_code": f"{HEAD}a + b\n", "reference_code": REFERENCE, "timeout": 300}
+    good = {name: text.replace("Model", "Net") if "code" in name else text for name, text in body.items()}
+    answer = call(f"{address}/evaluate", good | {"task_id": "good", "entry_point": "Net"})[1]
+    assert (answer["error_message"].count("no custom kernel"), answer["metadata"]["outcome"]) == (1, "rejected")
+    broken = body | {
+        "task_id": "bad",
+        "reference_code": REFERENCE.replace("return a + b", "raise RuntimeError('boom')"),
+    }
+    status, answer = call(f"{address}/evaluate", broken)
+    assert (status, answer["status"], "boom" in answer["error_message"]) == (200, "failed", True)
+    assert call(f"{address}/v1/evaluations/bad")[0] == 422
 
 
 @pytest.mark.slow

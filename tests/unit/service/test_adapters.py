@@ -126,9 +126,9 @@ def test_an_openenv_session_remembers_what_its_reset_chose(server, converse):
     ],
 )
 def test_an_openenv_message_that_fails_is_an_error_after_which_the_session_goes_on(
-    server, converse, message, code, text
+    shared_server, converse, message, code, text
 ):
-    error, state = converse(server.url, message, {"type": "state"})
+    error, state = converse(shared_server.url, message, {"type": "state"})
     assert (error["type"], error["data"]["code"], state["type"]) == ("error", code, "state")
     assert text in error["data"]["message"]
 

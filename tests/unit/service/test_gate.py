@@ -27,22 +27,24 @@ def test_a_wrong_token_opens_nothing(open_service, request_of, token):
     assert sum(server.service.queue.count().values()) == 0
 
 
-@pytest.mark.parametrize("name", ["alice", "", "anyone"])
-def test_a_token_may_be_the_password_of_the_address(open_service, request_of, name):
+def test_a_token_may_be_the_password_of_the_address(open_service, request_of):
     server = open_service(tokens=TOKENS)
-    basic = base64.b64encode(f"{name}:secret-b".encode()).decode()
-    head = {"Authorization": f"Basic {basic}", "Content-Type": "application/json"}
-    request = urllib.request.Request(f"{server.url}/v1/evaluations?wait=30", json.dumps(request_of()).encode(), head)
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        assert answer.status == 200
-    assert server.service.queue.find("bob", "t1") is not None
+    for name in ("alice", "", "anyone"):
+        basic = base64.b64encode(f"{name}:secret-b".encode()).decode()
+        head = {"Authorization": f"Basic {basic}", "Content-Type": "application/json"}
+        body = json.dumps(request_of(task_id=f"t-{name}")).encode()
+        request = urllib.request.Request(f"{server.url}/v1/evaluations?wait=30", body, head)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            assert answer.status == 200
+        assert server.service.queue.find("bob", f"t-{name}") is not None
 
 
-@pytest.mark.parametrize("value", ["Basic", "Basic !!", "Basic c2VjcmV0LWE=", "Basic OnNlY3JldA==", "Digest secret-a"])
-def test_a_wrong_password_opens_nothing(open_service, value):
-    request = urllib.request.Request(f"{open_service(tokens=TOKENS).url}/metrics", headers={"Authorization": value})
-    with pytest.raises(urllib.error.HTTPError, match="401"):
-        urllib.request.urlopen(request, timeout=60)
+def test_a_wrong_password_opens_nothing(open_service):
+    server = open_service(tokens=TOKENS)
+    for value in ("Basic", "Basic !!", "Basic c2VjcmV0LWE=", "Basic OnNlY3JldA==", "Digest secret-a"):
+        request = urllib.request.Request(f"{server.url}/metrics", headers={"Authorization": value})
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(request, timeout=60)
 
 
 def test_health_and_documentation_need_no_token(open_service):
@@ -75,12 +77,12 @@ def test_a_client_that_sends_its_whole_body_before_it_reads_sees_the_refusal(ope
         assert server.post("/v1/evaluations", raw=b"x" * mib * 2**20, token=token).status == status
 
 
-@pytest.mark.parametrize("head", [b"", b"POST /v1/evaluations HTTP/1.1\r\nHost: x\r\n", b"G"])
-def test_a_connection_without_a_whole_head_is_closed(open_service, head):
+def test_a_connection_without_a_whole_head_is_closed(open_service):
     address = urlsplit(open_service(head_s=0.2).url)
-    with socket.create_connection((address.hostname, address.port), timeout=60) as line:
-        line.sendall(head)
-        assert line.recv(100) == b""
+    for head in (b"", b"POST /v1/evaluations HTTP/1.1\r\nHost: x\r\n", b"G"):
+        with socket.create_connection((address.hostname, address.port), timeout=60) as line:
+            line.sendall(head)
+            assert line.recv(100) == b""
 
 
 def test_a_second_head_that_does_not_end_closes_the_connection(open_service):

@@ -35,8 +35,8 @@ def test_a_correct_program_has_every_field_and_times_in_ms(server, gym_request_o
         ("suspect", True, "VALIDATION_ERROR"),
     ],
 )
-def test_a_failing_program_is_completed_with_a_code_of_kernelgym(server, gym_request_of, script, compiled, code):
-    body = server.post("/evaluate", gym_request_of(script)).body
+def test_a_failing_program_is_completed_with_a_code_of_kernelgym(shared_server, gym_request_of, script, compiled, code):
+    body = shared_server.post("/evaluate", gym_request_of(script, task_id=script)).body
     assert (body["status"], body["compiled"], body["correctness"]) == ("completed", compiled, False)
     assert (body["speedup"], body["kernel_runtime"], body["error_code"]) == (0.0, None, code)
 
@@ -106,11 +106,11 @@ def test_an_entry_point_of_any_name_is_evaluated(server, gym_request_of):
 
 
 @pytest.mark.parametrize("task_id", ["with space", "group/7/x", "été", "a?b#c%20"])
-def test_a_task_id_may_have_any_printable_characters(server, gym_request_of, task_id):
-    server.post("/evaluate", gym_request_of(task_id=task_id))
+def test_a_task_id_may_have_any_printable_characters(shared_server, gym_request_of, task_id):
+    shared_server.post("/evaluate", gym_request_of(task_id=task_id))
     for path in ("status", "results"):
-        assert server.get(f"/{path}/{quote(task_id)}").body["task_id"] == task_id
-    assert server.delete(f"/tasks/{quote(task_id)}").status == 200
+        assert shared_server.get(f"/{path}/{quote(task_id)}").body["task_id"] == task_id
+    assert shared_server.delete(f"/tasks/{quote(task_id)}").status == 200
 
 
 def test_a_workflow_is_an_evaluation_with_its_answer_as_the_result(server, gym_request_of):
