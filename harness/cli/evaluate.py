@@ -19,22 +19,25 @@ from harness.cli.options import (
 )
 from harness.cli.output import print_records, print_rich
 from harness.cli.panels import Without
-from harness.domain import EMULATED, Language, Outcome, UsageError
-from harness.languages import detect_language
+from harness.domain import EMULATED, FILE_RUN, Language, Outcome, UsageError
 
 if TYPE_CHECKING:
+    from harness.domain import Evaluation
     from harness.pipeline.evaluate import EvaluateOptions, EvaluationReport
     from harness.store.results import StoredEvaluation
 
 USAGE_EXIT_CODE = 2
 NO_VERDICT_EXIT_CODE = 3  # as for failures of the harness
 SHOWN_FAILURES = 5
+SHOWN_LINES = 3
 
 
 def evaluate(
     runs: RunsArgument = None,
     *,
-    candidate: Annotated[Path | None, typer.Option(help="Evaluate this file instead of a run.")] = None,
+    candidate: Annotated[
+        Path | None, typer.Option(help="Evaluate this file (- reads standard input) instead of a run.")
+    ] = None,
     problem: Annotated[
         str | None,
         typer.Option(help="With --candidate: a name, SUITE/NAME, or a file's path.", autocompletion=complete_problem),
@@ -77,8 +80,7 @@ def evaluate(
     else:
         if problem is None or runs:
             raise UsageError("--candidate FILE needs --problem NAME (or a reference file's path), and no run")
-        chosen = language or detect_language(candidate.read_text(errors="replace") if candidate.is_file() else "")
-        tasks = [file_task(candidate, problem, chosen, suite, options)]
+        tasks = [file_task(candidate, problem, language, suite, options)]
     report = evaluate_tasks(tasks, options)
     evaluated = [one.subject.device for _, one in report.evaluations]
     if options.gpu and evaluated and EMULATED not in evaluated:
@@ -125,10 +127,11 @@ def print_report(report: EvaluationReport, options: EvaluateOptions) -> None:
     with ResultStore.open(options.results_dir, read_only=True) as store:
         rows = [row for row in store.rows() if row.id in new | known]
         single = store.get(rows[0].id) if len(rows) == 1 else None
+        source = store.source(single.evaluation.subject.candidate_digest) if single is not None else None
     if new or single:
         print_rich(render_evaluations(row for row in rows if single or row.id in new))
     if single is not None:
-        _print_reason(single)
+        _print_reason(single, source or "")
     if known:
         counts = Counter(row.outcome for row in rows if row.id in known)
         outcomes = ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
@@ -143,18 +146,34 @@ def print_report(report: EvaluationReport, options: EvaluateOptions) -> None:
         typer.echo(f"{evaluation.outcome} on {evaluation.subject.problem}: {evaluation.message}", err=True)
 
 
-def _print_reason(stored: StoredEvaluation) -> None:
+def _print_reason(stored: StoredEvaluation, source: str) -> None:
+    from harness.report.terminal.compiler_text import CompilerText
     from harness.report.terminal.tables import style_text
 
     evaluation = stored.evaluation
     if evaluation.message:
-        print_rich(style_text(f"{evaluation.outcome}: {evaluation.message}"))
+        print_rich(CompilerText(f"{evaluation.outcome}: {evaluation.message}"))
+        for number in _find_blamed_lines(evaluation, source):
+            print_rich(style_text(f"line {number} of the candidate: {source.splitlines()[number - 1].strip()}"))
     for severity in ("warning", "note"):
         for finding in evaluation.findings:
-            if finding.severity == severity:
+            if finding.severity == severity and finding.message not in evaluation.message:
                 prefix = "" if f": {severity}: " in finding.message else f"{severity}: "  # messages as of a compiler
                 print_rich(style_text(f"{prefix}{finding.message}"))
+    checks = {finding.check for finding in evaluation.findings if finding.severity == "fatal"}
+    if evaluation.subject.run == FILE_RUN and "no_own_kernel" in checks:
+        typer.echo("Plain PyTorch, without a custom kernel, is evaluated with --language torch.")
     typer.echo(f"Details: harness show {stored.id}")
+
+
+def _find_blamed_lines(evaluation: Evaluation, source: str) -> list[int]:
+    """Of the findings that the message quotes, or else of the fatal ones."""
+    from harness.analysis.source_locations import find_lines
+
+    quoted = [one for one in evaluation.findings if one.message in evaluation.message]
+    fatal = [one for one in evaluation.findings if one.severity == "fatal"]
+    numbers = (number for one in (*quoted, *fatal) for number in find_lines(one, source))
+    return list(dict.fromkeys(numbers))[:SHOWN_LINES]
 
 
 def print_paths(options: EvaluateOptions) -> None:

@@ -31,8 +31,9 @@ from harness.domain import (
     UsageError,
     WorkloadName,
 )
-from harness.domain.files import read_python
 from harness.generate.extraction.notes import note_sample
+from harness.languages import detect_language
+from harness.pipeline.candidate_file import name_candidate, read_candidate
 from harness.pipeline.data_folders import find_named_problem
 from harness.pipeline.run_problems import find_run_problem
 from harness.report.terminal.progress import Step, read_steps, show_steps
@@ -170,12 +171,10 @@ def describe_lacking_workload(problem: str, asked: WorkloadName | None) -> str:
     )
 
 
-def file_task(file: Path, problem: str, language: Language, suite: str, options: EvaluateOptions) -> Task:
-    """A task for a program without a run."""
-    try:
-        source = read_python(file)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"cannot read the candidate {file}: {error}") from error
+def file_task(file: Path, problem: str, language: Language | None, suite: str, options: EvaluateOptions) -> Task:
+    """A task for a program without a run. `language` None: detected. Raises UsageError."""
+    source = read_candidate(file)
+    language = language or detect_language(source)
     found = find_named_problem(problem, suite, options.problems_dir)
     from harness.executors.tasks import Origin, make_task
 
@@ -183,7 +182,7 @@ def file_task(file: Path, problem: str, language: Language, suite: str, options:
     return make_task(
         found,
         candidate,
-        Origin(run=FILE_RUN, model=file.name),
+        Origin(run=FILE_RUN, model=name_candidate(file)),
         language=language,
         workload=options.workload or "full",
         baseline=options.baseline,

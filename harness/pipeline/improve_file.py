@@ -9,9 +9,10 @@ from pathlib import Path
 
 from harness.analysis.turns import find_best
 from harness.domain import Candidate, UsageError
-from harness.domain.files import read_python, replacing
+from harness.domain.files import replacing
 from harness.generate.planning import GenerateOptions
 from harness.languages import detect_language
+from harness.pipeline.candidate_file import read_candidate
 from harness.pipeline.evaluate import EvaluateOptions
 from harness.pipeline.improve import SearchOptions, improve
 from harness.pipeline.search_report import SampleSearch, SearchReport
@@ -57,10 +58,7 @@ def improve_file(
     file: Path, generate: GenerateOptions, options: EvaluateOptions, search: SearchOptions
 ) -> tuple[SearchReport, Path | None]:
     """Turn 0 is the file. Also the path of the best verified program; None without one. Raises UsageError."""
-    try:
-        source = read_python(file)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"cannot read {file}: {error}") from error
+    source = read_candidate(file)
     start = Candidate(source=source, language=detect_language(source), rule="file")
     generate = replace(generate, language=start.language, run=generate.run or _name_run(file, source, generate))
     report = improve(generate, options, replace(search, start=start))

@@ -115,8 +115,8 @@ def explain_resolution(timing: Timing) -> str:
         return "The resolution of the evaluator's clock was not recorded."
     share = format_share(timing.resolution_us / timing.candidate_us)
     return (
-        f"The evaluator's clock confirms the reported times to {format_time_us(timing.resolution_us)}: shorter work "
-        f"could be hidden, {share} of the candidate's time."
+        f"The evaluator's clock confirms the reported times to {format_time_us(timing.resolution_us)}, {share} of the "
+        "candidate's time: work that takes less could go unnoticed. The interval covers it."
     )
 
 

@@ -5,6 +5,7 @@ The untrusted worker reports them, so fields are validated. Hiding one gains not
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,6 +20,7 @@ MAX_CHARACTERS = 600
 WRONG_VALUES = ("race", "uninit", "order")
 # Findings that may not occur at other sizes.
 SIZED = ("bounds", "align", "launch", "too_many", "too_much", "assert", "trap", "overflow")
+_LOCATION = re.compile(r"\S+:\d+: ")  # of a described finding
 TIME_LIMIT, UNCOVERED = "time_limit", "uncovered"
 
 
@@ -62,7 +64,24 @@ def parse_kernel_findings(value: object) -> list[KernelFinding]:
 
 
 def merge_kernel_findings(findings: Iterable[KernelFinding]) -> list[KernelFinding]:
+    """One per check and line."""
     return list({(one.check, one.file, one.line): one for one in reversed(list(findings))}.values())[::-1]
+
+
+def put_causes_first(findings: Iterable[KernelFinding]) -> list[KernelFinding]:
+    """Before what may follow from them: a write beyond an end also races with another one."""
+    return sorted(findings, key=lambda one: (not one.decides, one.outcome is Outcome.WRONG_VALUE))
+
+
+def drop_known(findings: Iterable[Finding], known: Iterable[Finding]) -> list[Finding]:
+    """Without those of a check at a line that is known."""
+    places = {_name_place(one) for one in known}
+    return [one for one in findings if _name_place(one) not in places]
+
+
+def _name_place(finding: Finding) -> tuple[str, str]:
+    location = _LOCATION.match(finding.message)
+    return finding.check, location[0] if location else finding.message
 
 
 def choose_outcome(findings: Sequence[KernelFinding]) -> Outcome:

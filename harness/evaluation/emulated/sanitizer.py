@@ -32,6 +32,7 @@ from harness.evaluation.emulated.findings import (
     choose_outcome,
     merge_kernel_findings,
     parse_kernel_findings,
+    put_causes_first,
     report_kernel_findings,
 )
 from harness.evaluation.emulated.jit_compilation import KernelCompilation
@@ -178,7 +179,7 @@ def _run_orders(session: ModelSession, reference: Reference, seeds: Iterator[int
 
 
 def _conclude(sanitized: _SanitizerPass) -> CheckedKernels:
-    found = sorted(merge_kernel_findings(sanitized.found), key=lambda one: not one.decides)
+    found = put_causes_first(merge_kernel_findings(sanitized.found))
     known = {(one.check, one.location) for one in found}
     at_other_sizes = [
         one for one in merge_kernel_findings(sanitized.at_other_sizes) if (one.check, one.location) not in known
@@ -222,11 +223,19 @@ def explained_by_kernels(session: ModelSession, findings: list[Finding]) -> Iter
         found = parse_kernel_findings(session.take_kernel_findings()) if answers else []
         if not found:
             raise
+        found = put_causes_first(merge_kernel_findings(found))
         findings += report_kernel_findings(found, "warning")
         outcome = choose_outcome(found)
         if failure.outcome is not Outcome.RUNTIME_ERROR or outcome not in (Outcome.TIMEOUT, Outcome.NOT_RUN):
             outcome = failure.outcome
-        raise CandidateFailure(outcome, f"{found[0].describe()}; {failure.message}", failure.findings) from failure
+        consequence = _drop_repetition(failure.message, found[0].message)
+        raise CandidateFailure(outcome, f"{found[0].describe()}; {consequence}", failure.findings) from failure
+
+
+def _drop_repetition(message: str, cause: str) -> str:
+    """Without the cause in parentheses at the end."""
+    rest, _, repeated = message.removesuffix(")").partition(" (")
+    return rest if repeated and cause.startswith(repeated) else message
 
 
 def explain(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:

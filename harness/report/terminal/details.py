@@ -9,6 +9,7 @@ from harness.analysis.source_locations import find_lines
 from harness.domain import BuildSummary, Correctness, CounterReport, Evaluation, Finding, Outcome, Trial, Work
 from harness.report.escaping import make_printable
 from harness.report.terminal.case_details import render_cases
+from harness.report.terminal.compiler_text import CompilerText, drop_installed_frames
 from harness.report.terminal.sources import render_excerpt
 from harness.report.terminal.tables import format_speedup, make_table, name_workload, style_outcome, style_text
 from harness.report.terminal.timing_details import list_conditions, render_timing
@@ -51,15 +52,17 @@ def render_details(
     return Group(*_sections(stored, source, turns, whole_log=whole_log, all_blocks=all_blocks))
 
 
-def render_log(log: str, *, whole: bool = True) -> Text:
+def render_log(log: str, *, whole: bool = True) -> RenderableType:
+    from rich.console import Group
+
     from harness.builder.error_excerpt import shorten_log
 
     if whole:
         return style_text(log.rstrip("\n"))
     errors, lines = shorten_log(log), len(log.splitlines())
     rest = lines - len(errors.splitlines())
-    hint = style_text(f"\n({rest:,} more lines; --log shows all)" if rest > 0 else "", "dim")
-    return style_text(errors).append_text(hint)
+    hint = [style_text(f"({rest:,} more lines; --log shows all)", "dim")] if rest > 0 else []
+    return Group(CompilerText(errors), *hint)
 
 
 def _sections(
@@ -113,9 +116,8 @@ def _render_finding(finding: Finding, style: str, lines: tuple[int, ...]) -> Ren
         head.append_text(style_text(where, "bold"))
     if not finding.evidence:
         return head
-    evidence = _cut_to_tail(finding.evidence, "--json has all")
-    evidence.stylize("dim")
-    return Group(head, Padding(evidence, (0, 0, 0, 4)))
+    evidence = _cut_to_tail(drop_installed_frames(finding.evidence), "--json has all")
+    return Group(head, Padding(CompilerText(evidence, "dim"), (0, 0, 0, 4)))
 
 
 def _correctness_parts(correctness: Correctness) -> Iterator[RenderableType]:
@@ -280,13 +282,11 @@ def _make_number_table(*columns: str) -> Table:
     return table
 
 
-def _cut_to_tail(text: str, hint: str) -> Text:
+def _cut_to_tail(text: str, hint: str) -> str:
     lines = make_printable(text).rstrip("\n").split("\n")
     skipped = len(lines) - TAIL_LINES
-    if skipped <= 0:
-        return style_text("\n".join(lines))
-    head = style_text(f"({skipped} lines before these; {hint})\n", "dim")
-    return head.append("\n".join(lines[-TAIL_LINES:]))
+    head = [f"({skipped} lines before these; {hint})"] if skipped > 0 else []
+    return "\n".join([*head, *lines[-TAIL_LINES:]])
 
 
 def _heading(text: str) -> Text:

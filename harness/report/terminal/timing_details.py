@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 HISTOGRAM_BINS = 8
 HISTOGRAM_WIDTH = 40
+_WHY_COUNTED = (
+    "The counted times rank: the reported ones, and what the evaluator's clock found beyond them; the ratio is the "
+    "median over pairs. By the evaluator's clock alone both sides contain the exchange, so that ratio is closer to 1."
+)
 _REPORTED, _MEASURED = "reported by the worker", "measured by the evaluator"
 
 
@@ -34,6 +38,7 @@ def render_timing(timing: Timing, *, all_blocks: bool) -> Iterator[RenderableTyp
     yield _render_clocks(timing)
     if not timing.blocks:
         return
+    yield style_text(_WHY_COUNTED, "dim")
     yield style_text(f"\n{len(timing.blocks)} blocks of {_count_calls(timing.blocks)} each; --blocks lists them", "dim")
     yield _render_quartiles(timing)
     yield style_text("\nspeedup of each block, in order", "dim")

@@ -59,9 +59,21 @@ def stored(tmp_path, evaluation_of):
 def test_a_finding_in_the_words_of_a_compiler_is_called_a_warning_once(capsys, evaluation_of):
     messages = {"lanes": "cuda.cu:17: warning: reads an undefined lane", "clock": "too short to be timed"}
     findings = tuple(Finding(check=check, severity="warning", message=text) for check, text in messages.items())
-    _print_reason(StoredEvaluation(id=1, evaluation=evaluation_of("correct", 2.0, extra={"findings": findings})))
+    _print_reason(StoredEvaluation(id=1, evaluation=evaluation_of("correct", 2.0, extra={"findings": findings})), "")
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == ["cuda.cu:17: warning: reads an undefined lane", "warning: too short to be timed"]
+
+
+def test_a_finding_that_the_message_quotes_is_said_once_with_its_line(capsys, evaluation_of):
+    quoted = Finding(
+        check="launch", severity="warning", message="cuda.cu:2: error: 2048 threads", evidence="in kernel k"
+    )
+    extra = {"findings": (quoted,), "message": "cuda.cu:2: error: 2048 threads; RuntimeError: invalid argument"}
+    source = 'x = 1\nCUDA = """\n__global__ void k() {}\n"""\n'
+    _print_reason(StoredEvaluation(id=1, evaluation=evaluation_of("runtime_error", extra=extra)), source)
+    text = capsys.readouterr().out
+    assert text.count("2048 threads") == 1
+    assert "line 3 of the candidate: __global__ void k() {}" in text
 
 
 @pytest.fixture

@@ -209,8 +209,8 @@ void check_races(const char* address, size_t bytes, bool is_write, bool is_share
     Cell& cell = cell_at(at);
     const bool written_here = cell.write.block == now.block;
     if (is_shared && (!is_write || now.is_atomic) && !written_here) {
-      report("uninitialised_shared", "reads " + name_shared(at) + " of shared memory, which nobody has written", now.code,
-             thread, show_value(address, bytes));
+      report("uninitialised_shared", "reads " + name_shared(at) + " of shared memory, which nobody has written before (is a barrier missing?)",
+             now.code, thread, show_value(address, bytes));
       return;
     }
     const bool both_atomic = now.is_atomic && cell.write.is_atomic;

@@ -245,7 +245,7 @@ class LaunchMemory:
             if racing.any():
                 where = int(np.flatnonzero(racing)[0])
                 text = f"race: this {what} and the {kind} by program {{other}} of {part.describe(where)}"
-                message = f"{text}, without synchronisation"
+                message = f"{text} are not ordered"
                 self.report("global_race", message, lane=int(part.lanes[where]), other=int(others[where]) - 1)
                 return
 
@@ -270,8 +270,8 @@ class LaunchMemory:
             where = int(np.flatnonzero(mine)[0])
             writer = int(shadow.write_lane[cells][where])
             message = (
-                f"race: this read and the write by lane {writer} of the same program of {part.describe(where)}, "
-                "without a barrier between them (tl.debug_barrier)"
+                f"race: this read and the write by lane {writer} of the same program of {part.describe(where)} are not "
+                "ordered: a barrier (tl.debug_barrier) is missing"
             )
             self.report("global_race", message, lane=int(part.lanes[where]))
 

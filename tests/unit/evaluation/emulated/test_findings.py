@@ -5,12 +5,14 @@ import pytest
 from harness.domain import BuildResult, Outcome
 from harness.evaluation.emulated.findings import (
     choose_outcome,
+    drop_known,
     merge_kernel_findings,
     parse_kernel_findings,
+    put_causes_first,
     report_kernel_findings,
 )
 from harness.evaluation.emulated.nvcc import reconcile_builds
-from harness.evaluation.emulated.sanitizer import _conclude, _SanitizerPass, explain
+from harness.evaluation.emulated.sanitizer import _conclude, _drop_repetition, _SanitizerPass, explain
 from harness.sandbox.failure import CandidateFailure
 
 RACE = {
@@ -45,6 +47,31 @@ def test_what_is_no_error_never_decides():
 def test_the_same_thing_at_the_same_place_is_told_once():
     other = {**RACE, "thread": [4, 0, 0]}
     assert merge_kernel_findings(found(RACE, other, BOUNDS)) == found(RACE, BOUNDS)
+
+
+def test_a_cause_comes_before_what_follows_from_it():
+    mild = {**BOUNDS, "severity": "warning"}
+    assert put_causes_first(found(mild, RACE, BOUNDS)) == found(BOUNDS, RACE, mild)
+    checked = _conclude(_SanitizerPass(found=found(RACE, BOUNDS)))
+    assert checked.message == "cuda.cu:20: error: reads beyond x (and 1 more)"
+    assert [one.check for one in checked.findings] == ["out_of_bounds", "race"]
+
+
+def test_a_consequence_does_not_repeat_its_cause():
+    cause = "writes beyond the end of y: byte 8 of 8 (4 bytes past its end), and 9 more lanes"
+    error = "IllegalAccess: CUDA error: an illegal memory access was encountered"
+    repeated = f"{error} (writes beyond the end of y: byte 8 of 8 (4 bytes past its end))"
+    assert _drop_repetition(repeated, cause) == error
+    assert _drop_repetition(f"{error} (by another)", cause) == f"{error} (by another)"
+    assert _drop_repetition(error, cause) == error
+
+
+def test_what_is_known_of_a_line_is_not_said_again():
+    known = report_kernel_findings(found(RACE), "warning")
+    again = {**RACE, "message": "two threads write s[4]"}
+    assert drop_known(report_kernel_findings(found(again, BOUNDS), "fatal"), known) == [
+        *report_kernel_findings(found(BOUNDS), "fatal")
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,45 @@
+"""Candidates given as files or on standard input, and answers given in their place."""
+
+import io
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from harness.domain import UsageError
+from harness.pipeline.candidate_file import name_candidate, read_candidate
+
+PROGRAM = "from torch import nn\n\n\nclass ModelNew(nn.Module):\n    def forward(self, x):\n        return x\n"
+FENCED = f"```python\n{PROGRAM}```\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        FENCED,
+        f"Okay, let's think about it.\n\n{FENCED}\nThat's all.\n",
+        f"<think>\nIt's easy.\n</think>\n{FENCED}",
+        f"# My answer\n\nThe program doesn't need a kernel.\n\n{FENCED}",
+        f"```python\n{PROGRAM[:60]}",
+    ],
+)
+def test_an_answer_is_no_program_and_the_error_names_the_command_that_extracts_it(tmp_path, text):
+    file = tmp_path / "answer.txt"
+    file.write_text(text)
+    with pytest.raises(UsageError, match=r"looks like a model's answer: .* `harness extract .*answer\.txt >"):
+        read_candidate(file)
+
+
+@pytest.mark.parametrize(
+    "text", [PROGRAM, f'"""Use:\n\n{FENCED}"""\n{PROGRAM}', "hello world", "", PROGRAM + "x = (\n"]
+)
+def test_a_program_is_read_as_it_is_also_with_a_syntax_error(tmp_path, text):
+    file = tmp_path / "candidate.py"
+    file.write_text(text)
+    assert read_candidate(file) == text
+
+
+def test_a_dash_reads_standard_input(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(PROGRAM.encode())))
+    assert (read_candidate(Path("-")), name_candidate(Path("-"))) == (PROGRAM, "stdin")
