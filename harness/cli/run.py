@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from harness.cli.generate import DrawPanel
 from harness.cli.options import (
     EvaluationPanel,
     JsonOption,
-    ModelPanel,
     PathsPanel,
     ProblemOption,
     RunOption,
@@ -30,7 +30,7 @@ def run(
     suite: SuiteOption = "core",
     problem: ProblemOption = None,
     run: RunOption = None,
-    model: ModelPanel,
+    model: DrawPanel,
     turns: TurnsPanel,
     evaluation: Annotated[EvaluationPanel, Without("executor", "address", "chip", "gpu")],
     sandbox: SandboxPanel,
@@ -50,11 +50,14 @@ def run(
     from harness.cli.evaluate import print_json, print_leaderboard, print_report
     from harness.cli.improve import print_search
     from harness.pipeline.evaluate import check_plan, evaluate_tasks, sample_tasks
-    from harness.pipeline.generate import generate_run, print_notes
+    from harness.pipeline.generate import generate_run, print_dry_run, print_notes
     from harness.pipeline.improve import improve
 
     options = make_evaluate_options(replace(evaluation, gpu=model.gpu), sandbox, paths)
     asked = make_generate_options(model, paths, suite=suite, problems=problem or (), run=run, dtype=evaluation.dtype)
+    if model.dry_run:
+        print_dry_run(asked, as_json=json_output)
+        return
     if turns.turns > 1:
         search = make_search_options(turns)
         print_search(improve(asked, options, search), options, as_json=json_output, ranked=True)

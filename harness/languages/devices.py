@@ -18,11 +18,16 @@ def find_devices(wanted: str, language: Language) -> tuple[str, ...]:
     kind, _, indices = wanted.partition(":")
     if not re.fullmatch(r"cpu|emulated|cuda(:\d+(,\d+)*)?", wanted):
         raise UsageError(f"unknown device {wanted!r}; expected auto, cpu, emulated, cuda, cuda:N or cuda:N,M")
+    count = len(list_gpus()) if kind == "cuda" else 0
+    if kind == "cuda" and not count:
+        raise UsageError(
+            f"{wanted} was requested with --device, but no NVIDIA GPU was found on this machine: leave the option "
+            "out, or see what `harness doctor` reports"
+        )
     if kind not in kinds:
         return ()
     if kind != "cuda":
         return (wanted,)
-    count = len(list_gpus())
     chosen = sorted({int(index) for index in indices.split(",")}) if indices else list(range(count))
     if not chosen or chosen[-1] >= count:
         raise UsageError(f"{wanted} was requested, but this machine has {count} usable GPUs")

@@ -10,6 +10,7 @@ from functools import cache
 from importlib.util import find_spec
 
 from harness.domain import BuildRequest, Language
+from harness.shipped import name_install
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,7 @@ class LanguageRules:
 def explain_missing(module: str, name: str, language: Language) -> str | None:
     """None if the module is installed and can be imported."""
     if not find_spec(module):
-        return f"{name} is not installed: pip install 'kernel-harness[{language}]'"
+        return f"{name} is not installed: {name_install(language)}"
     error = _try_import(module)
     return error and f"{name} cannot be imported, perhaps since it needs another version of torch: {error}"
 

@@ -65,3 +65,12 @@ def test_a_problem_file_that_is_no_problem_is_wrong_usage(tmp_path, monkeypatch,
     Path("p.py").write_text("def get_inputs(:\n")
     assert run_command(["evaluate", "--candidate", "c.py", "--problem", "p.py"]) == 2
     assert "harness: p.py, line 1: expected Python" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["generate", "run"])
+def test_a_dry_run_prints_the_prompt_and_needs_neither_model_nor_folder(tmp_path, monkeypatch, capsys, command):
+    monkeypatch.chdir(tmp_path)
+    assert run_command([command, "--problem", "softmax", "--language", "cpp", "--dry-run"]) == 0
+    output = capsys.readouterr()
+    assert "ModelNew" in output.out
+    assert (output.err, list(tmp_path.iterdir())) == ("", [])

@@ -4,8 +4,10 @@ from typing import get_args
 
 import pytest
 
-from harness.domain import BuildRequest, Language
+from harness.domain import BuildRequest, Language, UsageError
+from harness.hardware.cuda_driver import list_gpus
 from harness.languages import LANGUAGES, detect_language
+from harness.languages.devices import find_devices
 from harness.languages.rules import explain_missing
 
 
@@ -64,9 +66,9 @@ def test_a_language_that_needs_a_package_says_how_to_install_it(tmp_path, monkey
     assert [LANGUAGES[name].find_missing(True) for name in ("cuda", "torch", "cpp")] == [None, None, None]
     monkeypatch.setattr("sys.path", [str(tmp_path)])
     assert "pip install triton" in LANGUAGES["triton"].find_missing(False)
-    assert "pip install 'kernel-harness[helion]'" in LANGUAGES["helion"].find_missing(False)
-    assert "pip install 'kernel-harness[cute]'" in LANGUAGES["cute"].find_missing(True)
-    assert "pip install 'kernel-harness[tilelang]'" in LANGUAGES["tilelang"].find_missing(True)
+    assert "pip install -e '.[helion]' in the checkout" in LANGUAGES["helion"].find_missing(False)
+    assert "pip install -e '.[cute]' in the checkout" in LANGUAGES["cute"].find_missing(True)
+    assert "pip install -e '.[tilelang]' in the checkout" in LANGUAGES["tilelang"].find_missing(True)
 
 
 def test_the_emulated_device_names_the_triton_that_it_needs(tmp_path, monkeypatch):
@@ -94,3 +96,11 @@ def test_a_package_that_is_missing_or_cannot_be_imported_is_explained(tmp_path, 
 def test_a_long_chain_of_calls_is_no_decorator():
     source = f"import triton\n# triton.jit\nx = y{'.b()' * 400}\nz = y{'.b' * 400}()\n"
     assert LANGUAGES["triton"].list_kernels(source) == ()
+
+
+@pytest.mark.skipif(bool(list_gpus()), reason="this machine has a GPU")
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("device", ["cuda", "cuda:0"])
+def test_a_gpu_that_is_not_here_is_named_whatever_the_language(language, device):
+    with pytest.raises(UsageError, match=f"{device} was requested with --device, but no NVIDIA GPU was found"):
+        find_devices(device, language)
