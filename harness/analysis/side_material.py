@@ -12,6 +12,7 @@ from typing import Literal
 from harness.analysis.side_by_side import ComparedRow, Comparison, Pair, compare_rows
 from harness.domain import UsageError
 from harness.store.completions import locate_answer, read_prompt, read_spent
+from harness.store.no_match import explain_no_match
 from harness.store.results import EVERYTHING, ResultFilter, ResultRow, ResultStore
 
 SideKind = Literal["run", "model", "prompt", "harness"]
@@ -80,6 +81,8 @@ def compare_sides(
 ) -> SideBySide:
     """Raises UsageError for unknown or ambiguous names."""
     rows = list(store.rows(where, history=True))
+    if not rows and store.count():
+        raise UsageError(explain_no_match(store, where))
     chosen = kind or _guess_kind(rows, before, after, store.path)
     column = _COLUMNS[chosen]
     sides = tuple(_latest([row for row in rows if getattr(row, column) == name]) for name in (before, after))

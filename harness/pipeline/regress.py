@@ -29,6 +29,7 @@ from harness.domain import (
 )
 from harness.hardware.cuda_driver import list_gpus
 from harness.languages import LANGUAGES
+from harness.store.no_match import explain_no_match
 from harness.store.pins import Pin, read_pins
 from harness.store.results import ResultFilter, ResultRow, ResultStore, StoredEvaluation
 
@@ -91,7 +92,7 @@ def choose_rows(store: ResultStore, selection: Selection) -> list[ResultRow]:
     found = {row.id: row for where in selection.where for row in store.rows(where)}
     for where in selection.where:
         if where.run is not None and not store.count(where):
-            raise UsageError(f"no evaluation of run {where.run!r} in {store.path}; `harness results` lists all")
+            raise UsageError(explain_no_match(store, where))
     rows = [found[number] for number in sorted(found)]
     if selection.pins is not None:
         rows = _choose_pinned(store, rows, read_pins(selection.pins), selection.pins)

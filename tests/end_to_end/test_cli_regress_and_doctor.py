@@ -123,7 +123,7 @@ def test_a_problem_that_is_gone_is_not_comparable_and_says_so(command, store_pas
     [
         (("--since", "yesterday"), "--since expects a day"),
         (("--pins", "absent.txt"), "cannot read the pins"),
-        (("nothing-*",), "no evaluation of run"),
+        (("nothing-*",), "no run 'nothing-*' in "),
         (("--json", "-", "--markdown", "-"), "only one of"),
         (("--factor", "0.5"), "factor"),
     ],

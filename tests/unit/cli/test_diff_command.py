@@ -142,6 +142,7 @@ def test_models_and_prompts_are_told_apart_by_name_or_by_option(command, record)
         (("a", "absent"), "'absent'"),
         (("a", "m"), "both sides must be of the same kind"),
         (("a", "m", "--by", "run"), "run 'm'"),
+        (("a", "b", "--problem", "absent"), "no problem 'absent' in results/harness.db"),
     ],
 )
 def test_names_that_do_not_fit_are_wrong_usage(command, two_runs, names, message):
