@@ -40,7 +40,8 @@ def import_(
 
     Imported results are only reported; `harness evaluate` measures them here.
 
-    Example: harness import --format kernelbench KernelBench/KernelBench
+    Example: git clone https://github.com/ScalingIntelligence/KernelBench;
+    harness import --format kernelbench KernelBench/KernelBench
     """
     from harness.kernelbench.format import read_kernels
     from harness.kernelbench.importing import RunImport, import_problems, import_runs
@@ -50,8 +51,11 @@ def import_(
     kernels = read_kernels(source) if source.is_dir() else ()
     if not kernels:
         folder = paths.problems_dir or Path(SUITES)
-        for name, count in sorted(import_problems(source, as_suite, folder).items()):
+        imported = import_problems(source, as_suite, folder)
+        for name, count in sorted(imported.counts.items()):
             typer.echo(f"{count} problems in {folder / name}: harness problems check --suite {name}")
+        for before, after in imported.renamed:
+            typer.echo(f"renamed {before!r} to {after!r}: problem names are used as folder names", err=True)
         return
     settings = RunImport(
         run=as_run,

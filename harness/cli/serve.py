@@ -13,6 +13,7 @@ import typer
 from harness.cli.options import EvaluationPanel, PathsPanel, SandboxPanel, make_evaluate_options
 from harness.cli.panels import Only, Panel, Without, option
 from harness.domain import UsageError
+from harness.shipped import name_install
 
 TOKEN_VARIABLE = "HARNESS_SERVICE_TOKEN"
 MOST_BODIES = 128 * 1024  # KiB of requests that are being answered
@@ -54,7 +55,7 @@ def serve(
     """Evaluate candidates on request, over HTTP.
 
     POST /v1/evaluations gives the whole verdict; /evaluate and its neighbours speak KernelGYM's protocol; /docs shows
-    all routes. Accepted tasks survive a restart. Needs kernel-harness[serve].
+    all routes. Accepted tasks survive a restart. Needs the extra serve.
 
     Example: HARNESS_SERVICE_TOKEN=secret harness serve --device cuda --host 0.0.0.0
     """
@@ -69,7 +70,7 @@ def serve(
         from harness.service.server import serve as run_server
         from harness.service.service import Service
     except ImportError as error:
-        raise UsageError(f"the service needs {error.name}: pip install 'kernel-harness[serve]'") from error
+        raise UsageError(f"the service needs {error.name}: {name_install('serve')}") from error
     from harness.service.settings import ServiceSettings
 
     has_references = service.references and _may_send_references(clients, service)

@@ -11,6 +11,7 @@ from harness.cli.grouped_help import GroupedCommand
 from harness.cli.options import EvaluationPanel, PathsPanel, SandboxPanel, make_evaluate_options
 from harness.cli.panels import Only, Panel, Without, expand_panels, option
 from harness.domain import UsageError
+from harness.shipped import name_install
 
 tools_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -44,14 +45,14 @@ def serve(
     """Serve the Model Context Protocol (MCP) on standard input and output.
 
     Tools: list_problems, get_problem, evaluate, sanitize, profile, submit. Results of submit are stored in
-    --results-dir, as turns of one sample per problem. Needs kernel-harness[mcp].
+    --results-dir, as turns of one sample per problem. Needs the extra mcp.
 
     Example: harness tools serve --device cuda --run my-agent --budget-evaluations 50
     """
     try:
         from harness.service.tools.server import serve as run_server
     except ImportError as error:
-        raise UsageError(f"the tools need {error.name}: pip install 'kernel-harness[mcp]'") from error
+        raise UsageError(f"the tools need {error.name}: {name_install('mcp')}") from error
     from harness.service.tools.session import ToolSettings
 
     options = make_evaluate_options(evaluation, sandbox, paths)

@@ -25,7 +25,16 @@ from harness.kernelbench.format import (
     write_bytes,
 )
 from harness.problems.discovery import list_files
-from harness.store.runs import check_name, has_sample, hold_run, load_sample, locate_run, write_manifest, write_sample
+from harness.store.runs import (
+    check_name,
+    has_sample,
+    hold_run,
+    load_sample,
+    locate_run,
+    make_name,
+    write_manifest,
+    write_sample,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +61,21 @@ class ImportedRun:
     mismatches: tuple[str, ...]
 
 
-def import_problems(source: Path, suite: str, folder: Path) -> Counter[str]:
-    """The number of problems per suite. Raises UsageError before anything is written."""
-    sources = {}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedProblems:
+    """`counts`: problems per suite. `renamed`: (name before, name here) of those whose names cannot be folder names."""
+
+    counts: Counter[str]
+    renamed: tuple[tuple[str, str], ...]
+
+
+def import_problems(source: Path, suite: str, folder: Path) -> ImportedProblems:
+    """Raises UsageError before anything is written."""
+    sources, renamed = {}, []
     for problem in read_problems(source):
-        name = check_name("problem", problem.stem)
+        name = check_name("problem", make_name(problem.stem))
+        if name != problem.stem:
+            renamed.append((problem.stem, name))
         path = folder / check_name("suite", name_suite(suite, problem.level)) / f"{name}.py"
         sources[path] = keep_semantics(problem.code).encode()
     for path, content in sources.items():
@@ -64,7 +83,7 @@ def import_problems(source: Path, suite: str, folder: Path) -> Counter[str]:
             raise UsageError(f"{path} exists and differs: move it away, or choose another --suite")
     for path, content in sources.items():
         write_bytes(path, content)
-    return Counter(path.parent.name for path in sources)
+    return ImportedProblems(counts=Counter(path.parent.name for path in sources), renamed=tuple(renamed))
 
 
 def import_runs(source: Path, kernels: Sequence[BenchKernel], settings: RunImport) -> Iterator[ImportedRun]:

@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-pytest.importorskip("mcp", reason="the tools need kernel-harness[mcp]")
+pytest.importorskip("mcp", reason="the tools need the extra mcp")
 
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters

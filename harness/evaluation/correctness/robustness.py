@@ -44,6 +44,7 @@ MESSAGES = {
     "layout_specialised": "wrong on non-contiguous inputs",
     "shape_specialised": "wrong on inputs of a nearby shape",
 }
+REMEDIES = {"layout_specialised": ": call x.contiguous() before taking its data pointer"}
 Probe = Callable[[], str | None]  # returns the failure; None: passed or not applicable
 
 
@@ -121,9 +122,11 @@ class _Prober:
         for check, failed in self._failed.items():
             names = ", ".join(name for name, _ in failed)
             evidence = "\n".join(f"{name}: {what}" for name, what in failed)
-            yield Finding(check=check, severity="warning", message=f"{MESSAGES[check]} ({names})", evidence=evidence)
+            message = f"{MESSAGES[check]} ({names}){REMEDIES.get(check, '')}"
+            yield Finding(check=check, severity="warning", message=message, evidence=evidence)
         if self._untried:
-            yield _note(f"no time was left to try {', '.join(self._untried)}")
+            why = "the verdict does not depend on them, and no option gives them more time"
+            yield _note(f"no time was left to try {', '.join(self._untried)}; {why}")
         if self.stopped:
             yield _note(f"not all probes were made: {self.stopped}")
 

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from harness.domain import DeviceError, UsageError
+from harness.shipped import name_install
 
 NAMESPACE = "harness"
 LOCAL = "local"  # address: a cluster of this machine alone, for this command
@@ -49,7 +50,7 @@ def connect(address: str) -> tuple[Any, bool]:
     try:
         ray = import_module("ray")
     except ImportError as error:
-        raise UsageError(f"--executor ray needs {error.name}: pip install 'kernel-harness[ray]'") from error
+        raise UsageError(f"--executor ray needs {error.name}: {name_install('ray')}") from error
     if ray.is_initialized():
         return ray, False
     starts = {"include_dashboard": False, "object_store_memory": LOCAL_STORE_BYTES} if address == LOCAL else {}

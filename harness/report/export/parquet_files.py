@@ -1,4 +1,4 @@
-"""Evaluations as a Parquet file. Needs the extra `kernel-harness[parquet]`."""
+"""Evaluations as a Parquet file. Needs pyarrow, the extra `parquet`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write_parquet(rows: Sequence[ResultRow], columns: Sequence[str], path: Path)
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
-        raise UsageError("--parquet needs pyarrow: pip install 'kernel-harness[parquet]', or use --csv") from error
+        raise UsageError("--parquet needs pyarrow: pip install pyarrow, or use --csv") from error
     schema = pa.schema([(name, _choose_type(pa, name)) for name in columns])
     arrays = [_read_column(rows, name) for name in columns]
     table = pa.table([pa.array(values, kind) for values, kind in zip(arrays, schema.types, strict=True)], schema=schema)

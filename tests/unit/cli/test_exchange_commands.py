@@ -141,6 +141,14 @@ def test_wrong_usage_ends_with_2_and_says_what_to_do(command, bench_checkout, ar
     assert message in stderr
 
 
+def test_a_name_that_is_no_folder_name_is_changed_and_stops_no_import(command, bench_checkout, tmp_path):
+    (bench_checkout / "level1" / "3_Hinge Loss (mean).py").write_text(PROBLEM)
+    code, stdout, stderr = command("import", "--format", "kernelbench", "bench")
+    assert (code, "3 problems in reference_models/kernelbench_level1" in stdout) == (0, True)
+    assert "renamed '3_Hinge Loss (mean)' to '3_Hinge_Loss_mean_'" in stderr
+    assert (tmp_path / "reference_models" / "kernelbench_level1" / "3_Hinge_Loss_mean_.py").is_file()
+
+
 def test_a_name_that_leaves_the_folder_is_refused(command, tmp_path):
     pytest.importorskip("pyarrow")
     import pandas as pd

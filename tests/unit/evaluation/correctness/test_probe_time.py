@@ -36,7 +36,8 @@ def probe():
 
 
 def test_a_slow_candidate_is_not_called(probe):
-    assert [finding.message for finding in probe(9.0)] == ["no time was left to try smaller"]
+    (finding,) = probe(9.0)
+    assert finding.message.startswith("no time was left to try smaller; the verdict does not depend on them")
 
 
 def test_others_are(probe):
