@@ -31,6 +31,8 @@ from harness.domain import (
     Work,
 )
 from harness.evaluation.cases import CaseRun, combine_comparisons, combine_timings
+from harness.evaluation.emulated.findings import drop_repeated
+from harness.evaluation.sandbox_causes import note_sandbox
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.memory_plan import MemoryPlan, Room, Thrift
 
@@ -206,7 +208,7 @@ class EvaluationRecord:
             subject=subject,
             outcome=outcome,
             message=message[:MAX_MESSAGE_CHARACTERS],
-            findings=tuple(self.findings),
+            findings=(*drop_repeated(self.findings), *note_sandbox(self.findings, confinement)),
             correctness=self.correctness,
             timing=self.timing if timed else None,
             comparison=combine_comparisons(self.comparisons) if outcome is Outcome.CORRECT else None,

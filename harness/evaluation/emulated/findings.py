@@ -20,6 +20,7 @@ MAX_CHARACTERS = 600
 WRONG_VALUES = ("race", "uninit", "order")
 # Findings that may not occur at other sizes.
 SIZED = ("bounds", "align", "launch", "too_many", "too_much", "assert", "trap", "overflow")
+IN_KERNEL = "in kernel"  # begins the evidence
 _LOCATION = re.compile(r"\S+:\d+: ")  # of a described finding
 TIME_LIMIT, UNCOVERED = "time_limit", "uncovered"
 
@@ -73,15 +74,15 @@ def put_causes_first(findings: Iterable[KernelFinding]) -> list[KernelFinding]:
     return sorted(findings, key=lambda one: (not one.decides, one.outcome is Outcome.WRONG_VALUE))
 
 
-def drop_known(findings: Iterable[Finding], known: Iterable[Finding]) -> list[Finding]:
-    """Without those of a check at a line that is known."""
-    places = {_name_place(one) for one in known}
-    return [one for one in findings if _name_place(one) not in places]
-
-
-def _name_place(finding: Finding) -> tuple[str, str]:
-    location = _LOCATION.match(finding.message)
-    return finding.check, location[0] if location else finding.message
+def drop_repeated(findings: Iterable[Finding]) -> list[Finding]:
+    """One per check and line of a kernel, in the order of the first ones; a fatal one is kept rather than a warning."""
+    kept: dict[object, Finding] = {}
+    for number, one in enumerate(findings):
+        location = _LOCATION.match(one.message) if one.evidence.startswith(IN_KERNEL) else None
+        place = (one.check, location[0]) if location else number
+        if place not in kept or (one.severity == "fatal" and kept[place].severity != "fatal"):
+            kept[place] = one
+    return list(kept.values())
 
 
 def choose_outcome(findings: Sequence[KernelFinding]) -> Outcome:
@@ -107,7 +108,7 @@ def report_kernel_findings(
 
 
 def _describe_thread(one: KernelFinding) -> str:
-    parts = (("in kernel", one.kernel), ("block", one.block), ("thread", one.thread), ("value", one.value))
+    parts = ((IN_KERNEL, one.kernel), ("block", one.block), ("thread", one.thread), ("value", one.value))
     return ", ".join(f"{name} {text}" for name, text in parts if text)
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from harness.domain import BuildResult, Outcome
+from harness.domain import BuildResult, Finding, Outcome
 from harness.evaluation.emulated.findings import (
     choose_outcome,
-    drop_known,
+    drop_repeated,
     merge_kernel_findings,
     parse_kernel_findings,
     put_causes_first,
@@ -66,12 +66,12 @@ def test_a_consequence_does_not_repeat_its_cause():
     assert _drop_repetition(error, cause) == error
 
 
-def test_what_is_known_of_a_line_is_not_said_again():
-    known = report_kernel_findings(found(RACE), "warning")
+def test_what_is_known_of_a_line_is_not_said_again_and_what_decides_is_kept():
+    other = Finding(check="clock", severity="warning", message="cuda.cu:12: short")
     again = {**RACE, "message": "two threads write s[4]"}
-    assert drop_known(report_kernel_findings(found(again, BOUNDS), "fatal"), known) == [
-        *report_kernel_findings(found(BOUNDS), "fatal")
-    ]
+    warnings, fatal = (report_kernel_findings(found(again, BOUNDS), severity) for severity in ("warning", "fatal"))
+    assert drop_repeated([*warnings, other, other, *warnings]) == [*warnings, other, other]
+    assert drop_repeated([*warnings, other, *fatal]) == [*fatal, other]
 
 
 @pytest.mark.parametrize(

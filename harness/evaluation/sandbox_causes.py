@@ -1,0 +1,43 @@
+"""Notes where the sandbox is what a candidate failed at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from harness.domain import Finding
+
+_CAUSES = (
+    (
+        re.compile(
+            r"gaierror|name resolution|Network is unreachable|URLError|Max retries exceeded|ConnectionRefusedError"
+            r"|ConnectionError|Could not resolve host|LocalEntryNotFoundError|OfflineModeIsEnabled"
+        ),
+        "the sandbox has no network: a candidate cannot download anything",
+    ),
+    (
+        re.compile(r"FileNotFoundError|No such file or directory|PermissionError|Permission denied|NotADirectoryError"),
+        "the sandbox shows a candidate, and the build of its extensions, neither your files nor the working folder: "
+        "put data and headers into the program",
+    ),
+    (
+        re.compile(r"ModuleNotFoundError|No module named"),
+        "the sandbox shows installed packages, but no modules beside the candidate: put their code into the program",
+    ),
+    (
+        re.compile(r"Read-only file system|No space left on device"),
+        "in the sandbox only the temporary folder can be written, up to a limit",
+    ),
+)
+_LAYERS = ("bubblewrap", "private root", "namespaces", "landlock")
+_CHECKS = ("exception", "build")
+
+
+def note_sandbox(findings: Iterable[Finding], isolation: str) -> Iterator[Finding]:
+    """`isolation`: the layers in force."""
+    if not any(layer in isolation for layer in _LAYERS):
+        return
+    texts = [f"{one.message}\n{one.evidence}" for one in findings if one.check in _CHECKS and one.severity == "fatal"]
+    for pattern, message in _CAUSES:
+        if any(map(pattern.search, texts)):
+            yield Finding(check="sandbox", severity="note", message=message)
