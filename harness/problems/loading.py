@@ -18,6 +18,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -29,6 +30,7 @@ from torch.overrides import TorchFunctionMode
 from harness.calls import adapt_call, select_differentiable
 from harness.constant_weights import ConstantWeights, Kind
 from harness.domain import ALTERED, MIXED, RARE, CallKind, Problem, ProblemError, SizeValue, UsageError, WorkloadName
+from harness.problems.arguments import read_arguments
 from harness.problems.discovery import DISTRIBUTION_NAMES, bound_names, parse_source
 from harness.problems.distributions import mix, redistribute
 from harness.problems.hidden_values import RareDraws, alter
@@ -136,7 +138,8 @@ class LoadedProblem:
 
     def _get_inputs(self, seed: int, device: torch.device, default: torch.device, draws: RareDraws) -> tuple[Any, ...]:
         with run_user_code(self.problem, "get_inputs()", seed, device, default), torch.no_grad(), draws:
-            return _require_sequence(self.module.get_inputs(), self.problem, "get_inputs()")
+            forward = partial(self.module.Model.forward, None)  # of no module
+            return _read_arguments(self.module.get_inputs(), self.problem, "get_inputs()", forward, "forward")
 
     def _draw_gradients(self, inputs: tuple[Any, ...], device: torch.device) -> list[torch.Tensor]:
         """Standard normal, in the dtype of the outputs."""
@@ -196,7 +199,8 @@ def load_problem(problem: Problem, workload: WorkloadName, device: torch.device 
         )
     module = _execute(problem, workload, dict(chosen.overrides), device)
     with run_user_code(problem, "get_init_inputs()", 0, HOST):
-        init_inputs = _require_sequence(module.get_init_inputs(), problem, "get_init_inputs()")
+        given = module.get_init_inputs()
+        init_inputs = _read_arguments(given, problem, "get_init_inputs()", module.Model, "Model")
     return LoadedProblem(problem=problem, workload=workload, init_inputs=init_inputs, module=module)
 
 
@@ -363,10 +367,8 @@ def _require_sizes(model: nn.Module, problem: Problem) -> None:
         )
 
 
-def _require_sequence(value: Any, problem: Problem, call: str) -> tuple[Any, ...]:
-    if isinstance(value, list | tuple):
-        return tuple(value)
-    raise ProblemError(f"{_where(problem)}: {call} must return a list, found {type(value).__name__}; write [value]")
+def _read_arguments(value: Any, problem: Problem, call: str, taker: Callable[..., Any], name: str) -> tuple[Any, ...]:
+    return read_arguments(value, f"{_where(problem)}: {call}", taker, name)
 
 
 def _move(value: Any, device: torch.device) -> Any:

@@ -1,0 +1,79 @@
+"""Forms of arguments and outputs, from the problem to the verdict."""
+
+from harness.domain import Outcome
+
+PROBLEM = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def forward(self, a):
+        return a + 1, [a.sum(0), {"k": (a > 0,)}]
+
+rows, columns = 64, 65
+
+def get_inputs():
+    return [torch.randn(rows, columns)]
+
+def get_init_inputs():
+    return []
+"""
+CANDIDATE = """
+import torch
+from torch import nn
+
+class ModelNew(nn.Module):
+    def forward(self, a):
+        return [a + 1, (a.sum(0), {"k": [a > 0]})]
+"""
+
+
+def test_lists_for_tuples_are_a_note(bench):
+    evaluation = bench.judge(CANDIDATE, PROBLEM, language="torch")
+    assert evaluation.outcome is Outcome.CORRECT, evaluation.message
+    (note,) = [finding for finding in evaluation.findings if finding.check == "containers"]
+    assert (note.severity, note.message) == (
+        "note",
+        "returns list of (tensor, tuple of (tensor, dict of (k: list of (tensor)))), "
+        "the reference tuple of (tensor, list of (tensor, dict of (k: tuple of (tensor))))",
+    )
+
+
+BY_NAME = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self, channels, gain=2.0, bias=True):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(channels))
+        self.gain = gain
+
+    def forward(self, query, mask=None, scale=1.0):
+        y = query * self.weight * self.gain * scale
+        return y if mask is None else y.masked_fill(mask, 0.0)
+
+def get_inputs():
+    return {"scale": 0.5, "query": torch.randn(33, 65)}
+
+def get_init_inputs():
+    return [[], {"channels": 65, "gain": 3.0}]
+"""
+TAKER = """
+import torch
+from torch import nn
+
+class ModelNew(nn.Module):
+    def __init__(self, channels, gain):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(channels))
+        self.gain = gain
+
+    def forward(self, query, mask, scale):
+        return query * (self.weight * (self.gain * scale))
+"""
+
+
+def test_arguments_by_name_reach_reference_and_candidate(bench):
+    evaluation = bench.judge(TAKER, BY_NAME, language="torch")
+    assert evaluation.outcome is Outcome.CORRECT, evaluation.message
