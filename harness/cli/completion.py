@@ -11,17 +11,16 @@ from harness.domain import HarnessError
 
 
 def complete_suite(context: typer.Context, incomplete: str) -> list[str]:
-    folder = _find_suites(context)
-    return [] if folder is None else _matching([path.name for path in folder.iterdir() if path.is_dir()], incomplete)
+    """The user's and the shipped ones."""
+    folders = {path.name for root in _list_roots(context) for path in root.iterdir() if path.is_dir()}
+    return _matching(list(folders), incomplete)
 
 
 def complete_problem(context: typer.Context, incomplete: str) -> list[str]:
     """Of the given suite, or `core`."""
-    folder = _find_suites(context)
-    if folder is None:
-        return []
-    suite = _given(context, "suite") or _given(context, "only_suite") or "core"
-    return _matching([path.stem for path in (folder / str(suite)).glob("*.py")], incomplete)
+    suite = str(_given(context, "suite") or _given(context, "only_suite") or "core")
+    folder = next((root / suite for root in _list_roots(context) if (root / suite).is_dir()), None)
+    return [] if folder is None else _matching([path.stem for path in folder.glob("*.py")], incomplete)
 
 
 def complete_run(context: typer.Context, incomplete: str) -> list[str]:
@@ -30,14 +29,14 @@ def complete_run(context: typer.Context, incomplete: str) -> list[str]:
     return _matching(list_runs(Path(_given(context, "generated_dir") or "generated")), incomplete)
 
 
-def _find_suites(context: typer.Context) -> Path | None:
-    from harness.pipeline.data_folders import find_folder
+def _list_roots(context: typer.Context) -> tuple[Path, ...]:
+    from harness.pipeline.data_folders import list_suite_roots
 
     given = _given(context, "problems_dir")
     try:
-        return find_folder("reference_models", Path(given) if given else None)
+        return list_suite_roots(Path(given) if given else None)
     except HarnessError:
-        return None
+        return ()
 
 
 def _given(context: typer.Context, name: str) -> Any:
