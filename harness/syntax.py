@@ -10,9 +10,9 @@ _LOCK = threading.Lock()
 
 
 def parse_python(source: str, filename: str = "<unknown>") -> ast.Module:
-    """Raises SyntaxError, or ValueError for null bytes."""
+    """Without a byte order mark. Raises SyntaxError, or ValueError for null bytes."""
     with _LOCK:
-        return ast.parse(source, filename=filename)
+        return ast.parse(source.removeprefix("\ufeff"), filename=filename)
 
 
 def read_dotted_name(node: ast.expr) -> str:

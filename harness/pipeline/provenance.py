@@ -78,7 +78,7 @@ class Provenance:
         shown = list_fenced(read_prompt(folder) or "")
         given = folder / CANDIDATE
         if subject.prompt.endswith(FROM_FILE) and given.is_file():
-            shown.append(given.read_text(encoding="utf-8", errors="replace"))
+            shown.append(given.read_text(encoding="utf-8-sig", errors="replace"))
         return shown
 
     def _compare_with_models(self, values: Sequence[str], subject: Subject) -> Iterator[Finding]:
@@ -102,6 +102,6 @@ def _read_known(folder: Path) -> dict[str, Path]:
         raise UsageError(f"no program in {folder}: known solutions are files {', '.join(_SUFFIXES)}")
     found: dict[str, Path] = {}
     for path in files:
-        for value in take_fingerprint(path.read_text(encoding="utf-8", errors="replace")).values:
+        for value in take_fingerprint(path.read_text(encoding="utf-8-sig", errors="replace")).values:
             found.setdefault(value, path)
     return found

@@ -125,7 +125,7 @@ def choose_files(files: Iterable[CorpusFile], pattern: str | None) -> tuple[Corp
 def read_file(path: Path, corpus: Path) -> CorpusFile:
     """Raises UsageError for an invalid header."""
     where = f"{path.parent.name}/{path.stem}"
-    source = path.read_text(encoding="utf-8")
+    source = path.read_text(encoding="utf-8-sig")
     try:
         title, values = parse_header(source, ATTACK_FIELDS if path.parent.name == "attacks" else CONTROL_FIELDS)
         return _build_file(where, source, title, values, corpus)

@@ -33,3 +33,7 @@ def test_the_file_of_a_syntax_error_is_named():
     with pytest.raises(SyntaxError) as raised:
         parse_python("def", "k.py")
     assert raised.value.filename == "k.py"
+
+
+def test_a_byte_order_mark_is_no_part_of_the_source():
+    assert ast.unparse(parse_python("\ufeffx = 1\n")) == "x = 1"
