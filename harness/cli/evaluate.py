@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,7 +23,7 @@ from harness.cli.panels import Without
 from harness.domain import EMULATED, FILE_RUN, Language, Outcome, UsageError
 
 if TYPE_CHECKING:
-    from harness.domain import Evaluation
+    from harness.domain import Evaluation, Finding
     from harness.pipeline.evaluate import EvaluateOptions, EvaluationReport
     from harness.store.results import StoredEvaluation
 
@@ -151,13 +152,17 @@ def _print_reason(stored: StoredEvaluation, source: str) -> None:
     from harness.report.terminal.tables import style_text
 
     evaluation = stored.evaluation
+    causes = _list_causes(evaluation)
+    for cause in causes:
+        print_rich(CompilerText(cause.message))
+        _print_lines(source, [cause])
     if evaluation.message:
         print_rich(CompilerText(f"{evaluation.outcome}: {evaluation.message}"))
-        for number in _find_blamed_lines(evaluation, source):
-            print_rich(style_text(f"line {number} of the candidate: {source.splitlines()[number - 1].strip()}"))
+        quoted = [one for one in evaluation.findings if one.message in evaluation.message]
+        _print_lines(source, [*quoted, *(one for one in evaluation.findings if one.severity == "fatal")])
     for severity in ("warning", "note"):
         for finding in evaluation.findings:
-            if finding.severity == severity and finding.message not in evaluation.message:
+            if finding.severity == severity and finding.message not in evaluation.message and finding not in causes:
                 prefix = "" if f": {severity}: " in finding.message else f"{severity}: "  # messages as of a compiler
                 print_rich(style_text(f"{prefix}{finding.message}"))
     checks = {finding.check for finding in evaluation.findings if finding.severity == "fatal"}
@@ -166,14 +171,21 @@ def _print_reason(stored: StoredEvaluation, source: str) -> None:
     typer.echo(f"Details: harness show {stored.id}")
 
 
-def _find_blamed_lines(evaluation: Evaluation, source: str) -> list[int]:
-    """Of the findings that the message quotes, or else of the fatal ones."""
-    from harness.analysis.source_locations import find_lines
+def _list_causes(evaluation: Evaluation) -> list[Finding]:
+    """Errors of kernels that the message does not quote, of a program that failed."""
+    if evaluation.outcome is Outcome.CORRECT:
+        return []
+    kernels = [one for one in evaluation.findings if one.evidence.startswith("in kernel ")]
+    return [one for one in kernels if one.severity == "warning" and one.message not in evaluation.message]
 
-    quoted = [one for one in evaluation.findings if one.message in evaluation.message]
-    fatal = [one for one in evaluation.findings if one.severity == "fatal"]
-    numbers = (number for one in (*quoted, *fatal) for number in find_lines(one, source))
-    return list(dict.fromkeys(numbers))[:SHOWN_LINES]
+
+def _print_lines(source: str, findings: Iterable[Finding]) -> None:
+    from harness.analysis.source_locations import find_lines
+    from harness.report.terminal.tables import style_text
+
+    numbers = dict.fromkeys(number for one in findings for number in find_lines(one, source))
+    for number in list(numbers)[:SHOWN_LINES]:
+        print_rich(style_text(f"line {number} of the candidate: {source.splitlines()[number - 1].strip()}"))
 
 
 def print_paths(options: EvaluateOptions) -> None:

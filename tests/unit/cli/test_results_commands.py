@@ -76,6 +76,19 @@ def test_a_finding_that_the_message_quotes_is_said_once_with_its_line(capsys, ev
     assert "line 3 of the candidate: __global__ void k() {}" in text
 
 
+def test_an_error_of_a_kernel_comes_before_the_wrong_values_that_follow_from_it(capsys, evaluation_of):
+    cause = Finding(check="shared_race", severity="warning", message="cuda.cu:1: error: race", evidence="in kernel k")
+    wrong = Finding(check="correctness", severity="fatal", message="all elements wrong")
+    extra = {"findings": (wrong, cause), "message": "output: all elements wrong"}
+    source = 'CUDA = """__global__ void k() {}"""\n'
+    _print_reason(StoredEvaluation(id=1, evaluation=evaluation_of("wrong_value", extra=extra)), source)
+    assert capsys.readouterr().out.splitlines()[:3] == [
+        "cuda.cu:1: error: race",
+        'line 1 of the candidate: CUDA = """__global__ void k() {}"""',
+        "wrong_value: output: all elements wrong",
+    ]
+
+
 @pytest.fixture
 def on_two_gpus(tmp_path, evaluation_of):
     """One sample judged on two kinds of GPU that are both cuda:0 of their host."""
@@ -379,7 +392,7 @@ def test_parquet_keeps_types_and_missing_values(run, stored, tmp_path):
 
 def test_parquet_without_pyarrow_says_what_to_install(run, stored, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(UsageError, match=r"pip install 'kernel-harness\[parquet\]'"):
+    with pytest.raises(UsageError, match="pip install pyarrow"):
         run("results", "--parquet", "all.parquet")
 
 
