@@ -5,7 +5,7 @@
 Rows: one CUDA candidate, cold, through each way (medians of 3, or one repeat with --quick). Then many different ones,
 two builds at a time: `--many` through the fast lane; `--few` through the plain lane and through load_inline in two
 processes, scaled to as many; load_inline one after another is its median times as many. Then how soon a compile error
-comes back, for one in a kernel and one in a call of torch's. Last, the same candidate again in a new process, from the
+comes back, one of each kind. Last, the same candidate again in a new process, from the
 request to a callable module, beyond importing torch: where the harness runs already, and with starting it. What the
 fast lane needs once per torch and flags (its kit) is made first and shown in a row of its own.
 Goals: 8x for one candidate, 8x and 4x for many, 50 ms for the last. About a quarter of an hour on two quiet cores.
@@ -91,7 +91,12 @@ assert callable(module.relu_bias)
 ended = time.monotonic()
 print("took", ended - (began if sys.argv[2] == "running" else started))
 """
-BROKEN = {"kernel": ("+ bias[c]", "+ missing(bias[c])"), "torch": ("input.numel()", "input.no_such_number()")}
+BROKEN = {
+    "in a kernel": ("+ bias[c]", "+ missing(bias[c])"),
+    "in a call of torch's": ("input.numel()", "input.no_such_number()"),
+    "of syntax": ("+ bias[c];", "+ bias[c]"),
+    "in assembly": ("+ bias[c];", '+ bias[c];\n    asm volatile("no.such.instruction;");'),
+}
 
 
 class Bench:
@@ -237,10 +242,10 @@ def print_many(bench: Bench, row_s: float, many: int, few: int) -> None:
 
 def print_errors(bench: Bench, repeats: int) -> None:
     print(f"until a compile error is there, medians of {repeats}; load_inline once")
-    for kind, place in (("kernel", "  in a kernel"), ("torch", "  in a call of torch's")):
+    for kind in BROKEN:
         torch_s = bench.load_inline(kind)
         fast_s = statistics.median(measure_s(partial(bench.fail, kind)) for _ in range(repeats))
-        print(f"{place:38}{fast_s:9.2f} s  {torch_s:.2f} s", flush=True)
+        print(f"  {kind:36}{fast_s:9.2f} s  {torch_s:.2f} s", flush=True)
 
 
 def print_again(bench: Bench, repeats: int) -> None:

@@ -4,13 +4,16 @@ The front end reads the same candidate tokens in both strategies. An error is fi
 
 - if an included file does not exist;
 - if brackets in the candidate's source do not match;
-- if it is the first one, at the first use of an identifier that occurs in no included header.
+- if it is the first one, at the first use of an identifier that occurs in no included header;
+- if it is the first one, of syntax, in a declaration that no header of torch can give another meaning.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Container
+from dataclasses import dataclass
+from itertools import pairwise
 
 _MARKER = re.compile(r'^# (\d+) "([^"]*)".*$', re.MULTILINE)
 _MISSING_FILE = re.compile(r"^(\S+):\d+:\d+: fatal error: \S+: No such file or directory$", re.MULTILINE)
@@ -18,15 +21,27 @@ _MESSAGE = re.compile(r"^(\S+?)\((\d+)\): (error|warning)(.*)$", re.MULTILINE)
 _UNKNOWN_NAME = re.compile(r': (?:identifier "(\w+)" is undefined|(?:class|namespace) ".*" has no member "(\w+)")$')
 _BRACKET = re.compile(
     r"""(?:u8|[uUL])?R"(?P<end>[^()\\\s"]*)\(.*?\)(?P=end)" | "(?:\\.|[^"\\\n])*" | [0-9](?:'\w|[\w.])* | [A-Za-z_]\w*
-    | '(?:\\.|[^'\\\n])+' | (?P<bracket>[][(){}])""",
+    | '(?:\\.|[^'\\\n])+' | (?P<bracket>[][(){}]) | ;""",
     re.VERBOSE | re.DOTALL,
 )
 _CLOSERS = {"(": ")", "[": "]", "{": "}"}
+_OF_TORCH = re.compile(r"(?<![.>\w])(?:at|c10|torch|caffe2|detail|pybind11)\b")
+# Declarations with these at the front may declare names in their braces, or those of a whole namespace.
+_OPEN = frozenset({"namespace", "inline", "extern", "enum", "using"})
+_WORDS_OF_CXX = frozenset({
+    "__device__", "__forceinline__", "__global__", "__host__", "auto", "bool", "char", "class", "const",
+    "constexpr", "double", "explicit", "float", "inline", "int", "int32_t", "int64_t", "long", "noexcept", "public",
+    "short", "signed", "size_t", "static", "std", "struct", "template", "typedef", "typename", "uint32_t",
+    "uint64_t", "unsigned", "using", "vector", "void",
+})  # fmt: skip
+_Error = tuple[tuple[str, int], str | None, str]
 
 
-def find_final_errors(log: str, source: str, own_text: str, known: Container[str]) -> str | None:
+def find_final_errors(
+    log: str, source: str, own_text: str, known: Container[str], macros: frozenset[str] = frozenset()
+) -> str | None:
     """The final errors of `log`, or None. `own_text`: the candidate's part, preprocessed; `known`: words of its
-    headers."""
+    headers, `macros` their macros."""
     if any(found[1] == source for found in _MISSING_FILE.finditer(log)):
         return log
     blocks = _split_errors(log)
@@ -39,7 +54,9 @@ def find_final_errors(log: str, source: str, own_text: str, known: Container[str
     }
     kept = [text for _, name, text in blocks if name in unknown]
     if blocks[0][1] not in unknown:
-        return None
+        if not _is_final_syntax_error(blocks[0], own_text, macros):
+            return None
+        kept = [blocks[0][2]]
     left_out = len(blocks) - len(kept)
     more = f"{left_out} more errors are omitted: they may follow from these, or from the stub headers.\n"
     return "".join([*kept, more if left_out else ""])
@@ -49,7 +66,7 @@ def list_words(text: str) -> list[str]:
     return sorted(set(re.findall(r"[A-Za-z_]\w*", text)))
 
 
-def _split_errors(log: str) -> list[tuple[tuple[str, int], str | None, str]]:
+def _split_errors(log: str) -> list[_Error]:
     """(file and line, unknown name, message); no name if a pragma could disable the error."""
     messages = list(_MESSAGE.finditer(log))
     blocks = []
@@ -79,3 +96,78 @@ def _is_balanced(text: str) -> bool:
         elif bracket and (not open_ or open_.pop() != bracket):
             return False
     return not open_
+
+
+def _is_final_syntax_error(error: _Error, text: str, macros: frozenset[str]) -> bool:
+    """A parser needs to know which names are types, templates and macros. Those of the declaration must be the
+    candidate's own or of headers that are read here too: neither of torch, nor declared by what uses torch."""
+    (file, line), _, message = error
+    at = _find_line(text, file, line) if message.startswith(f"{file}({line}): error: expected ") else None
+    declarations = _split_declarations(text)
+    here = next((one for one in declarations if at is not None and one.start <= at < one.end), None)
+    if here is None or not macros.isdisjoint(here.words):
+        return False
+    of_torch = _find_dependent(declarations)
+    return here not in of_torch and not any(one.opens_namespace for one in of_torch)
+
+
+def _find_dependent(declarations: list[_Declaration]) -> list[_Declaration]:
+    """Those that name what torch declares, or another of these."""
+    names, of_torch = set[str](), list[_Declaration]()
+    while more := [
+        one for one in declarations if one not in of_torch and (one.names_torch or not names.isdisjoint(one.words))
+    ]:
+        of_torch += more
+        names |= {name for one in more for name in one.declared}
+    return of_torch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Declaration:
+    """At the level of the file. `declared`: names that others may use, and more."""
+
+    start: int
+    end: int
+    words: frozenset[str]
+    declared: frozenset[str]
+    names_torch: bool
+    opens_namespace: bool  # by a using directive
+
+
+def _split_declarations(text: str) -> list[_Declaration]:
+    found, start, depth = list[_Declaration](), 0, 0
+    words, outer = list[str](), list[str]()
+    blank = _MARKER.sub(lambda marker: " " * len(marker[0]), text)
+    for token in _BRACKET.finditer(blank):
+        depth += (token[0] in ("(", "{")) - (token[0] in (")", "}"))
+        if token[0].isidentifier():
+            words.append(token[0])
+            outer += [token[0]] * (depth == 0)
+        if depth == 0 and token[0] in (";", "}") and words:
+            found.append(_describe_declaration(words, outer, (start, token.end()), blank[start : token.end()]))
+            start, words, outer = token.end(), [], []
+    return found
+
+
+def _describe_declaration(words: list[str], outer: list[str], span: tuple[int, int], text: str) -> _Declaration:
+    return _Declaration(
+        start=span[0],
+        end=span[1],
+        words=frozenset(words),
+        declared=frozenset(words if words[0] in _OPEN else outer) - _WORDS_OF_CXX,
+        names_torch=_OF_TORCH.search(text) is not None,
+        opens_namespace=("using", "namespace") in pairwise(words),
+    )
+
+
+def _find_line(text: str, file: str, line: int) -> int | None:
+    """Offset of its first character that is no space."""
+    markers = list(_MARKER.finditer(text))
+    for marker, following in zip(markers, [*markers[1:], None], strict=True):
+        end = len(text) if following is None else following.start()
+        lines = text[marker.end() + 1 : end].splitlines(keepends=True)
+        index = line - int(marker[1])
+        if marker[2] == file and 0 <= index < len(lines):
+            indent = len(lines[index]) - len(lines[index].lstrip())
+            return marker.end() + 1 + sum(map(len, lines[:index])) + indent
+    return None

@@ -41,6 +41,8 @@ STEPS = ("host_preprocess", "lower", "device_preprocess", "device", "assemble", 
 SOURCE = "cuda.cu"
 USABLE, UNUSABLE = "prebuilt.json", "unusable.txt"
 WORDS = "words.json"  # header -> its words, "" for those of every source; read by `final_errors`
+MACROS = "#define"  # its entry for all macros
+_DEFINED = re.compile(r"^#define (\w+)", re.MULTILINE)
 # Files of the C and C++ libraries. CUDA headers pulled in by torch's count as included only where the stub headers show
 # them, so that candidates can include them again.
 _OF_SYSTEM = re.compile(r"^/usr/(include|lib\w*)/|/c\+\+/|/gcc/|/sysroot/")
@@ -202,8 +204,9 @@ class PrebuiltMaker:
             files = [path for path in closures[header] if not self._is_of_toolkit(path)]
             more |= {path: {} for path in closures[header]} | {path: read_macros(dump, {path}) for path in files}
         words = {header: list_words(_keep_files(dumps[header], frozenset(closures[header]))) for header in CUDA_HEADERS}
-        (self._folder / WORDS).write_text(json.dumps({"": list_words(wide.result())} | words))
-        macros = {"host": base, "device": device.result()}
+        macros = {name for text in (wide.result(), *dumps.values()) for name in _DEFINED.findall(text)}
+        (self._folder / WORDS).write_text(json.dumps({"": list_words(wide.result()), MACROS: sorted(macros)} | words))
+        sides = {"host": base, "device": device.result()}
         return PrebuiltHeaders(
             folder=self._folder,
             steps=self._steps,
@@ -211,11 +214,11 @@ class PrebuiltMaker:
             known_headers=frozenset(name_header(path, self._include) for path in base_files),
             closures=closures,
             base_files=base_files,
-            host_macros=_write_macros(macros["host"], base_files - hidden),
-            device_macros=_write_macros(macros["device"], files_of(macros["device"]) - hidden),
+            host_macros=_write_macros(sides["host"], base_files - hidden),
+            device_macros=_write_macros(sides["device"], files_of(sides["device"]) - hidden),
             feature_macros={
                 side: {name: _write_macros(text, files) for name, files in shown.items()}
-                for side, text in macros.items()
+                for side, text in sides.items()
             },
             more_macros=more,
         )

@@ -15,11 +15,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.builder.fast.assembler_errors import has_final_error
 from harness.builder.fast.binding import bind_main
 from harness.builder.fast.final_errors import find_final_errors
 from harness.builder.fast.host_binding import write_host_main
 from harness.builder.fast.prebuilt import (
     IMPLICIT_HEADERS,
+    MACROS,
     REGIONS_PROGRAM,
     SOURCE,
     WORDS,
@@ -48,7 +50,7 @@ _OF_PYTHON = ("Py", "PYBIND11_", "THP")
 _ERROR = re.compile(r"^\S+:\d+:\d+: (?:fatal )?error: ", re.MULTILINE)
 _MISSING_LIBRARY = re.compile(r"^\S*\bld: cannot find -l", re.MULTILINE)  # both strategies link with the same flags
 SCRIPT, FRONT_LOG = "fast.sh", "front.log"
-MAIN_FAILED, FRONT_FAILED = 3, 4  # exit codes of the script: main.cpp or the front end failed
+MAIN_FAILED, FRONT_FAILED, DEVICE_FAILED = 3, 4, 5  # exit codes of the script: main.cpp, the front end, or device code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,8 @@ class FastBuild:
         """The log, if the standard strategy would fail equally; otherwise None."""
         if returncode == FRONT_FAILED and self.prebuilt is not None:
             return self._find_final_errors(self.prebuilt)
+        if returncode == DEVICE_FAILED and self.prebuilt is not None:
+            return log if has_final_error(log, self._read("cuda.ptx"), self._read_words(self.prebuilt)[0]) else None
         compiled_main = self.has_standard_main and returncode == MAIN_FAILED  # same compiler, same source
         blames_us = any(str(folder) in log for folder in self.readable)  # in our prebuilt headers
         is_sure = bool(_ERROR.search(log)) and "internal compiler error" not in log and not blames_us
@@ -72,13 +76,20 @@ class FastBuild:
         return log if is_sure or _MISSING_LIBRARY.search(log) else None
 
     def _find_final_errors(self, prebuilt: Path) -> str | None:
-        log, own_text = (
-            path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-            for path in (self.folder / FRONT_LOG, self.folder / "body.host.ii")
+        known, macros = self._read_words(prebuilt)
+        return find_final_errors(
+            self._read(FRONT_LOG), str(self.folder / SOURCE), self._read("body.host.ii"), known, macros
         )
+
+    def _read_words(self, prebuilt: Path) -> tuple[frozenset[str], frozenset[str]]:
+        """Of the headers that the candidate includes, and their macros."""
         words = json.loads((prebuilt / WORDS).read_text(encoding="utf-8"))
-        known = {word for header in ("", *self.included) for word in words.get(header, ())}
-        return find_final_errors(log, str(self.folder / SOURCE), own_text, known)
+        known = frozenset(word for header in ("", *self.included) for word in words.get(header, ()))
+        return known, frozenset(words.get(MACROS, ()))
+
+    def _read(self, name: str) -> str:
+        path = self.folder / name
+        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
     def name_failed(self, returncode: int) -> str:
         """The failed object file, as named in the standard strategy."""
@@ -355,7 +366,7 @@ def _script(prebuilt: PrebuiltHeaders, folder: Path, name: str, main_command: st
         "{ " + " && ".join(device_steps) + "; } > device.log 2>&1 & device=$!",
         "{ " + main_command + "; } > main.log 2>&1 & main=$!",
         "{ " + " && ".join(host_steps) + f"; }} > {FRONT_LOG} 2>&1 || {{ cat {FRONT_LOG}; exit {FRONT_FAILED}; }}",
-        "wait $device || { cat device.log; exit 1; }",
+        f"wait $device || {{ cat device.log; exit {DEVICE_FAILED}; }}",
         shlex.join([*host, "own.cpp", "-o", "cuda.cuda.o"]),
         "nm -u cuda.cuda.o > undefined",
         "if grep __wrapper__device_stub_ undefined; then echo 'the device pass has not made this kernel'; exit 1; fi",

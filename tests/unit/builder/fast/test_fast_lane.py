@@ -187,10 +187,11 @@ def test_host_code_of_both_lanes_gives_the_same_bits(fast, plain):
             ('has no member "nothing_like_it"', 'identifier "no_such_factor" is undefined'),
             "fast",
         ),
-        ("y[i] = x[i] *; }", ("expected an expression",), "plain"),
+        ("y[i] = x[i] *; }", ("expected an expression",), "fast"),
+        ("y[i] = at::Half(x[i]) *; }", ("expected an expression",), "plain"),
         ("y[i] = x[i];", ('expected a "}"',), "fast"),
     ],
-    ids=["unknown names", "syntax", "brackets"],
+    ids=["unknown names", "syntax", "syntax beside torch", "brackets"],
 )
 def test_what_does_not_compile_is_shown_in_the_plain_lanes_words(fast, plain, broken, words, lane):
     source = CUDA.replace("y[i] = x[i] * by; }", broken)

@@ -109,3 +109,47 @@ def test_lines_are_counted_from_the_last_marker():
 
 def test_words_of_macros_count():
     assert list_words("#define A(x) do { b2(x); } while (0)\n") == ["A", "b2", "define", "do", "while", "x"]
+
+
+KERNEL = "__global__ void k(const float* x, float* y, int n) {\n  float v = x[0]\n  y[0] = v;\n}\n"
+SEMICOLON = block(3, ': expected a ";"')
+BESIDE = {
+    "alone": ("", "", True),
+    "host code that uses torch": (HOST, "", True),
+    "a type of the candidate": ("struct Pair { float a, b; };\nusing Two = Pair;\n", "Two t;", True),
+    "a header's function": ("", "y[0] = fmaxf(v, 0.f);", True),
+    "torch itself": ("", "y[0] = at::kPi;", False),
+    "a member that is called like a namespace": ("", "y[0] = box.at(0);", True),
+    "an alias of a type of torch": ("using Two = at::Half;\n", "Two t;", False),
+    "an alias of such an alias": ("using Two = at::Half;\ntypedef Two Three;\n", "Three t;", False),
+    "a class that contains one": ("struct Pair { at::Tensor t; };\n", "Pair* p;", False),
+    "an alias of a namespace": ("namespace t = torch;\n", "y[0] = t::one;", False),
+    "a using directive": ("using namespace torch;\n", "", False),
+    "a using directive in a namespace": ("inline namespace mine { using namespace at; }\n", "", False),
+    "a function in a namespace": ("namespace { at::Half half_of(float); }\n", "half_of(v);", False),
+    "a value of an enumeration": ("enum { FIRST = at::kLong };\n", "v = FIRST;", False),
+    "a macro of a header that is not read here": ("", "HIDDEN_MACRO(v);", False),
+}
+
+
+@pytest.mark.parametrize("beside", BESIDE)
+def test_a_syntax_error_is_final_where_torch_cannot_give_names_another_meaning(beside):
+    before, statement, decided = BESIDE[beside]
+    kernel = KERNEL.replace("y[0] = v;", f"y[0] = v; {statement}")
+    own = f'# 1 "other.h"\n{before}# 1 "{SOURCE}"\n{kernel}'
+    found = find_final_errors(SEMICOLON, SOURCE, own, KNOWN, frozenset({"HIDDEN_MACRO"}))
+    assert (found == SEMICOLON) == decided
+    assert (found is None) != decided
+
+
+def test_a_syntax_error_in_host_code_of_torch_is_the_plain_lanes():
+    assert ask(SEMICOLON) is None
+
+
+def test_an_error_of_another_kind_in_a_kernel_is_the_plain_lanes():
+    assert ask(block(3, ': argument of type "float" is incompatible'), KERNEL) is None
+
+
+def test_errors_after_a_syntax_error_are_counted():
+    found = ask(SEMICOLON + block(4, ': expected a ")"'), KERNEL)
+    assert found == f"{SEMICOLON}1 more errors are omitted: they may follow from these, or from the stub headers.\n"
