@@ -30,7 +30,7 @@ def test_an_unknown_run_is_named(fail):
 
 
 def test_an_unreadable_file_is_named(fail):
-    assert "cannot read mine.py" in fail("mine.py", "--problem", "softmax", "--model", "m")
+    assert "cannot read the candidate mine.py" in fail("mine.py", "--problem", "softmax", "--model", "m")
 
 
 def test_an_imported_run_has_no_model_to_ask(fail, write_run, tmp_path):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-pytest.importorskip("mcp", reason="the tools need kernel-harness[mcp]")
+pytest.importorskip("mcp", reason="the tools need the extra mcp")
 
 from mcp.client.client import Client
 
