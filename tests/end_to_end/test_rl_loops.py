@@ -82,6 +82,17 @@ steps = [env.step(answer) for answer in answers]
 assert [step["done"] for step in steps] == [False] * (len(answers) - 1) + [True]
 print(json.dumps([step["reward"] for step in steps]))
 """
+OPENENV = f"""{READ}
+import os
+from openenv.core import GenericEnvClient
+
+rewards = []
+with GenericEnvClient(os.environ["HARNESS_SERVICE_URL"], message_timeout_s=600).sync() as env:
+    for answer in answers:
+        assert "return a + b" in env.reset(problem="tiny/add").observation["prompt"]
+        rewards.append(env.step({{"completion": answer}}).reward)
+print(json.dumps(rewards))
+"""
 VERL = f"""{READ}
 import numpy as np, torch
 from omegaconf import OmegaConf
@@ -138,7 +149,9 @@ def run_loop(start_harness, tiny_suite, tmp_path, build_cache, without_nvcc, nee
 
 
 @pytest.mark.parametrize(
-    ("environment", "loop"), [("rl", VERIFIERS), ("rl", SKYRL), ("rl-verl", VERL)], ids=["verifiers", "skyrl", "verl"]
+    ("environment", "loop"),
+    [("rl", VERIFIERS), ("rl", SKYRL), ("rl-verl", VERL), ("rl-openenv", OPENENV)],
+    ids=["verifiers", "skyrl", "verl", "openenv"],
 )
 def test_twenty_steps_of_a_scripted_policy_get_their_rewards(run_loop, environment, loop):
     assert run_loop(environment, loop) == REWARDS

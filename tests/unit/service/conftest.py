@@ -40,6 +40,7 @@ class ScriptedExecutor:
     lost = ()
     work = None
     languages = None
+    device = "cpu"
 
     def __init__(self):
         self.evaluated = []
@@ -48,7 +49,7 @@ class ScriptedExecutor:
 
     def devices(self, language):
         has_device = self.languages is None or language in self.languages
-        return (DeviceFacts(name="cpu", chip="Scripted CPU"),) if has_device else ()
+        return (DeviceFacts(name=self.device, chip="Scripted CPU"),) if has_device else ()
 
     def submit(self, task):
         future = Future()

@@ -73,6 +73,16 @@ def test_a_program_cannot_choose_a_language_without_a_device(server, request_of,
         assert (answer.status, answer.body["verdict"]["language"]) == (200, language)
 
 
+def test_a_program_in_a_language_that_is_only_compiled_here_has_a_verdict_unless_it_was_asked_for(server, request_of):
+    server.executor.device, server.executor.languages = "emulated", ("cuda", "tilelang")
+    program = "# wrong_value\nimport tilelang\nimport tilelang.language as T\n"
+    for language, status in ((None, 200), ("tilelang", 422)):
+        body = request_of(candidate=program, workload="full", language=language, task_id=f"t-{language}")
+        answer = server.post("/v1/evaluations?wait=30", body)
+        assert (answer.status, answer.body["error"] is None) == (status, status == 200)
+    assert "needs a GPU" in answer.body["error"]
+
+
 def test_the_same_request_repeats_what_the_harness_failed(server, request_of):
     server.post("/v1/evaluations?wait=30", request_of("not_run"))
     server.post("/v1/evaluations?wait=30", request_of("not_run"))
