@@ -73,7 +73,9 @@ def select_target(request: BuildRequest, architecture: str) -> tuple[BuildReques
     major, minor, _ = _split(architecture)
     device = int(major + minor)
     loaded = [code for code in codes if code.runs_on(device)]
-    flag = max(loaded or codes).write_flag(device)
+    best = max(loaded or codes)
+    is_older = not loaded and not best.features and best.capability < device  # perhaps too old for this nvcc
+    flag = write_default_flag(architecture) if is_older else best.write_flag(device)
     return _with_flags(request, flag, tuple(rest)), None if loaded else _explain(codes, f"{major}.{minor}")
 
 

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-from harness.builder import Builder, default_cache_folder, find_machine_folder
+from harness.builder import Builder, Toolchain, default_cache_folder, find_machine_folder
 from harness.builder.targets import name_architecture
 from harness.domain import EMULATED, NOTHING_AHEAD, TRUNCATED, BuiltAhead, Evaluation, Language, Outcome
 from harness.emulator import Emulation
@@ -131,24 +131,29 @@ class DeviceEvaluators:
 
     def _find_builder(self, emulate: Emulation | None) -> Builder:
         if emulate not in self._builders:
-            settings, toolchain = self._setup.settings, self._setup.toolchain
-            target = None if self._device is None else self._device.target
-            if target is not None and settings.architecture is None:
-                toolchain = replace(toolchain, architecture=name_architecture(target.compute_capability))
+            settings = self._setup.settings
             self._builders[emulate] = Builder(
                 cache=settings.cache or default_cache_folder(),
-                toolchain=toolchain,
+                toolchain=choose_toolchain(self._setup, self._device),
                 wrap=self._setup.confinement.wrap,
                 readable=interpreter_folders(),
                 environment=clean_environment,
                 timeout_s=settings.build_timeout_s,
                 max_cache_bytes=settings.max_cache_bytes,
                 emulate=emulate,
-                has_device=target is None,
+                has_device=self._device is None or not self._device.is_emulated,
             )
             if self._expects_many:
                 self._builders[emulate].expect_many()
         return self._builders[emulate]
+
+
+def choose_toolchain(setup: Setup, device: Device | None) -> Toolchain:
+    """For the emulated GPU, where nvcc checks what is emulated."""
+    target = None if device is None else device.target
+    if target is None or setup.settings.architecture is not None:
+        return setup.toolchain
+    return replace(setup.toolchain, architecture=name_architecture(target.compute_capability))
 
 
 def _describe_emulation(device: Device, *, checked: bool = False) -> Emulation | None:

@@ -87,6 +87,18 @@ def test_code_that_the_device_cannot_load_is_named_with_the_remedy(device, asked
     assert len(flags) == 1
 
 
+@pytest.mark.parametrize(
+    ("device", "asked", "selected"),
+    [
+        ("9.0a", ("70", "sm_70"), ("90a", "sm_90a")),
+        ("9.0a", ("100a", "sm_100a"), ("100a", "sm_100a")),
+        ("10.0a", ("90a", "sm_90a"), ("90a", "sm_90a")),
+    ],
+)
+def test_without_the_device_code_is_compiled_as_asked_or_for_a_newer_target(device, asked, selected):
+    assert select(generate(*asked), device=device)[0] == [generate(*selected)]
+
+
 @pytest.mark.parametrize("flag", ["-arch=native", "-arch=all", "-arch=all-major"])
 def test_what_includes_every_device_is_the_devices_own_target(flag):
     assert select(flag, "-O3") == ([generate("90a", "sm_90a"), "-O3"], None)
