@@ -123,7 +123,7 @@ def test_a_right_program_is_right_whichever_calls_change_their_inputs(bench, for
     for seed in range(2):
         evaluation = bench.judge(write_other(forward), read_other(forward, inputs), seed=seed, language="torch")
         assert evaluation.outcome is Outcome.CORRECT, evaluation.message
-        assert evaluation.findings == ()
+        assert [finding for finding in evaluation.findings if finding.severity != "note"] == []
 
 
 def test_a_candidate_may_take_inputs_out_of_their_containers(bench):
