@@ -42,6 +42,7 @@ class Observer:
         self._scratch = scratch
         self._operators: set[str] = set()
         self._conclusive = True
+        self._is_ablating = False
 
     def watch(self, load: Callable[[], Any]) -> Any:
         """Load an extension; instrument its functions and registered operators."""
@@ -65,13 +66,31 @@ class Observer:
             return
         try:
             from triton import knobs
+            from triton.compiler import CompiledKernel
             from triton.runtime.jit import JITFunction as Kernel
         except ImportError:
             return
         if knobs.runtime.interpret:
             from triton.runtime.interpreter import InterpretedFunction as Kernel
-        launch = Kernel.run
-        Kernel.run = lambda kernel, *args, **options: self._ablate(functools.partial(launch, kernel), args, options)
+        run = Kernel.run
+
+        def launch(kernel: Any, *args: Any, warmup: bool = False, **options: Any) -> Any:
+            bound = functools.partial(run, kernel, warmup=warmup)
+            return bound(*args, **options) if warmup else self._ablate(bound, args, options)
+
+        Kernel.run = launch
+        self._ablate_compiled(CompiledKernel)
+
+    def _ablate_compiled(self, kernel: Any) -> None:
+        """Launches of kernels that were compiled ahead, as `kernel[grid](...)`, or `kernel.run(...)` with addresses."""
+        choose_grid, find_launcher = kernel.__getitem__, kernel.run.fget
+
+        def find_either(one: Any) -> Any:
+            launcher = find_launcher(one)
+            return launcher if self._is_ablating else _StandIn(launcher, self._ablate)
+
+        kernel.__getitem__ = lambda one, grid: _StandIn(choose_grid(one, grid), self._ablate)
+        kernel.run = property(find_either)
 
     def watch_cute(self) -> None:
         """In mode "ablate", launch no kernels of CuTe DSL; inconclusive if they are called through TVM's interface."""
@@ -165,7 +184,11 @@ class Observer:
         so_far, self._conclusive = self._conclusive, False
         if _holds_address((args, kwargs)) or not _holds_tensor((args, kwargs)):
             return None
-        result = call_without_effect(function, args, kwargs)
+        outer, self._is_ablating = self._is_ablating, True
+        try:
+            result = call_without_effect(function, args, kwargs)
+        finally:
+            self._is_ablating = outer
         self._conclusive = so_far
         return result
 

@@ -1,7 +1,8 @@
 """The precision of a reference: TF32 products where its problem allows them, also on a CPU, and float64 for the truth.
 
-On a CPU the factors of a product are rounded to TF32 as an NVIDIA GPU rounds them, since the error of the reference
-decides what is accepted of a candidate whose kernels are emulated there.
+On a CPU the factors of a product are rounded to TF32 as an NVIDIA GPU rounds them, and scattered sums of 16-bit types
+after each addition, as atomic operations do (torch on a CPU adds in float32), since the error of the reference decides
+what is accepted of a candidate whose kernels are emulated there.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ FACTORS = {  # positions of the arguments that are multiplied
     "convolution": (0, 1),
     "_scaled_dot_product_flash_attention_for_cpu": (0, 1, 2),
 }
+SCATTERED = frozenset(("index_add", "scatter_add", "scatter_reduce", "scatter", "index_put", "_index_put_impl"))
+NARROW = (torch.float16, torch.bfloat16)
+MOST_ADDED, MOST_TURNS = 1 << 20, 1 << 14  # values in all, and to one element
 HALF_OF_LAST_DIGIT, LOST_DIGITS = 0x1000, 0x1FFF  # of a float32 that becomes TF32
 WIDER = {
     torch.float16: torch.float64,
@@ -49,8 +53,8 @@ def float32_precision(allow_tf32: bool) -> Iterator[None]:
 
 @contextmanager
 def reference_precision(allow_tf32: bool) -> Iterator[None]:
-    """Of products of a reference, on any device."""
-    with float32_precision(allow_tf32), _ProductsInTf32() if allow_tf32 else nullcontext():
+    """Of products and sums of a reference, on any device."""
+    with float32_precision(allow_tf32), _ProductsInTf32() if allow_tf32 else nullcontext(), _AtomicSums():
         yield
 
 
@@ -72,6 +76,53 @@ class _ProductsInTf32(OperatorMode):  # type: ignore[no-untyped-call]
         factors = FACTORS.get(name_operator(func), ())
         rounded = (_round_to_tf32(value) if at in factors else value for at, value in enumerate(args))
         return func(*rounded, **(kwargs or {}))
+
+
+class _AtomicSums(OperatorMode):  # type: ignore[no-untyped-call]
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name, options = name_operator(func), kwargs or {}
+        plain = name.removesuffix("_")
+        if plain not in SCATTERED or "out" in options or args[0].dtype not in NARROW or args[0].device.type != "cpu":
+            return func(*args, **options)
+        added = _list_added(plain, *args[1:], into=args[0], **options)
+        if added is None or added[0].numel() > MOST_ADDED:
+            return func(*args, **options)
+        steps = _order_by_turn(added[0].reshape(-1))
+        if len(steps) > MOST_TURNS:
+            return func(*args, **options)
+        result = args[0].clone(memory_format=torch.contiguous_format)
+        cells, (targets, values) = result.view(-1), (one.reshape(-1) for one in added)
+        for step in steps:
+            cells[targets[step]] = cells[targets[step]] + values[step]
+        return args[0].copy_(result) if name.endswith("_") else result
+
+
+def _list_added(
+    name: str, *args: Any, into: Tensor, alpha: Any = 1, accumulate: bool = False, include_self: bool = True,
+    reduce: str = "", **_: Any,
+) -> tuple[Tensor, Tensor] | None:  # fmt: skip
+    """The places in `into` and the values that are added there, of one shape; None for what is no sum."""
+    places = torch.arange(into.numel()).reshape(into.shape)
+    if "index_put" in name:
+        indices, values, accumulate = args[0], args[1], accumulate or args[2:3] == (True,)
+        chosen = places[tuple(slice(None) if one is None else one for one in indices)]
+        return (chosen, values.expand(chosen.shape)) if accumulate else None
+    dim, index, values = args[:3]
+    if name == "index_add":
+        return (places.index_select(dim, index), values * alpha) if into.dim() else None
+    reduce = reduce or next(iter(args[3:]), "")
+    if not isinstance(values, Tensor) or reduce not in {"scatter_add": ("",), "scatter": ("add",)}.get(name, ("sum",)):
+        return None
+    part = values[tuple(slice(size) for size in index.shape)]
+    return (places.gather(dim, index), part) if include_self else None
+
+
+def _order_by_turn(targets: Tensor) -> tuple[Tensor, ...]:
+    """Positions with different targets each, in the order in which values are added."""
+    ordered, order = targets.sort(stable=True)
+    turns = torch.arange(len(order)) - torch.searchsorted(ordered, ordered)
+    counts = torch.bincount(turns) if len(order) else turns
+    return order[turns.argsort(stable=True)].split(counts.tolist())
 
 
 class _Widened(OperatorMode):  # type: ignore[no-untyped-call]

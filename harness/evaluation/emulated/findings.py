@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from harness.domain import Finding, Outcome
@@ -23,6 +23,7 @@ SIZED = ("bounds", "align", "launch", "too_many", "too_much", "assert", "trap", 
 IN_KERNEL = "in kernel"  # begins the evidence
 _LOCATION = re.compile(r"\S+:\d+: ")  # of a described finding
 TIME_LIMIT, UNCOVERED = "time_limit", "uncovered"
+INTERPRETER = "interpreter"  # an error in Python, which says nothing about a GPU if a compiler accepts the kernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +86,12 @@ def drop_repeated(findings: Iterable[Finding]) -> list[Finding]:
     return list(kept.values())
 
 
+def excuse_compiled(findings: Iterable[KernelFinding], compiled: frozenset[str]) -> list[KernelFinding]:
+    """An error of the interpreter is `uncovered` in kernels that were compiled, and else told by the failure itself."""
+    kept = (one for one in findings if one.check != INTERPRETER or one.kernel in compiled)
+    return [_excuse(one) if one.check == INTERPRETER else one for one in kept]
+
+
 def choose_outcome(findings: Sequence[KernelFinding]) -> Outcome:
     """Errors outrank values that may be wrong."""
     outcomes = {one.outcome for one in findings}
@@ -105,6 +112,11 @@ def report_kernel_findings(
         )
         for one in findings[:MAX_SHOWN]
     )
+
+
+def _excuse(one: KernelFinding) -> KernelFinding:
+    message = f"not covered by the emulated device, though the kernel compiles: {one.message}"
+    return replace(one, check=UNCOVERED, decides=True, message=message[:MAX_CHARACTERS])
 
 
 def _describe_thread(one: KernelFinding) -> str:

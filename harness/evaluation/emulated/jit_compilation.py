@@ -6,7 +6,7 @@ untrusted: its answers can only make a verdict worse.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from harness.domain import BuildRequest, BuildResult, Candidate, Finding, HarnessError, Outcome, Problem, WorkloadName
@@ -39,6 +39,11 @@ class _Compilation:
     @property
     def is_conclusive(self) -> bool:
         return self.failure is None or bool(self.refused)
+
+
+def list_compiled(findings: Iterable[Finding]) -> frozenset[str]:
+    """Kernels that the compiler accepted, according to the findings of a check."""
+    return frozenset(name for one in findings if one.check == "compile" for name in one.evidence.split(", "))
 
 
 class KernelCompilation:
@@ -103,8 +108,9 @@ def _conclude(compilation: _Compilation) -> tuple[Finding, ...]:
     others = [one for one in compilation.found if one.check != COMPILED]
     findings = list(report_kernel_findings(others, "warning"))
     if compilation.compiled:
-        message = f"compiled for the emulated GPU: {', '.join(compilation.compiled)}"
-        findings.append(Finding(check="compile", severity="note", message=message[:500]))
+        names = ", ".join(compilation.compiled)
+        message = f"compiled for the emulated GPU: {names}"
+        findings.append(Finding(check="compile", severity="note", message=message[:500], evidence=names))
     if failure is not None:
         message = f"its kernels may not all have been compiled: {failure.message}"
         timed_out = failure.outcome is Outcome.TIMEOUT

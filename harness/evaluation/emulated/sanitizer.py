@@ -27,15 +27,17 @@ from harness.domain import (
 from harness.evaluation.correctness.checks import compare_call
 from harness.evaluation.correctness.reference import Reference, prepare_reference, usable_threads
 from harness.evaluation.emulated.findings import (
+    INTERPRETER,
     TIME_LIMIT,
     KernelFinding,
     choose_outcome,
+    excuse_compiled,
     merge_kernel_findings,
     parse_kernel_findings,
     put_causes_first,
     report_kernel_findings,
 )
-from harness.evaluation.emulated.jit_compilation import KernelCompilation
+from harness.evaluation.emulated.jit_compilation import KernelCompilation, list_compiled
 from harness.evaluation.emulated.launch_limits import LaunchChecker
 from harness.evaluation.load_check import CANDIDATE_ENTRY
 from harness.evaluation.model_construction import construct_with_state
@@ -170,8 +172,8 @@ def _run_orders(session: ModelSession, reference: Reference, seeds: Iterator[int
                 raise  # the worker is gone
             sanitized.wrong[order] = f"{failure.outcome}: {failure.message}"
         found = parse_kernel_findings(session.take_kernel_findings())
-        sanitized.found += [one for one in found if one.check != TIME_LIMIT]
-        if len(sanitized.found) < len(found):
+        sanitized.found += [one for one in found if one.check not in (TIME_LIMIT, INTERPRETER)]
+        if any(one.check == TIME_LIMIT for one in found):
             sanitized.stopped = f"instrumented kernels exceed the time limit {order}"  # says nothing about a GPU
             return
         if any(one.decides for one in sanitized.found) or ORDERS[0] in sanitized.wrong:
@@ -215,12 +217,13 @@ def _blame_order(wrong: dict[str, str], also: tuple[Finding, ...]) -> CheckedKer
 
 @contextmanager
 def explained_by_kernels(session: ModelSession, findings: list[Finding]) -> Iterator[None]:
-    """Adds kernel findings to a failure."""
+    """Adds kernel findings to a failure, and to the `findings`, which hold those of the compilation."""
     try:
         yield
     except CandidateFailure as failure:
         answers = failure.outcome in WRONG or any(finding.check == "exception" for finding in failure.findings)
         found = parse_kernel_findings(session.take_kernel_findings()) if answers else []
+        found = excuse_compiled(found, list_compiled(findings))
         if not found:
             raise
         found = put_causes_first(merge_kernel_findings(found))

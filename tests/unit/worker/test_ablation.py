@@ -1,6 +1,8 @@
 """What a function leaves behind when it is called without its effect."""
 
 import copy
+import subprocess
+import sys
 from collections import namedtuple
 
 import pytest
@@ -115,6 +117,61 @@ def test_a_plain_worker_touches_nothing(tmp_path):
     extension.relu = torch.relu
     assert Observer("plain", tmp_path).watch(lambda: extension) is extension
     assert extension.relu is torch.relu
+
+
+COMPILED_AHEAD = """
+import importlib.util, sys
+from pathlib import Path
+import torch
+from harness.worker.emulated.cuda import install as install_cuda
+from harness.worker.emulated.link import EmulatorLink
+from harness.worker.emulated.triton.device import install
+from harness.worker.instrumentation import Observer
+
+how, path = sys.argv[1:]
+target = {"name": "H100", "major": 9, "minor": 0, "total_memory": 1 << 30, "multi_processor_count": 132,
+          "warp_size": 32, "max_threads_per_block": 1024, "regs_per_multiprocessor": 65536,
+          "shared_memory_per_block_optin": 232448, "clock_rate": 1410000}
+install_cuda(target)
+install(EmulatorLink(), target, compiles=how != "interpreted")
+observer = Observer("ablate", Path(path))
+observer.watch_triton()
+
+import triton
+import triton.language as tl
+
+source = Path(path) / "kernel.py"
+source.write_text("import triton\\nimport triton.language as tl\\n@triton.jit\\n"
+    "def twice(x, out, size: tl.constexpr):\\n"
+    "    tl.store(out + tl.arange(0, size), tl.load(x + tl.arange(0, size)) * 2)\\n")
+spec = importlib.util.spec_from_file_location("kernel", source)
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+
+def launch(*args):  # instead of a GPU
+    x, out = (one for one in args if isinstance(one, torch.Tensor))
+    out.copy_(x * 2)
+
+triton.runtime.driver.active.launcher_cls = lambda *_: launch
+x, out = torch.randn(16).cuda(), torch.zeros(16).cuda()
+compiled = module.twice.warmup(torch.float32, torch.float32, 16, grid=(1,))
+if how == "by address":
+    compiled.run(1, 1, 1, 0, 1 << 40, None, None, None, None, x, out, 16)
+else:
+    compiled[(1, 1, 1)](x, out, 16)
+print("kept" if torch.equal(out, x * 2) else "ablated", observer.ablates_everything())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("how", "told"), [("interpreted", "ablated True"), ("compiled", "ablated True"), ("by address", "ablated False")]
+)
+def test_a_triton_kernel_compiled_ahead_has_no_effect_where_it_is_launched(how, told, tmp_path):
+    pytest.importorskip("triton", reason="the language whose kernels are compiled ahead")
+    command = [sys.executable, "-c", COMPILED_AHEAD, how, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
+    assert done.stdout.splitlines()[-1] == told
 
 
 @pytest.mark.parametrize("mode", ["profile", "ablate"])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 import triton.language as tl
-from triton._C.libtriton import ir
 from triton.runtime.interpreter import TensorHandle
 
 from harness.worker.emulated.triton.libdevice import find_function
@@ -20,7 +20,10 @@ _NUMPY = {
     **{name: np.dtype(name) for kind in ("int", "uint") for name in (f"{kind}{bits}" for bits in (8, 16, 32, 64))},
     **{name: np.dtype(np.uint8) for name in ("fp8e5", "fp8e5b16", "fp8e4nv", "fp8e4b8", "fp8e4b15")},
 }  # fmt: skip
-_FLOAT8 = {"fp8e4nv": torch.float8_e4m3fn, "fp8e5": torch.float8_e5m2}
+_FLOAT8 = {
+    "fp8e4nv": torch.float8_e4m3fn, "fp8e5": torch.float8_e5m2,
+    "fp8e4b8": torch.float8_e4m3fnuz, "fp8e5b16": torch.float8_e5m2fnuz,
+}  # fmt: skip
 
 
 def find_numpy_dtype(kind: Any) -> Any:
@@ -51,11 +54,21 @@ def cut_to_tf32(values: np.ndarray) -> np.ndarray:
     return np.asarray((bits & np.uint32(0xFFFFE000)).view(np.float32))
 
 
+def _round_to_bfloat16(values: np.ndarray) -> np.ndarray:
+    return widen_bfloat16(round_to_bfloat16(values))
+
+
+# Of the factors of a product: how their terms are rounded, and how many there are.
+_TERMS = {"TF32": (cut_to_tf32, 1), "TF32x3": (cut_to_tf32, 2), "BF16x3": (_round_to_bfloat16, 2),
+          "BF16x6": (_round_to_bfloat16, 3)}  # fmt: skip
+
+
 def round_to_float8(values: np.ndarray, kind: torch.dtype) -> np.ndarray:
     """The bits of float32 values, rounded to the nearest, ties to even, saturated."""
     most = torch.finfo(kind).max
-    rounded = torch.from_numpy(np.array(values, dtype=np.float32)).clamp(-most, most).to(kind)
-    return np.asarray(rounded.view(torch.uint8).numpy())
+    with torch._C.DisableTorchFunction():
+        rounded = torch.from_numpy(np.array(values, dtype=np.float32)).clamp(-most, most).to(kind)
+        return np.asarray(rounded.view(torch.uint8).numpy())
 
 
 def is_bfloat16(operand: TensorHandle) -> bool:
@@ -63,10 +76,14 @@ def is_bfloat16(operand: TensorHandle) -> bool:
 
 
 def widen(operand: TensorHandle) -> TensorHandle:
-    """bfloat16 as float32, since NumPy lacks it; other types as they are."""
-    if not is_bfloat16(operand):
+    """bfloat16 and float8 as float32, since NumPy lacks them; other types as they are."""
+    if is_bfloat16(operand):
+        return TensorHandle(widen_bfloat16(operand.data), tl.float32)
+    kind = _FLOAT8.get(operand.dtype.scalar.name)
+    if kind is None:
         return operand
-    return TensorHandle(widen_bfloat16(operand.data), tl.float32)
+    with torch._C.DisableTorchFunction():
+        return TensorHandle(torch.from_numpy(np.array(operand.data)).view(kind).float().numpy(), tl.float32)
 
 
 def narrow(result: TensorHandle) -> TensorHandle:
@@ -77,31 +94,65 @@ def narrow(result: TensorHandle) -> TensorHandle:
 
 
 def convert(source: TensorHandle, target: Any) -> TensorHandle | None:
-    """A conversion from or to bfloat16, or to float8, where Triton's own is wrong; None for others."""
+    """A conversion from or to bfloat16 or float8, where Triton's own is wrong; None for others."""
     before, after = source.dtype.scalar, target.scalar
-    if after.name in _FLOAT8 and before.name in ("bf16", "fp16", "fp32", "fp64"):
-        return TensorHandle(round_to_float8(widen(source).data, _FLOAT8[after.name]), after)
-    if before == tl.bfloat16 and after == tl.bfloat16:
-        return TensorHandle(source.data, tl.bfloat16)
-    if before == tl.bfloat16:
-        wide = TensorHandle(widen_bfloat16(source.data), tl.float32)
-        return wide if after == tl.float32 else TensorHandle(wide.data.astype(find_numpy_dtype(after)), after)
+    wide = widen(source)
+    if before == after or (wide is source and after != tl.bfloat16 and after.name not in _FLOAT8):
+        return None
     if after == tl.bfloat16:
-        return TensorHandle(round_to_bfloat16(source.data.astype(np.float32)), tl.bfloat16)
-    return None
+        return TensorHandle(round_to_bfloat16(wide.data.astype(np.float32)), after)
+    if after.name in _FLOAT8:
+        return TensorHandle(round_to_float8(wide.data, _FLOAT8[after.name]), after)
+    return TensorHandle(wide.data.astype(find_numpy_dtype(after)), after)
+
+
+def fuse(x: TensorHandle, y: TensorHandle, z: TensorHandle) -> TensorHandle:
+    """x * y + z, rounded once. Of bfloat16 after `widen`."""
+    kind = z.data.dtype
+    wide = np.float64 if kind.kind == "f" else kind
+    exact = x.data.astype(wide) * y.data.astype(wide) + z.data.astype(wide)
+    return TensorHandle(exact.astype(kind), z.dtype.scalar)
 
 
 def multiply(a: TensorHandle, b: TensorHandle, d: TensorHandle, precision: Any) -> TensorHandle | None:
-    """A product of matrices in float32 or bfloat16; None for other types."""
-    kinds = {a.dtype.scalar, b.dtype.scalar}
-    if kinds == {tl.bfloat16}:
-        left, right = widen_bfloat16(a.data), widen_bfloat16(b.data)
-    elif kinds == {tl.float32}:
-        rough = precision == ir.INPUT_PRECISION.TF32
-        left, right = (cut_to_tf32(one.data) if rough else one.data for one in (a, b))
-    else:
+    """A product of matrices, of float32 in terms of this precision; None where Triton's own is right."""
+    left, right = widen(a).data, widen(b).data
+    rounding, terms = _TERMS.get(precision.name, (None, 1)) if a.dtype.scalar == tl.float32 else (None, 1)
+    if left is a.data and right is b.data and left.dtype != np.float32:
         return None
-    return TensorHandle((np.matmul(left, right) + d.data).astype(d.data.dtype), d.dtype.scalar)
+    if rounding is None:
+        product = np.matmul(left, right)
+    else:
+        parts = [_split(one, rounding, terms) for one in (left, right)]
+        pairs = ((p, q) for i, p in enumerate(parts[0]) for j, q in enumerate(parts[1]) if i + j < terms)
+        product = sum(np.matmul(p, q) for p, q in pairs)
+    return TensorHandle((product + d.data).astype(d.data.dtype), d.dtype.scalar)
+
+
+def _split(values: np.ndarray, rounding: Callable[[np.ndarray], np.ndarray], terms: int) -> list[np.ndarray]:
+    """Terms of the rounded type whose sum is close to the values; 0 after one that is not finite."""
+    found = [rounding(values)]
+    while len(found) < terms:
+        values = np.nan_to_num(values - found[-1], nan=0.0, posinf=0.0, neginf=0.0)
+        found.append(rounding(values))
+    return found
+
+
+def multiply_high(a: TensorHandle, b: TensorHandle) -> TensorHandle:
+    """The upper half of the product of the bits as unsigned integers."""
+    kind = a.data.dtype
+    unsigned = [one.data.view(f"u{kind.itemsize}").astype(object) for one in (a, b)]
+    high = (unsigned[0] * unsigned[1]) >> (8 * kind.itemsize)
+    return TensorHandle(np.asarray(high).astype(f"u{kind.itemsize}").view(kind), a.dtype.scalar)
+
+
+def count(values: TensorHandle, bins: int, mask: TensorHandle | None) -> TensorHandle:
+    """A histogram. Values without a bin count nowhere."""
+    counted = (values.data >= 0) & (values.data < bins)
+    if mask is not None:
+        counted &= mask.data
+    counts = np.bincount(values.data[counted].astype(np.int64), minlength=bins)
+    return TensorHandle(counts.astype(np.int32), tl.int32)
 
 
 def add_bfloat16(addresses: TensorHandle, values: TensorHandle, mask: TensorHandle) -> TensorHandle:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from types import FrameType
 from typing import Any
 
 import numpy as np
 import triton.language as tl
 from triton._C.libtriton import ir
-from triton.runtime.interpreter import InterpreterBuilder, InterpreterOptions, TensorHandle
+from triton.compiler.compiler import make_backend
+from triton.runtime.driver import driver
+from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
 
 from harness.worker.emulated.link import EmulatorLink
 from harness.worker.emulated.triton import arithmetic
 from harness.worker.emulated.triton.arithmetic import NotCovered
 from harness.worker.emulated.triton.assembly import interpret
-from harness.worker.emulated.triton.memory import Access, LaunchMemory, find_unwritten
+from harness.worker.emulated.triton.memory import Access, IllegalAccess, LaunchMemory, find_unwritten
 from harness.worker.emulated.triton.turns import Turns
 
 _ACQUIRING = (ir.MEM_SEMANTIC.ACQUIRE, ir.MEM_SEMANTIC.ACQUIRE_RELEASE)
@@ -42,7 +45,9 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
 
     def __init__(self, link: EmulatorLink) -> None:
         super().__init__()
-        self.options = InterpreterOptions(sanitize_overflow=False)
+        self.options = replace(
+            make_backend(driver.active.get_current_target()).parse_options({}), sanitize_overflow=False
+        )
         self.memory: LaunchMemory | None = None
         self.kernel = self.file = ""
         self.deadline_s = 0.0
@@ -52,10 +57,10 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
         self._ordered = False
 
     def report(
-        self, check: str, message: str, *, lane: int | None = None, other: int = -1, decides: bool = True
+        self, check: str, message: str, *, lane: int | None = None, other: int = -1, decides: bool = True, line: int = 0
     ) -> None:
-        """A finding at the kernel's line that is being interpreted."""
-        line = _find_line(sys._getframe(1), self.file)
+        """A finding at the kernel's line that is being interpreted, or at `line`."""
+        line = line or _find_line(sys._getframe(1), self.file)
         block = list(self.grid_idx or (0, 0, 0))
         self._link.report({
             "check": check, "severity": "error" if decides else "warning",
@@ -68,9 +73,23 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
         _, ny, nz = self.grid_dim
         return number // (ny * nz), number // nz % ny, number % nz
 
+    def __getattr__(self, name: str) -> Any:
+        """For what the compiler's builder has and the interpreter's lacks."""
+        if name.startswith("_") or not hasattr(ir.builder, name):
+            raise AttributeError(name)
+        if name.startswith("create_grid_dependency"):
+            return lambda *_: None  # one launch after another
+        return partial(self._covering, self._refuse, name)
+
+    def _refuse(self, name: str, *_: Any) -> Any:
+        raise NotCovered(f"{name.removeprefix('create_')} of Triton is not covered by the emulated device")
+
     def get_bf16(self, value: float) -> TensorHandle:
         """Lacking before Triton 3.9."""
         return arithmetic.narrow(self.get_fp32(value))
+
+    def get_all_ones_value(self, kind: Any) -> TensorHandle:
+        return TensorHandle(~np.zeros(1, dtype=arithmetic.find_numpy_dtype(kind)), kind.scalar)
 
     def watch_time(self) -> None:
         if time.monotonic() > self.deadline_s:
@@ -86,6 +105,8 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
         self.watch_time()
         if arithmetic.is_bfloat16(lhs):
             return arithmetic.narrow(super().binary_op(arithmetic.widen(lhs), arithmetic.widen(rhs), op))
+        if lhs.data.dtype == bool and op in (np.add, np.subtract):
+            op = np.bitwise_xor  # modulo 2
         result = super().binary_op(lhs, rhs, op)
         # The interpreter gives comparisons the type of their operands, by which it broadcasts them.
         return TensorHandle(result.data, tl.int1) if result.data.dtype == bool else result
@@ -97,8 +118,34 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
 
     def create_fma(self, x: TensorHandle, y: TensorHandle, z: TensorHandle) -> TensorHandle:
         if arithmetic.is_bfloat16(z):
-            return arithmetic.narrow(super().create_fma(*map(arithmetic.widen, (x, y, z))))
-        return super().create_fma(x, y, z)
+            return arithmetic.narrow(arithmetic.fuse(*map(arithmetic.widen, (x, y, z))))
+        return arithmetic.fuse(x, y, z)
+
+    def create_minnumf(self, lhs: TensorHandle, rhs: TensorHandle) -> TensorHandle:
+        """Without NaN, as later than in Triton 3.6."""
+        return self.binary_op(lhs, rhs, np.fmin)
+
+    def create_maxnumf(self, lhs: TensorHandle, rhs: TensorHandle) -> TensorHandle:
+        return self.binary_op(lhs, rhs, np.fmax)
+
+    def create_clampf(self, arg: TensorHandle, lo: TensorHandle, hi: TensorHandle, nans: Any) -> TensorHandle:
+        if arithmetic.is_bfloat16(arg):
+            return arithmetic.narrow(super().create_clampf(*map(arithmetic.widen, (arg, lo, hi)), nans))
+        return super().create_clampf(arg, lo, hi, nans)
+
+    def create_gather(self, src: TensorHandle, indices: TensorHandle, axis: int) -> TensorHandle:
+        size, outside = src.data.shape[axis], indices.data.reshape(-1)
+        if outside.min() < 0 or outside.max() >= size:
+            message = f"gathers from index {outside[(outside < 0) | (outside >= size)][0]} of a block of {size}"
+            self.report("out_of_bounds", message)
+            raise IllegalAccess(message)
+        return super().create_gather(src, indices, axis)
+
+    def create_umulhi(self, lhs: TensorHandle, rhs: TensorHandle) -> TensorHandle:
+        return arithmetic.multiply_high(lhs, rhs)
+
+    def create_histogram(self, data: TensorHandle, bins: int, mask: TensorHandle | None) -> TensorHandle:
+        return arithmetic.count(data, bins, mask)
 
     def create_masked_load(
         self, ptrs: TensorHandle, mask: TensorHandle, other: Any, *how: Any, **named: Any
@@ -151,6 +198,14 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
         every = TensorHandle(np.ones_like(ptr.data, dtype=bool), tl.int1)
         access = self._note_atomic(ptr, every, sem)
         return self._check_old(access, super().create_atomic_cas(ptr, cmp, val, sem, scope), every)
+
+    def create_descriptor_reduce(self, kind: Any, descriptor: Any, value: TensorHandle, indices: Any) -> None:
+        places, inside = descriptor.materialize_pointers(indices)
+        is_float, is_unsigned = value.dtype.scalar.is_floating(), value.dtype.scalar.is_int_unsigned()
+        names = {"ADD": "FADD"} if is_float else {"MIN": "UMIN", "MAX": "UMAX"} if is_unsigned else {}
+        operation = getattr(ir.ATOMIC_OP, names.get(kind.name, kind.name))
+        mask = inside if isinstance(inside, TensorHandle) else TensorHandle(inside, tl.int1)  # before Triton 3.9
+        self.create_atomic_rmw(operation, places, value, mask, ir.MEM_SEMANTIC.RELAXED, ir.MEM_SYNC_SCOPE.GPU)
 
     def create_barrier(self) -> None:
         self._memory.program.barrier += 1

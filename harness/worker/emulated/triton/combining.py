@@ -1,6 +1,7 @@
-"""Reductions and scans with a function of the kernel's, for all lanes at once: halves are combined, in log(n) steps.
+"""Reductions, scans and maps with a function of the kernel's.
 
-Triton's interpreter calls the function once per element.
+Triton's interpreter calls the function once per element, where halves are combined here, in log(n) steps for all lanes
+at once. Its own sums add the bits of bfloat16, and round float16 only at the end.
 """
 
 from __future__ import annotations
@@ -9,22 +10,60 @@ from typing import Any
 
 import numpy as np
 import triton.language as tl
-from triton.runtime.interpreter import ReduceOps, ScanOps
+from triton.runtime import interpreter
+from triton.runtime.interpreter import ReduceOps, ScanOps, TensorHandle
 
 
 def install() -> None:
-    ReduceOps.generic_reduce = _reduce
-    ScanOps.generic_scan = _scan
+    """Before the interpreter gives kernels its reductions."""
+    ReduceOps.generic_reduce, ScanOps.generic_scan = _reduce, _scan
+    usual = ReduceOps.apply_impl
+    ReduceOps.apply_impl = lambda self, inputs: (_reduce if _needs_function(inputs) else usual)(self, inputs)
+    ReduceOps.sum = lambda self, one: self.to_tensor(
+        np.sum(one.handle.data, axis=self.axis, keepdims=self.keep_dims, dtype=one.handle.data.dtype), one.dtype
+    )
+    for name in ("cumsum", "cumprod"):
+        setattr(ScanOps, name, _scan_exactly(getattr(ScanOps, name)))
+
+
+def _needs_function(inputs: tuple[Any, ...]) -> bool:
+    """Whether NumPy gives another result than the function of two values, applied again and again."""
+    kinds = [one.dtype.scalar for one in inputs]
+    return any(kind.is_floating() and kind.primitive_bitwidth <= 16 for kind in kinds) or any(
+        kind.is_floating() and len(inputs) > 1 and np.isnan(one.handle.data).any()
+        for one, kind in zip(inputs, kinds, strict=True)
+    )
+
+
+def _scan_exactly(usual: Any) -> Any:
+    return lambda self, one: _scan(self, (one,)) if _needs_function((one,)) else usual(self, one)
+
+
+def map_elements(function: Any, *args: Any, pack: int = 1, **_: Any) -> Any:
+    """Calls the function for one element of each argument, or for `pack` of them, since it may branch."""
+    arrays = np.broadcast_arrays(*(one.handle.data for one in args))
+    rows = []
+    for lanes in zip(*(one.reshape(-1, pack) for one in arrays), strict=True):
+        pairs = [(value, arg.dtype) for values, arg in zip(lanes, args, strict=True) for value in values]
+        found = function(*(tl.tensor(TensorHandle(np.array([value]), kind), kind) for value, kind in pairs))
+        rows.append(tuple(found) if isinstance(found, tuple | tl.tuple) else (found,))
+    results = []
+    for at in range(0, len(rows[0]), pack):
+        values = [one.handle.data.item() for row in rows for one in row[at : at + pack]]
+        kind = rows[0][at].dtype
+        data = np.array(values, dtype=rows[0][at].handle.data.dtype).reshape(arrays[0].shape)
+        results.append(tl.tensor(TensorHandle(data, kind), tl.block_type(kind, list(data.shape))))
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 def _combine(operation: Any, kinds: list[Any], left: list[np.ndarray], right: list[np.ndarray]) -> list[np.ndarray]:
     tensors = [operation.to_tensor(one, kind) for one, kind in zip(left + right, kinds + kinds, strict=True)]
-    found = operation.combine_fn.fn(*tensors)
-    results = found if isinstance(found, tuple) else (found,)
-    values = (one.handle.data if isinstance(one, tl.core.tensor) else one for one in results)
-    return [
-        np.broadcast_to(np.asarray(value), old.shape).astype(old.dtype) for value, old in zip(values, left, strict=True)
-    ]
+    found = operation.combine_fn(*tensors)
+    results = found if isinstance(found, tuple | tl.tuple) else (found,)
+    values = (
+        interpreter.interpreter_semantic.to_tensor(one).to(kind) for one, kind in zip(results, kinds, strict=True)
+    )
+    return [np.broadcast_to(one.handle.data, old.shape) for one, old in zip(values, left, strict=True)]
 
 
 def _cut(arrays: list[np.ndarray], axis: int, start: int | None, stop: int | None, step: int = 1) -> list[np.ndarray]:

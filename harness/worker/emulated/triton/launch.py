@@ -5,7 +5,10 @@ from __future__ import annotations
 import inspect
 import random
 import time
+import traceback
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,12 +24,19 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from harness.worker.emulated import tensors as emulated_tensors
 from harness.worker.emulated.link import EmulatorLink
 from harness.worker.emulated.tensors import is_on_host
-from harness.worker.emulated.triton import arithmetic, booleans, combining
-from harness.worker.emulated.triton.builder import CheckedBuilder
+from harness.worker.emulated.triton import arithmetic, combining, rewriting
+from harness.worker.emulated.triton.arithmetic import NotCovered
+from harness.worker.emulated.triton.builder import CheckedBuilder, TimeLimit
 from harness.worker.emulated.triton.compiled_kernel import InterpretedKernel
-from harness.worker.emulated.triton.memory import LaunchMemory, fill_new
-from harness.worker.emulated.triton.turns import Turns
+from harness.worker.emulated.triton.memory import IllegalAccess, LaunchMemory, fill_new
+from harness.worker.emulated.triton.turns import OtherProgramFailed, Turns
 
+_NUMBERS = {
+    "u1": tl.int1, "fp16": tl.float16, "bf16": tl.bfloat16, "fp32": tl.float32, "fp64": tl.float64,
+    **{f"{name[0]}{name.strip('uint')}": getattr(tl, name) for name in tl.dtype.SINT_TYPES + tl.dtype.UINT_TYPES},
+}  # fmt: skip
+# What a GPU or the kernel's own assertions end a launch with.
+GPU_ERRORS = (IllegalAccess, TimeLimit, OtherProgramFailed, AssertionError)
 MOST_PROGRAMS = (2**31 - 1, 65535, 65535)
 
 
@@ -35,7 +45,7 @@ def install(link: EmulatorLink) -> None:
     builder = CheckedBuilder(link)
     interpreter.interpreter_builder = builder
     interpreter.interpreter_semantic = TritonSemantic(builder)
-    booleans.install()
+    rewriting.install()
     combining.install()
     _patch_language()
     interpreter._get_np_dtype = arithmetic.find_numpy_dtype
@@ -44,7 +54,7 @@ def install(link: EmulatorLink) -> None:
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> InterpretedKernel:
         if not warmup:
             Launch(self, builder, link).run(args, kwargs, grid)
-        return InterpretedKernel(self, kwargs, int(kwargs.get("num_warps") or 4))
+        return InterpretedKernel(self, kwargs, count_warps(kwargs), builder.report)
 
     InterpretedFunction.run = run
     InterpretedFunction.__call__ = lambda self, *args, **kwargs: self.rewrite()(*args, **kwargs)
@@ -53,6 +63,8 @@ def install(link: EmulatorLink) -> None:
 def _patch_language() -> None:
     """Once and for all, since it takes longer than a small kernel."""
     interpreter._patch_lang(SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))
+    for module in (tl, tl.core):
+        module.range, module.map_elementwise = rewriting.count_up, combining.map_elements
     tl.core.tensor.__index__ = lambda self: int(self.handle.data.squeeze())  # Triton 3.6 lacks `squeeze`
     interpreter._patch_lang = lambda fn: interpreter._LangPatchScope()
     from triton.language.extra import cuda
@@ -82,13 +94,14 @@ class Launch:
         tensors = list(find_arguments(bound))
         refuse_host_tensors(tensors)
         self._enter(rewritten.__code__.co_filename)
+        self._builder.options = replace(self._builder.options, num_warps=count_warps(kwargs))
         check_grid(sizes, self._builder)
         if self._link.setting("launches_only"):
             return
         self._builder.set_grid_dim(*sizes)
         self._builder.memory = memory = LaunchMemory(tensors, sizes[0] * sizes[1] * sizes[2], self._builder.report)
         with np.errstate(all="ignore"):
-            converted = {name: self._convert(rewritten, name, value) for name, value in bound.items()}
+            converted = {name: self._convert(name, value) for name, value in bound.items()}
             self._run_programs(rewritten, converted, memory)
 
     def _enter(self, file: str) -> None:
@@ -96,11 +109,13 @@ class Launch:
         self._builder.grid_idx = None
         self._builder.deadline_s = time.monotonic() + float(self._link.setting("time_limit_s") or 1e9)
 
-    def _convert(self, rewritten: Any, name: str, value: Any) -> Any:
-        annotation = _normalize_ty(inspect.get_annotations(rewritten).get(name) or "")
-        if annotation == "constexpr":
+    def _convert(self, name: str, value: Any) -> Any:
+        annotation = _normalize_ty(inspect.get_annotations(self._function.fn).get(name) or "")
+        if "constexpr" in annotation:
             return value
-        return _make_scalar(value, annotation) if isinstance(value, float) else interpreter._implicit_cvt(value)
+        usual = {float: tl.float32, bool: tl.int1}.get(type(value))
+        kind = _NUMBERS.get(annotation, usual) if isinstance(value, int | float) else None
+        return interpreter._implicit_cvt(value) if kind is None else _make_scalar(value, kind)
 
     def _run_programs(self, rewritten: Any, arguments: dict[str, Any], memory: LaunchMemory) -> None:
         """One after another; a program that waits for another's memory lets the following ones run in between."""
@@ -114,19 +129,43 @@ class Launch:
                 return False
             builder.set_grid_idx(number // (ny * nz), number // nz % ny, number % nz)
             memory.begin(number)
-            rewritten(**arguments)
+            try:
+                rewritten(**arguments)
+            except Exception as error:
+                if not isinstance(error, (*GPU_ERRORS, NotCovered)):
+                    report_failure(error, builder)
+                raise
             return True
 
         builder.turns = Turns(run_next)
         builder.turns.run()
 
 
-def _make_scalar(value: float, annotation: str) -> Any:
-    """A float argument as the tensor that a kernel receives on a GPU: float32 unless annotated otherwise."""
-    kind = {"fp16": tl.float16, "bf16": tl.bfloat16, "fp64": tl.float64}.get(annotation, tl.float32)
-    wide = TensorHandle(np.array([value]), tl.float64)
-    handle = arithmetic.convert(wide, kind) or TensorHandle(wide.data.astype(arithmetic.find_numpy_dtype(kind)), kind)
-    return tl.tensor(handle, kind)
+def report_failure(error: Exception, builder: CheckedBuilder) -> None:
+    """Of the interpretation: `uncovered` where the interpreter itself raises, and not the kernel or Triton's language,
+    whose checks the compiler shares."""
+    frames = [one for one in traceback.extract_tb(error.__traceback__) if "numpy" not in Path(one.filename).parts]
+    is_own = frames[-1].filename in (
+        interpreter.__file__,
+        *(one.__file__ for one in (arithmetic, combining, rewriting)),
+    )
+    language = [one.name for one in frames if Path(tl.__file__).parent in Path(one.filename).parents]
+    operation = (language or [frames[-1].name])[-1].strip("_")
+    message = f"{operation} fails in Triton's interpreter: {type(error).__name__}: {error}"
+    line = next((one.lineno for one in reversed(frames) if one.filename == builder.file), 0)
+    builder.report("uncovered" if is_own else "interpreter", message, decides=is_own, line=line or 0)
+
+
+def _make_scalar(value: float, kind: Any) -> Any:
+    """A number as the tensor that a kernel receives on a GPU: of its annotated type; float32 if it has none."""
+    wide = interpreter.interpreter_semantic.to_tensor(value)
+    if isinstance(value, float):
+        wide = tl.tensor(TensorHandle(np.array([value]), tl.float64), tl.float64)
+    return wide.to(kind)
+
+
+def count_warps(options: dict[str, Any]) -> int:
+    return int(options.get("num_warps") or 4)
 
 
 def normalize_grid(grid: Any, bound: dict[str, Any]) -> tuple[int, int, int]:

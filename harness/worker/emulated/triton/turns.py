@@ -15,6 +15,9 @@ import numpy as np
 STACK_BYTES = 1 << 20
 
 
+class OtherProgramFailed(RuntimeError): ...
+
+
 class Turns:
     def __init__(self, run_next: Callable[[], bool]) -> None:
         """`run_next` runs the next program; False if none is left."""
@@ -38,7 +41,7 @@ class Turns:
         elif self._waiting:
             self._wait(self._waiting.popleft().set)
         if self._error is not None:
-            raise RuntimeError("another program of this launch failed")
+            raise OtherProgramFailed("another program of this launch failed")
 
     def _wait(self, hand_over: Callable[[], None]) -> None:
         turn = threading.Event()

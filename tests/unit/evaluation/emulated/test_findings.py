@@ -6,6 +6,7 @@ from harness.domain import BuildResult, Finding, Outcome
 from harness.evaluation.emulated.findings import (
     choose_outcome,
     drop_repeated,
+    excuse_compiled,
     merge_kernel_findings,
     parse_kernel_findings,
     put_causes_first,
@@ -144,6 +145,14 @@ def test_what_could_not_be_checked_is_said_and_decides_nothing():
         checked = _conclude(look)
         assert checked.outcome is None
         assert [(one.check, one.severity) for one in checked.findings] == [("kernels", "note")]
+
+
+def test_an_error_of_the_interpreter_is_excused_where_the_compiler_accepts_the_kernel():
+    failed = found({**RACE, "check": "interpreter", "kernel": "scale", "message": "abs fails"}, BOUNDS)
+    excused = excuse_compiled(failed, frozenset(("scale",)))
+    assert [one.check for one in excused] == ["uncovered", BOUNDS["check"]]
+    assert choose_outcome(excused) is Outcome.NOT_RUN and "abs fails" in excused[0].message
+    assert [one.check for one in excuse_compiled(failed, frozenset(("other",)))] == [BOUNDS["check"]]
 
 
 def test_findings_that_do_not_decide_are_warnings():
