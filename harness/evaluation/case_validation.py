@@ -29,7 +29,10 @@ def admit_cases(problem: Problem, device: torch.device, seed: int) -> Iterator[A
     file cannot be executed."""
     last, whole = problem.workloads[-1].name, replace(problem, cases=())
     if not problem.list_cases(last):
-        yield admit_problem(load_problem(problem, last, device), device, seed)
+        admission = admit_problem(load_problem(problem, last, device), device, seed)
+        yield admission
+        if any(check.name == "runs" for check in admission.failed):
+            return
     runs_on = device if last == "full" or _find_failure(whole, last, META) else META
     if last != "full" and not problem.cases:
         yield Admission(problem=problem.name, workload="full", checks=(_run_once(whole, runs_on),))

@@ -157,6 +157,12 @@ def test_check_refuses_a_full_workload_that_does_not_run(suites):
     assert "broken: runs: mine/broken.py: forward raised RuntimeError: shape '[33, 40]'" in result.stdout
 
 
+def test_check_says_once_that_a_reference_does_not_run(suites):
+    (suites / "mine" / "broken.py").write_text(GOOD.replace("x * self", "x.no_such * self"))
+    result = run("check", "broken", *options(suites))
+    assert result.stdout.count("broken: runs: ") == 1
+
+
 def test_check_takes_the_path_of_any_reference_file(suites, tmp_path):
     path = tmp_path / "elsewhere.py"
     path.write_text(GOOD.replace('SMALL = {"rows": 33}', ""))
