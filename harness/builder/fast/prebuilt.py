@@ -91,10 +91,12 @@ class PrebuiltHeaders:
     device_macros: str
     feature_macros: dict[str, dict[str, str]]  # "host" and "device" -> feature -> macros of its CUDA headers
     more_macros: dict[str, dict[str, str]]  # file -> its macros, for files beyond the base
+    hidden_macros: frozenset[str]  # of torch's headers, but not shown here
 
     def write(self) -> None:
         values = asdict(self) | {
-            "folder": None, "known_headers": sorted(self.known_headers), "base_files": sorted(self.base_files)
+            "folder": None, "known_headers": sorted(self.known_headers), "base_files": sorted(self.base_files),
+            "hidden_macros": sorted(self.hidden_macros),
         }  # fmt: skip
         (self.folder / USABLE).write_text(json.dumps(values))
 
@@ -104,7 +106,7 @@ def read_prebuilt(folder: Path) -> PrebuiltHeaders:
     values["names"] = TorchNames(**values["names"])
     return PrebuiltHeaders(**values | {
         "folder": folder, "known_headers": frozenset(values["known_headers"]),
-        "base_files": frozenset(values["base_files"]),
+        "base_files": frozenset(values["base_files"]), "hidden_macros": frozenset(values["hidden_macros"]),
     })  # fmt: skip
 
 
@@ -221,6 +223,7 @@ class PrebuiltMaker:
                 for side, text in sides.items()
             },
             more_macros=more,
+            hidden_macros=frozenset(read_macros(base, {path for path in hidden if Path(path).name != "cuda.h"})),
         )
 
     def _is_of_toolkit(self, path: str) -> bool:

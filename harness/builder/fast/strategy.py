@@ -284,14 +284,13 @@ def _refuse_words(words: frozenset[str]) -> str | None:
 
 def _check_conditions(prebuilt: PrebuiltHeaders, source: str, included: Sequence[str]) -> str | None:
     """Macros of omitted headers would silently change an #if."""
-    if not WIDER_HEADERS.intersection(included):
-        return None
     asked = {word for found in _CONDITION.finditer(source) for word in re.findall(r"[A-Za-z_]\w*", found[1])}
-    own = (
-        set(_DEFINITION.findall(source)) | set(_DEFINITION.findall(prebuilt.host_macros)) | {"defined", "true", "false"}
-    )
-    unknown = sorted(word for word in asked - own if not word.startswith("__"))
-    return f"its #if conditions test {unknown[0]}" if unknown else None
+    asked -= {*_DEFINITION.findall(source)}
+    unknown = asked & prebuilt.hidden_macros
+    if WIDER_HEADERS.intersection(included):
+        shown = {*_DEFINITION.findall(prebuilt.host_macros)} | {"defined", "true", "false"}
+        unknown |= {word for word in asked - shown if not word.startswith("__")}
+    return f"its #if conditions test {min(unknown)}" if unknown else None
 
 
 def _write_sources(

@@ -37,6 +37,7 @@ def kit(tmp_path):
         base_files=frozenset(),
         host_macros="#define TORCH_KNOWN 1\n", device_macros="",
         feature_macros={"host": {"half": "#define HALF_GUARD\n"}, "device": {}}, more_macros={},
+        hidden_macros=frozenset({"__HALF_H__", "BLAS_VERSION"}),
     )  # fmt: skip
 
 
@@ -76,6 +77,8 @@ def test_headers_of_cuda_are_read_for_their_macros_and_those_of_torch_are_not(ki
     [
         ("#include <ATen/native/cuda/Loops.cuh>", "it includes ATen/native/cuda/Loops.cuh"),
         ("#include <pybind11/pybind11.h>", "it uses pybind11"),
+        ("#ifndef __HALF_H__\n#endif", "its #if conditions test __HALF_H__"),
+        ("#if defined(BLAS_VERSION) && BLAS_VERSION > 12\n#endif", "its #if conditions test BLAS_VERSION"),
         ("PyObject* f();", "it uses PyObject"),
         ("template <typename T> requires true void f();", "it uses requires"),
         ('auto s = R"(\n#include <torch/extension.h>\n)";', "a string contains an #include"),
