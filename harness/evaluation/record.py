@@ -32,7 +32,7 @@ from harness.domain import (
 )
 from harness.evaluation.cases import CaseRun, combine_comparisons, combine_timings
 from harness.evaluation.emulated.findings import drop_repeated
-from harness.evaluation.sandbox_causes import note_sandbox
+from harness.evaluation.integrity.sandbox_causes import note_sandbox
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.memory_plan import MemoryPlan, Room, Thrift
 

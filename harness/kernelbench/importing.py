@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +32,6 @@ from harness.store.runs import (
     hold_run,
     load_sample,
     locate_run,
-    make_name,
     write_manifest,
     write_sample,
 )
@@ -73,7 +73,7 @@ def import_problems(source: Path, suite: str, folder: Path) -> ImportedProblems:
     """Raises UsageError before anything is written."""
     sources, renamed = {}, []
     for problem in read_problems(source):
-        name = check_name("problem", make_name(problem.stem))
+        name = check_name("problem", _make_name(problem.stem))
         if name != problem.stem:
             renamed.append((problem.stem, name))
         path = folder / check_name("suite", name_suite(suite, problem.level)) / f"{name}.py"
@@ -84,6 +84,11 @@ def import_problems(source: Path, suite: str, folder: Path) -> ImportedProblems:
     for path, content in sources.items():
         write_bytes(path, content)
     return ImportedProblems(counts=Counter(path.parent.name for path in sources), renamed=tuple(renamed))
+
+
+def _make_name(stem: str) -> str:
+    """A folder name like it, but for separators of paths, which `check_name` refuses."""
+    return re.sub(r"[^A-Za-z0-9_.+=@,/\\-]+", "_", stem)[:200]
 
 
 def import_runs(source: Path, kernels: Sequence[BenchKernel], settings: RunImport) -> Iterator[ImportedRun]:

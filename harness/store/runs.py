@@ -74,11 +74,6 @@ def check_name(kind: str, name: str) -> str:
     )
 
 
-def make_name(text: str) -> str:
-    """A folder name like it, but for separators of paths, which `check_name` refuses."""
-    return re.sub(r"[^A-Za-z0-9_.+=@,/\\-]+", "_", text)[:200]
-
-
 def locate_run(generated_dir: Path, run: str) -> Path:
     return generated_dir / check_name("run", run)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from harness.domain import Finding
-from harness.evaluation.sandbox_causes import note_sandbox
+from harness.evaluation.integrity.sandbox_causes import note_sandbox
 
 LAYERS = "bubblewrap, namespaces, landlock, seccomp, rlimits"
 
