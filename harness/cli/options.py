@@ -11,7 +11,7 @@ import typer
 
 from harness.cli.completion import complete_problem, complete_run, complete_suite
 from harness.cli.panels import Panel, option
-from harness.domain import Baseline, Fidelity, Language, Precision, UsageError, WorkloadName
+from harness.domain import Baseline, Fidelity, Language, Precision, TokenLimitName, UsageError, WorkloadName
 
 if TYPE_CHECKING:
     from harness.analysis.prices import Price
@@ -72,6 +72,9 @@ class ModelPanel(Panel):
     samples: int = option(1, "Samples per problem.", min=1, metavar="N")
     temperature: float | None = option(None, "Sampling temperature. [default: the endpoint's]", min=0.0, metavar="T")
     max_tokens: int | None = option(None, "Tokens per answer. [default: the endpoint's]", min=1, metavar="N")
+    token_limit_name: TokenLimitName = option(
+        "auto", "Field of the request for --max-tokens. auto: what the endpoint accepts."
+    )
     language: Language = option("cuda", "Language of the kernels; cpp is for the CPU, torch writes none.")
     prompt: str = option("plain", "Prompt: a name in prompts/, or a folder.", metavar="NAME|DIR")
     gpu: str | None = option(None, "GPU that the prompt describes. [default: this machine's]", metavar="NAME")
@@ -195,6 +198,7 @@ def make_generate_options(
         samples=model.samples,
         temperature=model.temperature,
         max_tokens=model.max_tokens,
+        token_limit_name=model.token_limit_name,
         language=model.language,
         prompt=model.prompt,
         gpu=model.gpu,

@@ -54,6 +54,7 @@ from harness.domain.generation import (
     FROM_FILE,
     LANGUAGES,
     NO_PROMPT,
+    ONLY_REASONING,
     Alternative,
     Candidate,
     Completion,
@@ -65,6 +66,7 @@ from harness.domain.generation import (
     RunManifest,
     Sample,
     SampleKey,
+    TokenLimitName,
     Usage,
 )
 from harness.domain.problem import (
@@ -109,6 +111,7 @@ __all__ = [
     "NEGATED",
     "NOTHING_AHEAD",
     "NO_PROMPT",
+    "ONLY_REASONING",
     "PROBLEM_FLAGS",
     "PROBLEM_SETTINGS",
     "RARE",
@@ -170,6 +173,7 @@ __all__ = [
     "Subject",
     "Timing",
     "TimingVerdict",
+    "TokenLimitName",
     "Tolerance",
     "Trial",
     "Usage",

@@ -11,6 +11,8 @@ from harness.domain.problem import Precision
 
 Language = Literal["cute", "tilelang", "helion", "triton", "cuda", "torch", "cpp"]
 LANGUAGES: tuple[Language, ...] = ("cute", "tilelang", "helion", "triton", "cuda", "torch", "cpp")
+ONLY_REASONING = "only_reasoning"  # check name: the content of the completion is empty, its reasoning is not
+TokenLimitName = Literal["auto", "max_tokens", "max_completion_tokens"]  # field of a request; auto: learnt
 FILE_RUN, NO_PROMPT = "file", "-"  # identity of a candidate given as a file
 FROM_FILE = ", from a file"  # in the prompt's name: a model that was given a program is ranked apart
 

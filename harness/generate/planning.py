@@ -7,7 +7,17 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Literal
 
-from harness.domain import Language, Precision, Problem, Prompt, ReferenceFile, RunManifest, SampleKey, UsageError
+from harness.domain import (
+    Language,
+    Precision,
+    Problem,
+    Prompt,
+    ReferenceFile,
+    RunManifest,
+    SampleKey,
+    TokenLimitName,
+    UsageError,
+)
 from harness.generate.gpu_facts import GpuFacts, find_gpu, read_gpu_facts
 from harness.generate.host_facts import read_host_facts
 from harness.generate.prompting import render_prompt
@@ -43,6 +53,7 @@ class GenerateOptions:
     concurrency: int = 16
     timeout_s: float = 1200.0
     max_wait_s: float = 600.0
+    token_limit_name: TokenLimitName = "auto"
     generated_dir: Path = Path("generated")
     problems_dir: Path | None = None
     prompts_dir: Path | None = None

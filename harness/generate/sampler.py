@@ -1,6 +1,6 @@
 """Draws the missing samples of a run concurrently and stores each as it arrives.
 
-A failing sample is reported and the others continue; `EndpointRefused` and `StoreError` end the session.
+A failing sample is reported and the others continue; `RunRefused` and `StoreError` end the session.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Literal
 
 from harness.domain import Completion, Problem, Prompt, ProviderError, RunManifest, SampleKey
 from harness.generate.extraction.extractor import extract_candidate
-from harness.generate.extraction.notes import is_truncated
+from harness.generate.extraction.notes import is_only_reasoning, is_truncated
 from harness.generate.providers.base import CompletionRequest, Provider
-from harness.generate.providers.retries import EndpointRefused
+from harness.generate.providers.retries import EndpointRefused, RunRefused
 from harness.store.runs import has_sample, write_sample
 
 DrawOutcome = Literal["stored", "no_code", "failed"]
@@ -50,12 +50,13 @@ class Plan:
 class SampleFailure:
     key: SampleKey
     message: str
+    is_refused: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
 class SessionReport:
-    """Counts per sample. `stored` includes `without_code` and `truncated` (cut off by the token limit before a whole
-    program).
+    """Counts per sample. `stored` includes `without_code`, `truncated` (cut off by the token limit before a whole
+    program) and `only_reasoning` (empty content).
     """
 
     run: str
@@ -65,6 +66,7 @@ class SessionReport:
     stored: int = 0
     without_code: int = 0
     truncated: int = 0
+    only_reasoning: int = 0
     unrecorded: list[SampleKey] = field(default_factory=list)
     failed: list[SampleFailure] = field(default_factory=list)
 
@@ -90,7 +92,7 @@ async def draw_samples(
     read_clock: Callable[[], str],
     notify: Callable[[SampleKey, DrawOutcome], None] = lambda key, outcome: None,
 ) -> None:
-    """Fills `report`; `read_clock` gives the timestamps. Raises EndpointRefused or StoreError."""
+    """Fills `report`; `read_clock` gives the timestamps. Raises RunRefused or StoreError."""
     with ThreadPoolExecutor(max_workers=_WRITERS, thread_name_prefix="store") as writers:
         try:
             async with asyncio.TaskGroup() as group:
@@ -110,6 +112,8 @@ async def draw_samples(
         except BaseExceptionGroup as errors:
             # The other exceptions are cancellations, or the same failure in a concurrent task.
             raise errors.exceptions[0] from None
+    if report.failed and not (report.stored or report.already_there) and all(one.is_refused for one in report.failed):
+        raise RunRefused(report.failed[-1].message)
 
 
 class _Session:
@@ -141,10 +145,12 @@ class _Session:
         for key in queue:
             try:
                 completion = await self.provider.complete(self.make_request(key))
-            except EndpointRefused:
+            except RunRefused:
                 raise
             except ProviderError as error:
-                self.report.failed.append(SampleFailure(key=key, message=str(error)))
+                self.report.failed.append(
+                    SampleFailure(key=key, message=str(error), is_refused=isinstance(error, EndpointRefused))
+                )
                 self.notify(key, "failed")
             else:
                 self.store(key, completion)
@@ -175,7 +181,10 @@ class _Session:
                 self.plan.manifest, self.problem_digests.get(key.problem), self.read_clock()
             ),
         )
-        self.report.truncated += is_truncated(completion, candidate)
+        if is_truncated(completion, candidate):
+            self.report.truncated += 1
+        else:
+            self.report.only_reasoning += is_only_reasoning(completion)
         writing = asyncio.get_running_loop().run_in_executor(self.writers, write)
         self.group.create_task(self.wait_for_write(key, writing, has_code=candidate is not None))
 

@@ -16,6 +16,7 @@ import typer
 
 import harness
 from harness.domain import SampleKey, UsageError
+from harness.generate.extraction.notes import REASONING_PARSER_HINT
 from harness.generate.planning import GenerateOptions, GenerationSettings, find_problems, make_plan, render_prompts
 from harness.generate.providers.base import Provider, RecordedProvider, name_recorded_model
 from harness.generate.sampler import DrawOutcome, Plan, SessionReport, draw_samples, start_report
@@ -64,6 +65,7 @@ def prepare_run(
         concurrency=options.concurrency,
         timeout_s=options.timeout_s,
         max_wait_s=options.max_wait_s,
+        token_limit_name=options.token_limit_name,
     )
     plan = _plan(settings)
     check(plan)
@@ -174,6 +176,7 @@ def describe_report(report: SessionReport) -> dict[str, Any]:
         "stored": report.stored,
         "without_code": report.without_code,
         "truncated": report.truncated,
+        "only_reasoning": report.only_reasoning,
         "unrecorded": [f"{key.problem}/{key.sample}" for key in report.unrecorded],
         "failed": [
             {"problem": failure.key.problem, "sample": failure.key.sample, "message": failure.message}
@@ -189,6 +192,8 @@ def print_notes(report: SessionReport) -> None:
             "program: raise --max-tokens",
             err=True,
         )
+    if report.only_reasoning:
+        typer.echo(f"{report.only_reasoning} of {report.stored} answers: {REASONING_PARSER_HINT}", err=True)
     if report.unrecorded:
         names = [f"{key.problem}/{key.sample}" for key in report.unrecorded]
         shown = ", ".join(names[:_LISTED_FAILURES]) + (", ..." if len(names) > _LISTED_FAILURES else "")

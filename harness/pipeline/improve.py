@@ -32,7 +32,7 @@ from harness.generate.extraction.extractor import extract_candidate
 from harness.generate.planning import GenerateOptions
 from harness.generate.prompting import render_feedback
 from harness.generate.providers.base import CompletionRequest, Provider
-from harness.generate.providers.retries import EndpointRefused
+from harness.generate.providers.retries import RunRefused
 from harness.generate.sampler import Plan, describe_provenance
 from harness.languages.duplicates import is_reference_copy, normalise
 from harness.pipeline.data_folders import find_folder
@@ -226,7 +226,7 @@ class _Chain:
             stopped, is_final = await self._take_turns()
             while await self._measure_best_again():
                 stopped, is_final = await self._take_turns()
-        except EndpointRefused:
+        except RunRefused:
             raise
         except ProviderError as error:
             return SampleSearch(key=self._key, history=self._history, stopped=str(error), failure=True)

@@ -12,6 +12,7 @@ import time
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from chat_server import ANSWER, PROGRAM, ChatServer, Reply, reply_with, serve
@@ -151,15 +152,55 @@ def test_a_failing_sample_is_reported_and_the_others_are_kept(folder: Path) -> N
     assert len(load_samples(folder / "generated" / "first")) == 2
 
 
-def test_a_refused_key_ends_the_run_at_once_and_keeps_what_came(folder: Path) -> None:
-    refused = Reply(status=401, body=b"{}", headers={"Content-Type": "application/json"})
-    with serve(reply_with(), refused).running() as server:
+def _refuse(status: int) -> Reply:
+    body = b'{"error": {"message": "flagged"}}'
+    return Reply(status=status, body=body, headers={"Content-Type": "application/json"})
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refused_key_ends_the_run_soon_and_keeps_what_came(folder: Path, status: int) -> None:
+    with serve(reply_with(), _refuse(status)).running() as server:
         done = _generate(folder, server.base_url, "--run", "first", "--samples", "50", "--concurrency", "1")
-        assert len(server.requests) == 2
+        assert len(server.requests) < 20
     assert done.returncode == 3
     assert "check OPENAI_API_KEY" in done.stderr
     assert "harness failed" not in done.stderr
     assert len(load_samples(folder / "generated" / "first")) == 1
+
+
+def test_a_short_run_that_is_refused_ends_with_the_advice(folder: Path) -> None:
+    with serve(_refuse(404)).running() as server:
+        done = _generate(folder, server.base_url)
+    assert (done.returncode, "check --model and --base-url" in done.stderr) == (3, True)
+    assert [*folder.glob("generated/*")] == []
+
+
+@pytest.mark.parametrize("status", [401, 402, 403, 404])
+def test_refused_prompts_fail_and_the_others_are_stored(folder: Path, status: int) -> None:
+    def choose(number: int, request: dict[str, Any]) -> Reply:
+        return _refuse(status) if "x + 1" in request["messages"][0]["content"] else reply_with()
+
+    with ChatServer(choose).running() as server:
+        done = _generate(folder, server.base_url, "--run", "first", "--samples", "20", "--json")
+        record = json.loads(done.stdout)
+        assert (done.returncode, record["stored"], len(record["failed"])) == (1, 40, 20)
+        again = _generate(folder, server.base_url, "--run", "first", "--samples", "20", "--json")
+    assert (again.returncode, json.loads(again.stdout)["already_there"]) == (1, 40)
+
+
+def test_an_answer_that_is_only_reasoning_names_the_reasoning_parser(folder: Path) -> None:
+    with serve(reply_with(None, reasoning_content=ANSWER)).running() as server:
+        done = _generate(folder, server.base_url, "--problem", "softmax", "--json")
+    assert json.loads(done.stdout)["only_reasoning"] == 1
+    assert "1 of 1 answers: the content of the answer is empty" in done.stderr
+    assert "--reasoning-parser" in done.stderr
+
+
+def test_the_field_of_the_token_limit_is_an_option(folder: Path) -> None:
+    options = ("--problem", "softmax", "--max-tokens", "9", "--token-limit-name", "max_completion_tokens")
+    with serve(reply_with()).running() as server:
+        _generate(folder, server.base_url, *options)
+    assert server.requests[0]["max_completion_tokens"] == 9
 
 
 def test_a_completion_without_code_is_stored_and_counted(folder: Path) -> None:

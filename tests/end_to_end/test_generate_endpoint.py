@@ -11,7 +11,7 @@ import time
 import pytest
 from chat_server import ANSWER, ChatServer, Reply, reply_with, serve
 
-from harness.domain import Completion, Prompt, ProviderError, SampleKey, Usage, UsageError
+from harness.domain import Completion, Prompt, ProviderError, SampleKey, TokenLimitName, Usage, UsageError
 from harness.generate.extraction.extractor import find_code
 from harness.generate.providers.base import CompletionRequest
 from harness.generate.providers.openai_compatible import (
@@ -30,14 +30,31 @@ REQUEST = CompletionRequest(
     max_tokens=100,
 )
 JSON = {"Content-Type": "application/json"}
+
+
+def _reply(body: object, status: int = 200) -> Reply:
+    return Reply(status=status, body=json.dumps(body).encode(), headers=JSON)
+
+
 QUICK = RetryPolicy(max_wait_s=20.0, first_wait_s=0.01, longest_wait_s=0.05)
 SHORT = RetryPolicy(max_wait_s=0.3, first_wait_s=0.01, longest_wait_s=0.05)
 
 
-def _ask(base_url: str, retries: RetryPolicy = QUICK, timeout_s: float = 10.0, times: int = 1) -> list[Completion]:
+def _ask(
+    base_url: str,
+    retries: RetryPolicy = QUICK,
+    timeout_s: float = 10.0,
+    times: int = 1,
+    token_limit_name: TokenLimitName = "auto",
+) -> list[Completion]:
     async def ask() -> list[Completion]:
         settings = EndpointSettings(
-            base_url=base_url, api_key="secret", concurrency=8, timeout_s=timeout_s, retries=retries
+            base_url=base_url,
+            api_key="secret",
+            concurrency=8,
+            timeout_s=timeout_s,
+            retries=retries,
+            token_limit_name=token_limit_name,
         )
         provider = open_endpoint(settings)
         try:
@@ -123,6 +140,12 @@ BAD = {
     "an error in an answer that says 200": Reply(body=b'{"error": {"message": "overloaded"}}', headers=JSON),
     "an answer without choices": Reply(body=b'{"choices": []}', headers=JSON),
     "a list": Reply(body=b"[1]", headers=JSON),
+    "half an event stream": Reply(body=b'data: {"choices": [{"delta": {"content": "x"}}]}\n\n', headers=JSON),
+    **{f"finish_reason {reason}": reply_with("```python", finish_reason=reason) for reason in ("error", "abort", "x")},
+    "an error in a list": _reply([{"error": {"code": 503, "message": "busy"}}]),
+    "an error beside a partial answer": _reply({"error": {"message": "x"}, "choices": [{"message": {"content": "x"}}]}),
+    "an error in the choice": _reply({"choices": [{"message": {"content": "x"}, "error": {"code": 502}}]}),
+    "an error in an event": Reply(body=b'data: {"choices": []}\n\ndata: {"error": {"message": "x"}}\n\n', headers=JSON),
 }
 
 
@@ -217,6 +240,152 @@ def test_a_bad_request_is_not_asked_again() -> None:
     server = serve(Reply(status=400, body=b'{"error": {"message": "too long"}}', headers=JSON))
     with pytest.raises(ProviderError, match="HTTP 400: too long; the request is invalid"):
         _ask_server(server)
+    assert len(server.requests) == 1
+
+
+CONTEXT = "the context has 4096 tokens."
+RAW = {"message": "Provider returned error", "metadata": {"raw": json.dumps({"error": {"message": CONTEXT}})}}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": {"message": CONTEXT, "code": 400}},
+        {"object": "error", "message": CONTEXT, "type": "BadRequestError", "code": 400},
+        {"error": CONTEXT, "code": "400"},
+        {"error": {"error": {"message": CONTEXT, "type": "invalid_request_error"}}},
+        [{"error": {"message": CONTEXT, "code": 422}}],
+        {"status": 400, "title": "Bad request", "detail": CONTEXT},
+        {"choices": [{"message": {"content": "x"}, "error": {"code": 400, "message": CONTEXT}}]},
+        {"choices": [{"message": {}, "finish_reason": "error", "error": {"code": 400, "message": CONTEXT}}]},
+        {"error": {"code": 400, **RAW}},
+    ],
+)
+def test_a_permanent_error_in_a_body_fails_at_once_with_its_reason(body: object) -> None:
+    server = serve(_reply(body))
+    with pytest.raises(ProviderError, match=r"4096 tokens \(code 4\d\d\); the request is invalid"):
+        _ask_server(server)
+    assert len(server.requests) == 1
+
+
+def test_a_refusal_in_a_body_says_what_to_do() -> None:
+    with pytest.raises(EndpointRefused, match="check OPENAI_API_KEY"):
+        _ask_server(serve(_reply({"error": {"message": "no", "code": 401}})))
+
+
+@pytest.mark.parametrize("status", [200, 429])
+def test_the_reason_of_the_provider_behind_a_gateway_is_named(status: int) -> None:
+    raw = {"message": "Provider returned error", "code": 429, "metadata": {"raw": "the pool is full."}}
+    with pytest.raises(ProviderError, match=r"Provider returned error: the pool is full( \(code 429\))?\. Run the"):
+        _ask_server(serve(_reply({"error": raw}, status)), retries=SHORT)
+
+
+@pytest.mark.parametrize("reason", ["stop", "STOP", "length", "tool_calls", "content_filter", "end_turn"])
+def test_a_finished_answer_is_not_asked_again(reason: str) -> None:
+    assert _ask_server(serve(reply_with(finish_reason=reason))).finish_reason == reason
+
+
+def _stream(*chunks: object, end: str = "data: [DONE]\n\n", line_end: str = "\n") -> Reply:
+    events = [": keep-alive\n\n", *(f"event: message\ndata: {json.dumps(chunk)}\n\n" for chunk in chunks), end]
+    body = "".join(events).replace("\n", line_end)
+    return Reply(body=body.encode(), headers={"Content-Type": "text/event-stream"})
+
+
+def _delta(finish_reason: str | None = None, **delta: object) -> dict[str, object]:
+    return {"id": "r", "model": "m-1", "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]}
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_an_event_stream_that_was_not_asked_for_is_read(line_end: str) -> None:
+    chunks = [
+        {"choices": [], "prompt_filter_results": []},
+        _delta(role="assistant", content=None),
+        _delta(reasoning_content="h"),
+        _delta(reasoning_content="m"),
+        *(_delta(content=character) for character in ANSWER),
+        _delta("stop"),
+        {"choices": [], "usage": {"prompt_tokens": 11, "completion_tokens": 22}},
+    ]
+    completion = _ask_server(serve(_stream(*chunks, line_end=line_end)))
+    assert (completion.text, completion.reasoning, completion.finish_reason) == (ANSWER, "hm", "stop")
+    assert (completion.usage.completion_tokens, completion.model, completion.response_id) == (22, "m-1", "r")
+
+
+def test_tool_calls_of_an_event_stream_are_joined() -> None:
+    calls = [
+        [{"index": 0, "id": "a", "function": {"name": "submit", "arguments": ""}}],
+        [{"index": 0, "function": {"arguments": '{"code"'}}],
+        [{"index": 0, "function": {"arguments": ': "x"}'}}],
+    ]
+    stream = _stream(*(_delta(tool_calls=call) for call in calls), _delta("tool_calls"), end="")
+    text = _ask_server(serve(stream)).text
+    assert text == '<tool_call>\n{"name": "submit", "arguments": "{\\"code\\": \\"x\\"}"}\n</tool_call>\n'
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"choices": [{"text": ANSWER, "finish_reason": "stop"}]},
+        {"choices": [{"delta": {"content": ANSWER}, "finish_reason": "stop"}]},
+        {"choices": [{"message": {"content": [{"type": "thinking", "thinking": "x"}, {"text": ANSWER}]}}]},
+    ],
+)
+def test_other_shapes_of_an_answer_are_read(body: object) -> None:
+    assert _ask_server(serve(_reply(body))).text == ANSWER
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"reasoning_content": "hm"},
+        {"thinking": "hm"},
+        {"reasoning_details": [{"type": "reasoning.text", "text": "h"}, {"type": "reasoning.summary", "summary": "m"}]},
+        {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]},
+    ],
+)
+def test_reasoning_is_read_in_all_its_fields(message: dict[str, object]) -> None:
+    completion = _ask_server(serve(reply_with(**{"content": None, **message})))
+    assert completion.reasoning == "hm"
+    assert not completion.text
+
+
+def _refuse_max_tokens(words: str) -> ChatServer:
+    refusal = _reply({"error": {"message": words, "param": "max_tokens", "code": "unsupported_parameter"}}, 400)
+    return ChatServer(lambda number, request: refusal if "max_tokens" in request else reply_with())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.",
+        "[{'loc': ['body', 'max_tokens'], 'msg': 'Extra inputs are not permitted'}]",
+    ],
+)
+def test_the_name_of_the_token_limit_is_learnt_once_for_all_samples(words: str) -> None:
+    server = _refuse_max_tokens(words)
+
+    async def ask() -> None:
+        provider = open_endpoint(EndpointSettings(base_url=server.base_url, api_key=None, retries=QUICK))
+        await provider.complete(REQUEST)
+        await asyncio.gather(*(provider.complete(REQUEST) for _ in range(5)))
+        await provider.close()
+
+    with server.running():
+        asyncio.run(ask())
+    assert ["max_tokens" in request for request in server.requests] == [True] + 6 * [False]
+    assert sum("max_completion_tokens" in request for request in server.requests) == 6
+
+
+def test_a_token_limit_that_is_too_large_is_sent_once() -> None:
+    server = _refuse_max_tokens("max_tokens is too large: at most 50")
+    with pytest.raises(ProviderError, match="at most 50"):
+        _ask_server(server)
+    assert len(server.requests) == 1
+
+
+def test_the_name_of_the_token_limit_can_be_set() -> None:
+    server = _refuse_max_tokens("no")
+    assert _ask_server(server, token_limit_name="max_completion_tokens").text == ANSWER
     assert len(server.requests) == 1
 
 

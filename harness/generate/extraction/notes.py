@@ -1,11 +1,15 @@
-"""Findings about an answer: alternative programs, truncation by the token limit."""
+"""Findings about an answer: alternative programs, truncation by the token limit, reasoning without an answer."""
 
 from __future__ import annotations
 
-from harness.domain import TRUNCATED, Candidate, Completion, Extraction, Finding, Sample
+from harness.domain import ONLY_REASONING, TRUNCATED, Candidate, Completion, Extraction, Finding, Sample
 
 EXTRACTION = "extraction"
-_CUT_OFF = ("length", "max_tokens")
+_CUT_OFF = ("length", "max_tokens", "model_length", "model_context_window_exceeded")
+REASONING_PARSER_HINT = (
+    "the content of the answer is empty and its reasoning is not, and reasoning is not searched for programs: "
+    "check the reasoning parser of the server (such as --reasoning-parser of vLLM and SGLang)"
+)
 
 
 def note_sample(sample: Sample) -> tuple[Finding, ...]:
@@ -18,6 +22,8 @@ def note_sample(sample: Sample) -> tuple[Finding, ...]:
         notes.append(
             Finding(check=TRUNCATED, severity="note", message=_explain_truncation(completion, sample.max_tokens))
         )
+    elif completion is not None and is_only_reasoning(completion):
+        notes.append(Finding(check=ONLY_REASONING, severity="note", message=REASONING_PARSER_HINT))
     return tuple(notes)
 
 
@@ -25,6 +31,10 @@ def is_truncated(completion: Completion, candidate: Candidate | None) -> bool:
     """Whether the token limit cut the answer off before a program that parses."""
     cut_off = (completion.finish_reason or "").lower() in _CUT_OFF
     return cut_off and (candidate is None or candidate.rule == "unparsable_fence")
+
+
+def is_only_reasoning(completion: Completion) -> bool:
+    return not (completion.text or "").strip() and bool((completion.reasoning or "").strip())
 
 
 def summarise_choice(extraction: Extraction) -> str:

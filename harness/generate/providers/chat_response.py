@@ -3,26 +3,46 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from harness.domain import Completion, Usage
+from harness.generate.providers.endpoint_errors import EndpointError, find_error, make_failure
+from harness.generate.providers.event_stream import is_event_stream, join_events
 from harness.generate.providers.retries import AttemptFailed
 
 _SHOWN_CHARACTERS = 160
 _ESCAPED_LESS = "\\u003c"
+_REASONING_FIELDS = ("reasoning", "reasoning_content", "thinking", "reasoning_details", "thinking_blocks")
+# In lower case. Other reasons ("error", "network_error", "abort") mean that the answer was not finished.
+_FINISHED = {
+    "stop", "length", "tool_calls", "content_filter",
+    "function_call", "tool_use", "eos", "eos_token", "end_turn", "stop_sequence", "completed",
+    "max_tokens", "model_length", "model_context_window_exceeded",
+    "refusal", "safety", "sensitive", "recitation", "prohibited_content", "blocklist",
+}  # fmt: skip
 
 
 def read_answer(body: str, *, latency_s: float) -> Completion:
-    """Raises AttemptFailed that quotes the unusable body."""
-    answer = _read_object(body)
+    """Raises AttemptFailed, EndpointRefused or ProviderError with the reason that the body gives."""
+    answer = _parse(body)
+    error = find_error(answer)
+    answer = answer if isinstance(answer, dict) else {}
     choice = _first(answer.get("choices"))
-    message = choice.get("message")
-    if not isinstance(message, dict):
-        raise AttemptFailed(f"the response holds no message: {_describe_failure(answer, body)}")
+    finish_reason = _text_or_none(choice.get("finish_reason"))
+    if finish_reason and finish_reason.lower() not in _FINISHED:
+        error = error or EndpointError("the endpoint gives no other reason")
+        raise make_failure(error, f"the answer ended with finish_reason {finish_reason!r}")
+    message = _find_message(choice)
+    if error is not None:
+        where = "the response holds no message" if message is None else "the response holds an error"
+        raise make_failure(error, where)
+    if message is None:
+        raise AttemptFailed(f"the response holds no message: {describe_body(body)}")
     return Completion(
         text=_read_text(message),
-        reasoning=_text_or_none(message.get("reasoning")) or _text_or_none(message.get("reasoning_content")),
-        finish_reason=_text_or_none(choice.get("finish_reason")),
+        reasoning=_read_reasoning(message),
+        finish_reason=finish_reason,
         usage=_read_usage(answer.get("usage")),
         latency_s=latency_s,
         model=_text_or_none(answer.get("model")) or "",
@@ -35,25 +55,20 @@ def describe_body(body: str) -> str:
     return repr(words if len(words) <= _SHOWN_CHARACTERS else words[:_SHOWN_CHARACTERS] + "...")
 
 
-def _read_object(body: str) -> dict[str, Any]:
+def _parse(body: str) -> Any:
     if not body.strip():
         raise AttemptFailed("the response has an empty body")
+    if is_event_stream(body):
+        return join_events(body)
     if body.lstrip().startswith("<"):
         raise AttemptFailed(f"the response is HTML, not JSON: {describe_body(body)}; is this the right --base-url?")
     try:
         answer = json.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise AttemptFailed(f"the response is not complete JSON ({error}): {describe_body(body)}") from error
-    if not isinstance(answer, dict):
+    if not isinstance(answer, dict) and find_error(answer) is None:
         raise AttemptFailed(f"the response is not a JSON object: {describe_body(body)}")
     return answer
-
-
-def _describe_failure(answer: dict[str, Any], body: str) -> str:
-    error = answer.get("error")
-    if isinstance(error, dict) and isinstance(error.get("message"), str):
-        return str(error["message"])
-    return describe_body(body)
 
 
 def _first(choices: object) -> dict[str, Any]:
@@ -62,18 +77,51 @@ def _first(choices: object) -> dict[str, Any]:
     return {}
 
 
+def _find_message(choice: dict[str, Any]) -> dict[str, Any] | None:
+    """`delta` comes from endpoints that always stream, `text` from those of the older completions."""
+    for message in (choice.get("message"), choice.get("delta")):
+        if isinstance(message, dict):
+            return message
+    return {"content": choice["text"]} if isinstance(choice.get("text"), str) else None
+
+
 def _read_text(message: dict[str, Any]) -> str | None:
     """Content (a string or a list of parts), then the tool calls; without either, the refusal."""
     content = message.get("content")
     if isinstance(content, list):
-        parts = [part.get("text") for part in content if isinstance(part, dict)]
-        content = "".join(part for part in parts if isinstance(part, str))
+        content = "".join(_list_texts([part for part in content if not _is_reasoning(part)]))
     calls = message.get("tool_calls")
     functions = [call.get("function") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+    functions.append(message.get("function_call"))
     if any(functions):
         parts = [_text_or_none(content) or "", *map(_write_call, filter(None, functions))]
         return "\n".join(part for part in parts if part) + "\n"
     return content if isinstance(content, str) else _text_or_none(message.get("refusal"))
+
+
+def _read_reasoning(message: dict[str, Any]) -> str | None:
+    content = message.get("content")
+    parts = [part for part in content if _is_reasoning(part)] if isinstance(content, list) else []
+    for value in (*(message.get(name) for name in _REASONING_FIELDS), parts):
+        if text := "".join(_list_texts(value)):
+            return text
+    return None
+
+
+def _is_reasoning(part: object) -> bool:
+    return isinstance(part, dict) and str(part.get("type")).startswith(("thinking", "reasoning"))
+
+
+def _list_texts(value: object) -> Iterator[str]:
+    """The strings of a text or of parts, which may hold parts."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for part in value:
+            yield from _list_texts(part)
+    elif isinstance(value, dict):
+        names = ("text", "thinking", "reasoning", "summary", "content")
+        yield from _list_texts(next((value[name] for name in names if value.get(name)), None))
 
 
 def _write_call(function: object) -> str:

@@ -7,6 +7,8 @@ the bodies, because the package returns HTML as completions.
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,22 +16,22 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from harness.domain import Completion, ProviderError, SampleKey, UsageError
+from harness.domain import Completion, SampleKey, TokenLimitName, UsageError
 from harness.generate.providers.base import CompletionRequest
 from harness.generate.providers.chat_response import describe_body, read_answer
-from harness.generate.providers.retries import AttemptFailed, EndpointRefused, Retrier, RetryPolicy
+from harness.generate.providers.endpoint_errors import EndpointError, RequestInvalid, find_error, make_failure
+from harness.generate.providers.retries import AttemptFailed, EndpointRefused, Retrier, RetryPolicy, RunRefused
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI
 
 OPENAI_URL = "https://api.openai.com/v1"
-_RETRYABLE = {408, 409, 425, 429}
-_ADVICE = {
-    401: "the key was not accepted: check OPENAI_API_KEY",
-    402: "the account has no credit: add some or use another key",
-    403: "the key may not use this model: check OPENAI_API_KEY and --model",
-    404: "no such model or path: check --model and --base-url (most end in /v1)",
-}
+_NOT_SUPPORTED = re.compile(
+    r"unsupported|not\s+support|unrecogni[sz]ed|unknown|not\s+(?:permitted|allowed)|unexpected|deprecated|instead|invalid\s+param",
+    re.IGNORECASE,
+)
+# Refusals in a row, besides those of concurrent requests, that end a run: moderation refuses only some prompts.
+_MOST_REFUSED = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +43,7 @@ class EndpointSettings:
     concurrency: int = 16
     timeout_s: float = 1200.0
     retries: RetryPolicy = field(default_factory=RetryPolicy)
+    token_limit_name: TokenLimitName = "auto"
 
 
 def read_endpoint_settings(
@@ -50,6 +53,7 @@ def read_endpoint_settings(
     concurrency: int = 16,
     timeout_s: float = 1200.0,
     max_wait_s: float = 600.0,
+    token_limit_name: TokenLimitName = "auto",
 ) -> EndpointSettings:
     """Raises UsageError for a missing or malformed key and an invalid base URL."""
     key = environment.get("OPENAI_API_KEY", "").strip() or None
@@ -68,6 +72,7 @@ def read_endpoint_settings(
         concurrency=concurrency,
         timeout_s=timeout_s,
         retries=RetryPolicy(max_wait_s=max_wait_s),
+        token_limit_name=token_limit_name,
     )
 
 
@@ -94,18 +99,49 @@ class EndpointProvider:
         self._create = client.chat.completions.with_raw_response.create  # resolved here: it imports lazily
         self._settings = settings
         self._retrier = Retrier(settings.retries)
+        self._refused = 0
+        # OpenAI's newer models reject `max_tokens`; most other servers know only that.
+        is_openai = (settings.base_url or OPENAI_URL).rstrip("/") == OPENAI_URL
+        self._may_learn = settings.token_limit_name == "auto"
+        self._limit_name: TokenLimitName = settings.token_limit_name
+        if self._may_learn:
+            self._limit_name = "max_completion_tokens" if is_openai else "max_tokens"
 
     def can_answer(self, key: SampleKey) -> bool:
         return True
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        parameters = self._make_parameters(request)
-        return await self._retrier.run(lambda: self._attempt(parameters))
+        """Raises ProviderError; RunRefused after too many refusals in a row."""
+        try:
+            completion = await self._retrier.run(lambda: self._attempt(request))
+        except EndpointRefused as error:
+            self._refused += 1
+            if self._refused >= _MOST_REFUSED + self._settings.concurrency:
+                raise RunRefused(f"{error} (the last {self._refused} requests were refused)") from error
+            raise
+        self._refused = 0
+        return completion
 
     async def close(self) -> None:
         await self._client.close()
 
-    def _make_parameters(self, request: CompletionRequest) -> dict[str, Any]:
+    async def _attempt(self, request: CompletionRequest) -> Completion:
+        sent = self._limit_name
+        try:
+            return await self._send(self._make_parameters(request, sent))
+        except RequestInvalid as error:
+            if request.max_tokens is None or not self._learn_limit_name(sent, str(error)):
+                raise
+        return await self._send(self._make_parameters(request, self._limit_name))
+
+    def _learn_limit_name(self, sent: TokenLimitName, refusal: str) -> bool:
+        """Whether to ask again with the other name. It is learnt once, for all samples."""
+        if self._may_learn and re.search(rf"\b{sent}\b", refusal) and _NOT_SUPPORTED.search(refusal):
+            self._may_learn = False
+            self._limit_name = "max_tokens" if sent == "max_completion_tokens" else "max_completion_tokens"
+        return self._limit_name != sent
+
+    def _make_parameters(self, request: CompletionRequest, limit_name: TokenLimitName) -> dict[str, Any]:
         parameters: dict[str, Any] = {
             "model": request.model,
             "messages": [{"role": one.role, "content": one.text} for one in request.prompt.messages],
@@ -113,12 +149,10 @@ class EndpointProvider:
         if request.temperature is not None:
             parameters["temperature"] = request.temperature
         if request.max_tokens is not None:
-            # OpenAI's newer models reject `max_tokens`; most other servers know only that.
-            is_openai = (self._settings.base_url or OPENAI_URL).rstrip("/") == OPENAI_URL
-            parameters["max_completion_tokens" if is_openai else "max_tokens"] = request.max_tokens
+            parameters[limit_name] = request.max_tokens
         return parameters
 
-    async def _attempt(self, parameters: dict[str, Any]) -> Completion:
+    async def _send(self, parameters: dict[str, Any]) -> Completion:
         from openai import APIConnectionError, APIStatusError
 
         url = self._settings.base_url or OPENAI_URL
@@ -131,30 +165,23 @@ class EndpointProvider:
                 f"{url} did not answer within --request-timeout {self._settings.timeout_s:g} s"
             ) from error
         except APIStatusError as error:
-            raise _classify_status(error, url) from error
+            raise _read_failure(error, url) from error
         except APIConnectionError as error:
             raise AttemptFailed(f"cannot reach {url}: {error.__cause__ or error}") from error
         return read_answer(response.text, latency_s=time.monotonic() - started)
 
 
-def _classify_status(error: APIStatusError, url: str) -> Exception:
-    """AttemptFailed: retry. EndpointRefused: every request would fail. ProviderError: this request fails."""
-    status = error.status_code
-    message = f"{url} answered HTTP {status}: {_describe_error(error)}"
-    if error.code == "insufficient_quota":
-        return EndpointRefused(f"{message}; the account's quota is exhausted: waiting does not help")
-    if status in _RETRYABLE or status >= 500:
-        return AttemptFailed(message, retry_after_s=read_retry_after(error.response.headers))
-    if status in _ADVICE:
-        return EndpointRefused(f"{message}; {_ADVICE[status]}")
-    return ProviderError(f"{message}; the request is invalid: check --model, --max-tokens and --temperature")
-
-
-def _describe_error(error: APIStatusError) -> str:
-    body = error.body
-    if isinstance(body, dict) and isinstance(body.get("message"), str):
-        return str(body["message"])
-    return describe_body(error.response.text) if error.response.text.strip() else "an empty body"
+def _read_failure(failure: APIStatusError, url: str) -> Exception:
+    body = failure.response.text
+    try:
+        error = find_error(json.loads(body))
+    except (ValueError, RecursionError):
+        error = None
+    if error is None:
+        error = EndpointError(describe_body(body) if body.strip() else "an empty body")
+    status = failure.status_code
+    retry_after_s = read_retry_after(failure.response.headers)
+    return make_failure(error, f"{url} answered HTTP {status}", status=status, retry_after_s=retry_after_s)
 
 
 def read_retry_after(headers: Mapping[str, str]) -> float | None:

@@ -15,7 +15,11 @@ Answer = TypeVar("Answer")
 
 
 class EndpointRefused(ProviderError):
-    """The endpoint rejects every request of this configuration (bad key, unknown model)."""
+    """The endpoint refuses this prompt (moderation) or every request (bad key, unknown model)."""
+
+
+class RunRefused(EndpointRefused):
+    """The endpoint refuses so many requests in a row that the run ends."""
 
 
 class AttemptFailed(Exception):
@@ -84,9 +88,10 @@ class Retrier:
         return min(left_s, longest_s * (0.5 + 0.5 * self._draw()))
 
     def _describe_end(self, failure: AttemptFailed, attempts: int) -> str:
+        reason = str(failure).rstrip(".")
         asked = "" if failure.retry_after_s is None else f" (retry after {failure.retry_after_s:g} s)"
         return (
             f"no usable answer after {attempts} attempt{'s' if attempts > 1 else ''}, "
-            f"{self._policy.max_wait_s:g} s of --max-wait: {failure}{asked}. "
+            f"{self._policy.max_wait_s:g} s of --max-wait: {reason}{asked}. "
             "Run the same command again later: stored samples are not requested again"
         )

@@ -9,8 +9,10 @@ from harness.generate.extraction.notes import note_sample
 PROGRAM = "```python\nclass ModelNew:\n    x = 1\n```\n"
 
 
-def note(text, finish_reason="stop", max_tokens=None, written=None):
-    completion = Completion(text=text, finish_reason=finish_reason, usage=Usage(completion_tokens=written))
+def note(text, finish_reason="stop", max_tokens=None, written=None, reasoning=None):
+    completion = Completion(
+        text=text, reasoning=reasoning, finish_reason=finish_reason, usage=Usage(completion_tokens=written)
+    )
     return note_sample(
         Sample(
             key=SampleKey(run="r", problem="p", sample=0),
@@ -47,6 +49,13 @@ def test_a_program_that_was_cut_off_half_way_is_noted():
 @pytest.mark.parametrize(("text", "reason"), [("Sorry.", "stop"), (PROGRAM, "length"), (PROGRAM, "stop"), (None, None)])
 def test_other_answers_are_not_truncated(text, reason):
     assert note(text, reason) == ()
+
+
+@pytest.mark.parametrize("text", [None, "", " \n"])
+def test_reasoning_without_content_names_the_reasoning_parser(text):
+    [found] = note(text, reasoning=PROGRAM)
+    assert found.check == "only_reasoning"
+    assert "--reasoning-parser" in found.message
 
 
 def test_of_several_programs_the_one_taken_and_the_others_are_named():

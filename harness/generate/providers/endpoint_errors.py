@@ -1,0 +1,160 @@
+"""Reads the error of an endpoint, whether it comes as an HTTP status or in a body of HTTP 200, and decides whether the
+request is repeated.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from harness.domain import ProviderError
+from harness.generate.providers.retries import AttemptFailed, EndpointRefused
+
+_RETRYABLE = {408, 409, 425, 429}
+_ADVICE = {
+    401: "the key was not accepted: check OPENAI_API_KEY",
+    402: "the account has no credit: add some or use another key",
+    403: "the key may not use this model: check OPENAI_API_KEY and --model",
+    404: "no such model or path: check --model and --base-url (most end in /v1)",
+}
+_QUOTA = "insufficient_quota"
+_MESSAGE_KEYS = ("message", "msg", "detail", "error", "errors", "title", "error_msg", "base_resp", "status_msg")
+_STATUS_KEYS = ("code", "status_code", "status", "http_status", "error_code")
+# Words in the name of an error (its code or type, without `_`, `-` and spaces) for endpoints that send no number.
+_STATUS_BY_NAME = {
+    "ratelimit": 429, "toomanyrequests": 429, "resourceexhausted": 429, "apikey": 401, "authentication": 401,
+    "unauthorized": 401, "unauthenticated": 401, "billing": 402, "permission": 403, "forbidden": 403,
+    "notfound": 404, "invalid": 400, "badrequest": 400, "contextlength": 400, "contentpolicy": 400,
+    "contentfilter": 400, "unsupported": 400, "unprocessable": 422,
+}  # fmt: skip
+_DEEPEST = 6
+
+
+class RequestInvalid(ProviderError):
+    """The endpoint rejects the parameters of this request."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointError:
+    """`status`: an HTTP status, from a number or the name of the error; None if it has neither."""
+
+    message: str
+    status: int | None = None
+    name: str = ""
+
+
+def find_error(answer: object) -> EndpointError | None:
+    """The error of a body: at its top, in its first choice, or in place of the choices."""
+    if isinstance(answer, list):
+        return find_error(answer[0]) if answer else None
+    if not isinstance(answer, dict):
+        return None
+    choices = answer.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+    message = choice.get("message")
+    nested = message.get("error") if isinstance(message, dict) else None
+    for error in (answer.get("error"), answer.get("errors"), choice.get("error"), nested):
+        if _is_error(error):
+            return _describe(error, outer=answer)
+    is_error = "error" in (answer.get("object"), answer.get("type")) or not choices
+    return _describe(answer) if is_error and next(_list_messages(answer), "") else None
+
+
+def make_failure(
+    error: EndpointError, where: str, *, status: int | None = None, retry_after_s: float | None = None
+) -> Exception:
+    """AttemptFailed: repeat the request. EndpointRefused: refused, perhaps each one. RequestInvalid: it fails.
+
+    `status` is that of HTTP; None if the error came with HTTP 200.
+    """
+    code = "" if status is not None or error.status is None else f" (code {error.status})"
+    message = f"{where}: {error.message}{code}"
+    status = error.status if status is None else status
+    if error.name == _QUOTA:
+        return EndpointRefused(f"{message}; the account's quota is exhausted: waiting does not help")
+    if status is None or status in _RETRYABLE or status >= 500:
+        return AttemptFailed(message, retry_after_s=retry_after_s)
+    if status in _ADVICE:
+        return EndpointRefused(f"{message}; {_ADVICE[status]}")
+    return RequestInvalid(f"{message}; the request is invalid: check --model, --max-tokens and --temperature")
+
+
+def _is_error(value: object) -> bool:
+    """Not `{"code": 0}`, with which some endpoints report success."""
+    if isinstance(value, dict):
+        return any(_list_messages(value)) or _find_status(value) is not None
+    return isinstance(value, str | list) and bool(value)
+
+
+def _describe(error: object, outer: object = None) -> EndpointError:
+    words = list(dict.fromkeys(word for word in _list_messages(error) if word))
+    inner = [error, *_list_inner(error)]
+    statuses = [status for one in (*inner, outer) if (status := _find_status(one)) is not None]
+    names = [_name(one) for one in (*inner, outer)]
+    named = [status for name in names for word, status in _STATUS_BY_NAME.items() if word in name]
+    return EndpointError(
+        ": ".join(words).rstrip(". ") or json.dumps(error)[:160],
+        next(iter((*statuses, *named)), None),
+        _QUOTA if any(_QUOTA.replace("_", "") in name for name in names) else "",
+    )
+
+
+def _list_messages(value: object, depth: int = 0) -> Iterator[str]:
+    """The messages of an error and of the provider's own one, `metadata.raw`, which may be JSON in a string."""
+    if depth > _DEEPEST:
+        return
+    if isinstance(value, str):
+        parsed = _parse_object(value)
+        yield from [" ".join(value.split())] if parsed is None else _list_messages(parsed, depth + 1)
+    elif isinstance(value, list):
+        yield from _list_messages(value[0], depth + 1) if value else ()
+    elif isinstance(value, dict):
+        found = (word for key in _MESSAGE_KEYS for word in _list_messages(value.get(key), depth + 1))
+        yield from (word for word in [next(found, None)] if word)
+        metadata = value.get("metadata")
+        yield from _list_messages(metadata.get("raw"), depth + 1) if isinstance(metadata, dict) else ()
+
+
+def _list_inner(value: object, depth: int = 0) -> Iterator[object]:
+    """The errors within an error, outermost first."""
+    if isinstance(value, str):
+        value = _parse_object(value)
+        yield from (value,) if value is not None else ()
+    if isinstance(value, list):
+        value = {"error": value[0]} if value else {}
+    if not isinstance(value, dict) or depth > _DEEPEST:
+        return
+    metadata = value.get("metadata")
+    inner = [value.get("error"), value.get("message"), metadata.get("raw") if isinstance(metadata, dict) else None]
+    for one in inner:
+        if one is not None:
+            yield one
+            yield from _list_inner(one, depth + 1)
+
+
+def _parse_object(text: str) -> dict[str, object] | None:
+    try:
+        value = json.loads(text) if text.lstrip()[:1] == "{" else None
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _find_status(value: object) -> int | None:
+    if not isinstance(value, dict):
+        return None
+    for key in _STATUS_KEYS:
+        text = str(value.get(key))
+        if re.fullmatch(r"[45]\d\d", text):
+            return int(text)
+    return None
+
+
+def _name(value: object) -> str:
+    """The words of an error's code and type, without separators."""
+    if not isinstance(value, dict):
+        return ""
+    words = [value.get(key) for key in ("code", "type", "status", "error_type")]
+    return re.sub(r"[\W_]+", "", " ".join(word for word in words if isinstance(word, str))).lower()
