@@ -8,8 +8,7 @@
 - `diff`: a patch that creates a whole file; other patches are not applied.
 - `bare_file`: the whole answer without fences; `bare_part`: those of its lines that are a program.
 
-Reasoning is excluded: between `<think>` and `</think>`, before a first `</think>`, after an unclosed `<think>`, or
-before the `final` channel.
+Reasoning is excluded (`reasoning`).
 """
 
 from __future__ import annotations
@@ -25,26 +24,19 @@ from typing import Literal
 
 from markdown_it import MarkdownIt
 
+from harness.generate.extraction.reasoning import is_reasoning, split_answers
+
 Rule = Literal[
     "fence", "loose_fence", "unclosed_fence", "html", "json", "tool_call", "diff", "bare_file", "bare_part",
     "unparsable_fence", "joined",
 ]  # fmt: skip
 
-# Quoted tags do not count. Three backticks before a tag are a closing fence, not a quotation.
-_NOT_QUOTED = r"(?<![\"'])(?<!(?<!``)`)"
-_TAG = re.compile(
-    rf"^[ \t]*<(?P<open>think(?:ing)?)>|{_NOT_QUOTED}</think(?:ing)?>"
-    r"|<\|channel\|>(?:(?P<channel>analysis|commentary)|final)\b[^<\n]{0,80}<\|message\|>",
-    re.IGNORECASE | re.MULTILINE,
-)
 _FENCE_LINE = re.compile(r"^[ \t>]*(?:`{3,}[^`]*|~{3,}.*)$")
 _ELEMENT = re.compile(r"<(?P<end>/?)(?P<name>pre|tool_call|parameter)\b(?P<rest>[^<>\n]{0,200})>", re.IGNORECASE)
 _MARKUP = re.compile(r"</?(?:code|span)\b[^<>\n]{0,200}>", re.IGNORECASE)
 _HUNK = re.compile(r"@@ -[01](?:,\d+)? \+1(?:,\d+)? @@")
 # Tags and end-of-text tokens on the line of a closing fence, and zero-width characters.
-_AFTER_FENCE = re.compile(
-    r"^([ \t>]*(?:`{3,}|~{3,}))(?:</(?!think)\w{1,40}>|<[|\uff5c][^<>\n]{1,40}[|\uff5c]>)+[ \t]*$", re.M
-)
+_AFTER_FENCE = re.compile(r"^([ \t>]*(?:`{3,}|~{3,}))(?:</\w{1,40}>|<[|\uff5c][^<>\n]{1,40}[|\uff5c]>)+[ \t]*$", re.M)
 _INVISIBLE = ("\ufeff", "\u200b", "\u2060")
 _DEEPEST_JSON = 20
 _SEEN_LINES, _SEEN_COLUMNS = 30, 1000
@@ -79,6 +71,7 @@ class Answer:
 
     @classmethod
     def read(cls, text: str, first_line: int = 0) -> Answer:
+        text = _AFTER_FENCE.sub(r"\1", text)
         lines = tuple(text.removesuffix("\n").split("\n"))
         fences = tuple(number for number, line in enumerate(lines) if _FENCE_LINE.match(line))
         fenced = tuple(_read_fenced(text, lines, first_line))
@@ -123,20 +116,21 @@ def normalise(text: str) -> str:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     for character in _INVISIBLE:
         text = text.replace(character, "")
-    return _AFTER_FENCE.sub(r"\1", text.encode("utf-8", "replace").decode("utf-8"))
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def split_answers(text: str) -> Iterator[tuple[str, int]]:
-    """The parts of `text` outside of reasoning, with the number of lines before each."""
-    begin, line, after_reasoning = 0, 0, True
-    for tag in _TAG.finditer(text):
-        opens = tag["open"] is not None or tag["channel"] is not None
-        if after_reasoning and opens:
-            yield text[begin : tag.start()], line
-        line += text.count("\n", begin, tag.end())
-        begin, after_reasoning = tag.end(), not opens
-    if after_reasoning:
-        yield text[begin:], line
+def list_answers(text: str) -> list[Answer]:
+    """The parts of a raw answer outside of reasoning. JSON is one part: its strings are split when they are read."""
+    text = normalise(text)
+    parts = [(text, 0)] if _is_json(text) else split_answers(text)
+    return [Answer.read(part, first_line) for part, first_line in parts]
+
+
+def _is_json(text: str) -> bool:
+    try:
+        return text.lstrip()[:1] in ("{", "[") and isinstance(json.loads(text, strict=False), dict | list)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _dedent(lines: tuple[str, ...]) -> tuple[str, ...]:
@@ -196,6 +190,8 @@ def _read_elements(text: str, first_line: int, fenced: tuple[Block, ...]) -> Ite
 
 def _read_element(tag: re.Match[str], content: str, first: int, last: int) -> Iterator[Block]:
     name = tag["name"].lower()
+    if name == "parameter" and is_reasoning(tag["rest"]):
+        return
     if name == "tool_call":
         yield from _read_json(content, "tool_call", first, last + 1)
         return
@@ -220,7 +216,7 @@ def _read_data(text: str, lines: tuple[str, ...], first_line: int, fenced: tuple
 
 def _read_json(text: str, rule: Rule, first: int, last: int) -> Iterator[Block]:
     try:
-        value = json.loads(text, strict=False)
+        value, _ = json.JSONDecoder(strict=False).raw_decode(text.lstrip())  # tokens such as <|call|> may follow
     except (ValueError, RecursionError):
         return
     for key, string in _list_strings(value, "", 0):
@@ -232,7 +228,7 @@ def _read_json(text: str, rule: Rule, first: int, last: int) -> Iterator[Block]:
 
 def _list_strings(value: object, key: str, depth: int) -> Iterator[tuple[str, str]]:
     """(key, string) of all strings in a JSON value, including JSON inside a string."""
-    if depth > _DEEPEST_JSON:
+    if depth > _DEEPEST_JSON or is_reasoning(key):
         return
     if isinstance(value, dict):
         for name, inner in value.items():
@@ -252,9 +248,10 @@ def _list_strings(value: object, key: str, depth: int) -> Iterator[tuple[str, st
 
 
 def _list_sources(string: str) -> Iterator[str]:
-    string = normalise(string)
-    fenced = [block.source for block in _read_fenced(string, tuple(string.split("\n")), 0)] if "```" in string else []
-    yield from fenced or [string if string.endswith("\n") else f"{string}\n"]
+    for answer, _ in split_answers(normalise(string)):
+        part = _AFTER_FENCE.sub(r"\1", answer)
+        fenced = [block.source for block in _read_fenced(part, tuple(part.split("\n")), 0)] if "```" in part else []
+        yield from fenced or [part if part.endswith("\n") else f"{part}\n"]
 
 
 def _is_whole_file(patch: str) -> bool:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from harness.domain import Alternative, Candidate, Completion, Extraction, Language
 from harness.generate.extraction import remarks
-from harness.generate.extraction.blocks import Answer, Block, Rule, normalise, split_answers
+from harness.generate.extraction.blocks import Answer, Block, Rule, list_answers
 from harness.generate.extraction.joining import join_blocks
 from harness.generate.extraction.programs import is_broken_program, is_program, may_define_entry_point, parse, repair
 from harness.generate.extraction.remarks import EARLIER, Remark
@@ -70,7 +70,7 @@ def extract_candidate(completion: Completion, language: Language) -> Candidate |
 
 def find_code(text: str) -> Found | None:
     """Never raises."""
-    answers = [Answer.read(part, first_line) for part, first_line in split_answers(normalise(text))]
+    answers = list_answers(text)
     blocks = [(block, answer) for answer in answers for block in _find_programs(answer)]
     if not blocks:
         return None

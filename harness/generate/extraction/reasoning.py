@@ -1,0 +1,142 @@
+"""Separates an answer from reasoning, by the marks that models and servers leave in the text.
+
+| form | marks |
+| --- | --- |
+| `element` | `<think>`, `</thinking>`, `<seed:think>`, `<thought id="1">`, `<|begin_of_thought|>`, `<|END_THINKING|>` |
+| `bracket` | `[THINK]`, `[/THINK]`, `[unused16]`, `[unused17]` |
+| `harmony` | `<|channel|>analysis<|message|>`, `<|channel|>final <|constrain|>json<|message|>`, `<channel|>` |
+| `message` | `<|end|>`, `<|call|>`, `<|return|>`, `<|im_start|>think`, `<|start|>assistant<|message|>` |
+| `stripped` | `analysis...assistantfinal...`: channels whose special tokens were removed |
+| `phrase` | `Here is my thought process:` ... `Here is my response:`; `Thinking...` ... `...done thinking.` |
+
+Reasoning lies between an opening and a closing mark, before a first closing one, and after an unclosed opening one.
+Quoted marks, and opening ones amid a line of a code block, do not count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+# opens, closes: reasoning begins or ends here, and what precedes a closing mark is reasoning even without an opening
+# one; leaves: ends all reasoning that is open; ends: ends only what a mark of its name has opened.
+Effect = Literal["opens", "closes", "leaves", "ends"]
+
+_REASONING = re.compile(
+    r"(?<![^\W_])(?P<word>(?:ant)?think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad|analysis|"
+    r"monologue|rationale)(?![^\W_])|^inner_(?:prefix|suffix)$",
+    re.IGNORECASE,
+)
+_ENDS = re.compile(r"(?<![^\W_])(?:end|stop|suffix)(?![^\W_])", re.IGNORECASE)
+_ANSWER = re.compile(r"(?<![^\W_])(?:answer|solution|response|output|final)(?![^\W_])", re.IGNORECASE)
+_ANSWER_CHANNELS = ("final", "answer", "response", "output")
+_OPENING_PHRASES = ("Here's my thought", "Here is my thought", "Thinking")
+
+# Three backticks before a mark are a closing fence, not a quotation.
+_NOT_QUOTED = r"(?<![\"'])(?<!(?<!``)`)"
+_PLACE = r"(?:(?P<line_{0}>^[ \t>]{{0,20}})|" + _NOT_QUOTED + ")"
+_NOT_MENTIONED = r"(?!`(?!``)|\s+(?:tags?|blocks?|tokens?|sections?|markers?)\b)"
+_FORMS = {
+    "harmony": _NOT_QUOTED + r"(?:(?:<\|start\|>(?P<role>[^<\n]{0,80}))?<\|channel\|?>\s?(?P<channel>\w+)"
+    r"(?P<header>[^<\n]{0,80}(?:<\|constrain\|?>[^<\n]{0,80})?<\|message\|?>)?|<channel\|>)",
+    "message": _NOT_QUOTED + r"(?:<\|(?:end|call|return)\|>|<\|im_start\|>(?P<turn>\w+(?:/think)?)"
+    r"|<\|start\|>assistant<\|message\|>)",
+    "element": _PLACE.format("e") + r"(?:[<\u25c1]|&lt;)[|\uff5c]?\s{0,2}(?P<end>/?)[ \t]{0,2}"
+    r"(?P<name>[\w:|\u2581-]{1,60}?)(?P<attributes>\s[^<>]{0,200}?)?\s{0,2}[|\uff5c]?(?:[>\u25b7]|&gt;)"
+    + _NOT_MENTIONED,
+    "bracket": _PLACE.format("b")
+    + r"\[(?:(?P<bracket_end>/?)(?:THINK|THINKING|THOUGHT|REASONING)|unused1[67])\]"
+    + _NOT_MENTIONED,
+    "stripped": r"(?:\A\s*(?=(?:analysis|commentary)(?:[^\W_]|[`*#]| to=|[ \t]*\n))|assistant|^assistant\n)"
+    r"(?P<bare>analysis|commentary|final)(?P<recipient>\s+to=[\w.]+[^\n{]{0,40})?",
+    "phrase": r"\A\s*Here(?:'s| is) my thought process:(?=[\s\S]*Here(?:'s| is) my response:)"
+    r"|^Here(?:'s| is) my response:"
+    r"|\A\s*Thinking\.\.\.\n(?=[\s\S]*^\.\.\.done thinking\.)|^\.\.\.done thinking\.",
+}
+_MARK = re.compile("|".join(f"(?P<{form}>{pattern})" for form, pattern in _FORMS.items()), re.MULTILINE)
+_FENCE_LINE = re.compile(r"^[ \t>]*(?:```|~~~)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """`name`: what a closing mark has in common with its opening one."""
+
+    effect: Effect
+    name: str
+    starts_line: bool = True
+
+
+def is_reasoning(name: str) -> bool:
+    """Whether a tag, field or parameter of this name holds reasoning."""
+    return _REASONING.search(name) is not None
+
+
+def split_answers(text: str) -> Iterator[tuple[str, int]]:
+    """The parts of `text` outside of reasoning, with the number of lines before each.
+
+    A closing mark also ends what was opened after its opening one; without an opening one it ends all reasoning.
+    """
+    begin, line, fenced, counted = 0, 0, False, 0
+    opened: list[str] = []
+    for found in _MARK.finditer(text):
+        mark = _read_mark(found)
+        if mark is None:
+            continue
+        fenced ^= len(_FENCE_LINE.findall(text, counted, found.start())) % 2 == 1
+        counted = found.start()
+        is_code = fenced and not mark.starts_line and not opened
+        if (
+            (mark.effect == "opens" and is_code)
+            or (mark.effect == "leaves" and not opened)
+            or (mark.effect == "ends" and mark.name not in opened)
+        ):
+            continue
+        if not opened and mark.effect == "opens":
+            yield text[begin : found.start()], line
+        if mark.effect != "opens":
+            opened = opened[: opened.index(mark.name)] if mark.name in opened else []
+        elif mark.name not in opened:
+            opened.append(mark.name)
+        line += text.count("\n", begin, found.end())
+        begin = counted = found.end()
+        fenced = False
+    if not opened:
+        yield text[begin:], line
+
+
+def _read_mark(found: re.Match[str]) -> _Mark | None:
+    match found.lastgroup:
+        case "element":
+            return _read_element(found)
+        case "harmony":
+            return _read_channel(found["channel"], f"{found['role']}{found['header']}")
+        case "stripped":
+            return _read_channel(found["bare"], found["recipient"] or "")
+        case "bracket":
+            closes = found["bracket_end"] == "/" or found[0].endswith("17]")
+            return _Mark("closes" if closes else "opens", "bracket", found["line_b"] is not None)
+        case "message" if found["turn"] is None:
+            return _Mark("ends", "channel")
+    opens = is_reasoning(found["turn"]) if found["turn"] else found[0].strip().startswith(_OPENING_PHRASES)
+    return _Mark("opens" if opens else "leaves", "turn")
+
+
+def _read_element(found: re.Match[str]) -> _Mark | None:
+    name, starts_line = found["name"], found["line_e"] is not None
+    closes = bool(found["end"]) or _ENDS.search(name) is not None
+    if word := _REASONING.search(name):
+        if (found["attributes"] or "").endswith("/"):
+            return None
+        return _Mark("closes" if closes else "opens", (word["word"] or "inner").lower(), starts_line)
+    if name.lower() == "details" and (closes or "reasoning" in (found["attributes"] or "")):
+        return _Mark("ends" if closes else "opens", "details", starts_line)
+    return _Mark("leaves", "answer") if starts_line and not closes and _ANSWER.search(name) else None
+
+
+def _read_channel(channel: str | None, header: str) -> _Mark:
+    """A call of a function is an answer, unless reasoning makes it."""
+    is_call = channel != "analysis" and "to=" in header
+    is_answer = channel is None or channel.lower() in _ANSWER_CHANNELS or is_call
+    return _Mark("closes" if is_answer else "opens", "channel")
