@@ -118,6 +118,9 @@ class Block:
     candidate_settling_us: float | None = None
 
 
+Clock = Literal["call", "device", "bound", "mixed"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
     """Paired timing against a named baseline, of one case or of several: then times and speedups are geometric means,
@@ -125,7 +128,9 @@ class Timing:
 
     The interval covers the scatter of the blocks, the noise floor, and time that the evaluator's clock cannot rule out
     beyond the reported times. `resolution_us`: that clock's resolution. `attempts`: measurements made, since disturbed
-    ones are repeated.
+    ones are repeated. `clock`: "device" for replays of recorded GPU work, "call" for whole calls, "bound" for the
+    candidate's whole calls against replays of the baseline: then the speedup is a lower bound; "mixed" for several
+    cases that differ.
     """
 
     baseline: str
@@ -141,6 +146,7 @@ class Timing:
     resolution_us: float | None = None
     conditions: Conditions | None = None
     attempts: int = 1
+    clock: Clock = "call"
 
     def __post_init__(self) -> None:
         if not self.baseline:

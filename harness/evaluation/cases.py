@@ -127,6 +127,7 @@ def combine_timings(cases: Sequence[CaseResult]) -> Timing | None:
         ),
         conditions=next((one for one in conditions if one.disturbed), next(iter(conditions), None)),
         attempts=max(timing.attempts for timing in timings),
+        clock=timings[0].clock if len({timing.clock for timing in timings}) == 1 else "mixed",
     )
 
 

@@ -57,6 +57,7 @@ from harness.evaluation.timing.candidate_timing import CandidateTimer
 from harness.evaluation.timing.clocks import TimingResult
 from harness.evaluation.timing.device_peaks import CeilingStore
 from harness.evaluation.timing.noise_floor import NoiseFloors
+from harness.evaluation.timing.replay_timing import record_call
 from harness.evaluation.timing.roofline import Roofline
 from harness.evaluation.timing.window_timing import await_idle
 from harness.languages import LANGUAGES
@@ -64,6 +65,7 @@ from harness.problems.loading import LoadedProblem, load_problem
 from harness.problems.shrink import REDUCED, describe_sizes, has_own_sizes
 from harness.sandbox.devices import Device
 from harness.sandbox.failure import CandidateFailure
+from harness.sandbox.gpu.recording import NotReplayable, Recording
 from harness.sandbox.gpu.workers_ahead import WorkersAhead
 from harness.sandbox.memory_plan import plan_in_full
 from harness.sandbox.model_session import ModelSession
@@ -255,8 +257,12 @@ class CandidateEvaluator:
                         self._find_device_peaks(task, device)
                     self._measure_in_same_worker(task, session, reference, seeds)
                 return
-            self._probe_robustness(task, session, reference, seeds)
-        self._measure_in_fresh_workers(task, reference, seeds)
+            replayed = None
+            with self._record_call(task, session, reference, seeds) as recorded:
+                self._probe_robustness(task, session, reference, seeds)
+                if recorded is not None:
+                    replayed = self._replay(task, recorded, reference, seeds)
+        self._measure_in_fresh_workers(task, reference, seeds, replayed)
 
     @contextmanager
     def _load_candidate(
@@ -314,8 +320,40 @@ class CandidateEvaluator:
                 self._confirm_custom_code(record, session, reference, seeds)
         self._probe_robustness(task, session, reference, seeds)
 
-    def _measure_in_fresh_workers(self, task: _Task, reference: Reference, seeds: Iterator[int]) -> None:
-        """On a GPU, and where two workers do not fit into memory."""
+    @contextmanager
+    def _record_call(
+        self, task: _Task, session: ModelSession, reference: Reference, seeds: Iterator[int]
+    ) -> Iterator[Recording | NotReplayable | None]:
+        """None: not timed, or not on a GPU."""
+        if not reference.device.is_cuda or not self._times(reference.device, task):
+            yield None
+            return
+        with ExitStack() as stack:
+            try:
+                with task.record.phase("recording"):
+                    opened = record_call(lambda: nullcontext(session), reference, seeds)
+                    recorded: Recording | NotReplayable = stack.enter_context(opened)
+            except NotReplayable as reason:
+                recorded = reason
+            yield recorded
+
+    def _replay(
+        self, task: _Task, recorded: Recording | NotReplayable, reference: Reference, seeds: Iterator[int]
+    ) -> TimingResult | NotReplayable:
+        """Ends the candidate's worker."""
+        with self._quiet():
+            self._find_device_peaks(task, reference.device)
+            with task.record.phase("timing"):
+                return self._timer.for_run(task.run).replay(recorded, reference, task.subject.baseline, seeds)
+
+    def _measure_in_fresh_workers(
+        self,
+        task: _Task,
+        reference: Reference,
+        seeds: Iterator[int],
+        replayed: TimingResult | NotReplayable | None = None,
+    ) -> None:
+        """On a GPU, and where two workers do not fit into memory. `replayed`: timed already, or the reason why not."""
         record, device = task.record, reference.device
         if self._attributes(task):
             with record.phase("work"):
@@ -325,10 +363,15 @@ class CandidateEvaluator:
                 self._confirm_custom_code(record, session, reference, seeds)
         if self._times(device, task):
             timer = self._timer.for_run(task.run)
-            with self._quiet():
-                self._find_device_peaks(task, device)
-                with record.phase("timing"):
-                    result = timer.time_in_fresh_workers(task.candidate, reference, task.subject.baseline, seeds)
+            if isinstance(replayed, TimingResult):
+                result = replayed
+            else:
+                with self._quiet():
+                    self._find_device_peaks(task, device)
+                    with record.phase("timing"):
+                        result = timer.time_in_fresh_workers(
+                            task.candidate, reference, task.subject.baseline, seeds, replayed
+                        )
             with record.phase("plausibility"):
                 self._check_roofline(task, result, reference, next(seeds))
             with self._quiet():

@@ -26,7 +26,8 @@ from harness.sandbox.worker_process import TimeLimits
 
 _ENVIRONMENT = re.compile(r"\b(environ|putenv)\b")
 COMPILE = "torch.compile"
-ATTRIBUTING_WORKERS, TIMED_WORKERS = 2, 3
+ATTRIBUTING_WORKERS, TIMED_WORKERS, WINDOW_WORKERS = 2, 1, 3
+REPLAYERS = 6  # two in each round
 COMPILES_ITSELF = ("triton", COMPILE, "helion")
 
 
@@ -72,10 +73,12 @@ class ModelWorkers:
     def prepare(self, reference: Reference, attributes: bool, times: bool) -> None:
         """Starts the workers of these phases, or one for the next candidate."""
         if reference.has_full_plan:
-            self.ahead.prepare(max(ATTRIBUTING_WORKERS * attributes + TIMED_WORKERS * times, 1))
+            count = max(ATTRIBUTING_WORKERS * attributes + TIMED_WORKERS * times, 1)
+            self.ahead.prepare(count, REPLAYERS if times else 0)
 
-    def prepare_timing(self, reference: Reference) -> None:
-        self.prepare(reference, attributes=False, times=True)
+    def prepare_windows(self, reference: Reference) -> None:
+        if reference.has_full_plan:
+            self.ahead.prepare(WINDOW_WORKERS)
         self.ahead.finish()
 
     @contextmanager

@@ -83,17 +83,11 @@ class DeviceBytes:
 
 def allocate_shareable(size_bytes: int, device: int) -> tuple[int, int, int]:
     """Returns (address, descriptor, size rounded up to the granularity)."""
-    properties = _properties(device)
     granularity = ctypes.c_size_t()
-    _call("cuMemGetAllocationGranularity", ctypes.byref(granularity), ctypes.byref(properties), 0)
+    _call("cuMemGetAllocationGranularity", ctypes.byref(granularity), ctypes.byref(_properties(device)), 0)
     rounded = -(-size_bytes // granularity.value) * granularity.value
-    handle, none = ctypes.c_ulonglong(), ctypes.c_ulonglong(0)
-    _call(
-        "cuMemCreate", ctypes.byref(handle), ctypes.c_size_t(rounded), ctypes.byref(properties), ctypes.c_ulonglong(0)
-    )
-    descriptor = ctypes.c_int()
-    _call("cuMemExportToShareableHandle", ctypes.byref(descriptor), handle, _POSIX_DESCRIPTOR, none)
-    return _map(handle, rounded, device), descriptor.value, rounded
+    handle, descriptor = _create(rounded, device)
+    return _map(handle, rounded, device), descriptor, rounded
 
 
 def map_descriptor(descriptor: int, size_bytes: int, device: int) -> int:
@@ -113,6 +107,38 @@ def export_page(address: int) -> tuple[int, int, int]:
     finally:
         _call("cuMemRelease", handle)
     return int(base.value), int(size.value), descriptor.value
+
+
+class AddressRange:
+    """A reservation in which pages are mapped at chosen places."""
+
+    def __init__(self, size_bytes: int, device: int) -> None:
+        self._device = device
+        self._mapped: list[tuple[int, int]] = []
+        self.address = _reserve(size_bytes)
+        self._release = weakref.finalize(self, _unmap, self.address, size_bytes, self._mapped)
+
+    def map(self, descriptor: int, offset: int, size_bytes: int) -> None:
+        """Memory of another process."""
+        self._map(_import_handle(descriptor), offset, size_bytes)
+
+    def create(self, offset: int, size_bytes: int) -> int:
+        """Maps new memory; returns its descriptor."""
+        handle, descriptor = _create(size_bytes, self._device)
+        self._map(handle, offset, size_bytes)
+        return descriptor
+
+    def close(self) -> None:
+        self._release()
+
+    def _map(self, handle: Any, offset: int, size_bytes: int) -> None:
+        where, size = ctypes.c_ulonglong(self.address + offset), ctypes.c_size_t(size_bytes)
+        try:
+            _call("cuMemMap", where, size, ctypes.c_size_t(0), handle, ctypes.c_ulonglong(0))
+        finally:
+            _call("cuMemRelease", handle)
+        self._mapped.append((where.value, size_bytes))
+        _allow_access(where.value, size_bytes, self._device)
 
 
 class ImportedPages:
@@ -195,6 +221,26 @@ def free(address: int, size_bytes: int, descriptor: int) -> None:
     _call("cuMemUnmap", ctypes.c_ulonglong(address), ctypes.c_size_t(size_bytes))
     _call("cuMemAddressFree", ctypes.c_ulonglong(address), ctypes.c_size_t(size_bytes))
     os.close(descriptor)
+
+
+def copy(target: int, source: int, size_bytes: int) -> None:
+    """From device to device, on the legacy stream."""
+    _call(
+        "cuMemcpyDtoDAsync_v2",
+        ctypes.c_ulonglong(target),
+        ctypes.c_ulonglong(source),
+        ctypes.c_size_t(size_bytes),
+        None,
+    )
+
+
+def _create(size_bytes: int, device: int) -> tuple[Any, int]:
+    """(handle, descriptor)"""
+    handle, descriptor, none = ctypes.c_ulonglong(), ctypes.c_int(), ctypes.c_ulonglong(0)
+    properties = _properties(device)
+    _call("cuMemCreate", ctypes.byref(handle), ctypes.c_size_t(size_bytes), ctypes.byref(properties), none)
+    _call("cuMemExportToShareableHandle", ctypes.byref(descriptor), handle, _POSIX_DESCRIPTOR, none)
+    return handle, descriptor.value
 
 
 def _import_handle(descriptor: int) -> Any:

@@ -15,6 +15,7 @@ class WorkerRequest(StrEnum):
     HOLD_STATE = "hold_state"
     CALL = "call"
     WINDOW = "window"
+    RECORD = "record"
     EXPORT = "export"
     STORE = "store"
     RECOPY = "recopy"
@@ -25,6 +26,11 @@ class WorkerRequest(StrEnum):
     TAKE_KERNEL_FINDINGS = "take_kernel_findings"
     READ_COMPILED = "read_compiled"
     COLLECT = "collect"
+    # To a process that replays recorded work instead of running a candidate.
+    OPEN_REPLAYER = "open_replayer"
+    MAP_PAGES = "map_pages"
+    BUILD_GRAPH = "build_graph"
+    REPLAY = "replay"
 
 
 class WorkerReply(StrEnum):
@@ -39,6 +45,7 @@ class WorkerReply(StrEnum):
     ARMED = "armed"  # then CALLED or DISARMED
     CALLED = "called"
     DISARMED = "disarmed"
+    RECORDED = "recorded"
     EXPORTED = "exported"
     RETURNED = "returned"
     RECOPIED = "recopied"
@@ -49,6 +56,10 @@ class WorkerReply(StrEnum):
     KERNEL_FINDINGS = "kernel_findings"
     COMPILED = "compiled"
     COLLECTED = "collected"
+    REPLAYER_OPENED = "replayer_opened"
+    PAGES_MAPPED = "pages_mapped"
+    GRAPH_BUILT = "graph_built"
+    REPLAYED = "replayed"
     FAILED = "failed"  # instead of any other
     BUILD = "build"  # a request in the middle of any other; the evaluator answers with BUILT
 

@@ -135,6 +135,10 @@ class Device:
         """The core of all workers on a GPU; None with too few cores."""
         return max(self._cores) if self.is_cuda and len(self._cores) >= CORES_TO_SPARE else None
 
+    def list_worker_cores(self) -> list[int]:
+        """Of all workers on a GPU, so that none gains by its core."""
+        return sorted(self._cores) if self.worker_core is None else [self.worker_core]
+
     @property
     def evaluator_cores(self) -> set[int]:
         """Cores for the evaluator during timing. CPU: away from the workers' OpenMP threads, since a woken worker's

@@ -28,6 +28,7 @@ STEPS = {
     WorkerReply.DISARMED: "call",
     WorkerReply.CALLED: "call",
     WorkerReply.RETURNED: "call",
+    WorkerReply.RECORDED: "recording a call",
     WorkerReply.EXPORTED: "sharing outputs",
     WorkerReply.DUMPED: "reading weights",
     WorkerReply.LOADED: "loading weights",

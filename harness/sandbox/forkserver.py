@@ -16,10 +16,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from harness.builder import default_cache_folder
 from harness.domain import Finding, HarnessError, WireError, WorkerLost, WorkerTimeout
 from harness.protocol import Channel, make_pair
 from harness.protocol.messages import ForkserverRequest
 from harness.protocol.process_tree import children_of, find_innermost
+from harness.sandbox.gpu.driver_library import find_driver_library
 from harness.sandbox.memory_watchdog import MemoryWatch
 from harness.sandbox.policy import (
     Confinement,
@@ -32,6 +34,8 @@ from harness.sandbox.policy import (
 from harness.sandbox.worker_process import OutputTail, StillRunning, WorkerLimits, WorkerProcess
 
 START_TIMEOUT_S = 120.0
+NVIDIA_DEVICE = "/dev/nvidiactl"
+DRIVER_LIBRARY = "HARNESS_DRIVER_LIBRARY"  # read by `harness.worker.forkserver`
 SPAWN_TIMEOUT_S = 20.0
 MOST_PRINTED = 1 << 20  # bytes that are read of the output of a forkserver or profiler
 # OpenMP threads spin for up to 10 ms after their work, which would disturb the next timed process; a fraction of a
@@ -82,6 +86,7 @@ class Forkserver:
         self._workers: set[int] = set()  # their ids in this namespace
         self._pending: deque[_Answer] = deque()  # to requests not answered yet, in order
         self.used_s = 0.0  # CPU time of the forkserver itself at the last pause
+        self.unrecordable = ""  # why the work of its workers cannot be recorded
         # Linux ends the forkserver with the *thread* that started it, so the starting thread lives as long.
         self._starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="forkserver")
 
@@ -298,16 +303,22 @@ class Forkserver:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         readable = [*self._list_readable(), Path(self._folder.name)]
         wrapped = self._confinement.wrap_forkserver(command, readable=readable)
+        driver = self._open_driver_library()
         package_root = str(Path(__file__).resolve().parents[2])
         # With NVML torch does not initialise the CUDA driver at import, which would break every forked child.
         nvml = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
-        environment = clean_environment({"PYTHONPATH": package_root, **nvml, **SHORT_SPINS, **EXPANDABLE_SEGMENTS})
+        own = {"PYTHONPATH": package_root, **nvml, **SHORT_SPINS, **EXPANDABLE_SEGMENTS}
+        if driver:
+            own[DRIVER_LIBRARY] = f"/proc/self/fd/{driver[0]}"  # a path that needs no access to its folder
+        environment = clean_environment(own)
         self._process = subprocess.Popen(
-            wrapped, env=environment, pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, cwd="/",
+            wrapped, env=environment, pass_fds=(theirs.fileno(), *driver), stdin=subprocess.DEVNULL, cwd="/",
             stdout=subprocess.DEVNULL if self._profiler is None else self._stderr, stderr=self._stderr,
             start_new_session=True,
         )  # fmt: skip
         theirs.close()
+        for number in driver:
+            os.close(number)
         line = Channel(ours)
         try:
             warm, _ = line.receive(timeout_s=START_TIMEOUT_S)
@@ -321,6 +332,17 @@ class Forkserver:
         self._isolation = self._describe_isolation(self._folder.name, namespaces=namespaces)
         self._outer_id = find_innermost(self._process.pid)
         self._line = line
+
+    def _open_driver_library(self) -> list[int]:
+        """A descriptor; none without a GPU, or where it cannot be built: then `unrecordable` says why."""
+        if not Path(NVIDIA_DEVICE).exists():
+            return []
+        try:
+            library = find_driver_library(default_cache_folder())
+        except HarnessError as error:
+            self.unrecordable = str(error)
+            return []
+        return [os.open(library, os.O_RDONLY)]
 
     def _list_readable(self) -> list[Path]:
         readable = [*interpreter_folders(), *worker_package_files()]

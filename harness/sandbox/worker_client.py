@@ -299,22 +299,42 @@ class WorkerClient:
     def export_pages(self, address: int, *, timeout_s: float) -> list[tuple[int, int, int]]:
         """Consecutive pages of device memory from `address` on: (first address, size in bytes, descriptor to close).
         Empty if they cannot be shared."""
-        self._exchange.tell(
-            {"kind": WorkerRequest.EXPORT, "address": address}, WorkerReply.EXPORTED, timeout_s=timeout_s
-        )
-        with self._exchange.explaining(WorkerReply.EXPORTED, timeout_s):
+        message = {"kind": WorkerRequest.EXPORT, "address": address}
+        answer, descriptors = self._ask_for_descriptors(message, WorkerReply.EXPORTED, timeout_s=timeout_s)
+        with self._exchange.explaining(WorkerReply.EXPORTED, timeout_s), closing_on_error(descriptors):
+            pages = parse_pages(answer.get("pages"), len(descriptors))
+        return [(*page, descriptor) for page, descriptor in zip(pages, descriptors, strict=True)]
+
+    def record(self, placed: PlacedInputs, *, timeout_s: float) -> tuple[Called, dict[str, Any], list[int]]:
+        """Records a call with these inputs, which are in place: (its outputs, the recording's facts, descriptors of its
+        JSON and bytes, to close)."""
+        message = {"kind": WorkerRequest.RECORD, **_call_message(placed)}
+        answer, descriptors = self._ask_for_descriptors(message, WorkerReply.RECORDED, timeout_s=timeout_s)
+        with closing_on_error(descriptors):
+            if len(descriptors) != 2:
+                raise protocol_failure("a recording is incomplete")
+            return Called(claim_us=0.0, at_ns=0, **parse_outputs(answer)), answer, descriptors
+
+    def _ask_for_descriptors(
+        self, message: dict[str, Any], expected: WorkerReply, *, timeout_s: float
+    ) -> tuple[dict[str, Any], list[int]]:
+        self._exchange.tell(message, expected, timeout_s=timeout_s)
+        with self._exchange.explaining(expected, timeout_s):
             answer, descriptors = self._worker.line.receive(timeout_s=timeout_s)
-            try:
+            with closing_on_error(descriptors):
                 if answer["kind"] == WorkerReply.FAILED:
                     raise explain_failure(answer, Outcome.RUNTIME_ERROR)
-                if answer["kind"] != WorkerReply.EXPORTED:
-                    raise protocol_failure(f"expected the answer 'exported', found {answer['kind']!r}")
-                pages = parse_pages(answer.get("pages"), len(descriptors))
-            except BaseException:
-                for descriptor in descriptors:
-                    os.close(descriptor)
-                raise
-        return [(*page, descriptor) for page, descriptor in zip(pages, descriptors, strict=True)]
+                if answer["kind"] != expected:
+                    raise protocol_failure(f"expected the answer {expected.value!r}, found {answer['kind']!r}")
+            return answer, descriptors
+
+    def share_arena(self) -> tuple[int, int, int]:
+        """The shared memory of a GPU as a page: (address in the worker, size in bytes, descriptor to close)."""
+        return self.arena_address, self._arena.size_bytes, os.dup(self._arena.descriptor)
+
+    def end(self) -> None:
+        """Ends the worker and all its processes. The shared memory stays."""
+        self._worker.end()
 
     def store(self, output: Region, *, timeout_s: float) -> int:
         """Copies the outputs to this region; returns the evaluator's clock in ns."""
@@ -432,6 +452,16 @@ def _read_us(time_ns: object, least_ns: int = 0) -> float:
     if type(time_ns) is not int or not least_ns <= time_ns < MAX_CLAIM_NS:
         raise protocol_failure("an answer has an invalid time")
     return time_ns / 1e3
+
+
+@contextmanager
+def closing_on_error(descriptors: Sequence[int]) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        for descriptor in descriptors:
+            os.close(descriptor)
+        raise
 
 
 def _call_message(placed: PlacedInputs) -> dict[str, Any]:

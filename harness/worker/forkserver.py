@@ -34,6 +34,7 @@ _ENDED = frozenset("ZX")
 STOP_POLL_S = 20e-6
 MAX_STOPPED_CPU_NS = 20_000  # CPU time consumed while stopped; legitimate programs consume none
 MAX_STOP_VIOLATIONS = 3  # after this many times the worker counts as not stoppable
+DRIVER_LIBRARY = "HARNESS_DRIVER_LIBRARY"  # path of the forwarding driver library, on a GPU
 END_TIMEOUT_S = 10.0  # to kill everything that a worker started
 
 
@@ -281,6 +282,7 @@ def main() -> None:
     namespaces.drop_root()
     namespaces.die_with_parent()  # a change of user resets this
     connection = Channel(socket.socket(fileno=int(sys.argv[1])))
+    _load_driver_library()
     gc.disable()  # a tenth of the time to import torch
     import torch
     import torch.utils.cpp_extension
@@ -293,6 +295,13 @@ def main() -> None:
     gc.enable()
     collapse_memory()
     serve(connection)
+
+
+def _load_driver_library() -> None:
+    """Before torch: whoever loads libcuda.so.1 from now on gets the forwarding library."""
+    path = os.environ.pop(DRIVER_LIBRARY, "")
+    if path:
+        ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
 
 
 def _close_nvml() -> None:

@@ -30,6 +30,8 @@ from harness.worker.instrumentation import Observer
 from harness.worker.jit_languages import prepare_languages
 from harness.worker.load_inline_hook import LoadInlineHook
 from harness.worker.memory import SharedMemory, describe
+from harness.worker.recorder.call_recorder import CallRecorder
+from harness.worker.recorder.replayer import ReplayServer
 from harness.worker.state import HeldState
 from harness.worker.window import Window, address_of, count_released_bytes, export_pages
 
@@ -56,7 +58,8 @@ def run_worker(evaluator: Channel, *, scratch: str, level: str) -> None:
 
 def _answer(worker: Worker, message: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
     try:
-        answer = getattr(worker, f"do_{message['kind']}")(message, *descriptors)
+        command = f"do_{message['kind']}"
+        answer = getattr(worker if hasattr(worker, command) else worker.replays, command)(message, *descriptors)
     except WorkerLost:
         raise
     except BaseException as error:  # noqa: BLE001 - candidates may raise anything, SystemExit too
@@ -85,6 +88,7 @@ class Worker:
         self._emulators = EmulatorLink()
         self._place_on_device: Callable[[list[torch.Tensor]], None] = lambda _: None  # for the emulated device
         self._target: dict[str, Any] | None = None  # the emulated GPU
+        self.replays = ReplayServer()
 
     def do_warm(self, message: dict[str, Any]) -> dict[str, Any]:
         """Create the context of a GPU, or check it."""
@@ -237,6 +241,24 @@ class Worker:
         released_bytes = count_released_bytes(self._device)
         described = self._describe_call(call.reported_ns, call.tree, call.tensors, call.state)
         return described | {"released_bytes": released_bytes}
+
+    def do_record(self, message: dict[str, Any]) -> dict[str, Any]:
+        """The GPU work of one call with these inputs, as data."""
+        specs = [TensorSpec.from_json(spec) for spec in message["specs"]]
+        inputs, _ = self._divide(message, self._memory.fill(self._memory.prepare(specs), specs, 0))
+        self._outputs = deque([[], []])
+        torch.cuda.empty_cache()  # less memory to map elsewhere
+        recorder = CallRecorder(str(self._scratch))
+
+        def call() -> tuple[dict[str, Any], list[torch.Tensor]]:
+            tree, tensors = flatten_value(self._forward(*inputs), torch.is_tensor, by_name=True)
+            return tree, [tensor.resolve_conj().resolve_neg() for tensor in tensors]
+
+        with torch.no_grad():
+            (tree, tensors), recording, descriptors = recorder.record(call)
+        described = self._describe_call(1, tree, tensors, [])
+        facts = {name: recording[name] for name in ("memory", "unsupported", "has_fixed_addresses")}
+        return described | facts | {"kind": WorkerReply.RECORDED, "descriptors": descriptors}
 
     def do_export(self, message: dict[str, Any]) -> dict[str, Any]:
         pages = export_pages(message["address"])

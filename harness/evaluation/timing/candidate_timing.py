@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +18,9 @@ from harness.evaluation.timing.clocks import TimingResult
 from harness.evaluation.timing.noise_floor import NoiseFloors, NoiseKey
 from harness.evaluation.timing.paired import PairedTimer
 from harness.evaluation.timing.plan import share_plan, shorten_plan
+from harness.evaluation.timing.replay_timing import ReplayTimer, label_bound, record_call
 from harness.evaluation.timing.window_timing import Open, WindowTimer
+from harness.sandbox.gpu.recording import NotReplayable, Recording
 from harness.sandbox.model_session import ModelSession
 
 
@@ -70,17 +73,49 @@ class CandidateTimer:
         """On a CPU, beside a new worker with the rival. `timing`: against the baseline."""
         return self._pair(session, reference, self._name_rival(reference, rival), timing.noise_floor or 0.0, seeds)
 
+    def replay(
+        self, candidate: Recording | NotReplayable, reference: Reference, baseline: str, seeds: Iterator[int]
+    ) -> TimingResult | NotReplayable:
+        """On a GPU. Ends the worker of the recording. Returns the reason if it cannot be replayed."""
+
+        @contextmanager
+        def take() -> Iterator[Recording]:
+            if isinstance(candidate, NotReplayable):
+                raise candidate
+            yield candidate
+
+        opponent = self._name_baseline(reference, baseline)
+        timer = ReplayTimer(reference=reference, plan=self._plan, seed=next(seeds), ahead=self._workers.ahead)
+        try:
+            return timer.measure(opponent.name, opponent.open, take, seeds)
+        except NotReplayable as reason:
+            return reason
+
     def time_in_fresh_workers(
-        self, candidate: Candidate, reference: Reference, baseline: str, seeds: Iterator[int]
+        self,
+        candidate: Candidate,
+        reference: Reference,
+        baseline: str,
+        seeds: Iterator[int],
+        reason: NotReplayable | None = None,
     ) -> TimingResult:
-        """On a GPU, and where two workers do not fit."""
-        return self._time_apart(candidate, reference, self._name_baseline(reference, baseline), self._noise, seeds)
+        """On a GPU by whole calls, for a `reason`; and where two workers do not fit."""
+        opponent = self._name_baseline(reference, baseline)
+        result = self._time_calls(candidate, reference, opponent, self._noise, seeds)
+        return result if reason is None else label_bound(result, reason)
 
     def compare_in_fresh_workers(
         self, candidate: Candidate, reference: Reference, rival: Candidate, seeds: Iterator[int]
     ) -> TimingResult:
         """With the rival in the baseline's place; its noise floors are not stored."""
-        return self._time_apart(candidate, reference, self._name_rival(reference, rival), NoiseFloors(None), seeds)
+        opponent = self._name_rival(reference, rival)
+        open_candidate = partial(self._workers.open_constructed_candidate, candidate, reference)
+        if reference.device.is_cuda:
+            timer = ReplayTimer(reference=reference, plan=self._plan, seed=next(seeds), ahead=self._workers.ahead)
+            record_candidate = partial(record_call, open_candidate, reference, seeds)
+            with suppress(NotReplayable):
+                return timer.measure(opponent.name, opponent.open, record_candidate, seeds)
+        return self._time_calls(candidate, reference, opponent, NoiseFloors(None), seeds)
 
     def _name_baseline(self, reference: Reference, baseline: str) -> _Opponent:
         return _Opponent(name=baseline, open=partial(self._workers.open_baseline, reference, baseline))
@@ -97,7 +132,7 @@ class CandidateTimer:
             )
             return timer.measure(opponent.name, seeds, floor)
 
-    def _time_apart(
+    def _time_calls(
         self,
         candidate: Candidate,
         reference: Reference,
@@ -105,7 +140,7 @@ class CandidateTimer:
         noise: NoiseFloors | None,
         seeds: Iterator[int],
     ) -> TimingResult:
-        self._workers.prepare_timing(reference)
+        self._workers.prepare_windows(reference)
         open_candidate = partial(self._workers.open_constructed_candidate, candidate, reference)
         if not reference.plan.baseline_beside:
             apart = ApartTimer(reference=reference, plan=self._plan, seed=next(seeds))

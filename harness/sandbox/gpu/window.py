@@ -22,6 +22,7 @@ from harness.protocol.tensor_layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES, 
 from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, Footprint, outline
 from harness.sandbox.devices import Device, SharedArena
 from harness.sandbox.failure import fatal_failure
+from harness.sandbox.gpu.recording import NotReplayable, Recording, make_recording
 from harness.sandbox.gpu.snapshot import (
     Comb,
     Reading,
@@ -159,6 +160,25 @@ class WindowSession(ModelSession):
         run = self._describe(called, placed, taken, marks_ns)
         self.outlasted_hold = hold_streams and _outlasts_hold(run.times)
         return run
+
+    def record(self, inputs: Sequence[Any]) -> Recording:
+        """The GPU work of one call as data. Raises NotReplayable."""
+        placed = self._lay_out(inputs)
+        if placed.seed is not None:
+            raise NotReplayable("its calls draw random numbers")
+        if placed.state_tensors or self._held:
+            raise NotReplayable("its state changes from call to call")
+        shift_bytes = self._source.randrange(INPUT_SLACK_BYTES // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+        placed = shift_inputs(placed, shift_bytes)
+        self._client.write(placed)
+
+        def check(called: Called) -> Called:
+            called = self._restore_inputs(called, placed)
+            if not self._footprint.has_form(called):
+                raise NotReplayable("the recorded call returned outputs of another form")
+            return called
+
+        return make_recording(self._client, placed, self._device, check=check, timeout_s=self._limits.call_s)
 
     def _restore_inputs(self, called: Called, placed: PlacedInputs) -> Called:
         restored = super()._restore_inputs(called, placed)

@@ -16,6 +16,8 @@ from harness.domain import HarnessError, WireError, WorkerLost, WorkerTimeout
 from harness.protocol.messages import WorkerReply, WorkerRequest
 from harness.sandbox.devices import Device
 from harness.sandbox.forkserver import Forkserver
+from harness.sandbox.gpu.recording import NotReplayable
+from harness.sandbox.gpu.replayer import Replayer, start_replayer
 from harness.sandbox.memory_limits import limit_worker
 from harness.sandbox.worker_process import WorkerLimits, WorkerProcess
 
@@ -33,7 +35,8 @@ class WorkersAhead:
         self._thread = ThreadPoolExecutor(THREADS, "workers")
         self._lock = threading.Lock()
         self._waiting: deque[Future[WorkerProcess | None]] = deque()
-        self._ending: list[Future[int | None]] = []
+        self._replayers: deque[Future[Replayer | None]] = deque()
+        self._ending: list[Future[object]] = []
 
     def preload(self, words: Iterable[str]) -> None:
         """See `Forkserver.preload`. Workers that wait were forked before, so they end."""
@@ -46,10 +49,25 @@ class WorkersAhead:
             self.release()
             self.forkserver.close()
 
-    def prepare(self, count: int) -> None:
-        """From now on `count` workers wait, or will soon."""
+    def prepare(self, count: int, replayers: int = 0) -> None:
+        """From now on `count` workers and so many replayers wait, or will soon."""
         while self._device is not None and len(self._waiting) < count:
             self._waiting.append(self._thread.submit(self._start, self._device))
+        while self._device is not None and len(self._replayers) < replayers:
+            self._replayers.append(self._thread.submit(self._start_replayer, self._device))
+
+    @contextmanager
+    def replayer(self) -> Iterator[Replayer]:
+        """One that waits, or a new one; ends beside the evaluator. Raises NotReplayable."""
+        waiting = self._replayers.popleft().result() if self._replayers else None
+        if waiting is None:
+            if self._device is None:
+                raise HarnessError("replays need a GPU")
+            waiting = start_replayer(self.forkserver, self._device)
+        try:
+            yield waiting
+        finally:
+            self._ending.append(self._thread.submit(waiting.end))
 
     def spawn(self, limits: WorkerLimits, *, ends_beside: bool) -> WorkerProcess:
         """One that waits, or a new one. `ends_beside`: leaving its context returns at once; see `finish`."""
@@ -61,23 +79,28 @@ class WorkersAhead:
     def finish(self) -> None:
         """Returns once all workers have started or ended."""
         wait(self._waiting)
+        wait(self._replayers)
         while self._ending:
             self._ending.pop().result()
 
     def stop(self) -> None:
         """As `finish`, without the starts that have not begun."""
         self._waiting = deque(one for one in self._waiting if not one.cancel())
+        self._replayers = deque(one for one in self._replayers if not one.cancel())
         self.finish()
 
     @property
     def some_wait(self) -> bool:
-        return bool(self._waiting)
+        return bool(self._waiting or self._replayers)
 
     def release(self) -> None:
         """Ends those that wait, whose contexts occupy memory."""
         self.stop()
         while (worker := self._take()) is not None:
             worker.end()
+        while self._replayers:
+            if (replayer := self._replayers.popleft().result()) is not None:
+                replayer.end()
 
     def close(self) -> None:
         self.release()
@@ -96,6 +119,11 @@ class WorkersAhead:
         except (HarnessError, OSError):  # OSError: the forkserver has just ended
             return None  # the next `spawn` starts one and raises
         return worker if _is_warm(worker, device) else None
+
+    def _start_replayer(self, device: Device) -> Replayer | None:
+        with suppress(HarnessError, NotReplayable, OSError):  # the next one is started, and raises, where it is used
+            return start_replayer(self.forkserver, device)
+        return None
 
     def _take(self) -> WorkerProcess | None:
         while self._device is not None:

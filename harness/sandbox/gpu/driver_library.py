@@ -1,0 +1,138 @@
+"""Builds the forwarding driver library of worker processes, see `harness/worker/recorder/driver.cpp`."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+from harness.domain import HarnessError
+
+SOURCE = Path(__file__).resolve().parents[2] / "worker" / "recorder" / "driver.cpp"
+DRIVER = "libcuda.so.1"
+BUILD_TIMEOUT_S = 120.0
+# Calls that put work on the device, or change it, in ways that a recording does not hold: it notes their names.
+NOTED = frozenset(
+    name + suffix
+    for name in (
+        "cuLaunch", "cuLaunchGrid", "cuLaunchGridAsync", "cuLaunchCooperativeKernelMultiDevice", "cuLaunchHostFunc",
+        "cuStreamAddCallback", "cuStreamWriteValue32_v2", "cuStreamWaitValue32_v2", "cuStreamWriteValue64_v2",
+        "cuStreamWaitValue64_v2", "cuStreamBatchMemOp_v2", "cuMemcpyPeer", "cuMemcpyPeerAsync", "cuMemcpy2D_v2",
+        "cuMemcpy2DUnaligned_v2", "cuMemcpy3D_v2", "cuMemcpy3DAsync_v2", "cuMemcpy3DPeer", "cuMemcpy3DPeerAsync",
+        "cuMemcpyBatchAsync", "cuMemcpyBatchAsync_v2", "cuMemcpy3DBatchAsync", "cuMemcpy3DBatchAsync_v2",
+        "cuMemsetD2D8_v2", "cuMemsetD2D16_v2", "cuMemsetD2D32_v2", "cuMemsetD2D16Async", "cuMemPrefetchAsync",
+        "cuMemPrefetchAsync_v2", "cuMemPrefetchBatchAsync", "cuMemMapArrayAsync", "cuTexObjectCreate",
+        "cuSurfObjectCreate",
+    )
+    for suffix in ("", "_ptds", "_ptsz")
+)  # fmt: skip
+# For x86-64. The note's argument is the number of the slot; the arguments' registers are saved around it.
+_NOTE = """\
+  cmpb $0, harness_is_recording(%rip)
+  je 1f
+  push %rdi; push %rsi; push %rdx; push %rcx; push %r8; push %r9; sub $8, %rsp
+  mov ${slot}, %edi
+  call harness_note_refused@PLT
+  add $8, %rsp; pop %r9; pop %r8; pop %rcx; pop %rdx; pop %rsi; pop %rdi
+1:
+"""
+
+
+@cache
+def find_driver_library(folder: Path) -> Path:
+    """Builds it in `folder` unless it is there. Raises HarnessError with the reason if it cannot be built."""
+    real = find_real_driver()
+    facts = (str(real), str(real.stat().st_size), str(real.stat().st_mtime_ns), platform.machine())
+    digest = sha256(b"\0".join([SOURCE.read_bytes(), Path(__file__).read_bytes(), *map(str.encode, facts)]))
+    target = folder / f"driver-{digest.hexdigest()[:24]}" / DRIVER
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.parent.chmod(0o755)  # workers may run as another user
+        _build(real, target)
+    return target
+
+
+def find_real_driver() -> Path:
+    """Raises HarnessError."""
+    try:
+        ctypes.CDLL(DRIVER)
+    except OSError as error:
+        raise HarnessError(f"the NVIDIA driver library {DRIVER} is not installed") from error
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        path = Path(line.rpartition(" ")[2])
+        if path.name.startswith("libcuda.so"):
+            return Path(os.path.realpath(path))
+    raise HarnessError(f"the file of {DRIVER} was not found")
+
+
+def write_stubs(names: Sequence[str]) -> str:
+    """Assembler: a function for each of the driver's, which jumps to its slot, and tables of all."""
+    functions = [
+        f".globl {name}\n.type {name},@function\n{name}:\n  endbr64\n"
+        f"{_NOTE.format(slot=slot) if name in NOTED else ''}  jmp *harness_slots+{8 * slot}(%rip)"
+        for slot, name in enumerate(names)
+    ]
+    hidden = ("harness_slots", "harness_stubs", "harness_names", "harness_count", "harness_is_refused")
+    return "\n".join(
+        [
+            *(f".globl {name}\n.hidden {name}" for name in (*hidden, "harness_is_recording")),
+            ".text", *functions,
+            '.section .data.rel.ro,"aw"\n.balign 8\nharness_stubs:', *(f"  .quad {name}" for name in names),
+            "harness_names:", *(f"  .quad name_{slot}" for slot in range(len(names))),
+            ".section .rodata", *(f'name_{slot}: .asciz "{name}"' for slot, name in enumerate(names)),
+            "harness_is_refused:", *(f"  .byte {int(name in NOTED)}" for name in names),
+            f".balign 4\nharness_count: .long {len(names)}",
+            f".bss\n.balign 8\nharness_slots: .zero {8 * len(names)}",
+            '.section .note.GNU-stack,"",@progbits\n',
+        ]
+    )  # fmt: skip
+
+
+def _build(real: Path, target: Path) -> None:
+    if platform.machine() != "x86_64":
+        raise HarnessError(f"there is no forwarding driver library for processors of kind {platform.machine()}")
+    include, compiler = _find_header_folder(), shutil.which(os.environ.get("CXX", "g++")) or "c++"
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        stubs, made = Path(folder) / "stubs.S", Path(folder) / DRIVER
+        stubs.write_text(write_stubs(_list_functions(real)))
+        _run(
+            compiler, "-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", f'-DHARNESS_REAL_DRIVER="{real}"',
+            f"-I{include}", str(SOURCE), str(stubs), f"-Wl,-soname,{DRIVER}", "-Wl,-Bsymbolic", "-ldl", "-o", str(made),
+        )  # fmt: skip
+        made.chmod(0o755)
+        made.rename(target)
+
+
+def _list_functions(real: Path) -> list[str]:
+    lines = _run("nm", "-D", "--defined-only", str(real)).splitlines()
+    names = {line.split()[-1].partition("@")[0] for line in lines if line.split()[-2] in "TWi"}
+    return sorted(name for name in names if name.startswith("cu"))
+
+
+def _find_header_folder() -> Path:
+    from harness.builder.toolchain import find_cuda_home
+
+    packaged = (Path(entry) / "nvidia" / "cu13" / "include" for entry in sys.path)
+    for folder in (Path(find_cuda_home() or "/usr/local/cuda") / "include", *packaged):
+        if (folder / "cuda.h").exists():
+            return folder
+    raise HarnessError("cuda.h was not found in the CUDA toolkit or in torch's packages")
+
+
+def _run(*command: str) -> str:
+    """Raises HarnessError."""
+    try:
+        finished = subprocess.run(command, capture_output=True, text=True, check=True, timeout=BUILD_TIMEOUT_S)
+    except subprocess.CalledProcessError as error:
+        raise HarnessError(f"{command[0]} failed: {error.stderr[-600:]}") from error
+    except (OSError, subprocess.SubprocessError) as error:
+        raise HarnessError(f"{command[0]} failed: {error}") from error
+    return finished.stdout

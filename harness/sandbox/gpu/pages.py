@@ -1,0 +1,91 @@
+"""All device memory of a worker, mapped in the evaluator. It outlives the worker."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+
+from torch import Tensor
+
+from harness.domain import DeviceError
+from harness.protocol import device_memory
+from harness.protocol.recorded_memory import FIRST_ADDRESS, RANGE_BYTES
+from harness.sandbox.devices import Device
+from harness.sandbox.gpu.snapshot import view_bytes
+from harness.sandbox.gpu.worker_memory import Stretch
+
+Page = tuple[int, int, int]  # first address in the worker, size in bytes, descriptor
+
+
+class WorkerPages:
+    """Closes the descriptors of the pages. Raises DeviceError if they cannot be mapped."""
+
+    def __init__(self, pages: Iterable[Page], device: Device) -> None:
+        self.pages = list(pages)
+        self._device = device
+        self._range = device_memory.AddressRange(RANGE_BYTES, device.torch_device.index or 0)
+        try:
+            for address, size, descriptor in self.pages:
+                self._range.map(descriptor, address - FIRST_ADDRESS, size)
+        except DeviceError:
+            self.close()
+            raise
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(size for _, size, _ in self.pages)
+
+    def copy(self) -> WorkerPages:
+        """The same contents at the same addresses of a worker, in other memory of the device."""
+        copied = WorkerPages((), self._device)
+        try:
+            for address, size, _ in self.pages:
+                descriptor = copied._range.create(address - FIRST_ADDRESS, size)
+                copied.pages.append((address, size, descriptor))
+                device_memory.copy(copied.translate(address), self.translate(address), size)
+        except DeviceError:
+            copied.close()
+            raise
+        self._device.synchronize()
+        return copied
+
+    def translate(self, address: int) -> int:
+        """Of the worker, to one of the evaluator."""
+        return self._range.address + address - FIRST_ADDRESS
+
+    def contains(self, address: int, size_bytes: int) -> bool:
+        """Whether all of it is mapped."""
+        end = address + size_bytes
+        for start, size, _ in sorted(self.pages):
+            if start <= address < start + size:
+                address = start + size
+        return address >= end
+
+    def view(self, address: int, size_bytes: int) -> Tensor:
+        """A uint8 view of memory at an address of the worker."""
+        return view_bytes(Stretch(self.translate(address), size_bytes), self._device)
+
+    def close(self) -> None:
+        self._range.close()
+        while self.pages:
+            os.close(self.pages.pop()[2])
+
+
+def export_pages(addresses: Iterable[int], fetch: Callable[[int], list[Page]], shared: Page) -> tuple[list[Page], bool]:
+    """Pages of the worker at these addresses, after that of the `shared` memory; False if some cannot be exported.
+    `fetch`: see `WorkerClient.export_pages`."""
+    pages, covered = [shared], 0
+    start, end = shared[0], shared[0] + shared[1]
+    for address in sorted(addresses):
+        if start <= address < end or address < covered:
+            continue
+        found = fetch(address)
+        if not found:
+            return pages, False
+        covered = sum(found[-1][:2])
+        for page in found:
+            if start <= page[0] < end:
+                os.close(page[2])
+            else:
+                pages.append(page)
+    return pages, True

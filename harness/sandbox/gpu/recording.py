@@ -1,0 +1,145 @@
+"""A call's GPU work as data, with the device memory that it uses. Both outlive the worker that made them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harness.domain import DeviceError
+from harness.protocol import TensorSpec, storage_bytes
+from harness.sandbox.devices import Device
+from harness.sandbox.gpu.pages import WorkerPages, export_pages
+from harness.sandbox.model_session import POISON, Run
+from harness.sandbox.tensors.outputs import FlatOutputs
+from harness.sandbox.tensors.replies import read_pairs
+from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient, flat_bytes
+
+MOST_REASON_CHARACTERS = 200
+
+
+class NotReplayable(Exception):
+    """With the reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """`descriptors`: of the recording's JSON and bytes, as the worker wrote them. `placed`: the recorded call's inputs,
+    whose offsets count from `inputs_at`. Addresses are those of the worker."""
+
+    descriptors: tuple[int, int]
+    pages: WorkerPages
+    placed: PlacedInputs
+    inputs_at: int
+    called: Called
+    client: WorkerClient
+
+    def write_inputs(self, placed: PlacedInputs) -> None:
+        """Writes inputs where the recorded call had its own, and poisons the outputs. Raises NotReplayable for inputs
+        of another form."""
+        if (placed.tree, _list_forms(placed.specs)) != (self.placed.tree, _list_forms(self.placed.specs)):
+            raise NotReplayable("arguments beside the values of its inputs change from call to call")
+        for view in self._view_output_bytes():
+            view.fill_(POISON)
+        for view, tensor in zip(self._view_inputs(), placed.tensors, strict=True):
+            view.copy_(flat_bytes(tensor))
+
+    def describe_run(self, placed: PlacedInputs) -> Run:
+        """The last replay, with these inputs. Its outputs are valid until the next one."""
+        specs, views = self.called.specs, self._view_output_bytes()
+        outputs = (
+            view.view(getattr(torch, spec.dtype)).as_strided(spec.shape, spec.stride)
+            for spec, view in zip(specs, views, strict=True)
+        )
+        found = FlatOutputs(tree=self.called.tree, tensors=tuple(outputs))
+        return Run(outputs=found, called=self.called, taken=True, inputs_unchanged=self._has_inputs(placed))
+
+    def read(self, address: int, size_bytes: int) -> bytes:
+        return bytes(self.pages.view(address, size_bytes).cpu().numpy())
+
+    def copy(self) -> Recording:
+        """With other memory of the same contents. Raises DeviceError without enough memory."""
+        return replace(self, pages=self.pages.copy())
+
+    def end_worker(self) -> None:
+        """With all its processes. The memory stays."""
+        self.client.end()
+
+    def close(self) -> None:
+        self.pages.close()
+        for descriptor in self.descriptors:
+            os.close(descriptor)
+
+    def _has_inputs(self, placed: PlacedInputs) -> bool:
+        pairs = zip(self._view_inputs(), placed.tensors, strict=True)
+        return all(torch.equal(view, flat_bytes(tensor)) for view, tensor in pairs)
+
+    def _view_inputs(self) -> list[Tensor]:
+        return [self.pages.view(self.inputs_at + spec.offset, storage_bytes(spec)) for spec in self.placed.specs]
+
+    def _view_output_bytes(self) -> list[Tensor]:
+        sizes = map(storage_bytes, self.called.specs)
+        return [self.pages.view(*place) for place in zip(self.called.addresses, sizes, strict=True)]
+
+
+def make_recording(
+    client: WorkerClient,
+    placed: PlacedInputs,
+    device: Device,
+    *,
+    check: Callable[[Called], Called],
+    timeout_s: float,
+) -> Recording:
+    """Of one call with inputs that are in place. The worker may end afterwards. `check`: of what the call returned.
+    Raises NotReplayable."""
+    called, facts, descriptors = client.record(placed, timeout_s=timeout_s)
+    try:
+        _require_replayable(facts)
+        called = check(called)
+        pages = _map_memory(client, facts, device, timeout_s=timeout_s)
+        if not all(map(pages.contains, called.addresses, map(storage_bytes, called.specs))):
+            pages.close()
+            raise NotReplayable("an output lies in memory that cannot be shared")
+    except BaseException:
+        for descriptor in descriptors:
+            os.close(descriptor)
+        raise
+    return Recording(
+        descriptors=(descriptors[0], descriptors[1]),
+        pages=pages,
+        placed=placed,
+        inputs_at=client.arena_address,
+        called=called,
+        client=client,
+    )
+
+
+def _require_replayable(facts: dict[str, Any]) -> None:
+    if facts.get("has_fixed_addresses") is not True:
+        raise NotReplayable("the worker's device memory has no fixed addresses")
+    reasons = facts.get("unsupported")
+    if reasons:
+        raise NotReplayable("; ".join(map(str, list(reasons)[:3]))[:MOST_REASON_CHARACTERS])
+
+
+def _map_memory(client: WorkerClient, facts: dict[str, Any], device: Device, *, timeout_s: float) -> WorkerPages:
+    addresses = [int(address) for address, _ in read_pairs(facts.get("memory"))]
+    pages, is_whole = export_pages(
+        addresses, lambda address: client.export_pages(address, timeout_s=timeout_s), client.share_arena()
+    )
+    try:
+        mapped = WorkerPages(pages, device)
+    except DeviceError as error:
+        raise NotReplayable(f"its device memory cannot be mapped: {error}") from error
+    if not is_whole:
+        mapped.close()
+        raise NotReplayable("some of its device memory cannot be shared")
+    return mapped
+
+
+def _list_forms(specs: Sequence[TensorSpec]) -> list[tuple[str, tuple[int, ...], tuple[int, ...]]]:
+    return [(spec.dtype, spec.shape, spec.stride) for spec in specs]

@@ -1,0 +1,80 @@
+"""The evaluator's side of a process that replays one recording. The process is not trusted: device code of a candidate
+shares its addresses, so times are bounded by another clock and outputs are compared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from harness.domain import WireError, WorkerLost, WorkerTimeout
+from harness.protocol.channel import MAX_DESCRIPTORS
+from harness.protocol.messages import WorkerReply, WorkerRequest
+from harness.sandbox.devices import Device
+from harness.sandbox.forkserver import Forkserver
+from harness.sandbox.gpu.recording import NotReplayable, Recording
+from harness.sandbox.worker_process import WorkerLimits, WorkerProcess
+
+START_S, REPLAY_S = 60.0, 60.0
+Graph = Literal["call", "empty", "nothing"]
+Clock = Literal["device", "host"]
+Place = tuple[int, int]  # address, bytes
+
+
+class Replayer:
+    """Single-use. Methods raise NotReplayable if the process failed."""
+
+    def __init__(self, worker: WorkerProcess) -> None:
+        self._worker = worker
+        self.nodes = 0  # of the graph
+
+    def end(self) -> None:
+        self._worker.end()
+
+    def load(self, recording: Recording) -> None:
+        pages = recording.pages.pages
+        for first in range(0, len(pages), MAX_DESCRIPTORS):
+            part = pages[first : first + MAX_DESCRIPTORS]
+            message = {"kind": WorkerRequest.MAP_PAGES, "pages": [page[:2] for page in part]}
+            self.ask(message, WorkerReply.PAGES_MAPPED, [page[2] for page in part])
+        answer = self.ask({"kind": WorkerRequest.BUILD_GRAPH}, WorkerReply.GRAPH_BUILT, recording.descriptors)
+        self.nodes = answer["nodes"] if type(answer.get("nodes")) is int else 0
+
+    def replay(
+        self, graph: Graph = "call", clock: Clock = "device", places: Sequence[Place] = ()
+    ) -> tuple[float, list[str]]:
+        """(time in us, the bytes at the places as hexadecimal digits), see `harness.worker.recorder.replayer`."""
+        message = {
+            "kind": WorkerRequest.REPLAY,
+            "graph": graph,
+            "clock": clock,
+            "places": [list(one) for one in places],
+        }
+        answer = self.ask(message, WorkerReply.REPLAYED)
+        time_us, read = answer.get("time_us"), answer.get("read")
+        if not isinstance(time_us, float) or not math.isfinite(time_us) or not isinstance(read, list):
+            raise NotReplayable("the process that replays it gave an invalid answer")
+        return time_us, [str(one) for one in read]
+
+    def ask(self, message: dict[str, Any], expected: WorkerReply, descriptors: Sequence[int] = ()) -> dict[str, Any]:
+        try:
+            self._worker.line.send(message, descriptors, timeout_s=START_S)
+            answer, _ = self._worker.line.receive(timeout_s=REPLAY_S)
+        except (WorkerLost, WorkerTimeout, WireError) as error:
+            raise NotReplayable(f"the process that replays it failed: {error}") from error
+        if answer["kind"] != expected:
+            raise NotReplayable(f"its replay failed: {answer.get('message', answer['kind'])}"[:300])
+        return answer
+
+
+def start_replayer(forkserver: Forkserver, device: Device) -> Replayer:
+    """Opens the device. Raises NotReplayable, or HarnessError if no process can be started."""
+    replayer = Replayer(forkserver.spawn(WorkerLimits(memory_bytes=None)))
+    index = device.torch_device.index or 0
+    message = {"kind": WorkerRequest.OPEN_REPLAYER, "device": index, "cores": device.list_worker_cores()}
+    try:
+        replayer.ask(message, WorkerReply.REPLAYER_OPENED)
+    except NotReplayable:
+        replayer.end()
+        raise
+    return replayer

@@ -1,0 +1,126 @@
+"""The CUDA driver by ctypes, as the process that replays needs it. Source: cuda.h of CUDA 13."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+from harness.protocol.recorded_memory import FIRST_ADDRESS, RANGE_BYTES
+
+_DEVICE, _POSIX_DESCRIPTOR, _READ_WRITE = 1, 1, 3
+
+
+class DriverError(Exception):
+    pass
+
+
+class LaunchConfig(ctypes.Structure):
+    _fields_ = (
+        ("grid", ctypes.c_uint * 3),
+        ("block", ctypes.c_uint * 3),
+        ("shared", ctypes.c_uint),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.c_void_p),
+        ("attribute_count", ctypes.c_uint),
+    )
+
+
+class LaunchAttribute(ctypes.Structure):
+    _fields_ = (("id", ctypes.c_int), ("pad", ctypes.c_char * 4), ("value", ctypes.c_ubyte * 64))
+
+
+class NodeParameters(ctypes.Structure):
+    _fields_ = (
+        ("function", ctypes.c_void_p),
+        ("grid", ctypes.c_uint * 3),
+        ("block", ctypes.c_uint * 3),
+        ("shared", ctypes.c_uint),
+        ("parameters", ctypes.c_void_p),
+        ("extra", ctypes.c_void_p),
+        ("kernel", ctypes.c_void_p),
+        ("context", ctypes.c_void_p),
+    )
+
+
+class SetParameters(ctypes.Structure):
+    _fields_ = (
+        ("target", ctypes.c_ulonglong),
+        ("pitch", ctypes.c_size_t),
+        ("value", ctypes.c_uint),
+        ("element_size", ctypes.c_uint),
+        ("width", ctypes.c_size_t),
+        ("height", ctypes.c_size_t),
+    )
+
+
+class EdgeData(ctypes.Structure):
+    _fields_ = (
+        ("from_port", ctypes.c_ubyte),
+        ("to_port", ctypes.c_ubyte),
+        ("type", ctypes.c_ubyte),
+        ("reserved", ctypes.c_ubyte * 5),
+    )
+
+
+class _Access(ctypes.Structure):
+    _fields_ = (("location_type", ctypes.c_int), ("location_id", ctypes.c_int), ("flags", ctypes.c_int))
+
+
+class Driver:
+    """The real driver's functions by name. A status that is not 0 is raised as DriverError."""
+
+    def __init__(self) -> None:
+        """Raises DriverError in a process without the forwarding library."""
+        library = ctypes.CDLL("libcuda.so.1")
+        if not hasattr(library, "harness_real"):
+            raise DriverError("the forwarding driver library is not loaded")
+        self._find = library.harness_real
+        self._find.restype = ctypes.c_void_p
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        address = self._find(name.encode())
+        if not address:
+            raise DriverError(f"the driver has no function {name}")
+        function = ctypes.CFUNCTYPE(ctypes.c_int)(address)
+
+        def call(*arguments: Any) -> None:
+            status = function(*arguments)
+            if status:
+                raise DriverError(f"{name} failed with {self._name_error(status)}")
+
+        setattr(self, name, call)
+        return call
+
+    def _name_error(self, status: int) -> str:
+        text = ctypes.c_char_p()
+        ctypes.CFUNCTYPE(ctypes.c_int)(self._find(b"cuGetErrorName"))(status, ctypes.byref(text))
+        return (text.value or b"an unknown error").decode()
+
+    def pointer(self, name: str, *arguments: Any) -> int:
+        """The handle that a call gives out in its first argument; 0 is one, too."""
+        out = ctypes.c_void_p()
+        getattr(self, name)(ctypes.byref(out), *arguments)
+        return out.value or 0
+
+
+def open_device(driver: Driver, index: int) -> None:
+    """Opens the context and reserves the addresses, before anything else can take them."""
+    driver.cuInit(0)
+    device, none = ctypes.c_int(), ctypes.c_ulonglong(0)
+    driver.cuDeviceGet(ctypes.byref(device), index)
+    driver.cuCtxSetCurrent(ctypes.c_void_p(driver.pointer("cuDevicePrimaryCtxRetain", device)))
+    start, wanted, size = ctypes.c_ulonglong(), ctypes.c_ulonglong(FIRST_ADDRESS), ctypes.c_size_t(RANGE_BYTES)
+    driver.cuMemAddressReserve(ctypes.byref(start), size, ctypes.c_size_t(0), wanted, none)
+    if start.value != FIRST_ADDRESS:
+        raise DriverError(f"the driver reserved {start.value:#x} instead of {FIRST_ADDRESS:#x}")
+
+
+def map_page(driver: Driver, descriptor: int, address: int, size: int, device: int) -> None:
+    handle = ctypes.c_ulonglong()
+    driver.cuMemImportFromShareableHandle(ctypes.byref(handle), ctypes.c_void_p(descriptor), _POSIX_DESCRIPTOR)
+    where = ctypes.c_ulonglong(address)
+    driver.cuMemMap(where, ctypes.c_size_t(size), ctypes.c_size_t(0), handle, ctypes.c_ulonglong(0))
+    driver.cuMemRelease(handle)
+    access = _Access(_DEVICE, device, _READ_WRITE)
+    driver.cuMemSetAccess(where, ctypes.c_size_t(size), ctypes.byref(access), ctypes.c_size_t(1))
