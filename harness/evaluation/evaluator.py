@@ -46,6 +46,7 @@ from harness.evaluation.integrity.attribution import (
     confirm_custom_code,
     name_custom_kernels,
 )
+from harness.evaluation.integrity.sandbox_causes import note_output
 from harness.evaluation.integrity.static_checks import find_syntax_error, screen_source, warn_of_narrow_formats
 from harness.evaluation.load_check import load_only
 from harness.evaluation.model_construction import construct_model
@@ -150,6 +151,7 @@ class CandidateEvaluator:
             again = EvaluationRecord(seed=record.seed, thrift=record.thrift)
             record, outcome, message = evaluate_with_repetition(again, attempt, self._device)
         record.findings += self._forkserver.isolation_warnings()
+        record.findings += note_output(self._forkserver.take_printed_bytes())
         level = self._forkserver.isolation
         return record.conclude(
             subject,
@@ -196,8 +198,8 @@ class CandidateEvaluator:
             raise CandidateFailure(Outcome.NOT_RUN, missing)
         if device is None:
             self._load_only(record, load_problem(problem, subject.workload), candidate)
-            reason = f"this machine has no device for language {subject.language}"
-            raise CandidateFailure(Outcome.NOT_RUN, f"{record.describe_builds()}, but {reason}")
+            reason = f"language {subject.language} runs on {' or '.join(rules.devices)}, and not on the chosen device"
+            raise CandidateFailure(Outcome.NOT_RUN, f"{record.describe_builds()}, but {reason} (--device, --language)")
 
         def evaluate(attempt: EvaluationRecord, resized: Problem) -> None:
             resized_task = replace(task, record=attempt, problem=resized)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from harness.sandbox.devices import SharedArena
 from harness.sandbox.failure import CandidateFailure, explain_failure, protocol_failure
 from harness.sandbox.worker_process import WorkerProcess
 
+FATAL_ERROR = "Fatal Python error: "  # begins the stack that faulthandler prints
+_CANDIDATE_FRAME = re.compile(r'File "[^"\n]*candidate[^"\n]*", line (\d+) in (\S+)')
 EXIT_GRACE_S = 2.0  # after a worker closed its connection: its exit status says why
 BETWEEN_CALLS_S = 0.2  # memory is checked more often during a long call
 
@@ -41,6 +44,11 @@ STEPS = {
     WorkerReply.ABLATION: "describing the ablation",
     WorkerReply.CONFIGURED: "configuring emulators",
     WorkerReply.KERNEL_FINDINGS: "reporting kernel findings",
+}
+TIMEOUTS = {
+    "start": "the program was not imported within {:g} s (--load-timeout)",
+    "construct": "the model was not constructed within {:g} s (--load-timeout)",
+    "call": "forward() did not return within {:g} s (--call-timeout)",
 }
 
 
@@ -112,7 +120,8 @@ class Exchange:
             raised, cause = error, error.__cause__
         except WorkerTimeout as error:
             self._worker.end()
-            message = f"no answer to {STEPS[expected]} within {timeout_s:g} s"
+            step = STEPS[expected]
+            message = TIMEOUTS.get(step, f"no answer to {step} within {{:g}} s").format(timeout_s)
             raised, cause = CandidateFailure(Outcome.TIMEOUT, message), error
         except WorkerLost as error:
             raised, cause = self._explain_loss(STEPS[expected], failure), error
@@ -164,8 +173,10 @@ class Exchange:
 
     def _explain_loss(self, command: str, failure: Outcome) -> CandidateFailure:
         status = self._worker.end(grace_s=EXIT_GRACE_S)
-        printed = self._worker.printed().strip()
-        output = f"; it printed: {printed[-1500:]}" if printed else ""
+        printed, _, dump = self._worker.printed().partition(FATAL_ERROR)
+        frame = _CANDIDATE_FRAME.search(dump)
+        where = f", in line {frame[1]} of the candidate ({frame[2]})" if frame else ""
+        output = f"{where}; it printed: {printed.strip()[-1500:]}" if printed.strip() else where
         if status is None:
             return CandidateFailure(
                 failure, f"the process closed its connection to the evaluator during {command}{output}"

@@ -85,6 +85,7 @@ class Forkserver:
         self._preloaded: set[str] = set()
         self._workers: set[int] = set()  # their ids in this namespace
         self._pending: deque[_Answer] = deque()  # to requests not answered yet, in order
+        self._printed_bytes = 0  # by workers since `take_printed_bytes`
         self.used_s = 0.0  # CPU time of the forkserver itself at the last pause
         self.unrecordable = ""  # why the work of its workers cannot be recorded
         # Linux ends the forkserver with the *thread* that started it, so the starting thread lives as long.
@@ -113,7 +114,7 @@ class Forkserver:
     def spawn(self, limits: WorkerLimits) -> WorkerProcess:
         with self._lock:
             ours, theirs = make_pair()
-            output = OutputTail()
+            output = OutputTail(self._count_printed)
             try:
                 line = self._require_start()
                 request = {"kind": ForkserverRequest.SPAWN, "limits": asdict(limits), **self._isolation}
@@ -251,6 +252,14 @@ class Forkserver:
         if not self._level:
             return "no process started"
         return ", ".join(filter(None, (self._confinement.root_name, self._level)))
+
+    def _count_printed(self, size_bytes: int) -> None:
+        self._printed_bytes += size_bytes
+
+    def take_printed_bytes(self) -> int:
+        """By its workers since the last call."""
+        printed_bytes, self._printed_bytes = self._printed_bytes, 0
+        return printed_bytes
 
     def isolation_warnings(self) -> list[Finding]:
         """Whether the last worker shared its file system or processes."""

@@ -56,7 +56,9 @@ class Stopped:
 class OutputTail:
     """Keeps the beginning and the end of a worker's output."""
 
-    def __init__(self) -> None:
+    def __init__(self, count: Callable[[int], None]) -> None:
+        """`count` gets the number of bytes of each part."""
+        self._count = count
         self._read_end, self.write_end = os.pipe()
         self._head = b""
         self._tail = b""
@@ -66,6 +68,7 @@ class OutputTail:
     def _drain(self) -> None:
         with os.fdopen(self._read_end, "rb", buffering=0) as stream:
             while part := stream.read(1 << 16):
+                self._count(len(part))
                 free_bytes = KEPT_OUTPUT_BYTES - len(self._head)
                 self._head += part[:free_bytes]
                 self._tail = (self._tail + part[free_bytes:])[-KEPT_OUTPUT_BYTES:]

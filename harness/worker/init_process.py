@@ -6,6 +6,7 @@ space.
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import shutil
 import signal
@@ -111,6 +112,7 @@ def _run_worker(message: dict[str, Any], connection: int, scratch: str, layers: 
     tempfile.tempdir = None  # the forkserver may have cached another folder, which is not accessible here
     namespaces.apply_limits(namespaces.Limits(**message["limits"]), shares_user=not message["namespaces"])
     namespaces.drop_privileges()
+    faulthandler.enable(all_threads=False)  # prints where a signal ended the candidate
     if message["filters"]:
         layers = layers + namespaces.restrict_calls(_access(message, scratch), has_own_root=message["own_root"])
     run_worker(Channel(socket.socket(fileno=connection)), scratch=scratch, level=", ".join([*layers, "rlimits"]))

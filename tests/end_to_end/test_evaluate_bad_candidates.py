@@ -67,9 +67,13 @@ ZOO = {
     "prints_megabytes": (module("for _ in range(300): print('x' * 100000)\nreturn a + b"), "correct", ""),
     "sys_exit": (module("sys.exit(0)"), "runtime_error", "SystemExit"),
     "os_exit": (module("print('bye', flush=True)\nos._exit(0)"), "runtime_error", "exited with code 0.*bye"),
-    "hangs_in_python": (module("while True: pass"), "timeout", "no answer to call within 5 s"),
+    "hangs_in_python": (module("while True: pass"), "timeout", r"forward\(\) did not return within 5 s"),
     "hangs_with_the_lock_held": (module("import ctypes; ctypes.PyDLL(None).pause()"), "timeout", "within 5 s"),
-    "segfault": (module("import ctypes; ctypes.string_at(0)"), "runtime_error", "SIGSEGV"),
+    "segfault": (
+        module("import ctypes; ctypes.string_at(0)"),
+        "runtime_error",
+        r"SIGSEGV during call, in line \d+ of the candidate \(forward\)$",
+    ),
     "kills_itself": (module("os.kill(os.getpid(), 9)"), "runtime_error", "ended by SIGKILL during call"),
     "leaves_children": (
         module(f"import subprocess as s\ns.Popen(['sleep', '{LEFT_OVER_S}'], start_new_session=True)\nreturn a + b"),

@@ -106,7 +106,7 @@ def test_the_exit_code_of_a_single_candidate_tells_its_verdict(judge_file, call_
 def test_a_candidate_that_never_ends_to_load_is_a_timeout_with_the_limit_that_was_set(judge_file, call_harness):
     finished, record = judge_file("while True:\n    pass\n", "--load-timeout", "2", run=call_harness)
     assert (record["outcome"], finished.returncode) == ("timeout", 1)
-    assert "no answer to start within" in record["message"]
+    assert "the program was not imported within" in record["message"]
 
 
 @pytest.mark.slow

@@ -31,6 +31,7 @@ _CAUSES = (
 )
 _LAYERS = ("bubblewrap", "private root", "namespaces", "landlock")
 _CHECKS = ("exception", "build")
+MUCH_OUTPUT_BYTES = 1_000_000
 
 
 def note_sandbox(findings: Iterable[Finding], isolation: str) -> Iterator[Finding]:
@@ -41,3 +42,10 @@ def note_sandbox(findings: Iterable[Finding], isolation: str) -> Iterator[Findin
     for pattern, message in _CAUSES:
         if any(map(pattern.search, texts)):
             yield Finding(check="sandbox", severity="note", message=message)
+
+
+def note_output(printed_bytes: int) -> Iterator[Finding]:
+    if printed_bytes > MUCH_OUTPUT_BYTES:
+        size = f"{printed_bytes / 1e6:,.0f} MB"
+        message = f"the candidate printed {size}, which takes time and counts as its own"
+        yield Finding(check="output", severity="warning", message=message)

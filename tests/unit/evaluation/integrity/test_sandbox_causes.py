@@ -3,7 +3,7 @@
 import pytest
 
 from harness.domain import Finding
-from harness.evaluation.integrity.sandbox_causes import note_sandbox
+from harness.evaluation.integrity.sandbox_causes import note_output, note_sandbox
 
 LAYERS = "bubblewrap, namespaces, landlock, seccomp, rlimits"
 
@@ -40,3 +40,12 @@ def test_other_failures_have_no_note():
     assert not list(note_sandbox([exception, warning], LAYERS))
     network = Finding(check="exception", severity="fatal", message="gaierror")
     assert not list(note_sandbox([network], "rlimits"))
+
+
+def test_much_output_is_a_warning():
+    (found,) = note_output(100_000_000)
+    assert (found.severity, found.message) == (
+        "warning",
+        "the candidate printed 100 MB, which takes time and counts as its own",
+    )
+    assert not list(note_output(1000))
