@@ -122,7 +122,7 @@ def _order_by_turn(targets: Tensor) -> tuple[Tensor, ...]:
     ordered, order = targets.sort(stable=True)
     turns = torch.arange(len(order)) - torch.searchsorted(ordered, ordered)
     counts = torch.bincount(turns) if len(order) else turns
-    return order[turns.argsort(stable=True)].split(counts.tolist())
+    return torch.split(order[turns.argsort(stable=True)], counts.tolist())
 
 
 class _Widened(OperatorMode):  # type: ignore[no-untyped-call]

@@ -68,7 +68,7 @@ def count_up(first: Any, end: Any = None, step: Any = 1, **_: Any) -> Iterator[A
     bounds = [semantic.to_tensor(unwrap(one)) for one in ((0, first) if end is None else (first, end))]
     kind = semantic.integer_promote_impl(bounds[0].dtype, bounds[1].dtype)
     kind = semantic.integer_promote_impl(kind, semantic.to_tensor(unwrap(step)).dtype)
-    for number in range(*map(int, bounds), int(unwrap(step))):
+    for number in range(int(bounds[0]), int(bounds[1]), int(unwrap(step))):
         yield tl.tensor(TensorHandle(np.array([number]).astype(find_numpy_dtype(kind)), kind), kind)
 
 
