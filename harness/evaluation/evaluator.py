@@ -47,8 +47,8 @@ from harness.evaluation.integrity.attribution import (
     name_custom_kernels,
 )
 from harness.evaluation.integrity.sandbox_causes import note_output
-from harness.evaluation.integrity.static_checks import find_syntax_error, screen_source, warn_of_narrow_formats
-from harness.evaluation.load_check import load_only
+from harness.evaluation.integrity.static_checks import screen_source, warn_of_narrow_formats
+from harness.evaluation.load_check import find_load_error, load_only
 from harness.evaluation.model_construction import construct_model
 from harness.evaluation.model_workers import ModelWorkers
 from harness.evaluation.record import EvaluationRecord
@@ -165,7 +165,7 @@ class CandidateEvaluator:
     def prebuild(self, problem: Problem, workload: WorkloadName, candidate: Candidate) -> BuiltAhead:
         """Loads the candidate once to fill the build cache."""
         record, hung = EvaluationRecord(seed=0), False
-        if find_syntax_error(candidate.source) is None:
+        if find_load_error(candidate.source) is None:
             try:
                 self._load_only(record, load_problem(problem, workload), candidate)
             except CandidateFailure as failure:
@@ -186,9 +186,9 @@ class CandidateEvaluator:
     def _evaluate_candidate(self, task: _Task) -> None:
         """Raises CandidateFailure on any outcome but correct."""
         record, problem, subject, candidate = task.record, task.problem, task.subject, task.candidate
-        syntax_error = find_syntax_error(candidate.source)
-        if syntax_error is not None:
-            raise CandidateFailure(Outcome.LOAD_ERROR, syntax_error)
+        load_error = find_load_error(candidate.source)
+        if load_error is not None:
+            raise CandidateFailure(Outcome.LOAD_ERROR, load_error)
         device, rules = self._device, LANGUAGES[subject.language]
         record.findings += screen_source(candidate.source, may_compile=not rules.writes_kernels)
         if not rules.writes_kernels:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from harness.domain import Candidate
+from harness.evaluation.integrity.static_checks import find_syntax_error
 from harness.evaluation.record import EvaluationRecord
 from harness.problems.loading import LoadedProblem
 from harness.sandbox.arena_layout import Footprint
@@ -19,6 +20,12 @@ from harness.sandbox.tensors.outputs import FlatOutputs
 from harness.sandbox.worker_process import TimeLimits
 
 CANDIDATE_ENTRY = "ModelNew"
+
+
+def find_load_error(source: str) -> str | None:
+    """What can be told before anything is built or run."""
+    is_named = CANDIDATE_ENTRY in source
+    return find_syntax_error(source) or (None if is_named else f"the program defines no class {CANDIDATE_ENTRY}")
 
 
 def load_only(
