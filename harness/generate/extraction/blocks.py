@@ -25,6 +25,7 @@ from typing import Literal
 from markdown_it import MarkdownIt
 
 from harness.generate.extraction.reasoning import is_reasoning, split_answers
+from harness.generate.extraction.remarks import FILE_NAME
 
 Rule = Literal[
     "fence", "loose_fence", "unclosed_fence", "html", "json", "tool_call", "diff", "bare_file", "bare_part",
@@ -39,6 +40,7 @@ _HUNK = re.compile(r"@@ -[01](?:,\d+)? \+1(?:,\d+)? @@")
 _AFTER_FENCE = re.compile(r"^([ \t>]*(?:`{3,}|~{3,}))(?:</\w{1,40}>|<[|\uff5c][^<>\n]{1,40}[|\uff5c]>)+[ \t]*$", re.M)
 _INVISIBLE = ("\ufeff", "\u200b", "\u2060")
 _DEEPEST_JSON = 20
+_PATH_KEYS = ("path", "filename", "file", "name")
 _SEEN_LINES, _SEEN_COLUMNS = 30, 1000
 
 
@@ -231,8 +233,10 @@ def _list_strings(value: object, key: str, depth: int) -> Iterator[tuple[str, st
     if depth > _DEEPEST_JSON or is_reasoning(key):
         return
     if isinstance(value, dict):
+        path = next((one for one in map(value.get, _PATH_KEYS) if isinstance(one, str)), "")
         for name, inner in value.items():
-            yield from _list_strings(inner, name, depth + 1)
+            is_text = isinstance(inner, str) and FILE_NAME.fullmatch(path)
+            yield from _list_strings(inner, path if is_text and name not in _PATH_KEYS else name, depth + 1)
     elif isinstance(value, list):
         for inner in value:
             yield from _list_strings(inner, key, depth + 1)

@@ -19,6 +19,8 @@ from harness.domain import Alternative, Candidate, Completion, Extraction, Langu
 from harness.generate.extraction import remarks
 from harness.generate.extraction.blocks import Answer, Block, Rule, list_answers
 from harness.generate.extraction.joining import join_blocks
+from harness.generate.extraction.named_files import join_files, list_files
+from harness.generate.extraction.notes import FILE_RULE
 from harness.generate.extraction.programs import is_broken_program, is_program, may_define_entry_point, parse, repair
 from harness.generate.extraction.remarks import EARLIER, Remark
 from harness.syntax import parse_python
@@ -77,19 +79,42 @@ def find_code(text: str) -> Found | None:
     blocks.sort(key=lambda found: found[0].start)
     choices = sorted(_list_choices(blocks[-_MOST_COMPARED:]), key=lambda choice: choice.rank)
     taken, lost = choices[-1], choices[-2::-1]
-    block, parts = join_blocks(taken.block, taken.answer, lambda one: _read_remark(one, taken.answer).weight < EARLIER)
+    block, parts, files = _join(taken)
     extraction = Extraction(
         rule=block.rule,
         first_line=block.start + 1,
         last_line=block.end,
         reason=_explain_choice(taken, lost),
         joined=tuple((part.start + 1, part.end) for part in parts),
-        alternatives=tuple(_describe_alternative(choice, taken) for choice in lost[:_MOST_ALTERNATIVES]),
+        alternatives=(*(_describe_alternative(choice, taken) for choice in lost[:_MOST_ALTERNATIVES]), *files),
         more_alternatives=len(blocks) - 1 - min(len(lost), _MOST_ALTERNATIVES),
     )
     return Found(
         source=block.source, rule=block.rule, first_line=block.start + 1, last_line=block.end, extraction=extraction
     )
+
+
+def _join(taken: _Choice) -> tuple[Block, tuple[Block, ...], tuple[Alternative, ...]]:
+    """(the program, the blocks added to it, the named files that it leaves out)."""
+
+    def is_rejected(block: Block) -> bool:
+        return _read_remark(block, taken.answer).weight < EARLIER
+
+    files = list_files(taken.block, taken.answer, is_rejected)
+    program, used = join_files(taken.block, files)
+    program, parts = join_blocks(program, taken.answer, is_rejected)
+    added = {part.start: part for part in (*used, *parts)}
+    left_out = tuple(
+        Alternative(
+            rule=FILE_RULE,
+            first_line=one.block.start + 1,
+            last_line=one.block.end,
+            reason=f"the program does not use the file {one.path} by its name",
+        )
+        for one in files
+        if one.block.start not in added
+    )
+    return program, tuple(added[start] for start in sorted(added)), left_out
 
 
 def _find_programs(answer: Answer) -> list[Block]:

@@ -10,18 +10,18 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from harness.generate.extraction.blocks import Answer, Block
-from harness.generate.extraction.programs import ENTRY_POINT, is_program, parse, walk_top_level
+from harness.generate.extraction.programs import ENTRY_POINT, compiles, is_program, parse, quote_text, walk_top_level
 
 _KERNEL_CODE = re.compile(r"#include|__global__|\b(?:torch|at)::Tensor\b|PYBIND11_MODULE")
 _NAMES_SOURCE = re.compile(r"source|src|code|cuda|cpp|kernel|header|decl", re.IGNORECASE)
 _NAMES_DECLARATION = re.compile(r"cpp|decl|header|binding", re.IGNORECASE)
 _MOST_SEARCHED = 200  # the nearest blocks
 _MOST_KERNELS = 20
+_ON_OWN_LINE = "\n"
 _BUILTIN_NAMES = {*dir(builtins), "__file__", "__name__", "__doc__", "__spec__"}
 
 
@@ -68,10 +68,13 @@ def join_blocks(block: Block, answer: Answer, is_rejected: Callable[[Block], boo
     kernels = [one for one in others if looks_like_kernel(one.source) and not is_rejected(one)]
     sources = _assign_kernels(missing, answer, [one for one in kernels if one.start < block.start] or kernels)
     source = "\n\n".join(
-        [*(_quote_kernel(name, one.source) for name, one in sources.items()), *_order_sources(main, helpers)]
+        [
+            *(f"{name} = {quote_text(_ON_OWN_LINE + one.source)}\n" for name, one in sources.items()),
+            *_order_sources(main, helpers),
+        ]
     )
     used = tuple(sorted([*sources.values(), *(helper.block for helper in helpers)], key=lambda one: one.start))
-    if not used or not is_program(source) or not _compiles(source):
+    if not used or not is_program(source) or not compiles(source):
         return block, ()
     return replace(block, source=source, rule="joined"), used
 
@@ -141,22 +144,6 @@ def _assign_kernels(missing: frozenset[str], answer: Answer, kernels: Sequence[B
         if name not in chosen and (fitting or len(wanted) == len(left) == 1):
             chosen[name] = (fitting or left)[-1]
     return chosen
-
-
-def _quote_kernel(name: str, source: str) -> str:
-    marks = next((marks for marks in ('"""', "'''") if marks not in source), None)
-    return f"{name} = r{marks}\n{source}{marks}\n" if marks else f"{name} = {source!r}\n"
-
-
-def _compiles(source: str) -> bool:
-    """Unlike `parse` it rejects misplaced statements, such as a second `from __future__`."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            compile(source, "<joined>", "exec", dont_inherit=True)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return False
-        return True
 
 
 def _is_read(name: ast.Name) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from harness.domain import ONLY_REASONING, TRUNCATED, Candidate, Completion, Extraction, Finding, Sample
+from harness.domain import ONLY_REASONING, TRUNCATED, Alternative, Candidate, Completion, Extraction, Finding, Sample
 
 EXTRACTION = "extraction"
+FILE_RULE = "file"  # of an alternative that is no program: a named file that the program leaves out
 _CUT_OFF = ("length", "max_tokens", "model_length", "model_context_window_exceeded")
 REASONING_PARSER_HINT = (
     "the content of the answer is empty and its reasoning is not, and reasoning is not searched for programs: "
@@ -38,7 +39,8 @@ def is_only_reasoning(completion: Completion) -> bool:
 
 
 def summarise_choice(extraction: Extraction) -> str:
-    count = 1 + len(extraction.alternatives) + extraction.more_alternatives
+    programs = [one for one in extraction.alternatives if one.rule != FILE_RULE]
+    count = 1 + len(programs) + extraction.more_alternatives
     joined = "".join(f", joined with {_name_lines(*lines)}" for lines in extraction.joined)
     summary = f"rule {extraction.rule}, {_name_lines(extraction.first_line, extraction.last_line)}{joined}"
     return f"{summary}; chosen from {count} programs in the answer: {extraction.reason}" if count > 1 else summary
@@ -46,11 +48,15 @@ def summarise_choice(extraction: Extraction) -> str:
 
 def list_alternatives(extraction: Extraction) -> list[str]:
     lines = [
-        f"not taken: rule {one.rule}, {_name_lines(one.first_line, one.last_line)}: {one.reason}"
+        f"{_name_alternative(one)}, {_name_lines(one.first_line, one.last_line)}: {one.reason}"
         for one in extraction.alternatives
     ]
     more = extraction.more_alternatives
     return [*lines, f"not taken: {more} more"] if more else lines
+
+
+def _name_alternative(one: Alternative) -> str:
+    return "left out" if one.rule == FILE_RULE else f"not taken: rule {one.rule}"
 
 
 def _note_alternatives(extraction: Extraction) -> Finding:

@@ -39,6 +39,23 @@ def parse(source: str) -> ast.Module | None:
             return None
 
 
+def compiles(source: str) -> bool:
+    """Unlike `parse` it rejects misplaced statements, such as a second `from __future__`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            compile(source, "<joined>", "exec", dont_inherit=True)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return False
+        return True
+
+
+def quote_text(text: str) -> str:
+    """A string literal, readable where `text` allows it."""
+    marks = next((marks for marks in ('"""', "'''") if marks not in text), None)
+    return f"r{marks}{text}{marks}" if marks and text.endswith("\n") else repr(text)
+
+
 def repair(source: str) -> str:
     """Removes interpreter prompts (with their output) and non-breaking spaces."""
     source = source.replace("\xa0", " ")

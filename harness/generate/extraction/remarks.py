@@ -99,11 +99,12 @@ _LABEL = re.compile(
     r"(?:[A-Z]\b|\d{1,2}\b)",
     re.IGNORECASE,
 )
-_FILE_NAME = re.compile(r"[\w./+-]*\w\.(?:py|cu|cuh|cpp|cc|h|hpp)", re.IGNORECASE)
-_FILE_WORD = re.compile(r"^file\s*(?:name)?\b[\s:*_`\"']*", re.IGNORECASE)
+_SUFFIX = r"\.(?:py|cuh?|cpp|cxx|cc?|hpp|h|inl|ptx)\b"
+FILE_NAME = re.compile(rf"[\w./+-]*\w{_SUFFIX}", re.IGNORECASE)
+_FILE_WORD = re.compile(r"^(?:\d{1,2}[.)]|step\s+\d+\b)?[\s:*_`\"']*(?:file\s*(?:name)?\b)?[\s:*_`\"']*", re.IGNORECASE)
 _DECORATION = " \t>#*_`\"'():[]/-"
 _FILE_AT_END = re.compile(
-    r"(?<!\bin )(?<!\bof )(?<!\bto )(?<!from )(?<!with )(?<!than )`(?P<name>[\w./+-]*\w\.(?:py|cu|cpp))`[*_]*:\s*$",
+    r"(?<!\bin )(?<!\bof )(?<!\bto )(?<!from )(?<!with )(?<!than )`(?P<name>[\w./+-]*\w" + _SUFFIX + r")`[*_]*:\s*$",
     re.IGNORECASE,
 )
 _LEAVES_OUT = re.compile(
@@ -153,21 +154,22 @@ def read_echo(after: str) -> Remark:
 
 def read_file_name(before: str, info: str, source: str) -> Remark:
     """A file name in the info string, on the line before the block, or in its first line."""
-    name = _find_file_name(before[-SEEN_CHARACTERS:], info[:SEEN_CHARACTERS], source[:SEEN_CHARACTERS])
+    name = find_file_name(before, info, source)
     stems = set(re.split(r"[\W_]+", name.rsplit("/", 1)[-1].rsplit(".", 1)[0].lower()))
     weight = REJECTED if stems & _REJECTED_STEMS else SUBMITTED if stems & _SUBMITTED_STEMS else 0
     return Remark(weight, name if weight else "")
 
 
-def _find_file_name(before: str, info: str, source: str) -> str:
-    if found := _FILE_NAME.search(info):
+def find_file_name(before: str, info: str, source: str) -> str:
+    """Empty without one."""
+    if found := FILE_NAME.search(info[:SEEN_CHARACTERS]):
         return found[0]
-    above, first = before.rstrip().rsplit("\n", 1)[-1], source.split("\n", 1)[0]
+    above, first = before[-SEEN_CHARACTERS:].rstrip().rsplit("\n", 1)[-1], source[:SEEN_CHARACTERS].split("\n", 1)[0]
     if found := _FILE_AT_END.search(above):
         return found["name"]
     for line in (above, first if first.lstrip().startswith(("#", "//")) else ""):
         name = _FILE_WORD.sub("", line.strip(_DECORATION)).strip(_DECORATION)
-        if _FILE_NAME.fullmatch(name):
+        if FILE_NAME.fullmatch(name):
             return name
     return ""
 
