@@ -21,6 +21,10 @@ _VISITS_VALUES = hasattr(ASTTransformer, "visit_Compare")  # of assignments, sin
 
 
 class KernelTransformer(ASTTransformer):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self._constants: set[str] = set()  # declared as constexpr, and assigned later
+
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:  # noqa: N802
         nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
         later = [ast.Lambda(args=nothing, body=self.visit(value)) for value in node.values]
@@ -28,6 +32,11 @@ class KernelTransformer(ASTTransformer):  # type: ignore[misc]
         return _call(_JOIN, [is_and, *later], node)
 
     def visit_Assign(self, node: ast.Assign) -> ast.Assign:  # noqa: N802
+        target = node.targets[0]
+        if isinstance(target, ast.Name) and target.id in self._constants:
+            self._constants.discard(target.id)
+            self.generic_visit(node)
+            return node
         value = node.value if _VISITS_VALUES else self.visit(node.value)
         node.value = _call(_ASSIGN, [value], value)
         transformed: ast.Assign = super().visit_Assign(node)
@@ -35,7 +44,10 @@ class KernelTransformer(ASTTransformer):  # type: ignore[misc]
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:  # noqa: N802
         self.generic_visit(node)
-        if node.value is not None and not ast.unparse(node.annotation).endswith("constexpr"):
+        is_constant = ast.unparse(node.annotation).endswith("constexpr")
+        if node.value is None and is_constant and isinstance(node.target, ast.Name):
+            self._constants.add(node.target.id)
+        if node.value is not None and not is_constant:
             node.value = _call(_ASSIGN, [node.value], node.value)
         return node
 

@@ -56,6 +56,9 @@ def run_python(out, count, flag, BLOCK: tl.constexpr):  # noqa: N803
     total += tl.sum(min(at, 3), axis=0)  # 42
     half: tl.constexpr = max(BLOCK // 2, 1)
     total += tl.sum(tl.arange(0, half), axis=0)  # 28
+    quarter: tl.constexpr
+    quarter = BLOCK // 4
+    total += tl.sum(tl.arange(0, quarter), axis=0)  # 6
     if flag and not count > 5:
         total += 1
     while total > 10**6:
@@ -133,7 +136,7 @@ def run_kernels():
     describe[(1,)](x, out, 8, 8, 8)
     wrong += [] if torch.equal(out, x * 3) else ["descriptors"]
     run_python[(1,)](total, 5, True, 16, num_warps=8)
-    wrong += [] if total[0].item() == 378 else [f"Python: {total[0].item()}"]
+    wrong += [] if total[0].item() == 384 else [f"Python: {total[0].item()}"]
     use_annotations[(1,)](total, 5, 200, 1, 5)
     expected = [5 * 2147483647, 144, 2**32 - 1, 2147483643]
     wrong += [] if total.tolist() == expected else [f"annotations: {total.tolist()}"]
