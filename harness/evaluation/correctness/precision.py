@@ -7,7 +7,7 @@ what is accepted of a candidate whose kernels are emulated there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -52,9 +52,11 @@ def float32_precision(allow_tf32: bool) -> Iterator[None]:
 
 
 @contextmanager
-def reference_precision(allow_tf32: bool) -> Iterator[None]:
-    """Of products and sums of a reference, on any device."""
-    with float32_precision(allow_tf32), _ProductsInTf32() if allow_tf32 else nullcontext(), _AtomicSums():
+def reference_precision(allow_tf32: bool, tensors: Iterable[Tensor] = ()) -> Iterator[None]:
+    """Of products and sums of a reference, on any device. `tensors`: its inputs and parameters."""
+    products = _ProductsInTf32() if allow_tf32 else nullcontext()
+    sums = _AtomicSums() if any(map(_is_narrow, tensors)) else nullcontext()
+    with float32_precision(allow_tf32), products, sums:
         yield
 
 
@@ -82,7 +84,7 @@ class _AtomicSums(OperatorMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name, options = name_operator(func), kwargs or {}
         plain = name.removesuffix("_")
-        if plain not in SCATTERED or "out" in options or args[0].dtype not in NARROW or args[0].device.type != "cpu":
+        if plain not in SCATTERED or "out" in options or not _is_narrow(args[0]):
             return func(*args, **options)
         added = _list_added(plain, *args[1:], into=args[0], **options)
         if added is None or added[0].numel() > MOST_ADDED:
@@ -95,6 +97,10 @@ class _AtomicSums(OperatorMode):  # type: ignore[no-untyped-call]
         for step in steps:
             cells[targets[step]] = cells[targets[step]] + values[step]
         return args[0].copy_(result) if name.endswith("_") else result
+
+
+def _is_narrow(tensor: Tensor) -> bool:
+    return tensor.dtype in NARROW and tensor.device.type == "cpu"
 
 
 def _list_added(

@@ -157,7 +157,7 @@ def run_reference(loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any]
     try:
         with (
             torch.no_grad(),
-            reference_precision(loaded.problem.allow_tf32),
+            reference_precision(loaded.problem.allow_tf32, [*list_tensors(inputs), *model.parameters()]),
             limit_reference(f"{where}: forward"),
             seeded_call(model, inputs),
         ):
