@@ -311,6 +311,11 @@ def test_an_event_stream_that_was_not_asked_for_is_read(line_end: str) -> None:
     assert (completion.usage.completion_tokens, completion.model, completion.response_id) == (22, "m-1", "r")
 
 
+def test_events_without_empty_lines_between_them_are_read() -> None:
+    lines = [f"data:{json.dumps(chunk)}\n" for chunk in (_delta(content="a"), _delta(content="b"), _delta("stop"))]
+    assert _ask_server(serve(Reply(body="".join([*lines, "data: [DONE]\n"]).encode()))).text == "ab"
+
+
 def test_tool_calls_of_an_event_stream_are_joined() -> None:
     calls = [
         [{"index": 0, "id": "a", "function": {"name": "submit", "arguments": ""}}],
@@ -359,6 +364,7 @@ def _refuse_max_tokens(words: str) -> ChatServer:
     [
         "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.",
         "[{'loc': ['body', 'max_tokens'], 'msg': 'Extra inputs are not permitted'}]",
+        "Unsupported parameter.",
     ],
 )
 def test_the_name_of_the_token_limit_is_learnt_once_for_all_samples(words: str) -> None:

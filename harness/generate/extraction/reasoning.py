@@ -6,6 +6,7 @@
 | `bracket` | `[THINK]`, `[/THINK]`, `[unused16]`, `[unused17]` |
 | `harmony` | `<|channel|>analysis<|message|>`, `<|channel|>final <|constrain|>json<|message|>`, `<channel|>` |
 | `message` | `<|end|>`, `<|call|>`, `<|return|>`, `<|im_start|>think`, `<|start|>assistant<|message|>` |
+| `sections` | `<|open|>think<|sep|>`, `<|close|>think<|sep|>`, `<|open|>response<|sep|>` |
 | `stripped` | `analysis...assistantfinal...`: channels whose special tokens were removed |
 | `phrase` | `Here is my thought process:` ... `Here is my response:`; `Thinking...` ... `...done thinking.` |
 
@@ -43,6 +44,7 @@ _FORMS = {
     r"(?P<header>[^<\n]{0,80}(?:<\|constrain\|?>[^<\n]{0,80})?<\|message\|?>)?|<channel\|>)",
     "message": _NOT_QUOTED + r"(?:<\|(?:end|call|return)\|>|<\|im_start\|>(?P<turn>\w+(?:/think)?)"
     r"|<\|start\|>assistant<\|message\|>)",
+    "sections": _NOT_QUOTED + r"<\|(?P<side>open|close)\|>(?P<section>\w+)<\|sep\|>",
     "element": _PLACE.format("e") + r"(?:[<\u25c1]|&lt;)[|\uff5c]?\s{0,2}(?P<end>/?)[ \t]{0,2}"
     r"(?P<name>[\w:|\u2581-]{1,60}?)(?P<attributes>\s[^<>]{0,200}?)?\s{0,2}[|\uff5c]?(?:[>\u25b7]|&gt;)"
     + _NOT_MENTIONED,
@@ -110,10 +112,11 @@ def _read_mark(found: re.Match[str]) -> _Mark | None:
     match found.lastgroup:
         case "element":
             return _read_element(found)
-        case "harmony":
-            return _read_channel(found["channel"], f"{found['role']}{found['header']}")
-        case "stripped":
-            return _read_channel(found["bare"], found["recipient"] or "")
+        case "harmony" | "stripped":
+            header = (found["role"], found["header"], found["recipient"])
+            return _read_channel(found["channel"] or found["bare"], "".join(filter(None, header)))
+        case "sections":
+            return _read_tag(found["section"], closes=found["side"] == "close")
         case "bracket":
             closes = found["bracket_end"] == "/" or found[0].endswith("17]")
             return _Mark("closes" if closes else "opens", "bracket", found["line_b"] is not None)
@@ -124,14 +127,16 @@ def _read_mark(found: re.Match[str]) -> _Mark | None:
 
 
 def _read_element(found: re.Match[str]) -> _Mark | None:
-    name, starts_line = found["name"], found["line_e"] is not None
+    name, attributes, starts_line = found["name"], found["attributes"] or "", found["line_e"] is not None
     closes = bool(found["end"]) or _ENDS.search(name) is not None
-    if word := _REASONING.search(name):
-        if (found["attributes"] or "").endswith("/"):
-            return None
-        return _Mark("closes" if closes else "opens", (word["word"] or "inner").lower(), starts_line)
-    if name.lower() == "details" and (closes or "reasoning" in (found["attributes"] or "")):
+    if name.lower() == "details" and (closes or "reasoning" in attributes):
         return _Mark("ends" if closes else "opens", "details", starts_line)
+    return None if attributes.endswith("/") else _read_tag(name, closes=closes, starts_line=starts_line)
+
+
+def _read_tag(name: str, *, closes: bool, starts_line: bool = True) -> _Mark | None:
+    if word := _REASONING.search(name):
+        return _Mark("closes" if closes else "opens", (word["word"] or "inner").lower(), starts_line)
     return _Mark("leaves", "answer") if starts_line and not closes and _ANSWER.search(name) else None
 
 

@@ -56,6 +56,7 @@ def describe_body(body: str) -> str:
 
 
 def _parse(body: str) -> Any:
+    body = body.removeprefix("\ufeff")
     if not body.strip():
         raise AttemptFailed("the response has an empty body")
     if is_event_stream(body):

@@ -16,7 +16,7 @@ _RETRYABLE = {408, 409, 425, 429}
 _ADVICE = {
     401: "the key was not accepted: check OPENAI_API_KEY",
     402: "the account has no credit: add some or use another key",
-    403: "the key may not use this model: check OPENAI_API_KEY and --model",
+    403: "the key may not use this model: check OPENAI_API_KEY and --model; or moderation refuses this prompt",
     404: "no such model or path: check --model and --base-url (most end in /v1)",
 }
 _QUOTA = "insufficient_quota"
@@ -89,8 +89,10 @@ def _is_error(value: object) -> bool:
 
 
 def _describe(error: object, outer: object = None) -> EndpointError:
-    words = list(dict.fromkeys(word for word in _list_messages(error) if word))
     inner = [error, *_list_inner(error)]
+    parameters = [one["param"] for one in inner if isinstance(one, dict) and isinstance(one.get("param"), str)]
+    words = list(dict.fromkeys(word for word in _list_messages(error) if word))
+    words += [name for name in parameters[:1] if name and name not in " ".join(words)]
     statuses = [status for one in (*inner, outer) if (status := _find_status(one)) is not None]
     names = [_name(one) for one in (*inner, outer)]
     named = [status for name in names for word, status in _STATUS_BY_NAME.items() if word in name]

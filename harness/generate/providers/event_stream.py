@@ -44,9 +44,20 @@ def _list_data(body: str) -> Iterator[str]:
     comments."""
     for event in re.split(r"\r\n\r\n|\n\n|\r\r", body):
         lines = [line for line in event.splitlines() if not re.match(r"(?::|(?:event|id|retry):)", line)]
-        data = "\n".join(re.sub(r"^data: ?", "", line) for line in lines).strip()
-        if data:
-            yield data
+        data = [re.sub(r"^data: ?", "", line) for line in lines]
+        joined = "\n".join(data).strip()
+        if len(data) > 1 and not _is_json(joined):  # without empty lines between events
+            yield from filter(None, map(str.strip, data))
+        elif joined:
+            yield joined
+
+
+def _is_json(data: str) -> bool:
+    try:
+        json.loads(data)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _parse(data: str) -> Any:

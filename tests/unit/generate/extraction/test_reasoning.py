@@ -31,6 +31,8 @@ TAGS = {
     "<|think:end|>": "<|think:start|>",
     "<|plamo:end_think:plamo|>": "<|plamo:begin_think:plamo|>",
     "<\uff5cend\u2581of\u2581thinking\uff5c>": "<\uff5cthinking\uff5c>",
+    "<|close|>think<|sep|><|open|>response<|sep|>": "<|open|>think<|sep|>",
+    "</redacted_reasoning>": "<redacted_reasoning>",
     "<channel|>": "<|channel>thought\n",
     "<|end|><|start|>assistant<|channel|>final<|message|>": "<|channel|>analysis<|message|>",
     "<|start|>assistant<|channel|>final <|constrain|>python<|message|>": "<|channel|>commentary<|message|>",
