@@ -38,10 +38,11 @@ LAYERS: tuple[Layer, ...] = ("time", "correctness", "no_kernel", "process", "con
 ATTACK_FIELDS = ("layer", "mechanism", "problem", "expected", "device", "timed")
 CONTROL_FIELDS = ("mechanism", "problem", "expected", "device", "timed")
 OPTIONAL_FIELDS = ("known_open", "language")
-# Detections that are not outcomes: the program counts as correct but gains nothing.
-UNRANKED, NO_GAIN, NOT_OWN = "unranked", "no_gain", "not_own"
+# Detections that are not outcomes: the program counts as correct but gains nothing. REPLAYED: its work was recorded
+# whole and timed without its host code, so what that does otherwise has no effect.
+UNRANKED, NO_GAIN, NOT_OWN, REPLAYED = "unranked", "no_gain", "not_own", "replayed"
 FAILURES = tuple(outcome for outcome in Outcome if outcome.counts_against_model and outcome is not Outcome.CORRECT)
-CATCHES = (*map(str, FAILURES), UNRANKED, NO_GAIN, NOT_OWN)
+CATCHES = (*map(str, FAILURES), UNRANKED, NO_GAIN, NOT_OWN, REPLAYED)
 # Above the noise of a busy machine; these attacks aim at a factor of two or more.
 GAIN = 1.25
 OWN_SHARE = 0.25  # of the time; candidates below do not do their own work
@@ -162,7 +163,7 @@ def _build_file(name: str, source: str, title: str, values: Mapping[str, str], c
     is_attack = "layer" in values
     expected, faster_than = _read_expected(values["expected"], is_attack=is_attack)
     timed = _choose(values, "timed", ("yes", "no")) == "yes"
-    if not timed and (faster_than is not None or {UNRANKED, NO_GAIN} & set(expected)):
+    if not timed and (faster_than is not None or {UNRANKED, NO_GAIN, REPLAYED} & set(expected)):
         raise ValueError(f"{values['expected']!r} requires a timing: set timed: yes")
     if timed and EMULATED in values["device"]:
         raise ValueError("nothing is timed on the emulated device: set timed: no")
@@ -314,6 +315,8 @@ def _is_caught_as(way: str, evaluation: Evaluation) -> bool:
         return work is not None and (work.own < OWN_SHARE or work.without_own == "unchanged")
     if evaluation.timing is None:
         return False
+    if way == REPLAYED:
+        return evaluation.timing.clock == "device"
     gains = evaluation.speedup is not None and evaluation.timing.verdict == "faster"
     return (way == UNRANKED and evaluation.speedup is None) or (
         way == NO_GAIN and not (gains and evaluation.timing.speedup_low > GAIN)

@@ -305,15 +305,11 @@ class WorkerClient:
             pages = parse_pages(answer.get("pages"), len(descriptors))
         return [(*page, descriptor) for page, descriptor in zip(pages, descriptors, strict=True)]
 
-    def record(self, placed: PlacedInputs, *, timeout_s: float) -> tuple[Called, dict[str, Any], list[int]]:
-        """Records a call with these inputs, which are in place: (its outputs, the recording's facts, descriptors of its
-        JSON and bytes, to close)."""
+    def record(self, placed: PlacedInputs, *, timeout_s: float) -> tuple[dict[str, Any], list[int]]:
+        """Records a call with these inputs, which are in place: (facts, unchecked; descriptors of the recording's JSON
+        and bytes, to close)."""
         message = {"kind": WorkerRequest.RECORD, **_call_message(placed)}
-        answer, descriptors = self._ask_for_descriptors(message, WorkerReply.RECORDED, timeout_s=timeout_s)
-        with closing_on_error(descriptors):
-            if len(descriptors) != 2:
-                raise protocol_failure("a recording is incomplete")
-            return Called(claim_us=0.0, at_ns=0, **parse_outputs(answer)), answer, descriptors
+        return self._ask_for_descriptors(message, WorkerReply.RECORDED, timeout_s=timeout_s)
 
     def _ask_for_descriptors(
         self, message: dict[str, Any], expected: WorkerReply, *, timeout_s: float

@@ -30,7 +30,7 @@ from harness.worker.instrumentation import Observer
 from harness.worker.jit_languages import prepare_languages
 from harness.worker.load_inline_hook import LoadInlineHook
 from harness.worker.memory import SharedMemory, describe
-from harness.worker.recorder.call_recorder import CallRecorder
+from harness.worker.recorder.call_recorder import CallRecorder, NotRecordable
 from harness.worker.recorder.replayer import ReplayServer
 from harness.worker.state import HeldState
 from harness.worker.window import Window, address_of, count_released_bytes, export_pages
@@ -248,14 +248,17 @@ class Worker:
         inputs, _ = self._divide(message, self._memory.fill(self._memory.prepare(specs), specs, 0))
         self._outputs = deque([[], []])
         torch.cuda.empty_cache()  # less memory to map elsewhere
-        recorder = CallRecorder(str(self._scratch))
 
         def call() -> tuple[dict[str, Any], list[torch.Tensor]]:
             tree, tensors = flatten_value(self._forward(*inputs), torch.is_tensor, by_name=True)
             return tree, [tensor.resolve_conj().resolve_neg() for tensor in tensors]
 
-        with torch.no_grad():
-            (tree, tensors), recording, descriptors = recorder.record(call)
+        try:
+            recorder = CallRecorder(str(self._scratch))
+            with torch.no_grad():
+                (tree, tensors), recording, descriptors = recorder.record(call)
+        except NotRecordable as reason:
+            return {"kind": WorkerReply.RECORDED, "unsupported": [str(reason)]}
         described = self._describe_call(1, tree, tensors, [])
         facts = {name: recording[name] for name in ("memory", "unsupported", "has_fixed_addresses")}
         return described | facts | {"kind": WorkerReply.RECORDED, "descriptors": descriptors}

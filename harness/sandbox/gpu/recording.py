@@ -13,10 +13,11 @@ from torch import Tensor
 from harness.domain import DeviceError
 from harness.protocol import TensorSpec, storage_bytes
 from harness.sandbox.devices import Device
+from harness.sandbox.failure import protocol_failure
 from harness.sandbox.gpu.pages import WorkerPages, export_pages
 from harness.sandbox.model_session import POISON, Run
 from harness.sandbox.tensors.outputs import FlatOutputs
-from harness.sandbox.tensors.replies import read_pairs
+from harness.sandbox.tensors.replies import parse_outputs, read_list, read_pairs
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient, flat_bytes
 
 MOST_REASON_CHARACTERS = 200
@@ -96,10 +97,10 @@ def make_recording(
 ) -> Recording:
     """Of one call with inputs that are in place. The worker may end afterwards. `check`: of what the call returned.
     Raises NotReplayable."""
-    called, facts, descriptors = client.record(placed, timeout_s=timeout_s)
+    facts, descriptors = client.record(placed, timeout_s=timeout_s)
     try:
-        _require_replayable(facts)
-        called = check(called)
+        _require_replayable(facts, descriptors)
+        called = check(Called(claim_us=0.0, at_ns=0, **parse_outputs(facts)))
         pages = _map_memory(client, facts, device, timeout_s=timeout_s)
         if not all(map(pages.contains, called.addresses, map(storage_bytes, called.specs))):
             pages.close()
@@ -118,12 +119,14 @@ def make_recording(
     )
 
 
-def _require_replayable(facts: dict[str, Any]) -> None:
+def _require_replayable(facts: dict[str, Any], descriptors: Sequence[int]) -> None:
+    reasons = read_list(facts.get("unsupported"))
+    if reasons:
+        raise NotReplayable("; ".join(map(str, reasons[:3]))[:MOST_REASON_CHARACTERS])
     if facts.get("has_fixed_addresses") is not True:
         raise NotReplayable("the worker's device memory has no fixed addresses")
-    reasons = facts.get("unsupported")
-    if reasons:
-        raise NotReplayable("; ".join(map(str, list(reasons)[:3]))[:MOST_REASON_CHARACTERS])
+    if len(descriptors) != 2:
+        raise protocol_failure("a recording is incomplete")
 
 
 def _map_memory(client: WorkerClient, facts: dict[str, Any], device: Device, *, timeout_s: float) -> WorkerPages:

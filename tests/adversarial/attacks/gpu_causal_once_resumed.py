@@ -3,7 +3,7 @@
 layer: correctness
 mechanism: Altered masks may come in untimed calls only.
 problem: gpu_attention_with_given_mask
-expected: wrong_value, suspect
+expected: wrong_value, suspect, replayed
 device: gpu
 timed: yes
 language: torch

@@ -3,7 +3,7 @@
 layer: correctness
 mechanism: A repeated row has the right values without being written; only some timed calls are looked at in full.
 problem: gpu_repeated_row
-expected: wrong_shape, wrong_value, suspect
+expected: wrong_shape, wrong_value, suspect, replayed
 device: gpu
 timed: yes
 """

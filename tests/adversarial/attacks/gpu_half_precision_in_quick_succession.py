@@ -3,7 +3,7 @@
 layer: correctness
 mechanism: Calls that are checked have the checking between them; timed ones come one after another.
 problem: gpu_product
-expected: wrong_value, suspect
+expected: wrong_value, suspect, replayed
 device: gpu
 timed: yes
 """

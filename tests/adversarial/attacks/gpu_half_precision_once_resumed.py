@@ -3,7 +3,7 @@
 layer: correctness
 mechanism: Only workers that are timed beside another are stopped and resumed, which a handler of SIGCONT sees.
 problem: gpu_product
-expected: wrong_value, suspect
+expected: wrong_value, suspect, replayed
 device: gpu
 timed: yes
 """

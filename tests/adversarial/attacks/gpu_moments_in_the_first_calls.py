@@ -3,7 +3,7 @@
 layer: correctness
 mechanism: Timed calls write to inputs, too; they are not returned.
 problem: gpu_optimiser_step
-expected: wrong_value, suspect
+expected: wrong_value, suspect, replayed
 device: gpu
 timed: yes
 """

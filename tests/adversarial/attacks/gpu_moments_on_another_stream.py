@@ -3,7 +3,7 @@
 layer: time
 mechanism: What it changes late are inputs, not outputs that it returns.
 problem: gpu_optimiser_step
-expected: wrong_value, suspect, no_gain, unranked
+expected: wrong_value, suspect, no_gain, unranked, replayed
 device: gpu
 timed: yes
 """

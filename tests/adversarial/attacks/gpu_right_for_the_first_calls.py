@@ -3,7 +3,7 @@
 layer: correctness
 mechanism: Who checks first and times afterwards never sees a wrong one.
 problem: gpu_product
-expected: wrong_value, suspect
+expected: wrong_value, suspect, replayed
 device: gpu
 timed: yes
 """
