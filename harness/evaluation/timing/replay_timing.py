@@ -248,7 +248,7 @@ class ReplayTimer:
             side.recording.write_inputs(self._lay_out(side.recording, seed))
 
     def _replay(self, side: _Side, clock: Clock, places: Sequence[Place]) -> tuple[float, list[str]]:
-        """With a cold cache: it is flushed by this process, whose code a candidate cannot change."""
+        """With a cold cache: this process flushes it, which device code of a candidate cannot reach."""
         if self._clean is None:
             self._clean = torch.zeros(CLEAN_BYTES // 4, device=self._device.torch_device)
         self._device.reset_cache()
