@@ -85,12 +85,12 @@ def _is_used(path: str, text: str) -> bool:
 
 
 def _list_used(source: str, files: list[NamedFile]) -> list[NamedFile]:
-    """The files that the program names, or a used file includes."""
+    """The files that the program names, by a folder too, or a used file includes."""
     used: list[NamedFile] = []
     texts = [source]
     while texts:
         text = texts.pop()
-        found = [one for one in files if one not in used and _is_used(one.name, text)]
+        found = [one for one in files if one not in used and any(_is_used(part, text) for part in one.path.split("/"))]
         used += found
         texts += [one.block.source for one in found]
     return used

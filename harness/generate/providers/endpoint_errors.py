@@ -114,7 +114,9 @@ def _list_messages(value: object, depth: int = 0) -> Iterator[str]:
         yield from _list_messages(value[0], depth + 1) if value else ()
     elif isinstance(value, dict):
         found = (word for key in _MESSAGE_KEYS for word in _list_messages(value.get(key), depth + 1))
-        yield from (word for word in [next(found, None)] if word)
+        word, location = next(found, ""), value.get("loc")  # pydantic's path of an invalid field
+        where = f" ({'.'.join(map(str, location))})" if isinstance(location, list) else ""
+        yield from [f"{word}{where}"] if word else []
         metadata = value.get("metadata")
         yield from _list_messages(metadata.get("raw"), depth + 1) if isinstance(metadata, dict) else ()
 

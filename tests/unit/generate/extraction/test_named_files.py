@@ -65,6 +65,11 @@ def test_a_header_that_a_used_file_includes_is_written_too(tmp_path: Path) -> No
     ]  # fmt: skip
 
 
+def test_the_files_of_a_folder_that_the_program_searches_are_written(tmp_path: Path) -> None:
+    program = READS.replace("with_name('{}').read_text()", "with_name('csrc').glob('*.cpp').__next__().read_text()")
+    assert _run(_find(_answer("**csrc/relu.cpp**", KERNEL, program)).source, tmp_path) == KERNEL
+
+
 def test_a_docstring_and_future_imports_stay_first(tmp_path: Path) -> None:
     program = f'"""A module."""\nfrom __future__ import annotations\n{READS.format("relu.cpp")}'
     assert _run(_find(_answer("**relu.cpp**", KERNEL, program)).source, tmp_path) == KERNEL
