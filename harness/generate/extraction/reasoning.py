@@ -26,8 +26,8 @@ from typing import Literal
 Effect = Literal["opens", "closes", "leaves", "ends"]
 
 _REASONING = re.compile(
-    r"(?<![^\W_])(?P<word>(?:ant)?think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad|analysis|"
-    r"monologue|rationale)(?![^\W_])|^inner_(?:prefix|suffix)$",
+    r"(?<![^\W_])(?P<word>(?:ant)?think(?:ing)?|thoughts?|reason(?:ing)?|reflect(?:ion)?|analysis|cot|"
+    r"scratch(?:pad)?|monologue|rationale|contemplation|deliberation|brainstorm(?:ing)?)(?![^\W_])|^inner_(?:prefix|suffix)$",
     re.IGNORECASE,
 )
 _ENDS = re.compile(r"(?<![^\W_])(?:end|stop|suffix)(?![^\W_])", re.IGNORECASE)
@@ -51,7 +51,8 @@ _FORMS = {
     "bracket": _PLACE.format("b")
     + r"\[(?:(?P<bracket_end>/?)(?:THINK|THINKING|THOUGHT|REASONING)|unused1[67])\]"
     + _NOT_MENTIONED,
-    "stripped": r"(?:\A\s*(?=(?:analysis|commentary)(?:[^\W_]|[`*#]| to=|[ \t]*\n))|assistant|^assistant\n)"
+    "stripped": r"(?:\A\s*(?=(?:analysis|commentary)(?:[^\W_]|[`*#<]| to=| [A-Z]|[ \t]*\n))"
+    r"|assistant|assistant (?=\w+ {0,2}[A-Z`*#\n])|^assistant\n)"
     r"(?P<bare>analysis|commentary|final)(?P<recipient>\s+to=[\w.]+[^\n{]{0,40})?",
     "phrase": r"\A\s*Here(?:'s| is) my thought process:(?=[\s\S]*Here(?:'s| is) my response:)"
     r"|^Here(?:'s| is) my response:"

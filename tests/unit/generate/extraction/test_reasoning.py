@@ -12,7 +12,7 @@ ANSWER = f"The module below is fast.\n\n```python\n{GOOD}```\n"
 # Openings by closing marks.
 _NAMES = (
     "think thinking thought thoughts reasoning reason THINK seed:think mm:think ifm|think_fast longcat_think "
-    "antThinking thought_process scratchpad analysis reflection inner_monologue"
+    "antThinking thought_process scratchpad analysis reflection inner_monologue CoT brainstorming"
 )
 TAGS = {
     **{f"</{name}>": f"<{name}>" for name in _NAMES.split()},
@@ -39,6 +39,7 @@ TAGS = {
     "<|channel|>final <|constrain|>markdown<|message|>": "<|start|>assistant<|channel|>analysis code<|message|>",
     "\nassistantfinal": "analysis",
     "assistantfinal": "analysis\n",
+    " assistant final ": "analysis ",
 }
 # Marks that only end reasoning which a mark has opened.
 PAIRS = {
