@@ -1,0 +1,105 @@
+"""Device time by replays: whose work is replayed, what is refused with its reason, and what equal work and known parts
+of it measure. The programs need no extension."""
+
+import pytest
+
+pytestmark = pytest.mark.gpu
+
+HEAD = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n"
+WORK = {  # by name: arguments, what is returned, inputs
+    "a product in bfloat16": ("a, b", "a @ b", "torch.randn(2, 2048, 2048, dtype=torch.bfloat16).unbind()"),
+    "a product split along its inner size": ("a, b", "a @ b.t()", "torch.randn(2, 64, 65536).half().unbind()"),
+    "a convolution": ("x, w", "F.conv2d(x, w, padding=1)", "[torch.randn(8, 32, 56, 56), torch.randn(64, 32, 3, 3)]"),
+    "attention": (
+        "q, k, v", "F.scaled_dot_product_attention(q, k, v)", "torch.randn(3, 2, 8, 512, 64).half().unbind()",
+    ),
+    "a sort": ("x", "torch.sort(x, -1)[0]", "[torch.randn(64, 20000)]"),
+    "a Fourier transform": ("x", "torch.fft.rfft(x).abs()", "[torch.randn(64, 4096)]"),
+    "a short sum": ("a, b", "a + b", "torch.randn(2, 1 << 16).unbind()"),
+}  # fmt: skip
+
+
+def problem(arguments, result, inputs):
+    given = f"\ndef get_inputs():\n    return list({inputs})\n\n\ndef get_init_inputs():\n    return []\n"
+    return program("Model", arguments, [f"return {result}"]) + given
+
+
+def program(name, arguments, lines):
+    indented = "\n".join(f"        {line}" for line in lines)
+    return f"{HEAD}class {name}(nn.Module):\n    def forward(self, {arguments}):\n{indented}\n\n"
+
+
+@pytest.fixture(scope="module")
+def gpu_bench(open_bench):
+    return open_bench(confinement="auto", device="cuda:0", call_s=20.0, load_s=60.0)
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_equal_work_is_a_tie_by_device_time(gpu_bench, name):
+    arguments, result, inputs = WORK[name]
+    mine = program("ModelNew", arguments, [f"return {result}"])
+    evaluation = gpu_bench.judge(mine, problem(arguments, result, inputs), time=True)
+    assert evaluation.outcome == "correct", evaluation.message
+    assert (evaluation.timing.clock, evaluation.timing.verdict) == ("device", "tie"), evaluation.timing
+
+
+GRAPH = [
+    "if not hasattr(self, 'graph'):",
+    "    self.given = x.clone()",
+    "    torch.tanh(self.given)",
+    "    torch.cuda.synchronize()",
+    "    self.graph = torch.cuda.CUDAGraph()",
+    "    with torch.cuda.graph(self.graph): self.made = torch.tanh(self.given) * 2",
+    "self.given.copy_(x)",
+    "self.graph.replay()",
+    "return self.made.clone()",
+]
+STREAMS = [
+    "other = torch.cuda.Stream()",
+    "other.wait_stream(torch.cuda.current_stream())",
+    "with torch.cuda.stream(other): y = torch.tanh(x)",
+    "torch.cuda.current_stream().wait_stream(other)",
+    "return y * 2",
+]
+REPLAYED = {
+    "its own graph": GRAPH,
+    "two streams": STREAMS,
+    "a wait in its middle": ["y = torch.tanh(x)", "torch.cuda.synchronize()", "return y * 2"],
+    "small constants from the host": ["return torch.tanh(x) * torch.tensor([2.0]).cuda()"],
+    "a compiled graph": ["return torch.compile(lambda x: torch.tanh(x) * 2)(x)"],
+}
+ELEMENTWISE = problem("x", "torch.tanh(x) * 2", "[torch.randn(1024, 1024)]")
+
+
+@pytest.mark.parametrize("name", REPLAYED)
+def test_work_of_this_form_is_replayed(gpu_bench, name):
+    evaluation = gpu_bench.judge(program("ModelNew", "x", REPLAYED[name]), ELEMENTWISE, time=True)
+    assert evaluation.outcome == "correct", evaluation.message
+    assert evaluation.timing.clock == "device", evaluation.findings
+
+
+REFUSED = {
+    "read back": ["return torch.tanh(x) * (2 + 0 * x.max().item())"],
+    "copied from the host": ["return torch.tanh(x) * torch.full((1024, 1024), 2.0).cuda()"],
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_work_that_is_not_all_on_the_device_gets_a_lower_bound_with_the_reason(gpu_bench, reason):
+    evaluation = gpu_bench.judge(program("ModelNew", "x", REFUSED[reason]), ELEMENTWISE, time=True)
+    assert evaluation.outcome == "correct", evaluation.message
+    assert evaluation.timing.clock == "bound", evaluation.timing
+    notes = [finding.message for finding in evaluation.findings if finding.check == "not_replayable"]
+    assert len(notes) == 1 and reason in notes[0], notes
+
+
+@pytest.mark.parametrize("fewer", [60, 50, 30])
+def test_a_known_part_of_the_work_takes_its_part_of_the_time(gpu_bench, fewer):
+    loop = "for _ in range({}): x = x * 1.0001"
+    baseline = program("Model", "x", [loop.format(60), "return x"]) + (
+        "\ndef get_inputs():\n    return [torch.randn(1 << 24)]\n\n\ndef get_init_inputs():\n    return []\n"
+    )
+    mine = program("ModelNew", "x", [loop.format(fewer - 1), f"return x * {1.0001 ** (61 - fewer)!r}"])
+    evaluation = gpu_bench.judge(mine, baseline, time=True)
+    assert evaluation.outcome == "correct", evaluation.message
+    assert evaluation.timing.speedup == pytest.approx(60 / fewer, rel=0.01)
