@@ -119,6 +119,7 @@ class Block:
 
 
 Clock = Literal["call", "device", "bound", "mixed"]
+INEXACT = ("bound", "mixed")  # clocks whose speedups are no ratios of equal times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import NamedTuple, get_args
 
-from harness.domain import Language, Outcome, TimingVerdict, UsageError, WithoutOwn, WorkloadName
+from harness.domain import INEXACT, Clock, Language, Outcome, TimingVerdict, UsageError, WithoutOwn, WorkloadName
 from harness.store.filters import Kind, compile_condition, list_compared
 
 
@@ -21,7 +21,8 @@ class ResultRow(NamedTuple):
     deviation from 1 of a program's speedup over itself. `worst_speedup`: of the slowest case; `generalisation_gap`:
     speedup of the known cases / that of the secret ones; None without such cases. `dtype`: chosen for inputs and
     weights; "" as in the problem's file. `rival_turn`: of the program that was the best before, `over_rival`: the
-    speedup over it in A/B pairs, `over_rival_low` its lower end.
+    speedup over it in A/B pairs, `over_rival_low` its lower end. `clock`: of the speedup, see
+    `harness.domain.evaluation.Timing`; None: not timed, or not recorded (whole calls).
     """
 
     id: int
@@ -63,6 +64,7 @@ class ResultRow(NamedTuple):
     rival_turn: int | None
     over_rival: float | None
     over_rival_low: float | None
+    clock: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +97,7 @@ _VOCABULARIES: dict[str, tuple[str, ...]] = {
     "workload": get_args(WorkloadName),
     "language": get_args(Language),
     "verdict": get_args(TimingVerdict),
+    "clock": get_args(Clock),
     "without_own": get_args(WithoutOwn),
 }
 _CHIP = "CASE WHEN device = 'cpu' OR device LIKE 'cuda%' THEN hardware ELSE '' END"
@@ -113,11 +116,14 @@ def build_query(columns: str, where: ResultFilter, *, history: bool, order: str)
 
 
 def order_by(sort: str) -> str:
-    """ORDER BY terms for a column, descending with prefix `-`; missing values last. Raises UsageError."""
+    """ORDER BY terms for a column, descending with prefix `-`; missing values last. Of equal speedups, exact ones rank
+    above lower bounds. Raises UsageError."""
     name = sort.removeprefix("-")
     if name not in ResultRow._fields:
         raise UsageError(f"cannot sort by {name!r}; choose one of {', '.join(ResultRow._fields)}")
-    return f"e.{name} {'DESC' if sort.startswith('-') else 'ASC'} NULLS LAST, e.id"
+    ascending, descending = ("DESC", "ASC") if sort.startswith("-") else ("ASC", "DESC")
+    exact = f"coalesce(e.clock, '') IN {INEXACT} {descending}, " if name == "speedup" else ""
+    return f"e.{name} {ascending} NULLS LAST, {exact}e.id"
 
 
 def check_columns(names: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from harness.domain import StoreError
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 APPLICATION_ID = 0x68726E73  # "hrns"
 BUSY_TIMEOUT_S = 30.0
 
@@ -37,7 +37,7 @@ CREATE TABLE evaluations (
     harness_version TEXT NOT NULL, torch TEXT NOT NULL, hardware TEXT NOT NULL,
     own_share REAL, without_own TEXT, peak_fraction REAL, certificate TEXT NOT NULL DEFAULT '', noise_floor REAL,
     worst_speedup REAL, generalisation_gap REAL, dtype TEXT NOT NULL DEFAULT '',
-    rival_turn INTEGER, over_rival REAL, over_rival_low REAL
+    rival_turn INTEGER, over_rival REAL, over_rival_low REAL, clock TEXT
 );
 CREATE TABLE details (
     evaluation_id INTEGER PRIMARY KEY REFERENCES evaluations (id),
@@ -69,6 +69,7 @@ _ADDED = {
     3: (("worst_speedup", "REAL", ""), ("generalisation_gap", "REAL", "")),
     4: (("dtype", "TEXT NOT NULL DEFAULT ''", "$.subject.dtype"),),
     5: (("rival_turn", "INTEGER", ""), ("over_rival", "REAL", ""), ("over_rival_low", "REAL", "")),
+    6: (("clock", "TEXT", "$.timing.clock"),),
 }
 
 

@@ -133,6 +133,7 @@ def encode_columns(evaluation: Evaluation) -> dict[str, str | int | float | None
         "rival_turn": comparison.turn if comparison else None,
         "over_rival": comparison.speedup if comparison else None,
         "over_rival_low": comparison.speedup_low if comparison else None,
+        "clock": timing.clock if timing else None,
     }
     return {name: _storable(value) for name, value in columns.items()}
 

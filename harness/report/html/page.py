@@ -41,7 +41,7 @@ SHARD_NUMBER_BYTES = 1  # of the shard number per evaluation; equal for neighbou
 _TEXTS = (
     "run", "problem", "suite", "model", "prompt", "language", "device", "workload", "outcome", "verdict", "baseline",
     "candidate", "started_at", "confinement", "harness_version", "torch", "hardware", "without_own", "certificate",
-    "findings", "dtype",
+    "findings", "dtype", "clock",
 )  # fmt: skip
 _NUMBERS = (
     "id", "sample", "turn", "speedup", "speedup_low", "speedup_high", "baseline_us", "candidate_us", "duration_s",

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,14 @@ def test_rows_are_sorted_with_what_has_no_value_last(store, evaluation_of):
         store.record(evaluation_of("correct", speedup, sample=sample))
     assert [row.speedup for row in store.rows(sort="-speedup")] == [3.0, 2.0, 1.0, None]
     assert [row.speedup for row in store.rows(sort="speedup", limit=2)] == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(("sort", "clocks"), [("-speedup", ["call", "bound"]), ("speedup", ["bound", "call"])])
+def test_an_exact_speedup_ranks_above_an_equal_lower_bound(store, evaluation_of, sort, clocks):
+    exact = evaluation_of("correct", 2.0, sample=1)
+    store.record(replace(exact, subject=replace(exact.subject, sample=0), timing=replace(exact.timing, clock="bound")))
+    store.record(exact)
+    assert [row.clock for row in store.rows(sort=sort)] == clocks
 
 
 def test_sorting_by_what_is_no_column_is_an_error_that_lists_the_columns(store):

@@ -50,6 +50,16 @@ def test_an_older_file_shows_everything_it_holds(old_results, read_only):
     assert source == "class ModelNew: ...\n"
 
 
+@pytest.mark.parametrize("read_only", [True, False])
+def test_the_clock_of_an_older_row_is_the_recorded_one_or_none(old_results, read_only):
+    with closing(sqlite3.connect(old_results / DATABASE_NAME)) as connection, connection:
+        timed = "evaluation = json_set(evaluation, '$.timing.clock', 'device')"
+        connection.execute(f"UPDATE details SET {timed} WHERE evaluation_id = 1")
+    with ResultStore.open(old_results, read_only=read_only) as store:
+        assert [row.clock for row in store.rows()] == ["device", None, None, None]
+        assert store.count(ResultFilter(condition='clock == "device"')) == 1
+
+
 def test_a_verdict_of_an_older_file_is_found_for_the_same_subject_and_for_no_other_dtype(old_results):
     with ResultStore.open(old_results, read_only=True) as store:
         stored = max(store.load_all(history=True), key=lambda one: one.id)
@@ -73,7 +83,7 @@ def test_opening_an_older_file_for_writing_keeps_every_value_of_it(old_results):
         assert read_everything(store) == read
     assert [query(old_results, f"SELECT * FROM {table}") for table in TABLES] == tables
     assert [row[: len(rows[0])] for row in query(old_results, "SELECT * FROM evaluations")] == rows
-    assert query(old_results, "PRAGMA user_version") == [(5,)]
+    assert query(old_results, "PRAGMA user_version") == [(6,)]
 
 
 def test_an_upgraded_file_has_the_columns_of_a_new_one(old_results, tmp_path):

@@ -155,6 +155,7 @@ def timings(draw, baseline):
         resolution_us=draw(st.none() | NUMBER),
         conditions=draw(st.none() | CONDITIONS),
         attempts=draw(st.integers(1, 9)),
+        clock=draw(st.sampled_from(["call", "device", "bound", "mixed"])),
     )
 
 
@@ -221,6 +222,7 @@ def test_the_flat_row_says_the_same_as_the_evaluation(store, evaluation):
     assert row.peak_fraction == (evaluation.plausibility.peak_fraction if evaluation.plausibility else None)
     assert row.noise_floor == (evaluation.timing.noise_floor if evaluation.timing else None)
     assert row.certificate == evaluation.certificate
+    assert row.clock == (evaluation.timing.clock if evaluation.timing else None)
     comparison = evaluation.comparison
     assert (row.rival_turn, row.over_rival_low) == (
         (comparison.turn, comparison.speedup_low) if comparison else (None, None)

@@ -50,7 +50,7 @@ def test_new_columns_stand_at_the_end_of_both_files(store, evaluation_of, write)
     work = Work(own=0.75, torch=0.25, library=0.0, other=0.0, without_own="changed")
     store.record(evaluation_of("correct", 2.0, extra={"work": work, "certificate": "f" * 16}))
     (evaluation,), (group,) = write()
-    assert list(evaluation.items())[-12:] == [
+    assert list(evaluation.items())[-13:] == [
         ("hardware", "Example CPU 9000"),
         ("own_share", "0.75"),
         ("without_own", "changed"),
@@ -63,6 +63,7 @@ def test_new_columns_stand_at_the_end_of_both_files(store, evaluation_of, write)
         ("rival_turn", ""),
         ("over_rival", ""),
         ("over_rival_low", ""),
+        ("clock", "call"),
     ]
     assert list(group)[-13:] == [
         "runs", "speedup_low", "speedup_high", "own_share", "certificate", "truncated", "chip",
