@@ -168,7 +168,7 @@ def test_a_database_of_a_newer_version_is_left_alone_and_its_writer_named(result
     edit_database(results_dir, "PRAGMA user_version=7", "UPDATE meta SET value = '9.1.0' WHERE key = 'created_by'")
     before = (results_dir / DATABASE_NAME).read_bytes()
     expected = (
-        rf"written by harness 9\.1\.0 in schema 7; this harness {__version__} reads schemas up to 5: upgrade harness"
+        rf"written by harness 9\.1\.0 in schema 7; this harness {__version__} reads schemas up to 6: upgrade harness"
     )
     with pytest.raises(StoreError, match=expected):
         ResultStore.open(results_dir, read_only=read_only)
