@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import queue
+import resource
 import signal
 import sys
 import threading
@@ -80,6 +81,8 @@ def main() -> None:
     """Arguments: the connection's descriptor, and the cores to run on."""
     descriptor, cores = sys.argv[1:]
     os.sched_setaffinity(0, {int(core) for core in cores.split(",")})  # before torch counts cores
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each page of a worker's device memory is a descriptor
     signal.signal(signal.SIGINT, _interrupt)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # Ray's threads block it
     with Connection(int(descriptor)) as line, suppress(KeyboardInterrupt, BrokenPipeError):

@@ -348,7 +348,7 @@ class Forkserver:
             return []
         try:
             library = find_driver_library(default_cache_folder())
-        except HarnessError as error:
+        except (HarnessError, OSError) as error:
             self.unrecordable = str(error)
             return []
         return [os.open(library, os.O_RDONLY)]

@@ -106,7 +106,7 @@ def test_shared_memory_that_cannot_be_had_is_a_harness_error_and_the_next_candid
 
 
 def test_a_candidate_that_never_ends_to_load_is_a_timeout_with_the_limit_that_was_set(bench):
-    evaluation = bench.judge("import time\ntime.sleep(1e6)\n", start_s=2.0)
+    evaluation = bench.judge("import time\ntime.sleep(1e6)\nclass ModelNew:\n    pass\n", start_s=2.0)
     assert evaluation.outcome == "timeout"
     assert "the program was not imported within 2 s" in evaluation.message
 

@@ -29,7 +29,9 @@ static PyObject* run(PyObject*, PyObject* args) {
 }
 static PyMethodDef methods[] = {{"run", run, METH_VARARGS, ""}, {nullptr, nullptr, 0, nullptr}};
 static PyModuleDef module = {PyModuleDef_HEAD_INIT, "ext", "", -1, methods};
-PyMODINIT_FUNC PyInit_ext() { return PyModule_Create(&module); }
+#define NAME_INIT(name) PyInit_##name
+#define INIT(name) NAME_INIT(name)
+PyMODINIT_FUNC INIT(TORCH_EXTENSION_NAME)() { return PyModule_Create(&module); }
 """
 
 

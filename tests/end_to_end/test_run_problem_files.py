@@ -103,7 +103,7 @@ def test_a_file_that_does_not_load_is_refused_before_a_request(command, ask, ref
     with serve(reply_with(ANSWER)).running() as server:
         done = ask(command, server, "--problem", reference)
         assert server.requests == []
-    assert done.returncode == 3
+    assert done.returncode == 2
     assert "half written" in done.stderr
     assert not (tmp_path / "generated").exists()
 
