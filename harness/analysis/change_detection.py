@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.analysis.intervals import bootstrap_ratio_interval
-from harness.domain import Evaluation, Outcome, Subject, Timing
+from harness.domain import Clock, Evaluation, Outcome, Subject, Timing
 
 ChangeKind = Literal["same", "fixed", "broken", "faster", "slower", "unreliable", "not_comparable"]
 
@@ -73,6 +73,7 @@ class SpeedChange:
     high: float
     floor: float
     visible: float
+    clock: Clock = "call"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +140,7 @@ def needs_more(before: Sequence[Evaluation], after: Sequence[Evaluation], rule: 
 def compare_speed(before: Sequence[Evaluation], after: Sequence[Evaluation], rule: GateRule) -> SpeedChange | None:
     """None if either group has no confirmed time."""
     then, now = _usable(before), _usable(after)
+    then = [timing for timing in then if now and timing.clock == now[-1].clock]
     if not then or not now:
         return None
     logs_then, logs_now = ([math.log(timing.speedup) for timing in group] for group in (then, now))
@@ -163,6 +165,7 @@ def compare_speed(before: Sequence[Evaluation], after: Sequence[Evaluation], rul
         high=math.exp(change + max(margin, down)),
         floor=math.exp(floor * share),
         visible=math.exp(visible),
+        clock=now[-1].clock,
     )
 
 
@@ -203,6 +206,8 @@ def _find_other_machine(before: Evaluation, after: Evaluation) -> str:
     for name, word in _TIMED_MUST_MATCH.items():
         if name in then and name in now and then[name] != now[name]:
             return f"other {word}: {then[name]} -> {now[name]}"
+    if before.timing and after.timing and before.timing.clock != after.timing.clock:
+        return f"timed by another clock: {before.timing.clock} -> {after.timing.clock}"
     return ""
 
 

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import exp, inf, log, sqrt
 from statistics import mean, median
 from typing import Literal, NamedTuple
 
+from harness.analysis.clocks import combine_clocks, count_clocks
 from harness.analysis.metrics import (
     FAST_THRESHOLDS,
     Draws,
@@ -29,7 +30,7 @@ from harness.analysis.metrics import (
     geometric_mean,
 )
 from harness.analysis.turns import find_best, result_of
-from harness.domain import EMULATED, TRUNCATED, Outcome, chip_of
+from harness.domain import EMULATED, INEXACT, TRUNCATED, Outcome, chip_of
 
 NO_DEVICE = "none"
 _TRUNCATED = f"note: {TRUNCATED}"  # in the findings of a flat row
@@ -86,6 +87,7 @@ class RankedSample(NamedTuple):
     rival_turn: int | None = None
     over_rival_low: float | None = None
     verdict: str | None = None  # of the timing; None: not timed
+    clock: str | None = None
 
 
 class SearchSpending(NamedTuple):
@@ -110,7 +112,8 @@ class LeaderboardRow:
     then None. `problem_names`: evaluated or requested. `own_share` is a median over correct candidates.
     `certified` of `on_device` samples had a valid red-team certificate. `not_own` counts correct samples excluded by
     `min_own_share`. Of runs with several turns: `mean_turns` of a sample, `best_turn` (median over correct samples,
-    counted from 0), `tokens_per_correct` sample, and `usd_per_correct` where the price was known.
+    counted from 0), `tokens_per_correct` sample, and `usd_per_correct` where the price was known. `clocks`: timed
+    candidates by clock.
     """
 
     group: GroupKey
@@ -137,6 +140,12 @@ class LeaderboardRow:
     best_turn: float | None = None
     tokens_per_correct: float | None = None
     usd_per_correct: float | None = None
+    clocks: Mapping[str, int] = field(default_factory=dict, hash=False)
+
+    @property
+    def clock(self) -> str | None:
+        """Of the mean speedup."""
+        return combine_clocks(self.clocks)
 
     @property
     def certificate(self) -> Literal["yes", "part", "no"] | None:
@@ -356,6 +365,7 @@ def _score_group(
         truncated=sum(_TRUNCATED in one.findings.split("; ") for one in latest.values()),
         untimed=untimed,
         problem_names=tuple(one.problem for one in draws),
+        clocks=count_clocks(timed),
     )
 
 
@@ -421,8 +431,8 @@ def _rank_at_k(draws: list[Draws], k: int, *, is_timed: bool) -> RankedAtK:
     return RankedAtK(k=k, correct=estimate_fast_at_k(draws, 0.0, k), fast_1=fast_1)
 
 
-def _sort_key(row: LeaderboardRow) -> tuple[float, float, float, GroupKey]:
-    """Best first; missing values last; names break ties."""
+def _sort_key(row: LeaderboardRow) -> tuple[float, float, float, bool, GroupKey]:
+    """Best first; missing values last; exact means above equal lower bounds; names break ties."""
     values = (row.fast_p(1.0), row.fast_p(0.0), row.geometric_mean_speedup)
     fast_1, correct, mean = (1.0 if value is None else -value for value in values)
-    return fast_1, correct, mean, row.group
+    return fast_1, correct, mean, row.clock in INEXACT, row.group

@@ -13,10 +13,11 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Literal, NamedTuple
 
+from harness.analysis.clocks import combine_clocks, count_clocks
 from harness.analysis.metrics import NO_VERDICT
 from harness.domain import Outcome, chip_of
 
@@ -55,6 +56,7 @@ class ComparedRow(NamedTuple):
     candidate: str
     message: str
     dtype: str = ""
+    clock: str | None = None
 
 
 class ComparedGroup(NamedTuple):
@@ -80,6 +82,7 @@ class SpeedTest:
     high: float
     p: float
     q: float | None = None
+    clock: str | None = None
 
     @property
     def is_significant(self) -> bool:
@@ -97,6 +100,12 @@ class Pair:
     @property
     def name(self) -> str:
         return self.pair or self.problem
+
+    @property
+    def has_other_clock(self) -> bool:
+        """Both sides are timed, but by different clocks: their speedups do not compare."""
+        clocks = [combine_clocks(count_clocks(rows)) for rows in (self.before, self.after)]
+        return None not in clocks and clocks[0] != clocks[1]
 
     @property
     def flip(self) -> FlipKind | None:
@@ -121,6 +130,10 @@ class GroupComparison:
     @property
     def timed(self) -> int:
         return sum(pair.speed is not None for pair in self.pairs)
+
+    @property
+    def other_clock(self) -> int:
+        return sum(pair.has_other_clock for pair in self.pairs)
 
     def flips(self, kind: FlipKind) -> tuple[Pair, ...]:
         return tuple(pair for pair in self.pairs if pair.flip == kind)
@@ -243,9 +256,9 @@ def _compare_group(group: ComparedGroup, pairs: Sequence[Pair]) -> GroupComparis
 
 def _with_speed(pair: Pair) -> Pair:
     before, after = _logs_of(pair.before), _logs_of(pair.after)
-    if not before or not after:
+    if not before or not after or pair.has_other_clock:
         return pair
-    speed = _test_means(before, after)
+    speed = replace(_test_means(before, after), clock=combine_clocks(count_clocks(pair.after)))
     return Pair(problem=pair.problem, pair=pair.pair, before=pair.before, after=pair.after, speed=speed)
 
 
@@ -298,8 +311,6 @@ def _make_test(means: Sequence[float], low: float, high: float, p: float) -> Spe
 
 
 def _control_discoveries(pairs: Sequence[Pair]) -> list[Pair]:
-    from dataclasses import replace
-
     from scipy.stats import false_discovery_control
 
     tested = [pair.speed.p for pair in pairs if pair.speed is not None]

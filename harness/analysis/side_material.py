@@ -152,7 +152,7 @@ def _make_row(row: ResultRow, kind: SideKind, digests: dict[int, str]) -> Compar
     return ComparedRow(
         row.id, pair, row.run, row.sample, row.turn, row.suite, row.problem, digests.get(row.id, ""), row.language,
         row.device, row.hardware, row.workload, row.baseline, row.outcome, _measured(row), row.speedup_low,
-        row.speedup_high, row.candidate, row.message, row.dtype,
+        row.speedup_high, row.candidate, row.message, row.dtype, row.clock,
     )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ class TurnResult(NamedTuple):
     turn: int | None = None
     rival: int | None = None
     over_rival_low: float | None = None
+    clock: str | None = None
 
     @property
     def alone(self) -> TurnResult:
@@ -39,6 +40,7 @@ def result_of(row: RankedSample | ResultRow) -> TurnResult:
         turn=row.turn,
         rival=row.rival_turn,
         over_rival_low=row.over_rival_low,
+        clock=row.clock,
     )
 
 

@@ -117,7 +117,7 @@ def results(
         if grouping:
             if parquet or view.columns:
                 raise UsageError("--group prints counts: it excludes --columns and --parquet")
-            values = list(store.values(("outcome", "speedup", *grouping), matching, history=view.history))
+            values = list(store.values(("outcome", "speedup", "clock", *grouping), matching, history=view.history))
             if not values:
                 _say_no_match(store, matching, err=as_csv or as_json)
             _print_groups(values, grouping, as_csv=as_csv, as_json=as_json)
@@ -210,6 +210,7 @@ def _print_table(
 ) -> None:
     from rich.console import Console
 
+    from harness.analysis.clocks import count_clocks, describe_clocks
     from harness.report.terminal.tables import choose_columns, measure_evaluations, render_evaluations
 
     console = Console()
@@ -217,6 +218,8 @@ def _print_table(
     if columns:  # keep named columns even beyond the terminal's width
         console.width = max(console.width, measure_evaluations(rows, columns))
     console.print(table)
+    if note := describe_clocks(count_clocks(rows)):
+        typer.echo(f"{note}.")
     matching = store.count(where, history=history)
     if matching > len(rows):
         typer.echo(f"{len(rows)} of {matching} evaluations; --limit 0 shows all. `harness show ID` shows one.")

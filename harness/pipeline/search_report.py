@@ -87,6 +87,6 @@ def _name_result(turn: Turn) -> str:
     if timing is None:
         return turn.outcome.value
     if turn.evaluation.speedup is not None:  # as it is ranked: 1 for a tie
-        note = f" (a tie, measured {format_speedup(timing.speedup)})" if timing.verdict == "tie" else ""
-        return f"{turn.outcome.value} {format_speedup(turn.evaluation.speedup)}{note}"
+        note = f" (a tie, measured {format_speedup(timing.speedup, timing.clock)})" if timing.verdict == "tie" else ""
+        return f"{turn.outcome.value} {format_speedup(turn.evaluation.speedup, timing.clock)}{note}"
     return f"{turn.outcome.value}, {timing.verdict} time"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.domain import Evaluation, Outcome, Plausibility, SampleKey, Timing, WithoutOwn
+from harness.domain import Clock, Evaluation, Outcome, Plausibility, SampleKey, Timing, WithoutOwn
 from harness.report.terminal.tables import format_speedup, format_time_us
 
 _OUTCOMES = {
@@ -28,6 +28,16 @@ _WITHOUT_OWN = {
     "failed": "the call failed: it depends on them",
     "not_tried": "not tried",
 }
+WHOLE_CALLS: tuple[Clock, ...] = ("call", "bound")  # their blocks have reported and evaluator-measured times
+_CLOCKS: dict[Clock, str] = {
+    "call": "",
+    "device": "Device time: the GPU work of one call, replayed without host code.",
+    "bound": (
+        "A lower bound: whole calls of the candidate, whose GPU work cannot be replayed, against device time of the "
+        "baseline. The finding not_replayable has the reason. The blocks compare whole calls of both."
+    ),
+    "mixed": "Not all cases were timed by the same clock: some by device time, some by whole calls.",
+}
 
 
 def name_sample(evaluation: Evaluation) -> str:
@@ -49,7 +59,7 @@ def state_verdict(evaluation: Evaluation) -> str:
 def _state_speed(timing: Timing | None) -> str:
     if timing is None:
         return "; it was not timed"
-    measured = f"{format_speedup(timing.speedup)} as fast as {timing.baseline} {format_interval(timing)}"
+    measured = f"{format_speedup(timing.speedup, timing.clock)} as fast as {timing.baseline} {format_interval(timing)}"
     if timing.verdict == "tie":
         return f" and ties with {timing.baseline}: measured {measured}, which is within the noise"
     if timing.verdict in ("unreliable", "unconfirmed"):
@@ -70,7 +80,7 @@ def _list_case_facts(evaluation: Evaluation) -> list[str]:
     known = sum(case.timing is not None and not case.is_secret for case in evaluation.cases)
     facts = [
         f"the speedup is the geometric mean of {known} case{'s' if known > 1 else ''}; the worst is {worst.name}, "
-        f"{format_speedup(worst.timing.speedup)} {format_interval(worst.timing)}"
+        f"{format_measured(worst.timing)}"
     ]
     if gap is not None:
         meaning = "a program that is specialised for the known sizes" if gap.low > 1 else "within the noise"
@@ -78,6 +88,11 @@ def _list_case_facts(evaluation: Evaluation) -> list[str]:
             meaning = "faster on the secret sizes"
         facts.append(f"generalisation gap {gap.ratio:.2f} [{gap.low:.2f}, {gap.high:.2f}], known to secret: {meaning}")
     return facts
+
+
+def format_measured(timing: Timing) -> str:
+    """`1.23x [1.20, 1.26]`."""
+    return f"{format_speedup(timing.speedup, timing.clock)} {format_interval(timing)}"
 
 
 def format_interval(timing: Timing) -> str:
@@ -110,7 +125,17 @@ def explain_timing_verdict(timing: Timing) -> str:
     return f"{reasons[timing.verdict]} ({floor})"
 
 
+def explain_clock(timing: Timing) -> str:
+    """ "" for whole calls of both."""
+    return _CLOCKS[timing.clock]
+
+
 def explain_resolution(timing: Timing) -> str:
+    """What a hostile program could gain at most, unnoticed."""
+    if timing.resolution_us is not None and timing.clock == "device":
+        share = format_share(timing.resolution_us / timing.candidate_us)
+        gain = f"{format_time_us(timing.resolution_us)}, {share} of the candidate's time"
+        return f"Forged device events could gain at most {gain}: beyond that the host's clock decides."
     if timing.resolution_us is None:
         return "The resolution of the evaluator's clock was not recorded."
     share = format_share(timing.resolution_us / timing.candidate_us)

@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from harness.analysis.source_locations import find_lines
 from harness.builder.error_excerpt import shorten_log
 from harness.domain import (
+    INEXACT,
     TRUNCATED,
+    Clock,
     Comparison,
     CounterReport,
     Evaluation,
@@ -47,6 +49,15 @@ _PROBLEMS = {
         "full, on every call."
     ),
 }
+_CLOCKS: dict[Clock, str] = {
+    "device": "device time of the GPU work, replayed without host code",
+    "call": "time of whole calls",
+    "bound": (
+        "whole calls of the program, whose GPU work cannot be replayed, against device time of the baseline; the "
+        "speedup is a lower bound"
+    ),
+    "mixed": "device time for some cases, whole calls for others",
+}
 _TRUNCATED = "The answer was cut off by the token limit, before it held a whole program."
 _COPY = "The program is the reference under another name. Write kernels of your own."
 _KERNEL = "A kernel has an error, found while its threads were checked."
@@ -65,6 +76,7 @@ class Measured:
     low: float
     high: float
     verdict: str
+    clock: str  # in plain words
     roofline_percent: float | None = None
     limited_by: str = ""  # memory or arithmetic
     bound_us: float | None = None
@@ -154,6 +166,8 @@ def summarise(turn: Turn) -> str:
         return f"turn {turn.number}: {turn.outcome.value}"
     interval = f"[{timing.speedup_low:.2f}, {timing.speedup_high:.2f}]"
     measured = f"{timing.speedup:.2f}x as fast as {timing.baseline}, interval {interval}, {timing.verdict}"
+    if timing.clock in INEXACT:
+        measured += f" ({_CLOCKS[timing.clock]})"
     return f"turn {turn.number}: {turn.outcome.value}, {measured}"
 
 
@@ -220,6 +234,7 @@ def _measure_times(
         low=timing.speedup_low,
         high=timing.speedup_high,
         verdict=timing.verdict,
+        clock=_CLOCKS[timing.clock],
         roofline_percent=percent,
         limited_by=limited_by,
         bound_us=bound_us,

@@ -53,6 +53,7 @@ class Turn:
             turn=self.number,
             rival=comparison.turn if comparison else None,
             over_rival_low=comparison.speedup_low if comparison else None,
+            clock=timing.clock if timing else None,
         )
 
     @property

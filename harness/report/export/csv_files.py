@@ -84,6 +84,7 @@ def _flatten_row(row: LeaderboardRow) -> dict[str, Any]:
         "tokens_per_correct": row.tokens_per_correct,
         "dtype": dtype,
         "usd_per_correct": row.usd_per_correct,
+        "clock": row.clock,
     }
 
 

@@ -60,6 +60,8 @@ def leaderboard_record(row: LeaderboardRow) -> dict[str, Any]:
         "best_turn": row.best_turn,
         "tokens_per_correct": row.tokens_per_correct,
         "usd_per_correct": row.usd_per_correct,
+        "clock": row.clock,
+        "clocks": dict(row.clocks),
     }
     return {key: make_strict(value, as_strings=True) for key, value in record.items()}
 

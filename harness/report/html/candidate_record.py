@@ -19,16 +19,18 @@ from harness.domain import (
     Work,
 )
 from harness.report.html.encoding import clean, cut_text, encode_numbers
-from harness.report.terminal.tables import format_speedup
 from harness.report.terminal.timing_details import list_conditions
 from harness.report.verdict_text import (
+    WHOLE_CALLS,
     explain_cases,
     explain_certificate,
+    explain_clock,
     explain_plausibility,
     explain_resolution,
     explain_timing_verdict,
     explain_without_own,
     format_interval,
+    format_measured,
     state_verdict,
 )
 from harness.store.completions import read_answer, read_prompt
@@ -113,9 +115,10 @@ def _describe_timing(timing: Timing) -> dict[str, Any]:
         "high": timing.speedup_high,
         "baseline_us": timing.baseline_us,
         "candidate_us": timing.candidate_us,
-        "summary": f"{format_speedup(timing.speedup)} {format_interval(timing)} against {timing.baseline}",
+        "summary": f"{format_measured(timing)} against {timing.baseline}",
         "why": explain_timing_verdict(timing),
-        "resolution": explain_resolution(timing),
+        "resolution": " ".join(filter(None, [explain_clock(timing), explain_resolution(timing)])),
+        "has_two_clocks": timing.clock in WHOLE_CALLS,
         "conditions": list_conditions(timing),
         "blocks": len(timing.blocks),
         "calls": sorted({block.calls for block in timing.blocks}),
@@ -130,6 +133,7 @@ def _describe_case(case: CaseResult) -> dict[str, Any]:
         "secret": case.is_secret,
         "outcome": case.outcome.value,
         "speedup": timing and timing.speedup,
+        "clock": timing and timing.clock,
         "interval": format_interval(timing) if timing else "",
         "verdict": timing.verdict if timing else "not timed",
         "baseline_us": timing and timing.baseline_us,

@@ -117,8 +117,8 @@ def _describe_speed(pair: Pair) -> dict[str, Any]:
         return {}
     return {
         "name": pair.name,
-        "before": format_speedup(speed.before),
-        "after": format_speedup(speed.after),
+        "before": format_speedup(speed.before, speed.clock),
+        "after": format_speedup(speed.after, speed.clock),
         "ratio": format_ratio(speed),
         "q": format_p(speed.q),
         "style": "won" if speed.ratio > 1 else "lost",

@@ -25,6 +25,7 @@ from harness.domain import Outcome
 from harness.report.escaping import make_printable
 from harness.report.export.json_records import leaderboard_record
 from harness.report.html.encoding import clean
+from harness.report.terminal.tables import list_clock_notes
 from harness.store.completions import Origin, Spent
 from harness.store.results import EvidenceRow, ResultRow
 
@@ -70,8 +71,9 @@ def describe_overview(material: Material) -> dict[str, Any]:
 
 
 def _describe_section(section: tuple[str, ...], ranked: Sequence[LeaderboardRow]) -> dict[str, str]:
-    note = describe_unequal_problems([row for row in ranked if row.group.section == section])
-    return dict(zip(SECTION, section, strict=True)) | {"note": note}
+    rows = [row for row in ranked if row.group.section == section]
+    notes = filter(None, [*list_clock_notes(rows), describe_unequal_problems(rows)])
+    return dict(zip(SECTION, section, strict=True)) | {"note": "; ".join(map(make_printable, notes))}
 
 
 def _describe_group(

@@ -38,4 +38,4 @@ def _list_times(case: CaseResult) -> tuple[Text, Text, Text]:
         return style_text("-"), style_text("not timed"), style_text("-")
     interval = style_text(f"{format_interval(timing)}\n{timing.verdict}")
     times = f"{format_time_us(timing.baseline_us)}\n{format_time_us(timing.candidate_us)}"
-    return style_text(format_speedup(timing.speedup)), interval, style_text(times)
+    return style_text(format_speedup(timing.speedup, timing.clock)), interval, style_text(times)

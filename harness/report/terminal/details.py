@@ -254,7 +254,7 @@ def _list_circumstances(evaluation: Evaluation) -> list[tuple[str, str]]:
 def _render_verdict(evaluation: Evaluation) -> Text:
     verdict, timing = style_outcome(evaluation.outcome.value), evaluation.timing
     if evaluation.speedup is not None and timing is not None:
-        speed = f" {format_speedup(evaluation.speedup)} against {timing.baseline} ({timing.verdict})"
+        speed = f" {format_speedup(evaluation.speedup, timing.clock)} against {timing.baseline} ({timing.verdict})"
         verdict.append_text(style_text(speed, "bold"))
     elif evaluation.outcome is Outcome.CORRECT:
         verdict.append_text(style_text(f" (time {timing.verdict}, not ranked)" if timing else " (not timed)"))

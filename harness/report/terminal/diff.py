@@ -69,13 +69,14 @@ def describe_correctness(group: GroupComparison) -> str:
 
 
 def describe_speed(group: GroupComparison) -> str:
+    other = f"; {group.other_clock} timed by different clocks, not compared" if group.other_clock else ""
     if group.speed is None:
-        return "timed on both sides: none"
+        return f"timed on both sides: none{other}"
     changed = [pair.speed for pair in group.changed_speed() if pair.speed]
     faster = sum(speed.ratio > 1 for speed in changed)
     verdict = f"{faster} faster, {len(changed) - faster} slower, significant at a false discovery rate of 5 %"
     test = f"Wilcoxon p = {format_p(group.speed.p)}" if group.timed > 1 else "one problem: no test"
-    return f"{format_ratio(group.speed)} over {group.timed} timed on both; {test}; {verdict}"
+    return f"{format_ratio(group.speed)} over {group.timed} timed on both; {test}; {verdict}{other}"
 
 
 def format_ratio(speed: SpeedTest) -> str:
@@ -123,7 +124,7 @@ def _render_flips(flips: Sequence[Pair], *, wide: bool) -> Table:
 def describe_samples(rows: Sequence[ComparedRow]) -> Text:
     if len(rows) == 1:
         text = style_outcome(rows[0].outcome)
-        return text if rows[0].speedup is None else text.append(f" {format_speedup(rows[0].speedup)}")
+        return text if rows[0].speedup is None else text.append(f" {format_speedup(rows[0].speedup, rows[0].clock)}")
     correct = sum(row.outcome == Outcome.CORRECT for row in rows)
     style = "green" if correct else "red"
     return style_text(f"{correct} of {len(rows)} correct", style)
@@ -138,7 +139,7 @@ def _render_speeds(pairs: Sequence[Pair]) -> Table:
         speed = pair.speed
         if speed is None or speed.q is None:
             continue
-        times = (style_text(format_speedup(value)) for value in (speed.before, speed.after))
+        times = (style_text(format_speedup(value, speed.clock)) for value in (speed.before, speed.after))
         ratio = style_text(format_ratio(speed), "green" if speed.ratio > 1 else "red")
         table.add_row(style_text(pair.name), *times, ratio, format_p(speed.q))
     return table

@@ -57,8 +57,8 @@ def render_changes(changes: Iterable[Change], *, wide: bool = False) -> Table:
         cells = [
             style_text(change.kind.replace("_", " "), _STYLES[change.kind]),
             style_text(name_subject(change.subject)),
-            _format_verdict(change.before, change.before_speedup),
-            _format_verdict(change.after, change.after_speedup),
+            _format_verdict(change, change.before, change.before_speedup),
+            _format_verdict(change, change.after, change.after_speedup),
             style_text(explain_change(change)),
         ]
         wide_cells = [style_text(_format_visible(change)), style_text(change.subject.device)]
@@ -99,8 +99,8 @@ def format_markdown(changes: Sequence[Change]) -> str:
         cells = (
             f"**{change.kind.replace('_', ' ')}**" if change.is_worse else change.kind.replace("_", " "),
             _escape_markdown(name_subject(change.subject)),
-            _escape_markdown(_format_verdict(change.before, change.before_speedup).plain),
-            _escape_markdown(_format_verdict(change.after, change.after_speedup).plain),
+            _escape_markdown(_format_verdict(change, change.before, change.before_speedup).plain),
+            _escape_markdown(_format_verdict(change, change.after, change.after_speedup).plain),
             _escape_markdown(explain_change(change)),
         )
         lines.append(f"| {' | '.join(cells)} |")
@@ -151,8 +151,8 @@ def _is_skipped(change: Change) -> bool:
 
 def _describe_failure(change: Change) -> str:
     verdicts = (
-        _format_verdict(change.before, change.before_speedup).plain,
-        _format_verdict(change.after, change.after_speedup).plain,
+        _format_verdict(change, change.before, change.before_speedup).plain,
+        _format_verdict(change, change.after, change.after_speedup).plain,
     )
     return f"{name_subject(change.subject)}: {verdicts[0]} -> {verdicts[1]}, {explain_change(change)}"
 
@@ -175,11 +175,15 @@ def _escape_markdown(text: str) -> str:
     return escaped.replace("<", "&lt;").replace("@", "@\u200b").replace("://", ":\\//")
 
 
-def _format_verdict(outcome: Outcome | None, speedup: float | None) -> Text:
+def _format_verdict(change: Change, outcome: Outcome | None, speedup: float | None) -> Text:
     if outcome is None:
         return style_text("-", "dim")
     text = style_outcome(outcome.value)
-    return text if speedup is None else text.append(f" {format_speedup(speedup)}")
+    return (
+        text
+        if speedup is None
+        else text.append(f" {format_speedup(speedup, change.speed.clock if change.speed else None)}")
+    )
 
 
 def _format_visible(change: Change) -> str:

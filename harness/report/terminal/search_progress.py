@@ -55,7 +55,7 @@ class ProblemProgress:
             timing = turn.evaluation.timing
             return f"correct{'' if timing is None else f', time {timing.verdict}'} ({where})"
         interval = f"[{format_fixed(result.speedup_low, 2)}, {format_fixed(result.speedup_high, 2)}]"
-        return f"{format_speedup(result.speedup)} {interval} ({where})"
+        return f"{format_speedup(result.speedup, result.clock)} {interval} ({where})"
 
 
 class SearchProgress:

@@ -5,10 +5,12 @@ Colours only repeat what words say.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from harness.analysis.clocks import describe_clocks
 from harness.analysis.leaderboard import GroupKey, LeaderboardRow, describe_unequal_problems
 from harness.domain import EMULATED, Outcome
 from harness.report.escaping import make_printable
@@ -46,6 +48,7 @@ OUTCOME_STYLES = {
     Outcome.PROBLEM_ERROR: "bold yellow",
     Outcome.HARNESS_ERROR: "bold yellow",
 }
+_CLOCK_SIGNS = {"bound": ">=", "mixed": "~"}
 _CERTIFICATE_STYLES = {"yes": "green", "part": "yellow"}
 # Leaderboard columns of narrow terminals; several names are stacked in one column.
 _NARROW_HEAD = (("#",), ("model", "prompt"), ("correct", "problems"), ("fast_1",), ("fast_2",))
@@ -75,7 +78,7 @@ def render_evaluations(rows: Iterable[ResultRow], columns: Sequence[str] = DEFAU
     for name in columns:
         add_column(table, name, is_number=name in NUMBER_COLUMNS, whole=name in _KEPT_WHOLE)
     for row in rows:
-        table.add_row(*(format_cell(name, getattr(row, name)) for name in columns))
+        table.add_row(*(format_cell(name, getattr(row, name), row.clock) for name in columns))
     return table
 
 
@@ -126,7 +129,9 @@ def render_leaderboard_markdown(rows: Sequence[LeaderboardRow]) -> str:
             _format_mean(row),
         )
         lines.append("| " + " | ".join(_escape_markdown(cell) for cell in cells) + " |")
-    return "\n".join(lines) + "\n"
+    sections = groupby(sorted(rows, key=lambda row: row.group.section), lambda row: row.group.section)
+    notes = [_escape_markdown(note) for _, members in sections for note in list_clock_notes(members)]
+    return "\n".join([*lines, *(part for note in notes for part in ("", note))]) + "\n"
 
 
 def style_outcome(outcome: str) -> Text:
@@ -148,8 +153,17 @@ def format_time_us(time_us: float) -> str:
     return f"{time_us * 1e-6:,.3f} s"
 
 
-def format_speedup(speedup: float | None) -> str:
-    return "-" if speedup is None else f"{format_fixed(speedup, 2)}x"
+def format_speedup(speedup: float | None, clock: str | None = None) -> str:
+    """`1.23x`, `>=1.23x` for a lower bound, `~1.23x` for cases of different clocks."""
+    return "-" if speedup is None else f"{_CLOCK_SIGNS.get(clock or '', '')}{format_fixed(speedup, 2)}x"
+
+
+def list_clock_notes(rows: Iterable[LeaderboardRow]) -> list[str]:
+    """Of one table."""
+    rows = list(rows)
+    whole = sum((Counter(row.clocks) for row in rows), Counter[str]())
+    notes = ((row.group, describe_clocks(row.clocks, whole)) for row in rows)
+    return [f"{group.model} ({_name_prompt(group)}): {note}" for group, note in notes if note]
 
 
 def name_workload(workload: str, dtype: str) -> str:
@@ -189,7 +203,7 @@ def _render_section(section: tuple[str, ...], rows: list[LeaderboardRow], *, wid
         for row in rows
         if row.untimed
     ]
-    notes += filter(None, [describe_unequal_problems(rows)])
+    notes += [*list_clock_notes(rows), *filter(None, [describe_unequal_problems(rows)])]
     return Group(style_text(title, "bold"), table, *(style_text(note, "dim") for note in notes))
 
 
@@ -240,13 +254,13 @@ def add_column(table: Table, name: str, *, is_number: bool = False, whole: bool 
     table.add_column(name, justify="right" if is_number else "left", no_wrap=whole, min_width=4, overflow="ellipsis")
 
 
-def format_cell(name: str, value: str | float | None) -> Text:
+def format_cell(name: str, value: str | float | None, clock: str | None = None) -> Text:
     if name == "outcome":
         return style_outcome(str(value))
     if value is None or value == "":
         return _cell_text("-", "dim")
-    if name.startswith("speedup"):
-        return _cell_text(f"{format_fixed(float(value), 2)}x")
+    if "speedup" in name:  # no sign at the ends of an interval
+        return _cell_text(format_speedup(float(value), clock if name in ("speedup", "worst_speedup") else None))
     if isinstance(value, float) and name in _SHARES:
         return _cell_text(format_rate(value))
     if isinstance(value, float):
@@ -263,7 +277,7 @@ def _cell_text(text: str, style: str = "") -> Text:
 def _format_mean(row: LeaderboardRow) -> str:
     if row.geometric_mean_speedup is None:
         return "-"
-    return f"{format_speedup(row.geometric_mean_speedup)} ({row.timed})"
+    return f"{format_speedup(row.geometric_mean_speedup, row.clock)} ({row.timed})"
 
 
 def _format_interval(row: LeaderboardRow) -> str:

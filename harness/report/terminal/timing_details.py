@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 from harness.domain import Block, Conditions, Timing
 from harness.report.terminal.plots import plot_samples
 from harness.report.terminal.tables import format_speedup, format_time_us, make_table, style_text
-from harness.report.verdict_text import explain_resolution, explain_timing_verdict, format_interval
+from harness.report.verdict_text import (
+    WHOLE_CALLS,
+    explain_clock,
+    explain_resolution,
+    explain_timing_verdict,
+    format_measured,
+)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -30,15 +36,13 @@ _REPORTED, _MEASURED = "reported by the worker", "measured by the evaluator"
 
 
 def render_timing(timing: Timing, *, all_blocks: bool) -> Iterator[RenderableType]:
-    yield style_text(
-        f"{format_speedup(timing.speedup)} {format_interval(timing)} against {timing.baseline}: "
-        f"{explain_timing_verdict(timing)}."
-    )
-    yield style_text(explain_resolution(timing))
+    yield style_text(f"{format_measured(timing)} against {timing.baseline}: {explain_timing_verdict(timing)}.")
+    yield style_text(" ".join(filter(None, [explain_clock(timing), explain_resolution(timing)])))
     yield _render_clocks(timing)
     if not timing.blocks:
         return
-    yield style_text(_WHY_COUNTED, "dim")
+    if timing.clock in WHOLE_CALLS:
+        yield style_text(_WHY_COUNTED, "dim")
     yield style_text(f"\n{len(timing.blocks)} blocks of {_count_calls(timing.blocks)} each; --blocks lists them", "dim")
     yield _render_quartiles(timing)
     yield style_text("\nspeedup of each block, in order", "dim")
@@ -73,12 +77,12 @@ def _render_clocks(timing: Timing) -> Table:
     table = make_table()
     for name in ("median per call", timing.baseline, "candidate", "ratio"):
         table.add_column(style_text(name), justify="left" if name.startswith("median") else "right")
-    for name, baseline_us, candidate_us in _list_clocks(timing.blocks):
+    for name, baseline_us, candidate_us in _list_clocks(timing.blocks if timing.clock in WHOLE_CALLS else ()):
         is_whole = name in (_REPORTED, _MEASURED) and candidate_us > 0
         ratio = format_speedup(baseline_us / candidate_us) if is_whole else ""
         table.add_row(name, *map(_time_cell, (baseline_us, candidate_us)), style_text(ratio))
     times = map(_time_cell, (timing.baseline_us, timing.candidate_us))
-    table.add_row("counted", *times, style_text(format_speedup(timing.speedup), "bold"))
+    table.add_row("counted", *times, style_text(format_speedup(timing.speedup, timing.clock), "bold"))
     return table
 
 
@@ -142,7 +146,8 @@ def _choose_edges(values: Sequence[float]) -> list[float]:
 def _render_blocks(timing: Timing) -> Table:
     table = make_table()
     sides = (timing.baseline, "candidate")
-    heads = [f"{clock}\n{side}" for clock in ("reported", "evaluator", "copy") for side in sides]
+    clocks = ("reported", "evaluator", "copy") if timing.clock in WHOLE_CALLS else ("time",)
+    heads = [f"{clock}\n{side}" for clock in clocks for side in sides]
     for name in ("\nblock", *heads, "\nratio"):
         table.add_column(style_text(name), justify="right", no_wrap=True)
     for number, block in enumerate(timing.blocks, start=1):
@@ -151,7 +156,7 @@ def _render_blocks(timing: Timing) -> Table:
             block.baseline_copy_us, block.candidate_copy_us,
         )  # fmt: skip
         ratio = "".join(map(format_speedup, _list_ratios([block])))
-        table.add_row(str(number), *map(_time_cell, times_us), style_text(ratio or "-"))
+        table.add_row(str(number), *map(_time_cell, times_us[: len(heads)]), style_text(ratio or "-"))
     return table
 
 

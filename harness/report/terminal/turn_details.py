@@ -62,8 +62,8 @@ def _render_tree(turns: SampleTurns, shown: int) -> RenderableType:
     lines = zip([_trace(turns.origins, row.turn) for row in rows], rows, bests, tokens, strict=True)
     for path, row, best, spent in sorted(lines, key=itemgetter(0)):
         table.add_row(
-            _name_turn(path, turns.origins.get(row.turn)), style_outcome(row.outcome), format_speedup(row.speedup),
-            _format_interval(row), _format_comparison(row), "-" if best is None else format_speedup(rows[best].speedup),
+            _name_turn(path, turns.origins.get(row.turn)), style_outcome(row.outcome), _format_speedup(row),
+            _format_interval(row), _format_comparison(row), "-" if best is None else _format_speedup(rows[best]),
             f"{spent:,}" if spent else "-", f"{row.id}{' <' if row.turn == shown else ''}",
         )  # fmt: skip
     return table
@@ -85,6 +85,10 @@ def _name_turn(path: Sequence[int], origin: Origin | None) -> str:
 
 def _count_tokens(spent: Spent | None) -> int:
     return 0 if spent is None else (spent.prompt_tokens or 0) + (spent.completion_tokens or 0)
+
+
+def _format_speedup(row: ResultRow) -> str:
+    return format_speedup(row.speedup, row.clock)
 
 
 def _format_interval(row: ResultRow) -> str:

@@ -257,3 +257,13 @@ def test_the_gate_is_closed_only_by_what_got_worse(subject_of):
     assert gate(changes("not_comparable", "unreliable")) == NOTHING_COMPARABLE
     assert gate([]) == NOTHING_COMPARABLE
     assert gate(changes("same") + changes("not_comparable", harness_failed=True)) == HARNESS_FAILED
+
+
+@pytest.mark.parametrize(("then", "now", "kind"), [("call", "device", "not_comparable"), ("bound", "bound", "same")])
+def test_times_of_different_clocks_are_not_compared(timed, then, now, kind):
+    one = timed(2.0)
+    before, after = ([replace(one, timing=replace(one.timing, clock=clock))] * 2 for clock in (then, now))
+    change = classify_change(before, after, RULE)
+    assert change.kind == kind
+    assert change.reason == ("" if kind == "same" else f"timed by another clock: {then} -> {now}")
+    assert change.speed is None or change.speed.clock == now

@@ -182,3 +182,11 @@ def test_turned_around_everything_is_mirrored(before, after):
 def test_numbers_and_further_lines_of_a_message_do_not_count():
     assert shorten_message("  x 0xdeadbeef at 1.5e-3\nmore") == "x # at #"
     assert len(shorten_message("y" * 1000)) == 100
+
+
+def test_speeds_by_different_clocks_are_counted_and_not_compared():
+    before = side([(0, 2.0), (1, 2.0)], clock="device")
+    after = side([(0, 2.0)], clock="device") + side([(1, 2.0)], clock="bound")
+    (group,) = compare_rows(before, after).groups
+    assert (group.timed, group.other_clock) == (1, 1)
+    assert [pair.speed and pair.speed.clock for pair in group.pairs] == ["device", None]

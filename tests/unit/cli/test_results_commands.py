@@ -360,6 +360,7 @@ def test_group_counts_evaluations(run, stored):
         "correct_share": str(1 / 3),
         "timed": "1",
         "speedup": "2.0",
+        "speedup_clock": "call",
     }
     assert read_lines(run("results", "--json", "--group", "model,outcome").stdout)[1]["model"] == "model-b"
     assert "33.3%" in run("results", "--group", "problem").stdout

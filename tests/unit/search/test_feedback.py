@@ -1,6 +1,7 @@
 """What a model is told about each verdict, and what it is never told."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -200,3 +201,17 @@ def test_the_speedup_over_the_program_that_was_the_best_is_told(turn_of, render)
     comparison = Comparison(turn=2, speedup=1.21, speedup_low=1.15, speedup_high=1.27)
     text = render(turn_of(3, "correct", 2.0, comparison=comparison))
     assert "It is 1.21x as fast as turn 2 in A/B pairs, interval [1.15, 1.27]." in text
+
+
+@pytest.mark.parametrize(
+    ("clock", "words"),
+    [
+        ("device", "replayed without host code"),
+        ("call", "time of whole calls"),
+        ("bound", "the speedup is a lower bound"),
+    ],
+)
+def test_the_clock_of_the_times_is_told_in_plain_words(turn_of, render, clock, words):
+    turn = turn_of(0, "correct", 2.0)
+    timing = replace(turn.evaluation.timing, clock=clock)
+    assert words in render(replace(turn, evaluation=replace(turn.evaluation, timing=timing)))

@@ -62,7 +62,7 @@ function renderVerdict(row, record) {
   const speedup = numberAt("speedup", row);
   return h("div", { class: "heading" },
     h("h1", {}, `${textAt("problem", row)} `, h("span", { class: "note" }, `by ${textAt("model", row)}`)),
-    h("p", { class: "verdict" }, outcomeBadge(textAt("outcome", row)), speedup !== null && h("strong", {}, ` ${formatSpeedup(speedup)} against ${textAt("baseline", row)}`), textAt("device", row) === "emulated" && h("span", { class: "note" }, " emulated: correctness only, no time")),
+    h("p", { class: "verdict" }, outcomeBadge(textAt("outcome", row)), speedup !== null && h("strong", {}, ` ${formatSpeedup(speedup, textAt("clock", row))} against ${textAt("baseline", row)}`), textAt("device", row) === "emulated" && h("span", { class: "note" }, " emulated: correctness only, no time")),
     h("p", { class: "told" }, record && record.verdict ? record.verdict : textAt("message", row)));
 }
 
@@ -76,7 +76,7 @@ function renderTurns(turns, row) {
   const interval = (turn) => numberAt("speedup_low", turn) === null ? "" : `[${numberAt("speedup_low", turn).toFixed(2)}, ${numberAt("speedup_high", turn).toFixed(2)}]`;
   const cells = ({ turn, point, path }) => [
     h("a", { href: `#/candidate/${numberAt("id", turn)}`, "aria-current": turn === row ? "page" : null, style: { paddingLeft: `${Math.min(path.length - 1, 12)}em` } }, `${path.length > 1 ? "└ " : ""}${numberAt("turn", turn)}${numberAt("partner", turn) === null ? "" : ` and ${numberAt("partner", turn)}`}`),
-    outcomeBadge(textAt("outcome", turn)), formatSpeedup(numberAt("speedup", turn)), interval(turn),
+    outcomeBadge(textAt("outcome", turn)), formatSpeedup(numberAt("speedup", turn), textAt("clock", turn)), interval(turn),
     numberAt("over_rival", turn) === null ? "" : `${numberAt("rival_turn", turn)}: ${formatSpeedup(numberAt("over_rival", turn))}`,
     point.best === null ? "" : formatSpeedup(point.best), point.tokens ? formatCount(point.tokens) : "",
   ];
@@ -146,7 +146,7 @@ function renderTiming(timing) {
   return h("section", { class: "card", "aria-label": "Time" }, h("h2", {}, "Time"),
     h("p", {}, h("strong", {}, timing.summary), `: ${timing.why}. ${timing.resolution}`),
     samples > 0 && h("div", { class: "cards plain" },
-      h("figure", {}, h("div", { class: "legend" }, h("span", {}, swatch(PALETTE[0]), "reported by the worker"), h("span", {}, swatch(PALETTE[4]), "measured by the evaluator")), drawn((width) => plotRatios(timing, width), 230), h("figcaption", { class: "note" }, `Each of ${plural(timing.blocks, "block")} of ${several}; the band is the interval.`)),
+      h("figure", {}, timing.has_two_clocks && h("div", { class: "legend" }, h("span", {}, swatch(PALETTE[0]), "reported by the worker"), h("span", {}, swatch(PALETTE[4]), "measured by the evaluator")), drawn((width) => plotRatios(timing, width), 230), h("figcaption", { class: "note" }, `Each of ${plural(timing.blocks, "block")} of ${several}; the band is the interval.`)),
       h("figure", {}, h("div", { class: "legend" }, h("span", {}, swatch(PALETTE[1]), timing.baseline), h("span", {}, swatch(PALETTE[0]), "candidate")), drawn((width) => plotTimes(timing, width), 230), h("figcaption", { class: "note" }, `Median: ${formatTime(timing.baseline_us)} and ${formatTime(timing.candidate_us)}.`))),
     factList(timing.conditions));
 }
@@ -155,7 +155,7 @@ function renderCases({ cases, case_facts }) {
   const heads = ["case", "sizes", "outcome", "speedup", "interval", "verdict", "baseline", "candidate"];
   const numbers = new Set([3, 4, 6, 7]);
   const timeOf = (value) => value === null ? "–" : formatTime(value);
-  const cells = (one) => [one.secret ? `${one.name} (secret)` : one.name, one.sizes, outcomeBadge(one.outcome), formatSpeedup(one.speedup), one.interval, one.verdict, timeOf(one.baseline_us), timeOf(one.candidate_us)];
+  const cells = (one) => [one.secret ? `${one.name} (secret)` : one.name, one.sizes, outcomeBadge(one.outcome), formatSpeedup(one.speedup, one.clock), one.interval, one.verdict, timeOf(one.baseline_us), timeOf(one.candidate_us)];
   return card("Cases", case_facts.join(" ") || null,
     h("div", { class: "scroll", tabindex: "0" }, h("table", { class: "list", id: "cases" }, h("thead", {}, h("tr", {}, heads.map((head, i) => h("th", { scope: "col", class: numbers.has(i) ? "number" : "" }, head)))),
       h("tbody", {}, cases.map((one) => h("tr", {}, cells(one).map((cell, j) => h("td", { class: numbers.has(j) ? "number" : "" }, cell))))))));

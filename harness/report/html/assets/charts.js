@@ -130,7 +130,7 @@ function plotRoofline(all, width) {
     marks: [
       Plot.line(roof, { x: "intensity", y: "rate", strokeWidth: 2, strokeOpacity: 0.7 }),
       Plot.text([roof[1]], { x: "intensity", y: "rate", text: () => `${formatError(peak)} TFLOP/s, ${formatError(bandwidth * 1e3)} GB/s`, dy: -9, textAnchor: "middle" }),
-      Plot.dot(values, { x: "intensity", y: "rate", fill: "colour", fillOpacity: 0.65, r: 3.2, tip: true, title: (d) => `${d.name}\n${textAt("problem", d.row)}, ${formatSpeedup(numberAt("speedup", d.row))}\n${formatError(d.rate)} TFLOP/s, ${formatShare(numberAt("peak_fraction", d.row))} of the device's peak` }),
+      Plot.dot(values, { x: "intensity", y: "rate", fill: "colour", fillOpacity: 0.65, r: 3.2, tip: true, title: (d) => `${d.name}\n${textAt("problem", d.row)}, ${formatSpeedup(numberAt("speedup", d.row), textAt("clock", d.row))}\n${formatError(d.rate)} TFLOP/s, ${formatShare(numberAt("peak_fraction", d.row))} of the device's peak` }),
     ],
   }), "Operations per second against operations per byte, with the device's roofline");
 }
@@ -157,8 +157,8 @@ function plotRatios(timing, width) {
       Plot.rectY([timing], { x1: 0.5, x2: values.length + 0.5, y1: "low", y2: "high", fill: PALETTE[0], fillOpacity: 0.12 }),
       Plot.ruleY([timing.speedup], { stroke: PALETTE[0], strokeWidth: 1.5 }),
       Plot.ruleY([1], { stroke: "currentColor", strokeOpacity: 0.5, strokeDasharray: "3,3" }),
-      Plot.dot(values, { x: "block", y: "seen", stroke: PALETTE[4], strokeOpacity: 0.7, r: 2.2 }),
-      Plot.dot(values, { x: "block", y: "ratio", fill: PALETTE[0], r: 2.6, tip: true, title: (d) => `block ${d.block}\nreported ${formatSpeedup(d.ratio)}\nevaluator ${formatSpeedup(d.seen)}` }),
+      timing.has_two_clocks && Plot.dot(values, { x: "block", y: "seen", stroke: PALETTE[4], strokeOpacity: 0.7, r: 2.2 }),
+      Plot.dot(values, { x: "block", y: "ratio", fill: PALETTE[0], r: 2.6, tip: true, title: (d) => (timing.has_two_clocks ? `block ${d.block}\nreported ${formatSpeedup(d.ratio)}\nevaluator ${formatSpeedup(d.seen)}` : `block ${d.block}\n${formatSpeedup(d.ratio)}`) }),
     ],
   }), "Speedup of every block");
 }

@@ -59,7 +59,7 @@ function findRow(id) {
 }
 
 // Columns that can be filtered by name; the others are searched as text.
-const FILTERS = ["model", "problem", "outcome", "device", "workload", "language", "suite", "run", "prompt", "baseline", "dtype"];
+const FILTERS = ["model", "problem", "outcome", "device", "workload", "language", "suite", "run", "prompt", "baseline", "dtype", "clock"];
 const SEARCHED = ["model", "problem", "run", "outcome", "device", "prompt", "language", "verdict", "message", "findings", "candidate", "hardware"];
 
 // A test per row for a text such as: softmax outcome:correct model:"a b" speedup>1.2

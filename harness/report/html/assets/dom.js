@@ -19,7 +19,8 @@ function replaceContent(element, ...children) {
 }
 
 function formatNumber(value) { return value === null ? "–" : value.toLocaleString("en", { maximumFractionDigits: 0 }); }
-function formatSpeedup(value) { return value === null || value === undefined ? "–" : `${value.toFixed(2)}×`; }
+const CLOCK_SIGNS = { bound: "≥", mixed: "~" };
+function formatSpeedup(value, clock) { return value === null || value === undefined ? "–" : `${CLOCK_SIGNS[clock] || ""}${value.toFixed(2)}×`; }
 function formatShare(value) { return value === null || value === undefined ? "–" : `${(100 * value).toFixed(1)}%`; }
 
 function formatTime(us) {

@@ -60,13 +60,14 @@ function evaluationColumns() {
   const text = (name, label, kind) => ({ name, label, class: kind, cell: (row) => textAt(name, row) });
   const identity = { name: "id", label: "id", number: true, cell: (row) => h("a", { href: `#/candidate/${numberAt("id", row)}` }, String(numberAt("id", row))) };
   const outcome = { name: "outcome", label: "outcome", cell: (row) => outcomeBadge(textAt("outcome", row)) };
-  const speedup = number("speedup", "speedup", formatSpeedup);
+  const ratio = (name, label) => ({ ...number(name, label), cell: (row) => formatSpeedup(numberAt(name, row), textAt("clock", row)) });
+  const speedup = ratio("speedup", "speedup");
   if (matchMedia(THIN).matches) {
     const subject = { ...text("problem", "problem", "wraps"), cell: (row) => [textAt("problem", row), h("div", { class: "note" }, textAt("model", row))] };
     return [identity, subject, outcome, speedup];
   }
   const hasCases = d3.range(DATA.index.count).some((row) => numberAt("worst_speedup", row) !== null);
-  const ofCases = hasCases ? [number("worst_speedup", "worst case", formatSpeedup), number("generalisation_gap", "gap", (gap) => (gap === null ? "–" : gap.toFixed(2)))] : [];
+  const ofCases = hasCases ? [ratio("worst_speedup", "worst case"), number("generalisation_gap", "gap", (gap) => (gap === null ? "–" : gap.toFixed(2)))] : [];
   return [
     identity, text("problem", "problem", "wraps"), text("model", "model", "wraps"), outcome, speedup, ...ofCases,
     { name: "verdict", label: "time", cell: (row) => textAt("verdict", row) || "–" },

@@ -63,7 +63,7 @@ function renderTiles(groups) {
   return h("div", { class: "tiles" },
     tile(formatShare(best.fast["0"]), "correct, best model", best.label),
     timed && tile(formatShare(best.fast["1"]), "fast_1, best model", best.label),
-    timed && tile(formatSpeedup(best.geometric_mean_speedup), "mean speedup, best model", best.timed ? `over ${plural(best.timed, "timed kernel")}` : "nothing timed"),
+    timed && tile(formatSpeedup(best.geometric_mean_speedup, best.clock), "mean speedup, best model", best.timed ? `over ${plural(best.timed, "timed kernel")}` : "nothing timed"),
     tile(`${formatNumber(correct)} of ${formatNumber(samples)}`, "samples correct", suspect ? `${plural(suspect, "sample")} suspect` : "none suspect"));
 }
 
@@ -86,7 +86,7 @@ function leaderColumns(section, timed) {
     ...(timed ? [
       number("fast_1", "fast_1", (g) => g.fast["1"], (g) => shareBar(g.fast["1"]), "Share of all problems that are correct and faster than the baseline"),
       number("fast_2", "fast_2", (g) => g.fast["2"], (g) => formatShare(g.fast["2"])),
-      number("speedup", "speedup", (g) => g.geometric_mean_speedup, (g) => [formatSpeedup(g.geometric_mean_speedup), g.speedup_low !== null && h("span", { class: "note" }, ` [${g.speedup_low.toFixed(2)}, ${g.speedup_high.toFixed(2)}] of ${g.timed}`)], "Geometric mean over the correct candidates with a ranked time; [interval by measurement error] of their number"),
+      number("speedup", "speedup", (g) => g.geometric_mean_speedup, (g) => [formatSpeedup(g.geometric_mean_speedup, g.clock), g.speedup_low !== null && h("span", { class: "note" }, ` [${g.speedup_low.toFixed(2)}, ${g.speedup_high.toFixed(2)}] of ${g.timed}`)], "Geometric mean over the correct candidates with a ranked time; [interval by measurement error] of their number"),
       number("own", "own", (g) => g.own_share, (g) => formatShare(g.own_share), "Median share of a correct candidate's time in its own compiled code"),
     ] : []),
     number("tokens", "tokens / correct", cost, (g) => formatCount(cost(g)), "Prompt and answer tokens of all samples per correct kernel"),
@@ -194,13 +194,13 @@ function cellOf(problems, problem, column) {
 
 function heatCell(rows, problem, group, section) {
   if (!rows) return h("td", { class: "none" });
-  const speedups = rows.map((row) => numberAt("speedup", row)).filter((speedup) => speedup !== null);
+  const fastest = d3.greatest(rows.filter((row) => numberAt("speedup", row) !== null), (row) => numberAt("speedup", row));
   const outcomes = rows.map((row) => textAt("outcome", row));
   const correct = outcomes.filter((outcome) => outcome === "correct").length;
-  const best = speedups.length ? Math.max(...speedups) : null;
+  const best = fastest === undefined ? null : numberAt("speedup", fastest);
   const unevaluated = outcomes.length > 0 && outcomes.every((outcome) => ["not_run", "problem_error", "harness_error"].includes(outcome));
   const text = best !== null ? (best < 9.95 ? best.toFixed(1) : best.toFixed(0)) : correct ? "✓" : unevaluated ? "?" : "×";
-  const description = rows.length ? `${correct} of ${rows.length} correct${best !== null ? `, best ${formatSpeedup(best)}` : ""}` : "no sample";
+  const description = rows.length ? `${correct} of ${rows.length} correct${best !== null ? `, best ${formatSpeedup(best, textAt("clock", fastest))}` : ""}` : "no sample";
   const look = best !== null ? heatColours(best) : { class: correct ? "solved" : unevaluated ? "none" : "failed" };
   const link = rows.length === 1 ? `#/candidate/${numberAt("id", rows[0])}` : href("evaluations", { problem, model: group.model, section });
   return h("td", look, rows.length ? h("a", { href: link, title: `${problem}, ${group.label}: ${description}` }, text) : h("span", { title: description }, text));

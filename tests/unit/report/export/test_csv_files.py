@@ -65,9 +65,9 @@ def test_new_columns_stand_at_the_end_of_both_files(store, evaluation_of, write)
         ("over_rival_low", ""),
         ("clock", "call"),
     ]
-    assert list(group)[-13:] == [
+    assert list(group)[-14:] == [
         "runs", "speedup_low", "speedup_high", "own_share", "certificate", "truncated", "chip",
-        "turns", "mean_turns", "best_turn", "tokens_per_correct", "dtype", "usd_per_correct",
+        "turns", "mean_turns", "best_turn", "tokens_per_correct", "dtype", "usd_per_correct", "clock",
     ]  # fmt: skip
     assert (group["own_share"], group["certificate"]) == ("0.75", "yes")
     assert (float(group["speedup_low"]), float(group["speedup_high"])) == (pytest.approx(1.9), pytest.approx(2.1))

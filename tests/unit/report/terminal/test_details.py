@@ -1,5 +1,6 @@
 """`harness show` explains a verdict: everything that it rests on is on the screen, in 80 columns and in 200."""
 
+import re
 from dataclasses import replace
 from io import StringIO
 
@@ -296,3 +297,19 @@ def test_several_programs_in_the_answer_are_named_with_the_one_that_was_taken(ev
     text = flat(show(evaluation_of("no_code", extra={"findings": (note,)}), width))
     assert f"note extraction: {message}" in text
     assert "not taken: rule fence, lines 9 to 10" in text
+
+
+def test_device_time_has_no_table_of_reported_and_evaluator_times(full_evaluation, timing):
+    replayed = replace(timing, clock="device", resolution_us=1e3)
+    text = show(replace(full_evaluation, timing=replayed), width=200, all_blocks=True)
+    assert "Device time: the GPU work of one call, replayed without host code." in text
+    assert "Forged device events could gain at most 1 ms" in text
+    assert "reported" not in text.partition("Device time:")[2].partition("pairs by speedup")[0]
+    assert not re.search(r"evaluator +evaluator", text)
+
+
+def test_a_lower_bound_is_shown_as_one_with_its_reason(full_evaluation, timing):
+    text = " ".join(show(replace(full_evaluation, timing=replace(timing, clock="bound"))).split())
+    assert ">=2.00x [1.90, 2.10] against eager" in text
+    assert "A lower bound: whole calls of the candidate, whose GPU work cannot be replayed" in text
+    assert "reported by the worker" in text

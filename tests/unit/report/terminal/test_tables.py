@@ -1,4 +1,5 @@
 import csv
+from dataclasses import replace
 from io import StringIO
 
 import pytest
@@ -178,3 +179,27 @@ def test_columns_about_turns_appear_only_where_a_run_has_several(evaluation_of, 
 def test_results_show_the_turn_only_where_there_are_several():
     assert "turn" not in choose_columns(80)
     assert "turn" in choose_columns(80, has_turns=True)
+
+
+def with_clock(evaluation, clock):
+    return replace(evaluation, timing=replace(evaluation.timing, clock=clock))
+
+
+@pytest.mark.parametrize(("clock", "text"), [("device", " 2.00x"), ("bound", ">=2.00x"), ("mixed", "~2.00x")])
+def test_a_speedup_that_is_not_exact_is_marked(rows_of, evaluation_of, clock, text):
+    evaluation = with_clock(evaluation_of("correct", 2.0, model=LONG_MODEL, problem=LONG_PROBLEM), clock)
+    assert text in render(render_evaluations(rows_of(evaluation)))
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_the_leaderboard_ranks_exact_means_above_equal_bounds_and_counts_these(evaluation_of, width, rank_evaluations):
+    bounds = [with_clock(evaluation_of("correct", 2.0, model="a", sample=n), "bound") for n in range(2)]
+    exact = [with_clock(evaluation_of("correct", 2.0, model=name, sample=2), "device") for name in "ab"]
+    ranked = rank_evaluations([*bounds, *exact])
+    assert [(row.group.model, row.clock) for row in ranked] == [("b", "device"), ("a", "bound")]
+    text = " ".join(render(render_leaderboard(ranked, wide=width > 110), width).split())
+    assert ">=2.00x (3)" in text
+    assert "2 of 3 timed by whole calls: lower bounds (>=)" in text
+    assert "b (" not in text
+    assert "2 of 3 timed by whole calls" in render_leaderboard_markdown(ranked)
+    assert leaderboard_record(ranked[1])["clocks"] == {"bound": 2, "device": 1}
