@@ -1,4 +1,4 @@
-"""Builds the forwarding driver library of worker processes, see `harness/worker/recorder/driver.cpp`."""
+"""Builds the forwarding driver library of worker processes, see `harness/worker/recorder/driver`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from harness.domain import HarnessError
 
-SOURCE = Path(__file__).resolve().parents[2] / "worker" / "recorder" / "driver.cpp"
+SOURCES = Path(__file__).resolve().parents[2] / "worker" / "recorder" / "driver"
 DRIVER = "libcuda.so.1"
 BUILD_TIMEOUT_S = 120.0
 # Calls that put work on the device, or change it, in ways that a recording does not hold: it notes their names.
@@ -51,7 +51,8 @@ def find_driver_library(folder: Path) -> Path:
     """Builds it in `folder` unless it is there. Raises HarnessError with the reason if it cannot be built."""
     real = find_real_driver()
     facts = (str(real), str(real.stat().st_size), str(real.stat().st_mtime_ns), platform.machine())
-    digest = sha256(b"\0".join([SOURCE.read_bytes(), Path(__file__).read_bytes(), *map(str.encode, facts)]))
+    sources = (path.read_bytes() for path in (*sorted(SOURCES.glob("*.*")), Path(__file__)))
+    digest = sha256(b"\0".join([*sources, *map(str.encode, facts)]))
     target = folder / f"driver-{digest.hexdigest()[:24]}" / DRIVER
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -99,13 +100,14 @@ def write_stubs(names: Sequence[str]) -> str:
 def _build(real: Path, target: Path) -> None:
     if platform.machine() != "x86_64":
         raise HarnessError(f"there is no forwarding driver library for processors of kind {platform.machine()}")
-    include, compiler = _find_header_folder(), shutil.which(os.environ.get("CXX", "g++")) or "c++"
+    include, compiler = find_header_folder(), shutil.which(os.environ.get("CXX", "g++")) or "c++"
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         stubs, made = Path(folder) / "stubs.S", Path(folder) / DRIVER
         stubs.write_text(write_stubs(_list_functions(real)))
         _run(
             compiler, "-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", f'-DHARNESS_REAL_DRIVER="{real}"',
-            f"-I{include}", str(SOURCE), str(stubs), f"-Wl,-soname,{DRIVER}", "-Wl,-Bsymbolic", "-ldl", "-o", str(made),
+            f"-I{include}", str(SOURCES / "driver.cpp"), str(stubs), f"-Wl,-soname,{DRIVER}", "-Wl,-Bsymbolic",
+            "-ldl", "-o", str(made),
         )  # fmt: skip
         made.chmod(0o755)
         made.rename(target)
@@ -117,10 +119,11 @@ def _list_functions(real: Path) -> list[str]:
     return sorted(name for name in names if name.startswith("cu"))
 
 
-def _find_header_folder() -> Path:
+def find_header_folder() -> Path:
     from harness.builder.toolchain import find_cuda_home
 
-    packaged = (Path(entry) / "nvidia" / "cu13" / "include" for entry in sys.path)
+    packages = ("nvidia/cu13", "nvidia/cuda_runtime", "triton/backends/nvidia")
+    packaged = (Path(entry) / package / "include" for package in packages for entry in sys.path)
     for folder in (Path(find_cuda_home() or "/usr/local/cuda") / "include", *packaged):
         if (folder / "cuda.h").exists():
             return folder

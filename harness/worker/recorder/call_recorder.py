@@ -1,5 +1,5 @@
 """Records the GPU work of one call as data, through the forwarding driver library that stands in the place of
-libcuda.so.1 (`driver.cpp`)."""
+libcuda.so.1 (the folder `driver`)."""
 
 from __future__ import annotations
 
