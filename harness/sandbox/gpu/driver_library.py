@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -19,31 +20,23 @@ from harness.domain import HarnessError
 SOURCES = Path(__file__).resolve().parents[2] / "worker" / "recorder" / "driver"
 DRIVER = "libcuda.so.1"
 BUILD_TIMEOUT_S = 120.0
-# Calls that put work on the device, or change it, in ways that a recording does not hold: it notes their names.
-NOTED = frozenset(
-    name + suffix
-    for name in (
-        "cuLaunch", "cuLaunchGrid", "cuLaunchGridAsync", "cuLaunchCooperativeKernelMultiDevice", "cuLaunchHostFunc",
-        "cuStreamAddCallback", "cuStreamWriteValue32_v2", "cuStreamWaitValue32_v2", "cuStreamWriteValue64_v2",
-        "cuStreamWaitValue64_v2", "cuStreamBatchMemOp_v2", "cuMemcpyPeer", "cuMemcpyPeerAsync", "cuMemcpy2D_v2",
-        "cuMemcpy2DUnaligned_v2", "cuMemcpy3D_v2", "cuMemcpy3DAsync_v2", "cuMemcpy3DPeer", "cuMemcpy3DPeerAsync",
-        "cuMemcpyBatchAsync", "cuMemcpyBatchAsync_v2", "cuMemcpy3DBatchAsync", "cuMemcpy3DBatchAsync_v2",
-        "cuMemsetD2D8_v2", "cuMemsetD2D16_v2", "cuMemsetD2D32_v2", "cuMemsetD2D16Async", "cuMemPrefetchAsync",
-        "cuMemPrefetchAsync_v2", "cuMemPrefetchBatchAsync", "cuMemMapArrayAsync", "cuTexObjectCreate",
-        "cuSurfObjectCreate",
-    )
-    for suffix in ("", "_ptds", "_ptsz")
-)  # fmt: skip
-# For x86-64. The note's argument is the number of the slot; the arguments' registers are saved around it.
+# Calls without a hook of the library that put work on the device are named in a recording, which does not hold them;
+# graphs that others change cannot be recorded.
+_WORK = re.compile(
+    "cu(Launch|Memcpy|Memset|Mem(Prefetch|Discard|Batch|MapArray)|Stream(Write|Wait|Batch|Begin|AddCallback|AttachMem)|"
+    "(Signal|Wait)External|Graphics(Unm|M)ap|(Tex|Surf)ObjectCreate)"
+)
+_GRAPH_CHANGE = re.compile("cuGraph(Exec.*(Set|Update)|NodeSetEnabled)")
+# For x86-64. Arguments of the note: the number of the slot and the first argument; registers are saved around it.
 _NOTE = """\
-  cmpb $0, harness_is_recording(%rip)
-  je 1f
   push %rdi; push %rsi; push %rdx; push %rcx; push %r8; push %r9; sub $8, %rsp
+  mov %rdi, %rsi
   mov ${slot}, %edi
-  call harness_note_refused@PLT
+  call harness_note@PLT
   add $8, %rsp; pop %r9; pop %r8; pop %rcx; pop %rdx; pop %rsi; pop %rdi
 1:
 """
+_UNLESS_RECORDING = "  cmpb $0, harness_is_recording(%rip)\n  je 1f\n"
 
 
 @cache
@@ -78,10 +71,10 @@ def write_stubs(names: Sequence[str]) -> str:
     """Assembler: a function for each of the driver's, which jumps to its slot, and tables of all."""
     functions = [
         f".globl {name}\n.type {name},@function\n{name}:\n  endbr64\n"
-        f"{_NOTE.format(slot=slot) if name in NOTED else ''}  jmp *harness_slots+{8 * slot}(%rip)"
+        f"{_write_note(name, slot)}  jmp *harness_slots+{8 * slot}(%rip)"
         for slot, name in enumerate(names)
     ]
-    hidden = ("harness_slots", "harness_stubs", "harness_names", "harness_count", "harness_is_refused")
+    hidden = ("harness_slots", "harness_stubs", "harness_names", "harness_count", "harness_kinds")
     return "\n".join(
         [
             *(f".globl {name}\n.hidden {name}" for name in (*hidden, "harness_is_recording")),
@@ -89,12 +82,20 @@ def write_stubs(names: Sequence[str]) -> str:
             '.section .data.rel.ro,"aw"\n.balign 8\nharness_stubs:', *(f"  .quad {name}" for name in names),
             "harness_names:", *(f"  .quad name_{slot}" for slot in range(len(names))),
             ".section .rodata", *(f'name_{slot}: .asciz "{name}"' for slot, name in enumerate(names)),
-            "harness_is_refused:", *(f"  .byte {int(name in NOTED)}" for name in names),
+            "harness_kinds:", *(f"  .byte {_find_kind(name)}" for name in names),
             f".balign 4\nharness_count: .long {len(names)}",
             f".bss\n.balign 8\nharness_slots: .zero {8 * len(names)}",
             '.section .note.GNU-stack,"",@progbits\n',
         ]
     )  # fmt: skip
+
+
+def _find_kind(name: str) -> int:
+    return 1 if _WORK.match(name) else 2 if _GRAPH_CHANGE.match(name) else 0
+
+
+def _write_note(name: str, slot: int) -> str:
+    return ("", _UNLESS_RECORDING + _NOTE, _NOTE)[_find_kind(name)].format(slot=slot)
 
 
 def _build(real: Path, target: Path) -> None:

@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <string.h>
+
 #include "memory.h"
 
 namespace {
@@ -15,7 +17,7 @@ bool is_device(CUdeviceptr address) {
     CUresult status = REAL(cuPointerGetAttribute, "cuPointerGetAttribute", static_cast<void*>(&kind), CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
     return !status && kind == CU_MEMORYTYPE_DEVICE;
 }
-void record_copy(CUdeviceptr target, CUdeviceptr source, size_t bytes, int stream) {
+void record_copy(CUdeviceptr target, CUdeviceptr source, size_t bytes, int stream, bool is_synchronous) {
     if (!bytes) return;
     std::string place = std::to_string(stream) + "," + std::to_string(target) + ",";
     if (!is_device(target)) {
@@ -28,6 +30,7 @@ void record_copy(CUdeviceptr target, CUdeviceptr source, size_t bytes, int strea
     } else {
         add("[\"write\"," + place + std::to_string(recording.blob.size()) + "," + std::to_string(bytes) + "]");
         recording.blob.append(reinterpret_cast<const char*>(source), bytes);
+        if (is_synchronous) record_synchronization();
     }
 }
 // Recorded before the call, since the host may change its memory afterwards.
@@ -37,7 +40,7 @@ void record_copy(CUdeviceptr target, CUdeviceptr source, size_t bytes, int strea
         std::unique_lock<std::recursive_mutex> lock(guard);                                                         \
         bool wanted = records(stream, thread);                                                                      \
         size_t before = recording.operations.size();                                                                \
-        if (wanted) record_copy(CUdeviceptr(target), CUdeviceptr(source), bytes, stream_id(stream, thread));        \
+        if (wanted) record_copy(CUdeviceptr(target), CUdeviceptr(source), bytes, stream_id(stream, thread), !strstr(symbol, "Async")); \
         lock.unlock();                                                                                              \
         CUresult status = REAL(function, thread ? thread_symbol : symbol, __VA_ARGS__);                             \
         lock.lock();                                                                                                \

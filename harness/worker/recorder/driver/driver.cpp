@@ -18,13 +18,14 @@ extern "C" {
 extern const char* const harness_names[];
 extern void* harness_slots[];               // where the stubs jump to
 extern void* const harness_stubs[];         // this library's functions
-extern const unsigned char harness_is_refused[];  // whose stubs call harness_note_refused while a call is recorded
+extern const unsigned char harness_kinds[];  // whose stubs call harness_note: see Kind
 extern const unsigned harness_count;
 unsigned char harness_is_recording = 0;
 }
 
 namespace {
 
+enum Kind { kOther, kWork, kGraphChange };  // work is noted while a call is recorded, changes always
 struct Hook {
     const char* name;
     void* function;
@@ -58,7 +59,6 @@ const Hook hooks[] = {
     BOTH("cuStreamEndCapture", "_ptsz", cuStreamEndCapture_hook), HOOK("cuGraphInstantiate", cuGraphInstantiate_hook),
     HOOK("cuGraphInstantiate_v2", cuGraphInstantiate_v2_hook), HOOK("cuGraphInstantiateWithFlags", cuGraphInstantiateWithFlags_hook),
     BOTH("cuGraphInstantiateWithParams", "_ptsz", cuGraphInstantiateWithParams_hook), HOOK("cuGraphExecUpdate_v2", cuGraphExecUpdate_hook),
-    HOOK("cuGraphExecKernelNodeSetParams_v2", cuGraphExecKernelNodeSetParams_hook), HOOK("cuGraphExecNodeSetParams", cuGraphExecNodeSetParams_hook),
     BOTH("cuGraphLaunch", "_ptsz", cuGraphLaunch_hook),
 };
 
@@ -86,10 +86,12 @@ CUresult get_address_v2_ptsz(const char* symbol, void** out, int version, cuuint
 
 }  // namespace
 
-// Of functions that put work on the device, or change it, in ways that a recording does not hold.
-extern "C" void harness_note_refused(unsigned slot) {
+// A call of a function that has no hook, and puts work on the device or changes an executable graph, its first argument.
+extern "C" void harness_note(unsigned slot, void* first) {
     std::lock_guard<std::recursive_mutex> lock(guard);
-    refuse(std::string("the call ") + harness_names[slot] + " is not recorded");
+    if (harness_slots[slot] != real(harness_names[slot])) return;
+    if (harness_kinds[slot] == kGraphChange) graph_of[first] = nullptr;
+    else refuse(std::string("the call ") + harness_names[slot] + " is not recorded");
 }
 
 __attribute__((constructor)) static void fill_slots() {
@@ -103,7 +105,7 @@ __attribute__((constructor)) static void fill_slots() {
         auto hook = own.find(harness_names[i]);
         harness_slots[i] = hook == own.end() ? target : hook->second;
         if (target && hook != own.end()) replacements()[target] = hook->second;
-        else if (target && harness_is_refused[i]) replacements()[target] = harness_stubs[i];
+        else if (target && harness_kinds[i]) replacements()[target] = harness_stubs[i];
     }
 }
 
@@ -174,17 +176,9 @@ int harness_end_recording(int descriptor, int blob_descriptor, const char* priva
     }
     out += "],\"streams\":[";
     std::vector<std::string> streams(recording.streams.size());
-    for (auto& [handle, id] : recording.streams) {
-        unsigned flags = 0;
-        int priority = 0;
-        auto stream = static_cast<CUstream>(handle);
-        if (stream && stream != CU_STREAM_PER_THREAD) {
-            REAL(cuStreamGetFlags, "cuStreamGetFlags", stream, &flags);
-            REAL(cuStreamGetPriority, "cuStreamGetPriority", stream, &priority);
-        }
-        streams[id] = "{\"legacy\":" + std::string(stream ? "false" : "true") + ",\"blocking\":" + (flags & CU_STREAM_NON_BLOCKING ? "false" : "true") +
-                      ",\"priority\":" + std::to_string(priority) + "}";
-    }
+    for (auto& [handle, facts] : recording.streams)
+        streams[facts.id] = "{\"legacy\":" + std::string(handle ? "false" : "true") + ",\"blocking\":" +
+                            (facts.flags & CU_STREAM_NON_BLOCKING ? "false" : "true") + ",\"priority\":" + std::to_string(facts.priority) + "}";
     append_all(streams);
     out += ",\"memory\":[";
     first = true;

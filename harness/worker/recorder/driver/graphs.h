@@ -39,18 +39,6 @@ CUresult cuGraphInstantiate_v2_hook(CUgraphExec* out, CUgraph graph, CUgraphNode
 CUresult cuGraphExecUpdate_hook(CUgraphExec executable, CUgraph graph, CUgraphExecUpdateResultInfo* result) {
     return keep_graph(REAL(cuGraphExecUpdate, "cuGraphExecUpdate_v2", executable, graph, result), executable, graph);
 }
-CUresult forget_graph(CUresult status, CUgraphExec executable) {
-    std::lock_guard<std::recursive_mutex> lock(guard);
-    if (!status) graph_of[executable] = nullptr;
-    return status;
-}
-CUresult cuGraphExecKernelNodeSetParams_hook(CUgraphExec executable, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* parameters) {
-    return forget_graph(REAL(cuGraphExecKernelNodeSetParams, "cuGraphExecKernelNodeSetParams_v2", executable, node, parameters), executable);
-}
-CUresult cuGraphExecNodeSetParams_hook(CUgraphExec executable, CUgraphNode node, CUgraphNodeParams* parameters) {
-    return forget_graph(REAL(cuGraphExecNodeSetParams, "cuGraphExecNodeSetParams", executable, node, parameters), executable);
-}
-
 std::string describe_kernel_node(CUgraphNode node) {
     CUDA_KERNEL_NODE_PARAMS parameters = {};
     if (REAL(cuGraphKernelNodeGetParams, "cuGraphKernelNodeGetParams_v2", node, &parameters)) return "";

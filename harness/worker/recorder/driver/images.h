@@ -47,7 +47,7 @@ size_t measure_elf(const unsigned char* data) {
     return end;
 }
 
-// Where `address` is mapped from a file: its path and the offset in it.
+// Where `address` is mapped from a file that cannot be changed in memory: its path and the offset in it.
 bool find_file(const void* address, std::string& path, size_t& offset) {
     FILE* maps = fopen("/proc/self/maps", "r");
     if (!maps) return false;
@@ -55,12 +55,13 @@ bool find_file(const void* address, std::string& path, size_t& offset) {
     bool found = false;
     while (!found && fgets(line, sizeof line, maps)) {
         unsigned long start, end, at;
+        char access[8];
         name[0] = 0;
-        if (sscanf(line, "%lx-%lx %*s %lx %*s %*s %4095[^\n]", &start, &end, &at, name) < 3) continue;
+        if (sscanf(line, "%lx-%lx %7s %lx %*s %*s %4095[^\n]", &start, &end, access, &at, name) < 4) continue;
         auto wanted = reinterpret_cast<unsigned long>(address);
         if (wanted < start || wanted >= end) continue;
         const char* text = name + strspn(name, " ");
-        found = text[0] == '/';
+        found = text[0] == '/' && access[1] != 'w';
         path = text;
         offset = at + wanted - start;
         break;

@@ -54,6 +54,7 @@ const FunctionFacts& describe_function(void* handle) {
         function = resolved;
     FunctionFacts facts{int(recording.function_rows.size()), {}, 0};
     size_t offset, size;
+    if (!real("cuFuncGetParamInfo")) refuse("the driver does not tell the parameters of kernels: it is older than CUDA 12.4");
     while (!REAL(cuFuncGetParamInfo, "cuFuncGetParamInfo", function, facts.parameters.size(), &offset, &size)) {
         facts.parameters.emplace_back(offset, size);
         facts.bytes = std::max(facts.bytes, offset + size);
@@ -99,6 +100,9 @@ std::string describe_launch(const Launch& one, int stream) {
     for (unsigned i = 0; i < one.attribute_count; ++i) {
         const auto& each = one.attributes[i];
         if (each.id == CU_LAUNCH_ATTRIBUTE_IGNORE) continue;
+        if (each.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT || each.id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT ||
+            each.id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE)
+            refuse("a launch with attribute " + std::to_string(int(each.id)) + ", which another process cannot use");
         (attributes += attributes.empty() ? "" : ",") += "[" + std::to_string(each.id) + ",\"" + hex(&each.value, sizeof each.value) + "\"]";
     }
     return "[\"launch\"," + std::to_string(stream) + "," + std::to_string(facts.row) + "," + list({one.grid[0], one.grid[1], one.grid[2]}) + "," +

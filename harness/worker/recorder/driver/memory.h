@@ -35,7 +35,7 @@ public:
     size_t take(size_t bytes, size_t alignment) {  // 0: none
         for (auto at = free_.begin(); at != free_.end(); ++at) {
             size_t start = (at->first + alignment - 1) / alignment * alignment, end = at->first + at->second;
-            if (start + bytes > end) continue;
+            if (start > end || bytes > end - start) continue;
             size_t first = at->first;
             free_.erase(at);
             if (start > first) free_[first] = start - first;
@@ -70,6 +70,7 @@ struct Memory {
     static bool contains(CUdeviceptr address) { return address >= kFirstAddress && address < kFirstAddress + kRangeBytes; }
 
     CUresult create(CUdeviceptr* out, size_t bytes) {
+        if (bytes > kRangeBytes) return CUDA_ERROR_OUT_OF_MEMORY;
         size_t rounded = (bytes + kPage - 1) / kPage * kPage;
         size_t start = addresses.take(rounded, kPage);
         if (!start) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -95,7 +96,9 @@ struct Memory {
         REAL(cuMemRelease, "cuMemRelease", handle);
         if (status) return status;
         CUmemAccessDesc access = {kind.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-        return REAL(cuMemSetAccess, "cuMemSetAccess", start, bytes, &access, size_t{1});
+        status = REAL(cuMemSetAccess, "cuMemSetAccess", start, bytes, &access, size_t{1});
+        if (status) REAL(cuMemUnmap, "cuMemUnmap", start, bytes);
+        return status;
     }
     CUresult allocate(CUdeviceptr* out, size_t bytes) {
         if (!bytes) return CUDA_ERROR_INVALID_VALUE;
@@ -140,10 +143,12 @@ CUresult cuMemAllocPitch_hook(CUdeviceptr* out, size_t* pitch, size_t width, siz
     std::lock_guard<std::recursive_mutex> lock(guard);
     if (!memory.open()) return REAL(cuMemAllocPitch, "cuMemAllocPitch_v2", out, pitch, width, height, element);
     *pitch = (width + kSmallestUnit - 1) / kSmallestUnit * kSmallestUnit;
-    return memory.allocate(out, *pitch * height);
+    size_t bytes;
+    return __builtin_mul_overflow(*pitch, height, &bytes) ? CUDA_ERROR_OUT_OF_MEMORY : memory.allocate(out, bytes);
 }
 CUresult free_memory(CUdeviceptr address) {
     std::lock_guard<std::recursive_mutex> lock(guard);
+    record_synchronization();  // the same memory may be given out again, for work of another stream
     if (!memory.owns(address)) return REAL(cuMemFree, "cuMemFree_v2", address);
     if (CUresult status = synchronize()) return status;
     return memory.release(address);

@@ -47,11 +47,16 @@ std::string list(std::initializer_list<unsigned long long> numbers) {
     return out + "]";
 }
 
+struct StreamFacts {  // as it was when the call first used it: it may end with the call
+    int id;
+    unsigned flags;
+    int priority;
+};
 struct Recording {
     bool on = false;
     std::vector<std::string> operations, function_rows, graph_rows;
     std::unordered_map<void*, int> function_rows_of, event_ids;
-    std::map<void*, int> streams;
+    std::map<void*, StreamFacts> streams;
     std::set<int> used_images;
     std::string blob;  // data that operations, globals and images refer to
     size_t host_bytes = 0;
@@ -80,7 +85,14 @@ bool is_captured(CUstream stream, bool thread) {
 }
 int stream_id(CUstream stream, bool thread) {
     CUstream plain = plain_stream(stream, thread);
-    return recording.streams.emplace(plain, int(recording.streams.size())).first->second;
+    auto known = recording.streams.find(plain);
+    if (known != recording.streams.end()) return known->second.id;
+    StreamFacts facts{int(recording.streams.size()), 0, 0};
+    if (plain && plain != CU_STREAM_PER_THREAD) {
+        REAL(cuStreamGetFlags, "cuStreamGetFlags", plain, &facts.flags);
+        REAL(cuStreamGetPriority, "cuStreamGetPriority", plain, &facts.priority);
+    }
+    return recording.streams.emplace(plain, facts).first->second.id;
 }
 bool records(CUstream stream, bool thread) { return is_recording() && !is_captured(stream, thread); }
 

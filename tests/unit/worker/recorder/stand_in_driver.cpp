@@ -128,6 +128,7 @@ CUresult give(Handle* out) {
 
 extern "C" {
 const char* standin_calls() { return calls.c_str(); }
+int standin_refuses_access = 0;
 void standin_forget_calls() { calls.clear(); }
 
 CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
@@ -156,9 +157,10 @@ CUresult cuMemUnmap(CUdeviceptr start, size_t bytes) {
     return note("cuMemUnmap", start, bytes);
 }
 CUresult cuMemSetAccess(CUdeviceptr start, size_t bytes, const CUmemAccessDesc* access, size_t) {
-    if (access->location.id) return CUDA_ERROR_INVALID_DEVICE;
+    note("cuMemSetAccess", start, bytes);
+    if (standin_refuses_access || access->location.id) return CUDA_ERROR_INVALID_DEVICE;
     mprotect(reinterpret_cast<void*>(start), bytes, PROT_READ | PROT_WRITE);
-    return note("cuMemSetAccess", start, bytes);
+    return CUDA_SUCCESS;
 }
 CUresult cuMemAlloc_v2(CUdeviceptr*, size_t bytes) { return note("cuMemAlloc_v2", bytes), CUDA_ERROR_OUT_OF_MEMORY; }
 CUresult cuMemAllocPitch_v2(CUdeviceptr*, size_t*, size_t, size_t, unsigned) { return CUDA_ERROR_OUT_OF_MEMORY; }
