@@ -76,16 +76,21 @@ def export_pages(addresses: Iterable[int], fetch: Callable[[int], list[Page]], s
     `fetch`: see `WorkerClient.export_pages`."""
     pages, covered = [shared], 0
     start, end = shared[0], shared[0] + shared[1]
-    for address in sorted(addresses):
-        if start <= address < end or address < covered:
-            continue
-        found = fetch(address)
-        if not found:
-            return pages, False
-        covered = sum(found[-1][:2])
-        for page in found:
-            if start <= page[0] < end:
-                os.close(page[2])
-            else:
-                pages.append(page)
+    try:
+        for address in sorted(addresses):
+            if start <= address < end or address < covered:
+                continue
+            found = fetch(address)
+            if not found:
+                return pages, False
+            covered = sum(found[-1][:2])
+            for page in found:
+                if start <= page[0] < end:
+                    os.close(page[2])
+                else:
+                    pages.append(page)
+    except BaseException:
+        for _, _, descriptor in pages:
+            os.close(descriptor)
+        raise
     return pages, True

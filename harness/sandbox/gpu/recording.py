@@ -12,6 +12,7 @@ from torch import Tensor
 
 from harness.domain import DeviceError
 from harness.protocol import TensorSpec, storage_bytes
+from harness.protocol.recorded_memory import FIRST_ADDRESS, RANGE_BYTES
 from harness.sandbox.devices import Device
 from harness.sandbox.failure import protocol_failure
 from harness.sandbox.gpu.pages import WorkerPages, export_pages
@@ -21,6 +22,7 @@ from harness.sandbox.tensors.replies import parse_outputs, read_list, read_pairs
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient, flat_bytes
 
 MOST_REASON_CHARACTERS = 200
+MOST_PAGES = 4096
 
 
 class NotReplayable(Exception):
@@ -130,7 +132,7 @@ def _require_replayable(facts: dict[str, Any], descriptors: Sequence[int]) -> No
 
 
 def _map_memory(client: WorkerClient, facts: dict[str, Any], device: Device, *, timeout_s: float) -> WorkerPages:
-    addresses = [int(address) for address, _ in read_pairs(facts.get("memory"))]
+    addresses = _read_addresses(facts.get("memory"))
     pages, is_whole = export_pages(
         addresses, lambda address: client.export_pages(address, timeout_s=timeout_s), client.share_arena()
     )
@@ -142,6 +144,15 @@ def _map_memory(client: WorkerClient, facts: dict[str, Any], device: Device, *, 
         mapped.close()
         raise NotReplayable("some of its device memory cannot be shared")
     return mapped
+
+
+def _read_addresses(memory: object) -> list[int]:
+    if isinstance(memory, list) and len(memory) > MOST_PAGES:
+        raise NotReplayable(f"its device memory has more than {MOST_PAGES} parts")
+    addresses = [address for address, _ in read_pairs(memory)]
+    if not all(type(one) is int and 0 <= one - FIRST_ADDRESS < RANGE_BYTES for one in addresses):
+        raise protocol_failure("a recording names memory outside of the worker's range of addresses")
+    return addresses
 
 
 def _list_forms(specs: Sequence[TensorSpec]) -> list[tuple[str, tuple[int, ...], tuple[int, ...]]]:
