@@ -46,11 +46,16 @@ class CallRecorder:
         descriptors = [os.memfd_create(name, os.MFD_CLOEXEC) for name in ("recording", "recorded-bytes")]
         self._library.harness_begin_recording()
         try:
-            result = call()
-        finally:
-            failed = self._library.harness_end_recording(*descriptors, self._private)
-        if failed:
-            raise NotRecordable("the recording could not be written")
+            try:
+                result = call()
+            finally:
+                failed = self._library.harness_end_recording(*descriptors, self._private)
+            if failed:
+                raise NotRecordable("the recording could not be written")
+        except BaseException:
+            for descriptor in descriptors:
+                os.close(descriptor)
+            raise
         return result, descriptors
 
 
