@@ -57,6 +57,11 @@ def test_it_is_the_installed_package_that_runs(installed, tmp_path):
     assert str(installed.parents[1]) in where
 
 
+def test_the_sources_of_the_driver_library_are_in_it(installed, tmp_path):
+    source = "from harness.sandbox.gpu.driver_library import SOURCES; print(*(path.name for path in SOURCES.iterdir()))"
+    assert {"driver.cpp", "memory.h"} <= set(run(str(installed), "-c", source, cwd=tmp_path).split())
+
+
 def test_a_recorded_run_is_evaluated_and_reported_in_an_empty_folder(harness, needs_compiler, tmp_path):
     options = ("--language", "cpp", "--problem", "rms_norm", "--workload", "small", "--no-time")
     assert "rms_norm" in harness("run", "--provider", "recorded", *options)

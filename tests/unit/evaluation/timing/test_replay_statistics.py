@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.domain import Conditions, Timing
 from harness.evaluation.timing import replay_timing as timing
+from harness.evaluation.timing.clocks import TimingResult
 from harness.evaluation.timing.slower_inputs import GIVEN
 
 TIMES = st.floats(min_value=1.0, max_value=1e6)
@@ -68,3 +70,29 @@ def test_a_kind_that_slows_the_candidate_down_is_listed_with_its_factor():
     rounds = [times([(100.0, 50.0)] * 5, zeros=[(100.0, 100.0)] * 5, ones=[(100.0, 100.0)] * 4)]
     (found,) = timing._list_slower_inputs(rounds)
     assert (found.step, found.factor) == ("zeros", 2.0)
+
+
+def time_calls(theirs, mine):
+    ratio = theirs / mine
+    timed = Timing(
+        baseline="eager", baseline_us=theirs, candidate_us=mine, speedup=ratio, speedup_low=ratio * 0.9,
+        speedup_high=ratio * 1.1, verdict="tie", blocks=(), overhead_us=0.0, noise_floor=0.0, resolution_us=0.0,
+        conditions=Conditions(), clock="call",
+    )  # fmt: skip
+    return TimingResult(timing=timed, findings=())
+
+
+@given(TIMES, TIMES, TIMES)
+def test_a_lower_bound_is_device_time_over_call_time(theirs, mine, device):
+    reason = timing.CandidateNotReplayable("it reads back", device)
+    bound = timing.label_bound(time_calls(theirs, mine), reason).timing
+    assert bound.speedup == pytest.approx(device / mine)
+    assert bound.clock == "bound"
+    assert bound.speedup_low <= bound.speedup <= bound.speedup_high
+
+
+def test_without_a_recorded_baseline_call_times_stand_against_each_other():
+    result = time_calls(20.0, 10.0)
+    labelled = timing.label_bound(result, timing.NotReplayable("it reads back"))
+    assert labelled.timing == result.timing
+    assert "it reads back" in labelled.findings[-1].message
