@@ -58,7 +58,11 @@ ZOO = {
         "load_error",
         r"linear\.weight, linear\.bias have no shape until the first call",
     ),
-    "raises_on_import": (f"{HEAD}raise RuntimeError('not today')\n", "load_error", "RuntimeError: not today"),
+    "raises_on_import": (
+        f"{HEAD}class ModelNew(nn.Module):\n    pass\nraise RuntimeError('not today')\n",
+        "load_error",
+        "RuntimeError: not today",
+    ),
     "other_constructor": (
         f"{HEAD}class ModelNew(nn.Module):\n    def __init__(self, size):\n        super().__init__()\n",
         "load_error",

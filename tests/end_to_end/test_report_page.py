@@ -373,7 +373,7 @@ def test_single_candidates_are_listed_and_no_model_is_ranked(open_page, write_re
     single = material.make_evaluation("softmax", "correct", 1.2, run="file", prompt="-")
     page = open_page(write_report(lambda store, generated: store.record(single)))
     assert "No model to rank" in page.locator("main").inner_text()
-    assert "1 evaluation of candidates given as files" in page.locator("main").inner_text()
+    assert "1 evaluation of programs given as files" in page.locator("main").inner_text()
     page.keyboard.press("e")
     wait_for(page, "#/evaluations")
     assert "softmax" in page.locator("main").inner_text()
