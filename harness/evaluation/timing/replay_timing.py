@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from harness.analysis.intervals import bootstrap_ratio_interval
-from harness.domain import Block, Conditions, Finding, HarnessError, Timing
+from harness.domain import Block, Conditions, DeviceError, Finding, HarnessError, Timing
 from harness.evaluation.correctness.comparison import are_surely_close
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.timing.chosen_calls import ChosenCalls
@@ -142,7 +142,11 @@ class ReplayTimer:
         self._has_moved &= self._device.measure_room().device_bytes > SPARE_SHARE * recording.pages.size_bytes
         if not self._has_moved:
             return recording
-        copied = recording.copy()
+        try:
+            copied = recording.copy()
+        except DeviceError:  # other processes took the memory meanwhile
+            self._has_moved = False
+            return recording
         stack.callback(copied.pages.close)
         return copied
 
@@ -278,7 +282,7 @@ class ReplayTimer:
             self._prepare(sides, seed)
             times.append(self._replay(sides[0], "device", ())[0])
             if number == 0:
-                self._require_right_baseline(baseline, seed)
+                self._require_right_baseline(sides[0].recording, seed)
         return statistics.median(times)
 
     def _conclude(self, name: str, rounds: Sequence[_Times], conditions: Conditions) -> TimingResult:
