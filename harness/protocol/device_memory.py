@@ -119,8 +119,16 @@ class AddressRange:
         self._release = weakref.finalize(self, _unmap, self.address, size_bytes, self._mapped)
 
     def map(self, descriptor: int, offset: int, size_bytes: int) -> None:
-        """Memory of another process."""
-        self._map(_import_handle(descriptor), offset, size_bytes)
+        """Memory of another process. Raises DeviceError if it is not on the device."""
+        handle, found = _import_handle(descriptor), _AllocationProperties()
+        try:
+            _call("cuMemGetAllocationPropertiesFromHandle", ctypes.byref(found), handle)
+            if (found.location.type, found.location.id) != (_DEVICE_LOCATION, self._device):
+                raise DeviceError("another process shared memory that is not on the device")
+        except DeviceError:
+            _call("cuMemRelease", handle)
+            raise
+        self._map(handle, offset, size_bytes)
 
     def create(self, offset: int, size_bytes: int) -> int:
         """Maps new memory; returns its descriptor."""
@@ -148,29 +156,11 @@ class ImportedPages:
     """
 
     def __init__(self, pages: Sequence[tuple[int, int]], device: int) -> None:
-        size_bytes = sum(size for size, _ in pages)
-        self._mapped: list[tuple[int, int]] = []
-        self.address = _reserve(size_bytes)
-        weakref.finalize(self, _unmap, self.address, size_bytes, self._mapped)
+        self._range = AddressRange(sum(size for size, _ in pages), device)
+        self.address, offset = self._range.address, 0
         for size, descriptor in pages:
-            self._map_page(descriptor, size, device)
-
-    def _map_page(self, descriptor: int, size_bytes: int, device: int) -> None:
-        handle = _import_handle(descriptor)
-        address = self.address + sum(size for _, size in self._mapped)
-        try:
-            found = _AllocationProperties()
-            _call("cuMemGetAllocationPropertiesFromHandle", ctypes.byref(found), handle)
-            if (found.location.type, found.location.id) != (_DEVICE_LOCATION, device):
-                raise DeviceError("another process shared memory that is not on the device")
-            none = ctypes.c_ulonglong(0)
-            _call(
-                "cuMemMap", ctypes.c_ulonglong(address), ctypes.c_size_t(size_bytes), ctypes.c_size_t(0), handle, none
-            )
-            self._mapped.append((address, size_bytes))
-        finally:
-            _call("cuMemRelease", handle)
-        _allow_access(address, size_bytes, device)
+            self._range.map(descriptor, offset, size)
+            offset += size
 
 
 def _unmap(address: int, size_bytes: int, mapped: list[tuple[int, int]]) -> None:
