@@ -26,7 +26,6 @@ class Replayer:
 
     def __init__(self, worker: WorkerProcess) -> None:
         self._worker = worker
-        self.nodes = 0  # of the graph
 
     def end(self) -> None:
         self._worker.end()
@@ -37,8 +36,7 @@ class Replayer:
             part = pages[first : first + MAX_DESCRIPTORS]
             message = {"kind": WorkerRequest.MAP_PAGES, "pages": [page[:2] for page in part]}
             self.ask(message, WorkerReply.PAGES_MAPPED, [page[2] for page in part])
-        answer = self.ask({"kind": WorkerRequest.BUILD_GRAPH}, WorkerReply.GRAPH_BUILT, recording.descriptors)
-        self.nodes = answer["nodes"] if type(answer.get("nodes")) is int else 0
+        self.ask({"kind": WorkerRequest.BUILD_GRAPH}, WorkerReply.GRAPH_BUILT, recording.descriptors)
 
     def replay(
         self, graph: Graph = "call", clock: Clock = "device", places: Sequence[Place] = ()

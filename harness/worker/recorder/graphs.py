@@ -112,14 +112,9 @@ class RecordedGraph:
         for row in self._recording["operations"]:
             self._issue(row, order)
         order.join()
-        graph = self._end_capture()
-        self.nodes = _count_nodes(self.driver, graph)
-        return instantiate(self.driver, graph)
-
-    def _end_capture(self) -> ctypes.c_void_p:
         graph = ctypes.c_void_p()
         self.driver.cuStreamEndCapture(self.stream, ctypes.byref(graph))
-        return graph
+        return instantiate(self.driver, graph)
 
     def _issue(self, row: Sequence[Any], order: _Order) -> None:
         kind, driver = row[0], self.driver
@@ -283,12 +278,6 @@ class _Order:
         for stream in others:
             self._wait(stream, self._begin)
         self._unseen = {number: set() for number in self._own}
-
-
-def _count_nodes(driver: Driver, graph: ctypes.c_void_p) -> int:
-    count = ctypes.c_size_t()
-    driver.cuGraphGetNodes(graph, None, ctypes.byref(count))
-    return count.value
 
 
 def instantiate(driver: Driver, graph: ctypes.c_void_p) -> int:

@@ -67,7 +67,7 @@ class ReplayServer:
             os.close(descriptor)
         self._recorded = RecordedGraph(json.loads(contents[0]), contents[1], self._driver)
         self._graphs["call"] = self._recorded.graph
-        return {"kind": WorkerReply.GRAPH_BUILT, "nodes": self._recorded.nodes}
+        return {"kind": WorkerReply.GRAPH_BUILT}
 
     def do_replay(self, message: dict[str, Any]) -> dict[str, Any]:
         """`clock`: "device" for the time between two events around the graph, which device code could overwrite;

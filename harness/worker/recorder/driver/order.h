@@ -6,9 +6,7 @@
 
 namespace {
 
-template <bool thread>
-CUresult cuEventRecord_hook(CUevent event, CUstream stream) {
-    CUresult status = REAL(cuEventRecord, thread ? "cuEventRecord_ptsz" : "cuEventRecord", event, stream);
+CUresult record_event(CUresult status, CUevent event, CUstream stream, bool thread) {
     std::lock_guard<std::recursive_mutex> lock(guard);
     if (!status && records(stream, thread))
         add("[\"record\"," + std::to_string(stream_id(stream, thread)) + "," +
@@ -16,13 +14,14 @@ CUresult cuEventRecord_hook(CUevent event, CUstream stream) {
     return status;
 }
 template <bool thread>
+CUresult cuEventRecord_hook(CUevent event, CUstream stream) {
+    CUresult status = REAL(cuEventRecord, thread ? "cuEventRecord_ptsz" : "cuEventRecord", event, stream);
+    return record_event(status, event, stream, thread);
+}
+template <bool thread>
 CUresult cuEventRecordWithFlags_hook(CUevent event, CUstream stream, unsigned flags) {
     CUresult status = REAL(cuEventRecordWithFlags, thread ? "cuEventRecordWithFlags_ptsz" : "cuEventRecordWithFlags", event, stream, flags);
-    std::lock_guard<std::recursive_mutex> lock(guard);
-    if (!status && records(stream, thread))
-        add("[\"record\"," + std::to_string(stream_id(stream, thread)) + "," +
-            std::to_string(recording.event_ids.emplace(event, int(recording.event_ids.size())).first->second) + "]");
-    return status;
+    return record_event(status, event, stream, thread);
 }
 template <bool thread>
 CUresult cuStreamWaitEvent_hook(CUstream stream, CUevent event, unsigned flags) {

@@ -55,7 +55,7 @@ struct StreamFacts {  // as it was when the call first used it: it may end with 
 struct Recording {
     bool on = false;
     std::vector<std::string> operations, function_rows, graph_rows;
-    std::unordered_map<void*, int> function_rows_of, event_ids;
+    std::unordered_map<void*, int> event_ids;
     std::map<void*, StreamFacts> streams;
     std::set<int> used_images;
     std::string blob;  // data that operations, globals and images refer to
@@ -95,7 +95,6 @@ int stream_id(CUstream stream, bool thread) {
     return recording.streams.emplace(plain, facts).first->second.id;
 }
 bool records(CUstream stream, bool thread) { return is_recording() && !is_captured(stream, thread); }
-
 
 void record_synchronization() {
     std::lock_guard<std::recursive_mutex> lock(guard);
