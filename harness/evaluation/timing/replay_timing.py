@@ -170,13 +170,12 @@ class ReplayTimer:
             seed = draw_seed(self._reference, seeds, step)
             self._replay_pair(sides, seed, "device")
             if step == GIVEN:
-                self._require_right_baseline(sides[0].recording, seed)
+                self._require_right_baseline(sides[0].recording, seed, self._lay_out(sides[0].recording, seed))
             if self._wrong:
                 raise NotReplayable(f"its replay gives other outputs than its calls: {self._wrong}"[:200])
 
-    def _require_right_baseline(self, baseline: Recording, seed: int) -> None:
-        run = baseline.describe_run(self._lay_out(baseline, seed))
-        if self._find_wrong(seed, run) is not None:
+    def _require_right_baseline(self, baseline: Recording, seed: int, placed: PlacedInputs) -> None:
+        if self._find_wrong(seed, baseline.describe_run(placed)) is not None:
             raise NotReplayable("the replay of the baseline gives other outputs than its calls")
 
     def _find_wrong(self, seed: int, run: Run) -> str | None:
@@ -184,10 +183,10 @@ class ReplayTimer:
         chosen.note(seed, run)
         return chosen.find_wrong()
 
-    def _check_outputs(self, sides: Sequence[_Side], seed: int) -> None:
+    def _check_outputs(self, sides: Sequence[_Side], seed: int, placed: PlacedInputs) -> None:
         """Compares the outputs of both sides; some calls, and some of each kind of inputs that differ, with the
         truth."""
-        theirs, mine = (side.recording.describe_run(self._lay_out(side.recording, seed)) for side in sides)
+        theirs, mine = (side.recording.describe_run(placed) for side in sides)
         step = self._reference.choose_timed_step(seed)
         is_close = mine.inputs_unchanged or self._reference.changes_inputs
         is_close &= are_surely_close(theirs.outputs, mine.outputs, self._reference.loaded.problem.tolerance)
@@ -238,20 +237,23 @@ class ReplayTimer:
     def _replay_pair(self, sides: Sequence[_Side], seed: int, clock: Clock) -> tuple[float, float]:
         """One replay of each on the same inputs, in random order."""
         baseline, candidate = sides
-        self._prepare(sides, seed)
+        placed = self._prepare(sides, seed)
         places = self._choose_places(candidate.recording)
         taken = {}
         for side in self._random.sample(sides, 2):
             taken[id(side)] = self._replay(side, clock, places if side is candidate else ())
-        self._check_outputs(sides, seed)
+        self._check_outputs(sides, seed, placed)
         time_us, read = taken[id(candidate)]
         if read != [candidate.recording.read(*place).hex() for place in places]:
             self._wrong = "outputs were still being written when the end of a timed call was seen"
         return taken[id(baseline)][0], time_us
 
-    def _prepare(self, sides: Sequence[_Side], seed: int) -> None:
+    def _prepare(self, sides: Sequence[_Side], seed: int) -> PlacedInputs:
+        """Writes the same inputs for all sides."""
+        placed = self._lay_out(sides[0].recording, seed)
         for side in sides:
-            side.recording.write_inputs(self._lay_out(side.recording, seed))
+            side.recording.write_inputs(placed)
+        return placed
 
     def _replay(self, side: _Side, clock: Clock, places: Sequence[Place]) -> tuple[float, list[str]]:
         """With a cold cache: this process flushes it, which device code of a candidate cannot reach."""
@@ -279,10 +281,10 @@ class ReplayTimer:
         times = []
         for number in range(DEVICE_PAIRS):
             seed = draw_seed(self._reference, seeds, GIVEN)
-            self._prepare(sides, seed)
+            placed = self._prepare(sides, seed)
             times.append(self._replay(sides[0], "device", ())[0])
             if number == 0:
-                self._require_right_baseline(sides[0].recording, seed)
+                self._require_right_baseline(sides[0].recording, seed, placed)
         return statistics.median(times)
 
     def _conclude(self, name: str, rounds: Sequence[_Times], conditions: Conditions) -> TimingResult:
