@@ -58,16 +58,18 @@ def extract(
 
 def _extract_file(file: Path, *, json_output: bool) -> None:
     from harness.generate.extraction.extractor import find_code
-    from harness.generate.extraction.notes import list_alternatives, summarise_choice
+    from harness.generate.extraction.notes import explain_reasoning, list_alternatives, summarise_choice
 
-    found = find_code(_read_text(file))
+    text = _read_text(file)
+    found = find_code(text)
     extraction = found.extraction if found else None
     if json_output:
         typer.echo(json.dumps({"source": found.source, **asdict(extraction)} if found and extraction else None))
     elif found:
         typer.echo(found.source, nl=False)
     if extraction is None:
-        typer.echo(f"no program with ModelNew in {file}", err=True)
+        reason = explain_reasoning(text)
+        typer.echo(f"no program with ModelNew in {file}{f': {reason}' if reason else ''}", err=True)
         raise typer.Exit(NOTHING_FOUND_EXIT_CODE)
     typer.echo("\n".join([summarise_choice(extraction), *list_alternatives(extraction)]), err=True)
 

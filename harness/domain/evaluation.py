@@ -13,7 +13,6 @@ from harness.domain.generation import Candidate, Language
 from harness.domain.problem import Precision, WorkloadName
 
 Baseline = Literal["eager", "compile"]
-TRUNCATED = "truncated"  # check name: the completion hit the token limit before a complete program
 EMULATED = "emulated"  # device name: CUDA on the CPU, correctness only
 Fidelity = Literal["correctness", "quick", "full"]  # ascending
 TimingVerdict = Literal["faster", "tie", "slower", "unreliable", "unconfirmed"]

@@ -11,7 +11,11 @@ from harness.domain.problem import Precision
 
 Language = Literal["cute", "tilelang", "helion", "triton", "cuda", "torch", "cpp"]
 LANGUAGES: tuple[Language, ...] = ("cute", "tilelang", "helion", "triton", "cuda", "torch", "cpp")
-ONLY_REASONING = "only_reasoning"  # check name: the content of the completion is empty, its reasoning is not
+# Checks that explain an answer without a whole program: ended by the token limit or a content filter, or for no stated
+# reason; no content at all, or besides reasoning; a program in reasoning only.
+TRUNCATED, FILTERED, NO_FINISH_REASON = "truncated", "filtered", "no_finish_reason"
+EMPTY_ANSWER, ONLY_REASONING, IN_REASONING = "empty_answer", "only_reasoning", "in_reasoning"
+INCOMPLETE_ANSWER = (TRUNCATED, FILTERED, NO_FINISH_REASON, EMPTY_ANSWER, ONLY_REASONING, IN_REASONING)
 TokenLimitName = Literal["auto", "max_tokens", "max_completion_tokens"]  # field of a request; auto: learnt
 FILE_RUN, NO_PROMPT = "file", "-"  # identity of a candidate given as a file
 FROM_FILE = ", from a file"  # in the prompt's name: a model that was given a program is ranked apart

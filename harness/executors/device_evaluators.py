@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness.builder import Builder, Toolchain, default_cache_folder, find_machine_folder
 from harness.builder.targets import name_architecture
-from harness.domain import EMULATED, NOTHING_AHEAD, ONLY_REASONING, TRUNCATED, BuiltAhead, Evaluation, Language, Outcome
+from harness.domain import EMULATED, INCOMPLETE_ANSWER, NOTHING_AHEAD, BuiltAhead, Evaluation, Language, Outcome
 from harness.emulator import Emulation
 from harness.evaluation.emulated.sanitizer import KernelChecker
 from harness.evaluation.evaluator import CandidateEvaluator
@@ -55,13 +55,13 @@ class DeviceEvaluators:
         self._expects_many = False
 
     def evaluate(self, task: Task, ahead: BuiltAhead = NOTHING_AHEAD) -> Evaluation:
-        """Adds the task's notes; an answer that is truncated or only reasoning explains NO_CODE."""
+        """Adds the task's notes; those about an incomplete answer explain NO_CODE."""
         evaluator = self._find_evaluator(task.subject.language)
         evaluation = evaluator.evaluate(
             task.subject, task.problem, task.candidate, seed=task.seed, ahead=ahead, rival=task.rival
         )
-        causes = [note.message for note in task.notes if note.check in (TRUNCATED, ONLY_REASONING)]
-        message = causes[0] if causes and evaluation.outcome is Outcome.NO_CODE else evaluation.message
+        causes = "; ".join(note.message for note in task.notes if note.check in INCOMPLETE_ANSWER)
+        message = causes if causes and evaluation.outcome is Outcome.NO_CODE else evaluation.message
         return replace(evaluation, message=message, findings=(*evaluation.findings, *task.notes))
 
     def build_ahead(self, task: Task) -> BuiltAhead:

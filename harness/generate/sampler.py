@@ -13,9 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from harness.domain import Completion, Problem, Prompt, ProviderError, RunManifest, SampleKey
+from harness.domain import Completion, Finding, Problem, Prompt, ProviderError, RunManifest, SampleKey
 from harness.generate.extraction.extractor import extract_candidate
-from harness.generate.extraction.notes import is_only_reasoning, is_truncated
+from harness.generate.extraction.notes import explain_incomplete
 from harness.generate.providers.base import CompletionRequest, Provider
 from harness.generate.providers.retries import EndpointRefused, RunRefused
 from harness.store.runs import has_sample, write_sample
@@ -55,9 +55,7 @@ class SampleFailure:
 
 @dataclass(slots=True, kw_only=True)
 class SessionReport:
-    """Counts per sample. `stored` includes `without_code`, `truncated` (cut off by the token limit before a whole
-    program) and `only_reasoning` (empty content).
-    """
+    """Counts per sample. `stored` includes `without_code`; `incomplete`: notes on answers without a whole program."""
 
     run: str
     run_dir: Path
@@ -65,9 +63,8 @@ class SessionReport:
     already_there: int = 0
     stored: int = 0
     without_code: int = 0
-    truncated: int = 0
-    only_reasoning: int = 0
     unrecorded: list[SampleKey] = field(default_factory=list)
+    incomplete: dict[SampleKey, list[Finding]] = field(default_factory=dict)
     failed: list[SampleFailure] = field(default_factory=list)
 
 
@@ -181,10 +178,8 @@ class _Session:
                 self.plan.manifest, self.problem_digests.get(key.problem), self.read_clock()
             ),
         )
-        if is_truncated(completion, candidate):
-            self.report.truncated += 1
-        else:
-            self.report.only_reasoning += is_only_reasoning(completion)
+        if notes := explain_incomplete(completion, candidate, self.plan.manifest.max_tokens):
+            self.report.incomplete[key] = notes
         writing = asyncio.get_running_loop().run_in_executor(self.writers, write)
         self.group.create_task(self.wait_for_write(key, writing, has_code=candidate is not None))
 

@@ -15,8 +15,7 @@ from typing import Any
 import typer
 
 import harness
-from harness.domain import SampleKey, UsageError
-from harness.generate.extraction.notes import REASONING_PARSER_HINT
+from harness.domain import INCOMPLETE_ANSWER, SampleKey, UsageError
 from harness.generate.planning import GenerateOptions, GenerationSettings, find_problems, make_plan, render_prompts
 from harness.generate.providers.base import Provider, RecordedProvider, name_recorded_model
 from harness.generate.sampler import DrawOutcome, Plan, SessionReport, draw_samples, start_report
@@ -175,8 +174,7 @@ def describe_report(report: SessionReport) -> dict[str, Any]:
         "already_there": report.already_there,
         "stored": report.stored,
         "without_code": report.without_code,
-        "truncated": report.truncated,
-        "only_reasoning": report.only_reasoning,
+        **{check: len(notes) for check, notes in _group_incomplete(report).items()},
         "unrecorded": [f"{key.problem}/{key.sample}" for key in report.unrecorded],
         "failed": [
             {"problem": failure.key.problem, "sample": failure.key.sample, "message": failure.message}
@@ -185,15 +183,19 @@ def describe_report(report: SessionReport) -> dict[str, Any]:
     }
 
 
+def _group_incomplete(report: SessionReport) -> dict[str, list[tuple[SampleKey, str]]]:
+    """(sample, message) of each check."""
+    found = [(key, note) for key, notes in report.incomplete.items() for note in notes]
+    return {check: [(key, note.message) for key, note in found if note.check == check] for check in INCOMPLETE_ANSWER}
+
+
 def print_notes(report: SessionReport) -> None:
-    if report.truncated:
-        typer.echo(
-            f"{report.truncated} of {report.stored} answers were cut off by the token limit before a complete "
-            "program: raise --max-tokens",
-            err=True,
-        )
-    if report.only_reasoning:
-        typer.echo(f"{report.only_reasoning} of {report.stored} answers: {REASONING_PARSER_HINT}", err=True)
+    for check, notes in _group_incomplete(report).items():
+        if notes:
+            key, message = notes[0]
+            typer.echo(
+                f"{check}: {len(notes)} of {report.stored} answers; {key.problem}/{key.sample}: {message}", err=True
+            )
     if report.unrecorded:
         names = [f"{key.problem}/{key.sample}" for key in report.unrecorded]
         shown = ", ".join(names[:_LISTED_FAILURES]) + (", ..." if len(names) > _LISTED_FAILURES else "")

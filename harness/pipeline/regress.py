@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 from harness.analysis.change_detection import Change, ChangeKind, GateRule, classify_change, needs_more
 from harness.domain import (
     FILE_RUN,
-    ONLY_REASONING,
-    TRUNCATED,
+    INCOMPLETE_ANSWER,
     Baseline,
     Candidate,
     Evaluation,
@@ -203,7 +202,7 @@ def _make_task(stored: StoredEvaluation, source: str | None, options: EvaluateOp
         baseline=subject.baseline,
         dtype=subject.dtype or None,
         seed=int(seed) if seed.isdecimal() else None,
-        notes=tuple(one for one in stored.evaluation.findings if one.check in (EXTRACTION, ONLY_REASONING, TRUNCATED)),
+        notes=tuple(one for one in stored.evaluation.findings if one.check in (EXTRACTION, *INCOMPLETE_ANSWER)),
     )
 
 

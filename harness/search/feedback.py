@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from harness.analysis.source_locations import find_lines
 from harness.builder.error_excerpt import shorten_log
 from harness.domain import (
+    IN_REASONING,
     INEXACT,
     TRUNCATED,
     Clock,
@@ -58,7 +59,10 @@ _CLOCKS: dict[Clock, str] = {
     ),
     "mixed": "device time for some cases, whole calls for others",
 }
-_TRUNCATED = "The answer was cut off by the token limit, before it held a whole program."
+_INCOMPLETE = {
+    TRUNCATED: "The answer was cut off by the token limit, before it held a whole program.",
+    IN_REASONING: "The answer defines `ModelNew` within marks of reasoning, which is not searched for programs.",
+}
 _COPY = "The program is the reference under another name. Write kernels of your own."
 _KERNEL = "A kernel has an error, found while its threads were checked."
 # Warnings of a correct program that its author can act on.
@@ -174,9 +178,9 @@ def summarise(turn: Turn) -> str:
 def _explain_failure(evaluation: Evaluation, source: str) -> tuple[str, tuple[Quote, ...]]:
     """(the main problem, its evidence)."""
     outcome, problem = evaluation.outcome, _PROBLEMS.get(evaluation.outcome, "The program could not be evaluated.")
-    if outcome is Outcome.NO_CODE and any(one.check == TRUNCATED for one in evaluation.findings):
-        return _TRUNCATED, ()
-    if outcome in (Outcome.NO_CODE, Outcome.SUSPECT):
+    if outcome is Outcome.NO_CODE:
+        return next((_INCOMPLETE[one.check] for one in evaluation.findings if one.check in _INCOMPLETE), problem), ()
+    if outcome is Outcome.SUSPECT:
         return problem, ()
     kernel = next((one for one in evaluation.findings if _is_about_kernel(one)), None)
     if kernel is not None and outcome in (Outcome.RUNTIME_ERROR, Outcome.WRONG_VALUE, Outcome.TIMEOUT):

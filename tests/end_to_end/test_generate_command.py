@@ -192,7 +192,7 @@ def test_an_answer_that_is_only_reasoning_names_the_reasoning_parser(folder: Pat
     with serve(reply_with(None, reasoning_content=ANSWER)).running() as server:
         done = _generate(folder, server.base_url, "--problem", "softmax", "--json")
     assert json.loads(done.stdout)["only_reasoning"] == 1
-    assert "1 of 1 answers: the content of the answer is empty" in done.stderr
+    assert "only_reasoning: 1 of 1 answers; softmax/0: the content of the answer is empty" in done.stderr
     assert "--reasoning-parser" in done.stderr
 
 
@@ -209,12 +209,17 @@ def test_a_completion_without_code_is_stored_and_counted(folder: Path) -> None:
     assert json.loads(done.stdout)["without_code"] == 1
 
 
-def test_answers_that_the_token_limit_cut_off_are_counted_apart(folder: Path) -> None:
-    with serve(reply_with("```python\nclass ModelNew(", finish_reason="length")).running() as server:
+@pytest.mark.parametrize(
+    ("reason", "check", "words"),
+    [("length", "truncated", "set --max-tokens"), ("content_filter", "filtered", "content filter"),
+     (None, "no_finish_reason", "gave no finish_reason")],
+)  # fmt: skip
+def test_answers_that_were_cut_off_are_counted_by_their_cause(folder: Path, reason, check: str, words: str) -> None:
+    with serve(reply_with("```python\nclass ModelNew(", finish_reason=reason)).running() as server:
         done = _generate(folder, server.base_url, "--problem", "softmax", "--json")
-    assert json.loads(done.stdout)["truncated"] == 1
-    assert "1 of 1 answers were cut off by the token limit" in done.stderr
-    assert "raise --max-tokens" in done.stderr
+    assert json.loads(done.stdout)[check] == 1
+    assert f"{check}: 1 of 1 answers; softmax/0: the " in done.stderr
+    assert words in done.stderr
 
 
 def test_a_full_disk_says_so_and_keeps_what_came(folder: Path) -> None:
@@ -369,4 +374,6 @@ def test_extract_without_a_program_exits_with_one(folder: Path) -> None:
     done = _run(folder, "extract", "raw.md")
     assert (done.stdout, done.returncode) == ("", 1)
     assert "no program with ModelNew in raw.md" in done.stderr
+    (folder / "raw.md").write_text(f"<think>\n{ANSWER}")
+    assert "the text after the mark <think> in line 1 counts as reasoning" in _run(folder, "extract", "raw.md").stderr
     assert _run(folder, "extract", "missing.md").returncode == 2

@@ -24,7 +24,8 @@ from typing import Literal
 
 from markdown_it import MarkdownIt
 
-from harness.generate.extraction.reasoning import is_reasoning, split_answers
+from harness.generate.extraction.programs import may_define_entry_point
+from harness.generate.extraction.reasoning import Part, is_reasoning, split_text
 from harness.generate.extraction.remarks import FILE_NAME
 
 Rule = Literal[
@@ -124,8 +125,18 @@ def normalise(text: str) -> str:
 def list_answers(text: str) -> list[Answer]:
     """The parts of a raw answer outside of reasoning. JSON is one part: its strings are split when they are read."""
     text = normalise(text)
-    parts = [(text, 0)] if _is_json(text) else split_answers(text)
-    return [Answer.read(part, first_line) for part, first_line in parts]
+    parts = [Part(text, 0)] if _is_json(text) else split_text(text)
+    return [Answer.read(part.text, part.first_line) for part in parts if not part.reason]
+
+
+def explain_removal(text: str) -> str:
+    """The mark that makes the first program of a raw answer reasoning; empty without one."""
+    text = normalise(text)
+    strings = (
+        [string for _, string in _list_strings(json.loads(text, strict=False), "", 0)] if _is_json(text) else [text]
+    )
+    parts = (part for string in strings for part in split_text(string))
+    return next((part.reason for part in parts if part.reason and may_define_entry_point(part.text)), "")
 
 
 def _is_json(text: str) -> bool:
@@ -252,7 +263,7 @@ def _list_strings(value: object, key: str, depth: int) -> Iterator[tuple[str, st
 
 
 def _list_sources(string: str) -> Iterator[str]:
-    for answer, _ in split_answers(normalise(string)):
+    for answer in [part.text for part in split_text(normalise(string)) if not part.reason]:
         part = _AFTER_FENCE.sub(r"\1", answer)
         fenced = [block.source for block in _read_fenced(part, tuple(part.split("\n")), 0)] if "```" in part else []
         yield from fenced or [part if part.endswith("\n") else f"{part}\n"]

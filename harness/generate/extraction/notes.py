@@ -1,13 +1,31 @@
-"""Findings about an answer: alternative programs, truncation by the token limit, reasoning without an answer."""
+"""Findings about an answer: alternative programs, and reasons why it holds no whole program."""
 
 from __future__ import annotations
 
-from harness.domain import ONLY_REASONING, TRUNCATED, Alternative, Candidate, Completion, Extraction, Finding, Sample
+from harness.domain import (
+    EMPTY_ANSWER,
+    FILTERED,
+    IN_REASONING,
+    NO_FINISH_REASON,
+    ONLY_REASONING,
+    TRUNCATED,
+    Alternative,
+    Candidate,
+    Completion,
+    Extraction,
+    Finding,
+    Sample,
+)
+from harness.generate.extraction.blocks import explain_removal
 
 EXTRACTION = "extraction"
 FILE_RULE = "file"  # of an alternative that is no program: a named file that the program leaves out
 _CUT_OFF = ("length", "max_tokens", "model_length", "model_context_window_exceeded")
-REASONING_PARSER_HINT = (
+_FILTERS = ("content_filter", "refusal", "safety", "sensitive", "recitation", "prohibited_content", "blocklist")
+_CALLS = ("tool_calls", "function_call", "tool_use")
+_UP_TO_END = ("unclosed_fence", "unparsable_fence")  # rules of programs that may be cut off
+_NOT_WHOLE = "before it held a whole program that defines ModelNew"
+_ONLY_REASONING = (
     "the content of the answer is empty and its reasoning is not, and reasoning is not searched for programs: "
     "check the reasoning parser of the server (such as --reasoning-parser of vLLM and SGLang)"
 )
@@ -19,23 +37,28 @@ def note_sample(sample: Sample) -> tuple[Finding, ...]:
     candidate, completion = sample.candidate, sample.completion
     if candidate is not None and candidate.extraction is not None and candidate.extraction.alternatives:
         notes.append(_note_alternatives(candidate.extraction))
-    if completion is not None and is_truncated(completion, candidate):
-        notes.append(
-            Finding(check=TRUNCATED, severity="note", message=_explain_truncation(completion, sample.max_tokens))
-        )
-    elif completion is not None and is_only_reasoning(completion):
-        notes.append(Finding(check=ONLY_REASONING, severity="note", message=REASONING_PARSER_HINT))
+    if completion is not None:
+        notes += explain_incomplete(completion, candidate, sample.max_tokens)
     return tuple(notes)
 
 
-def is_truncated(completion: Completion, candidate: Candidate | None) -> bool:
-    """Whether the token limit cut the answer off before a program that parses."""
-    cut_off = (completion.finish_reason or "").lower() in _CUT_OFF
-    return cut_off and (candidate is None or candidate.rule == "unparsable_fence")
+def explain_incomplete(
+    completion: Completion, candidate: Candidate | None, max_tokens: int | None = None
+) -> list[Finding]:
+    """Why an answer holds no whole program, as far as the completion says it."""
+    if candidate is not None and candidate.rule not in _UP_TO_END:
+        return []
+    causes = [_explain_end(completion, max_tokens), None if candidate else _explain_content(completion)]
+    return [Finding(check=check, severity="note", message=message) for check, message in filter(None, causes)]
 
 
-def is_only_reasoning(completion: Completion) -> bool:
-    return not (completion.text or "").strip() and bool((completion.reasoning or "").strip())
+def explain_reasoning(text: str) -> str:
+    """Empty unless reasoning holds a program."""
+    place = explain_removal(text)
+    return place and (
+        f"the text {place} counts as reasoning, which is not searched for programs; it defines ModelNew, and the rest "
+        "of the answer holds no program: if the mark is none, write it in backticks or leave it out"
+    )
 
 
 def summarise_choice(extraction: Extraction) -> str:
@@ -68,6 +91,39 @@ def _name_lines(first: int, last: int) -> str:
     return f"lines {first} to {last}"
 
 
+def _explain_end(completion: Completion, max_tokens: int | None) -> tuple[str, str] | None:
+    """(check, message)."""
+    reason = completion.finish_reason
+    if reason is None and (completion.text or "").strip():
+        return NO_FINISH_REASON, (
+            f"the endpoint gave no finish_reason: the answer may have broken off, {_NOT_WHOLE}; ask for it again"
+        )
+    if reason and reason.lower() in _CUT_OFF:
+        return TRUNCATED, _explain_truncation(completion, max_tokens)
+    if reason and reason.lower() in _FILTERS:
+        return FILTERED, (
+            f"the endpoint's content filter or the model's refusal ended the answer (finish_reason {reason}), "
+            f"{_NOT_WHOLE}: change the prompt, or ask another model or endpoint"
+        )
+    return None
+
+
+def _explain_content(completion: Completion) -> tuple[str, str] | None:
+    reason, text = (completion.finish_reason or "").lower(), completion.text or ""
+    if text.strip():
+        removal = explain_reasoning(text)
+        return (IN_REASONING, removal) if removal else None
+    if reason in _CALLS:
+        return EMPTY_ANSWER, (
+            f"the answer has neither content nor a tool call, though its finish_reason is {completion.finish_reason}: "
+            "check the tool-call parser of the server (such as --tool-call-parser of vLLM and SGLang)"
+        )
+    if (completion.reasoning or "").strip():
+        return None if reason in _CUT_OFF else (ONLY_REASONING, _ONLY_REASONING)
+    said = f"its finish_reason is {reason}" if reason else "it has no finish_reason"
+    return EMPTY_ANSWER, f"the answer is empty, and {said}: ask for it again, or check the model and the endpoint"
+
+
 def _explain_truncation(completion: Completion, max_tokens: int | None) -> str:
     written = completion.usage.completion_tokens
     if max_tokens is not None:
@@ -76,4 +132,4 @@ def _explain_truncation(completion: Completion, max_tokens: int | None) -> str:
         limit, remedy = f"the endpoint's limit, after {written} tokens", "set --max-tokens"
     else:
         limit, remedy = "the endpoint's token limit", "set --max-tokens"
-    return f"the answer was cut off at {limit}, before it held a whole program that defines ModelNew: {remedy}"
+    return f"the answer was cut off at {limit}, {_NOT_WHOLE}: {remedy}"

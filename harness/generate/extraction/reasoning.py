@@ -11,7 +11,8 @@
 | `phrase` | `Here is my thought process:` ... `Here is my response:`; `Thinking...` ... `...done thinking.` |
 
 Reasoning lies between an opening and a closing mark, before a first closing one, and after an unclosed opening one.
-Quoted marks, and opening ones amid a line of a code block, do not count.
+Quoted marks, and opening ones amid a line of a code block, do not count. A mark amid a sentence ("I skip <think> here")
+counts only if it opens what a mark of its own closes, or closes what precedes the program.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
+
+from harness.generate.extraction.programs import may_define_entry_point
 
 # opens, closes: reasoning begins or ends here, and what precedes a closing mark is reasoning even without an opening
 # one; leaves: ends all reasoning that is open; ends: ends only what a mark of its name has opened.
@@ -38,7 +41,7 @@ _OPENING_PHRASES = ("Here's my thought", "Here is my thought", "Thinking")
 # Three backticks before a mark are a closing fence, not a quotation.
 _NOT_QUOTED = r"(?<![\"'])(?<!(?<!``)`)"
 _PLACE = r"(?:(?P<line_{0}>^[ \t>]{{0,20}})|" + _NOT_QUOTED + ")"
-_NOT_MENTIONED = r"(?!`(?!``)|\s+(?:tags?|blocks?|tokens?|sections?|markers?)\b)"
+_NOT_MENTIONED = r"(?!`(?!``)|[ \t]+(?:tags?|blocks?|tokens?|sections?|markers?)\b)"
 _FORMS = {
     "harmony": _NOT_QUOTED + r"(?:(?:<\|start\|>(?P<role>[^<\n]{0,80}))?<\|channel\|?>\s?(?P<channel>\w+)"
     r"(?P<header>[^<\n]{0,80}(?:<\|constrain\|?>[^<\n]{0,80})?<\|message\|?>)?|<channel\|>)",
@@ -60,6 +63,27 @@ _FORMS = {
 }
 _MARK = re.compile("|".join(f"(?P<{form}>{pattern})" for form, pattern in _FORMS.items()), re.MULTILINE)
 _FENCE_LINE = re.compile(r"^[ \t>]*(?:```|~~~)", re.MULTILINE)
+# In the text around a mark, which is written as \0. Reasoning begins with a sentence of its own.
+_MENTION = re.compile(
+    r"""(?:(?:>(?=[,;])|[\w)&+/"'`*\]]|\b(?:e\.g|i\.e)\.)(?P<comma>[,;])?(?<!assistant)[ \t]+[(*_\u201c\u2018]*
+        | [(/\u201c\u2018])
+    \0[)*_"'\u201d\u2019]*
+    (?:[,;:!?)/] | \.(?!\.) | [ \t]+(?:is|are|was|were|and|or|nor)\b
+        | (?(comma)(?!)) [ \t]+(?!(?:ok|okay|alright|hmm+|wait|let|we|i|first|the\ user)\b)
+            [a-z\u00df-\u00ff(&/\u2013\u2014-])
+    """,
+    re.VERBOSE,
+)
+_SEEN_CHARACTERS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """`reason`: why it is reasoning, "" for a part of the answer; `first_line`: the number of lines before it."""
+
+    text: str
+    first_line: int
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,37 +100,59 @@ def is_reasoning(name: str) -> bool:
     return _REASONING.search(name) is not None
 
 
-def split_answers(text: str) -> Iterator[tuple[str, int]]:
-    """The parts of `text` outside of reasoning, with the number of lines before each.
-
-    A closing mark also ends what was opened after its opening one; without an opening one it ends all reasoning.
-    """
-    begin, line, fenced, counted = 0, 0, False, 0
+def split_text(text: str) -> Iterator[Part]:
+    """A closing mark also ends what was opened after its opening one; without an opening one it ends all reasoning."""
+    begin, line, fenced, counted, reason = 0, 0, False, 0, ""
     opened: list[str] = []
-    for found in _MARK.finditer(text):
-        mark = _read_mark(found)
-        if mark is None:
-            continue
+    for found, mark in _list_marks(text):
         fenced ^= len(_FENCE_LINE.findall(text, counted, found.start())) % 2 == 1
         counted = found.start()
         is_code = fenced and not mark.starts_line and not opened
         if (
-            (mark.effect == "opens" and is_code)
+            (is_code and (mark.effect == "opens" or _is_mentioned(found)))
             or (mark.effect == "leaves" and not opened)
             or (mark.effect == "ends" and mark.name not in opened)
         ):
             continue
-        if not opened and mark.effect == "opens":
-            yield text[begin : found.start()], line
+        mark_line = line + text.count("\n", begin, found.end()) + 1
+        named = f"the mark {found[0].strip()} in line {mark_line}"
+        if opened or mark.effect == "closes":
+            yield Part(text[begin : found.start()], line, reason or f"before {named}")
+        else:
+            yield Part(text[begin : found.start()], line)
         if mark.effect != "opens":
             opened = opened[: opened.index(mark.name)] if mark.name in opened else []
         elif mark.name not in opened:
             opened.append(mark.name)
-        line += text.count("\n", begin, found.end())
-        begin = counted = found.end()
+        reason = (reason or f"after {named}") if opened else ""
+        line, begin, counted = mark_line - 1, found.end(), found.end()
         fenced = False
-    if not opened:
-        yield text[begin:], line
+    yield Part(text[begin:], line, reason)
+
+
+def _list_marks(text: str) -> Iterator[tuple[re.Match[str], _Mark]]:
+    kept: list[tuple[re.Match[str], _Mark]] = []
+    following: dict[str, Effect] = {}
+    defines, end = False, len(text)
+    for found in reversed([*_MARK.finditer(text)]):
+        mark = _read_mark(found)
+        defines = defines or may_define_entry_point(text[found.end() : end])
+        end = found.start()
+        if mark is None:
+            continue
+        if not _is_mentioned(found):
+            following[mark.name] = mark.effect
+        elif not (defines if mark.effect == "closes" else following.get(mark.name, "opens") != "opens"):
+            continue
+        kept.append((found, mark))
+    return reversed(kept)
+
+
+def _is_mentioned(found: re.Match[str]) -> bool:
+    """Whether a sentence goes on around it."""
+    start, end, text = *found.span(), found.string
+    around = f"{text[max(start - _SEEN_CHARACTERS, 0) : start]}\0{text[end : end + _SEEN_CHARACTERS]}"
+    return _MENTION.search(around) is not None
 
 
 def _read_mark(found: re.Match[str]) -> _Mark | None:

@@ -46,8 +46,47 @@ def test_a_program_that_was_cut_off_half_way_is_noted():
     assert [found.check for found in note("```python\nclass ModelNew:\n    x = (", "length")] == ["truncated"]
 
 
-@pytest.mark.parametrize(("text", "reason"), [("Sorry.", "stop"), (PROGRAM, "length"), (PROGRAM, "stop"), (None, None)])
-def test_other_answers_are_not_truncated(text, reason):
+@pytest.mark.parametrize(
+    "text", ["Sorry.", "```python\nclass ModelNew:\n    x = (", "```python\nclass ModelNew:\n    x = 1\n"]
+)
+@pytest.mark.parametrize(
+    ("reason", "check", "words"),
+    [
+        ("max_tokens", "truncated", "set --max-tokens"),
+        ("content_filter", "filtered", "content filter or the model's refusal ended the answer"),
+        ("SAFETY", "filtered", "(finish_reason SAFETY)"),
+        (None, "no_finish_reason", "the endpoint gave no finish_reason"),
+    ],
+)
+def test_half_an_answer_says_how_it_ended(text, reason, check, words):
+    [found] = note(text, reason)
+    assert (found.check, found.severity) == (check, "note")
+    assert words in found.message
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [("tool_calls", "--tool-call-parser"), ("stop", "its finish_reason is stop"), (None, "it has no finish_reason")],
+)
+def test_an_answer_without_content_says_so(reason, words):
+    for text in (None, " \n"):
+        [found] = note(text, reason)
+        assert found.check == "empty_answer"
+        assert words in found.message
+
+
+@pytest.mark.parametrize(("reason", "checks"), [("stop", ["in_reasoning"]), ("length", ["truncated", "in_reasoning"])])
+def test_a_program_in_reasoning_names_the_mark(reason, checks):
+    found = note(f"Sure.\n<think>\n{PROGRAM}", reason)
+    assert [one.check for one in found] == checks
+    assert "the text after the mark <think> in line 2 counts as reasoning" in found[-1].message
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("Sorry.", "stop"), (PROGRAM, "length"), (PROGRAM, "stop"), (PROGRAM, None), (PROGRAM, "content_filter")],
+)
+def test_other_answers_are_whole(text, reason):
     assert note(text, reason) == ()
 
 

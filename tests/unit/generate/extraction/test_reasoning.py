@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from harness.generate.extraction.blocks import explain_removal
 from harness.generate.extraction.extractor import find_code
 
 DRAFT, GOOD = "class ModelNew:\n    x = 'draft'\n", "class ModelNew:\n    x = 'good'\n"
@@ -153,3 +154,40 @@ def test_marks_in_the_code_of_the_answer_are_no_reasoning(program: str) -> None:
 )  # fmt: skip
 def test_prose_before_the_answer_is_no_reasoning(prose: str) -> None:
     assert _find(f"{prose}\n\n{ANSWER}") == GOOD
+
+
+@pytest.mark.parametrize("mark", ["<think>", "<thinking>", "<seed:think>", "&lt;think&gt;", "[THINK]",
+                                  "<|begin_of_thought|>",
+                                  "<|channel|>analysis<|message|>", "</think>", "[/THINK]"])  # fmt: skip
+@pytest.mark.parametrize(
+    "sentence",
+    ["Let me skip {} and give the code.", "No {}, just code:", "As you asked, no {}.", "Here it is (without {}):",
+     "({} omitted)", "I leave out **{}** here.", "Without {} or <analysis> it is shorter.", "I skip {}/<reasoning>!"],
+)  # fmt: skip
+def test_a_mark_amid_a_sentence_is_no_reasoning(mark: str, sentence: str) -> None:
+    said = sentence.format(mark)
+    assert _find(f"{said}\n\n{ANSWER}") == GOOD
+    assert _find(f"{ANSWER}\n{said}\n\nUsage:\n```python\nModelNew()\n```\n") == GOOD
+    assert _find(f"{said}\n\n{ANSWER}\n{said}") == GOOD
+
+
+@pytest.mark.parametrize("before", ["Sure! ", "Okay. ", "Assistant: ", "Sure, ", "Sure ", "Reasoning: ", "assistant "])
+@pytest.mark.parametrize("after", ["Let me see. ", "okay, ", "the user needs a kernel. ", "...", "\n", ""])
+def test_a_mark_before_a_sentence_opens_reasoning(before: str, after: str) -> None:
+    assert _find(f"{before}<think>{after}{REASONING}") is None
+    assert _find(f"{before}<think>{after}{REASONING} now </think> {ANSWER}") == GOOD
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (f"I can do it.\n<think>\n{REASONING}", "after the mark <think> in line 2"),
+        (f"<think>x</think>\n\n[THINK]{REASONING}", "after the mark [THINK] in line 3"),
+        (f"{REASONING}\n</think>\nI give up.", "before the mark </think> in line 9"),
+        (json.dumps({"content": f"<think>{REASONING}"}), "after the mark <think> in line 1"),
+        (ANSWER, ""),
+        ("<think>I cannot do it.</think>", ""),
+    ],
+)
+def test_the_mark_that_makes_a_program_reasoning_is_named(text: str, reason: str) -> None:
+    assert explain_removal(text) == reason
