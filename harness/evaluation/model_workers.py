@@ -27,7 +27,7 @@ from harness.sandbox.worker_process import TimeLimits
 _ENVIRONMENT = re.compile(r"\b(environ|putenv)\b")
 COMPILE = "torch.compile"
 ATTRIBUTING_WORKERS, TIMED_WORKERS, WINDOW_WORKERS = 2, 1, 3
-REPLAYERS = 6  # two in each round
+REPLAYERS = 2  # one for each side
 COMPILES_ITSELF = ("triton", COMPILE, "helion")
 
 

@@ -190,7 +190,8 @@ def _vary(tensor: Tensor, generator: torch.Generator, factor: float, *, is_signe
         most = max(count // LEAST_ELEMENTS, LEAST_SCATTERED)
         few = int(most ** float(torch.rand((), generator=generator, device=tensor.device)))
         flat = tensor.as_strided((count,), (1,))
-        places = torch.randint(count, (max(few, LEAST_SCATTERED),), generator=generator, device=tensor.device)
+        drawn = torch.randint(count, (max(few, LEAST_SCATTERED),), generator=generator, device=tensor.device)
+        places: Tensor = torch.unique(drawn)  # a GPU writes the values of a repeated place in any order
         flat[places] = _multiply(flat[places], factors, generator)
         return
     is_inside = _draw(3, generator) == 0

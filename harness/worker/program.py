@@ -245,9 +245,15 @@ class Worker:
     def do_record(self, message: dict[str, Any]) -> dict[str, Any]:
         """The GPU work of one call with these inputs, as data."""
         specs = [TensorSpec.from_json(spec) for spec in message["specs"]]
-        inputs, _ = self._divide(message, self._memory.fill(self._memory.prepare(specs), specs, 0))
+        inputs, parts = self._divide(message, self._memory.fill(self._memory.prepare(specs), specs, 0))
         self._outputs = deque([[], []])
+        begins: list[torch.Tensor] = []
         torch.cuda.empty_cache()  # less memory to map elsewhere
+
+        def reset() -> None:
+            self._state.load(parts)
+            begins[:] = self._state.read()
+            self._synchronize()
 
         def call() -> tuple[dict[str, Any], list[torch.Tensor]]:
             tree, tensors = flatten_value(self._forward(*inputs), torch.is_tensor, by_name=True)
@@ -256,11 +262,12 @@ class Worker:
         try:
             recorder = CallRecorder(str(self._scratch))
             with torch.no_grad():
-                (tree, tensors), recording, descriptors = recorder.record(call)
+                (tree, tensors), recording, descriptors = recorder.record(reset, call)
         except NotRecordable as reason:
             return {"kind": WorkerReply.RECORDED, "unsupported": [str(reason)]}
-        described = self._describe_call(1, tree, tensors, [])
+        described = self._describe_call(1, tree, tensors, self._state.read())
         facts = {name: recording[name] for name in ("memory", "unsupported", "has_fixed_addresses")}
+        facts["state"] = [one.data_ptr() if one.is_contiguous() else 0 for one in begins]
         return described | facts | {"kind": WorkerReply.RECORDED, "descriptors": descriptors}
 
     def do_export(self, message: dict[str, Any]) -> dict[str, Any]:

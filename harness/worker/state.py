@@ -45,8 +45,11 @@ class HeldState:
         groups = group_equal([spec.dtype for spec in specs]).values()
         self._groups = [_Group.of([self._reads[i] for i in group], [specs[i] for i in group]) for group in groups]
 
+    def read(self) -> list[Tensor]:
+        return [read().detach() for read in self._reads]
+
     def copy(self) -> list[Tensor]:
-        return [read().detach().clone() for read in self._reads]
+        return [one.clone() for one in self.read()]
 
     def split(self, packed: Sequence[Tensor]) -> list[list[Tensor]]:
         """`packed`: one flat tensor for each dtype, or none. Views of what `load` copies; takes 1 us a tensor."""

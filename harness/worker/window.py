@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -124,5 +125,10 @@ def export_pages(address: int) -> list[tuple[int, int, int]]:
 
 
 def count_released_bytes(device: torch.device) -> int:
-    """Device memory released by torch so far; if it grows, addresses may have been reused."""
-    return int(torch.cuda.memory_stats(device).get("reserved_bytes.all.freed", 0))
+    """Device memory released so far, without the forwarding driver library by torch only; if it grows, addresses may
+    have been reused."""
+    count = getattr(ctypes.CDLL("libcuda.so.1"), "harness_unmapped_bytes", None)
+    if count is None:
+        return int(torch.cuda.memory_stats(device).get("reserved_bytes.all.freed", 0))
+    count.restype = ctypes.c_ulonglong
+    return int(count())

@@ -31,7 +31,7 @@ from harness.sandbox.gpu.workers_ahead import WorkersAhead
 from harness.sandbox.model_session import ModelSession, Run
 from harness.sandbox.worker_client import PlacedInputs
 
-ROUNDS = 3  # each in fresh processes, since the placement of memory differs between them
+ROUNDS = 3  # each in other memory, whose place matters
 DEVICE_PAIRS, HOST_PAIRS = 20, 8  # of a round, in secret order: timed by events, and by the replaying process's clock
 CHANGED_SHARE = 0.2  # of pairs: their inputs are of another kind than the given ones
 STEADY_PAIRS, STEADY_SHARE = 8, 0.006  # enough in a round if the middle half of their ratios differs by less
@@ -127,18 +127,25 @@ class ReplayTimer:
         return mark_disturbed_unreliable(result)
 
     def _open_sides(self, stack: ExitStack, *recordings: Recording) -> list[_Side]:
-        """A fresh process for each, which ends with the stack: its end would disturb the next round."""
-        sides = []
+        """A process for each, without the recorded memory."""
         for recording in recordings:
             recording.end_worker()
-            side = _Side(self._move(stack, recording), stack.enter_context(self._ahead.replayer()))
-            side.replayer.load(side.recording)
-            sides.append(side)
+        sides = [_Side(one, stack.enter_context(self._ahead.replayer())) for one in recordings]
         _calibrate(sides)
         return sides
 
-    def _move(self, stack: ExitStack, recording: Recording) -> Recording:
-        """Into other memory, if there is enough: how fast it is depends on its place."""
+    @contextmanager
+    def _loaded(self, sides: Sequence[_Side]) -> Iterator[list[_Side]]:
+        """With the recorded memory, copied if there is enough: how fast it is depends on its place."""
+        with ExitStack() as stack:
+            loaded = [replace(side, recording=self._copy(stack, side.recording)) for side in sides]
+            for side in loaded:
+                side.replayer.load(side.recording)
+            yield loaded
+            for side in loaded:
+                side.replayer.unload()
+
+    def _copy(self, stack: ExitStack, recording: Recording) -> Recording:
         self._has_moved &= self._device.measure_room().device_bytes > SPARE_SHARE * recording.pages.size_bytes
         if not self._has_moved:
             return recording
@@ -155,11 +162,12 @@ class ReplayTimer:
     ) -> tuple[list[_Times], Conditions]:
         sampler = ConditionSampler(self._device, load_matters=False)
         rounds: list[_Times] = []
+        sides = self._open_sides(stack, baseline, candidate)
         for number in range(ROUNDS):
-            sides = self._open_sides(stack, baseline, candidate)
-            if number == 0:
-                self._verify(sides, seeds)
-            rounds.append(self._measure_round(sides, seeds, sampler))
+            with self._loaded(sides) as loaded:
+                if number == 0:
+                    self._verify(loaded, seeds)
+                rounds.append(self._measure_round(loaded, seeds, sampler))
             if _is_hopeless(rounds[0]):
                 break
         return rounds, sampler.conclude()
@@ -250,9 +258,10 @@ class ReplayTimer:
 
     def _prepare(self, sides: Sequence[_Side], seed: int) -> PlacedInputs:
         """Writes the same inputs for all sides."""
+        state = self._reference.make_timed_state(seed) or self._reference.changing
         placed = self._lay_out(sides[0].recording, seed)
         for side in sides:
-            side.recording.write_inputs(placed)
+            side.recording.write_inputs(placed, state.values())
         return placed
 
     def _replay(self, side: _Side, clock: Clock, places: Sequence[Place]) -> tuple[float, list[str]]:
@@ -277,14 +286,14 @@ class ReplayTimer:
 
     def _measure_alone(self, stack: ExitStack, baseline: Recording, seeds: Iterator[int]) -> float:
         """The baseline's device time in us. Raises NotReplayable."""
-        sides = self._open_sides(stack, baseline)
         times = []
-        for number in range(DEVICE_PAIRS):
-            seed = draw_seed(self._reference, seeds, GIVEN)
-            placed = self._prepare(sides, seed)
-            times.append(self._replay(sides[0], "device", ())[0])
-            if number == 0:
-                self._require_right_baseline(sides[0].recording, seed, placed)
+        with self._loaded(self._open_sides(stack, baseline)) as sides:
+            for number in range(DEVICE_PAIRS):
+                seed = draw_seed(self._reference, seeds, GIVEN)
+                placed = self._prepare(sides, seed)
+                times.append(self._replay(sides[0], "device", ())[0])
+                if number == 0:
+                    self._require_right_baseline(sides[0].recording, seed, placed)
         return statistics.median(times)
 
     def _conclude(self, name: str, rounds: Sequence[_Times], conditions: Conditions) -> TimingResult:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,24 +32,29 @@ class NotReplayable(Exception):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
     """`descriptors`: of the recording's JSON and bytes, as the worker wrote them. `placed`: the recorded call's inputs,
-    whose offsets count from `inputs_at`. Addresses are those of the worker."""
+    whose offsets count from `inputs_at`. `state_at`: of the state that a call begins with. All addresses are the
+    worker's."""
 
     descriptors: tuple[int, int]
     pages: WorkerPages
     placed: PlacedInputs
     inputs_at: int
+    state_at: tuple[int, ...]
     called: Called
     client: WorkerClient
 
-    def write_inputs(self, placed: PlacedInputs) -> None:
-        """Writes inputs where the recorded call had its own, and poisons the outputs. Raises NotReplayable for inputs
-        of another form."""
-        if (placed.tree, _list_forms(placed.specs)) != (self.placed.tree, _list_forms(self.placed.specs)):
+    def write_inputs(self, placed: PlacedInputs, state: Iterable[Tensor] = ()) -> None:
+        """Writes inputs and state where the recorded call had its own, and poisons the outputs. Raises NotReplayable
+        for inputs of another form."""
+        specs = self._list_inputs()
+        if (placed.tree, _list_forms(placed.specs)) != (self.placed.tree, _list_forms(specs)):
             raise NotReplayable("arguments beside the values of its inputs change from call to call")
         for view in self._view_output_bytes():
             view.fill_(POISON)
         for view, tensor in zip(self._view_inputs(), placed.tensors, strict=True):
             view.copy_(flat_bytes(tensor))
+        for address, tensor in zip(self.state_at, state, strict=True):
+            self.pages.view(address, tensor.nbytes).copy_(flat_bytes(tensor.contiguous()))
 
     def describe_run(self, placed: PlacedInputs) -> Run:
         """The last replay, with these inputs. Its outputs are valid until the next one."""
@@ -82,7 +87,10 @@ class Recording:
         return all(torch.equal(view, flat_bytes(tensor)) for view, tensor in pairs)
 
     def _view_inputs(self) -> list[Tensor]:
-        return [self.pages.view(self.inputs_at + spec.offset, storage_bytes(spec)) for spec in self.placed.specs]
+        return [self.pages.view(self.inputs_at + spec.offset, storage_bytes(spec)) for spec in self._list_inputs()]
+
+    def _list_inputs(self) -> Sequence[TensorSpec]:
+        return self.placed.specs[: len(self.placed.specs) - self.placed.state_tensors]
 
     def _view_output_bytes(self) -> list[Tensor]:
         sizes = map(storage_bytes, self.called.specs)
@@ -94,16 +102,18 @@ def make_recording(
     placed: PlacedInputs,
     device: Device,
     *,
+    state: Sequence[Tensor],
     check: Callable[[Called], Called],
     timeout_s: float,
 ) -> Recording:
-    """Of one call with inputs that are in place. The worker may end afterwards. `check`: of what the call returned.
-    Raises NotReplayable."""
+    """Of one call with inputs that are in place, and the `state` among them. The worker may end afterwards. `check`: of
+    what the call returned. Raises NotReplayable."""
     facts, descriptors = client.record(placed, timeout_s=timeout_s)
     try:
         _require_replayable(facts, descriptors)
         called = check(Called(claim_us=0.0, at_ns=0, **parse_outputs(facts)))
         pages = _map_memory(client, facts, device, timeout_s=timeout_s)
+        state_at = _read_state(facts.get("state"), state, pages)
         if not all(map(pages.contains, called.addresses, map(storage_bytes, called.specs))):
             pages.close()
             raise NotReplayable("an output lies in memory that cannot be shared")
@@ -116,9 +126,19 @@ def make_recording(
         pages=pages,
         placed=placed,
         inputs_at=client.arena_address,
+        state_at=state_at,
         called=called,
         client=client,
     )
+
+
+def _read_state(addresses: object, state: Sequence[Tensor], pages: WorkerPages) -> tuple[int, ...]:
+    found = tuple(one for one in read_list(addresses) if type(one) is int)
+    is_known = len(found) == len(state) and all(map(pages.contains, found, (one.nbytes for one in state)))
+    if not is_known:
+        pages.close()
+        raise NotReplayable("state that calls change lies in memory that cannot be shared")
+    return found
 
 
 def _require_replayable(facts: dict[str, Any], descriptors: Sequence[int]) -> None:

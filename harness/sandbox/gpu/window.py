@@ -163,11 +163,10 @@ class WindowSession(ModelSession):
 
     def record(self, inputs: Sequence[Any]) -> Recording:
         """The GPU work of one call as data. Raises NotReplayable."""
+        self.reset_state()
         placed = self._lay_out(inputs)
         if placed.seed is not None:
             raise NotReplayable("its calls draw random numbers")
-        if placed.state_tensors or self._held:
-            raise NotReplayable("its state changes from call to call")
         shift_bytes = self._source.randrange(INPUT_SLACK_BYTES // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
         placed = shift_inputs(placed, shift_bytes)
         self._client.write(placed)
@@ -178,7 +177,10 @@ class WindowSession(ModelSession):
                 raise NotReplayable("the recorded call returned outputs of another form")
             return called
 
-        return make_recording(self._client, placed, self._device, check=check, timeout_s=self._limits.call_s)
+        state = list(self._held.values())
+        return make_recording(
+            self._client, placed, self._device, state=state, check=check, timeout_s=self._limits.call_s
+        )
 
     def _restore_inputs(self, called: Called, placed: PlacedInputs) -> Called:
         restored = super()._restore_inputs(called, placed)

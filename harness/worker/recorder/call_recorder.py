@@ -24,13 +24,15 @@ class CallRecorder:
         if not hasattr(self._library, "harness_begin_recording"):
             raise NotRecordable("the forwarding driver library is not loaded in the worker")
 
-    def record(self, call: Callable[[], Any]) -> tuple[Any, dict[str, Any], list[int]]:
-        """Returns (the result of the last call, its recording, descriptors of the recording's JSON and bytes).
+    def record(self, reset: Callable[[], None], call: Callable[[], Any]) -> tuple[Any, dict[str, Any], list[int]]:
+        """Returns (the result of the last call, its recording, descriptors of the recording's JSON and bytes). `reset`
+        precedes each call and is not recorded.
 
         Raises NotRecordable if calls do not become steady.
         """
         before: list[Any] | None = None
         for _ in range(MOST_RECORDINGS):
+            reset()
             result, descriptors = self._record_once(call)
             recording = json.loads(_read(descriptors[0]))
             shape = [_outline(row) for row in recording["operations"]]

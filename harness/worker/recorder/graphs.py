@@ -83,15 +83,22 @@ class RecordedGraph:
         self._kept: list[Any] = []
         self.stream = self._make_stream()
         self._staging = self._place_writes()
-        self.graph = self._capture()
+        self._graph = self._capture()
 
     def _restore_globals(self, images: Images) -> None:
+        self._globals: list[tuple[int, int, int]] = []  # address in the worker, bytes, address here
         for one in self._recording["globals"]:
             address, size = ctypes.c_ulonglong(), ctypes.c_size_t()
             library = ctypes.c_void_p(images.load(one["image"]))
             self.driver.cuLibraryGetGlobal(ctypes.byref(address), ctypes.byref(size), library, one["name"].encode())
             data = self._blob[one["offset"] : one["offset"] + one["size"]]
             self.driver.cuMemcpyHtoD_v2(address, data, ctypes.c_size_t(min(size.value, len(data))))
+            self._globals.append((one["address"], one["size"], address.value or 0))
+
+    def _find(self, address: int) -> ctypes.c_ulonglong:
+        """Of a copy or set: a global's address depends on the process."""
+        found = (here + address - start for start, size, here in self._globals if start <= address < start + size)
+        return ctypes.c_ulonglong(next(found, address))
 
     def _make_stream(self) -> ctypes.c_void_p:
         return ctypes.c_void_p(self.driver.pointer("cuStreamCreate", _NON_BLOCKING))
@@ -106,7 +113,10 @@ class RecordedGraph:
         self.driver.cuMemcpyHtoD_v2(address, self._blob[:size], ctypes.c_size_t(size))
         return address.value
 
-    def _capture(self) -> int:
+    def instantiate(self) -> int:
+        return instantiate(self.driver, self._graph)
+
+    def _capture(self) -> ctypes.c_void_p:
         self.driver.cuStreamBeginCapture_v2(self.stream, _RELAXED)
         order = _Order(self.driver, self.stream, self._recording["streams"], self._make_stream)
         for row in self._recording["operations"]:
@@ -114,7 +124,7 @@ class RecordedGraph:
         order.join()
         graph = ctypes.c_void_p()
         self.driver.cuStreamEndCapture(self.stream, ctypes.byref(graph))
-        return instantiate(self.driver, graph)
+        return graph
 
     def _issue(self, row: Sequence[Any], order: _Order) -> None:
         kind, driver = row[0], self.driver
@@ -130,8 +140,8 @@ class RecordedGraph:
         if kind == "launch":
             self._launch(row, stream)
         elif kind in ("copy", "write"):
-            source = ctypes.c_ulonglong(row[3] + (self._staging if kind == "write" else 0))
-            driver.cuMemcpyDtoDAsync_v2(ctypes.c_ulonglong(row[2]), source, ctypes.c_size_t(row[4]), stream)
+            source = ctypes.c_ulonglong(row[3] + self._staging) if kind == "write" else self._find(row[3])
+            driver.cuMemcpyDtoDAsync_v2(self._find(row[2]), source, ctypes.c_size_t(row[4]), stream)
         elif kind == "copy2d":
             driver.cuMemcpy2DAsync_v2(bytes.fromhex(row[2]), stream)
         elif kind == "set":
@@ -156,7 +166,7 @@ class RecordedGraph:
 
     def _set(self, row: Sequence[Any], stream: ctypes.c_void_p) -> None:
         _, _, target, pitch, element, value, width, height = row
-        where, sizes = ctypes.c_ulonglong(target), list(map(ctypes.c_size_t, (pitch, width, height)))
+        where, sizes = self._find(target), list(map(ctypes.c_size_t, (pitch, width, height)))
         if height > 1:
             set_rows = getattr(self.driver, f"cuMemsetD2D{8 * element}Async")
             set_rows(where, sizes[0], value, sizes[1], sizes[2], stream)

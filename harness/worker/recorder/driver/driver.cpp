@@ -123,6 +123,12 @@ extern "C" {
 // A function of the real driver, which this library does not see.
 void* harness_real(const char* name) { return real(name); }
 
+// Bytes of device memory that were unmapped so far.
+unsigned long long harness_unmapped_bytes() {
+    std::lock_guard<std::recursive_mutex> lock(guard);
+    return memory.unmapped_bytes;
+}
+
 void harness_begin_recording() {
     std::lock_guard<std::recursive_mutex> lock(guard);
     recording = Recording{};

@@ -51,6 +51,7 @@ private:
 
 struct Memory {
     bool reserved = false, available = false;
+    size_t unmapped_bytes = 0;  // so far: its addresses may have been mapped again, to other memory
     FreeList addresses, small;
     std::map<CUdeviceptr, size_t> reservations, mapped, small_blocks;
     std::map<CUdeviceptr, size_t> own;  // whole allocations made here
@@ -127,6 +128,7 @@ struct Memory {
         size_t bytes = own[address];
         CUresult status = REAL(cuMemUnmap, "cuMemUnmap", address, bytes);
         if (status) return status;
+        unmapped_bytes += bytes;
         own.erase(address);
         mapped.erase(address);
         addresses.add(address, bytes);
@@ -206,7 +208,9 @@ CUresult cuMemMap_hook(CUdeviceptr address, size_t bytes, size_t offset, CUmemGe
 CUresult cuMemUnmap_hook(CUdeviceptr address, size_t bytes) {
     CUresult status = REAL(cuMemUnmap, "cuMemUnmap", address, bytes);
     std::lock_guard<std::recursive_mutex> lock(guard);
-    if (!status) memory.mapped.erase(memory.mapped.lower_bound(address), memory.mapped.lower_bound(address + bytes));
+    if (status) return status;
+    memory.mapped.erase(memory.mapped.lower_bound(address), memory.mapped.lower_bound(address + bytes));
+    memory.unmapped_bytes += bytes;
     return status;
 }
 

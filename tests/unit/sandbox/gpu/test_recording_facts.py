@@ -56,7 +56,7 @@ def is_open(descriptor):
 def test_facts_of_wrong_types_end_in_a_reason_or_a_protocol_failure(name, value):
     worker = Worker(REPLAYABLE | {"memory": [["page", 1]], name: value})
     with pytest.raises((NotReplayable, CandidateFailure)):
-        make_recording(worker, None, None, check=lambda called: called, timeout_s=1.0)
+        make_recording(worker, None, None, state=(), check=lambda called: called, timeout_s=1.0)
     assert not any(map(is_open, worker.descriptors))
 
 
@@ -67,7 +67,7 @@ def test_an_address_outside_of_the_range_breaks_the_protocol(address):
 
     worker = Worker(REPLAYABLE | {"memory": [[address, 1]], "tree": {"t": "value", "value": None}})
     with pytest.raises(CandidateFailure, match="protocol"):
-        make_recording(worker, None, None, check=check, timeout_s=1.0)
+        make_recording(worker, None, None, state=(), check=check, timeout_s=1.0)
 
 
 def test_pages_are_fetched_once_and_those_of_shared_memory_are_left_out():

@@ -9,10 +9,10 @@ PROLOGUE = """
     def fill(count):
         for _ in range(count):
             call("cuMemsetD8Async", target, 0, 4, 0)
-    def try_record(work):
+    def try_record(work, reset=lambda: None):
         before = set(os.listdir("/proc/self/fd"))
         try:
-            result, recording, descriptors = CallRecorder("/private/").record(work)
+            result, recording, descriptors = CallRecorder("/private/").record(reset, work)
             return [result, len(recording["operations"]), len(descriptors)]
         except (NotRecordable, ZeroDivisionError) as error:
             return [str(error), len(set(os.listdir("/proc/self/fd")) - before), 0]
@@ -30,6 +30,10 @@ def test_two_calls_of_the_same_work_are_enough(record):
 
 def test_calls_that_tune_themselves_first_are_recorded_afterwards(record):
     assert record("    answer = try_record(lambda: (fill(max(4 - (n := next(calls)), 2)), n)[1])") == [3, 2, 2]
+
+
+def test_what_precedes_each_call_is_not_recorded(record):
+    assert record("    answer = try_record(lambda: (fill(3), next(calls))[1], lambda: fill(1))") == [1, 3, 2]
 
 
 def test_calls_that_never_become_steady_are_not_recorded(record):
