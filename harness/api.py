@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Self, get_args
 from harness.domain import (
     FILE_RUN,
     Baseline,
-    Candidate,
     Evaluation,
     Fidelity,
     Language,
@@ -129,6 +128,7 @@ class Evaluator:
         """As `evaluate`, without waiting."""
         from harness.executors.tasks import Origin, make_task
         from harness.languages import detect_language
+        from harness.pipeline.candidate_file import read_submission
         from harness.pipeline.data_folders import find_named_problem
 
         if workload not in get_args(WorkloadName):
@@ -136,9 +136,11 @@ class Evaluator:
         source = read_source(candidate)
         found = find_named_problem(os.fspath(problem), self._suite, self._problems_dir)
         chosen = language or detect_language(source)
-        program = Candidate(source=source, language=chosen, rule="file")
+        program, notes = read_submission(source, chosen)
         origin = Origin(run=FILE_RUN, model="api")
-        task = make_task(found, program, origin, language=chosen, workload=workload, baseline=baseline, dtype=dtype)
+        task = make_task(
+            found, program, origin, language=chosen, workload=workload, baseline=baseline, dtype=dtype, notes=notes
+        )
         return self._executor.submit(task)
 
     def close(self) -> None:
@@ -242,7 +244,6 @@ def render_report(
 
 def read_source(candidate: StrPath) -> str:
     """A string with several lines is source, otherwise a path."""
-    from harness.domain import UsageError
     from harness.domain.files import read_python
 
     if isinstance(candidate, str) and "\n" in candidate:
@@ -250,13 +251,19 @@ def read_source(candidate: StrPath) -> str:
     try:
         return read_python(Path(candidate))
     except (OSError, ValueError) as error:
-        raise UsageError(f"cannot read the candidate {os.fspath(candidate)!r}: {error}") from error
+        cause = getattr(error, "strerror", None) or error
+        raise UsageError(
+            f"cannot read the candidate {os.fspath(candidate)[:200]!r} ({cause}): give the path of a file, or source "
+            "of several lines that defines ModelNew"
+        ) from error
 
 
 def _record(verdict: Evaluation, source: str, results_dir: Path) -> None:
+    from harness.pipeline.candidate_file import read_submission
     from harness.report.export.csv_files import write_csvs
     from harness.store.results import ResultStore
 
+    program, _ = read_submission(source, verdict.subject.language)
     with ResultStore.open(results_dir) as store:
-        store.record(verdict, source)
+        store.record(verdict, program.source if program else None)
         write_csvs(store, results_dir)

@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import secrets
 import tokenize
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 BYTE_ORDER_MARK = "\ufeff"  # Windows editors begin files with it
+_WIDE_MARKS = (  # UTF-32's begins with UTF-16's
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
 
 
 def read_python(path: Path) -> str:
-    """As Python reads a file: without a byte order mark, in UTF-8 or the encoding that it declares. Raises OSError or
-    ValueError."""
+    """Raises OSError or ValueError."""
+    return decode_python(path.read_bytes())
+
+
+def decode_python(content: bytes) -> str:
+    """By a byte order mark, else as Python does: in the encoding that it declares, or UTF-8. Raises ValueError."""
+    if b"\0" in content[:2]:
+        raise ValueError("it looks like UTF-16 or UTF-32 without a byte order mark: save it as UTF-8")
     try:
-        with tokenize.open(path) as file:
-            return file.read()
-    except SyntaxError as error:  # of the declaration
-        raise ValueError(str(error)) from error
+        encoding = find_wide_encoding(content) or tokenize.detect_encoding(BytesIO(content).readline)[0]
+        return TextIOWrapper(BytesIO(content), encoding).read()
+    except (SyntaxError, UnicodeError) as error:  # SyntaxError: of the declaration
+        raise ValueError(f"{error}: save it as UTF-8, or declare its encoding in the first line") from error
+
+
+def find_wide_encoding(content: bytes) -> str | None:
+    """By its byte order mark, as PowerShell and Windows editors write it."""
+    return next((name for mark, name in _WIDE_MARKS if content.startswith(mark)), None)
 
 
 @contextmanager

@@ -1,31 +1,46 @@
-"""Reads a candidate that a user gives as a file."""
+"""Reads a candidate that a user or an agent gives, which may be a model's answer."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from harness.domain import UsageError
-from harness.domain.files import read_python
+from harness.domain import IN_REASONING, Candidate, Completion, Finding, Language, UsageError
+from harness.domain.files import decode_python
 from harness.evaluation.integrity.static_checks import find_syntax_error
-from harness.generate.extraction.extractor import find_code
+from harness.generate.extraction.extractor import extract_candidate, find_code
+from harness.generate.extraction.notes import explain_reasoning
 
 STDIN = Path("-")
+_EXTRACT_STDIN = "COMMAND | harness extract - | harness evaluate --candidate -"
 _BEGINNINGS_OF_ANSWERS = ("```", "~~~", "<think")
 
 
 def read_candidate(file: Path) -> str:
     """`-`: standard input. Raises UsageError, also for a model's answer instead of a program."""
     try:
-        source = sys.stdin.buffer.read().decode("utf-8-sig") if file == STDIN else read_python(file)
+        source = decode_python(sys.stdin.buffer.read() if file == STDIN else file.read_bytes())
     except (OSError, ValueError) as error:
         raise UsageError(f"cannot read the candidate {file}: {error}") from error
     if find_syntax_error(source) is not None and _is_answer(source):
         raise UsageError(
             f"{name_candidate(file)} is no Python program, but looks like a model's answer: take the program out of it "
-            f"first, with `harness extract {file} > candidate.py`"
+            f"first, with `{_EXTRACT_STDIN if file == STDIN else f'harness extract {file} > candidate.py'}`"
         )
     return source
+
+
+def read_submission(text: str, language: Language) -> tuple[Candidate | None, tuple[Finding, ...]]:
+    """(the program, or the one in an answer; notes)."""
+    if find_syntax_error(text) is not None and _is_answer(text):
+        return extract_program(text, language)
+    return Candidate(source=text, language=language, rule="file"), ()
+
+
+def extract_program(answer: str, language: Language) -> tuple[Candidate | None, tuple[Finding, ...]]:
+    candidate = extract_candidate(Completion(text=answer), language)
+    reason = "" if candidate else explain_reasoning(answer)
+    return candidate, (Finding(check=IN_REASONING, severity="note", message=reason),) if reason else ()
 
 
 def name_candidate(file: Path) -> str:

@@ -6,11 +6,11 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from harness.domain import EMULATED, Candidate, Completion, Language, Problem, UsageError
+from harness.domain import EMULATED, Language, Problem, UsageError
 from harness.executors.executor import Executor
 from harness.executors.tasks import Origin, Task, make_task
-from harness.generate.extraction.extractor import extract_candidate
 from harness.languages import LANGUAGES, detect_language
+from harness.pipeline.candidate_file import extract_program, read_submission
 from harness.pipeline.data_folders import find_suite_folder, list_suite_roots
 from harness.pipeline.evaluate import EvaluateOptions, describe_lacking_workload, place_problem
 from harness.problems.discovery import list_files, parse_problem, read_problem, suggest
@@ -45,11 +45,10 @@ def make_submitted_task(submission: Submission, problem: Problem, executor: Exec
     obstacle = _find_obstacle(language, executor)
     if obstacle is not None:
         raise UsageError(obstacle)
-    candidate = None
     if submission.completion is not None:
-        candidate = extract_candidate(Completion(text=submission.completion), language)
-    elif submission.candidate is not None:
-        candidate = Candidate(source=submission.candidate, language=language, rule="file")
+        candidate, notes = extract_program(submission.completion, language)
+    else:
+        candidate, notes = read_submission(submission.candidate or "", language)
     options = EvaluateOptions(workload=submission.workload)
     _, workload, provided = place_problem(problem, language, executor.devices(language), options)
     if provided is None:
@@ -61,6 +60,7 @@ def make_submitted_task(submission: Submission, problem: Problem, executor: Exec
         language=language,
         workload=workload,
         baseline=submission.baseline,
+        notes=notes,
     )
 
 

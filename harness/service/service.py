@@ -81,7 +81,7 @@ class Service:
 
     def _prepare(self, submission: Submission) -> Task:
         task = make_submitted_task(submission, self.find_problem(submission), self.executor)
-        return replace(task, notes=self._known.check(task))
+        return replace(task, notes=(*task.notes, *self._known.check(task)))
 
     async def accept(self, tasks: Sequence[NewTask]) -> list[Entry]:
         """All or none. Raises UsageError, ProblemError, QueueFull and TaskConflict."""

@@ -69,7 +69,7 @@ def test_an_agent_reads_a_problem_repairs_its_program_and_submits_it(ask, run_ha
         ("get_problem", {"problem": "add", "suite": "tiny"}),
         ("evaluate", ADD | {"source": WRONG}),
         ("evaluate", ADD | {"source": RIGHT}),
-        ("submit", ADD | {"source": RIGHT}),
+        ("submit", ADD | {"source": f"Here it is:\n\n```python\n{RIGHT}```\n"}),
         options=("--run", "mine", "--model", "my-agent"),
     )
     assert [one["name"] for one in listed.structured_content["problems"]] == ["add"]
@@ -120,7 +120,7 @@ def test_a_wrong_option_is_refused_at_the_start(call_harness, option, value, mes
 def test_a_spent_budget_refuses_evaluations_but_no_reading(ask):
     first, refused, read = ask(
         ("evaluate", ADD | {"source": WRONG}),
-        ("submit", ADD | {"source": RIGHT}),
+        ("submit", ADD | {"source": f"Here it is:\n\n```python\n{RIGHT}```\n"}),
         ("get_problem", {"problem": "add", "suite": "tiny"}),
         options=("--budget-evaluations", "1"),
     )

@@ -93,7 +93,7 @@ class ToolSession:
             evaluation = await asyncio.wrap_future(executor.submit(task))
             self._verdicts += evaluation.outcome.counts_against_model
             number = await asyncio.to_thread(self._store, evaluation, task) if stores else None
-            feedback, summary = self._tell(evaluation, source, problem)
+            feedback, summary = self._tell(evaluation, task, problem)
             return feedback, summary | {"evaluations_left": self._left, "id": number}
 
     @property
@@ -126,9 +126,9 @@ class ToolSession:
             write_csvs(store, options.results_dir, generated_dir=options.generated_dir)
         return number
 
-    def _tell(self, evaluation: Evaluation, source: str, problem: Problem) -> tuple[str, dict[str, Any]]:
+    def _tell(self, evaluation: Evaluation, task: Task, problem: Problem) -> tuple[str, dict[str, Any]]:
         """The summary has no more than the feedback's record, and findings about the candidate's kernels."""
-        subject = evaluation.subject
+        subject, source = evaluation.subject, task.candidate.source if task.candidate else ""
         place = replace(subject, run="", model="", prompt="", turn=0, candidate_digest="")
         is_copy = is_reference_copy(source, problem.source)
         turn = Turn(number=self._started, evaluation=evaluation, source=source, is_copy=is_copy)

@@ -50,11 +50,28 @@ def test_a_python_file_is_read_as_python_reads_it(tmp_path, content):
     assert found["name"] == expected["name"] == "é"
 
 
-@pytest.mark.parametrize("content", ["x = 1\n".encode("utf-16"), b"# coding: nonsense\n", b"x = '\xff'\n"])
-def test_a_file_that_python_refuses_raises_value_error(tmp_path, content):
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_a_byte_order_mark_of_windows_names_the_encoding(tmp_path, encoding):
+    path = tmp_path / "file.py"
+    path.write_bytes("name = 'é'\r\n".encode(encoding))
+    assert read_python(path) == "name = 'é'\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("x = 1\n".encode("utf-16-le"), "looks like UTF-16"),
+        ("x = 1\n".encode("utf-16-be"), "looks like UTF-16"),
+        ("x = 1\n".encode("utf-16")[:-1], "utf-16"),
+        (b"# coding: nonsense\n", "unknown encoding: nonsense"),
+        (b"x = '\xff'\n", "missing encoding declaration"),
+        (b"\n\n\nx = '\xff'\n", "utf-8"),
+    ],
+)
+def test_a_file_in_another_encoding_says_how_to_save_it(tmp_path, content, words):
     path = tmp_path / "file.py"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"\S"):
+    with pytest.raises(ValueError, match=f"{words}.*: save it as UTF-8"):
         read_python(path)
 
 

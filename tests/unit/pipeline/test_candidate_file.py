@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.domain import UsageError
-from harness.pipeline.candidate_file import name_candidate, read_candidate
+from harness.pipeline.candidate_file import name_candidate, read_candidate, read_submission
 
 PROGRAM = "from torch import nn\n\n\nclass ModelNew(nn.Module):\n    def forward(self, x):\n        return x\n"
 FENCED = f"```python\n{PROGRAM}```\n"
@@ -40,6 +40,25 @@ def test_a_program_is_read_as_it_is_also_with_a_syntax_error(tmp_path, text):
     assert read_candidate(file) == text
 
 
-def test_a_dash_reads_standard_input(monkeypatch):
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(PROGRAM.encode())))
+@pytest.mark.parametrize("text", [FENCED, f"Okay, let's see.\n\n{FENCED}", PROGRAM])
+def test_the_program_of_an_answer_is_taken_where_no_file_is_given(text):
+    candidate, notes = read_submission(text, "torch")
+    assert (candidate.source, notes) == (PROGRAM, ())
+
+
+def test_an_answer_with_a_program_in_reasoning_only_has_a_note_that_names_the_mark():
+    candidate, [note] = read_submission(f"<think>\nIt's easy.\n{FENCED}", "torch")
+    assert candidate is None
+    assert "the mark <think> in line 1" in note.message
+
+
+def test_an_answer_on_standard_input_is_to_be_piped_through_extract(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(FENCED.encode())))
+    with pytest.raises(UsageError, match=r"^stdin is .*`COMMAND \| harness extract - \| harness evaluate"):
+        read_candidate(Path("-"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
+def test_a_dash_reads_standard_input(monkeypatch, encoding):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(PROGRAM.encode(encoding))))
     assert (read_candidate(Path("-")), name_candidate(Path("-"))) == (PROGRAM, "stdin")
