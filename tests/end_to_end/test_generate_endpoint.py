@@ -189,6 +189,25 @@ def test_a_refusal_is_not_asked_again_and_says_what_to_do(status: int, message: 
     assert len(server.requests) == 1
 
 
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (403, {"message": "Your input was flagged", "code": 403, "metadata": {"reasons": ["violence"]}}),
+        (403, {"message": "no", "code": "content_policy_violation"}),
+        (400, {"message": "no", "code": "content_filter"}),
+        (451, {"message": "no"}),
+    ],
+)
+def test_a_refusal_by_moderation_says_so_and_nothing_about_keys_or_options(status: int, error: dict) -> None:
+    server = serve(Reply(status=status, body=json.dumps({"error": error}).encode(), headers=JSON))
+    with pytest.raises(
+        ProviderError, match=rf"HTTP {status}: {error['message']}; .*refuses what the prompt says"
+    ) as said:
+        ask_server(server)
+    assert not isinstance(said.value, EndpointRefused)
+    assert not any(word in str(said.value) for word in ("KEY", "--"))
+
+
 def test_a_bad_request_is_not_asked_again() -> None:
     server = serve(Reply(status=400, body=b'{"error": {"message": "too long"}}', headers=JSON))
     with pytest.raises(ProviderError, match="HTTP 400: too long; the request is invalid"):

@@ -16,10 +16,15 @@ _RETRYABLE = {408, 409, 425, 429}
 _ADVICE = {
     401: "the key was not accepted: check OPENAI_API_KEY",
     402: "the account has no credit: add some or use another key",
-    403: "the key may not use this model: check OPENAI_API_KEY and --model; or moderation refuses this prompt",
+    403: "the key may not use this model: check OPENAI_API_KEY and --model",
     404: "no such model or path: check --model and --base-url (most end in /v1)",
 }
 _QUOTA = "insufficient_quota"
+_UNAVAILABLE_FOR_LEGAL_REASONS = 451
+_MODERATION = re.compile(
+    r"moderat|flagged|(?:content|usage).?(?:polic|filter|management)|violat\w+ .{0,40}polic|safety|harmful",
+    re.IGNORECASE,
+)
 _MESSAGE_KEYS = ("message", "msg", "detail", "error", "errors", "title", "error_msg", "base_resp", "status_msg")
 _STATUS_KEYS = ("code", "status_code", "status", "http_status", "error_code")
 # Words in the name of an error (its code or type, without `_`, `-` and spaces) for endpoints that send no number.
@@ -76,6 +81,8 @@ def make_failure(
         return EndpointRefused(f"{message}; the account's quota is exhausted: waiting does not help")
     if status is None or status in _RETRYABLE or status >= 500:
         return AttemptFailed(message, retry_after_s=retry_after_s)
+    if status == _UNAVAILABLE_FOR_LEGAL_REASONS or _MODERATION.search(f"{error.message} {error.name}"):
+        return RequestInvalid(f"{message}; the endpoint refuses what the prompt says: change it, or ask another model")
     if status in _ADVICE:
         return EndpointRefused(f"{message}; {_ADVICE[status]}")
     return RequestInvalid(f"{message}; the request is invalid: check --model, --max-tokens and --temperature")
@@ -99,7 +106,7 @@ def _describe(error: object, outer: object = None) -> EndpointError:
     return EndpointError(
         ": ".join(words).rstrip(". ") or json.dumps(error)[:160],
         next(iter((*statuses, *named)), None),
-        _QUOTA if any(_QUOTA.replace("_", "") in name for name in names) else "",
+        _QUOTA if any(_QUOTA.replace("_", "") in name for name in names) else " ".join(names),
     )
 
 
