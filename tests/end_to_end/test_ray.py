@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.domain import Candidate, DeviceError, Problem
+from harness.domain import Candidate, Problem, UsageError
 from harness.executors import tasks
 from harness.executors.cluster.connection import ClusterSettings
 from harness.executors.cluster.executor import LOOK_EVERY_S, RayExecutor
@@ -239,7 +239,7 @@ if sample > 4 and len(faulty) == 2 and not (folder / "died").exists():
 def test_a_chip_that_the_cluster_lacks_is_an_error_that_names_those_it_has(cluster, tmp_path):
     settings = LocalSettings(device="cpu", cache=tmp_path / "cache")
     where = ClusterSettings(address=cluster.address, chip="H100")
-    with RayExecutor(where, settings, make_scripted()) as executor, pytest.raises(DeviceError, match="it has scripted"):
+    with RayExecutor(where, settings, make_scripted()) as executor, pytest.raises(UsageError, match="it has scripted"):
         executor.devices("cpp")
 
 

@@ -59,7 +59,7 @@ def connect(address: str) -> tuple[Any, bool]:
             _reach(_resolve(address))
         ray.init(address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR, **starts)
     except (OSError, RuntimeError, ValueError, SystemExit) as error:  # Ray itself exits where it finds no cluster
-        raise DeviceError(
+        raise (UsageError if isinstance(error, ValueError) else DeviceError)(
             f"no Ray cluster at {address}: {error}. Start one with `ray start --head`, or choose --address {LOCAL}"
         ) from error
     return ray, True

@@ -13,10 +13,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
-from harness.domain import EMULATED, DeviceError, Evaluation, HarnessError, Language
+from harness.domain import EMULATED, DeviceError, Evaluation, HarnessError, Language, UsageError
 from harness.executors.cluster.connection import ClusterSettings, connect
 from harness.executors.cluster.jobs import ClusterJob, judge_losses
-from harness.executors.cluster.nodes import ClusterDevice, ClusterNode, Nodes, describe_error
+from harness.executors.cluster.nodes import KINDS, ClusterDevice, ClusterNode, Nodes, describe_error
 from harness.executors.cluster.remote import Broken, Built, OpenExecutor, build_ahead
 from harness.executors.executor import DeviceFacts, DeviceStatus, ExecutorStatus
 from harness.executors.local import LocalExecutor
@@ -37,6 +37,8 @@ class RayExecutor:
     def __init__(
         self, cluster: ClusterSettings, settings: LocalSettings, open_executor: OpenExecutor = LocalExecutor
     ) -> None:
+        if settings.device not in ("auto", *KINDS):
+            raise UsageError(f"--executor ray takes --device auto, {', '.join(KINDS)}, not {settings.device!r}")
         self._settings = settings
         self._ray, self._owns_connection = connect(cluster.address)
         self._changed = threading.Condition()
@@ -51,7 +53,7 @@ class RayExecutor:
         self._to_build: deque[ClusterJob] = deque()
         self._build_counts: Counter[str] = Counter()
         self._asked: set[Language] = set()
-        self._obstacles: dict[Language, str] = {}
+        self._obstacles: dict[Language, HarnessError] = {}
         self._facts: dict[Language, tuple[str, tuple[DeviceFacts, ...]]] = {}  # kind and devices
         self._finished: deque[Callable[[], None]] = deque()  # to call without the lock
         self._failure = ""
@@ -71,13 +73,13 @@ class RayExecutor:
             return SUBMITTED_PER_DEVICE * max(len(self._nodes.devices), 1)
 
     def devices(self, language: Language) -> tuple[DeviceFacts, ...]:
-        """Waits for the devices of all nodes the first time. Raises DeviceError without any."""
+        """Waits for the devices of all nodes the first time. Raises UsageError and DeviceError without any."""
         return self._await_facts(language)[1]
 
     def submit(self, task: Task) -> Future[Evaluation]:
         kind, facts = self._await_facts(task.subject.language)
         if not facts:
-            raise DeviceError(f"--device {self._settings.device} does not evaluate language {task.subject.language}")
+            raise UsageError(f"--device {self._settings.device} does not evaluate language {task.subject.language}")
         job = ClusterJob(task=task.on_device(facts[0].name), kind=kind)
         with self._changed:
             self._require_open()
@@ -124,7 +126,7 @@ class RayExecutor:
                 self._asked.add(language)
                 self._require_open()
                 if language in self._obstacles:
-                    raise DeviceError(self._obstacles[language])
+                    raise self._obstacles[language]
                 self._changed.wait(POLL_S)
                 if time.monotonic() - began_s > OPEN_S:
                     raise DeviceError(f"no device of the cluster was ready within {OPEN_S:g} s: is it in use?")
@@ -169,8 +171,8 @@ class RayExecutor:
         """Once all nodes and their devices are known."""
         try:
             found = self._find_facts(language)
-        except DeviceError as error:
-            self._obstacles[language] = str(error)
+        except (DeviceError, UsageError) as error:
+            self._obstacles[language] = error
         else:
             if found is None:
                 return
@@ -179,7 +181,7 @@ class RayExecutor:
         self._changed.notify_all()
 
     def _find_facts(self, language: Language) -> tuple[str, tuple[DeviceFacts, ...]] | None:
-        """None: not known yet. Raises DeviceError without a device."""
+        """None: not known yet. Raises UsageError and DeviceError without a device."""
         nodes = self._nodes
         if nodes.is_probing:
             return None
@@ -191,7 +193,7 @@ class RayExecutor:
             return None
         opened = [one.opened for one in nodes.list_open(kind) if one.opened]
         if not opened:
-            raise DeviceError("; ".join(nodes.out_of_service.values()) or nodes.describe_lack(kind))
+            raise nodes.explain_lack(kind)
         nodes.choose_chip(kind)
         return kind, tuple({one.facts.name: one.facts for one in opened}.values())
 

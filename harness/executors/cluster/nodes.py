@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
-from harness.domain import EMULATED, DeviceError, Language
+from harness.domain import EMULATED, DeviceError, HarnessError, Language, UsageError
 from harness.executors.cluster.connection import ClusterSettings, Versions, make_version_reader, read_own_versions
 from harness.executors.cluster.jobs import ClusterJob
 from harness.executors.cluster.remote import Broken, DeviceActor, Opened, OpenExecutor
@@ -85,8 +85,6 @@ class Nodes:
         if wanted == "auto":
             has_gpu = any(node is not None and node.gpus for node in self._nodes.values())
             return next(kind for kind in kinds if kind != "cuda" or has_gpu)
-        if wanted not in KINDS:
-            raise DeviceError(f"--executor ray takes --device auto, {', '.join(KINDS)}, not {wanted!r}")
         return wanted if wanted in kinds else None
 
     def want(self, kind: str, language: Language) -> None:
@@ -121,10 +119,10 @@ class Nodes:
         return any(device.kind == kind and device.opened is None for device in self.devices.values())
 
     def choose_chip(self, kind: str) -> None:
-        """Raises DeviceError where there are several: their times are not comparable."""
+        """Raises UsageError where there are several: their times are not comparable."""
         chips = sorted({device.opened.facts.chip for device in self.list_open(kind) if device.opened})
         if len(chips) > 1:
-            raise DeviceError(f"the cluster has {', '.join(chips)}: name the one to measure on with --chip")
+            raise UsageError(f"the cluster has {', '.join(chips)}: name the one to measure on with --chip")
         self._chips[kind] = chips[0]
 
     @property
@@ -141,11 +139,13 @@ class Nodes:
     def count_builds(self) -> int:
         return sum(node.builds for node in self._nodes.values() if node is not None)
 
-    def describe_lack(self, kind: str) -> str:
+    def explain_lack(self, kind: str) -> HarnessError:
+        if self.out_of_service:
+            return DeviceError("; ".join(self.out_of_service.values()))
         chips = sorted({chip for node in self._nodes.values() if node for chip in node.other_chips.values()})
         if chips:
-            return f"no device of the cluster is a {self.cluster.chip}; it has {', '.join(chips)}"
-        return f"no node of the cluster has a device {kind}"
+            return UsageError(f"no device of the cluster is a {self.cluster.chip}; it has {', '.join(chips)}")
+        return UsageError(f"no node of the cluster has a device {kind}")
 
     def is_alive(self, device: ClusterDevice) -> bool:
         return device.node.id in self._nodes

@@ -4,8 +4,10 @@ import threading
 
 import pytest
 
-from harness.domain import DeviceError
-from harness.executors.cluster.connection import connect
+from harness.domain import DeviceError, UsageError
+from harness.executors.cluster.connection import ClusterSettings, connect
+from harness.executors.cluster.executor import RayExecutor
+from harness.executors.settings import LocalSettings
 
 pytest.importorskip("ray")
 
@@ -45,9 +47,24 @@ def test_a_server_that_says_nothing_is_refused_soon(listen):
         connect(listen(b""))
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "127.0.0.1", "ray://host", "host.invalid:1"])
-def test_an_address_without_a_server_is_refused_at_once(address):
-    with pytest.raises(DeviceError, match=f"no Ray cluster at {address}: .*Start one with"):
+@pytest.mark.parametrize("device", ["cuda:0", "tpu"])
+def test_a_device_that_no_cluster_has_is_wrong_usage(device):
+    with pytest.raises(UsageError, match=f"--executor ray takes --device auto, cuda, cpu, emulated, not '{device}'"):
+        RayExecutor(ClusterSettings(address="127.0.0.1:1"), LocalSettings(device=device))
+
+
+@pytest.mark.parametrize(
+    ("address", "kind"),
+    [
+        ("127.0.0.1:1", DeviceError),
+        ("ray://127.0.0.1:1", DeviceError),
+        ("host.invalid:1", DeviceError),
+        ("127.0.0.1", UsageError),
+        ("ray://host", UsageError),
+    ],
+)
+def test_an_address_without_a_server_is_refused_at_once(address, kind):
+    with pytest.raises(kind, match=f"no Ray cluster at {address}: .*Start one with"):
         connect(address)
 
 
