@@ -142,9 +142,27 @@ def print_report(report: EvaluationReport, options: EvaluateOptions) -> None:
     if report.without_workload:
         names = ", ".join(sorted(set(report.without_workload)))
         typer.echo(f"no {options.workload or 'reduced'} workload: {names}")
-    failures = [evaluation for _, evaluation in report.evaluations if evaluation.outcome.is_error]
-    for evaluation in failures[: 0 if single else SHOWN_FAILURES]:
-        typer.echo(f"{evaluation.outcome} on {evaluation.subject.problem}: {evaluation.message}", err=True)
+    if single is None:
+        _print_failures(report)
+
+
+def _print_failures(report: EvaluationReport) -> None:
+    """Each message once: those of the harness whole, of others the first line."""
+    from harness.report.terminal.tables import style_text
+
+    by_message = {one.message: (number, one) for number, one in reversed(report.evaluations) if one.message}
+    failed = [found for found in reversed(by_message.values()) if found[1].outcome is not Outcome.CORRECT]
+    failed.sort(key=lambda found: not found[1].outcome.is_error)
+    for number, one in failed[:SHOWN_FAILURES]:
+        said = f"{one.outcome} on {one.subject.problem}: {one.message}"
+        if one.outcome.is_error:
+            typer.echo(said, err=True)
+        else:
+            print_rich(style_text(f"{said.splitlines()[0]} (harness show {number})"))
+    if len(failed) > SHOWN_FAILURES:
+        typer.echo(
+            f"{len(failed) - SHOWN_FAILURES} more messages: harness results --columns id,problem,outcome,message"
+        )
 
 
 def _print_reason(stored: StoredEvaluation, source: str) -> None:

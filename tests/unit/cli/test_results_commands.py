@@ -10,13 +10,14 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from harness.cli.evaluate import _print_reason
+from harness.cli.evaluate import _print_failures, _print_reason
 from harness.cli.leaderboard import leaderboard
 from harness.cli.main import run_command
 from harness.cli.panels import expand_panels
 from harness.cli.results import results
 from harness.cli.show import show
 from harness.domain import BuildSummary, Finding, UsageError, Work
+from harness.pipeline.evaluate import EvaluationReport
 from harness.store.results import ResultStore, StoredEvaluation
 
 SOURCE = "class ModelNew:\n    pass  # ü\n"
@@ -191,6 +192,16 @@ def test_a_condition_that_matches_nothing_names_the_value_that_does_not_occur(ru
 def test_an_impossible_value_of_a_filter_is_an_error(run, stored, command):
     with pytest.raises(UsageError, match=r"unknown workload 'ful': did you mean full\?"):
         run(command, "--workload", "ful")
+
+
+def test_each_message_of_several_failures_is_printed_once_with_the_command_that_shows_more(evaluation_of, capsys):
+    failed = {"message": "SyntaxError: bad\n  line 2"}
+    outcomes = [("load_error", failed), ("load_error", failed), ("correct", {}), ("harness_error", {"message": "full"})]
+    made = [(number, evaluation_of(outcome, extra=extra)) for number, (outcome, extra) in enumerate(outcomes, start=1)]
+    _print_failures(EvaluationReport(evaluations=made))
+    printed = capsys.readouterr()
+    assert printed.out == "load_error on add: SyntaxError: bad (harness show 1)\n"
+    assert printed.err == "harness_error on add: full\n"
 
 
 def test_a_long_message_does_not_widen_the_table_without_limit(run, tmp_path, evaluation_of):
