@@ -3,8 +3,8 @@ dtype).
 
 Groups are never mixed, except that a sample that needed no device ("none": no code, rejected, not built) joins all
 device rows of its model; without any it has a row of its own. Emulated rows have no speed, and neither have rows with a
-correct sample that was not timed: its speed is unknown. One result per sample: its best turn, or its last if none is
-correct; of a turn its latest evaluation. Runs with several turns are ranked apart.
+correct sample that was not timed, or without a correct one where no time was asked for. One result per sample: its best
+turn, or its last if none is correct; of a turn its latest evaluation. Runs with several turns are ranked apart.
 
 With `min_own_share` a correct candidate counts only if at least that share of its time is in code of its own and its
 outputs depend on that code.
@@ -30,7 +30,7 @@ from harness.analysis.metrics import (
     geometric_mean,
 )
 from harness.analysis.turns import find_best, result_of
-from harness.domain import EMULATED, INEXACT, TRUNCATED, Outcome, chip_of
+from harness.domain import EMULATED, INEXACT, TRUNCATED, UNTIMED, Outcome, chip_of
 
 NO_DEVICE = "none"
 _TRUNCATED = f"note: {TRUNCATED}"  # in the findings of a flat row
@@ -339,8 +339,9 @@ def _score_group(
     on_device = [one for one in latest.values() if one.device != NO_DEVICE]
     correct = [one for one in counted.values() if _is_correct(one)]
     own_shares = [one.own_share for one in correct if one.own_share is not None]
-    untimed = sum(one.verdict is None for one in correct) if group.device != EMULATED else 0
-    is_timed = not untimed and group.device != EMULATED
+    untimed = sum(one.verdict in (None, UNTIMED) for one in correct) if group.device != EMULATED else 0
+    is_untimed = untimed or (not timed and any(one.verdict == UNTIMED for one in latest.values()))
+    is_timed = not is_untimed and group.device != EMULATED
     return LeaderboardRow(
         group=group,
         problems=len(draws),

@@ -18,7 +18,9 @@ from harness.domain.errors import (
 )
 from harness.domain.evaluation import (
     EMULATED,
+    FIDELITY,
     INEXACT,
+    UNTIMED,
     Baseline,
     Block,
     BuildSummary,
@@ -110,6 +112,7 @@ __all__ = [
     "CASES_FUNCTION",
     "EMPTY_ANSWER",
     "EMULATED",
+    "FIDELITY",
     "FILE_RUN",
     "FILTERED",
     "FROM_FILE",
@@ -134,6 +137,7 @@ __all__ = [
     "STRETCHED",
     "TORCH_DTYPES",
     "TRUNCATED",
+    "UNTIMED",
     "VARIED",
     "Alternative",
     "Baseline",

@@ -15,6 +15,8 @@ from harness.domain.problem import Precision, WorkloadName
 Baseline = Literal["eager", "compile"]
 EMULATED = "emulated"  # device name: CUDA on the CPU, correctness only
 Fidelity = Literal["correctness", "quick", "full"]  # ascending
+FIDELITY = "fidelity"  # a fact of the environment, except "full"
+UNTIMED = "untimed"  # in place of a timing's verdict, where only correctness was asked for
 TimingVerdict = Literal["faster", "tie", "slower", "unreliable", "unconfirmed"]
 
 

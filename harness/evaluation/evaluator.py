@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from harness.builder import Builder
 from harness.domain import (
+    FIDELITY,
     NOTHING_AHEAD,
     BuiltAhead,
     Candidate,
@@ -53,7 +54,7 @@ from harness.evaluation.model_construction import construct_model
 from harness.evaluation.model_workers import ModelWorkers
 from harness.evaluation.record import EvaluationRecord
 from harness.evaluation.rivals import compare_with_rival
-from harness.evaluation.settings import FIDELITY, EvaluationSettings
+from harness.evaluation.settings import EvaluationSettings
 from harness.evaluation.timing.candidate_timing import CandidateTimer
 from harness.evaluation.timing.clocks import TimingResult
 from harness.evaluation.timing.device_peaks import CeilingStore

@@ -6,8 +6,6 @@ from harness.domain import Fidelity
 from harness.evaluation.timing.plan import TimingPlan
 from harness.sandbox.worker_process import TimeLimits
 
-FIDELITY = "fidelity"  # a fact of the environment, except "full"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationSettings:

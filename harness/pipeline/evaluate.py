@@ -16,6 +16,7 @@ import typer
 
 from harness.domain import (
     EMULATED,
+    FIDELITY,
     FILE_RUN,
     Baseline,
     Candidate,
@@ -307,8 +308,6 @@ def find_verdict(
 
 def _still_holds(evaluation: Evaluation, emulated_gpu: str, options: EvaluateOptions) -> bool:
     """No error, the same emulated GPU, and no time or counters missing that the options ask for."""
-    from harness.evaluation.settings import FIDELITY
-
     facts = dict(evaluation.environment)
     if evaluation.outcome.is_error or facts.get("emulated_gpu", "") != emulated_gpu:
         return False

@@ -7,7 +7,17 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import NamedTuple, get_args
 
-from harness.domain import INEXACT, Clock, Language, Outcome, TimingVerdict, UsageError, WithoutOwn, WorkloadName
+from harness.domain import (
+    INEXACT,
+    UNTIMED,
+    Clock,
+    Language,
+    Outcome,
+    TimingVerdict,
+    UsageError,
+    WithoutOwn,
+    WorkloadName,
+)
 from harness.store.filters import Kind, compile_condition, list_compared
 
 
@@ -96,7 +106,7 @@ _VOCABULARIES: dict[str, tuple[str, ...]] = {
     "outcome": tuple(outcome.value for outcome in Outcome),
     "workload": get_args(WorkloadName),
     "language": get_args(Language),
-    "verdict": get_args(TimingVerdict),
+    "verdict": (*get_args(TimingVerdict), UNTIMED),
     "clock": get_args(Clock),
     "without_own": get_args(WithoutOwn),
 }

@@ -13,6 +13,8 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from harness.domain import (
+    FIDELITY,
+    UNTIMED,
     Block,
     BuildSummary,
     CaseResult,
@@ -112,7 +114,7 @@ def encode_columns(evaluation: Evaluation) -> dict[str, str | int | float | None
         "speedup": evaluation.speedup,
         "speedup_low": timing.speedup_low if timing else None,
         "speedup_high": timing.speedup_high if timing else None,
-        "verdict": timing.verdict if timing else None,
+        "verdict": timing.verdict if timing else UNTIMED if environment.get(FIDELITY) == "correctness" else None,
         "baseline_us": timing.baseline_us if timing else None,
         "candidate_us": timing.candidate_us if timing else None,
         "message": evaluation.message,

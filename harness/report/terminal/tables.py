@@ -111,6 +111,11 @@ def render_leaderboard(rows: Sequence[LeaderboardRow], *, wide: bool = False) ->
     for section, members in groupby(in_order, lambda row: row.group.section):
         parts.extend([_render_section(section, list(members), wide=wide), ""])
     legend = f"{_LEGEND} {_TURNS_LEGEND}" if any(row.group.turns > 1 for row in rows) else _LEGEND
+    if untimed := sum(row.untimed for row in in_order):
+        were = "candidates were" if untimed > 1 else "candidate was"
+        legend = (
+            f"fast_p is unknown where {untimed} correct {were} not timed: `harness evaluate RUN` times them.\n{legend}"
+        )
     return Group(*parts, Text(legend, style="dim"))
 
 
@@ -196,12 +201,6 @@ def _render_section(section: tuple[str, ...], rows: list[LeaderboardRow], *, wid
         "token limit before they held a whole program (--max-tokens)"
         for row in rows
         if row.truncated
-    ]
-    notes += [
-        f"{row.group.model} ({row.group.prompt}): fast_p is unknown, since {row.untimed} correct "
-        f"candidate{'s were' if row.untimed > 1 else ' was'} not timed; `harness evaluate RUN` times them"
-        for row in rows
-        if row.untimed
     ]
     notes += [*list_clock_notes(rows), *filter(None, [describe_unequal_problems(rows)])]
     return Group(style_text(title, "bold"), table, *(style_text(note, "dim") for note in notes))

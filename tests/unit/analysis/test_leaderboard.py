@@ -66,6 +66,16 @@ def test_a_correct_sample_that_was_not_timed_leaves_the_speed_unknown(evaluation
     assert (row.at_k[0].correct, row.at_k[0].fast_1) == (pytest.approx(2 / 3), None)
 
 
+def test_without_a_correct_sample_the_speed_is_unknown_only_if_no_time_was_asked_for(evaluation_of, only_row):
+    untimed = {"environment": (("fidelity", "correctness"),)}
+    row = only_row(
+        evaluation_of("wrong_value", extra=untimed), evaluation_of("no_code", sample=1, extra=untimed), ks=(1,)
+    )
+    assert [share for _, share in row.fast] == [0.0] + [None] * 5
+    assert (row.at_k[0].correct, row.at_k[0].fast_1) == (0.0, None)
+    assert only_row(evaluation_of("wrong_value")).fast_p(1.0) == 0.0
+
+
 def test_answers_that_the_token_limit_cut_off_are_counted(evaluation_of, only_row):
     cut_off = Finding(check=TRUNCATED, severity="note", message="cut off")
     row = only_row(
