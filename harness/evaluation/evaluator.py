@@ -52,6 +52,7 @@ from harness.evaluation.integrity.static_checks import screen_source, warn_of_na
 from harness.evaluation.load_check import find_load_error, load_only
 from harness.evaluation.model_construction import construct_model
 from harness.evaluation.model_workers import ModelWorkers
+from harness.evaluation.prepared_references import PreparedReferences
 from harness.evaluation.record import EvaluationRecord
 from harness.evaluation.rivals import compare_with_rival
 from harness.evaluation.settings import EvaluationSettings
@@ -105,8 +106,10 @@ class CandidateEvaluator:
         checker: KernelChecker | None = None,
         compiler: Builder | None = None,
         quiet: Callable[[], AbstractContextManager[None]] = nullcontext,
+        prepared: PreparedReferences | None = None,
     ) -> None:
         self._quiet = quiet
+        self._prepared = prepared or PreparedReferences(workers)
         self._device = device
         self._checker = checker
         self._nvcc = None if compiler is None else NvccCheck(compiler)
@@ -248,8 +251,16 @@ class CandidateEvaluator:
             if self._times(device, task) and self._ceilings.look_up(device) is None:
                 with self._quiet():
                     self._find_device_peaks(task, device)
-        with self._load_candidate(device, task, loaded) as (session, exercises, seeds):
-            reference = exercises.reference
+        seeds = task.record.draw_seeds(task.run.name)
+        with ExitStack() as stack:
+            with task.record.phase("reference"):
+                borrowed = self._prepared.borrow(loaded, device, (next(seeds), next(seeds)), task.record.thrift)
+                reference = stack.enter_context(borrowed)
+            self._evaluate_beside(task, reference, seeds)
+
+    def _evaluate_beside(self, task: _Task, reference: Reference, seeds: Iterator[int]) -> None:
+        device, replayed = reference.device, None
+        with self._load_candidate(task, reference, seeds) as (session, exercises):
             with explained_by_kernels(session, task.record.findings) if device.is_emulated else nullcontext():
                 self._check_correctness(task, session, exercises)
             reference = replace(reference, timed_steps=exercises.list_timed_steps())
@@ -260,7 +271,6 @@ class CandidateEvaluator:
                         self._find_device_peaks(task, device)
                     self._measure_in_same_worker(task, session, reference, seeds)
                 return
-            replayed = None
             with self._record_call(task, session, reference, seeds) as recorded:
                 self._probe_robustness(task, session, reference, seeds)
                 if recorded is not None:
@@ -269,12 +279,10 @@ class CandidateEvaluator:
 
     @contextmanager
     def _load_candidate(
-        self, device: Device, task: _Task, loaded: LoadedProblem
-    ) -> Iterator[tuple[ModelSession, Exercises, Iterator[int]]]:
-        record, candidate = task.record, task.candidate
-        seeds = record.draw_seeds(task.run.name)
+        self, task: _Task, reference: Reference, seeds: Iterator[int]
+    ) -> Iterator[tuple[ModelSession, Exercises]]:
+        record, candidate, device = task.record, task.candidate, reference.device
         with record.phase("reference"):
-            reference = self._workers.prepare_reference(loaded, device, (next(seeds), next(seeds)), record.thrift)
             record.note_memory(reference.plan, plan_in_full(reference.need), device.measure_room())
             exercises = Exercises(reference, seeds, fully=task.run.is_checked_fully)
             if reference.computes_on is not None:
@@ -286,7 +294,7 @@ class CandidateEvaluator:
             answer_build = self._builds.answer_for(record, candidate)
             with self._workers.open_candidate(candidate, reference, answer_build, limits=limits) as session:
                 self._workers.prepare(reference, self._attributes(task), self._times(device, task))
-                yield session, exercises, seeds
+                yield session, exercises
         except CandidateFailure as failure:
             raise record.blame_build(failure) from failure
         record.check_builds()

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 
-from harness.domain import Candidate, Finding, ProblemTooLarge
+from harness.domain import Candidate, Finding
 from harness.evaluation.allocation_failure import MemoryCharge
 from harness.evaluation.autotuned import note_autotuned
 from harness.evaluation.builds import CandidateBuilds
-from harness.evaluation.correctness.reference import ENTRY, Reference, prepare_reference, usable_threads
+from harness.evaluation.correctness.reference import ENTRY, Reference, usable_threads
 from harness.evaluation.load_check import CANDIDATE_ENTRY
 from harness.evaluation.model_construction import construct_with_state
-from harness.problems.loading import LoadedProblem, workload_source
+from harness.evaluation.timing.replay_timing import count_rounds
+from harness.problems.loading import workload_source
 from harness.sandbox.build_requests import AnswerBuild
-from harness.sandbox.devices import Device
 from harness.sandbox.gpu.workers_ahead import WorkersAhead
 from harness.sandbox.memory_limits import limit_worker
-from harness.sandbox.memory_plan import Thrift
 from harness.sandbox.model_session import ModelSession
 from harness.sandbox.opening import open_session
 from harness.sandbox.worker_client import Mode
@@ -27,7 +26,6 @@ from harness.sandbox.worker_process import TimeLimits
 _ENVIRONMENT = re.compile(r"\b(environ|putenv)\b")
 COMPILE = "torch.compile"
 ATTRIBUTING_WORKERS, TIMED_WORKERS, WINDOW_WORKERS = 2, 1, 3
-REPLAYERS = 2  # one for each side
 COMPILES_ITSELF = ("triton", COMPILE, "helion")
 
 
@@ -55,26 +53,11 @@ class ModelWorkers:
         self._compiled[candidate.digest] = files = session.read_compiled()
         return note_autotuned(files)
 
-    def prepare_reference(
-        self, loaded: LoadedProblem, device: Device, seeds: tuple[int, int], thrift: Thrift
-    ) -> Reference:
-        """Workers wait only where memory is plentiful: they take no check from a problem."""
-        if thrift != "planned":
-            self.ahead.release()
-        if self.ahead.some_wait:
-            with suppress(ProblemTooLarge):
-                reference = prepare_reference(loaded, device, *seeds, thrift=thrift)
-                if reference.has_full_plan:
-                    return reference
-                del reference
-            self.ahead.release()
-        return prepare_reference(loaded, device, *seeds, thrift=thrift)
-
     def prepare(self, reference: Reference, attributes: bool, times: bool) -> None:
         """Starts the workers of these phases, or one for the next candidate."""
         if reference.has_full_plan:
             count = max(ATTRIBUTING_WORKERS * attributes + TIMED_WORKERS * times, 1)
-            self.ahead.prepare(count, REPLAYERS if times else 0)
+            self.ahead.prepare(count, 2 * count_rounds(1e6 * reference.call_s) if times else 0)
 
     def prepare_windows(self, reference: Reference) -> None:
         if reference.has_full_plan:

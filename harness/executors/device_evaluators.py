@@ -15,6 +15,7 @@ from harness.domain import EMULATED, INCOMPLETE_ANSWER, NOTHING_AHEAD, BuiltAhea
 from harness.emulator import Emulation
 from harness.evaluation.emulated.sanitizer import KernelChecker
 from harness.evaluation.evaluator import CandidateEvaluator
+from harness.evaluation.prepared_references import PreparedReferences
 from harness.evaluation.timing.device_peaks import CeilingStore
 from harness.evaluation.timing.noise_floor import NoiseFloors
 from harness.executors.certified import check_standing
@@ -49,6 +50,7 @@ class DeviceEvaluators:
         self._forkserver = forkserver or Forkserver(setup.confinement)
         self._emulated = self._forkserver if device is not None and device.is_emulated else None
         self._workers = WorkersAhead(self._forkserver, device)
+        self._prepared = PreparedReferences(self._workers)
         self._lock = threading.Lock()
         self._evaluators: dict[Language, CandidateEvaluator] = {}
         self._builders: dict[Emulation | None, Builder] = {}
@@ -90,6 +92,7 @@ class DeviceEvaluators:
             builders = list(self._builders.values())
         for builder in builders:
             builder.stop()
+        self._prepared.close()
         self._workers.close()
         for forkserver in filter(None, (self._forkserver, self._emulated)):
             forkserver.close()
@@ -115,6 +118,7 @@ class DeviceEvaluators:
             checker=self._make_checker() if checks else None,
             compiler=self._find_builder(None) if by_nvcc else None,
             quiet=self._quiet,
+            prepared=self._prepared,
         )
 
     def _make_checker(self) -> KernelChecker:

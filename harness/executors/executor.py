@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Sequence
+import secrets
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 from harness.domain import Evaluation, HarnessError, Language
@@ -81,7 +83,7 @@ def run_tasks(
 
     Reserves only as many as keep the executor busy. Raises the first HarnessError after all running tasks have ended.
     """
-    waiting, refused, errors = deque(tasks), list[Task](), list[HarnessError]()
+    waiting, refused, errors = deque(_share_seeds(tasks)), list[Task](), list[HarnessError]()
     running: dict[Future[Evaluation], tuple[Task, ExitStack]] = {}
     try:
         while (waiting and not errors) or running:
@@ -106,3 +108,11 @@ def run_tasks(
     if errors:
         raise errors[0]
     return refused
+
+
+def _share_seeds(tasks: Iterable[Task]) -> Iterator[Task]:
+    """Candidates of one problem get the same inputs and weights, which are made once: they cannot talk to each
+    other."""
+    seeds: defaultdict[str, int] = defaultdict(partial(secrets.randbits, 62))
+    for task in tasks:
+        yield task if task.seed is not None else replace(task, seed=seeds[task.problem.digest])

@@ -130,12 +130,6 @@ class AddressRange:
             raise
         self._map(handle, offset, size_bytes)
 
-    def create(self, offset: int, size_bytes: int) -> int:
-        """Maps new memory; returns its descriptor."""
-        handle, descriptor = _create(size_bytes, self._device)
-        self._map(handle, offset, size_bytes)
-        return descriptor
-
     def close(self) -> None:
         self._release()
 
@@ -211,17 +205,6 @@ def free(address: int, size_bytes: int, descriptor: int) -> None:
     _call("cuMemUnmap", ctypes.c_ulonglong(address), ctypes.c_size_t(size_bytes))
     _call("cuMemAddressFree", ctypes.c_ulonglong(address), ctypes.c_size_t(size_bytes))
     os.close(descriptor)
-
-
-def copy(target: int, source: int, size_bytes: int) -> None:
-    """From device to device, on the legacy stream."""
-    _call(
-        "cuMemcpyDtoDAsync_v2",
-        ctypes.c_ulonglong(target),
-        ctypes.c_ulonglong(source),
-        ctypes.c_size_t(size_bytes),
-        None,
-    )
 
 
 def _create(size_bytes: int, device: int) -> tuple[Any, int]:

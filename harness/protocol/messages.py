@@ -29,7 +29,6 @@ class WorkerRequest(StrEnum):
     # To a process that replays recorded work instead of running a candidate.
     OPEN_REPLAYER = "open_replayer"
     MAP_PAGES = "map_pages"
-    UNMAP_PAGES = "unmap_pages"
     BUILD_GRAPH = "build_graph"
     REPLAY = "replay"
 
@@ -59,7 +58,6 @@ class WorkerReply(StrEnum):
     COLLECTED = "collected"
     REPLAYER_OPENED = "replayer_opened"
     PAGES_MAPPED = "pages_mapped"
-    PAGES_UNMAPPED = "pages_unmapped"
     GRAPH_BUILT = "graph_built"
     REPLAYED = "replayed"
     FAILED = "failed"  # instead of any other

@@ -7,7 +7,7 @@ import random
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -56,6 +56,7 @@ from harness.problems.tensor_trees import list_memory, list_tensors
 from harness.protocol import count_kept_calls
 from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, Footprint
 from harness.sandbox.devices import Device
+from harness.sandbox.gpu.recording import NotReplayable, Recording
 from harness.sandbox.memory_plan import (
     LARGE_BYTES,
     MemoryNeed,
@@ -89,7 +90,8 @@ class Reference:
     `variation`: difference between two runs on the same inputs. `draws_numbers`: torch is seeded before each call.
     `views`: positions of outputs that share memory with inputs or state. `format_bits`: narrower formats are neither
     given nor allowed; 32, 16, or 0 where 8 bits are given. `call_s`: seconds of a call. `own_steps`: calls with inputs
-    that no declaration asks for; `timed_steps`: those that are also timed."""
+    that no declaration asks for; `timed_steps`: those that are also timed. `recordings`: of baselines, by name, or why
+    there is none."""
 
     loaded: LoadedProblem
     device: Device
@@ -110,6 +112,13 @@ class Reference:
     need: MemoryNeed
     plan: MemoryPlan
     timed_steps: tuple[str, ...] = ()
+    recordings: dict[str, Recording | NotReplayable] = field(default_factory=dict)
+
+    def close(self) -> None:
+        while self.recordings:
+            kept = self.recordings.popitem()[1]
+            if isinstance(kept, Recording):
+                kept.close()
 
     @property
     def has_full_plan(self) -> bool:

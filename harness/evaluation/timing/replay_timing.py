@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from harness.analysis.intervals import bootstrap_ratio_interval
-from harness.domain import Block, Conditions, DeviceError, Finding, HarnessError, Timing
+from harness.domain import Block, Conditions, Finding, HarnessError, Timing
 from harness.evaluation.correctness.comparison import are_surely_close
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.timing.chosen_calls import ChosenCalls
@@ -31,7 +31,8 @@ from harness.sandbox.gpu.workers_ahead import WorkersAhead
 from harness.sandbox.model_session import ModelSession, Run
 from harness.sandbox.worker_client import PlacedInputs
 
-ROUNDS = 3  # each in other memory, whose place matters
+# Rounds, each in fresh processes: what two of them need for the same work differs by up to a microsecond.
+ROUNDS, LONG_US = 3, 200.0  # one is enough of longer calls
 DEVICE_PAIRS, HOST_PAIRS = 20, 8  # of a round, in secret order: timed by events, and by the replaying process's clock
 CHANGED_SHARE = 0.2  # of pairs: their inputs are of another kind than the given ones
 STEADY_PAIRS, STEADY_SHARE = 8, 0.006  # enough in a round if the middle half of their ratios differs by less
@@ -47,8 +48,6 @@ TRUE_OF_A_KIND, DIFFERENT_OF_A_KIND = 2, 6  # calls compared with the truth; mor
 LATER_SHARE = 0.3  # of those that differ after these
 SLOWER_SHARE, SLOWER_US, SLOWER_PAIRS = 1.1, 1.0, 5  # with another kind of inputs, relative to the baseline
 SAMPLED_PLACES, SAMPLED_BYTES = 4, 256
-SPARE_SHARE = 1.5  # of the memory of a side, which has to be free for a copy of it
-SAME_PLACE_SHARE = 0.02  # added to the former where all rounds are in the same memory
 CLEAN_BYTES = 256 << 20  # read before each replay, which leaves no modified lines in the cache
 
 Open = Callable[[], AbstractContextManager[ModelSession]]
@@ -89,6 +88,10 @@ class _Times:
     def given(self) -> list[tuple[float, float]]:
         return self.device.get(GIVEN, [])
 
+    @property
+    def shorter_us(self) -> float:
+        return min(statistics.median(pair[at] for pair in self.given) for at in (0, 1))
+
 
 class ReplayTimer:
     """For one measurement."""
@@ -99,19 +102,20 @@ class ReplayTimer:
         self._plan = plan
         self._ahead = ahead
         self._random = random.Random(seed)
-        self._has_moved = True  # each round is in other device memory
         self._compared: Counter[str] = Counter()  # calls compared with the truth, by the kind of their inputs
         self._wrong = ""  # what was wrong in a replay, the first
         self._clean: torch.Tensor | None = None
 
-    def measure(self, name: str, open_baseline: Open, record_candidate: Record, seeds: Iterator[int]) -> TimingResult:
+    def measure(
+        self, name: str, record_baseline: Record, record_candidate: Record, seeds: Iterator[int]
+    ) -> TimingResult:
         """Raises NotReplayable, or CandidateNotReplayable if only the baseline's work can be replayed."""
         if self._ahead.forkserver.unrecordable:
             raise NotReplayable(self._ahead.forkserver.unrecordable)
         if not self._reference.plan.baseline_beside:
             raise NotReplayable("device memory is too short for both sides")
         with pin_to_cores(self._device.evaluator_cores), ExitStack() as stack:
-            baseline = stack.enter_context(record_call(open_baseline, self._reference, seeds))
+            baseline = stack.enter_context(record_baseline())
             try:
                 candidate = stack.enter_context(record_candidate())
                 self._ahead.finish()  # nothing else starts or ends while the clock runs
@@ -127,49 +131,26 @@ class ReplayTimer:
         return mark_disturbed_unreliable(result)
 
     def _open_sides(self, stack: ExitStack, *recordings: Recording) -> list[_Side]:
-        """A process for each, without the recorded memory."""
+        """A fresh process for each, which ends with the stack: its end would disturb the next round."""
+        sides = []
         for recording in recordings:
             recording.end_worker()
-        sides = [_Side(one, stack.enter_context(self._ahead.replayer())) for one in recordings]
+            side = _Side(recording, stack.enter_context(self._ahead.replayer()))
+            side.replayer.load(recording)
+            sides.append(side)
         _calibrate(sides)
         return sides
-
-    @contextmanager
-    def _loaded(self, sides: Sequence[_Side]) -> Iterator[list[_Side]]:
-        """With the recorded memory, copied if there is enough: how fast it is depends on its place."""
-        with ExitStack() as stack:
-            loaded = [replace(side, recording=self._copy(stack, side.recording)) for side in sides]
-            for side in loaded:
-                side.replayer.load(side.recording)
-            yield loaded
-            for side in loaded:
-                side.replayer.unload()
-
-    def _copy(self, stack: ExitStack, recording: Recording) -> Recording:
-        self._has_moved &= self._device.measure_room().device_bytes > SPARE_SHARE * recording.pages.size_bytes
-        if not self._has_moved:
-            return recording
-        try:
-            copied = recording.copy()
-        except DeviceError:  # other processes took the memory meanwhile
-            self._has_moved = False
-            return recording
-        stack.callback(copied.pages.close)
-        return copied
 
     def _measure_rounds(
         self, stack: ExitStack, baseline: Recording, candidate: Recording, seeds: Iterator[int]
     ) -> tuple[list[_Times], Conditions]:
         sampler = ConditionSampler(self._device, load_matters=False)
         rounds: list[_Times] = []
-        sides = self._open_sides(stack, baseline, candidate)
-        for number in range(ROUNDS):
-            with self._loaded(sides) as loaded:
-                if number == 0:
-                    self._verify(loaded, seeds)
-                rounds.append(self._measure_round(loaded, seeds, sampler))
-            if _is_hopeless(rounds[0]):
-                break
+        while not rounds or (len(rounds) < count_rounds(rounds[0].shorter_us) and not _is_hopeless(rounds[0])):
+            sides = self._open_sides(stack, baseline, candidate)
+            if not rounds:
+                self._verify(sides, seeds)
+            rounds.append(self._measure_round(sides, seeds, sampler))
         return rounds, sampler.conclude()
 
     def _verify(self, sides: Sequence[_Side], seeds: Iterator[int]) -> None:
@@ -286,14 +267,14 @@ class ReplayTimer:
 
     def _measure_alone(self, stack: ExitStack, baseline: Recording, seeds: Iterator[int]) -> float:
         """The baseline's device time in us. Raises NotReplayable."""
+        sides = self._open_sides(stack, baseline)
         times = []
-        with self._loaded(self._open_sides(stack, baseline)) as sides:
-            for number in range(DEVICE_PAIRS):
-                seed = draw_seed(self._reference, seeds, GIVEN)
-                placed = self._prepare(sides, seed)
-                times.append(self._replay(sides[0], "device", ())[0])
-                if number == 0:
-                    self._require_right_baseline(sides[0].recording, seed, placed)
+        for number in range(DEVICE_PAIRS):
+            seed = draw_seed(self._reference, seeds, GIVEN)
+            placed = self._prepare(sides, seed)
+            times.append(self._replay(sides[0], "device", ())[0])
+            if number == 0:
+                self._require_right_baseline(sides[0].recording, seed, placed)
         return statistics.median(times)
 
     def _conclude(self, name: str, rounds: Sequence[_Times], conditions: Conditions) -> TimingResult:
@@ -308,7 +289,7 @@ class ReplayTimer:
             [one for one, _ in pairs], [other for _, other in pairs], seed=len(pairs)
         )
         medians = [statistics.median(b / c for b, c in times.given) for times in rounds if times.given]
-        floor = EQUAL_SHARE + SAME_PLACE_SHARE * (not self._has_moved) + EQUAL_US / min(beside_us, mine_us)
+        floor = EQUAL_SHARE + EQUAL_US / min(beside_us, mine_us)
         low, high = min(low, *medians) / (1 + floor) * factor, max(high, *medians) * (1 + floor) * factor
         timing = Timing(
             baseline=name,
@@ -334,14 +315,35 @@ class ReplayTimer:
 
 
 @contextmanager
+def keep_recording(name: str, start: Open, reference: Reference, seeds: Iterator[int]) -> Iterator[Recording]:
+    """Of a baseline, made once for each reference. Raises NotReplayable."""
+    if name not in reference.recordings:
+        with start() as session:
+            try:
+                reference.recordings[name] = _record(session, reference, seeds)
+            except NotReplayable as reason:
+                reference.recordings[name] = reason
+    kept = reference.recordings[name]
+    if isinstance(kept, NotReplayable):
+        raise kept
+    yield kept
+
+
+@contextmanager
 def record_call(start: Open, reference: Reference, seeds: Iterator[int]) -> Iterator[Recording]:
     """Of a session's program, whose memory stays until the end. Raises NotReplayable."""
-    with start() as session:
-        if not isinstance(session, WindowSession):
-            raise HarnessError("replays need a GPU session")
-        inputs = reference.make_timed_inputs(draw_seed(reference, seeds, GIVEN))
-        with closing(session.record(inputs)) as recording:
-            yield recording
+    with start() as session, closing(_record(session, reference, seeds)) as recording:
+        yield recording
+
+
+def _record(session: ModelSession, reference: Reference, seeds: Iterator[int]) -> Recording:
+    if not isinstance(session, WindowSession):
+        raise HarnessError("replays need a GPU session")
+    return session.record(reference.make_timed_inputs(draw_seed(reference, seeds, GIVEN)))
+
+
+def count_rounds(call_us: float) -> int:
+    return 1 if call_us > LONG_US else ROUNDS
 
 
 def label_bound(result: TimingResult, reason: NotReplayable) -> TimingResult:

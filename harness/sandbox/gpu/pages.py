@@ -35,20 +35,6 @@ class WorkerPages:
     def size_bytes(self) -> int:
         return sum(size for _, size, _ in self.pages)
 
-    def copy(self) -> WorkerPages:
-        """The same contents at the same addresses of a worker, in other memory of the device."""
-        copied = WorkerPages((), self._device)
-        try:
-            for address, size, _ in self.pages:
-                descriptor = copied._range.create(address - FIRST_ADDRESS, size)
-                copied.pages.append((address, size, descriptor))
-                device_memory.copy(copied.translate(address), self.translate(address), size)
-        except DeviceError:
-            copied.close()
-            raise
-        self._device.synchronize()
-        return copied
-
     def translate(self, address: int) -> int:
         """Of the worker, to one of the evaluator."""
         return self._range.address + address - FIRST_ADDRESS

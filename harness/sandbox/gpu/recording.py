@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -68,10 +68,6 @@ class Recording:
 
     def read(self, address: int, size_bytes: int) -> bytes:
         return bytes(self.pages.view(address, size_bytes).cpu().numpy())
-
-    def copy(self) -> Recording:
-        """With other memory of the same contents. Raises DeviceError without enough memory."""
-        return replace(self, pages=self.pages.copy())
 
     def end_worker(self) -> None:
         """With all its processes. The memory stays."""

@@ -22,28 +22,21 @@ Place = tuple[int, int]  # address, bytes
 
 
 class Replayer:
-    """For one recording. Methods raise NotReplayable if the process failed."""
+    """Single-use. Methods raise NotReplayable if the process failed."""
 
     def __init__(self, worker: WorkerProcess) -> None:
         self._worker = worker
-        self._has_graph = False
 
     def end(self) -> None:
         self._worker.end()
 
     def load(self, recording: Recording) -> None:
-        """With its memory, which `unload` unmaps. Once it was loaded, only its memory differs."""
         pages = recording.pages.pages
         for first in range(0, len(pages), MAX_DESCRIPTORS):
             part = pages[first : first + MAX_DESCRIPTORS]
             message = {"kind": WorkerRequest.MAP_PAGES, "pages": [page[:2] for page in part]}
             self.ask(message, WorkerReply.PAGES_MAPPED, [page[2] for page in part])
-        descriptors = () if self._has_graph else recording.descriptors
-        self.ask({"kind": WorkerRequest.BUILD_GRAPH}, WorkerReply.GRAPH_BUILT, descriptors)
-        self._has_graph = True
-
-    def unload(self) -> None:
-        self.ask({"kind": WorkerRequest.UNMAP_PAGES}, WorkerReply.PAGES_UNMAPPED)
+        self.ask({"kind": WorkerRequest.BUILD_GRAPH}, WorkerReply.GRAPH_BUILT, recording.descriptors)
 
     def replay(
         self, graph: Graph = "call", clock: Clock = "device", places: Sequence[Place] = ()

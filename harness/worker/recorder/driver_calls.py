@@ -124,7 +124,3 @@ def map_page(driver: Driver, descriptor: int, address: int, size: int, device: i
     driver.cuMemRelease(handle)
     access = _Access(_DEVICE, device, _READ_WRITE)
     driver.cuMemSetAccess(where, ctypes.c_size_t(size), ctypes.byref(access), ctypes.c_size_t(1))
-
-
-def unmap_page(driver: Driver, address: int, size: int) -> None:
-    driver.cuMemUnmap(ctypes.c_ulonglong(address), ctypes.c_size_t(size))

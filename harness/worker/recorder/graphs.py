@@ -83,7 +83,7 @@ class RecordedGraph:
         self._kept: list[Any] = []
         self.stream = self._make_stream()
         self._staging = self._place_writes()
-        self._graph = self._capture()
+        self.graph = self._capture()
 
     def _restore_globals(self, images: Images) -> None:
         self._globals: list[tuple[int, int, int]] = []  # address in the worker, bytes, address here
@@ -113,10 +113,7 @@ class RecordedGraph:
         self.driver.cuMemcpyHtoD_v2(address, self._blob[:size], ctypes.c_size_t(size))
         return address.value
 
-    def instantiate(self) -> int:
-        return instantiate(self.driver, self._graph)
-
-    def _capture(self) -> ctypes.c_void_p:
+    def _capture(self) -> int:
         self.driver.cuStreamBeginCapture_v2(self.stream, _RELAXED)
         order = _Order(self.driver, self.stream, self._recording["streams"], self._make_stream)
         for row in self._recording["operations"]:
@@ -124,7 +121,7 @@ class RecordedGraph:
         order.join()
         graph = ctypes.c_void_p()
         self.driver.cuStreamEndCapture(self.stream, ctypes.byref(graph))
-        return graph
+        return instantiate(self.driver, graph)
 
     def _issue(self, row: Sequence[Any], order: _Order) -> None:
         kind, driver = row[0], self.driver

@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from harness.protocol.messages import WorkerReply
-from harness.worker.recorder.driver_calls import Driver, map_page, open_device, unmap_page
+from harness.worker.recorder.driver_calls import Driver, map_page, open_device
 from harness.worker.recorder.graphs import RecordedGraph, instantiate
 
 SPIN_NS = 30_000  # keeps the device busy until event, graph and event are queued behind it
@@ -41,9 +41,9 @@ AGAIN:
 class ReplayServer:
     def __init__(self) -> None:
         self._graphs: dict[str, int] = {}
-        self._pages: list[tuple[int, int]] = []
 
     def do_open_replayer(self, message: dict[str, Any]) -> dict[str, Any]:
+        os.sched_setaffinity(0, set(message["cores"]))  # first: host memory is taken from the core's own bank
         self._device = message["device"]
         self._driver = Driver()
         open_device(self._driver, self._device)
@@ -51,7 +51,6 @@ class ReplayServer:
         self._spin = self._find_kernel(b"harness_spin")
         self._events = [ctypes.c_void_p(self._driver.pointer("cuEventCreate", 0)) for _ in range(2)]
         self._stream = ctypes.c_void_p(self._driver.pointer("cuStreamCreate", 1))
-        os.sched_setaffinity(0, set(message["cores"]))
         self._graphs["empty"], self._graphs["nothing"] = self._make_graph(None), self._make_graph(b"harness_nothing")
         return {"kind": WorkerReply.REPLAYER_OPENED}
 
@@ -59,25 +58,15 @@ class ReplayServer:
         """Maps memory at the addresses that it has in the worker."""
         for (address, size), descriptor in zip(message["pages"], descriptors, strict=True):
             map_page(self._driver, descriptor, address, size, self._device)
-            self._pages.append((address, size))
             os.close(descriptor)
         return {"kind": WorkerReply.PAGES_MAPPED}
 
-    def do_unmap_pages(self, message: dict[str, Any]) -> dict[str, Any]:
-        """For other memory at the same addresses."""
-        self._driver.cuGraphExecDestroy(ctypes.c_void_p(self._graphs.pop("call")))
-        while self._pages:
-            unmap_page(self._driver, *self._pages.pop())
-        return {"kind": WorkerReply.PAGES_UNMAPPED}
-
-    def do_build_graph(self, message: dict[str, Any], *descriptors: int) -> dict[str, Any]:
-        """`descriptors`: of the recording, where it is new."""
-        if descriptors:
-            contents = [os.pread(descriptor, os.fstat(descriptor).st_size, 0) for descriptor in descriptors]
-            for descriptor in descriptors:
-                os.close(descriptor)
-            self._recorded = RecordedGraph(json.loads(contents[0]), contents[1], self._driver)
-        self._graphs["call"] = self._recorded.instantiate()
+    def do_build_graph(self, message: dict[str, Any], recording: int, blob: int) -> dict[str, Any]:
+        contents = [os.pread(descriptor, os.fstat(descriptor).st_size, 0) for descriptor in (recording, blob)]
+        for descriptor in (recording, blob):
+            os.close(descriptor)
+        self._recorded = RecordedGraph(json.loads(contents[0]), contents[1], self._driver)
+        self._graphs["call"] = self._recorded.graph
         return {"kind": WorkerReply.GRAPH_BUILT}
 
     def do_replay(self, message: dict[str, Any]) -> dict[str, Any]:
