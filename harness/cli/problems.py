@@ -12,21 +12,21 @@ import typer
 from harness.cli.completion import complete_problem, complete_suite
 from harness.cli.grouped_help import GroupedCommand
 from harness.cli.output import print_rich
-from harness.domain import Problem, ProblemError, UsageError, WorkloadName
+from harness.domain import Admission, Check, Problem, ProblemError, ReferenceStopped, UsageError, WorkloadName
 from harness.pipeline.data_folders import find_named_problem, find_suite_folder
+from harness.problems.apart import describe_inputs, run_apart
 from harness.problems.discovery import list_files, read_problem
 from harness.problems.setting_names import describe_settings
-from harness.problems.time_limit import set_reference_limit
+from harness.problems.steps import set_reference_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import torch
     from rich.table import Table
 
-    from harness.evaluation.problem_validation import Admission
-
 REJECTED_EXIT_CODE = 1
+STOPPED_EXIT_CODE = 2
+STOPPED = "problem_error"
 CHECK_SEED = 0
 LEAST_WIDTH = 16  # of a column
 
@@ -110,7 +110,7 @@ def check_problems(
 
     The reference must pass, and zeros, a constant, the identity, a stale buffer, a coarser number format and a 99 %
     partial answer must all fail, in every case. If there is a small workload, that is checked, and the full one only
-    runs once. Exit code 1 if a problem is rejected.
+    runs once. Exit code 1 if a problem is rejected, 2 if a reference ends its process or does not end.
 
     Example: harness problems check softmax my_problem.py
     """
@@ -125,8 +125,8 @@ def check_problems(
         print_rich(_make_report("" if names else f"suite {suite}: ", admissions))
         _print_settings(settings)
         _print_rejections(admissions)
-    if not all(admission.admitted for admission in admissions):
-        raise typer.Exit(REJECTED_EXIT_CODE)
+    if failed := {check.name for admission in admissions for check in admission.failed}:
+        raise typer.Exit(STOPPED_EXIT_CODE if STOPPED in failed else REJECTED_EXIT_CODE)
 
 
 def _describe_file(path: Path, suite: str) -> dict[str, Any]:
@@ -149,9 +149,7 @@ def _describe_file(path: Path, suite: str) -> dict[str, Any]:
 
 
 def _describe_workload(problem: Problem, workload: WorkloadName) -> dict[str, Any]:
-    from harness.problems.loading import load_problem
-
-    inputs = load_problem(problem, workload).describe_inputs()
+    inputs = describe_inputs(problem, workload)
     return {"name": workload, "inputs": [{"dtype": dtype, "shape": list(shape)} for dtype, shape in inputs]}
 
 
@@ -197,23 +195,21 @@ def _read_named(name: str, suite: str, problems_dir: Path | None) -> Problem | P
         return error
 
 
-def _choose_device(name: str) -> torch.device:
-    import torch
-
+def _choose_device(name: str) -> str:
     from harness.hardware.cuda_driver import list_gpus
 
     count = len(list_gpus())
     if name == "auto":
-        return torch.device("cuda:0" if count else "cpu")
+        return "cuda:0" if count else "cpu"
     kind, _, index = name.partition(":")
     if kind not in ("cpu", "cuda") or not (index or "0").isdecimal():
         raise UsageError(f"no device {name!r}: expected auto, cpu or cuda:N")
     if kind == "cuda" and int(index or 0) >= count:
         raise UsageError(f"{name} was requested, but torch sees {count} CUDA devices; use --device cpu")
-    return torch.device(name)
+    return name
 
 
-def _admit_with_progress(found: dict[str, Problem | ProblemError], device: torch.device) -> Iterator[Admission]:
+def _admit_with_progress(found: dict[str, Problem | ProblemError], device: str) -> Iterator[Admission]:
     from rich.console import Console
     from rich.progress import track
 
@@ -222,17 +218,24 @@ def _admit_with_progress(found: dict[str, Problem | ProblemError], device: torch
         yield from _admit(name, found[name], device)
 
 
-def _admit(name: str, problem: Problem | ProblemError, device: torch.device) -> Iterator[Admission]:
-    from harness.evaluation.case_validation import admit_cases
-    from harness.evaluation.problem_validation import reject_unread
-
-    if isinstance(problem, ProblemError):
-        yield reject_unread(name, problem)
-        return
+def _admit(name: str, problem: Problem | ProblemError, device: str) -> Iterator[Admission]:
     try:
-        yield from admit_cases(problem, device, CHECK_SEED)
+        if isinstance(problem, ProblemError):
+            raise problem
+        yield from run_apart(_list_admissions, problem, device)
     except ProblemError as error:
-        yield reject_unread(name, error)
+        check = Check(
+            name=STOPPED if isinstance(error, ReferenceStopped) else "loads", passed=False, evidence=str(error)
+        )
+        yield Admission(problem=name, workload="none", checks=(check,))
+
+
+def _list_admissions(problem: Problem, device: str) -> list[Admission]:
+    import torch
+
+    from harness.evaluation.case_validation import admit_cases
+
+    return list(admit_cases(problem, torch.device(device), CHECK_SEED))
 
 
 def _record_check(suite: str, admissions: tuple[Admission, ...], settings: dict[str, dict[str, str]]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Domain model as frozen types. Imports only the standard library."""
 
+from harness.domain.admission import Admission, Check
 from harness.domain.build import NOTHING_AHEAD, BuildRequest, BuildResult, BuildStatus, BuiltAhead
 from harness.domain.errors import (
     BuildToolError,
@@ -9,7 +10,7 @@ from harness.domain.errors import (
     ProblemError,
     ProblemTooLarge,
     ProviderError,
-    ReferenceTimeout,
+    ReferenceStopped,
     StoreError,
     UsageError,
     WireError,
@@ -139,6 +140,7 @@ __all__ = [
     "TRUNCATED",
     "UNTIMED",
     "VARIED",
+    "Admission",
     "Alternative",
     "Baseline",
     "Block",
@@ -153,6 +155,7 @@ __all__ = [
     "Case",
     "CaseResult",
     "CaseSizes",
+    "Check",
     "Clock",
     "Comparison",
     "Completion",
@@ -180,7 +183,7 @@ __all__ = [
     "Prompt",
     "ProviderError",
     "ReferenceFile",
-    "ReferenceTimeout",
+    "ReferenceStopped",
     "Rival",
     "RunManifest",
     "Sample",

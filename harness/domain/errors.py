@@ -17,8 +17,8 @@ class ProblemTooLarge(ProblemError):
     """A problem needs more memory than there is."""
 
 
-class ReferenceTimeout(ProblemError):
-    """Code of a problem file exceeded its time limit."""
+class ReferenceStopped(ProblemError):
+    """Code of a problem file ended its process, or exceeded its time limit."""
 
 
 class ProviderError(HarnessError):

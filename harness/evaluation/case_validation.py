@@ -14,10 +14,21 @@ from dataclasses import replace
 
 import torch
 
-from harness.domain import Case, CaseSizes, Problem, ProblemError, ProblemTooLarge, SizeRange, WorkloadName
+from harness.domain import (
+    Admission,
+    Case,
+    CaseSizes,
+    Check,
+    Problem,
+    ProblemError,
+    ProblemTooLarge,
+    ReferenceStopped,
+    SizeRange,
+    WorkloadName,
+)
 from harness.evaluation.correctness.reference_checks import contain_memory
 from harness.evaluation.correctness.truth import run_reference
-from harness.evaluation.problem_validation import Admission, Check, admit_problem
+from harness.evaluation.problem_validation import admit_problem
 from harness.problems.loading import load_problem
 from harness.random_weights import HOST
 
@@ -81,12 +92,12 @@ def _take_end(sizes: CaseSizes, end: int) -> CaseSizes:
 
 
 def _find_failure(problem: Problem, workload: WorkloadName, device: torch.device) -> str | None:
-    """Why the reference does not run on a device; None if it does. Raises ProblemTooLarge."""
+    """Why the reference does not run on a device; None if it does. Raises ProblemTooLarge and ReferenceStopped."""
     try:
         loaded = load_problem(problem, workload, HOST if device is META else device)
         with contain_memory(loaded, HOST if device is META else device):
             run_reference(loaded, loaded.make_model(0, device), loaded.make_inputs(0, device))
-    except ProblemTooLarge:
+    except (ProblemTooLarge, ReferenceStopped):
         raise
     except ProblemError as error:
         return str(error)

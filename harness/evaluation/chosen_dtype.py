@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import torch
 
-from harness.domain import Outcome, Problem, ProblemError, ProblemTooLarge, ReferenceTimeout
+from harness.domain import Outcome, Problem, ProblemError, ProblemTooLarge, ReferenceStopped
 from harness.sandbox.devices import Device
 from harness.sandbox.failure import CandidateFailure
 
@@ -24,7 +24,7 @@ def require_dtype(problem: Problem, device: Device | None) -> Iterator[None]:
         raise CandidateFailure(Outcome.NOT_RUN, f"{device.name} has no TF32 units: --dtype tf32 needs an Ampere GPU")
     try:
         yield
-    except (ProblemTooLarge, ReferenceTimeout):
+    except (ProblemTooLarge, ReferenceStopped):
         raise
     except ProblemError as error:
         raise CandidateFailure(Outcome.NOT_RUN, f"not evaluated in {problem.precision}: {error}") from error

@@ -64,6 +64,7 @@ from harness.evaluation.timing.replay_timing import record_call
 from harness.evaluation.timing.roofline import Roofline
 from harness.evaluation.timing.window_timing import await_idle
 from harness.languages import LANGUAGES
+from harness.problems.apart import read_init_inputs
 from harness.problems.loading import LoadedProblem, load_problem
 from harness.problems.shrink import REDUCED, describe_sizes, has_own_sizes
 from harness.sandbox.devices import Device
@@ -171,7 +172,7 @@ class CandidateEvaluator:
         record, hung = EvaluationRecord(seed=0), False
         if find_load_error(candidate.source) is None:
             try:
-                self._load_only(record, load_problem(problem, workload), candidate)
+                self._load_only(record, problem, workload, candidate)
             except CandidateFailure as failure:
                 hung = failure.outcome is Outcome.TIMEOUT
             except HarnessError:
@@ -182,7 +183,7 @@ class CandidateEvaluator:
         """Raises CandidateFailure if the candidate needs extensions that failed. Does not use the GPU."""
         attempt = EvaluationRecord(seed=task.record.seed)
         try:
-            self._load_only(attempt, load_problem(task.problem, task.subject.workload), task.candidate)
+            self._load_only(attempt, task.problem, task.subject.workload, task.candidate)
         except CandidateFailure:
             task.record.add_builds_of(attempt)
             raise
@@ -201,7 +202,7 @@ class CandidateEvaluator:
         if missing is not None:
             raise CandidateFailure(Outcome.NOT_RUN, missing)
         if device is None:
-            self._load_only(record, load_problem(problem, subject.workload), candidate)
+            self._load_only(record, problem, subject.workload, candidate)
             reason = f"language {subject.language} runs on {' or '.join(rules.devices)}, and not on the chosen device"
             raise CandidateFailure(Outcome.NOT_RUN, f"{record.describe_builds()}, but {reason} (--device, --language)")
 
@@ -490,10 +491,12 @@ class CandidateEvaluator:
             with task.record.phase("kernels"):
                 task.record.findings += self._checker.launches.check(task.problem, task.candidate)
 
-    def _load_only(self, record: EvaluationRecord, loaded: LoadedProblem, candidate: Candidate) -> None:
+    def _load_only(
+        self, record: EvaluationRecord, problem: Problem, workload: WorkloadName, candidate: Candidate
+    ) -> None:
         load_only(
             record,
-            loaded,
+            read_init_inputs(problem, workload),
             candidate,
             forkserver=self._forkserver,
             device=self._device,

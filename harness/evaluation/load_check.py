@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from harness.domain import Candidate
 from harness.evaluation.integrity.static_checks import find_syntax_error
 from harness.evaluation.record import EvaluationRecord
-from harness.problems.loading import LoadedProblem
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.build_requests import AnswerBuild
 from harness.sandbox.devices import Device
@@ -30,7 +30,7 @@ def find_load_error(source: str) -> str | None:
 
 def load_only(
     record: EvaluationRecord,
-    loaded: LoadedProblem,
+    init_inputs: tuple[Any, ...],
     candidate: Candidate,
     *,
     forkserver: Forkserver,
@@ -54,15 +54,15 @@ def load_only(
             threads=1,
             allow_tf32=False,
         ) as session:
-            _construct(record, session, loaded)
+            _construct(record, session, init_inputs)
     except CandidateFailure as failure:
         raise record.blame_build(failure) from failure
     record.check_builds()
 
 
-def _construct(record: EvaluationRecord, session: ModelSession, loaded: LoadedProblem) -> None:
+def _construct(record: EvaluationRecord, session: ModelSession, init_inputs: tuple[Any, ...]) -> None:
     try:
-        session.construct(record.seed, loaded.init_inputs)
+        session.construct(record.seed, init_inputs)
     except CandidateFailure as failure:
         if record.blame_build(failure) is not failure:
             raise

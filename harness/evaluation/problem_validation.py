@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from harness.domain import Outcome, Problem, ProblemError, Trial
+from harness.domain import Admission, Check, Outcome, Problem, ProblemError, ReferenceStopped, Trial
 from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.reference_checks import INPUT_SHAPES, OUTPUT_FORM, describe_varying, require_narrow
 from harness.evaluation.correctness.truth import (
@@ -43,31 +43,6 @@ DRAWS = 8
 SHAPE_DRAWS, SHAPE_BYTES = 6, 64 << 20  # tried, of inputs of up to this size
 DRAWS_NUMBERS = "if forward draws random numbers, declare SEEDED_CALLS = True; else make it deterministic"
 CHANGES_INPUTS = "the reference changes its inputs; declare IN_PLACE = True, or work on a copy in forward"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    name: str
-    passed: bool
-    evidence: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Admission:
-    """`case`: "" without cases."""
-
-    problem: str
-    workload: str
-    checks: tuple[Check, ...]
-    case: str = ""
-
-    @property
-    def admitted(self) -> bool:
-        return all(check.passed for check in self.checks)
-
-    @property
-    def failed(self) -> tuple[Check, ...]:
-        return tuple(check for check in self.checks if not check.passed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +87,11 @@ def admit_problem(loaded: LoadedProblem, device: torch.device, seed: int) -> Adm
     try:
         with torch.no_grad():
             checks = tuple(_run_checks(_run_reference_twice(loaded, device, seed)))
+    except ReferenceStopped:
+        raise
     except ProblemError as error:
         checks = (Check(name="runs", passed=False, evidence=str(error)),)
     return Admission(problem=loaded.problem.name, workload=loaded.workload, checks=checks)
-
-
-def reject_unread(name: str, error: ProblemError) -> Admission:
-    return Admission(problem=name, workload="none", checks=(Check(name="loads", passed=False, evidence=str(error)),))
 
 
 def _run_reference_twice(loaded: LoadedProblem, device: torch.device, seed: int) -> _Run:

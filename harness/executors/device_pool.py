@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Protocol
 
-from harness.domain import NOTHING_AHEAD, BuiltAhead, DeviceError, Evaluation, HarnessError
+from harness.domain import NOTHING_AHEAD, BuiltAhead, DeviceError, Evaluation, HarnessError, Outcome, ReferenceStopped
 from harness.executors.executor import DeviceFacts, DeviceStatus
 from harness.executors.placement import JobQueue, share_out
 from harness.executors.tasks import Task
@@ -48,7 +48,7 @@ class OpenDevice(Protocol):
     def facts(self) -> DeviceFacts: ...
 
     def evaluate(self, job: Job) -> Evaluation:
-        """Raises DeviceLost."""
+        """Raises DeviceLost, or ReferenceStopped: the device must be opened again, too."""
 
     def close(self) -> None: ...
 
@@ -199,6 +199,10 @@ class DevicePool:
         except DeviceLost as loss:
             self._note_loss(slot, job, loss)
             return
+        except ReferenceStopped as stopped:
+            if not self._close_lost(slot, job):
+                return
+            evaluation = job.task.give_up(Outcome.PROBLEM_ERROR, "reference_stopped", str(stopped))
         except Exception as error:  # noqa: BLE001 - one task must not end the device's thread
             self._end(slot)
             job.future.set_exception(error)
@@ -207,6 +211,16 @@ class DevicePool:
         self._end(slot)
         job.future.set_result(evaluation)
 
+    def _close_lost(self, slot: _Slot, job: Job) -> bool:
+        """False, and the job ends, if the device was lost because the executor was closed."""
+        assert slot.device is not None
+        slot.device.close()
+        with self._changed:
+            slot.device = None
+            if self._closed:
+                job.fail(DeviceError("the executor was closed"))
+            return not self._closed
+
     def _end(self, slot: _Slot) -> None:
         with self._changed:
             slot.running = False
@@ -214,13 +228,8 @@ class DevicePool:
 
     def _note_loss(self, slot: _Slot, job: Job, loss: DeviceLost) -> None:
         """Retries the task once, since it may not be the cause, and as often as devices have faults of their own."""
-        assert slot.device is not None
-        slot.device.close()
-        with self._changed:
-            slot.device = None
-            if self._closed:
-                job.fail(DeviceError("the executor was closed"))
-                return
+        if not self._close_lost(slot, job):
+            return
         slot.losses += 1
         if not loss.for_good:
             job.losses.append(str(loss))

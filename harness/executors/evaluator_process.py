@@ -20,6 +20,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.problems.watched_process import connect
+
 if TYPE_CHECKING:
     from harness.domain import BuiltAhead, Evaluation
     from harness.executors.device_evaluators import DeviceEvaluators
@@ -78,14 +80,14 @@ class Lost:
 
 
 def main() -> None:
-    """Arguments: the connection's descriptor, and the cores to run on."""
-    descriptor, cores = sys.argv[1:]
+    """Arguments: those of a `WatchedProcess`, and the cores to run on."""
+    opened, (cores,) = connect(sys.argv[1:])
     os.sched_setaffinity(0, {int(core) for core in cores.split(",")})  # before torch counts cores
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each page of a worker's device memory is a descriptor
     signal.signal(signal.SIGINT, _interrupt)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # Ray's threads block it
-    with Connection(int(descriptor)) as line, suppress(KeyboardInterrupt, BrokenPipeError):
+    with opened as line, suppress(KeyboardInterrupt, BrokenPipeError):
         messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
         threading.Thread(target=_receive, args=(line, messages), name="messages", daemon=True).start()
         _serve(line, messages)
@@ -145,7 +147,7 @@ def _open(start: Start, say: Say) -> tuple[Device, DeviceEvaluators]:
     gc.disable()  # a tenth of the time to import torch
     from harness.executors.device_evaluators import DeviceEvaluators
     from harness.executors.locks import hold_cores_to_time
-    from harness.problems.time_limit import set_reference_limit
+    from harness.problems.steps import set_reference_limit
     from harness.sandbox.devices import Device
     from harness.sandbox.memory_limits import keep_freed_memory
 

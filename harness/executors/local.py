@@ -36,7 +36,7 @@ from harness.executors.tasks import NO_DEVICE, Task
 from harness.hardware.cpu import cpu_name
 from harness.hardware.gpus import find_gpu_model
 from harness.languages.devices import find_devices
-from harness.problems.time_limit import set_reference_limit
+from harness.problems.steps import set_reference_limit
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.policy import probe_confinement
 

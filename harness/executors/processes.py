@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Collection
-from contextlib import suppress
-from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
-import harness
 from harness.domain import DeviceError, Evaluation
 from harness.executors.device_pool import DeviceLost, Job
 from harness.executors.evaluator_process import Done, Lost, Ready, Start, Waiting, Work
 from harness.executors.executor import DeviceFacts
+from harness.problems.watched_process import ProcessEnded, WatchedProcess
 from harness.sandbox.forkserver import EXPANDABLE_SEGMENTS
 
 SHORT_WAIT_S = 2.0
@@ -38,9 +31,7 @@ class EvaluatorProcess:
         self._chip = ""
         self.build_counts: dict[str, int] = {}
         self._waits_for, self._waits_since_s = "", 0.0
-        self._line, theirs = multiprocessing.Pipe()
-        with theirs:
-            self._process = _start_process(theirs, cores, visible)
+        self._process = _start_process(cores, visible)
 
     def wait_ready(self) -> None:
         """Raises DeviceError."""
@@ -66,6 +57,7 @@ class EvaluatorProcess:
         self._expects_many = True
 
     def evaluate(self, job: Job) -> Evaluation:
+        """Raises ReferenceStopped, too."""
         self._send(Work(task=job.task, ahead=job.ahead, expects_many=self._expects_many))
         done = self._receive()
         assert isinstance(done, Done)
@@ -74,35 +66,24 @@ class EvaluatorProcess:
 
     def close(self) -> None:
         """SIGINT first, so that it ends its workers."""
-        with suppress(subprocess.TimeoutExpired):
-            self._process.send_signal(signal.SIGINT)
-            self._process.wait(END_S)
+        self._process.interrupt(END_S)
         self._process.kill()
-        self._process.wait()
 
     def _send(self, message: Any) -> None:
         try:
-            self._line.send(message)
-        except OSError:
-            raise DeviceLost(self._describe_end()) from None
+            self._process.send(message)
+        except ProcessEnded as error:
+            raise DeviceLost(f"the evaluator process {error}") from None
 
     def _receive(self) -> Any:
         try:
-            while isinstance(message := self._line.recv(), Waiting):
+            while isinstance(message := self._process.receive(), Waiting):
                 self._waits_for, self._waits_since_s = message.reason, time.monotonic()
-        except (EOFError, OSError):
-            raise DeviceLost(self._describe_end()) from None
+        except ProcessEnded as error:
+            raise DeviceLost(f"the evaluator process {error}") from None
         if isinstance(message, Lost):
             raise DeviceLost(message.reason, for_good=message.for_good)
         return message
-
-    def _describe_end(self) -> str:
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(END_S)
-        code = self._process.poll()
-        if code is not None and code < 0:
-            return f"the evaluator process was ended by {signal.Signals(-code).name}"
-        return f"the evaluator process ended with {code}"
 
 
 def choose_visible(index: int) -> str:
@@ -111,15 +92,9 @@ def choose_visible(index: int) -> str:
     return str(index) if shown is None else shown.split(",")[index].strip()
 
 
-def _start_process(line: Connection, cores: Collection[int], visible: str | None) -> subprocess.Popen[bytes]:
-    root = str(Path(harness.__file__).resolve().parents[1])
+def _start_process(cores: Collection[int], visible: str | None) -> WatchedProcess:
     # Spinning threads would disturb timing.
     environment = {"OMP_WAIT_POLICY": "PASSIVE", **EXPANDABLE_SEGMENTS, **os.environ}
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, (root, environment.get("PYTHONPATH"))))
     if visible is not None:
         environment["CUDA_VISIBLE_DEVICES"] = visible
-    arguments = [str(line.fileno()), ",".join(map(str, sorted(cores)))]
-    return subprocess.Popen(
-        [sys.executable, "-c", _RUN, *arguments], env=environment, pass_fds=(line.fileno(),),
-        stdin=subprocess.DEVNULL, stdout=sys.__stderr__, start_new_session=True,
-    )  # fmt: skip
+    return WatchedProcess(_RUN, [",".join(map(str, sorted(cores)))], environment)

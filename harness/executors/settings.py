@@ -6,7 +6,7 @@ from pathlib import Path
 from harness.builder import Toolchain
 from harness.builder.cache import DEFAULT_LIMIT_BYTES
 from harness.evaluation.settings import EvaluationSettings
-from harness.problems.time_limit import DEFAULT_LIMIT_S
+from harness.problems.steps import DEFAULT_LIMIT_S
 from harness.sandbox.policy import Confinement
 
 

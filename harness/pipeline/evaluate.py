@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from math import inf
 from pathlib import Path
@@ -27,9 +27,11 @@ from harness.domain import (
     Outcome,
     Precision,
     Problem,
+    ReferenceStopped,
     Sample,
     Subject,
     UsageError,
+    Workload,
     WorkloadName,
 )
 from harness.generate.extraction.notes import note_sample
@@ -37,6 +39,7 @@ from harness.languages import detect_language
 from harness.pipeline.candidate_file import name_candidate, read_candidate
 from harness.pipeline.data_folders import find_named_problem
 from harness.pipeline.run_problems import find_run_problem
+from harness.problems.apart import describe_inputs, run_apart
 from harness.report.terminal.progress import Step, read_steps, show_steps
 from harness.store.reservations import Reservations
 from harness.store.runs import find_run, load_samples, read_manifest, require_unedited
@@ -141,8 +144,7 @@ def sample_tasks(runs: Iterable[str], options: EvaluateOptions) -> list[Task]:
 
 def check_plan(plan: Plan, options: EvaluateOptions) -> None:
     """Raises if the plan cannot be evaluated here. Problems without the workload are named on stderr."""
-    from harness.problems.loading import load_problem
-    from harness.problems.time_limit import set_reference_limit
+    from harness.problems.steps import set_reference_limit
     from harness.sandbox.devices import open_device
 
     set_reference_limit(options.reference_timeout_s)
@@ -155,7 +157,7 @@ def check_plan(plan: Plan, options: EvaluateOptions) -> None:
         if provided is None:
             lacking.append(problem.name)
         else:
-            load_problem(provided, workload)
+            describe_inputs(provided, workload)  # it loads
     if len(lacking) == len(plan.problems):
         raise UsageError(describe_lacking_workload(", ".join(lacking), options.workload))
     if lacking:
@@ -253,8 +255,6 @@ def order_by_duration(tasks: Iterable[Task], store: ResultStore) -> list[Task]:
 
 def place_task(task: Task, devices: Sequence[DeviceFacts], options: EvaluateOptions) -> Task | None:
     """On the first device; None if the problem lacks the workload."""
-    from dataclasses import replace
-
     device, workload, problem = place_problem(task.problem, task.subject.language, devices, options)
     if problem is None:
         return None
@@ -284,6 +284,13 @@ def provide_workload(problem: Problem, workload: WorkloadName, language: Languag
     """None without such a workload."""
     if workload != "reduced":
         return problem if problem.workload(workload) is not None else None
+    try:
+        return run_apart(_fit, problem, language)
+    except ReferenceStopped:  # again in the evaluation, which records it
+        return replace(problem, workloads=(*problem.workloads, Workload(name=workload)))
+
+
+def _fit(problem: Problem, language: Language) -> Problem | None:
     from harness.languages import LANGUAGES
     from harness.problems.shrink import fit_problem
 
@@ -294,8 +301,6 @@ def find_verdict(
     subject: Subject, devices: Sequence[DeviceFacts], store: ResultStore, options: EvaluateOptions
 ) -> int | None:
     """The id of a valid stored result by any of these devices, with all that the options ask for."""
-    from dataclasses import replace
-
     from harness.executors.tasks import NO_DEVICE
 
     known = [(one.name, one.emulated_gpu) for one in devices] or [(NO_DEVICE, "")]

@@ -20,6 +20,7 @@ from harness.generate.planning import GenerateOptions, GenerationSettings, find_
 from harness.generate.providers.base import Provider, RecordedProvider, name_recorded_model
 from harness.generate.sampler import DrawOutcome, Plan, SessionReport, draw_samples, start_report
 from harness.pipeline.data_folders import find_folder, find_suite_folder
+from harness.problems.apart import describe_inputs
 from harness.store.runs import discard_empty_run, hold_run, write_manifest, write_reference
 
 _LISTED_FAILURES = 10
@@ -29,9 +30,7 @@ def check_files(plan: Plan) -> None:
     """Raises ProblemError for files that do not load. For suites there is `harness problems check`."""
     for problem in plan.problems:
         if plan.manifest.find_file(problem.name):
-            from harness.problems.loading import load_problem
-
-            load_problem(problem, "full")
+            describe_inputs(problem, "full")
 
 
 def generate_run(options: GenerateOptions, check: Callable[[Plan], None] = check_files) -> SessionReport:

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain import CASES_FUNCTION, Case, CaseSizes, ProblemError, SizeRange, SizeValue, Tolerance
-from harness.problems.time_limit import limit_reference
+from harness.problems.apart import run_apart
+from harness.problems.steps import limit_reference
 
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 SECRET = "secret"  # the case of RANGES
@@ -65,15 +66,18 @@ def _call_function(tree: ast.Module, path: Path) -> Any:
     function = next((one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == CASES_FUNCTION), None)
     if function is None:
         return ()
+    return run_apart(_execute_function, [*filter(_is_plain, tree.body), function], path)
+
+
+def _execute_function(statements: list[ast.stmt], path: Path) -> Any:
     names: dict[str, Any] = {"__builtins__": _BUILTINS}
     try:
         with limit_reference(f"{path}: {CASES_FUNCTION}()"):
-            for statement in filter(_is_plain, tree.body):
+            for statement in statements:
                 try:
                     exec(compile(ast.Module([statement], []), str(path), "exec"), names)
                 except NameError:
                     continue  # computed from what is not a plain value
-            exec(compile(ast.Module([function], []), str(path), "exec"), names)
             return names[CASES_FUNCTION]()
     except ProblemError:
         raise

@@ -35,9 +35,9 @@ from harness.problems.discovery import DISTRIBUTION_NAMES, bound_names, parse_so
 from harness.problems.distributions import mix, redistribute
 from harness.problems.hidden_values import RareDraws, alter
 from harness.problems.own_values import INDEPENDENT, OWN_KINDS, restrict
+from harness.problems.steps import limit_reference
 from harness.problems.tensor_slices import has_same_bits
 from harness.problems.tensor_trees import list_tensors, map_tensors
-from harness.problems.time_limit import limit_reference
 from harness.protocol import flatten_value
 from harness.random_weights import (
     HOST,
@@ -209,7 +209,7 @@ def run_user_code(
     problem: Problem, call: str, seed: int, device: torch.device, default: torch.device | None = None
 ) -> Iterator[None]:
     """Seeds, sets the default device (None: `device`), restores both and torch's other defaults. Raises ProblemError,
-    or ReferenceTimeout."""
+    or ReferenceStopped."""
     try:
         with (
             limit_reference(f"{_where(problem)}: {call}"),

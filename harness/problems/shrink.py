@@ -18,11 +18,11 @@ from typing import Any
 
 import torch
 
-from harness.domain import Problem, ProblemError, ReferenceTimeout, SizeValue, Workload, WorkloadName
+from harness.domain import Problem, ProblemError, ReferenceStopped, SizeValue, Workload, WorkloadName
 from harness.problems.discovery import parse_source
 from harness.problems.loading import LoadedProblem, load_problem
 from harness.problems.operators import OperatorCosts
-from harness.problems.time_limit import limit_reference
+from harness.problems.steps import limit_reference
 
 REDUCED: WorkloadName = "reduced"
 LEAST_SIZE = 2
@@ -288,7 +288,7 @@ def _call(problem: Problem, device: torch.device) -> _Cost | None:
         inputs = loaded.make_inputs(0, device)
         with torch.no_grad(), costs, limit_reference(f"{problem.suite}/{problem.name}.py: forward"):
             model(*inputs)
-    except ReferenceTimeout:
+    except ReferenceStopped:
         raise
     except ProblemError:
         return None

@@ -1,9 +1,10 @@
-"""Process trees, read from /proc. Linux only."""
+"""Processes: their trees, read from /proc, and how they end. Linux only."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import signal
 
 
 def find_tree(pid: int) -> set[int]:
@@ -57,3 +58,7 @@ def read_bytes(path: str) -> bytes:
         return b"".join(parts)
     finally:
         os.close(descriptor)
+
+
+def name_signal(number: int) -> str:
+    return signal.Signals(number).name if number in list(signal.Signals) else f"signal {number}"

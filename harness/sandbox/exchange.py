@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import Any
 
 from harness.domain import HarnessError, Outcome, WireError, WorkerLost, WorkerTimeout
 from harness.protocol.messages import WorkerReply
+from harness.protocol.process_tree import name_signal
 from harness.sandbox.build_requests import AnswerBuild, BuildRequests
 from harness.sandbox.devices import SharedArena
 from harness.sandbox.failure import CandidateFailure, explain_failure, protocol_failure
@@ -182,12 +182,8 @@ class Exchange:
                 failure, f"the process closed its connection to the evaluator during {command}{output}"
             )
         if status > 128:
-            name = _signal_name(status - 128)
+            name = name_signal(status - 128)
             # Linux ends a process this way when memory runs out; a candidate may also send it to itself.
             outcome = Outcome.OUT_OF_MEMORY if name == "SIGKILL" and self._worker.has_seen_oom_kill() else failure
             return CandidateFailure(outcome, f"the process was ended by {name} during {command}{output}")
         return CandidateFailure(failure, f"the process exited with code {status} during {command}{output}")
-
-
-def _signal_name(number: int) -> str:
-    return signal.Signals(number).name if number in list(signal.Signals) else f"signal {number}"

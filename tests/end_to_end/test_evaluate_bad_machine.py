@@ -114,9 +114,9 @@ def test_a_candidate_that_never_ends_to_load_is_a_timeout_with_the_limit_that_wa
 def test_a_reference_that_never_ends_is_an_error_that_names_it_and_its_limit(judge_file, tiny_suite, device, language):
     problem = tiny_suite / "add.py"
     problem.write_text(problem.read_text().replace("def get_inputs():\n", "def get_inputs():\n    while True: pass\n"))
-    finished, _ = judge_file(GOOD, "--device", device, "--language", language, "--reference-timeout", "1")
-    assert finished.returncode == 3
-    assert "tiny/add.py: get_inputs() did not end within 1 s" in finished.stdout + finished.stderr
+    finished, record = judge_file(GOOD, "--device", device, "--language", language, "--reference-timeout", "1")
+    assert (finished.returncode, record["outcome"]) == (2, "problem_error")
+    assert "tiny/add.py: get_inputs() did not end within 1 s" in record["message"]
 
 
 SMALL_DISK = 'mkdir -p "$0" && mount -t tmpfs -o size=$1 small "$0" && shift && exec "$@"'

@@ -7,6 +7,15 @@ WRONG = {
     "missing import": ("\nimport no_such_module\n", "ModuleNotFoundError: No module named 'no_such_module'"),
     "sys.exit": ("\nimport sys; sys.exit(0)\n", "module level ends the process, with exit code 0"),
     "os._exit": ("\nimport os; Model.forward = lambda *_: os._exit(0)\n", "forward ends the process, with exit code 0"),
+    "exec": (
+        "\nimport os; Model.forward = lambda *_: os.execv('/bin/true', ['true'])\n",
+        "forward ends the process, with exit code 0",
+    ),
+    "abort": ("\nimport os; Model.forward = lambda *_: os.abort()\n", "forward ends the process by SIGABRT"),
+    "endless in C": (
+        "\nimport itertools; Model.forward = lambda *_: sum(itertools.repeat(0))\n",
+        "forward did not end within 2 s",
+    ),
     "endless": ("\nget_inputs = lambda: [None for _ in iter(int, 1)]\n", "get_inputs() did not end within 2 s"),
     "ragged": (
         "\nget_inputs = lambda: [torch.randn(int(torch.randint(1, 99, ())), 3)] * 2\n",

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from harness.domain import ProblemError, WireError
 from harness.evaluation.correctness.precision import reference_precision, widened
 from harness.problems.loading import LoadedProblem
+from harness.problems.steps import limit_reference
 from harness.problems.tensor_slices import has_same_bits
 from harness.problems.tensor_trees import list_tensors, map_tensors, memory_of
-from harness.problems.time_limit import limit_reference
 from harness.protocol import flatten_value
 from harness.sandbox.memory_limits import count_free_bytes, limit_memory
 from harness.sandbox.seeding import keep_seed, read_seed, seeded_call

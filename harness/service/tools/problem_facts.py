@@ -10,8 +10,8 @@ from harness.domain import PROBLEM_SETTINGS, Language, Problem
 from harness.generate.host_facts import read_host_facts
 from harness.generate.prompting import render_prompt
 from harness.pipeline.data_folders import find_folder
+from harness.problems.apart import describe_inputs
 from harness.problems.discovery import find_suite
-from harness.problems.loading import load_problem
 from harness.service.preparation import find_named_suite
 
 PROMPT = "plain"
@@ -54,7 +54,7 @@ def describe_problem(problem: Problem) -> dict[str, Any]:
             {
                 "name": one.name,
                 "sizes": dict(one.overrides),
-                "inputs": load_problem(problem, one.name).describe_inputs(),  # dtype and shape
+                "inputs": describe_inputs(problem, one.name),  # dtype and shape
             }
             for one in problem.workloads
         ],

@@ -5,7 +5,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from harness.domain import NO_PROMPT, DeviceError, Evaluation, Outcome, Problem, Subject
+from harness.domain import NO_PROMPT, DeviceError, Evaluation, Outcome, Problem, ReferenceStopped, Subject
 from harness.executors.device_pool import MOST_LOSSES, DeviceLost, DevicePool, Job
 from harness.executors.executor import DeviceFacts, run_tasks
 from harness.executors.tasks import Task
@@ -83,6 +83,18 @@ def test_a_device_lost_once_is_opened_again_and_nothing_is_missing():
         found = run(executor, [make_task(sample) for sample in range(3)])
     assert {sample: one.outcome for sample, one in found.items()} == dict.fromkeys(range(3), "wrong_value")
     assert [device.closed for device in opened] == [True, True]
+    assert executor.pool.lost == ()
+
+
+def test_a_reference_that_stops_its_process_is_the_problems_fault_and_never_costs_the_device():
+    class StoppedDevice(FailingDevice):
+        def evaluate(self, job):
+            raise ReferenceStopped("p.py: forward ends the process by SIGSEGV")
+
+    with PoolExecutor(lambda name: StoppedDevice(name, {})) as executor:
+        found = run(executor, [make_task(sample) for sample in range(MOST_LOSSES + 1)])
+    assert {one.outcome for one in found.values()} == {Outcome.PROBLEM_ERROR}
+    assert {one.message for one in found.values()} == {"p.py: forward ends the process by SIGSEGV"}
     assert executor.pool.lost == ()
 
 

@@ -128,7 +128,7 @@ while True:
 
 def find_evaluator(executor):
     (process,) = executor._processes[-1:]
-    return process._process.pid
+    return process._process._process.pid
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
 import typer
 from typer.testing import CliRunner
 
 from harness.cli.problems import problems_app
 from harness.domain import UsageError
-from harness.problems.time_limit import DEFAULT_LIMIT_S, set_reference_limit
+from harness.problems.steps import DEFAULT_LIMIT_S, set_reference_limit
 
 GOOD = """'''Multiplies by a weight.'''
 import torch
@@ -34,15 +33,6 @@ def get_init_inputs():
 SMALL = {"rows": 33}
 TAGS = ("toy",)
 """
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Threads that wait for each other in a spin take minutes where other tests run beside these."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture
@@ -133,20 +123,27 @@ def test_check_json_is_one_record(suites):
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("line", "limit_s", "message"),
     [
-        ("import sys; sys.exit(0)", "module level ends the process, with exit code 0"),
-        ("import os; os._exit(0)", "module level ends the process, with exit code 0"),
-        ("while True: pass", "module level did not end within 0.2 s"),
-        ("import time; time.sleep(1e6)", "module level did not end within 0.2 s"),
+        ("import sys; sys.exit(0)", "60", "module level ends the process, with exit code 0"),
+        ("import os; os.execv('/bin/true', ['true'])", "60", "module level ends the process, with exit code 0"),
+        ("while True: pass", "0.5", "module level did not end within 0.5 s"),
     ],
 )
-def test_check_reports_a_reference_that_ends_the_process_or_does_not_end(suites, line, message):
+def test_check_reports_a_reference_that_ends_the_process_or_does_not_end(suites, line, limit_s, message):
     (suites / "mine" / "odd.py").write_text(f"{GOOD}\n{line}\n")
-    result = run("check", "odd", "good", *options(suites), "--reference-timeout", "0.2")
+    result = run("check", "odd", *options(suites), "--reference-timeout", limit_s)
     set_reference_limit(DEFAULT_LIMIT_S)
-    assert result.exit_code == 1
-    assert message in result.stdout
+    assert result.exit_code == 2
+    assert f"odd: problem_error: mine/odd.py: {message}" in result.stdout
+
+
+@pytest.mark.slow
+def test_check_goes_on_after_a_reference_that_ends_the_process(suites):
+    (suites / "mine" / "a_bad_one.py").write_text(f"{GOOD}\nimport os; Model.forward = lambda *_: os.abort()\n")
+    result = run("check", *options(suites))
+    assert result.exit_code == 2
+    assert "a_bad_one: problem_error: mine/a_bad_one.py: forward ends the process by SIGABRT" in result.stdout
     assert "1 of 2 problems admitted" in result.stdout
 
 

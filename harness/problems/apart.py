@@ -1,0 +1,100 @@
+"""Calls of functions that run code of problem files, in a process of its own."""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import os
+import pickle
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from harness.domain import HarnessError, Problem, ReferenceStopped, WorkloadName
+from harness.problems.steps import STEPS, set_reference_limit
+from harness.problems.watched_process import ProcessEnded, WatchedProcess, connect
+
+Result = TypeVar("Result")
+_PROGRAM = "from harness.problems.apart import main; main()"
+_LOCK = threading.Lock()
+_started: list[WatchedProcess] = []  # at most one: torch is imported once
+
+
+def run_apart(function: Callable[..., Result], *arguments: object) -> Result:
+    """Its result; all is pickled. Runs here if this process is watched itself. Raises HarnessError, ReferenceStopped
+    where the code ends its process or exceeds its time limit."""
+    if STEPS.is_shared:
+        return function(*arguments)
+    with _LOCK:
+        process = _started.pop() if _started else WatchedProcess(_PROGRAM)
+        try:
+            process.send((function, arguments, STEPS.limit_s))
+            answer = pickle.loads(process.receive())
+        except ProcessEnded as error:
+            raise ReferenceStopped(f"the process that runs code of problem files {error}") from error
+        except BaseException:
+            process.kill()
+            raise
+        _started.append(process)
+    if isinstance(answer, HarnessError):
+        raise answer
+    result: Result = answer
+    return result
+
+
+def describe_inputs(problem: Problem, workload: WorkloadName) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """See `LoadedProblem.describe_inputs`. Raises HarnessError for a file that does not load."""
+    return run_apart(_describe_inputs, problem, workload)
+
+
+def read_init_inputs(problem: Problem, workload: WorkloadName) -> tuple[Any, ...]:
+    return run_apart(_read_init_inputs, problem, workload)
+
+
+def _describe_inputs(problem: Problem, workload: WorkloadName) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    from harness.problems.loading import load_problem
+
+    return load_problem(problem, workload).describe_inputs()
+
+
+def _read_init_inputs(problem: Problem, workload: WorkloadName) -> tuple[Any, ...]:
+    from harness.problems.loading import load_problem
+
+    return load_problem(problem, workload).init_inputs
+
+
+@atexit.register
+def _end() -> None:
+    for process in _started:
+        process.kill()
+
+
+def main() -> None:
+    line, _ = connect(sys.argv[1:])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    flags = fcntl.fcntl(line.fileno(), fcntl.F_GETFL)
+    fcntl.fcntl(line.fileno(), fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(line.fileno(), fcntl.F_SETSIG, signal.SIGKILL)
+    with suppress(EOFError):
+        while True:
+            function, arguments, limit_s = line.recv()
+            set_reference_limit(limit_s)
+            fcntl.fcntl(line.fileno(), fcntl.F_SETFL, flags | os.O_ASYNC)  # ends with the other process, whatever runs
+            answer = _call(function, arguments)
+            fcntl.fcntl(line.fileno(), fcntl.F_SETFL, flags)
+            line.send(answer)
+
+
+def _call(function: Callable[..., object], arguments: tuple[object, ...]) -> bytes:
+    """Pickled here, since a Connection shares the memory of tensors, which ends with this process."""
+    try:
+        answer: object = function(*arguments)
+    except HarnessError as error:
+        answer = error
+    try:
+        return pickle.dumps(answer)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        return pickle.dumps(HarnessError(f"{type(error).__name__}: {error}"))

@@ -1,0 +1,104 @@
+"""A process that runs code of problem files, and why it ended."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import harness
+from harness.domain import HarnessError, ReferenceStopped
+from harness.problems.steps import END_ADVICE, MEMORY_BYTES, STEPS, read_steps
+from harness.protocol.process_tree import name_signal
+
+POLL_S = 0.2
+END_S = 5.0  # for a process to end after its last message
+
+
+class ProcessEnded(HarnessError):
+    """It ended, and no step of a problem file did that. The message is a predicate."""
+
+
+class WatchedProcess:
+    """Runs `program`, which gets the descriptors of the connection and of the steps' memory, then `arguments`."""
+
+    def __init__(
+        self, program: str, arguments: Collection[str] = (), environment: Mapping[str, str] = os.environ
+    ) -> None:
+        descriptor = os.memfd_create("steps")
+        os.ftruncate(descriptor, MEMORY_BYTES)
+        self._steps = mmap.mmap(descriptor, MEMORY_BYTES)
+        self._line, theirs = Pipe()
+        passed = (theirs.fileno(), descriptor)
+        root = str(Path(harness.__file__).resolve().parents[1])
+        path = os.pathsep.join(filter(None, (root, environment.get("PYTHONPATH"))))
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", program, *map(str, passed), *arguments],
+                env={**environment, "PYTHONPATH": path}, pass_fds=passed,
+                stdin=subprocess.DEVNULL, stdout=sys.__stderr__, start_new_session=True,
+            )  # fmt: skip
+        os.close(descriptor)
+
+    def send(self, message: Any) -> None:
+        """Raises ProcessEnded."""
+        try:
+            self._line.send(message)
+        except OSError:
+            raise self._explain_end() from None
+
+    def receive(self) -> Any:
+        """Raises ReferenceStopped if a step ends the process or exceeds its time limit, else ProcessEnded."""
+        try:
+            while not self._line.poll(POLL_S):
+                self._require_in_time()
+                if self._process.poll() is not None and not self._line.poll():
+                    raise EOFError  # a process that it left behind holds the connection open
+            return self._line.recv()
+        except (EOFError, OSError):
+            raise self._explain_end() from None
+
+    def interrupt(self, wait_s: float) -> None:
+        with suppress(subprocess.TimeoutExpired):
+            self._process.send_signal(signal.SIGINT)
+            self._process.wait(wait_s)
+
+    def kill(self) -> None:
+        """With what it started, unless that left its process group."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def _require_in_time(self) -> None:
+        for step, limit_s, deadline_s in read_steps(self._steps):
+            if deadline_s < time.monotonic():
+                self.kill()
+                advice = "correct the file, or allow more time with --reference-timeout"
+                raise ReferenceStopped(f"{step} did not end within {limit_s:g} s; {advice}")
+
+    def _explain_end(self) -> HarnessError:
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(END_S)
+        code = self._process.poll()
+        self.kill()
+        by_signal = name_signal(-code) if code is not None and code < 0 else ""
+        if running := read_steps(self._steps):
+            how = f" by {by_signal}; correct the file" if by_signal else f", with exit code {code}; {END_ADVICE}"
+            return ReferenceStopped(f"{running[-1][0]} ends the process{how}")
+        return ProcessEnded(f"was ended by {by_signal}" if by_signal else f"ended with exit code {code}")
+
+
+def connect(arguments: list[str]) -> tuple[Connection, list[str]]:
+    """In the started process: the connection, and the other arguments."""
+    line, steps, *others = arguments
+    STEPS.share(int(steps))
+    return Connection(int(line)), others
