@@ -121,6 +121,7 @@ def test_several_threads_may_submit(open_executor):
 # Neither its import nor its build ends.
 ENDLESS = f"""{HEAD}import time
 from torch.utils import cpp_extension
+class ModelNew(nn.Module): pass
 while True:
     time.sleep(0.05)
 """
