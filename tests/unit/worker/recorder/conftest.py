@@ -48,16 +48,24 @@ def library(stand_in):
         return Path(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip())
 
 
+@pytest.fixture(scope="session")
+def program(library):
+    """A process that has loaded the library: `driver_program.py`."""
+    command = (sys.executable, str(HERE / "driver_program.py"), str(library))
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+        process.stdin.close()
+
+
 @pytest.fixture
-def run(library):
-    """Runs statements in a process that has loaded the library: what they assign to `answer`."""
+def run(program):
+    """Runs statements in a fork of a process that has loaded the library: what they assign to `answer`."""
 
     def call(source, *arguments):
-        command = (sys.executable, str(HERE / "driver_program.py"), str(library), *map(str, arguments))
-        done = subprocess.run(
-            command, input=textwrap.dedent(source), capture_output=True, text=True, check=False, timeout=60
-        )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        program.stdin.write(json.dumps([textwrap.dedent(source), [*map(str, arguments)]]) + "\n")
+        program.stdin.flush()
+        answer, failure = json.loads(program.stdout.readline())
+        assert not failure, failure
+        return answer
 
     return call

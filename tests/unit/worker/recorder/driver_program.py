@@ -1,9 +1,13 @@
-"""Runs statements of its input in a process that has loaded the forwarding library; prints their `answer` as JSON."""
+"""Loads the forwarding library once, and runs the statements of each line of its input in a fork of its own.
+
+A line is JSON: [statements, their `arguments`]; its reply [what they assign to `answer`, the traceback if they fail].
+"""
 
 import ctypes
 import json
 import os
 import sys
+import traceback
 
 from harness.worker.recorder.driver_calls import LaunchAttribute, LaunchConfig
 
@@ -83,7 +87,22 @@ def allocate(size=4096):
     return make("cuMemAlloc_v2", size)
 
 
+def run(source, arguments):
+    """Does not return."""
+    names = globals() | {"arguments": arguments}
+    try:
+        exec(source, names)
+        reply = [names["answer"], ""]
+    except BaseException:  # noqa: BLE001 - the reply holds it
+        reply = [None, traceback.format_exc()]
+    print(json.dumps(reply), flush=True)
+    os._exit(0)
+
+
 keep = []
-arguments = sys.argv[2:]
-exec(sys.stdin.read())
-print(json.dumps(answer))  # noqa: F821
+for line in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        run(*json.loads(line))
+    if status := os.waitpid(child, 0)[1]:
+        print(json.dumps([None, f"the process ended with status {status}"]), flush=True)
