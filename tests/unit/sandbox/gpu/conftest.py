@@ -4,16 +4,17 @@ import ctypes
 from types import SimpleNamespace
 
 import pytest
-import torch
-
-from harness.protocol import device_memory
-from harness.sandbox.devices import STAGING_BYTES, Device
-from harness.sandbox.gpu import snapshot
 
 
 @pytest.fixture
 def host_copies(monkeypatch):
     """The copy engine, in this process's memory; `late` runs after its copies."""
+    import torch
+
+    from harness.protocol import device_memory
+    from harness.sandbox.devices import STAGING_BYTES, Device
+    from harness.sandbox.gpu import snapshot
+
     late = []
 
     def copy_rows(copy, stream):
