@@ -49,7 +49,7 @@ def pytest_configure():
     gc.disable()  # until all is collected
     _listen_to_interrupts()
     _keep_to_own_cores()
-    _set_no_deadlines()
+    _set_up_hypothesis()
     # Read by torch when it is loaded; as in the processes of the evaluators.
     os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", **EXPANDABLE_SEGMENTS, **os.environ}
 
@@ -69,13 +69,13 @@ def _keep_to_own_cores():
     os.sched_setaffinity(0, own or cores)
 
 
-def _set_no_deadlines():
-    """On a busy machine an example that takes a millisecond may take a second."""
+def _set_up_hypothesis():
+    """No deadlines: on a busy machine an example that takes a millisecond may take a second. Half as many examples."""
     with suppress(ImportError):
         from hypothesis import settings
 
-        settings.register_profile("no_deadline", deadline=None)
-        settings.load_profile("no_deadline")
+        settings.register_profile("harness", deadline=None, max_examples=50)
+        settings.load_profile("harness")
 
 
 def pytest_collection_modifyitems(items):
