@@ -65,12 +65,13 @@ _MARK = re.compile("|".join(f"(?P<{form}>{pattern})" for form, pattern in _FORMS
 _FENCE_LINE = re.compile(r"^[ \t>]*(?:```|~~~)", re.MULTILINE)
 # In the text around a mark, which is written as \0. Reasoning begins with a sentence of its own.
 _MENTION = re.compile(
-    r"""(?:(?:>(?=[,;])|[\w)&+/"'`*\]]|\b(?:e\.g|i\.e)\.)(?P<comma>[,;])?(?<!assistant)[ \t]+[(*_\u201c\u2018]*
+    r"""(?i:\b(?:no|without|any|skip(?:ping)?|omit(?:ting)?|avoid(?:ing)?|drop(?:ping|ped)?))[ \t]+[(*_\u201c\u2018]*\0
+    | (?:(?:>(?=[,;])|[\w)&+/"'`*\]]|\b(?:e\.g|i\.e)\.)(?P<comma>[,;])?(?<!assistant)[ \t]+[(*_\u201c\u2018]*
         | [(/\u201c\u2018])
     \0[)*_"'\u201d\u2019]*
-    (?:[,;:!?)/] | \.(?!\.) | [ \t]+(?:is|are|was|were|and|or|nor)\b
-        | (?(comma)(?!)) [ \t]+(?!(?:ok|okay|alright|hmm+|wait|let|we|i|first|the\ user)\b)
-            [a-z\u00df-\u00ff(&/\u2013\u2014-])
+    (?:[,;:!?)/] | \.(?!\.) | -[a-z] | [ \t]+(?:is|are|was|were|and|or|nor)\b
+        | (?(comma)(?!)) [ \t]+(?!(?:ok|okay|alright|hmm+|wait|let|we|i|first[, ]+(?:i|we|let)|the\ user)\b)
+            [a-z\u00df-\u00ff&/])
     """,
     re.VERBOSE,
 )

@@ -162,7 +162,8 @@ def test_prose_before_the_answer_is_no_reasoning(prose: str) -> None:
 @pytest.mark.parametrize(
     "sentence",
     ["Let me skip {} and give the code.", "No {}, just code:", "As you asked, no {}.", "Here it is (without {}):",
-     "({} omitted)", "I leave out **{}** here.", "Without {} or <analysis> it is shorter.", "I skip {}/<reasoning>!"],
+     "({} omitted)", "I leave out **{}** here.", "Without {} or <analysis> it is shorter.", "I skip {}/<reasoning>!",
+     "I avoid {}", "I write no {} First the code.", "There is no {}-style text.", "Use {} first, I was told."],
 )  # fmt: skip
 def test_a_mark_amid_a_sentence_is_no_reasoning(mark: str, sentence: str) -> None:
     said = sentence.format(mark)
