@@ -153,7 +153,7 @@ def test_a_failing_sample_is_reported_and_the_others_are_kept(folder: Path) -> N
 
 
 def _refuse(status: int) -> Reply:
-    body = b'{"error": {"message": "flagged"}}'
+    body = b'{"error": {"message": "forbidden"}}'
     return Reply(status=status, body=body, headers={"Content-Type": "application/json"})
 
 

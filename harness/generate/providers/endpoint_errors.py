@@ -21,6 +21,7 @@ _ADVICE = {
 }
 _QUOTA = "insufficient_quota"
 _UNAVAILABLE_FOR_LEGAL_REASONS = 451
+_MAY_BE_MODERATION = {400, 403, 422}
 _MODERATION = re.compile(
     r"moderat|flagged|(?:content|usage).?(?:polic|filter|management)|violat\w+ .{0,40}polic|safety|harmful",
     re.IGNORECASE,
@@ -81,7 +82,8 @@ def make_failure(
         return EndpointRefused(f"{message}; the account's quota is exhausted: waiting does not help")
     if status is None or status in _RETRYABLE or status >= 500:
         return AttemptFailed(message, retry_after_s=retry_after_s)
-    if status == _UNAVAILABLE_FOR_LEGAL_REASONS or _MODERATION.search(f"{error.message} {error.name}"):
+    is_moderated = status in _MAY_BE_MODERATION and _MODERATION.search(f"{error.message} {error.name}")
+    if is_moderated or status == _UNAVAILABLE_FOR_LEGAL_REASONS:
         return RequestInvalid(f"{message}; the endpoint refuses what the prompt says: change it, or ask another model")
     if status in _ADVICE:
         return EndpointRefused(f"{message}; {_ADVICE[status]}")
