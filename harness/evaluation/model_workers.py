@@ -16,6 +16,7 @@ from harness.evaluation.model_construction import construct_with_state
 from harness.evaluation.timing.replay_timing import count_rounds
 from harness.problems.loading import workload_source
 from harness.sandbox.build_requests import AnswerBuild
+from harness.sandbox.gpu.replayer import KeptBaseline
 from harness.sandbox.gpu.workers_ahead import WorkersAhead
 from harness.sandbox.memory_limits import limit_worker
 from harness.sandbox.model_session import ModelSession
@@ -56,8 +57,10 @@ class ModelWorkers:
     def prepare(self, reference: Reference, attributes: bool, times: bool) -> None:
         """Starts the workers of these phases, or one for the next candidate."""
         if reference.has_full_plan:
-            count = max(ATTRIBUTING_WORKERS * attributes + TIMED_WORKERS * times, 1)
-            self.ahead.prepare(count, 2 * count_rounds(1e6 * reference.call_s) if times else 0)
+            kept = [one for one in reference.baselines.values() if isinstance(one, KeptBaseline)]
+            count = max(ATTRIBUTING_WORKERS * attributes + TIMED_WORKERS * (times and not kept), 1)
+            replayers = 2 * count_rounds(1e6 * reference.call_s) - max((len(one.replayers) for one in kept), default=0)
+            self.ahead.prepare(count, replayers if times else 0)
 
     def prepare_windows(self, reference: Reference) -> None:
         if reference.has_full_plan:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
@@ -83,15 +83,16 @@ def run_tasks(
 
     Reserves only as many as keep the executor busy. Raises the first HarnessError after all running tasks have ended.
     """
-    waiting, refused, errors = deque(_share_seeds(tasks)), list[Task](), list[HarnessError]()
+    waiting, refused, errors = deque(tasks), list[Task](), list[HarnessError]()
     running: dict[Future[Evaluation], tuple[Task, ExitStack]] = {}
+    seeds: defaultdict[str, int] = defaultdict(partial(secrets.randbits, 62))  # by problem
     try:
         while (waiting and not errors) or running:
             while waiting and not errors and len(running) < executor.capacity:
                 task = waiting.popleft()
                 with ExitStack() as reservation:
                     if reservation.enter_context(reserve(task)):
-                        running[executor.submit(task)] = (task, reservation.pop_all())
+                        running[executor.submit(_add_seed(task, seeds))] = (task, reservation.pop_all())
                     else:
                         refused.append(task)
             done, _ = wait(running, timeout=WAIT_S, return_when=FIRST_COMPLETED)
@@ -110,9 +111,7 @@ def run_tasks(
     return refused
 
 
-def _share_seeds(tasks: Iterable[Task]) -> Iterator[Task]:
+def _add_seed(task: Task, seeds: Mapping[str, int]) -> Task:
     """Candidates of one problem get the same inputs and weights, which are made once: they cannot talk to each
     other."""
-    seeds: defaultdict[str, int] = defaultdict(partial(secrets.randbits, 62))
-    for task in tasks:
-        yield task if task.seed is not None else replace(task, seed=seeds[task.problem.digest])
+    return replace(task, seed=seeds[task.problem.digest]) if task.seed is None else task

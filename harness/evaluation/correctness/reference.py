@@ -56,7 +56,8 @@ from harness.problems.tensor_trees import list_memory, list_tensors
 from harness.protocol import count_kept_calls
 from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, Footprint
 from harness.sandbox.devices import Device
-from harness.sandbox.gpu.recording import NotReplayable, Recording
+from harness.sandbox.gpu.recording import NotReplayable
+from harness.sandbox.gpu.replayer import KeptBaseline
 from harness.sandbox.memory_plan import (
     LARGE_BYTES,
     MemoryNeed,
@@ -90,8 +91,8 @@ class Reference:
     `variation`: difference between two runs on the same inputs. `draws_numbers`: torch is seeded before each call.
     `views`: positions of outputs that share memory with inputs or state. `format_bits`: narrower formats are neither
     given nor allowed; 32, 16, or 0 where 8 bits are given. `call_s`: seconds of a call. `own_steps`: calls with inputs
-    that no declaration asks for; `timed_steps`: those that are also timed. `recordings`: of baselines, by name, or why
-    there is none."""
+    that no declaration asks for; `timed_steps`: those that are also timed. `baselines`: by name, or why one cannot
+    be replayed."""
 
     loaded: LoadedProblem
     device: Device
@@ -112,12 +113,12 @@ class Reference:
     need: MemoryNeed
     plan: MemoryPlan
     timed_steps: tuple[str, ...] = ()
-    recordings: dict[str, Recording | NotReplayable] = field(default_factory=dict)
+    baselines: dict[str, KeptBaseline | NotReplayable] = field(default_factory=dict)
 
     def close(self) -> None:
-        while self.recordings:
-            kept = self.recordings.popitem()[1]
-            if isinstance(kept, Recording):
+        while self.baselines:
+            kept = self.baselines.popitem()[1]
+            if isinstance(kept, KeptBaseline):
                 kept.close()
 
     @property

@@ -18,7 +18,7 @@ from harness.evaluation.timing.clocks import TimingResult
 from harness.evaluation.timing.noise_floor import NoiseFloors, NoiseKey
 from harness.evaluation.timing.paired import PairedTimer
 from harness.evaluation.timing.plan import share_plan, shorten_plan
-from harness.evaluation.timing.replay_timing import ReplayTimer, keep_recording, label_bound, record_call
+from harness.evaluation.timing.replay_timing import ReplayTimer, keep_baseline, label_bound, record_call, record_rival
 from harness.evaluation.timing.window_timing import Open, WindowTimer
 from harness.sandbox.gpu.recording import NotReplayable, Recording
 from harness.sandbox.model_session import ModelSession
@@ -87,7 +87,7 @@ class CandidateTimer:
         opponent = self._name_baseline(reference, baseline)
         timer = ReplayTimer(reference=reference, plan=self._plan, seed=next(seeds), ahead=self._workers.ahead)
         try:
-            record_baseline = partial(keep_recording, opponent.name, opponent.open, reference, seeds)
+            record_baseline = partial(keep_baseline, opponent.name, opponent.open, reference, seeds)
             return timer.measure(opponent.name, record_baseline, take, seeds)
         except NotReplayable as reason:
             return reason
@@ -113,10 +113,10 @@ class CandidateTimer:
         open_candidate = partial(self._workers.open_constructed_candidate, candidate, reference)
         if reference.device.is_cuda:
             timer = ReplayTimer(reference=reference, plan=self._plan, seed=next(seeds), ahead=self._workers.ahead)
-            record_rival = partial(record_call, opponent.open, reference, seeds)
+            keep_rival = partial(record_rival, opponent.open, reference, seeds)
             record_candidate = partial(record_call, open_candidate, reference, seeds)
             with suppress(NotReplayable):
-                return timer.measure(opponent.name, record_rival, record_candidate, seeds)
+                return timer.measure(opponent.name, keep_rival, record_candidate, seeds)
         return self._time_calls(candidate, reference, opponent, NoiseFloors(None), seeds)
 
     def _name_baseline(self, reference: Reference, baseline: str) -> _Opponent:

@@ -25,7 +25,7 @@ from harness.evaluation.timing.system_conditions import ConditionSampler
 from harness.evaluation.timing.timed_calls import deal_changed_steps, draw_seed
 from harness.protocol import storage_bytes
 from harness.sandbox.gpu.recording import NotReplayable, Recording
-from harness.sandbox.gpu.replayer import Clock, Graph, Place, Replayer
+from harness.sandbox.gpu.replayer import Clock, Graph, KeptBaseline, Place, Replayer
 from harness.sandbox.gpu.window import WindowSession
 from harness.sandbox.gpu.workers_ahead import WorkersAhead
 from harness.sandbox.model_session import ModelSession, Run
@@ -41,7 +41,7 @@ CALIBRATIONS = 11  # replays of each graph by each side
 LEAST_US = 0.05
 ALONE = 5  # replays of the baseline before the candidate's first one of a round
 # Two processes that replay the same work differ by up to this, as a share and in us.
-EQUAL_SHARE, EQUAL_US = 0.006, 0.12
+EQUAL_SHARE, EQUAL_US = 0.006, 0.4
 # What forged events could gain: more time by the host's clock than by events counts. A share, and in us.
 FORGED_SHARE, FORGED_US = 0.01, 1.0
 TRUE_OF_A_KIND, DIFFERENT_OF_A_KIND = 2, 6  # calls compared with the truth; more, if they differ from the baseline's
@@ -52,6 +52,7 @@ CLEAN_BYTES = 256 << 20  # read before each replay, which leaves no modified lin
 
 Open = Callable[[], AbstractContextManager[ModelSession]]
 Record = Callable[[], AbstractContextManager[Recording]]
+Keep = Callable[[], AbstractContextManager[KeptBaseline]]
 
 
 class CandidateNotReplayable(NotReplayable):
@@ -106,9 +107,7 @@ class ReplayTimer:
         self._wrong = ""  # what was wrong in a replay, the first
         self._clean: torch.Tensor | None = None
 
-    def measure(
-        self, name: str, record_baseline: Record, record_candidate: Record, seeds: Iterator[int]
-    ) -> TimingResult:
+    def measure(self, name: str, record_baseline: Keep, record_candidate: Record, seeds: Iterator[int]) -> TimingResult:
         """Raises NotReplayable, or CandidateNotReplayable if only the baseline's work can be replayed."""
         if self._ahead.forkserver.unrecordable:
             raise NotReplayable(self._ahead.forkserver.unrecordable)
@@ -122,7 +121,8 @@ class ReplayTimer:
                 rounds, conditions = self._measure_rounds(stack, baseline, candidate, seeds)
             except NotReplayable as reason:
                 self._ahead.finish()
-                raise CandidateNotReplayable(str(reason), self._measure_alone(stack, baseline, seeds)) from reason
+                baseline.end_replayers()  # one may be what failed
+                raise CandidateNotReplayable(str(reason), self._measure_alone(baseline, seeds)) from reason
             finally:
                 self._clean = None
         result = self._conclude(name, rounds, conditions)
@@ -130,27 +130,41 @@ class ReplayTimer:
             return call_suspect(result.timing, "timed_call", self._wrong)
         return mark_disturbed_unreliable(result)
 
-    def _open_sides(self, stack: ExitStack, *recordings: Recording) -> list[_Side]:
-        """A fresh process for each, which ends with the stack: its end would disturb the next round."""
-        sides = []
-        for recording in recordings:
-            recording.end_worker()
-            side = _Side(recording, stack.enter_context(self._ahead.replayer()))
-            side.replayer.load(recording)
-            sides.append(side)
-        _calibrate(sides)
-        return sides
+    def _open_side(self, stack: ExitStack, recording: Recording) -> _Side:
+        """A fresh process, which ends with the stack: its end would disturb the next round."""
+        recording.end_worker()
+        side = _Side(recording, stack.enter_context(self._ahead.replayer()))
+        side.replayer.load(recording)
+        return side
+
+    def _take_side(self, baseline: KeptBaseline, number: int) -> _Side:
+        """Its process is kept for the next candidates."""
+        baseline.recording.end_worker()
+        if number == 0 and not all(replayer.is_alive() for replayer in baseline.replayers):
+            baseline.end_replayers()
+        if number == len(baseline.replayers):
+            replayer = self._ahead.take_replayer()
+            baseline.replayers.append(replayer)
+            replayer.load(baseline.recording)
+        return _Side(baseline.recording, baseline.replayers[number])
+
+    def _renew_one(self, baseline: KeptBaseline) -> None:
+        """A process that happens to be fast or slow must not be used for all candidates."""
+        if len(baseline.replayers) > 1:
+            self._ahead.end_replayer(baseline.replayers.popleft())
 
     def _measure_rounds(
-        self, stack: ExitStack, baseline: Recording, candidate: Recording, seeds: Iterator[int]
+        self, stack: ExitStack, baseline: KeptBaseline, candidate: Recording, seeds: Iterator[int]
     ) -> tuple[list[_Times], Conditions]:
         sampler = ConditionSampler(self._device, load_matters=False)
         rounds: list[_Times] = []
         while not rounds or (len(rounds) < count_rounds(rounds[0].shorter_us) and not _is_hopeless(rounds[0])):
-            sides = self._open_sides(stack, baseline, candidate)
+            sides = self._take_side(baseline, len(rounds)), self._open_side(stack, candidate)
+            _calibrate(sides)
             if not rounds:
                 self._verify(sides, seeds)
             rounds.append(self._measure_round(sides, seeds, sampler))
+        self._renew_one(baseline)
         return rounds, sampler.conclude()
 
     def _verify(self, sides: Sequence[_Side], seeds: Iterator[int]) -> None:
@@ -265,9 +279,10 @@ class ReplayTimer:
                 found.append((recording.called.addresses[at] + self._random.randrange(size_bytes - width + 1), width))
         return found
 
-    def _measure_alone(self, stack: ExitStack, baseline: Recording, seeds: Iterator[int]) -> float:
+    def _measure_alone(self, baseline: KeptBaseline, seeds: Iterator[int]) -> float:
         """The baseline's device time in us. Raises NotReplayable."""
-        sides = self._open_sides(stack, baseline)
+        sides = [self._take_side(baseline, 0)]
+        _calibrate(sides)
         times = []
         for number in range(DEVICE_PAIRS):
             seed = draw_seed(self._reference, seeds, GIVEN)
@@ -315,18 +330,24 @@ class ReplayTimer:
 
 
 @contextmanager
-def keep_recording(name: str, start: Open, reference: Reference, seeds: Iterator[int]) -> Iterator[Recording]:
-    """Of a baseline, made once for each reference. Raises NotReplayable."""
-    if name not in reference.recordings:
+def keep_baseline(name: str, start: Open, reference: Reference, seeds: Iterator[int]) -> Iterator[KeptBaseline]:
+    """Recorded once for each reference. Raises NotReplayable."""
+    if name not in reference.baselines:
         with start() as session:
             try:
-                reference.recordings[name] = _record(session, reference, seeds)
+                reference.baselines[name] = KeptBaseline(_record(session, reference, seeds))
             except NotReplayable as reason:
-                reference.recordings[name] = reason
-    kept = reference.recordings[name]
+                reference.baselines[name] = reason
+    kept = reference.baselines[name]
     if isinstance(kept, NotReplayable):
         raise kept
     yield kept
+
+
+@contextmanager
+def record_rival(start: Open, reference: Reference, seeds: Iterator[int]) -> Iterator[KeptBaseline]:
+    with start() as session, closing(KeptBaseline(_record(session, reference, seeds))) as kept:
+        yield kept
 
 
 @contextmanager

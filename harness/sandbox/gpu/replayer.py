@@ -4,7 +4,9 @@ shares its addresses, so times are bounded by another clock and outputs are comp
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from harness.domain import WireError, WorkerLost, WorkerTimeout
@@ -38,6 +40,13 @@ class Replayer:
             self.ask(message, WorkerReply.PAGES_MAPPED, [page[2] for page in part])
         self.ask({"kind": WorkerRequest.BUILD_GRAPH}, WorkerReply.GRAPH_BUILT, recording.descriptors)
 
+    def is_alive(self) -> bool:
+        try:
+            self.replay("empty")
+        except NotReplayable:
+            return False
+        return True
+
     def replay(
         self, graph: Graph = "call", clock: Clock = "device", places: Sequence[Place] = ()
     ) -> tuple[float, list[str]]:
@@ -63,6 +72,22 @@ class Replayer:
         if answer["kind"] != expected:
             raise NotReplayable(f"its replay failed: {answer.get('message', answer['kind'])}"[:300])
         return answer
+
+
+@dataclass(slots=True)
+class KeptBaseline:
+    """A baseline's recording with the processes that replay it, for all candidates of a problem."""
+
+    recording: Recording
+    replayers: deque[Replayer] = field(default_factory=deque)  # loaded; the oldest first
+
+    def end_replayers(self) -> None:
+        while self.replayers:
+            self.replayers.popleft().end()
+
+    def close(self) -> None:
+        self.end_replayers()
+        self.recording.close()
 
 
 def start_replayer(forkserver: Forkserver, device: Device) -> Replayer:

@@ -56,18 +56,27 @@ class WorkersAhead:
         while self._device is not None and len(self._replayers) < replayers:
             self._replayers.append(self._thread.submit(self._start_replayer, self._device))
 
-    @contextmanager
-    def replayer(self) -> Iterator[Replayer]:
-        """One that waits, or a new one; ends beside the evaluator. Raises NotReplayable."""
+    def take_replayer(self) -> Replayer:
+        """One that waits, or a new one. Raises NotReplayable."""
         waiting = self._replayers.popleft().result() if self._replayers else None
         if waiting is None:
             if self._device is None:
                 raise HarnessError("replays need a GPU")
             waiting = start_replayer(self.forkserver, self._device)
+        return waiting
+
+    def end_replayer(self, replayer: Replayer) -> None:
+        """Beside the evaluator."""
+        self._ending.append(self._thread.submit(replayer.end))
+
+    @contextmanager
+    def replayer(self) -> Iterator[Replayer]:
+        """Raises NotReplayable."""
+        replayer = self.take_replayer()
         try:
-            yield waiting
+            yield replayer
         finally:
-            self._ending.append(self._thread.submit(waiting.end))
+            self.end_replayer(replayer)
 
     def spawn(self, limits: WorkerLimits, *, ends_beside: bool) -> WorkerProcess:
         """One that waits, or a new one. `ends_beside`: leaving its context returns at once; see `finish`."""
