@@ -32,8 +32,8 @@ from harness.executors.device_evaluators import DeviceEvaluators
 from harness.executors.settings import LocalSettings, Setup
 from harness.executors.tasks import Origin, Task, make_task
 from harness.kernelbench.format import BenchProblem, keep_semantics, read_problems
-from harness.pipeline.evaluate import provide_workload
 from harness.problems.discovery import read_problem
+from harness.problems.workloads import provide_workload
 from harness.sandbox.devices import Device
 from harness.sandbox.policy import probe_confinement
 

@@ -71,7 +71,8 @@ def evaluate(
     Exit code with --candidate: 0 correct, 1 not correct, 2 problem_error, 3 not evaluated (harness_error, not_run).
     Of runs: 0.
     """
-    from harness.pipeline.evaluate import describe_lacking_workload, evaluate_tasks, file_task, sample_tasks
+    from harness.pipeline.evaluate import evaluate_tasks, file_task, sample_tasks
+    from harness.problems.workloads import describe_lacking_workload
 
     options = make_evaluate_options(evaluation, sandbox, paths)
     if candidate is None:

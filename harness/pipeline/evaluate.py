@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import cache
 from math import inf
 from pathlib import Path
 from time import monotonic, sleep
@@ -27,11 +27,9 @@ from harness.domain import (
     Outcome,
     Precision,
     Problem,
-    ReferenceStopped,
     Sample,
     Subject,
     UsageError,
-    Workload,
     WorkloadName,
 )
 from harness.generate.extraction.notes import note_sample
@@ -39,7 +37,8 @@ from harness.languages import detect_language
 from harness.pipeline.candidate_file import name_candidate, read_candidate
 from harness.pipeline.data_folders import find_named_problem
 from harness.pipeline.run_problems import find_run_problem
-from harness.problems.apart import describe_inputs, run_apart
+from harness.problems.apart import describe_inputs
+from harness.problems.workloads import describe_lacking_workload, provide_workload
 from harness.report.terminal.progress import Step, read_steps, show_steps
 from harness.store.reservations import Reservations
 from harness.store.runs import find_run, load_samples, read_manifest, require_unedited
@@ -164,16 +163,6 @@ def check_plan(plan: Plan, options: EvaluateOptions) -> None:
         typer.echo(f"{', '.join(lacking)}: no {options.workload or 'reduced'} workload, not evaluated here", err=True)
 
 
-def describe_lacking_workload(problem: str, asked: WorkloadName | None) -> str:
-    if asked:
-        reduced = ", or leave out the option for reduced sizes" if asked == "small" else ""
-        return f"{problem} has no {asked} workload: write {asked.upper()} = {{...}} into its file{reduced}"
-    return (
-        f"{problem} has no reduced workload: its sizes cannot be found; name them at the top of its file "
-        "(rows = 256), or write SMALL = {...} with smaller ones, or choose --workload full"
-    )
-
-
 def file_task(file: Path, problem: str, language: Language | None, suite: str, options: EvaluateOptions) -> Task:
     """A task for a program without a run. `language` None: detected. Raises UsageError."""
     source = read_candidate(file)
@@ -277,24 +266,6 @@ def choose_workload(problem: Problem, device: str, options: EvaluateOptions) -> 
     if options.workload is not None or device != EMULATED:
         return options.workload or "full"
     return "small" if problem.workload("small") is not None else "reduced"
-
-
-@lru_cache(maxsize=1024)  # an evaluation service sees ever more problems
-def provide_workload(problem: Problem, workload: WorkloadName, language: Language) -> Problem | None:
-    """None without such a workload."""
-    if workload != "reduced":
-        return problem if problem.workload(workload) is not None else None
-    try:
-        return run_apart(_fit, problem, language)
-    except ReferenceStopped:  # again in the evaluation, which records it
-        return replace(problem, workloads=(*problem.workloads, Workload(name=workload)))
-
-
-def _fit(problem: Problem, language: Language) -> Problem | None:
-    from harness.languages import LANGUAGES
-    from harness.problems.shrink import fit_problem
-
-    return fit_problem(problem, LANGUAGES[language].emulation_cost)
 
 
 def find_verdict(

@@ -10,11 +10,11 @@ from harness.domain import Evaluation, Language, Problem, UsageError
 from harness.pipeline.evaluate import (
     POLL_S,
     EvaluateOptions,
-    describe_lacking_workload,
     find_verdict,
     place_problem,
     place_task,
 )
+from harness.problems.workloads import describe_lacking_workload
 from harness.store.reservations import Reservations
 from harness.store.results import ResultFilter
 

@@ -39,9 +39,11 @@ def read_cases(
     sizes: frozenset[str],
     distributions: tuple[str, ...],
     read_size: ReadSize,
+    executes: bool,
 ) -> tuple[Case, ...]:
-    """`sizes`: the file's module-level names. Raises ProblemError that names the case."""
-    given = settings.get("CASES", _call_function(tree, path))
+    """`sizes`: the file's module-level names; `executes` False: `get_cases` is not called. Raises ProblemError that
+    names the case."""
+    given = settings.get("CASES", _call_function(tree, path) if executes else ())
     if not isinstance(given, list | tuple) or len(given) > MAX_CASES:
         raise ProblemError(f"{path}: cases must be a list of at most {MAX_CASES} mappings, found {str(given)[:200]}")
     reader = _CaseReader(path, sizes, distributions, read_size)

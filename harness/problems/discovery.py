@@ -82,8 +82,9 @@ def read_problem(path: Path, suite: str) -> Problem:
     return replace(problem, requires_kernel=_read_suite(path.parent), path=str(path.parent.resolve() / path.name))
 
 
-def parse_problem(source: str, path: Path, suite: str) -> Problem:
-    """From text; `path` gives the name and appears in messages. Raises ProblemError."""
+def parse_problem(source: str, path: Path, suite: str, *, executes: bool = True) -> Problem:
+    """From text; `path` gives the name and appears in messages; `executes` False: nothing of the text is, so cases of
+    `get_cases` are missing. Raises ProblemError."""
     source = source.removeprefix(BYTE_ORDER_MARK)
     tree = parse_source(source, str(path))
     settings = _read_settings(tree, path)
@@ -97,6 +98,7 @@ def parse_problem(source: str, path: Path, suite: str) -> Problem:
         sizes=frozenset(name for statement in tree.body for name in bound_names(statement)) - set(PROBLEM_SETTINGS),
         distributions=DISTRIBUTION_NAMES,
         read_size=_read_size,
+        executes=executes,
     )
     try:
         return Problem(

@@ -13,6 +13,7 @@ from harness.domain import Case, Problem, ProblemError, SizeRange, Tolerance
 from harness.evaluation.case_validation import admit_cases
 from harness.problems.discovery import parse_problem
 from harness.problems.loading import load_problem
+from harness.problems.workloads import complete_problem
 
 SOURCE = """
 import torch
@@ -220,3 +221,12 @@ def test_both_ends_of_a_range_are_checked():
     failed = admit('CASES = [{"name": "given"}, {"name": "drawn", "sizes": {"rows": {"low": 40, "high": 60}}}]', source)
     assert failed["given"] == []
     assert any(one.startswith("runs: ") for one in failed["drawn"])
+
+
+def test_a_problem_that_was_parsed_without_execution_gets_its_cases_later():
+    source = SOURCE + "\ndef get_cases():\n    return [{'name': 'tall', 'sizes': {'rows': 100}, 'dtype': 'float16'}]\n"
+    whole = parse_problem(source, Path("toy.py"), "mine")
+    parsed = parse_problem(source, Path("toy.py"), "mine", executes=False)
+    assert (parsed.cases, len(whole.cases)) == ((), 1)
+    assert complete_problem(parsed, "full", "cpp") == whole
+    assert complete_problem(parsed.in_precision("bf16"), "full", "cpp") == whole.in_precision("bf16")
