@@ -145,7 +145,8 @@ class TaskQueue:
     def fail(self, number: int, error: str, record: str | None = None, *, is_lasting: bool = False) -> None:
         """`is_lasting`: the request is invalid."""
         packed = None if record is None else zlib.compress(record.encode(), 1)
-        self._end(number, "invalid" if is_lasting else "failed", packed, error)
+        storable = error.encode("utf-8", "replace").decode()  # lone surrogates become ?
+        self._end(number, "invalid" if is_lasting else "failed", packed, storable)
 
     def find(self, client: str, task: str) -> Entry | None:
         rows = self._read(f"SELECT {_ENTRY} FROM tasks WHERE client = ? AND task = ?", (client, task))

@@ -54,6 +54,15 @@ def test_a_verdict_is_never_replaced(tmp_path):
     queue.close()
 
 
+def test_a_task_fails_with_a_message_that_is_no_unicode(tmp_path):
+    queue = TaskQueue.open(tmp_path)
+    queue.add([NewTask(client="a", task="t", submission=Submission(candidate="x"))], Limits(queued=9, per_client=9))
+    (entry, _), *_ = queue.take(1)
+    queue.fail(entry.number, "lone \udcff")
+    assert queue.find("a", "t").error == "lone ?"
+    queue.close()
+
+
 def test_old_verdicts_are_deleted_and_waiting_tasks_stay(tmp_path):
     queue = TaskQueue.open(tmp_path)
     tasks = [NewTask(client="a", task=name, submission=Submission(candidate=name)) for name in ("old", "new")]
