@@ -30,9 +30,9 @@ class ServicePanel(Panel):
         f"File with a client's name and its bearer token per line. [default: ${TOKEN_VARIABLE} for all]",
         metavar="FILE",
     )
-    references: bool = option(True, "Accept references by text, which are executed as trusted code.")
+    references: bool = option(True, "Accept references by text, which are executed in a sandbox for each client.")
     trusted_clients: bool = option(
-        False, "Accept them from several clients of --tokens, which can then read each other's tasks and tokens."
+        False, "Execute them without it: clients can then read tokens, tasks and files of this machine."
     )
     max_body: int = option(4096, "Limit of a request's body.", min=1, metavar="KIB")
     max_queued: int = option(10_000, "Limit of queued tasks.", min=1, metavar="N")
@@ -60,6 +60,7 @@ def serve(
     Example: HARNESS_SERVICE_TOKEN=secret harness serve --device cuda --host 0.0.0.0
     """
     from harness.pipeline.evaluate import open_executor
+    from harness.sandbox.policy import explain_evaluator_failure
 
     clients = _read_tokens(service.tokens)
     if not clients and not _is_loopback(service.host):
@@ -73,17 +74,19 @@ def serve(
         raise UsageError(f"the service needs {error.name}: {name_install('serve')}") from error
     from harness.service.settings import ServiceSettings
 
-    has_references = service.references and _may_send_references(clients, service)
-    if service.references and not has_references:
-        typer.echo("several clients: references by text are refused; --trusted-clients accepts them", err=True)
     options = make_evaluate_options(evaluation, sandbox, paths)
+    obstacle = "" if service.trusted_clients or options.executor != "local" else explain_evaluator_failure()
+    if service.references and obstacle:
+        typer.echo(f"references by text are refused, since there is no sandbox for them: {obstacle}", err=True)
+        typer.echo("--trusted-clients accepts them, and lets clients read all files of this service", err=True)
     settings = ServiceSettings(
         folder=paths.queue_dir,
         fidelity=options.fidelity,
         tokens=clients,
         problems_dir=options.problems_dir,
         known_solutions=options.known_solutions,
-        accepts_references=has_references,
+        accepts_references=service.references and not obstacle,
+        trusts_references=service.trusted_clients,
         max_body_bytes=service.max_body * 1024,
         max_bodies_bytes=max(MOST_BODIES, service.max_body) * 1024,
         max_queued=service.max_queued,
@@ -91,11 +94,6 @@ def serve(
         keep_s=service.keep_hours * 3600,
     )
     run_server(Service(settings, open_executor(options)), service.host, service.port)
-
-
-def _may_send_references(clients: dict[str, str], service: ServicePanel) -> bool:
-    """A reference could read what the service knows of its other clients."""
-    return len(set(clients.values())) < 2 or service.trusted_clients
 
 
 def _read_tokens(path: Path | None) -> dict[str, str]:

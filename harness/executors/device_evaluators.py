@@ -11,7 +11,16 @@ from pathlib import Path
 
 from harness.builder import Builder, Toolchain, default_cache_folder, find_machine_folder
 from harness.builder.targets import name_architecture
-from harness.domain import EMULATED, INCOMPLETE_ANSWER, NOTHING_AHEAD, BuiltAhead, Evaluation, Language, Outcome
+from harness.domain import (
+    EMULATED,
+    INCOMPLETE_ANSWER,
+    NOTHING_AHEAD,
+    BuiltAhead,
+    Evaluation,
+    Language,
+    Outcome,
+    ProblemError,
+)
 from harness.emulator import Emulation
 from harness.evaluation.emulated.sanitizer import KernelChecker
 from harness.evaluation.evaluator import CandidateEvaluator
@@ -22,6 +31,7 @@ from harness.executors.certified import check_standing
 from harness.executors.settings import Setup
 from harness.executors.tasks import Task
 from harness.languages import LANGUAGES
+from harness.problems.workloads import complete_problem
 from harness.sandbox.devices import Device
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.gpu.workers_ahead import WorkersAhead
@@ -58,9 +68,14 @@ class DeviceEvaluators:
 
     def evaluate(self, task: Task, ahead: BuiltAhead = NOTHING_AHEAD) -> Evaluation:
         """Adds the task's notes; those about an incomplete answer explain NO_CODE."""
-        evaluator = self._find_evaluator(task.subject.language)
+        evaluator, problem = self._find_evaluator(task.subject.language), task.problem
+        if task.owner:
+            try:
+                problem = complete_problem(problem, task.subject.workload, task.subject.language)
+            except ProblemError as error:
+                return task.give_up(Outcome.PROBLEM_ERROR, "problem", str(error))
         evaluation = evaluator.evaluate(
-            task.subject, task.problem, task.candidate, seed=task.seed, ahead=ahead, rival=task.rival
+            task.subject, problem, task.candidate, seed=task.seed, ahead=ahead, rival=task.rival
         )
         causes = "; ".join(note.message for note in task.notes if note.check in INCOMPLETE_ANSWER)
         message = causes if causes and evaluation.outcome is Outcome.NO_CODE else evaluation.message

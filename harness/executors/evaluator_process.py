@@ -1,7 +1,8 @@
 """A process that evaluates on one device: nothing else disturbs its timing, and a lost CUDA context affects no other
 device.
 
-Started by `harness.executors.processes`; ends with its parent. Messages are pickled: both ends are trusted.
+Started by `harness.executors.processes`; ends with its parent. Its parent's messages are pickled, its own are JSON, see
+`harness.executors.answers`.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.executors.answers import Answer, Done, Lost, Ready, Waiting, encode_answer
 from harness.problems.watched_process import connect
 
 if TYPE_CHECKING:
-    from harness.domain import BuiltAhead, Evaluation
+    from harness.domain import BuiltAhead
     from harness.executors.device_evaluators import DeviceEvaluators
     from harness.executors.locks import Say
     from harness.executors.settings import Setup
@@ -35,18 +37,14 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
     """`alone`: timing excludes builds; otherwise evaluations run beside builds, and timing in other processes excludes
-    both."""
+    both. `is_sandboxed`: for a client's problem files, see `harness.executors.clients.sandbox`."""
 
     setup: Setup
     device: str
     checks: bool
     floors: Path | None
     alone: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ready:
-    chip: str
+    is_sandboxed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,29 +52,6 @@ class Work:
     task: Task
     ahead: BuiltAhead
     expects_many: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
-    """For a lock; "" when it is held."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
-    """`build_counts`: since the start of the process."""
-
-    evaluation: Evaluation
-    build_counts: dict[str, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lost:
-    """The process can no longer use the device; `for_good`: no process can."""
-
-    reason: str
-    for_good: bool = False
 
 
 def main() -> None:
@@ -120,21 +95,25 @@ def _serve(line: Connection, messages: queue.SimpleQueue[Any]) -> None:
     if start is None:
         return
 
+    def send(answer: Answer) -> None:
+        line.send_bytes(encode_answer(answer))
+
     def say(reason: str) -> None:
-        line.send(Waiting(reason=reason))
+        send(Waiting(reason=reason))
 
     try:
         device, evaluators = _open(start, say)
     except (HarnessError, RuntimeError) as error:  # RuntimeError: torch cannot use the GPU
-        line.send(Lost(reason=f"{type(error).__name__}: {error}"))
+        send(Lost(reason=f"{type(error).__name__}: {error}"))
         return
     with closing(evaluators):
-        line.send(Ready(chip=_name_chip(device)))
+        lock = "" if device.is_emulated else _name_lock(device)
+        send(Ready(chip=_name_chip(device), lock=lock))
         watch = _watch(device)
         while (work := messages.get()) is not None:
-            with hold_to_evaluate("" if device.is_emulated else _name_lock(device), say, times=start.alone):
+            with hold_to_evaluate(lock, say, times=start.alone):
                 answer = _evaluate(device, evaluators, work, watch)
-            line.send(answer)
+            send(answer)
             if isinstance(answer, Lost):
                 return
 
@@ -142,6 +121,10 @@ def _serve(line: Connection, messages: queue.SimpleQueue[Any]) -> None:
 def _open(start: Start, say: Say) -> tuple[Device, DeviceEvaluators]:
     from harness.sandbox.forkserver import Forkserver
 
+    if start.is_sandboxed:
+        from harness.executors.clients.sandbox import settle
+
+        start = settle(start)
     forkserver = Forkserver(start.setup.confinement)
     forkserver.begin_start()  # imports torch, too
     gc.disable()  # a tenth of the time to import torch

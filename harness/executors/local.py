@@ -11,10 +11,13 @@ import os
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
-from harness.builder import find_machine_folder, probe_toolchain
+from harness.builder import default_cache_folder, find_machine_folder, probe_toolchain
 from harness.domain import (
     EMULATED,
     NOTHING_AHEAD,
@@ -23,8 +26,10 @@ from harness.domain import (
     Evaluation,
     Language,
     Outcome,
+    UsageError,
 )
 from harness.emulator import DEFAULT_TARGET
+from harness.executors.clients.owned_device import OwnedDevice
 from harness.executors.device_pool import DevicePool, Job
 from harness.executors.evaluator_process import Start
 from harness.executors.executor import DeviceFacts, ExecutorStatus
@@ -38,7 +43,7 @@ from harness.hardware.gpus import find_gpu_model
 from harness.languages.devices import find_devices
 from harness.problems.steps import set_reference_limit
 from harness.sandbox.forkserver import Forkserver
-from harness.sandbox.policy import probe_confinement
+from harness.sandbox.policy import explain_evaluator_failure, probe_confinement
 
 if TYPE_CHECKING:
     from harness.executors.device_evaluators import DeviceEvaluators
@@ -63,6 +68,7 @@ class LocalExecutor:
         self._build_threads: ThreadPoolExecutor | None = None
         self._names: dict[Language, tuple[str, ...]] = {}
         self._devices: dict[tuple[str, ...], DevicePool] = {}
+        self._opened: list[OwnedDevice] = []
         self._processes: list[EvaluatorProcess] = []
         self._ahead: dict[str, DeviceEvaluators] = {}
         self._making_ahead = threading.Lock()
@@ -98,7 +104,10 @@ class LocalExecutor:
         return self._find_pool(names).facts()
 
     def submit(self, task: Task, ahead: BuiltAhead = NOTHING_AHEAD) -> Future[Evaluation]:
-        """`ahead`: built elsewhere, so that it is not built ahead here."""
+        """`ahead`: built elsewhere, so that it is not built ahead here. Raises UsageError for a client's problem file
+        that no sandbox can run here."""
+        if task.owner:
+            self._require_sandbox()
         job = Job(task=task, ahead=ahead)
         names = self._find_names(task.subject.language)
         with self._lock:
@@ -107,6 +116,8 @@ class LocalExecutor:
             self._submitted += 1
             self._announce_many()
             if not names:
+                if task.owner:
+                    raise UsageError(f"there is no device for language {task.subject.language}")
                 self._build(job, NO_DEVICE)
                 return job.future
         pool = self._find_pool(names)
@@ -120,8 +131,8 @@ class LocalExecutor:
         with self._lock:
             pools, building = list(self._devices.values()), self._building
             counts = [evaluators.build_counts for evaluators in self._ahead.values()]
-            counts += [Counter(process.build_counts) for process in self._processes]
-            waits_for = next(filter(None, (process.waits_for for process in self._processes)), "")
+            counts += [device.build_counts for device in self._opened]
+            waits_for = next(filter(None, (device.waits_for for device in self._opened)), "")
         return ExecutorStatus(
             building=building,
             builds=dict(sum(counts, Counter[str]())),
@@ -161,7 +172,7 @@ class LocalExecutor:
             if names in self._devices:
                 return self._devices[names]
             plan = self._plan_cores(names)
-            pool = DevicePool(names, lambda name: self._open_process(name, names, plan), _explain_loss)
+            pool = DevicePool(names, lambda name: self._open_device(name, names, plan), _explain_loss)
             self._devices[names] = pool
         if len(names) > 1:
             pool.keep_one_chip()
@@ -170,11 +181,11 @@ class LocalExecutor:
     def _plan_cores(self, names: tuple[str, ...]) -> CorePlan:
         return divide_cores(os.sched_getaffinity(0), len(names), separate=_kind_of(names[0]) == "cuda")
 
-    def _open_process(self, name: str, names: tuple[str, ...], plan: CorePlan) -> EvaluatorProcess:
-        """It sees only its GPU. Each of several GPUs has its own noise floors. Raises DeviceError once closed."""
-        self._require_open()  # else the loss of a closed process would start another
+    def _open_device(self, name: str, names: tuple[str, ...], plan: CorePlan) -> OwnedDevice:
+        """Its processes see only its GPU. Each of several GPUs has its own noise floors. Raises DeviceError once
+        closed."""
         kind, _, index = name.partition(":")
-        machine = self._settings.measurements or find_machine_folder(self._settings.cache)
+        machine = (self._settings.measurements or find_machine_folder(self._settings.cache)).absolute()
         start = Start(
             setup=self._setup(),
             device="cuda:0" if kind == "cuda" else kind,
@@ -182,23 +193,42 @@ class LocalExecutor:
             floors=machine / name.replace(":", "-") if len(names) > 1 else machine,
             alone=plan.shared and kind != EMULATED and self._settings.judge.measure_time,
         )
-        process = EvaluatorProcess(
-            name,
-            start,
-            cores=plan.devices[names.index(name)],
-            visible=choose_visible(int(index)) if index else None,
-            expects_many=self._submitted > FEW_BUILDS,
-        )
+        cores, visible = plan.devices[names.index(name)], choose_visible(int(index)) if index else None
+
+        def open_process(owner: str) -> EvaluatorProcess:
+            chosen = replace(start, is_sandboxed=bool(owner))
+            return self._start_process(lambda: EvaluatorProcess(chosen, cores=cores, visible=visible))
+
+        device = OwnedDevice(name, open_process, self._settings, times=start.alone, require_open=self._require_open)
         with self._lock:
-            self._processes.append(process)
+            self._opened.append(device)
+            self._announce_many()
+        return device
+
+    def _start_process(self, start: Callable[[], EvaluatorProcess]) -> EvaluatorProcess:
+        self._require_open()  # else the loss of a closed process would start another
+        process = start()
+        with self._lock:
+            self._processes = [*(one for one in self._processes if one.is_running), process]
             closed = self._closed
         if closed:  # since it was started
             process.close()
         process.wait_ready()
         return process
 
+    @cached_property
+    def _sandbox_failure(self) -> str:
+        return explain_evaluator_failure()
+
+    def _require_sandbox(self) -> None:
+        if self._sandbox_failure:
+            raise UsageError(
+                f"references of clients need a sandbox, which is not possible here: {self._sandbox_failure}"
+            )
+
     def _setup(self) -> Setup:
-        return Setup(settings=self._settings, toolchain=self.toolchain, confinement=self.confinement)
+        settings = replace(self._settings, cache=(self._settings.cache or default_cache_folder()).absolute())
+        return Setup(settings=settings, toolchain=self.toolchain, confinement=self.confinement)
 
     def _checks(self, kind: str) -> bool:
         """Whether kernels get a sanitizer pass."""
@@ -225,8 +255,8 @@ class LocalExecutor:
         if self._submitted > FEW_BUILDS:
             for evaluators in self._ahead.values():
                 evaluators.expect_many()
-            for process in self._processes:
-                process.expect_many()
+            for device in self._opened:
+                device.expect_many()
 
     def _build(self, job: Job | None, name: str, pool: DevicePool | None = None) -> None:
         with self._lock:

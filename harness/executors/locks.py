@@ -15,30 +15,40 @@ RETRY_S = 0.05
 DEVICE_TAKEN = "another harness process, which evaluates on this device"
 CORES_TAKEN = "builds or timings on these cores, perhaps of another harness process"
 Say = Callable[[str], None]  # gets the reason of a wait when it begins, and "" when it ends
+Check = Callable[[], None]  # called while waiting; may raise
 
 
 def say_nothing(reason: str) -> None:
     pass
 
 
+def check_nothing() -> None:
+    pass
+
+
 @contextmanager
-def hold_device(name: str, say: Say = say_nothing) -> Iterator[None]:
+def hold_device(name: str, say: Say = say_nothing, check: Check = check_nothing) -> Iterator[None]:
     with _open_lock(name) as lock:
-        _wait_for(lock, DEVICE_TAKEN, say)
+        _wait_for(lock, DEVICE_TAKEN, say, check)
         yield
 
 
 @contextmanager
-def hold_to_evaluate(device: str, say: Say = say_nothing, *, times: bool) -> Iterator[None]:
+def hold_to_evaluate(
+    device: str, say: Say = say_nothing, check: Check = check_nothing, *, times: bool
+) -> Iterator[None]:
     """`device` "": none is needed; `times`: `hold_cores_to_time` follows. The device comes first: a process that has it
     may wait for the cores."""
-    with hold_device(device, say) if device else nullcontext(), nullcontext() if times else hold_cores_to_build():
+    with (
+        hold_device(device, say, check) if device else nullcontext(),
+        nullcontext() if times else hold_cores_to_build(check),
+    ):
         yield
 
 
 @contextmanager
-def hold_cores_to_build(check: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Shared; waits for waiting and running timings. `check` is called meanwhile and may raise."""
+def hold_cores_to_build(check: Check = check_nothing) -> Iterator[None]:
+    """Shared; waits for waiting and running timings."""
     with _open_lock("cores") as cores:
         with _open_lock("next") as queue:
             while not _try_lock(queue, fcntl.LOCK_EX) or not _try_lock(cores, fcntl.LOCK_SH):
@@ -48,19 +58,21 @@ def hold_cores_to_build(check: Callable[[], None] = lambda: None) -> Iterator[No
 
 
 @contextmanager
-def hold_cores_to_time(say: Say = say_nothing) -> Iterator[None]:
+def hold_cores_to_time(say: Say = say_nothing, check: Check = check_nothing) -> Iterator[None]:
     """Exclusive: waits for running builds and blocks new ones."""
     with _open_lock("next") as queue, _open_lock("cores") as cores:
-        _wait_for(queue, CORES_TAKEN, say)
-        _wait_for(cores, CORES_TAKEN, say)
+        _wait_for(queue, CORES_TAKEN, say, check)
+        _wait_for(cores, CORES_TAKEN, say, check)
         yield
 
 
-def _wait_for(lock: IO[str], reason: str, say: Say) -> None:
+def _wait_for(lock: IO[str], reason: str, say: Say, check: Check) -> None:
     if _try_lock(lock, fcntl.LOCK_EX):
         return
     say(reason)
-    fcntl.flock(lock, fcntl.LOCK_EX)
+    while not _try_lock(lock, fcntl.LOCK_EX):
+        check()
+        time.sleep(RETRY_S)
     say("")
 
 

@@ -5,33 +5,35 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection
+from functools import partial
 from typing import Any
 
-from harness.domain import DeviceError, Evaluation
+from harness.domain import DeviceError, Evaluation, WireError
+from harness.executors.answers import MOST_BYTES, Done, Lost, Ready, Waiting, decode_answer
+from harness.executors.clients import sandbox
 from harness.executors.device_pool import DeviceLost, Job
-from harness.executors.evaluator_process import Done, Lost, Ready, Start, Waiting, Work
-from harness.executors.executor import DeviceFacts
+from harness.executors.evaluator_process import Start, Work
 from harness.problems.watched_process import ProcessEnded, WatchedProcess
 from harness.sandbox.forkserver import EXPANDABLE_SEGMENTS
+from harness.sandbox.worker_process import OutputTail
 
 SHORT_WAIT_S = 2.0
 END_S = 5.0  # for a process to end its children
+SHOWN = 500  # characters of what a sandboxed process printed
 _RUN = "from harness.executors.evaluator_process import main; main()"
 
 
 class EvaluatorProcess:
-    """An `OpenDevice`; call `wait_ready` first."""
+    """Call `wait_ready` first. A sandboxed one is not trusted once it has evaluated: see `OwnedDevice`."""
 
-    def __init__(
-        self, name: str, start: Start, *, cores: Collection[int], visible: str | None, expects_many: bool = False
-    ) -> None:
+    def __init__(self, start: Start, *, cores: Collection[int], visible: str | None) -> None:
         """`visible`: its CUDA_VISIBLE_DEVICES."""
-        self._name, self._expects_many = name, expects_many
         self._start = start
-        self._chip = ""
+        self.chip = self.lock = ""
         self.build_counts: dict[str, int] = {}
         self._waits_for, self._waits_since_s = "", 0.0
-        self._process = _start_process(cores, visible)
+        self._output = OutputTail(lambda _: None) if start.is_sandboxed else None
+        self._process = _start_process(start, cores, visible, self._output)
 
     def wait_ready(self) -> None:
         """Raises DeviceError."""
@@ -42,48 +44,59 @@ class EvaluatorProcess:
             self.close()
             raise DeviceError(str(error)) from error
         assert isinstance(ready, Ready)
-        self._chip = ready.chip
+        self.chip, self.lock = ready.chip, ready.lock
 
     @property
-    def facts(self) -> DeviceFacts:
-        return DeviceFacts(name=self._name, chip=self._chip)
+    def is_running(self) -> bool:
+        return self._process.is_running
 
     @property
     def waits_for(self) -> str:
         """The reason of a wait that others must end, after a few seconds of it; else ""."""
         return self._waits_for if time.monotonic() - self._waits_since_s > SHORT_WAIT_S else ""
 
-    def expect_many(self) -> None:
-        self._expects_many = True
-
-    def evaluate(self, job: Job) -> Evaluation:
-        """Raises ReferenceStopped, too."""
-        self._send(Work(task=job.task, ahead=job.ahead, expects_many=self._expects_many))
+    def evaluate(self, job: Job, *, expects_many: bool) -> Evaluation:
+        """Raises DeviceLost and ReferenceStopped."""
+        self._send(Work(task=job.task, ahead=job.ahead, expects_many=expects_many))
         done = self._receive()
-        assert isinstance(done, Done)
+        if not isinstance(done, Done):
+            raise DeviceLost("the evaluator process sent no evaluation")
         self.build_counts = done.build_counts
         return done.evaluation
 
+    def kill(self) -> None:
+        """From any thread. With a sandbox ends everything inside."""
+        self._process.kill()
+
     def close(self) -> None:
         """SIGINT first, so that it ends its workers."""
-        self._process.interrupt(END_S)
+        if self._output is None:
+            self._process.interrupt(END_S)
         self._process.kill()
+        if self._output is not None:
+            self._output.await_end(END_S)
 
     def _send(self, message: Any) -> None:
         try:
             self._process.send(message)
         except ProcessEnded as error:
-            raise DeviceLost(f"the evaluator process {error}") from None
+            raise self._explain(error) from None
 
-    def _receive(self) -> Any:
+    def _receive(self) -> Ready | Done:
         try:
-            while isinstance(message := self._process.receive(), Waiting):
+            while isinstance(message := decode_answer(self._process.receive_bytes(MOST_BYTES)), Waiting):
                 self._waits_for, self._waits_since_s = message.reason, time.monotonic()
         except ProcessEnded as error:
-            raise DeviceLost(f"the evaluator process {error}") from None
+            raise self._explain(error) from None
+        except WireError as error:
+            raise DeviceLost(f"the evaluator process cannot be believed: {error}") from error
         if isinstance(message, Lost):
             raise DeviceLost(message.reason, for_good=message.for_good)
         return message
+
+    def _explain(self, error: ProcessEnded) -> DeviceLost:
+        printed = self._output.text()[-SHOWN:] if self._output is not None else ""
+        return DeviceLost(f"the evaluator process {error}" + (f"; it printed: {printed}" if printed else ""))
 
 
 def choose_visible(index: int) -> str:
@@ -92,9 +105,18 @@ def choose_visible(index: int) -> str:
     return str(index) if shown is None else shown.split(",")[index].strip()
 
 
-def _start_process(cores: Collection[int], visible: str | None) -> WatchedProcess:
+def _start_process(
+    start: Start, cores: Collection[int], visible: str | None, output: OutputTail | None
+) -> WatchedProcess:
+    """In a sandbox if there is an `output`, since a file that is the service's own output could be overwritten."""
     # Spinning threads would disturb timing.
-    environment = {"OMP_WAIT_POLICY": "PASSIVE", **EXPANDABLE_SEGMENTS, **os.environ}
-    if visible is not None:
-        environment["CUDA_VISIBLE_DEVICES"] = visible
-    return WatchedProcess(_RUN, [",".join(map(str, sorted(cores)))], environment)
+    own = {"OMP_WAIT_POLICY": "PASSIVE", **EXPANDABLE_SEGMENTS}
+    chosen = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+    arguments = [",".join(map(str, sorted(cores)))]
+    if output is None:
+        return WatchedProcess(_RUN, arguments, {**own, **os.environ, **chosen})
+    environment, wrap = sandbox.make_environment(own | chosen), partial(sandbox.wrap, shared=sandbox.name_cache(start))
+    try:
+        return WatchedProcess(_RUN, arguments, environment, wrap=wrap, output=output.write_end)
+    finally:
+        os.close(output.write_end)

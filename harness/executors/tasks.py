@@ -25,7 +25,9 @@ NO_DEVICE = "none"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """`candidate` None: no code was found. The executor sets the subject's device. `seed`: of an evaluation to repeat.
-    `notes` join the findings. `rival`: an earlier program that a correct candidate is compared with."""
+    `notes` join the findings. `rival`: an earlier program that a correct candidate is compared with. `owner`: the
+    client who sent the problem file, which was not executed yet, and runs only in a sandbox for this client; "": it is
+    trusted."""
 
     subject: Subject
     problem: Problem
@@ -33,14 +35,15 @@ class Task:
     seed: int | None = None
     notes: tuple[Finding, ...] = ()
     rival: Rival | None = None
+    owner: str = ""
 
     def on_device(self, name: str) -> Task:
         return replace(self, subject=replace(self.subject, device=name))
 
     @property
     def builds_extensions(self) -> bool:
-        """A program that hides it is built later, in its evaluation."""
-        return self.candidate is not None and "cpp_extension" in self.candidate.source
+        """Ahead of its evaluation, which executes the problem file. A program that hides it is built later."""
+        return not self.owner and self.candidate is not None and "cpp_extension" in self.candidate.source
 
     def give_up(self, outcome: Outcome, check: str, message: str) -> Evaluation:
         """For a task whose evaluator was lost."""

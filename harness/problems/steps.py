@@ -56,9 +56,10 @@ class RunningSteps:
 
 
 def read_steps(memory: mmap.mmap) -> list[tuple[str, float, float]]:
-    """Name, limit and deadline of each; none while they are written."""
-    with suppress(ValueError):
-        return [tuple(step) for step in json.loads(memory[:].partition(b"\0")[0])]
+    """Name, limit and deadline of each; none while they are written, or where code of a problem file wrote there."""
+    with suppress(ValueError, TypeError, RecursionError, OverflowError):
+        steps = json.loads(memory[:].partition(b"\0")[0])
+        return [(str(name), float(limit_s), float(deadline_s)) for name, limit_s, deadline_s in steps]
     return []
 
 

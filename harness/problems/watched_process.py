@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -29,13 +31,23 @@ class ProcessEnded(HarnessError):
 
 
 class WatchedProcess:
-    """Runs `program`, which gets the descriptors of the connection and of the steps' memory, then `arguments`."""
+    """Runs `program`, which gets the descriptors of the connection and of the steps' memory, then `arguments`. It need
+    not be trusted, but for `receive`."""
 
     def __init__(
-        self, program: str, arguments: Collection[str] = (), environment: Mapping[str, str] = os.environ
+        self,
+        program: str,
+        arguments: Collection[str] = (),
+        environment: Mapping[str, str] = os.environ,
+        *,
+        wrap: Callable[[list[str]], list[str]] = list,
+        output: int | None = None,
     ) -> None:
-        descriptor = os.memfd_create("steps")
+        """`wrap`: puts the command into a sandbox; `output`: a descriptor, None: this process's error output."""
+        descriptor = os.memfd_create("steps", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(descriptor, MEMORY_BYTES)
+        # Reading beyond the end of a file that was cut would end this process.
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL)
         self._steps = mmap.mmap(descriptor, MEMORY_BYTES)
         self._line, theirs = Pipe()
         passed = (theirs.fileno(), descriptor)
@@ -43,9 +55,9 @@ class WatchedProcess:
         path = os.pathsep.join(filter(None, (root, environment.get("PYTHONPATH"))))
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", program, *map(str, passed), *arguments],
-                env={**environment, "PYTHONPATH": path}, pass_fds=passed,
-                stdin=subprocess.DEVNULL, stdout=sys.__stderr__, start_new_session=True,
+                wrap([sys.executable, "-c", program, *map(str, passed), *arguments]),
+                env={**environment, "PYTHONPATH": path}, pass_fds=passed, start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=sys.__stderr__ if output is None else output, stderr=output,
             )  # fmt: skip
         os.close(descriptor)
 
@@ -56,14 +68,23 @@ class WatchedProcess:
         except OSError:
             raise self._explain_end() from None
 
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
     def receive(self) -> Any:
-        """Raises ReferenceStopped if a step ends the process or exceeds its time limit, else ProcessEnded."""
+        """As `receive_bytes`, unpickled."""
+        return pickle.loads(self.receive_bytes())
+
+    def receive_bytes(self, most: int | None = None) -> bytes:
+        """Raises ReferenceStopped if a step ends the process or exceeds its time limit, else ProcessEnded; also for
+        more than `most` bytes."""
         try:
             while not self._line.poll(POLL_S):
                 self._require_in_time()
                 if self._process.poll() is not None and not self._line.poll():
                     raise EOFError  # a process that it left behind holds the connection open
-            return self._line.recv()
+            return self._line.recv_bytes(most)
         except (EOFError, OSError):
             raise self._explain_end() from None
 

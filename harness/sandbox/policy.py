@@ -81,12 +81,19 @@ class Confinement:
         return [*_bubblewrap_arguments(self.bubblewrap, readable, writable), "--", *command]
 
     def _launch(
-        self, command: Sequence[str], readable: Iterable[Path], writable: Iterable[Path], *, for_workers: bool
+        self,
+        command: Sequence[str],
+        readable: Iterable[Path],
+        writable: Iterable[Path],
+        *,
+        for_workers: bool,
+        runs_problems: bool = False,
     ) -> list[str]:
         isolation = {
             "private_root": self.bubblewrap is None and self.namespaces,
             "own_root": self.has_own_root,
             "for_workers": for_workers,
+            "runs_problems": runs_problems,
             "filters": self.filters,
             "readable": readable_paths(readable),
             "writable": [str(path) for path in writable],
@@ -96,6 +103,12 @@ class Confinement:
         }
         package_root = str(Path(__file__).resolve().parents[2])
         return [sys.executable, "-I", "-S", "-B", "-c", _LAUNCHER, package_root, json.dumps(isolation), *command]
+
+
+def wrap_evaluator(command: Sequence[str], *, readable: Iterable[Path]) -> list[str]:
+    """For one that runs a client's problem file, and makes sandboxes itself. In a private root: bubblewrap as root
+    masks parts of /proc, which then no sandbox inside could mount."""
+    return Confinement(bubblewrap=None)._launch(command, readable, (), for_workers=True, runs_problems=True)
 
 
 def probe_confinement(wanted: str = "auto", *, timeout_s: float = PROBE_TIMEOUT_S) -> Confinement:
@@ -119,8 +132,19 @@ def probe_confinement(wanted: str = "auto", *, timeout_s: float = PROBE_TIMEOUT_
 
 def explain_start_failure(confinement: Confinement, timeout_s: float = PROBE_TIMEOUT_S) -> str:
     """ "" if a command starts."""
-    name = confinement.root_name
-    command = confinement.wrap(["true"], readable=interpreter_folders())
+    return _explain_failure(
+        f"{confinement.root_name}", confinement.wrap(["true"], readable=interpreter_folders()), timeout_s
+    )
+
+
+def explain_evaluator_failure(timeout_s: float = PROBE_TIMEOUT_S) -> str:
+    """ "" if an evaluator in a sandbox can make sandboxes."""
+    inner = Confinement(bubblewrap=None).wrap(["true"], readable=interpreter_folders())
+    outer = wrap_evaluator(inner, readable=[*interpreter_folders(), *worker_package_files()])
+    return _explain_failure("a private root in a private root", outer, timeout_s)
+
+
+def _explain_failure(name: str, command: Sequence[str], timeout_s: float) -> str:
     try:
         subprocess.run(command, capture_output=True, check=True, timeout=timeout_s, cwd="/")
     except subprocess.TimeoutExpired:

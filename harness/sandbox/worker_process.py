@@ -73,8 +73,12 @@ class OutputTail:
                 self._head += part[:free_bytes]
                 self._tail = (self._tail + part[free_bytes:])[-KEPT_OUTPUT_BYTES:]
 
+    def await_end(self, timeout_s: float) -> None:
+        """Of the last process that can print."""
+        self._thread.join(timeout_s)
+
     def text(self) -> str:
-        self._thread.join(timeout=0.2)
+        self.await_end(0.2)
         gap = b"\n[...]\n" if len(self._tail) == KEPT_OUTPUT_BYTES else b""
         return (self._head + gap + self._tail).decode(errors="replace")
 

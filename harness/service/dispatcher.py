@@ -23,7 +23,7 @@ POLL_S = 1.0
 CLEAN_EVERY_S = 600.0
 LOG = logging.getLogger("harness.service")
 
-Prepare = Callable[[Submission], Task]
+Prepare = Callable[[str, Submission], Task]  # from the client and its request
 
 
 class Dispatcher:
@@ -104,7 +104,7 @@ class Dispatcher:
             self._in_flight += 1
         future: Future[Evaluation] = Future()
         try:
-            future = self._executor.submit(self._prepare(submission))
+            future = self._executor.submit(self._prepare(entry.client, submission))
         except Exception as error:  # noqa: BLE001 - this task fails; the others go on
             future.set_exception(error)
         future.add_done_callback(partial(self._end, entry))

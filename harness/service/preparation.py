@@ -12,8 +12,9 @@ from harness.executors.tasks import Origin, Task, make_task
 from harness.languages import LANGUAGES, detect_language
 from harness.pipeline.candidate_file import extract_program, read_submission
 from harness.pipeline.data_folders import find_suite_folder, list_suite_roots
-from harness.pipeline.evaluate import EvaluateOptions, describe_lacking_workload, place_problem
+from harness.pipeline.evaluate import EvaluateOptions, choose_workload
 from harness.problems.discovery import list_files, parse_problem, read_problem, suggest
+from harness.problems.workloads import describe_lacking_workload, provide_workload
 from harness.service.submission import Submission
 
 PROMPTED: tuple[Language, ...] = ("cuda", "cpp", "triton", "helion", "torch", "cute", "tilelang")
@@ -21,12 +22,15 @@ RUN, INLINE_SUITE = "service", "submitted"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,200}")  # no path: requests must not name files
 
 
-def find_submitted_problem(submission: Submission, problems_dir: Path | None) -> Problem:
-    """Raises UsageError and ProblemError, also for a workload that the problem lacks."""
+def find_submitted_problem(
+    submission: Submission, problems_dir: Path | None, *, trusts_references: bool = False
+) -> Problem:
+    """Executes nothing of a reference that is not trusted, whose cases may hence be missing. Raises UsageError and
+    ProblemError, also for a workload that the problem lacks."""
     if submission.reference is None:
         problem = _find_named(submission, problems_dir)
     else:
-        problem = _parse_reference(submission.reference)
+        problem = _parse_reference(submission.reference, executes=trusts_references)
     if submission.workload not in (None, "reduced") and problem.workload(submission.workload) is None:
         raise UsageError(describe_lacking_workload(problem.name, submission.workload))
     if submission.dtype is not None:
@@ -39,8 +43,8 @@ def find_submitted_problem(submission: Submission, problems_dir: Path | None) ->
     return replace(problem, requires_kernel=submission.requires_kernel)
 
 
-def make_submitted_task(submission: Submission, problem: Problem, executor: Executor) -> Task:
-    """Waits for the start of GPU processes. Raises HarnessError."""
+def make_submitted_task(submission: Submission, problem: Problem, executor: Executor, owner: str = "") -> Task:
+    """`owner`: see `Task`. Waits for the start of GPU processes. Raises HarnessError."""
     language = submission.language or _detect_evaluated(submission.candidate or submission.completion or "", executor)
     obstacle = _find_obstacle(language, executor)
     if obstacle is not None:
@@ -49,11 +53,13 @@ def make_submitted_task(submission: Submission, problem: Problem, executor: Exec
         candidate, notes = extract_program(submission.completion, language)
     else:
         candidate, notes = read_submission(submission.candidate or "", language)
-    options = EvaluateOptions(workload=submission.workload)
-    _, workload, provided = place_problem(problem, language, executor.devices(language), options)
+    devices = executor.devices(language)
+    workload = choose_workload(problem, devices[0].name, EvaluateOptions(workload=submission.workload))
+    finds_sizes_later = bool(owner) and workload == "reduced"
+    provided = problem if finds_sizes_later else provide_workload(problem, workload, language)
     if provided is None:
         raise UsageError(describe_lacking_workload(problem.name, submission.workload))
-    return make_task(
+    task = make_task(
         provided,
         candidate,
         Origin(run=RUN, model=RUN),
@@ -62,6 +68,7 @@ def make_submitted_task(submission: Submission, problem: Problem, executor: Exec
         baseline=submission.baseline,
         notes=notes,
     )
+    return replace(task, owner=owner)
 
 
 def _detect_evaluated(source: str, executor: Executor) -> Language:
@@ -113,9 +120,9 @@ def _find_named(submission: Submission, problems_dir: Path | None) -> Problem:
     return read_problem(folder / f"{name}.py", folder.name)
 
 
-def _parse_reference(reference: str) -> Problem:
+def _parse_reference(reference: str, *, executes: bool) -> Problem:
     try:
-        problem = parse_problem(reference, Path("reference.py"), INLINE_SUITE)
+        problem = parse_problem(reference, Path("reference.py"), INLINE_SUITE, executes=executes)
     except (RecursionError, MemoryError) as error:  # of Python's parser
         raise UsageError("the reference is nested too deeply for Python's parser") from error
     return replace(problem, requires_kernel=True)

@@ -34,7 +34,7 @@ def describe_errors(errors: Iterable[Mapping[str, Any]]) -> str:
 
 class EvaluationRequest(BaseModel):
     """One of `candidate` (a program) and `completion` (a model's answer, from which the program is extracted); one of
-    `problem` (a name in `suite`, or SUITE/NAME) and `reference` (a problem file's text, executed as trusted code)."""
+    `problem` (a name in `suite`, or SUITE/NAME) and `reference` (a problem file's text)."""
 
     model_config = ConfigDict(extra="forbid")
 

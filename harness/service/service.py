@@ -38,7 +38,9 @@ class Service:
         # One thread: many would only wait for the queue, and hold up the event loop.
         self._accepting = ThreadPoolExecutor(1, "accepting")
         self._find_problem = lru_cache(REMEMBERED_PROBLEMS)(
-            partial(find_submitted_problem, problems_dir=settings.problems_dir)
+            partial(
+                find_submitted_problem, problems_dir=settings.problems_dir, trusts_references=settings.trusts_references
+            )
         )
         self._limits = Limits(queued=settings.max_queued, per_client=settings.max_per_client)
         self._waiting: defaultdict[int, set[asyncio.Event]] = defaultdict(set)
@@ -66,8 +68,8 @@ class Service:
         """Raises UsageError and ProblemError."""
         if submission.reference is not None and not self.settings.accepts_references:
             raise UsageError(
-                "this service evaluates problems of its suites only: a reference is executed as trusted code, and it "
-                "was started with --no-references, or with several clients and without --trusted-clients"
+                "this service evaluates problems of its suites only: it was started with --no-references, or it cannot "
+                "make a sandbox for references and was started without --trusted-clients"
             )
         about = Submission(
             problem=submission.problem,
@@ -79,8 +81,9 @@ class Service:
         )
         return self._find_problem(about)
 
-    def _prepare(self, submission: Submission) -> Task:
-        task = make_submitted_task(submission, self.find_problem(submission), self.executor)
+    def _prepare(self, client: str, submission: Submission) -> Task:
+        owner = "" if submission.reference is None or self.settings.trusts_references else client
+        task = make_submitted_task(submission, self.find_problem(submission), self.executor, owner)
         return replace(task, notes=(*task.notes, *self._known.check(task)))
 
     async def accept(self, tasks: Sequence[NewTask]) -> list[Entry]:

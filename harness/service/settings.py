@@ -10,10 +10,10 @@ ANONYMOUS = "anonymous"  # client name without tokens
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSettings:
-    """`tokens`: client name per token; empty: no authentication. `accepts_references` False: only problems of suites,
-    since a reference by text is executed as trusted code. `max_bodies_bytes`: of all requests that are being answered;
-    `max_message_bytes`: of a WebSocket's message. `head_s`, `body_s`: until the head of a request and its body have
-    arrived."""
+    """`tokens`: client name per token; empty: no authentication. `accepts_references` False: only problems of suites;
+    `trusts_references`: executes references by text as trusted code, without a sandbox. `max_bodies_bytes`: of all
+    requests that are being answered; `max_message_bytes`: of a WebSocket's message. `head_s`, `body_s`: until the head
+    of a request and its body have arrived."""
 
     folder: Path
     fidelity: Fidelity = "full"
@@ -21,6 +21,7 @@ class ServiceSettings:
     problems_dir: Path | None = None
     known_solutions: Path | None = None
     accepts_references: bool = True
+    trusts_references: bool = False
     max_body_bytes: int = 4 * 2**20
     max_bodies_bytes: int = 128 * 2**20
     max_message_bytes: int = 2**20

@@ -96,12 +96,25 @@ def test_a_known_solution_is_named_in_the_verdict(serve, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("option", "status"), [("--no-trusted-clients", 422), ("--trusted-clients", 202)])
-def test_a_service_with_several_clients_refuses_references_unless_they_are_trusted(serve, tmp_path, option, status):
-    (tmp_path / "tokens").write_text("alice secret-a\nbob secret-b\n")
-    _, address = serve("--tokens", tmp_path / "tokens", option)
-    body = {"task_id": "t", "candidate": "x = 1", "reference": REFERENCE}
-    assert call(f"{address}/v1/evaluations", body, {"Authorization": "Bearer secret-b"})[0] == status
+@pytest.mark.parametrize(("option", "reads"), [("--no-trusted-clients", False), ("--trusted-clients", True)])
+def test_a_reference_of_one_of_several_clients_reads_their_tokens_only_where_clients_are_trusted(
+    serve, tmp_path, option, reads
+):
+    tokens = tmp_path / "tokens"
+    tokens.write_text("alice secret-a\nbob secret-b\n")
+    _, address = serve("--tokens", tokens, option)
+    for body in (f"raise RuntimeError(open({str(tokens)!r}).read())", "return a + b"):
+        request = {
+            "task_id": str(len(body)),
+            "candidate": f"{HEAD}a + b\n",
+            "reference": REFERENCE.replace("return a + b", body),
+            "requires_kernel": False,
+        }
+        status, answer = call(f"{address}/v1/evaluations?wait=60", request, {"Authorization": "Bearer secret-b"})
+        if status == 422:
+            assert ("secret-a" in answer["error"]) == reads
+        else:
+            assert (status, answer["verdict"]["outcome"]) == (200, "correct")
 
 
 @pytest.mark.slow

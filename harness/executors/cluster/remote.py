@@ -14,7 +14,16 @@ from typing import Protocol
 from harness.builder import default_cache_folder, find_machine_folder, probe_toolchain
 from harness.builder.cache import find_entry
 from harness.builder.transfer import pack_builds, unpack_builds
-from harness.domain import NOTHING_AHEAD, BuiltAhead, DeviceError, Evaluation, HarnessError, Language
+from harness.domain import (
+    NOTHING_AHEAD,
+    BuiltAhead,
+    DeviceError,
+    Evaluation,
+    HarnessError,
+    Language,
+    Outcome,
+    UsageError,
+)
 from harness.executors.device_evaluators import DeviceEvaluators
 from harness.executors.executor import DeviceFacts, Executor
 from harness.executors.local import LocalExecutor
@@ -92,6 +101,8 @@ class DeviceActor:
             evaluation = future.result()
         except DeviceError as error:
             return Broken(reason=str(error))
+        except UsageError as error:
+            return task.give_up(Outcome.PROBLEM_ERROR, "sandbox", str(error))
         return replace(evaluation, environment=(*evaluation.environment, (NODE, self._node)))
 
     def close(self) -> None:

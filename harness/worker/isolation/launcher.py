@@ -1,6 +1,7 @@
 """Runs a command in a sandbox: `... launch LAYERS COMMAND...`, where LAYERS is JSON. Replaces bubblewrap.
 
-Used for compilers and the forkserver. Exits with the command's exit code, or 125 if a requested layer is not available.
+Used for compilers, the forkserver, and evaluators of clients' problem files. Exits with the command's exit code, or 125
+if a requested layer is not available.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ def _run_in_private_root(layers: dict[str, Any], command: list[str]) -> int:
 
 def _become(layers: dict[str, Any], command: list[str]) -> NoReturn:
     namespaces.die_with_parent()
-    if not layers["for_workers"]:
+    if layers["runs_problems"]:
+        namespaces.restrict_evaluator()
+    elif not layers["for_workers"]:
         _seal(layers)
     os.execvp(command[0], command)
 

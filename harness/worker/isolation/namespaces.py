@@ -26,6 +26,8 @@ INSIDE_ID = 1000
 NOBODY_ID = 65534
 SHARED_MEMORY_BYTES = 64 << 20  # /dev/shm, used for semaphores
 OPEN_FILES = 4096  # per process; bounds the work of scanning them
+EVALUATOR_PROCESSES = 8192  # of an evaluator, its workers and its compilers
+FIRST_TO_KILL = 1000  # by the OOM killer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +136,13 @@ def restrict_calls(access: Access, *, has_own_root: bool) -> list[str]:
     path."""
     restricted = ["landlock"] if restrict_with_landlock(access) else []
     return restricted + (["seccomp"] if filter_system_calls(allow_connections=has_own_root) else [])
+
+
+def restrict_evaluator() -> None:
+    """What an evaluator of a client's problem files can do without, although it makes sandboxes itself."""
+    Path("/proc/self/oom_score_adj").write_text(str(FIRST_TO_KILL))
+    _limit_processes(EVALUATOR_PROCESSES, shares_user=False)
+    filter_system_calls(allow_connections=True, allow_sandboxes=True)
 
 
 def drop_privileges() -> None:

@@ -42,6 +42,7 @@ _REFUSED: dict[str, tuple[int, int | None]] = {
     "timerfd_create": (283, 85), "signalfd": (282, None), "signalfd4": (289, 74), "io_setup": (206, 0),
     "inotify_init": (253, None), "inotify_init1": (294, 26),
 }  # fmt: skip
+_MAKES_SANDBOXES = ("mount", "umount2", "pivot_root", "mount_setattr", "unshare")
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 # Position of the signal number among the arguments. SIGCONT would undo the evaluator's pause.
 _SIGNALLING: dict[str, tuple[int, int, int]] = {
@@ -57,16 +58,17 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
 
 
-def filter_system_calls(*, allow_connections: bool) -> bool:
+def filter_system_calls(*, allow_connections: bool, allow_sandboxes: bool = False) -> bool:
     """Returns False on an unknown architecture or without seccomp.
 
     Of sockets only Unix ones are allowed (CUDA's driver makes some), and their pairs if not `allow_connections`.
+    `allow_sandboxes`: namespaces, mounts and signals, for a process that starts and pauses workers.
     """
     machine = os.uname().machine
     if machine not in _MACHINES:
         return False
     index, _ = _MACHINES[machine]
-    code = _write_program(machine, allow_connections=allow_connections)
+    code = _write_program(machine, allow_connections=allow_connections, allow_sandboxes=allow_sandboxes)
     program = _Program(len(code) // 8, code)
     try:
         system_call("seccomp", _SECCOMP[index], _SET_FILTER, _KEEP_SPECULATION, ctypes.byref(program))
@@ -75,17 +77,27 @@ def filter_system_calls(*, allow_connections: bool) -> bool:
     return True
 
 
-def _write_program(machine: str, *, allow_connections: bool) -> bytes:
+def _write_program(machine: str, *, allow_connections: bool, allow_sandboxes: bool) -> bytes:
     index, architecture = _MACHINES[machine]
     lines = [_step(_LOAD, _ARCHITECTURE), *_unless_equal(architecture, _REFUSE), _step(_LOAD, _NUMBER)]
     if machine == "x86_64":
         lines += [_step(_JUMP_AT_LEAST, _X32_CALLS, otherwise=1), _step(_RETURN, _REFUSE)]
-    for numbers in _REFUSED.values():
+    for name, numbers in _REFUSED.items():
         number = numbers[index]
-        if number is not None:
+        if number is not None and not (allow_sandboxes and name in _MAKES_SANDBOXES):
             lines += _if_equal(number, [_step(_RETURN, _REFUSE)])
+    if not allow_sandboxes:
+        lines += _check_processes(index)
+    lines += _if_equal(_SOCKET[index], _check_socket(allow_connections=allow_connections))
+    if not allow_connections:
+        lines += _if_equal(_CONNECT[index], [_step(_RETURN, _REFUSE)])
+    return b"".join([*lines, _step(_RETURN, _ALLOW)])
+
+
+def _check_processes(index: int) -> list[bytes]:
+    """Refuses new namespaces, SIGCONT in all its forms, and hiding from the evaluator."""
     # clone3's flags are in memory, out of reach of filters; libc falls back to clone.
-    lines += _if_equal(_CLONE3[index], [_step(_RETURN, _NO_SUCH_CALL)])
+    lines = _if_equal(_CLONE3[index], [_step(_RETURN, _NO_SUCH_CALL)])
     has_new_namespace = [_step(_JUMP_ANY_BIT, _NEW_NAMESPACES, otherwise=1), _step(_RETURN, _REFUSE)]
     continues_parent = [_step(_AND, _EXIT_SIGNAL_MASK), *_if_equal(_SIGCONT, [_step(_RETURN, _REFUSE)])]
     checks = [_step(_LOAD, _FIRST_ARGUMENT), *has_new_namespace, *continues_parent]
@@ -101,10 +113,7 @@ def _write_program(machine: str, *, allow_connections: bool) -> bytes:
         continues = _if_equal(_SIGCONT, [_step(_RETURN, _REFUSE)])
         sent = _step(_LOAD, _FIRST_ARGUMENT + 8 * call[2])
         lines += _if_equal(call[index], [sent, *continues, _step(_RETURN, _ALLOW)])
-    lines += _if_equal(_SOCKET[index], _check_socket(allow_connections=allow_connections))
-    if not allow_connections:
-        lines += _if_equal(_CONNECT[index], [_step(_RETURN, _REFUSE)])
-    return b"".join([*lines, _step(_RETURN, _ALLOW)])
+    return lines
 
 
 def _check_socket(*, allow_connections: bool) -> list[bytes]:

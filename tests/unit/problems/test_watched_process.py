@@ -1,5 +1,6 @@
 """Code of problem files that ends its process, or does not end."""
 
+import mmap
 import os
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from harness.problems.apart import run_apart
 from harness.problems.discovery import read_problem
 from harness.problems.loading import load_problem
 from harness.problems.shrink import EMULATED_BUDGET, reduce_problem
-from harness.problems.steps import DEFAULT_LIMIT_S, limit_reference, set_reference_limit
+from harness.problems.steps import DEFAULT_LIMIT_S, MEMORY_BYTES, limit_reference, read_steps, set_reference_limit
 from harness.problems.watched_process import ProcessEnded, WatchedProcess
 from harness.protocol.process_tree import state_of
 
@@ -193,3 +194,19 @@ os.kill(os.getpid(), 9)
 def test_a_step_in_a_process_that_is_not_watched_changes_nothing():
     with limit_reference("a step"):
         assert run_apart(os.getpid) != os.getpid()
+
+
+@pytest.mark.parametrize(
+    "written", [b"[[1]]", b"[1]", b"{}", b'[["a", "b", "c"]]', b"[" * 60_000, b"\xff", b'[["a", 1, {}]]']
+)
+def test_what_code_of_a_problem_file_writes_into_the_memory_of_steps_is_no_step(written):
+    memory = mmap.mmap(-1, MEMORY_BYTES)
+    memory[: len(written) + 1] = written + b"\0"
+    assert read_steps(memory) == []
+
+
+def test_the_memory_of_steps_cannot_be_cut():
+    program = "import os, sys; os.ftruncate(int(sys.argv[2]), 0)"
+    process = WatchedProcess(f"import sys\ntry:\n    {program}\nexcept PermissionError:\n    sys.exit(7)")
+    with pytest.raises(ProcessEnded, match="ended with exit code 7"):
+        process.receive_bytes()

@@ -177,6 +177,28 @@ def test_a_service_without_references_refuses_them(open_service, request_of, gym
     assert server.post("/evaluate", gym_request_of()).status == 422
 
 
+@pytest.mark.parametrize("trusted", [False, True])
+def test_a_reference_is_executed_in_the_service_only_where_clients_are_trusted(
+    open_service, request_of, gym_request_of, trusted
+):
+    server = open_service(trusts_references=trusted)
+    reference = f"{gym_request_of()['reference_code']}\ndef get_cases():\n    return 1 / 0\n"
+    answer = server.post("/v1/evaluations?wait=30", request_of(problem=None, reference=reference))
+    if trusted:
+        assert (answer.status, "ZeroDivisionError" in answer.body["detail"]) == (422, True)
+    else:
+        assert answer.status == 200
+        assert [task.owner for task in server.executor.evaluated] == ["anonymous"]
+
+
+def test_problems_of_suites_are_trusted_and_references_belong_to_their_client(open_service, request_of, gym_request_of):
+    server = open_service(tokens={"secret-a": "alice", "secret-b": "bob"})
+    by_name, by_text = request_of(), request_of(problem=None, reference=gym_request_of()["reference_code"])
+    for token, body in (("secret-a", by_name), ("secret-b", by_text), ("secret-a", by_text | {"task_id": "t2"})):
+        assert server.post("/v1/evaluations?wait=30", body, token=token).status == 200
+    assert [task.owner for task in server.executor.evaluated] == ["", "bob", "alice"]
+
+
 def test_events_follow_a_task_to_its_verdict(server, request_of):
     server.post("/v1/evaluations", request_of("wait"))
     with urllib.request.urlopen(f"{server.url}/v1/evaluations/t1/events", timeout=60) as stream:

@@ -1,0 +1,111 @@
+"""Answers of evaluator processes, as JSON: one that has run a client's problem file is not trusted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from functools import cache
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from harness.domain import Evaluation, WireError
+from harness.store.serialization import decode_evaluation, encode_environment, encode_evaluation
+
+MOST_BYTES = 16 << 20  # of one answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """`lock`: to hold while it evaluates, "" if none is needed."""
+
+    chip: str
+    lock: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """For a lock; "" when it is held."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """`build_counts`: since the start of the process."""
+
+    evaluation: Evaluation
+    build_counts: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """The process can no longer use the device; `for_good`: no process can."""
+
+    reason: str
+    for_good: bool = False
+
+
+Answer = Ready | Waiting | Done | Lost
+_KINDS: dict[str, type[Answer]] = {kind.__name__: kind for kind in (Ready, Waiting, Done, Lost)}
+
+
+def encode_answer(answer: Answer) -> bytes:
+    record = {"kind": type(answer).__name__}
+    if not isinstance(answer, Done):
+        return json.dumps(record | asdict(answer)).encode()
+    evaluation = answer.evaluation
+    parts = {
+        "text": encode_evaluation(evaluation),
+        "environment": encode_environment(evaluation.environment)[1],
+        "build_log": "" if evaluation.build is None else evaluation.build.log,
+    }
+    return json.dumps(record | {"evaluation": parts, "build_counts": answer.build_counts}).encode()
+
+
+def decode_answer(data: bytes) -> Answer:
+    """Raises WireError unless every value has the type that its field declares."""
+    try:
+        record = json.loads(data)
+        kind = _KINDS[record.pop("kind")]
+        if kind is Done:
+            record["evaluation"] = decode_evaluation(**record["evaluation"])
+        answer = kind(**record)
+        _require_type(answer, kind)
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise WireError(f"it sent no valid answer: {type(error).__name__}: {str(error)[:200]}") from error
+    return answer
+
+
+def _require_type(value: Any, kind: Any) -> None:
+    """Raises TypeError; OverflowError for an integer that is no float."""
+    if not _has_type(value, kind):
+        raise TypeError(f"{str(value)[:100]!r} is no {kind}")
+
+
+def _has_type(value: Any, kind: Any) -> bool:
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return any(_has_type(value, one) for one in arguments)
+    if origin is Literal:
+        return any(type(value) is type(one) and value == one for one in arguments)
+    if kind is float and type(value) is int:
+        return float(value) == value
+    return type(value) is (origin or kind) and all(_has_type(part, one) for part, one in _list_parts(value, arguments))
+
+
+def _list_parts(value: Any, arguments: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
+    """Fields and elements, with the types they should have. Raises ValueError for another number of elements."""
+    if is_dataclass(value):
+        yield from ((getattr(value, name), kind) for name, kind in _list_fields(value.__class__))
+    elif isinstance(value, dict):
+        yield from (part for pair in value.items() for part in zip(pair, arguments, strict=True))
+    elif isinstance(value, tuple):
+        repeated = arguments[:1] * len(value) if arguments[1:] == (...,) else arguments
+        yield from zip(value, repeated, strict=True)
+
+
+@cache
+def _list_fields(kind: Any) -> tuple[tuple[str, Any], ...]:
+    hints = get_type_hints(kind)
+    return tuple((field.name, hints[field.name]) for field in fields(kind))

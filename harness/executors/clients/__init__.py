@@ -1,0 +1,1 @@
+"""Evaluations of problem files that clients of a service send."""

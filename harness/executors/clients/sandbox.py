@@ -1,0 +1,68 @@
+"""The sandbox of an evaluator that runs a client's problem files.
+
+It sees Python, compilers, this package, devices, prebuilt headers and measurements, all read-only; no network and no
+process outside. What it writes, its build cache included, is in memory and ends with it. Workers and compilers have
+their usual sandboxes inside.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.builder import default_cache_folder, find_machine_folder
+from harness.builder.fast.prebuilt_cache import READY
+from harness.hardware.memory import CGROUP
+from harness.sandbox.policy import clean_environment, interpreter_folders, probe_confinement, wrap_evaluator
+from harness.shipped import PACKAGE, find_shipped
+
+if TYPE_CHECKING:
+    from harness.executors.evaluator_process import Start
+
+SCRATCH = "/tmp"
+MOST_BUILDS_BYTES = 1 << 30
+KITS = "kits"
+
+
+def wrap(command: list[str], *, shared: Path) -> list[str]:
+    """`shared`: the cache of trusted evaluations."""
+    readable = [*interpreter_folders(), PACKAGE, find_shipped("redteam"), CGROUP]
+    readable += [shared / KITS, find_machine_folder(shared)]
+    return wrap_evaluator(command, readable=readable)
+
+
+def name_cache(start: Start) -> Path:
+    """Of trusted evaluations."""
+    assert start.setup.settings.cache is not None
+    return start.setup.settings.cache
+
+
+def make_environment(own: Mapping[str, str]) -> dict[str, str]:
+    """None of the service's keys and tokens. Caches and temporary files are in the scratch space."""
+    return clean_environment({"HOME": SCRATCH, "XDG_CACHE_HOME": SCRATCH, **own})
+
+
+def settle(start: Start) -> Start:
+    """Inside, before anything of a client runs: a cache of its own with copies of the shared measurements and links to
+    the shared prebuilt headers, and the isolation that is possible here."""
+    settings, shared, own = start.setup.settings, name_cache(start), default_cache_folder()
+    if find_machine_folder(shared).is_dir():
+        shutil.copytree(find_machine_folder(shared), find_machine_folder(own))
+    (own / KITS).mkdir(parents=True, exist_ok=True)
+    for ready in (shared / KITS).glob(f"*/{READY}"):
+        (own / KITS / ready.parent.name).symlink_to(ready.parent)
+
+    def move(folder: Path | None) -> Path | None:
+        return None if folder is None else own / folder.relative_to(shared)
+
+    settled = replace(
+        settings,
+        cache=own,
+        measurements=move(settings.measurements),
+        max_cache_bytes=min(settings.max_cache_bytes, MOST_BUILDS_BYTES),
+    )
+    setup = replace(start.setup, settings=settled, confinement=probe_confinement(settings.confinement))
+    return replace(start, setup=setup, floors=move(start.floors))

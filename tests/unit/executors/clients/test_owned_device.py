@@ -1,0 +1,175 @@
+"""Whose evaluator process a device has, with processes that do as the test says."""
+
+import threading
+from dataclasses import replace
+
+import pytest
+
+from harness.domain import (
+    NO_PROMPT,
+    BuildSummary,
+    Correctness,
+    DeviceError,
+    Evaluation,
+    Outcome,
+    Problem,
+    ReferenceStopped,
+    Subject,
+    Timing,
+    Trial,
+)
+from harness.executors.clients.owned_device import OwnedDevice
+from harness.executors.device_pool import DeviceLost, Job
+from harness.executors.settings import LocalSettings
+from harness.executors.tasks import Task
+
+SUBJECT = Subject(
+    run="r",
+    sample=0,
+    turn=0,
+    model="m",
+    prompt=NO_PROMPT,
+    suite="s",
+    problem="p",
+    problem_digest="d",
+    candidate_digest="c",
+    language="cpp",
+    device="cpu",
+    workload="full",
+    baseline="eager",
+)
+TRIALS = Correctness(trials=(Trial(distribution="as_given", passed=True),), weights="none")
+TIMING = Timing(
+    baseline="compile", baseline_us=2.0, candidate_us=1.0, speedup=2.0, speedup_low=1.9, speedup_high=2.1,
+    overhead_us=0.1, verdict="faster", blocks=(),
+)  # fmt: skip
+
+
+def make_job(owner=""):
+    return Job(task=Task(subject=SUBJECT, problem=Problem(name="p", suite="s", source=""), candidate=None, owner=owner))
+
+
+class Process:
+    chip, lock, waits_for, build_counts = "CPU", "", "", {"built": 1}
+
+    def __init__(self, owner, act):
+        self.owner, self._act, self.is_closed, self.killed = owner, act, False, threading.Event()
+
+    def evaluate(self, job, *, expects_many):
+        return self._act(self)
+
+    def kill(self):
+        self.killed.set()
+
+    def close(self):
+        self.is_closed = True
+
+
+def judge(process):
+    return Evaluation(subject=SUBJECT, outcome=Outcome.WRONG_VALUE, duration_s=5e9)
+
+
+def lose(process):
+    raise DeviceLost("the evaluator process ended with 3", for_good=True)
+
+
+class Opened:
+    """A device, and the processes that it started. `act`: what those of clients do."""
+
+    def __init__(self, act=judge, **limits):
+        self.act, self.processes, self.obstacle = act, [], ""
+        settings = LocalSettings(**{"build_timeout_s": 60.0, "reference_timeout_s": 60.0} | limits)
+        self.device = OwnedDevice("cpu", self.open, settings, times=False, require_open=lambda: None)
+
+    def open(self, owner):
+        if owner and self.obstacle:
+            raise DeviceError(self.obstacle)
+        self.processes.append(Process(owner, self.act if owner else judge))
+        return self.processes[-1]
+
+    def evaluate(self, owner=""):
+        return self.device.evaluate(make_job(owner))
+
+
+def test_a_process_serves_one_owner_and_ends_before_the_next_ones_begins():
+    opened = Opened()
+    for owner in ("", "alice", "alice", "bob", "", ""):
+        assert opened.evaluate(owner).outcome == "wrong_value"
+        assert [one.is_closed for one in opened.processes] == [True] * (len(opened.processes) - 1) + [False]
+    assert [one.owner for one in opened.processes] == ["", "alice", "bob", ""]
+
+
+def test_a_client_whose_processes_end_gets_a_problem_error_and_the_device_goes_on():
+    opened = Opened(act=lose)
+    found = opened.evaluate("alice")
+    assert (found.outcome, found.message.count("ended with 3")) == ("problem_error", 1)
+    assert [one.owner for one in opened.processes] == ["", "alice", "alice"]
+    assert opened.evaluate("").outcome == "wrong_value"
+
+
+def test_a_reference_that_stops_its_process_is_not_tried_again():
+    def stop(process):
+        raise ReferenceStopped("reference.py: forward did not end within 4 s")
+
+    opened = Opened(act=stop)
+    found = opened.evaluate("alice")
+    assert (found.outcome, found.message) == ("problem_error", "reference.py: forward did not end within 4 s")
+    assert [one.is_closed for one in opened.processes] == [True, True]
+
+
+def test_a_clients_process_that_ended_by_chance_is_started_again():
+    acts = [lose, judge]
+
+    def act(process):
+        return acts.pop(0)(process)
+
+    opened = Opened(act=act)
+    assert opened.evaluate("alice").outcome == "wrong_value"
+
+
+def test_a_clients_process_is_killed_at_the_time_limit_and_not_started_again():
+    def hang(process):
+        assert process.killed.wait(30)
+        lose(process)
+
+    opened = Opened(act=hang, build_timeout_s=0.1, reference_timeout_s=0.02)
+    found = opened.evaluate("alice")
+    assert (found.outcome, len(opened.processes)) == ("problem_error", 2)
+    assert "did not end within 0.18 s" in found.message
+
+
+def test_a_trusted_process_that_ends_is_a_lost_device():
+    opened = Opened()
+    opened.processes[0]._act = lose
+    with pytest.raises(DeviceLost):
+        opened.evaluate("")
+
+
+@pytest.mark.parametrize("changes", [{"subject": replace(SUBJECT, run="forged", device="none")}, {"duration_s": -1e9}])
+def test_what_is_known_here_is_not_taken_from_a_clients_process(changes):
+    forged = replace(judge(None), build=BuildSummary(keys=(), cached=False, duration_s=float("nan"), lane="", log=""))
+    found = Opened(act=lambda _: replace(forged, **changes)).evaluate("alice")
+    assert found.subject == SUBJECT
+    assert 0 <= found.build.duration_s <= found.duration_s < 60
+
+
+def test_a_verdict_that_contradicts_the_request_is_none():
+    subject = replace(SUBJECT, baseline="compile")
+    forged = Evaluation(subject=subject, outcome=Outcome.CORRECT, correctness=TRIALS, timing=TIMING)
+    found = Opened(act=lambda _: forged).evaluate("alice")
+    assert (found.outcome, "asked for eager" in found.message) == ("problem_error", True)
+
+
+def test_where_no_sandbox_starts_on_a_good_device_its_clients_tasks_fail_and_others_do_not():
+    opened = Opened()
+    opened.obstacle = "no space left on device"
+    found = opened.evaluate("alice")
+    assert (found.outcome, opened.obstacle in found.message) == ("harness_error", True)
+    assert opened.evaluate("").outcome == "wrong_value"
+
+
+def test_only_builds_of_trusted_processes_are_counted():
+    opened = Opened()
+    for owner in ("", "alice", ""):
+        opened.evaluate(owner)
+    assert opened.device.build_counts == {"built": 2}
