@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get i
 @pytest.fixture(scope="module")
 def browser():
     with playwright.sync_playwright() as player:
-        chromium = player.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        chromium = player.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         yield chromium
         chromium.close()
 
