@@ -262,6 +262,7 @@ class RedTeam:
                 report(CorpusResult(file=file, result="skipped", by=missing))
         for name, executor in self._executors.items():
             chosen = [file for file in runnable if _find_executor(file) == name]
+            chosen.sort(key=lambda file: file.problem.name)  # what its programs share is made once
             by_run = {file.name: file for file in chosen}
 
             def take(task: Task, evaluation: Evaluation, known: dict[str, CorpusFile] = by_run) -> None:
