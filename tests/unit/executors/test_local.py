@@ -207,8 +207,8 @@ def test_an_evaluator_ends_with_its_parent_although_that_blocks_signals(open_exe
         with open_executor() as executor:
             executor.submit(make_task(GOOD)).result()
             (process,) = executor._processes
-            process._line.close()
-            assert process._process.wait(60) == 0
+            process._process._line.close()
+            assert process._process._process.wait(60) == 0
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
@@ -219,8 +219,8 @@ def test_an_evaluator_ends_with_its_parent_although_the_signal_comes_too_early_t
     with open_executor() as executor:
         executor.submit(make_task(GOOD)).result()
         (process,) = executor._processes
-        process._line.close()
-        assert process._process.wait(60) == 0
+        process._process._line.close()
+        assert process._process._process.wait(60) == 0
 
 
 def test_an_executor_that_lost_all_devices_of_a_kind_says_that_it_failed(open_executor):
