@@ -24,7 +24,7 @@ from pathlib import Path
 from harness.builder.cache import DEFAULT_LIMIT_BYTES, find_entry, prune_cache
 from harness.builder.emulated import EmulatedStrategy
 from harness.builder.error_excerpt import name_first_error
-from harness.builder.fast.prebuilt_cache import PrebuiltCache
+from harness.builder.fast.prebuilt_cache import PrebuiltCache, try_lock
 from harness.builder.fast.strategy import SCRIPT, prepare_fast
 from harness.builder.flags import refuse_flags
 from harness.builder.memory_gate import FAST_BUILD_BYTES, PLAIN_BUILD_BYTES, MemoryGate
@@ -33,6 +33,7 @@ from harness.builder.targets import select_target, write_default_flag
 from harness.builder.toolchain import Toolchain, ninja_program
 from harness.builder.torch_ninja import plan_empty_builds, write_plan
 from harness.domain import BuildRequest, BuildResult, BuildToolError, HarnessError
+from harness.domain.build import LOCKED, RUNNING
 from harness.emulator import Emulation
 
 # Matches whole lines only: a source can make the compiler print something similar.
@@ -90,9 +91,12 @@ class Builder:
         emulate: Emulation | None = None,
         has_device: bool = True,
         count_kills: Callable[[], int | None] | None = None,
+        on_count: Callable[[], None] = lambda: None,
     ) -> None:
         """`emulate`: build CUDA to run on the CPU, without nvcc. `has_device`: a GPU of the toolchain's architecture
-        loads the libraries. `count_kills`: OOM kills so far (None: unknown)."""
+        loads the libraries. `count_kills`: OOM kills so far (None: unknown). `on_count`: called when `counts` change,
+        by any thread."""
+        self._on_count = on_count
         self._has_device = has_device
         self._count_kills = count_kills or count_out_of_memory_kills
         self._cache = cache.resolve()
@@ -107,7 +111,7 @@ class Builder:
         self._counts: Counter[str] = Counter()
         self._counting = threading.Lock()
         self._working = set[tuple[str, ...]]()
-        prebuilt = PrebuiltCache(self._cache / "kits", toolchain, self._runner, self._gate)
+        prebuilt = PrebuiltCache(self._cache / "kits", toolchain, self._runner, self._gate, self._counted)
         self._prebuilt = prebuilt if fast else None
         self._emulated = None if emulate is None else EmulatedStrategy(emulate, prebuilt, self._runner, self._gate)
 
@@ -117,7 +121,8 @@ class Builder:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Requests by status; compilations by strategy ("lane fast") and reason ("reason it uses requires")."""
+        """Requests by status; compilations by strategy ("lane fast") and reason ("reason it uses requires"); and what
+        is going on (`harness.domain.build`)."""
         with self._counting:
             return dict(self._counts)
 
@@ -129,9 +134,21 @@ class Builder:
     def build(self, request: BuildRequest) -> BuildResult:
         """Raises BuildToolError if a tool is missing, HarnessError if the cache is not writable."""
         result = self._answer(request)
-        with self._counting:
-            self._counts[result.status] += 1
+        self._count(result.status)
         return result
+
+    def _count(self, name: str, by: int = 1) -> None:
+        with self._counting:
+            self._counts[name] += by
+        self._on_count()
+
+    @contextmanager
+    def _counted(self, name: str) -> Iterator[None]:
+        self._count(name)
+        try:
+            yield
+        finally:
+            self._count(name, -1)
 
     def _answer(self, request: BuildRequest) -> BuildResult:
         began_s = time.monotonic()
@@ -149,7 +166,10 @@ class Builder:
         try:
             with self._locked(key):
                 kept = self._look_up(key, began_s)
-                return kept or self._compile(request, key, began_s)
+                if kept is not None:
+                    return kept
+                with self._counted(RUNNING):
+                    return self._compile(request, key, began_s)
         except OSError as error:
             raise HarnessError(
                 f"cannot build in the cache {self._cache}: {error}; free disk space, or choose another folder with "
@@ -187,7 +207,9 @@ class Builder:
         locks = self._cache / "locks"
         locks.mkdir(parents=True, exist_ok=True)
         with (locks / key).open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not try_lock(lock):
+                with self._counted(LOCKED):
+                    fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
     def _look_up(self, key: str, began_s: float) -> BuildResult | None:
@@ -257,10 +279,9 @@ class Builder:
             self._working.add(tuple(command))
 
     def _count_strategy(self, done: _Compiled) -> None:
-        with self._counting:
-            self._counts[f"lane {done.lane}"] += 1
-            if done.reason:
-                self._counts[f"reason {_DETAIL.split(done.reason)[0]}"] += 1
+        self._count(f"lane {done.lane}")
+        if done.reason:
+            self._count(f"reason {_DETAIL.split(done.reason)[0]}")
 
     def _run_strategies(self, request: BuildRequest, work: Path) -> _Compiled:
         """Try the fast strategy; fall back to the standard one."""

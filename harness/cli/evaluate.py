@@ -167,6 +167,7 @@ def _print_failures(report: EvaluationReport) -> None:
 
 
 def _print_reason(stored: StoredEvaluation, source: str) -> None:
+    from harness.pipeline.search_report import PLAIN_TORCH, lacks_kernel
     from harness.report.terminal.compiler_text import CompilerText
     from harness.report.terminal.tables import style_text
 
@@ -184,9 +185,8 @@ def _print_reason(stored: StoredEvaluation, source: str) -> None:
             if finding.severity == severity and finding.message not in evaluation.message and finding not in causes:
                 prefix = "" if f": {severity}: " in finding.message else f"{severity}: "  # messages as of a compiler
                 print_rich(style_text(f"{prefix}{finding.message}"))
-    checks = {finding.check for finding in evaluation.findings if finding.severity == "fatal"}
-    if evaluation.subject.run == FILE_RUN and "no_own_kernel" in checks:
-        typer.echo("Plain PyTorch, without a custom kernel, is evaluated with --language torch.")
+    if evaluation.subject.run == FILE_RUN and lacks_kernel(evaluation):
+        typer.echo(PLAIN_TORCH)
     typer.echo(f"Details: harness show {stored.id}")
 
 

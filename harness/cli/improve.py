@@ -23,7 +23,7 @@ from harness.cli.options import (
 )
 from harness.cli.output import print_records
 from harness.cli.panels import Without
-from harness.domain import UsageError
+from harness.domain import Language, UsageError
 
 if TYPE_CHECKING:
     from harness.pipeline.evaluate import EvaluateOptions
@@ -39,6 +39,7 @@ def improve(
     ],
     *,
     problem: Annotated[str | None, typer.Option(help="Of FILE: a problem's name, or a reference file.")] = None,
+    language: Annotated[Language | None, typer.Option(help="Of FILE. [default: detected from the source]")] = None,
     suite: SuiteOption = "core",
     run: RunOption = None,
     model: Annotated[ModelPanel, Without("language")],
@@ -62,21 +63,25 @@ def improve(
     Exit code with FILE: 0 if a correct program was found, else 1.
     """
     from harness.pipeline.improve_file import improve_file, improve_run
+    from harness.pipeline.search_report import explain_failures
 
     options = make_evaluate_options(replace(evaluation, gpu=model.gpu), sandbox, paths)
     search = make_search_options(turns)
     problems = () if problem is None else (problem,)
     asked = make_generate_options(model, paths, suite=suite, problems=problems, run=run, dtype=evaluation.dtype)
     if not run_or_file.endswith(".py"):
-        if problem is not None:
-            raise UsageError("--problem is for a FILE (.py): a run has its own problems")
+        if problem is not None or language is not None:
+            option = "--problem" if problem is not None else "--language"
+            raise UsageError(f"{option} is for a FILE (.py): a run has its own")
         print_search(improve_run(run_or_file, asked, options, search), options, as_json=json_output)
         return
     if problem is None:
         raise UsageError("improving a file needs --problem NAME (or a reference file's path)")
-    report, best = improve_file(Path(run_or_file), asked, options, search)
+    report, best = improve_file(Path(run_or_file), asked, options, search, language)
     print_search(report, options, as_json=json_output)
     if best is None:
+        for line in explain_failures(report):
+            typer.echo(line, err=True)
         typer.echo("no correct program was found", err=True)
         raise typer.Exit(1)
     typer.echo(f"{best}", err=json_output)

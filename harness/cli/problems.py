@@ -227,7 +227,7 @@ def _admit(name: str, problem: Problem | ProblemError, device: str) -> Iterator[
         check = Check(
             name=STOPPED if isinstance(error, ReferenceStopped) else "loads", passed=False, evidence=str(error)
         )
-        yield Admission(problem=name, workload="none", checks=(check,))
+        yield Admission(problem=Path(name).name.removesuffix(".py"), workload="none", checks=(check,))
 
 
 def _list_admissions(problem: Problem, device: str) -> list[Admission]:

@@ -7,6 +7,8 @@ from typing import Literal
 
 # "uncovered": it uses a construct that the emulator does not support; no verdict
 BuildStatus = Literal["built", "cached", "failed", "timeout", "refused", "uncovered"]
+# Counted while it goes on. LOCKED: waiting for another thread or process that builds the same.
+RUNNING, PRECOMPILING, LOCKED = GOING_ON = ("running", "precompiling", "locked")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

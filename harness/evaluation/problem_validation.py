@@ -207,7 +207,8 @@ def _check_fake(draws: _Draws, name: str) -> Check:
         verdicts = _try_fakes(draws.first, name, index)
         accepted = [at for at, verdict in enumerate(verdicts) if verdict.outcome is None]
         if any(_is_always_accepted(draws, name, index, at) for at in accepted):
-            message = f"{leaf.name}: accepted; {verdicts[accepted[0]].message}; {_advise(draws.first, name)}"
+            advice = _advise_against_identity(draws.first, leaf.reference) if name == "identity" else ADVICE[name]
+            message = f"{leaf.name}: accepted; {verdicts[accepted[0]].message}; {_advise(draws.first, advice)}"
             return Check(name=name, passed=False, evidence=message)
         evidence = evidence or next((one.message for one in verdicts if one.outcome), "")
     return Check(name=name, passed=True, evidence=evidence or "not applicable: no input fits an output")
@@ -227,9 +228,31 @@ def _try_fakes(run: _Run, name: str, index: int) -> list[_Verdict]:
     return [_compare(run, _replace_output(run.truth, index, fake)) for fake in fakes]
 
 
-def _advise(run: _Run, name: str) -> str:
-    narrow = ", or narrow TOLERANCE" if run.problem.tolerance.is_fixed else ""
-    return f"{ADVICE[name]}{narrow}"
+def _advise(run: _Run, advice: str) -> str:
+    return f"{advice}, or narrow TOLERANCE" if run.problem.tolerance.is_fixed else advice
+
+
+def _advise_against_identity(run: _Run, output: Tensor) -> str:
+    if output.numel() > 1 and bool((output == output.reshape(-1)[0]).all()):
+        return ADVICE["constant"]
+    inputs = list_tensors(run.inputs)
+    given = "an input" if any(one.dtype == output.dtype for one in inputs) else f"an input as {_name(output.dtype)}"
+    return f"it equals {given}: draw inputs that forward changes, or leave it out"
+
+
+def _advise_against_coarser(run: _Run) -> str:
+    if all(map(_holds_whole_numbers, list_tensors(run.inputs))):
+        return f"{UNCLEAR}: draw inputs that are not whole numbers"
+    if all(_holds_whole_numbers(leaf.reference) for leaf in run.truth.leaves):
+        return f"{UNCLEAR}: return values before they are rounded, counted or compared"
+    return f"{UNCLEAR}: return values that a coarser format changes"
+
+
+def _holds_whole_numbers(tensor: Tensor) -> bool:
+    if tensor.is_complex():
+        return False
+    values = widen_small(tensor)
+    return not values.is_floating_point() or bool((values == values.round()).all())
 
 
 def _are_equal(one: Tensor, other: Tensor) -> bool:
@@ -246,7 +269,11 @@ def _check_cast(draws: _Draws) -> Check:
         verdict = _compare(run, _run_coarsely(run))
         if verdict.outcome is not None:
             return Check(name=name, passed=True, evidence=verdict.message)
-    return Check(name=name, passed=False, evidence=f"accepted; {verdict.message}; {_advise(draws.first, name)}")
+    return Check(
+        name=name,
+        passed=False,
+        evidence=f"accepted; {verdict.message}; {_advise(draws.first, _advise_against_coarser(draws.first))}",
+    )
 
 
 def _is_rounded(tensor: Tensor) -> bool:
@@ -335,14 +362,13 @@ FAKES: dict[str, Callable[[_Run, int], list[Tensor]]] = {
 }
 
 
+UNCLEAR = "the outputs do not show how precisely they are computed"
 OTHER_VALUES = "draw inputs that give it other values, or leave it out"
 ADVICE = {
     "zeros": OTHER_VALUES,
     "constant": f"it hardly varies: {OTHER_VALUES}, or return values before they are averaged",
-    "identity": "it equals an input: draw inputs that forward changes, or leave it out",
     "stale buffer": "it does not depend on the inputs: compute it from them, or leave it out",
     "99 % partial": "its last elements do not depend on the inputs: compute them from these, or cut them off",
-    "coarser format": "the outputs do not show how precisely they are computed: draw inputs that are not whole numbers",
 }
 
 
@@ -378,7 +404,11 @@ def _broadcasts(tensor: Tensor, reference: Tensor) -> bool:
 
 
 def _shapes(outputs: FlatOutputs) -> str:
-    return ", ".join(f"{list(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}" for tensor in outputs.tensors)
+    return ", ".join(f"{list(tensor.shape)} {_name(tensor.dtype)}" for tensor in outputs.tensors)
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def _equal(one: Any, other: Any) -> bool:

@@ -31,11 +31,15 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
-    """`build_counts`: since the start of the process."""
+class Builds:
+    """`counts`: see `Builder.counts`, since the start of the process."""
 
+    counts: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
     evaluation: Evaluation
-    build_counts: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +50,8 @@ class Lost:
     for_good: bool = False
 
 
-Answer = Ready | Waiting | Done | Lost
-_KINDS: dict[str, type[Answer]] = {kind.__name__: kind for kind in (Ready, Waiting, Done, Lost)}
+Answer = Ready | Waiting | Builds | Done | Lost
+_KINDS: dict[str, type[Answer]] = {kind.__name__: kind for kind in (Ready, Waiting, Builds, Done, Lost)}
 
 
 def encode_answer(answer: Answer) -> bytes:
@@ -60,7 +64,7 @@ def encode_answer(answer: Answer) -> bytes:
         "environment": encode_environment(evaluation.environment)[1],
         "build_log": "" if evaluation.build is None else evaluation.build.log,
     }
-    return json.dumps(record | {"evaluation": parts, "build_counts": answer.build_counts}).encode()
+    return json.dumps(record | {"evaluation": parts}).encode()
 
 
 def decode_answer(data: bytes) -> Answer:

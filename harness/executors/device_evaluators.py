@@ -50,7 +50,10 @@ class DeviceEvaluators:
         floors: Path | None = None,
         quiet: Callable[[], AbstractContextManager[None]] = nullcontext,
         forkserver: Forkserver | None = None,
+        on_count: Callable[[], None] = lambda: None,
     ) -> None:
+        """`on_count`: called by any thread when `build_counts` change."""
+        self._on_count = on_count
         self._setup = setup
         self._device = device
         self._checks = checks
@@ -161,6 +164,7 @@ class DeviceEvaluators:
                 max_cache_bytes=settings.max_cache_bytes,
                 emulate=emulate,
                 has_device=self._device is None or not self._device.is_emulated,
+                on_count=self._on_count,
             )
             if self._expects_many:
                 self._builders[emulate].expect_many()

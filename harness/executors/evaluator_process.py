@@ -14,6 +14,7 @@ import resource
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +22,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.executors.answers import Answer, Done, Lost, Ready, Waiting, encode_answer
+from harness.executors.answers import Answer, Builds, Done, Lost, Ready, Waiting, encode_answer
 from harness.problems.watched_process import connect
 
 if TYPE_CHECKING:
@@ -95,14 +96,21 @@ def _serve(line: Connection, messages: queue.SimpleQueue[Any]) -> None:
     if start is None:
         return
 
+    sending = threading.Lock()
+
     def send(answer: Answer) -> None:
-        line.send_bytes(encode_answer(answer))
+        with sending:  # builds are counted in threads
+            line.send_bytes(encode_answer(answer))
 
     def say(reason: str) -> None:
         send(Waiting(reason=reason))
 
+    def report_builds() -> None:
+        with suppress(OSError):  # the parent has ended; the messages' thread ends this process
+            send(Builds(counts=dict(evaluators.build_counts)))
+
     try:
-        device, evaluators = _open(start, say)
+        device, evaluators = _open(start, say, report_builds)
     except (HarnessError, RuntimeError) as error:  # RuntimeError: torch cannot use the GPU
         send(Lost(reason=f"{type(error).__name__}: {error}"))
         return
@@ -118,7 +126,7 @@ def _serve(line: Connection, messages: queue.SimpleQueue[Any]) -> None:
                 return
 
 
-def _open(start: Start, say: Say) -> tuple[Device, DeviceEvaluators]:
+def _open(start: Start, say: Say, report_builds: Callable[[], None]) -> tuple[Device, DeviceEvaluators]:
     from harness.sandbox.forkserver import Forkserver
 
     if start.is_sandboxed:
@@ -143,8 +151,9 @@ def _open(start: Start, say: Say) -> tuple[Device, DeviceEvaluators]:
     if device.is_cuda:
         _try_device(device)
     evaluators = partial(
-        DeviceEvaluators, start.setup, device, checks=start.checks, floors=start.floors, forkserver=forkserver
-    )
+        DeviceEvaluators, start.setup, device, checks=start.checks, floors=start.floors, forkserver=forkserver,
+        on_count=report_builds,
+    )  # fmt: skip
     return device, evaluators(quiet=partial(hold_cores_to_time, say)) if start.alone else evaluators()
 
 
@@ -187,7 +196,7 @@ def _evaluate(device: Device, evaluators: DeviceEvaluators, work: Work, watch: X
             _try_device(device)
         except RuntimeError as error:  # an illegal access has destroyed the CUDA context
             return Lost(reason=f"{error}, after {evaluation.message}")
-    return Done(evaluation=evaluation, build_counts=dict(evaluators.build_counts))
+    return Done(evaluation=evaluation)
 
 
 def _name_lock(device: Device) -> str:

@@ -28,12 +28,13 @@ from harness.domain import (
     Outcome,
     UsageError,
 )
+from harness.domain.build import LOCKED
 from harness.emulator import DEFAULT_TARGET
 from harness.executors.clients.owned_device import OwnedDevice
 from harness.executors.device_pool import DevicePool, Job
 from harness.executors.evaluator_process import Start
 from harness.executors.executor import DeviceFacts, ExecutorStatus
-from harness.executors.locks import hold_cores_to_build
+from harness.executors.locks import BUILD_TAKEN, hold_cores_to_build
 from harness.executors.placement import CorePlan, divide_cores
 from harness.executors.processes import EvaluatorProcess, choose_visible
 from harness.executors.settings import LocalSettings, Setup
@@ -132,14 +133,15 @@ class LocalExecutor:
             pools, building = list(self._devices.values()), self._building
             counts = [evaluators.build_counts for evaluators in self._ahead.values()]
             counts += [device.build_counts for device in self._opened]
-            waits_for = next(filter(None, (device.waits_for for device in self._opened)), "")
+            builds = sum(counts, Counter[str]())
+            waits = [device.waits_for for device in self._opened] + [BUILD_TAKEN] * builds[LOCKED]
         return ExecutorStatus(
             building=building,
-            builds=dict(sum(counts, Counter[str]())),
+            builds=dict(builds),
             devices=tuple(device for one in pools for device in one.status()),
             lost=tuple(why for one in pools for why in one.lost),
             failure="; ".join(why for one in pools if not one.status() for why in one.lost),
-            waits_for=waits_for,
+            waits_for=next(filter(None, waits), ""),
         )
 
     def close(self) -> None:

@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any
 
 from harness.domain import DeviceError, Evaluation, WireError
-from harness.executors.answers import MOST_BYTES, Done, Lost, Ready, Waiting, decode_answer
+from harness.domain.build import GOING_ON
+from harness.executors.answers import MOST_BYTES, Builds, Done, Lost, Ready, Waiting, decode_answer
 from harness.executors.clients import sandbox
 from harness.executors.device_pool import DeviceLost, Job
 from harness.executors.evaluator_process import Start, Work
@@ -61,7 +62,6 @@ class EvaluatorProcess:
         done = self._receive()
         if not isinstance(done, Done):
             raise DeviceLost("the evaluator process sent no evaluation")
-        self.build_counts = done.build_counts
         return done.evaluation
 
     def kill(self) -> None:
@@ -73,6 +73,7 @@ class EvaluatorProcess:
         if self._output is None:
             self._process.interrupt(END_S)
         self._process.kill()
+        self.build_counts = {name: count for name, count in self.build_counts.items() if name not in GOING_ON}
         if self._output is not None:
             self._output.await_end(END_S)
 
@@ -84,8 +85,11 @@ class EvaluatorProcess:
 
     def _receive(self) -> Ready | Done:
         try:
-            while isinstance(message := decode_answer(self._process.receive_bytes(MOST_BYTES)), Waiting):
-                self._waits_for, self._waits_since_s = message.reason, time.monotonic()
+            while isinstance(message := decode_answer(self._process.receive_bytes(MOST_BYTES)), Waiting | Builds):
+                if isinstance(message, Builds):
+                    self.build_counts = message.counts
+                else:
+                    self._waits_for, self._waits_since_s = message.reason, time.monotonic()
         except ProcessEnded as error:
             raise self._explain(error) from None
         except WireError as error:

@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from harness.analysis.turns import find_best
-from harness.domain import Candidate, UsageError
+from harness.domain import Candidate, Language, UsageError
 from harness.domain.files import replacing
 from harness.generate.planning import GenerateOptions
 from harness.languages import detect_language
@@ -55,12 +55,14 @@ def improve_run(run: str, generate: GenerateOptions, options: EvaluateOptions, s
 
 
 def improve_file(
-    file: Path, generate: GenerateOptions, options: EvaluateOptions, search: SearchOptions
+    file: Path, generate: GenerateOptions, options: EvaluateOptions, search: SearchOptions, language: Language | None
 ) -> tuple[SearchReport, Path | None]:
-    """Turn 0 is the file. Also the path of the best verified program; None without one. Raises UsageError."""
+    """Turn 0 is the file; `language` None: detected. Also the path of the best verified program; None without one.
+    Raises UsageError."""
     source = read_candidate(file)
-    start = Candidate(source=source, language=detect_language(source), rule="file")
-    generate = replace(generate, language=start.language, run=generate.run or _name_run(file, source, generate))
+    start = Candidate(source=source, language=language or detect_language(source), rule="file")
+    generate = replace(generate, language=start.language)
+    generate = replace(generate, run=generate.run or _name_run(file, source, generate))
     report = improve(generate, options, replace(search, start=start))
     chosen = _choose_best(report)
     if chosen is None:
@@ -75,6 +77,7 @@ def _name_run(file: Path, source: str, generate: GenerateOptions) -> str:
     """The same for the same file, problem and model, so that a killed command can be repeated."""
     settings = f"{source}\0{generate.problems}\0{generate.suite}\0{generate.model}\0{generate.prompt}"
     settings += f"\0{generate.dtype}" if generate.dtype else ""
+    settings += f"\0{generate.language}" if generate.language != detect_language(source) else ""
     name = re.sub(r"[^A-Za-z0-9.]+", "-", file.stem).strip("-.")[:60] or "file"
     return f"improve-{name}-{sha256(settings.encode()).hexdigest()[:8]}"
 

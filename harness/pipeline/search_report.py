@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import typer
 
-from harness.domain import SampleKey
+from harness.domain import Evaluation, SampleKey
 from harness.report.terminal.tables import format_speedup
 from harness.search.history import History, Turn
+
+PLAIN_TORCH = "Plain PyTorch, without a custom kernel, is evaluated with --language torch."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,19 @@ def note_turns(report: SearchReport) -> None:
         best = one.history.best
         chosen = "" if best is None or len(one.history.turns) == 1 else f"; best: turn {best.number}"
         typer.echo(f"{one.key.problem}/{one.key.sample}: {path}{chosen} ({one.stopped})", err=one.failure)
+
+
+def explain_failures(report: SearchReport) -> Iterator[str]:
+    """The reason of each failing turn, and what helps if the first one has no kernel."""
+    for turn in (turn for one in report.samples for turn in one.history.turns):
+        if turn.evaluation.message:
+            yield f"turn {turn.number}: {turn.outcome.value}: {turn.evaluation.message.splitlines()[0]}"
+        if turn.number == 0 and lacks_kernel(turn.evaluation):
+            yield PLAIN_TORCH
+
+
+def lacks_kernel(evaluation: Evaluation) -> bool:
+    return any(one.check == "no_own_kernel" and one.severity == "fatal" for one in evaluation.findings)
 
 
 def _name_result(turn: Turn) -> str:

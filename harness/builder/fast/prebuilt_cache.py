@@ -15,7 +15,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -36,6 +36,7 @@ from harness.builder.fast.prebuilt import (
 from harness.builder.memory_gate import PREBUILT_BYTES, MemoryGate
 from harness.builder.runner import Runner
 from harness.builder.toolchain import Toolchain
+from harness.domain.build import LOCKED, PRECOMPILING
 
 REQUESTS_BEFORE_MADE = 2
 MAX_ENTRIES = 8
@@ -50,7 +51,16 @@ CANNOT_BE_MADE = "its headers cannot be precompiled here"
 class PrebuiltCache:
     """Safe across threads and processes."""
 
-    def __init__(self, folder: Path, toolchain: Toolchain, runner: Runner, gate: MemoryGate) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        toolchain: Toolchain,
+        runner: Runner,
+        gate: MemoryGate,
+        counted: Callable[[str], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        """`counted`: entered during PRECOMPILING, and while it is LOCKED."""
+        self._counted = counted
         self._folder = folder
         self._toolchain = toolchain
         self._runner = runner
@@ -167,10 +177,15 @@ class PrebuiltCache:
     def _locked(self, path: Path) -> Iterator[None]:
         """Wait for other processes and threads. Raises HarnessError if builds are stopped."""
         with path.open("w") as lock:
-            while not _try_lock(lock):
-                self._runner.require_running()
-                time.sleep(POLL_S)
+            if not try_lock(lock):
+                with self._counted(LOCKED):
+                    self._await(lock)
             yield
+
+    def _await(self, lock: IO[str]) -> None:
+        while not try_lock(lock):
+            self._runner.require_running()
+            time.sleep(POLL_S)
 
     def _count_request(self, entry: Path) -> int:
         entry.mkdir(parents=True, exist_ok=True)
@@ -182,7 +197,7 @@ class PrebuiltCache:
         shutil.rmtree(work, ignore_errors=True)  # left by a killed process
         work.mkdir(parents=True)
         try:
-            with self._gate.hold(PREBUILT_BYTES):
+            with self._counted(PRECOMPILING), self._gate.hold(PREBUILT_BYTES):
                 make(work)
         except (PrebuiltError, KeyError, ValueError, OSError) as error:
             shutil.rmtree(work, ignore_errors=True)
@@ -267,7 +282,7 @@ def _digest_makers() -> str:
     return sha256(b"\0".join(texts)).hexdigest()
 
 
-def _try_lock(lock: IO[str]) -> bool:
+def try_lock(lock: IO[str]) -> bool:
     """Held until the file is closed."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -11,12 +11,13 @@ _CAUSES = (
     (
         re.compile(
             r"gaierror|name resolution|Network is unreachable|URLError|Max retries exceeded|ConnectionRefusedError"
-            r"|ConnectionError|Could not resolve host|LocalEntryNotFoundError|OfflineModeIsEnabled"
+            r"|ConnectionError|Could not resolve host|LocalEntryNotFoundError|OfflineModeIsEnabled|No route to host"
+            r"|(?s:(?=.*\bsocket).*Operation not permitted)"  # of the system call, before any address is looked at
         ),
         "the sandbox has no network: a candidate cannot download anything",
     ),
     (
-        re.compile(r"FileNotFoundError|No such file or directory|PermissionError|Permission denied|NotADirectoryError"),
+        re.compile(r"FileNotFoundError|No such file or directory|Permission denied|NotADirectoryError"),
         "the sandbox shows a candidate, and the build of its extensions, neither your files nor the working folder: "
         "put data and headers into the program",
     ),

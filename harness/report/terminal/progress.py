@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from harness.domain.build import PRECOMPILING, RUNNING
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -102,12 +104,16 @@ def count_finished(counts: dict[str, int]) -> int:
 
 
 def describe_builds(counts: dict[str, int], waiting: int) -> str:
-    """Builds so far in a few words: what was built, found in the cache, and failed, in which lanes, and how many
+    """Builds so far in a few words: what runs, was built, found in the cache, and failed, in which lanes, and how many
     candidates wait."""
+    running = f"{counts[RUNNING]} running, " if counts.get(RUNNING) else ""
     failed = sum(counts.get(status, 0) for status in ("failed", "refused", "timeout"))
-    found = f"{counts.get('built', 0)} built, {counts.get('cached', 0)} cached, {failed} failed, {waiting} waiting"
+    found = (
+        f"{running}{counts.get('built', 0)} built, {counts.get('cached', 0)} cached, {failed} failed, {waiting} waiting"
+    )
     lanes = describe_lanes(counts)
-    return f"{found}; {lanes}" if lanes else found
+    headers = "headers are precompiled, once per machine" if counts.get(PRECOMPILING) else ""
+    return "; ".join(filter(None, (found, lanes, headers)))
 
 
 def describe_lanes(counts: dict[str, int]) -> str:

@@ -1,11 +1,13 @@
 """Real builds of tiny extensions without any torch header: about a second each."""
 
+import fcntl
 import itertools
 import os
 import shutil
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import pytest
 
 from harness.builder import Builder, probe_toolchain
 from harness.domain import BuildRequest, BuildToolError, HarnessError
+from harness.domain.build import GOING_ON, LOCKED, PRECOMPILING, RUNNING
 from harness.emulator import DEFAULT_TARGET, Emulation
 from harness.hardware.gpus import find_gpu_model
 
@@ -69,6 +72,22 @@ def test_a_build_says_why_it_was_not_fast_now_and_from_the_cache(make_builder):
         assert [result.status for result in results] == [status, "cached" if status == "built" else status]
         assert {(result.lane, result.reason) for result in results} == {("plain", "it asks for no_implicit_headers")}
     assert builder.counts["lane plain"] == builder.counts["reason it asks for no_implicit_headers"] == 2
+
+
+def test_what_goes_on_is_counted_a_build_and_a_wait_for_the_same_one_of_another_process(make_builder, tmp_path):
+    seen = []
+    builder = make_builder(on_count=lambda: seen.append({name: builder.counts.get(name, 0) for name in GOING_ON}))
+    (tmp_path / "cache" / "locks").mkdir(parents=True)
+    with (tmp_path / "cache" / "locks" / builder.key(TINY)).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        thread = threading.Thread(target=builder.build, args=(TINY,))
+        thread.start()
+        while not seen:
+            time.sleep(0.01)
+        assert seen == [{LOCKED: 1, RUNNING: 0, PRECOMPILING: 0}]
+    thread.join()
+    assert {LOCKED: 0, RUNNING: 1, PRECOMPILING: 0} in seen
+    assert seen[-1] == dict.fromkeys(GOING_ON, 0)
 
 
 def test_identical_requests_of_two_threads_are_built_once(make_builder):

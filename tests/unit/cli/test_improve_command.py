@@ -25,6 +25,10 @@ def test_a_run_has_its_own_problems(fail):
     assert "--problem is for a FILE" in fail("my-run", "--problem", "softmax")
 
 
+def test_a_run_has_its_own_language(fail):
+    assert "--language is for a FILE" in fail("my-run", "--language", "torch")
+
+
 def test_an_unknown_run_is_named(fail):
     assert "no run 'my-run' in generated" in fail("my-run")
 

@@ -235,3 +235,35 @@ def test_whole_numbers_in_and_out_need_no_coarser_format():
 @pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
 def test_other_floating_formats_are_admitted_and_tried_in_the_next_coarser_one(dtype):
     assert admit("x * self.weight.to(x.dtype)", f"[torch.randn(30, 40, dtype=torch.{dtype})]").admitted
+
+
+def evidence_of(name, forward, inputs="[torch.randn(30, 40)]"):
+    return next(check.evidence for check in admit(forward, inputs).failed if check.name == name)
+
+
+@pytest.mark.parametrize(
+    ("forward", "advice"),
+    [
+        ("x > -100", "it hardly varies"),
+        ("x.bool() & (x == x)", "it hardly varies"),
+        ("x.clone()", "it equals an input: draw"),
+    ],
+)
+def test_an_output_that_an_input_passes_for_is_described_as_it_is(forward, advice):
+    assert advice in evidence_of("identity", forward)
+
+
+def test_an_output_that_equals_a_converted_input_is_said_to_be_converted():
+    evidence = evidence_of("identity", "x != 0", "[torch.randint(0, 2, (30, 40))]")
+    assert "it equals an input as bool" in evidence
+
+
+@pytest.mark.parametrize(
+    ("forward", "inputs", "advice"),
+    [
+        ("x * 2", "[torch.randint(0, 9, (30, 40)).float()]", "draw inputs that are not whole numbers"),
+        ("(x > 0).float()", "[torch.randn(30, 40).abs() * torch.randint(-1, 2, (30, 40)) + 0.3]", "before they are"),
+    ],
+)
+def test_outputs_that_a_coarser_format_holds_are_described_by_inputs_and_outputs(forward, inputs, advice):
+    assert advice in evidence_of("coarser format", forward, inputs)

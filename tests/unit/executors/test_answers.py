@@ -23,7 +23,7 @@ from harness.domain import (
     Work,
 )
 from harness.domain.evaluation import Block, CaseResult
-from harness.executors.answers import Done, Lost, Ready, Waiting, decode_answer, encode_answer
+from harness.executors.answers import Builds, Done, Lost, Ready, Waiting, decode_answer, encode_answer
 
 SUBJECT = Subject(
     run="r",
@@ -80,8 +80,9 @@ ANSWERS = (
     Ready(chip="H100", lock="GPU-1"),
     Waiting(reason=""),
     Lost(reason="gone", for_good=True),
-    Done(evaluation=EVALUATION, build_counts={"built": 2}),
-    Done(evaluation=Evaluation(subject=SUBJECT, outcome=Outcome.NO_CODE), build_counts={}),
+    Done(evaluation=EVALUATION),
+    Done(evaluation=Evaluation(subject=SUBJECT, outcome=Outcome.NO_CODE)),
+    Builds(counts={"built": 2}),
 )
 
 
@@ -112,7 +113,8 @@ def change(**parts):
         '{"kind": "Ready", "chip": 1, "lock": ""}',
         '{"kind": "Lost", "reason": "r", "for_good": 1}',
         '{"kind": "Waiting", "reason": "r", "more": 1}',
-        '{"kind": "Done", "evaluation": {"text": "{}", "environment": "[]", "build_log": ""}, "build_counts": {}}',
+        '{"kind": "Done", "evaluation": {"text": "{}", "environment": "[]", "build_log": ""}}',
+        '{"kind": "Builds", "counts": {"built": "many"}}',
         change(message=7),
         change(duration_s="1"),
         change(duration_s=True),
@@ -136,8 +138,8 @@ def test_an_answer_of_another_form_is_refused(sent):
 
 def test_a_refusal_quotes_little_of_the_answer():
     evaluation = replace(EVALUATION, timing=None, cases=(), message="x" * 10_000)
-    answer = json.loads(encode_answer(Done(evaluation=evaluation, build_counts={})))
-    answer["build_counts"] = {"built": "y" * 10_000}
+    answer = json.loads(encode_answer(Done(evaluation=evaluation)))
+    answer["evaluation"]["more"] = "y" * 10_000
     with pytest.raises(WireError) as refusal:
         decode_answer(json.dumps(answer).encode())
     assert len(str(refusal.value)) < 400

@@ -147,6 +147,12 @@ def test_check_goes_on_after_a_reference_that_ends_the_process(suites):
     assert "1 of 2 problems admitted" in result.stdout
 
 
+def test_a_rejected_file_has_the_name_that_an_admitted_one_has(suites):
+    (suites / "mine" / "broken.py").write_text("def get_inputs(:\n")
+    result = run("check", str(suites / "mine" / "broken.py"), "--json")
+    assert [one["problem"] for one in json.loads(result.stdout)["problems"]] == ["broken"]
+
+
 def test_check_refuses_a_full_workload_that_does_not_run(suites):
     (suites / "mine" / "broken.py").write_text(GOOD.replace("x * self", "x.view(33, 40) * self"))
     result = run("check", "broken", *options(suites))

@@ -5,6 +5,7 @@ import pytest
 from harness.domain import Finding
 from harness.evaluation.integrity.sandbox_causes import note_output, note_sandbox
 
+SOCKET_TRACE = 'File "/usr/lib/python3.11/socket.py", line 232, in __init__'
 LAYERS = "bubblewrap, namespaces, landlock, seccomp, rlimits"
 
 
@@ -14,6 +15,10 @@ LAYERS = "bubblewrap, namespaces, landlock, seccomp, rlimits"
         ("URLError: <urlopen error [Errno -3] Temporary failure in name resolution>", "no network"),
         ("ConnectionError: HTTPSConnectionPool(host='x', port=443): Max retries exceeded", "no network"),
         ("OSError: [Errno 101] Network is unreachable", "no network"),
+        ("ConnectTimeout: [Errno 113] No route to host", "no network"),
+        (f"PermissionError: [Errno 1] Operation not permitted\n{SOCKET_TRACE}", "no network"),
+        (f"{SOCKET_TRACE}\nPermissionError: [Errno 1] Operation not permitted", "no network"),
+        (f"{SOCKET_TRACE}\nURLError: <urlopen error [Errno 1] Operation not permitted>", "no network"),
         ("FileNotFoundError: [Errno 2] No such file or directory: 'weights.pt'", "neither your files nor"),
         ("PermissionError: [Errno 13] Permission denied: '/etc/shadow'", "neither your files nor"),
         ("ModuleNotFoundError: No module named 'my_kernels'", "no modules beside the candidate"),

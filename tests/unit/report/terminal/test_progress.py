@@ -50,6 +50,15 @@ def test_builds_and_verdicts_are_counted_while_both_go_on():
     assert TimeLeft().describe(judge) == "2 of 10, 1 correct, about 4 min left"
 
 
+def test_a_build_that_runs_in_an_evaluation_is_said():
+    device = DeviceStatus(name="emulated", waiting=0, running=1, done=0)
+    executor = FixedExecutor(device, builds={"running": 2, "precompiling": 1})
+    build, _ = read_steps(executor, 1, (0, 0), time.monotonic())
+    assert build.note == (
+        "2 running, 0 built, 0 cached, 0 failed, 0 waiting; headers are precompiled, once per machine"
+    )
+
+
 def test_a_wait_for_another_process_is_said():
     cpu = DeviceStatus(name="cpu", waiting=1, running=1, done=0)
     _, judge = read_steps(FixedExecutor(cpu, waits_for="another harness process"), 2, (0, 0), time.monotonic())
