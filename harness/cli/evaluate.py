@@ -183,7 +183,8 @@ def _print_reason(stored: StoredEvaluation, source: str) -> None:
     for severity in ("warning", "note"):
         for finding in evaluation.findings:
             if finding.severity == severity and finding.message not in evaluation.message and finding not in causes:
-                prefix = "" if f": {severity}: " in finding.message else f"{severity}: "  # messages as of a compiler
+                is_as_of_a_compiler = any(f": {word}: " in finding.message for word in (severity, "error"))
+                prefix = "" if is_as_of_a_compiler else f"{severity}: "
                 print_rich(style_text(f"{prefix}{finding.message}"))
     if evaluation.subject.run == FILE_RUN and lacks_kernel(evaluation):
         typer.echo(PLAIN_TORCH)
@@ -191,11 +192,11 @@ def _print_reason(stored: StoredEvaluation, source: str) -> None:
 
 
 def _list_causes(evaluation: Evaluation) -> list[Finding]:
-    """Errors of kernels that the message does not quote, of a program that failed."""
-    if evaluation.outcome is Outcome.CORRECT:
-        return []
+    """Errors of kernels, of a program that failed. A message that quotes one begins with the first cause."""
     kernels = [one for one in evaluation.findings if one.evidence.startswith("in kernel ")]
-    return [one for one in kernels if one.severity == "warning" and one.message not in evaluation.message]
+    if evaluation.outcome is Outcome.CORRECT or any(one.message in evaluation.message for one in kernels):
+        return []
+    return [one for one in kernels if one.severity == "warning"]
 
 
 def _print_lines(source: str, findings: Iterable[Finding]) -> None:

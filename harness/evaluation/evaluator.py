@@ -36,6 +36,7 @@ from harness.evaluation.correctness.checks import check_correctness
 from harness.evaluation.correctness.reference import Reference, describe_calls, note_variation
 from harness.evaluation.correctness.robustness import probe_candidate
 from harness.evaluation.counters.reading import CounterReader
+from harness.evaluation.emulated.findings import has_race_at_all_sizes
 from harness.evaluation.emulated.nvcc import NvccCheck
 from harness.evaluation.emulated.other_sizes import evaluate_with_other_sizes
 from harness.evaluation.emulated.sanitizer import KernelChecker, explain, explained_by_kernels
@@ -152,7 +153,8 @@ class CandidateEvaluator:
         self._workers.begin("" if candidate is None else candidate.source)
         record = EvaluationRecord(seed=secrets.randbits(62) if seed is None else seed)
         record, outcome, message = evaluate_with_repetition(record, attempt, self._device)
-        if self._nvcc is not None and self._nvcc.find_disagreement(record):
+        decided = has_race_at_all_sizes(record.findings)  # nvcc takes a minute
+        if self._nvcc is not None and not decided and self._nvcc.find_disagreement(record):
             again = EvaluationRecord(seed=record.seed, thrift=record.thrift)
             record, outcome, message = evaluate_with_repetition(again, attempt, self._device)
         record.findings += self._forkserver.isolation_warnings()

@@ -55,7 +55,11 @@ def improve_run(run: str, generate: GenerateOptions, options: EvaluateOptions, s
 
 
 def improve_file(
-    file: Path, generate: GenerateOptions, options: EvaluateOptions, search: SearchOptions, language: Language | None
+    file: Path,
+    generate: GenerateOptions,
+    options: EvaluateOptions,
+    search: SearchOptions,
+    language: Language | None = None,
 ) -> tuple[SearchReport, Path | None]:
     """Turn 0 is the file; `language` None: detected. Also the path of the best verified program; None without one.
     Raises UsageError."""

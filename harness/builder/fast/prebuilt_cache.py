@@ -57,7 +57,7 @@ class PrebuiltCache:
         toolchain: Toolchain,
         runner: Runner,
         gate: MemoryGate,
-        counted: Callable[[str], AbstractContextManager[None]] = nullcontext,
+        counted: Callable[[str], AbstractContextManager[None]] = lambda name: nullcontext(),
     ) -> None:
         """`counted`: entered during PRECOMPILING, and while it is LOCKED."""
         self._counted = counted

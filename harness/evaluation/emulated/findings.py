@@ -22,6 +22,7 @@ WRONG_VALUES = ("race", "uninit", "order")
 SIZED = ("bounds", "align", "launch", "too_many", "too_much", "assert", "trap", "overflow")
 IN_KERNEL = "in kernel"  # begins the evidence
 _LOCATION = re.compile(r"\S+:\d+: ")  # of a described finding
+RACE, UNWRITTEN = "shared_race", "uninitialised_shared"
 TIME_LIMIT, UNCOVERED = "time_limit", "uncovered"
 INTERPRETER = "interpreter"  # an error in Python, which says nothing about a GPU if a compiler accepts the kernel
 
@@ -73,6 +74,12 @@ def merge_kernel_findings(findings: Iterable[KernelFinding]) -> list[KernelFindi
 def put_causes_first(findings: Iterable[KernelFinding]) -> list[KernelFinding]:
     """Before what may follow from them: a write beyond an end also races with another one."""
     return sorted(findings, key=lambda one: (not one.decides, one.outcome is Outcome.WRONG_VALUE))
+
+
+def has_race_at_all_sizes(findings: Iterable[Finding]) -> bool:
+    """In shared memory, as by a missing barrier, unless it may follow from what other sizes do not show."""
+    checks = {one.check for one in findings if one.evidence.startswith(IN_KERNEL)}
+    return RACE in checks and not any(word in check for check in checks for word in SIZED)
 
 
 def drop_repeated(findings: Iterable[Finding]) -> list[Finding]:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from harness.domain import Finding, HarnessError, Outcome, Problem
-from harness.evaluation.emulated.findings import TIME_LIMIT
+from harness.evaluation.emulated.findings import TIME_LIMIT, has_race_at_all_sizes
 from harness.evaluation.integrity.static_checks import screen_source
 from harness.evaluation.record import EvaluationRecord
 from harness.problems.shrink import (
@@ -33,7 +33,7 @@ def evaluate_with_other_sizes(
 ) -> None:
     """On the reduced workload, a candidate that fails or whose kernels do nothing is evaluated at milder reductions.
     The first one that is correct and runs its kernels counts, with a warning. A candidate whose kernels are too slow is
-    evaluated with less work. `cost`: see `LanguageRules.emulation_cost`."""
+    evaluated with less work. A race decides at once. `cost`: see `LanguageRules.emulation_cost`."""
     failure, idle = _evaluate(record, problem, evaluate), _leaves_kernels_unused(record)
     if workload == REDUCED and failure is not None and _has_slow_kernels(record, failure):
         smaller = reduce_problem(problem, EMULATED_BUDGET.divided_by(cost * SMALLER))
@@ -41,6 +41,8 @@ def evaluate_with_other_sizes(
         if failure is not None:
             raise failure
         return
+    if failure is not None and has_race_at_all_sizes((*record.findings, *failure.findings)):
+        raise failure
     may_be_sizes = failure is not None and (failure.outcome in DUE_TO_SIZES or _is_of_launch(record, failure))
     if workload == REDUCED and (idle or may_be_sizes) and not problem.dynamic_shapes:
         what = "its kernels are not used" if failure is None or idle else f"{failure.outcome}: {failure.message[:300]}"

@@ -90,6 +90,18 @@ def test_an_error_of_a_kernel_comes_before_the_wrong_values_that_follow_from_it(
     ]
 
 
+def test_what_follows_from_the_cause_that_the_message_quotes_comes_after_it(capsys, evaluation_of):
+    cause, race = (
+        Finding(check=check, severity="warning", message=f"cuda.cu:9: error: {text}", evidence="in kernel k")
+        for check, text in (("out_of_bounds", "writes beyond y"), ("global_race", "race"))
+    )
+    extra = {"findings": (race, cause), "message": f"{cause.message}; IllegalAccess: CUDA error"}
+    _print_reason(StoredEvaluation(id=1, evaluation=evaluation_of("runtime_error", extra=extra)), "")
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first.startswith("runtime_error: cuda.cu:9: error: writes beyond y")
+    assert second == race.message
+
+
 @pytest.fixture
 def on_two_gpus(tmp_path, evaluation_of):
     """One sample judged on two kinds of GPU that are both cuda:0 of their host."""

@@ -105,3 +105,25 @@ def test_no_other_sizes_are_begun_when_too_much_time_is_spent(monkeypatch):
     with pytest.raises(CandidateFailure):
         evaluate_with(judge)
     assert asked == [False]
+
+
+RACE = Finding(check="shared_race", severity="warning", message="cuda.cu:9: error: a race", evidence="in kernel k")
+BOUNDS = Finding(check="global_bounds", severity="warning", message="cuda.cu:5: error: beyond", evidence="in kernel k")
+
+
+@pytest.mark.parametrize(("findings", "sizes"), [((RACE,), 1), ((RACE, BOUNDS), 3), ((), 3)])
+def test_a_race_in_shared_memory_decides_at_once_unless_it_may_follow_from_the_sizes(findings, sizes):
+    problem, record, tried = (
+        fit_problem(Problem(suite="tiny", name="add", source=SOURCE), 1),
+        EvaluationRecord(seed=1),
+        [],
+    )
+
+    def evaluate(attempt, resized):
+        tried.append(resized.workload("reduced").overrides)
+        attempt.findings += findings
+        raise CandidateFailure(Outcome.WRONG_VALUE, "wrong")
+
+    with pytest.raises(CandidateFailure):
+        evaluate_with_other_sizes(record, problem, "reduced", "", evaluate, cost=1)
+    assert min(len(tried), 3) >= min(sizes, 2) and (len(tried) == 1) == (sizes == 1)
