@@ -11,6 +11,7 @@ from typing import Generic, Protocol, TypeVar
 from harness.domain import Evaluation
 from harness.executors.tasks import Task
 
+MOST_IN_A_ROW = 8  # jobs of one owner, while others wait
 CORES_PER_GPU = (4, 8)  # minimum (one for the worker, its neighbour idle) and maximum
 
 
@@ -33,11 +34,13 @@ class JobQueue(Generic[J]):
     """Evaluations that wait for a device of one kind, in the order of their submission, whichever was built first.
 
     A problem stays on the device that took it first, which measures its noise floor once, unless another would be idle.
+    An owner's jobs follow each other, up to `MOST_IN_A_ROW`, since another's process starts in seconds.
     """
 
     def __init__(self) -> None:
         self._jobs: list[J] = []
         self._homes: dict[str, str] = {}
+        self._rows: dict[str, tuple[str, int]] = {}  # by device: the last owner, and how many jobs in a row
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -48,15 +51,23 @@ class JobQueue(Generic[J]):
     def take(self, device: str) -> J | None:
         """None if the queue is empty. Jobs that were cancelled or failed before are dropped."""
         while self._jobs:
-            homes = (self._homes.get(job.task.problem.digest, device) for job in self._jobs)
-            index = next((index for index, home in enumerate(homes) if home == device), 0)
-            job = self._jobs.pop(index)
+            job = self._jobs.pop(self._choose(device))
             self._homes.setdefault(job.task.problem.digest, device)
             if job.future.done() and not job.future.cancelled():
                 continue
             if job.future.running() or job.future.set_running_or_notify_cancel():
+                owner, row = self._rows.get(device, ("", 0))
+                self._rows[device] = (job.task.owner, row + 1 if job.task.owner == owner else 1)
                 return job
         return None
+
+    def _choose(self, device: str) -> int:
+        """The index of the next job."""
+        owner, row = self._rows.get(device, ("", 0))
+        homes = [self._homes.get(job.task.problem.digest, device) for job in self._jobs]
+        own = [index for index, home in enumerate(homes) if home == device] or [0]
+        same = [index for index in own if self._jobs[index].task.owner == owner] if row < MOST_IN_A_ROW else []
+        return (same or own)[0]
 
     def forget(self, device: str) -> None:
         """It is lost: its problems move."""

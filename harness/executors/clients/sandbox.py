@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 SCRATCH = "/tmp"
 MOST_BUILDS_BYTES = 1 << 30
-KITS = "kits"
+KITS, DRIVERS = "kits", "driver-*"  # see `harness.builder.cache`
 
 
 def wrap(command: list[str], *, shared: Path) -> list[str]:
     """`shared`: the cache of trusted evaluations."""
     readable = [*interpreter_folders(), PACKAGE, find_shipped("redteam"), CGROUP]
-    readable += [shared / KITS, find_machine_folder(shared)]
+    readable += [shared / KITS, find_machine_folder(shared), *shared.glob(DRIVERS)]
     return wrap_evaluator(command, readable=readable)
 
 
@@ -52,8 +52,8 @@ def settle(start: Start) -> Start:
     if find_machine_folder(shared).is_dir():
         shutil.copytree(find_machine_folder(shared), find_machine_folder(own))
     (own / KITS).mkdir(parents=True, exist_ok=True)
-    for ready in (shared / KITS).glob(f"*/{READY}"):
-        (own / KITS / ready.parent.name).symlink_to(ready.parent)
+    for made in (*(ready.parent for ready in (shared / KITS).glob(f"*/{READY}")), *shared.glob(DRIVERS)):
+        (own / made.relative_to(shared)).symlink_to(made)
 
     def move(folder: Path | None) -> Path | None:
         return None if folder is None else own / folder.relative_to(shared)

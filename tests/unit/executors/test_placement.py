@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 import pytest
 from test_device_pool import make_task
 
 from harness.domain import DeviceError
 from harness.executors.device_pool import Job
-from harness.executors.placement import JobQueue, divide_cores, share_out
+from harness.executors.placement import MOST_IN_A_ROW, JobQueue, divide_cores, share_out
 
 
 def test_a_device_prefers_its_own_problems_and_takes_any_before_it_is_idle():
@@ -13,6 +15,14 @@ def test_a_device_prefers_its_own_problems_and_takes_any_before_it_is_idle():
     taken = [queue.take(device).task.subject.sample for device in ("one", "two", "one", "one")]
     assert taken == [0, 1, 2, 3]
     assert queue.take("one") is None
+
+
+def test_jobs_of_an_owner_follow_each_other_but_not_for_ever():
+    queue = JobQueue()
+    for sample in range(2 * MOST_IN_A_ROW + 4):
+        queue.put(Job(task=replace(make_task(sample), owner=("alice", "bob")[sample % 2])))
+    owners = [queue.take("one").task.owner for _ in range(2 * MOST_IN_A_ROW + 4)]
+    assert owners == ["alice"] * MOST_IN_A_ROW + ["bob"] * MOST_IN_A_ROW + ["alice"] * 2 + ["bob"] * 2
 
 
 def test_a_cancelled_evaluation_is_not_started():

@@ -1,4 +1,4 @@
-"""What a program can do in the sandbox of a client's problem files, before any of it runs there: no torch is needed."""
+"""What a program can do in the sandbox of a client's problem files; none of these needs torch."""
 
 import json
 import os
@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.builder import probe_toolchain
 from harness.executors.clients import sandbox
-from harness.sandbox.policy import explain_evaluator_failure
+from harness.executors.evaluator_process import Start
+from harness.executors.settings import LocalSettings, Setup
+from harness.sandbox.policy import explain_evaluator_failure, probe_confinement
 
 ROOT = Path(__file__).resolve().parents[4]
 PROBE = r"""
@@ -144,3 +147,22 @@ def test_all_its_processes_end_with_the_one_that_started_it(tmp_path):
         began_s = time.monotonic()
         process.stdout.read()  # until the last one has ended
         assert time.monotonic() - began_s < 20
+
+
+def test_it_begins_with_links_to_prebuilt_parts_and_copies_of_measurements(tmp_path, monkeypatch):
+    shared = tmp_path / "shared"
+    for name in ("kits/made/headers", "kits/begun", "driver-1", "machine/cuda-0", "aa/build-of-another-client"):
+        (shared / name).mkdir(parents=True)
+    (shared / "kits/made/ready").touch()
+    (shared / "machine/cuda-0/peaks.json").write_text("{}")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    settings = LocalSettings(cache=shared, confinement="none")
+    setup = Setup(settings=settings, toolchain=probe_toolchain(), confinement=probe_confinement("none"))
+    start = Start(setup=setup, device="cpu", checks=False, floors=shared / "machine/cuda-0", alone=False)
+    settled, own = sandbox.settle(start), tmp_path / "harness" / "builds"
+    assert settled.setup.settings.cache == own
+    assert sorted(path.relative_to(own).as_posix() for path in own.glob("*/*")) == ["kits/made", "machine/cuda-0"]
+    assert (own / "kits/made").is_symlink() and (own / "driver-1").is_symlink()
+    assert settled.floors == own / "machine/cuda-0"
+    (settled.floors / "peaks.json").write_text("poison")
+    assert (shared / "machine/cuda-0/peaks.json").read_text() == "{}"
