@@ -240,3 +240,21 @@ def test_the_best_program_of_a_file_is_written_beside_it_with_its_history(
     assert "return a - b" in server.requests[0]["messages"][1]["content"]
     assert again.returncode == 0
     assert "own.best.py" in again.stdout
+
+
+@pytest.mark.slow
+def test_a_file_without_a_kernel_is_refused_with_the_reason_and_taken_as_the_language_that_is_asked_for(
+    arguments, call_harness, tmp_path, tiny_suite
+):
+    own = tmp_path / "own.py"
+    own.write_text(f"# no kernel\n{WRONG}")
+    server = ChatServer(lambda number, request: reply_with(answer(f"# {number}\n{WRONG}")))
+    command = ("improve", own, "--problem", tiny_suite / "add.py", "--turns", 1)
+    with server.running():
+        failed = call_harness(arguments(server, command=command))
+        as_torch = call_harness(arguments(server, "--language", "torch", command=command))
+    for done in (failed, as_torch):
+        assert done.returncode == 1, done.stderr
+        assert "turn 0: wrong_value: output: " in done.stderr
+    manifests = [json.loads(path.read_text()) for path in (tmp_path / "generated").glob("*/manifest.json")]
+    assert sorted(one["language"] for one in manifests) == ["cpp", "torch"]
