@@ -14,7 +14,7 @@ from typing import IO
 RETRY_S = 0.05
 DEVICE_TAKEN = "another harness process, which evaluates on this device"
 CORES_TAKEN = "builds or timings on these cores, perhaps of another harness process"
-BUILD_TAKEN = "another build of the same extension, perhaps of another harness process"
+BUILD_TAKEN = "another build of the same extension or headers, perhaps of another harness process"
 Say = Callable[[str], None]  # gets the reason of a wait when it begins, and "" when it ends
 Check = Callable[[], None]  # called while waiting; may raise
 
