@@ -28,13 +28,15 @@ class DeviceLost(HarnessError):
 
 @dataclass(slots=True, kw_only=True)
 class Job:
-    """`losses`: reasons of device losses, but for faults that no program causes."""
+    """`losses`: reasons of device losses, but for faults that no program causes. `upcoming`: tasks of the same client
+    that wait when it begins."""
 
     task: Task
     number: int = field(default_factory=count().__next__)
     future: Future[Evaluation] = field(default_factory=Future)
     ahead: BuiltAhead = NOTHING_AHEAD
     losses: list[str] = field(default_factory=list)
+    upcoming: tuple[Task, ...] = ()
 
     def fail(self, error: Exception) -> None:
         with suppress(InvalidStateError):  # cancelled, or failed before
@@ -188,6 +190,7 @@ class DevicePool:
                 if (job := self._waiting.take(slot.name)) is not None:
                     slot.running = True
                     job.task = job.task.on_device(slot.name)
+                    job.upcoming = self._waiting.list_upcoming(job.task.owner)
                     return job
                 self._changed.wait()
         return None

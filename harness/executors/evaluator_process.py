@@ -38,13 +38,15 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
     """`alone`: timing excludes builds; otherwise evaluations run beside builds, and timing in other processes excludes
-    both. `is_sandboxed`: for a client's problem files, see `harness.executors.clients.sandbox`."""
+    both. `is_sandboxed`: for a client's problem files, see `harness.executors.clients.sandbox`; it builds ahead itself,
+    on the `build_cores`."""
 
     setup: Setup
     device: str
     checks: bool
     floors: Path | None
     alone: bool
+    build_cores: frozenset[int]
     is_sandboxed: bool = False
 
 
@@ -53,6 +55,7 @@ class Work:
     task: Task
     ahead: BuiltAhead
     expects_many: bool
+    upcoming: tuple[Task, ...] = ()  # of the same client
 
 
 def main() -> None:
@@ -90,11 +93,15 @@ def _receive(line: Connection, messages: queue.SimpleQueue[Any]) -> None:
 
 def _serve(line: Connection, messages: queue.SimpleQueue[Any]) -> None:
     from harness.domain import HarnessError
+    from harness.executors.clients.builds import BuildsAhead
+    from harness.executors.clients.sandbox import settle
     from harness.executors.locks import hold_to_evaluate
 
     start: Start | None = messages.get()
     if start is None:
         return
+    if start.is_sandboxed:
+        start = settle(start)
 
     sending = threading.Lock()
 
@@ -114,11 +121,12 @@ def _serve(line: Connection, messages: queue.SimpleQueue[Any]) -> None:
     except (HarnessError, RuntimeError) as error:  # RuntimeError: torch cannot use the GPU
         send(Lost(reason=f"{type(error).__name__}: {error}"))
         return
-    with closing(evaluators):
+    with closing(evaluators), closing(BuildsAhead(start)) as builds:
         lock = "" if device.is_emulated else _name_lock(device)
         send(Ready(chip=_name_chip(device), lock=lock))
         watch = _watch(device)
         while (work := messages.get()) is not None:
+            builds.begin(work.upcoming)
             with hold_to_evaluate(lock, say, times=start.alone):
                 answer = _evaluate(device, evaluators, work, watch)
             send(answer)
@@ -129,10 +137,6 @@ def _serve(line: Connection, messages: queue.SimpleQueue[Any]) -> None:
 def _open(start: Start, say: Say, report_builds: Callable[[], None]) -> tuple[Device, DeviceEvaluators]:
     from harness.sandbox.forkserver import Forkserver
 
-    if start.is_sandboxed:
-        from harness.executors.clients.sandbox import settle
-
-        start = settle(start)
     forkserver = Forkserver(start.setup.confinement)
     forkserver.begin_start()  # imports torch, too
     gc.disable()  # a tenth of the time to import torch

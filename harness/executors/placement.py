@@ -12,6 +12,7 @@ from harness.domain import Evaluation
 from harness.executors.tasks import Task
 
 MOST_IN_A_ROW = 8  # jobs of one owner, while others wait
+MOST_UPCOMING = 8  # since each device that may take them builds them
 CORES_PER_GPU = (4, 8)  # minimum (one for the worker, its neighbour idle) and maximum
 
 
@@ -60,6 +61,10 @@ class JobQueue(Generic[J]):
                 self._rows[device] = (job.task.owner, row + 1 if job.task.owner == owner else 1)
                 return job
         return None
+
+    def list_upcoming(self, owner: str) -> tuple[Task, ...]:
+        """A few tasks of a client, by submission; none that are trusted."""
+        return tuple(job.task for job in self._jobs if owner and job.task.owner == owner)[:MOST_UPCOMING]
 
     def _choose(self, device: str) -> int:
         """The index of the next job."""

@@ -58,7 +58,7 @@ class EvaluatorProcess:
 
     def evaluate(self, job: Job, *, expects_many: bool) -> Evaluation:
         """Raises DeviceLost and ReferenceStopped."""
-        self._send(Work(task=job.task, ahead=job.ahead, expects_many=expects_many))
+        self._send(Work(task=job.task, ahead=job.ahead, expects_many=expects_many, upcoming=job.upcoming))
         done = self._receive()
         if not isinstance(done, Done):
             raise DeviceLost("the evaluator process sent no evaluation")

@@ -41,9 +41,14 @@ class Task:
         return replace(self, subject=replace(self.subject, device=name))
 
     @property
+    def has_extensions(self) -> bool:
+        """A program that hides it is built later, in its evaluation."""
+        return self.candidate is not None and "cpp_extension" in self.candidate.source
+
+    @property
     def builds_extensions(self) -> bool:
-        """Ahead of its evaluation, which executes the problem file. A program that hides it is built later."""
-        return not self.owner and self.candidate is not None and "cpp_extension" in self.candidate.source
+        """Ahead, in a trusted process, which executes the problem file."""
+        return self.has_extensions and not self.owner
 
     def give_up(self, outcome: Outcome, check: str, message: str) -> Evaluation:
         """For a task whose evaluator was lost."""

@@ -64,9 +64,9 @@ ctypes.CDLL(None).sleep(3600)""",
 }
 
 
-def make_client_task(owner, reference=REFERENCE):
+def make_client_task(owner, reference=REFERENCE, source=GOOD):
     problem = parse_problem(reference, Path("reference.py"), "submitted", executes=False)
-    candidate = Candidate(source=GOOD, language="cpp", rule="file")
+    candidate = Candidate(source=source, language="cpp", rule="file")
     task = make_task(problem, candidate, Origin(run="service", model="service"), language="cpp")
     return replace(task, owner=owner)
 
@@ -115,3 +115,20 @@ def test_a_reference_that_ends_or_blocks_its_process_is_a_problem_error_and_the_
     assert found.outcome == "problem_error"
     assert evaluate(executor, "alice").outcome == "correct"
     assert executor.status().failure == ""
+
+
+# Plain C++ without torch's headers builds in a second.
+EXTENSION = f"""{HEAD}from torch.utils.cpp_extension import load_inline
+load_inline("plain", cpp_sources='extern "C" int f() {{ return NUMBER; }}', no_implicit_headers=True,
+            is_python_module=False)
+{GOOD.removeprefix(HEAD)}"""
+
+
+@pytest.mark.slow
+def test_candidates_of_a_client_that_wait_are_built_ahead_in_its_sandbox(executor):
+    sources = [EXTENSION.replace("NUMBER", str(number)) for number in range(14)]
+    futures = [executor.submit(make_client_task("alice", source=source)) for source in sources]
+    found = [future.result() for future in futures]
+    assert {one.outcome for one in found} == {"correct"}
+    assert (found[0].build.cached, found[-1].build.cached) == (False, True)
+    assert not list(executor._setup().settings.cache.glob("??/*"))

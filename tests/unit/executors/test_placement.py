@@ -5,7 +5,7 @@ from test_device_pool import make_task
 
 from harness.domain import DeviceError
 from harness.executors.device_pool import Job
-from harness.executors.placement import MOST_IN_A_ROW, JobQueue, divide_cores, share_out
+from harness.executors.placement import MOST_IN_A_ROW, MOST_UPCOMING, JobQueue, divide_cores, share_out
 
 
 def test_a_device_prefers_its_own_problems_and_takes_any_before_it_is_idle():
@@ -23,6 +23,15 @@ def test_jobs_of_an_owner_follow_each_other_but_not_for_ever():
         queue.put(Job(task=replace(make_task(sample), owner=("alice", "bob")[sample % 2])))
     owners = [queue.take("one").task.owner for _ in range(2 * MOST_IN_A_ROW + 4)]
     assert owners == ["alice"] * MOST_IN_A_ROW + ["bob"] * MOST_IN_A_ROW + ["alice"] * 2 + ["bob"] * 2
+
+
+def test_only_tasks_of_a_client_are_announced_to_its_process():
+    queue = JobQueue()
+    for sample, owner in enumerate(("", "alice", "bob", "alice", *["bob"] * MOST_UPCOMING)):
+        queue.put(Job(task=replace(make_task(sample), owner=owner)))
+    assert [task.subject.sample for task in queue.list_upcoming("alice")] == [1, 3]
+    assert len(queue.list_upcoming("bob")) == MOST_UPCOMING
+    assert queue.list_upcoming("") == ()
 
 
 def test_a_cancelled_evaluation_is_not_started():

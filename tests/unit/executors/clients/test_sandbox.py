@@ -158,7 +158,8 @@ def test_it_begins_with_links_to_prebuilt_parts_and_copies_of_measurements(tmp_p
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     settings = LocalSettings(cache=shared, confinement="none")
     setup = Setup(settings=settings, toolchain=probe_toolchain(), confinement=probe_confinement("none"))
-    start = Start(setup=setup, device="cpu", checks=False, floors=shared / "machine/cuda-0", alone=False)
+    floors = shared / "machine/cuda-0"
+    start = Start(setup=setup, device="cpu", checks=False, floors=floors, alone=False, build_cores=frozenset({0}))
     settled, own = sandbox.settle(start), tmp_path / "harness" / "builds"
     assert settled.setup.settings.cache == own
     assert sorted(path.relative_to(own).as_posix() for path in own.glob("*/*")) == ["kits/made", "machine/cuda-0"]
