@@ -88,15 +88,10 @@ class Correctness:
 class Block:
     """One timed block: equally many calls of baseline and candidate, each on fresh inputs. Times in µs per call.
 
-    - `*_claim_us`: reported by the worker
-    - `*_judge_us`: by the evaluator's clock, message exchange included; on a GPU from GO, without waking
+    - `*_claim_us`: reported by the worker; on a GPU by the evaluator's clock, until it has the outputs
+    - `*_judge_us`: by the evaluator's clock, message exchange included; on a GPU with the writing of the inputs
     - `baseline_loading_us`: reported for copying the state before the call (CPU), no part of the reported time
     - `*_copy_us`: from then until the evaluator had the outputs (CPU, some blocks)
-    - `*_wake_us`: from WAKE to its answer (GPU)
-    - `*_go_us`: from GO to its answer (GPU)
-    - `*_unread_us`: from the answer until the evaluator began to read the outputs (GPU)
-    - `*_snapshot_us`: from the answer until the evaluator had read them (GPU)
-    - `*_settling_us`: from then until the device was free (GPU)
     """
 
     calls: int
@@ -107,16 +102,6 @@ class Block:
     baseline_loading_us: float = 0.0
     baseline_copy_us: float | None = None
     candidate_copy_us: float | None = None
-    baseline_wake_us: float | None = None
-    candidate_wake_us: float | None = None
-    baseline_go_us: float | None = None
-    candidate_go_us: float | None = None
-    baseline_unread_us: float | None = None
-    candidate_unread_us: float | None = None
-    baseline_snapshot_us: float | None = None
-    candidate_snapshot_us: float | None = None
-    baseline_settling_us: float | None = None
-    candidate_settling_us: float | None = None
 
 
 Clock = Literal["call", "device", "bound", "mixed"]

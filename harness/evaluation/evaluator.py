@@ -57,13 +57,13 @@ from harness.evaluation.prepared_references import PreparedReferences
 from harness.evaluation.record import EvaluationRecord
 from harness.evaluation.rivals import compare_with_rival
 from harness.evaluation.settings import EvaluationSettings
+from harness.evaluation.timing.apart import await_idle
 from harness.evaluation.timing.candidate_timing import CandidateTimer
 from harness.evaluation.timing.clocks import TimingResult
 from harness.evaluation.timing.device_peaks import CeilingStore
 from harness.evaluation.timing.noise_floor import NoiseFloors
 from harness.evaluation.timing.replay_timing import record_call
 from harness.evaluation.timing.roofline import Roofline
-from harness.evaluation.timing.window_timing import await_idle
 from harness.languages import LANGUAGES
 from harness.problems.apart import read_init_inputs
 from harness.problems.loading import LoadedProblem, load_problem

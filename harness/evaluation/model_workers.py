@@ -26,7 +26,7 @@ from harness.sandbox.worker_process import TimeLimits
 
 _ENVIRONMENT = re.compile(r"\b(environ|putenv)\b")
 COMPILE = "torch.compile"
-ATTRIBUTING_WORKERS, TIMED_WORKERS, WINDOW_WORKERS = 2, 1, 3
+ATTRIBUTING_WORKERS, TIMED_WORKERS = 2, 1
 COMPILES_ITSELF = ("triton", COMPILE, "helion")
 
 
@@ -61,11 +61,6 @@ class ModelWorkers:
             count = max(ATTRIBUTING_WORKERS * attributes + TIMED_WORKERS * (times and not kept), 1)
             replayers = 2 * count_rounds(1e6 * reference.call_s) - max((len(one.replayers) for one in kept), default=0)
             self.ahead.prepare(count, replayers if times else 0)
-
-    def prepare_windows(self, reference: Reference) -> None:
-        if reference.has_full_plan:
-            self.ahead.prepare(WINDOW_WORKERS)
-        self.ahead.finish()
 
     @contextmanager
     def open_candidate(

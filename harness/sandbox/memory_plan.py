@@ -33,7 +33,6 @@ Check = Literal[
     "probes",
     "stress",
     "roofline",
-    "pair_kept",
 ]
 
 
@@ -82,10 +81,9 @@ class MemoryPlan:
     """`holds` "host": expected outputs are computed before the worker starts, and all copies lie in host memory.
 
     `kept_calls` 1: earlier outputs are not compared again. `baseline_beside` False: the baseline is timed separately.
-    `timed_outputs` False: timed outputs are compared in samples. `pair_kept`: on a GPU, the second baseline's worker
-    stays from the first to the last A/A pairs. `inputs_on_device` False: timed inputs come from host memory. `stress`:
-    declared distributions, other weights, nearby shapes. `own_first`: the outputs of a call may exist while its truth
-    is computed, so that calls are compared with the reference's outputs first.
+    `timed_outputs` False: timed outputs are compared in samples. `inputs_on_device` False: timed inputs come from host
+    memory. `stress`: declared distributions, other weights, nearby shapes. `own_first`: the outputs of a call may exist
+    while its truth is computed, so that calls are compared with the reference's outputs first.
     """
 
     holds: Holds = "device"
@@ -99,7 +97,6 @@ class MemoryPlan:
     stress: bool = True
     roofline: bool = True
     own_first: bool = True
-    pair_kept: bool = True
     device_bytes: int = 0  # at its peak
 
     def describe_reductions(self, full: MemoryPlan) -> tuple[str, ...]:
@@ -120,7 +117,7 @@ class MemoryPlan:
 
 CHECKS: tuple[Check, ...] = (
     "trials", "float64", "stress", "own_first", "last_outputs", "inputs_on_device", "baseline_beside", "kept_outputs",
-    "timed_outputs", "roofline", "probes", "pair_kept",
+    "timed_outputs", "roofline", "probes",
 )  # fmt: skip
 
 
@@ -132,7 +129,6 @@ def plan_smallest(need: MemoryNeed, holds: Holds = "host") -> MemoryPlan:
     smallest = MemoryPlan(
         holds=holds, trials=LEAST_TRIALS, float64=False, kept_calls=1, inputs_on_device=holds == "device",
         baseline_beside=False, timed_outputs=False, probes=False, stress=False, roofline=False, own_first=False,
-        pair_kept=False,
     )  # fmt: skip
     return _with_peak(smallest, need)
 
@@ -195,7 +191,7 @@ def count_device_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:
         phases.append(worker + inputs + mixing + need.slice_bytes)
     if plan.baseline_beside:
         copies = TIMED_COPIES * outputs if plan.timed_outputs else 0
-        phases.append((3 if plan.pair_kept else 2) * worker + inputs + mixing + copies + need.slice_bytes)
+        phases.append(2 * worker + inputs + mixing + copies + need.slice_bytes)
     if plan.probes:
         phases.append(worker + inputs + outputs + judging)
     return max(phases)
@@ -227,7 +223,7 @@ def _add(plan: MemoryPlan, check: Check, full: MemoryPlan) -> Iterator[MemoryPla
         yield replace(plan, kept_calls=min(LAST_KEPT, full.kept_calls))
     elif check == "kept_outputs":
         yield from (replace(plan, kept_calls=kept) for kept in range(full.kept_calls, plan.kept_calls, -1))
-    elif check in ("timed_outputs", "pair_kept") and not plan.baseline_beside:
+    elif check == "timed_outputs" and not plan.baseline_beside:
         return
     else:
         wanted: dict[str, Any] = {check: True}

@@ -46,18 +46,6 @@ Weights = Literal["identical", "loaded", "unmatched", "none"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WindowTimes:
-    """Until WAKE is answered; from GO to the answer; until outputs are being read, and have been read; from then until
-    the device is free."""
-
-    wake_us: float
-    go_us: float
-    unread_us: float
-    snapshot_us: float
-    settling_us: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """`judge_us`: the evaluator's time, from the resume with everything staged to the answer, exchange included; on a
     GPU the window without waking. `taken`: outputs were copied. `copy_us`: from the answer to their copies; None
@@ -71,7 +59,7 @@ class Run:
     inputs_unchanged: bool = True
     memory_sample: MemorySample | None = None
     sample: Sample | None = None
-    times: WindowTimes | None = None  # on a GPU
+    call_us: float | None = None  # on a GPU: from the start signal until the evaluator has the outputs
 
 
 class ModelSession:

@@ -267,6 +267,7 @@ class Worker:
             return {"kind": WorkerReply.RECORDED, "unsupported": [str(reason)]}
         described = self._describe_call(1, tree, tensors, self._state.read())
         facts = {name: recording[name] for name in ("memory", "unsupported", "has_fixed_addresses")}
+        facts["is_parallel"] = len(recording["streams"]) > 1 or bool(recording["graphs"])
         facts["state"] = [one.data_ptr() if one.is_contiguous() else 0 for one in begins]
         return described | facts | {"kind": WorkerReply.RECORDED, "descriptors": descriptors}
 

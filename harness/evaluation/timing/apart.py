@@ -1,10 +1,12 @@
-"""Timing where two workers do not fit on the device: baseline, candidate, baseline.
+"""Timing of whole calls by workers one after the other: baseline, candidate, baseline. On a GPU for programs that
+cannot be replayed, by the evaluator's clock alone; on a CPU where two workers do not fit.
 
-Drift of the baseline widens the interval. Only samples of outputs are kept; inputs are remade from seeds.
+Drift of the baseline widens the interval.
 """
 
 from __future__ import annotations
 
+import itertools
 import random
 import statistics
 import time
@@ -13,62 +15,113 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
-from harness.domain import Block, Conditions
+from harness.domain import Block, Conditions, HarnessError
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.timing.chosen_calls import ChosenCalls
-from harness.evaluation.timing.clocks import TimingResult, call_suspect, confirm_reported_times, summarise_blocks
+from harness.evaluation.timing.clocks import (
+    HOPELESS,
+    TimingResult,
+    call_suspect,
+    confirm_reported_times,
+    decide,
+    interval_of,
+    summarise_blocks,
+)
 from harness.evaluation.timing.noise_floor import find_device_floor
 from harness.evaluation.timing.paired import mark_disturbed_unreliable, pin_to_cores
 from harness.evaluation.timing.plan import PATIENCE, TimingPlan
+from harness.evaluation.timing.slower_inputs import FEWEST_PAIRS, GIVEN, charge_slowest, compare_inputs
 from harness.evaluation.timing.system_conditions import ConditionSampler
-from harness.evaluation.timing.timed_calls import make_block, require_form
-from harness.evaluation.timing.window_clock import Windows, confirm_windows
-from harness.evaluation.timing.window_timing import await_idle, count_warmup_calls
-from harness.sandbox.gpu.window import WindowSession
+from harness.evaluation.timing.timed_calls import draw_seed, make_block, require_form
+from harness.sandbox.devices import Device
 from harness.sandbox.model_session import ModelSession, Run
 
+HOPELESS_CALLS = 5  # enough of a candidate that is far slower in each, when the time is up
+STEADY_CALLS = 4  # in a row with outputs in known memory, before anything is measured; 1 where calls are slow
+MAX_WARMUP_CALLS, MAX_QUICK_CALLS, LEAST_SLOW_CALLS, QUICK_S = 12, 40, 2, 1.0  # quick: all within a second
+SETTLE_S = 10.0  # for an ended worker to leave the device
+
 Open = Callable[[], AbstractContextManager[ModelSession]]
+Calls = list[tuple[int, Run]]  # seed of the inputs, call
 
 
 class ApartTimer:
+    """For one measurement."""
+
     def __init__(self, *, reference: Reference, plan: TimingPlan, seed: int) -> None:
         self._reference = reference
         self._device = reference.device
         self._plan = plan
-        self._chosen = ChosenCalls(reference, plan.choice, random.Random(seed))
-        self._is_whole: bool | None = None  # the baseline's outputs cannot be read in places: all are copied whole
+        self._random = random.Random(seed)
+        self._chosen = ChosenCalls(reference, plan.choice, self._random)
+        self._seeds: list[int] = []  # of the timed inputs
 
     def measure(self, name: str, open_baseline: Open, open_candidate: Open, seeds: Iterator[int]) -> TimingResult:
         sampler = ConditionSampler(self._device, load_matters=False)
+
+        def choose_first(call_us: float, call_s: float) -> list[int]:
+            self._seeds = self._draw_seeds(seeds, 2 * self._count_calls(call_us, call_s))
+            return self._seeds[::2]
+
         with pin_to_cores(self._device.evaluator_cores):
-            before = self._time_alone(open_baseline, seeds, self._count_calls, sampler)
-            half = len(before)
-            mine = self._time_alone(open_candidate, seeds, lambda *_: 2 * half, sampler, note=self._chosen.note)
-            after = self._time_alone(open_baseline, seeds, lambda *_: half, sampler)
+            before = self._time_alone(open_baseline, seeds, choose_first, sampler)
+            usual_us = statistics.median(_call_us(run) for _, run in before)
+            mine = self._time_alone(open_candidate, seeds, lambda *_: self._seeds, sampler, HOPELESS * usual_us)
+            after = self._time_alone(open_baseline, seeds, lambda *_: self._seeds[1::2], sampler)
             wrong = self._chosen.find_wrong()
-        theirs = [run for pair in zip(before, after, strict=False) for run in pair]
-        result = self._conclude(name, _pair(theirs, mine), _pair(before, after), sampler.conclude())
+        theirs = [call for pair in itertools.zip_longest(before, after) for call in pair if call is not None]
+        conclude = self._conclude_calls if self._device.is_cuda else self._conclude_reported
+        result = conclude(name, self._pair(theirs, mine), self._find_floor(before, after), sampler.conclude())
         if wrong is not None:
             return call_suspect(result.timing, "timed_call", wrong)
         return mark_disturbed_unreliable(result)
 
-    def _conclude(
-        self,
-        name: str,
-        blocks: tuple[Block, ...],
-        equals: tuple[Block, ...],
-        conditions: Conditions,
-    ) -> TimingResult:
-        """`equals`: baseline pairs from before and after."""
+    def _draw_seeds(self, seeds: Iterator[int], count: int) -> list[int]:
+        """Of given inputs, and of each other kind as many as can be charged for, in random order."""
+        each = FEWEST_PAIRS if count >= self._plan.min_blocks else 1
+        steps = [GIVEN] * count + list(self._reference.changed_steps) * each
+        return [draw_seed(self._reference, seeds, step) for step in self._random.sample(steps, len(steps))]
+
+    def _find_floor(self, before: Calls, after: Calls) -> float:
         first, second = (
-            statistics.median(values)
-            for values in zip(*((one.baseline_claim_us, one.candidate_claim_us) for one in equals), strict=True)
+            statistics.median(_call_us(run) for seed, run in calls if self._is_given(seed)) for calls in (before, after)
         )
-        floor = max(find_device_floor(self._device.torch_device.type, first), abs(second / first - 1))
-        if not self._device.is_cuda:
-            return confirm_reported_times(replace(summarise_blocks(name, blocks, floor), conditions=conditions))
-        result = confirm_windows(name, Windows(blocks=blocks, before=equals, after=equals), floor)
-        return replace(result, timing=replace(result.timing, conditions=conditions))
+        return max(find_device_floor(self._device.torch_device.type, first), abs(second / first - 1))
+
+    def _is_given(self, seed: int) -> bool:
+        return self._reference.choose_timed_step(seed) == GIVEN
+
+    def _pair(self, theirs: Calls, mine: Calls) -> dict[str, list[Block]]:
+        """By the kind of their inputs."""
+        pairs: dict[str, list[Block]] = {GIVEN: []}
+        for (seed, baseline), (_, candidate) in zip(theirs, mine, strict=False):
+            pairs.setdefault(self._reference.choose_timed_step(seed), []).append(make_block(baseline, candidate))
+        return pairs
+
+    def _conclude_reported(
+        self, name: str, pairs: dict[str, list[Block]], floor: float, conditions: Conditions
+    ) -> TimingResult:
+        return confirm_reported_times(replace(summarise_blocks(name, pairs[GIVEN], floor), conditions=conditions))
+
+    def _conclude_calls(
+        self, name: str, pairs: dict[str, list[Block]], floor: float, conditions: Conditions
+    ) -> TimingResult:
+        """The lower end of the interval also holds if the candidate worked while its inputs were written."""
+        blocks = pairs[GIVEN]
+        timing = summarise_blocks(name, blocks, floor)
+        longest = [replace(block, candidate_claim_us=block.candidate_judge_us) for block in blocks]
+        low = min(timing.speedup_low, interval_of(longest)[1] / (1 + floor))
+        written_us = statistics.median(block.candidate_judge_us - block.candidate_claim_us for block in blocks)
+        timing = replace(
+            timing,
+            speedup_low=low,
+            verdict=decide(low, timing.speedup_high),
+            overhead_us=0.0,
+            resolution_us=written_us,
+            conditions=conditions,
+        )
+        slower = (compare_inputs(step, found, blocks) for step, found in pairs.items() if step != GIVEN)
+        return charge_slowest(TimingResult(timing=timing), [one for one in slower if one is not None])
 
     def _count_calls(self, usual_us: float, call_s: float) -> int:
         """Half the planned pairs, since the baseline is timed twice. `call_s`: of a call with all around it."""
@@ -81,54 +134,54 @@ class ApartTimer:
         self,
         open_worker: Open,
         seeds: Iterator[int],
-        count_calls: Callable[[float, float], int],
+        choose: Callable[[float, float], list[int]],
         sampler: ConditionSampler,
-        note: Callable[[int, Run], None] = lambda seed, run: None,
-    ) -> list[Run]:
+        hopeless_us: float | None = None,
+    ) -> Calls:
+        """`choose`: the seeds of the calls, see `_warm_up`. `hopeless_us`: of the candidate, see HOPELESS_CALLS."""
         if self._device.is_cuda:
             await_idle(self._device)  # work of the previous worker may still run
         with open_worker() as session:
-            session.take_samples()
-            count = count_calls(*self._warm_up(session, seeds))
-            runs = []
-            for seed, run in self._call_in_turn(session, seeds, count):
-                note(seed, run)
-                runs.append(replace(run, outputs=replace(run.outputs, tensors=())))
+            if not (self._device.is_cuda and self._reference.plan.timed_outputs):
+                session.take_samples()
+            chosen, calls, began_s = choose(*self._warm_up(session, seeds)), Calls(), time.monotonic()
+            for seed, run in self._call_in_turn(session, chosen):
+                if hopeless_us is not None:
+                    self._chosen.note(seed, run)
+                calls.append((seed, replace(run, outputs=replace(run.outputs, tensors=()))))
                 sampler.sample()
-        return runs
+                is_late = len(calls) >= HOPELESS_CALLS and time.monotonic() - began_s > self._plan.budget_s
+                if hopeless_us is not None and is_late and all(_call_us(one) > hopeless_us for _, one in calls):
+                    break
+        return calls
 
     def _warm_up(self, session: ModelSession, seeds: Iterator[int]) -> tuple[float, float]:
-        """The shortest reported time, in us, and the shortest time of a call with all around it, in s."""
-        times: list[float] = []
+        """The shortest time of a call, in us, and with all around it, in s."""
+        times_us: list[float] = []
         spent_s: list[float] = []
         for _ in count_warmup_calls(session, self._plan.warmup_calls):
             began_s = time.monotonic()
             inputs = self._reference.make_timed_inputs(next(seeds))
             session.reset_state()
-            times.append(self._call(session, inputs).called.claim_us)
+            times_us.append(_call_us(self._call(session, inputs)))
             spent_s.append(time.monotonic() - began_s)
-        if self._is_whole is None and isinstance(session, WindowSession):
-            self._is_whole = not session.is_read_in_places
         session.collect_garbage()
-        return min(times), min(spent_s)
+        return min(times_us), min(spent_s)
 
-    def _call_in_turn(self, session: ModelSession, seeds: Iterator[int], count: int) -> Iterator[tuple[int, Run]]:
+    def _call_in_turn(self, session: ModelSession, chosen: Sequence[int]) -> Iterator[tuple[int, Run]]:
         """(seed of the inputs, call), cold cache."""
-        drawn = [next(seeds) for _ in range(count)]
         if self._device.is_cuda:
-            for seed in drawn:
+            for seed in chosen:
                 session.reset_state(self._reference.make_timed_state(seed))
                 yield seed, self._call(session, self._reference.make_timed_inputs(seed))
             return
-        session.prepare_call(self._reference.make_timed_inputs(drawn[0]))
-        for seed in drawn:
+        session.prepare_call(self._reference.make_timed_inputs(chosen[0]))
+        for seed in chosen:
             yield seed, require_form(self._call_on_cpu(session, seed))
         session.disarm()
 
     def _call(self, session: ModelSession, inputs: Sequence[Any]) -> Run:
-        """On a GPU its window ends with secret places of the outputs, if the baseline's allow it."""
-        how = {"in_whole": bool(self._is_whole)} if isinstance(session, WindowSession) else {"look": False}
-        return require_form(session.call(inputs, self._device, **how))
+        return require_form(session.call(inputs, self._device, look=False))
 
     def _call_on_cpu(self, session: ModelSession, seed: int) -> Run:
         state = self._reference.make_timed_state(seed)
@@ -137,5 +190,26 @@ class ApartTimer:
         return session.complete(session.call_timed())
 
 
-def _pair(theirs: Sequence[Run], mine: Sequence[Run]) -> tuple[Block, ...]:
-    return tuple(map(make_block, theirs, mine))
+def _call_us(run: Run) -> float:
+    """By the evaluator's clock on a GPU; on a CPU as reported."""
+    return run.called.claim_us if run.call_us is None else run.call_us
+
+
+def count_warmup_calls(session: ModelSession, least: int) -> Iterator[int]:
+    """Call once for each number: until outputs no longer come in new memory, which worker and evaluator must map."""
+    began_s, calls, steady = time.monotonic(), 0, 0
+    while True:
+        if time.monotonic() - began_s < QUICK_S:
+            is_enough = calls >= least and (steady >= STEADY_CALLS or calls >= MAX_QUICK_CALLS)
+        else:
+            is_enough = calls >= LEAST_SLOW_CALLS and (steady > 0 or calls >= MAX_WARMUP_CALLS)
+        if is_enough:
+            return
+        yield calls
+        calls, steady = calls + 1, 0 if session.saw_new_memory else steady + 1
+
+
+def await_idle(device: Device) -> None:
+    """Raises HarnessError after SETTLE_S."""
+    if not device.await_quiet(SETTLE_S):
+        raise HarnessError(f"{device.name} was not idle within {SETTLE_S:g} s; end other programs that use it")

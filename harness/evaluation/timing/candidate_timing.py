@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -13,13 +13,12 @@ from harness.evaluation.cases import CaseRun
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.model_workers import ModelWorkers
 from harness.evaluation.settings import EvaluationSettings
-from harness.evaluation.timing.apart import ApartTimer
+from harness.evaluation.timing.apart import ApartTimer, Open
 from harness.evaluation.timing.clocks import TimingResult
 from harness.evaluation.timing.noise_floor import NoiseFloors, NoiseKey
 from harness.evaluation.timing.paired import PairedTimer
 from harness.evaluation.timing.plan import share_plan, shorten_plan
 from harness.evaluation.timing.replay_timing import ReplayTimer, keep_baseline, label_bound, record_call, record_rival
-from harness.evaluation.timing.window_timing import Open, WindowTimer
 from harness.sandbox.gpu.recording import NotReplayable, Recording
 from harness.sandbox.model_session import ModelSession
 
@@ -102,22 +101,24 @@ class CandidateTimer:
     ) -> TimingResult:
         """On a GPU by whole calls, for a `reason`; and where two workers do not fit."""
         opponent = self._name_baseline(reference, baseline)
-        result = self._time_calls(candidate, reference, opponent, self._noise, seeds)
+        result = self._time_calls(candidate, reference, opponent, seeds)
         return result if reason is None else label_bound(result, reason)
 
     def compare_in_fresh_workers(
         self, candidate: Candidate, reference: Reference, rival: Candidate, seeds: Iterator[int]
     ) -> TimingResult:
-        """With the rival in the baseline's place; its noise floors are not stored."""
+        """With the rival in the baseline's place."""
         opponent = self._name_rival(reference, rival)
         open_candidate = partial(self._workers.open_constructed_candidate, candidate, reference)
         if reference.device.is_cuda:
             timer = ReplayTimer(reference=reference, plan=self._plan, seed=next(seeds), ahead=self._workers.ahead)
             keep_rival = partial(record_rival, opponent.open, reference, seeds)
             record_candidate = partial(record_call, open_candidate, reference, seeds)
-            with suppress(NotReplayable):
+            try:
                 return timer.measure(opponent.name, keep_rival, record_candidate, seeds)
-        return self._time_calls(candidate, reference, opponent, NoiseFloors(None), seeds)
+            except NotReplayable as reason:
+                return label_bound(self._time_calls(candidate, reference, opponent, seeds), reason)
+        return self._time_calls(candidate, reference, opponent, seeds)
 
     def _name_baseline(self, reference: Reference, baseline: str) -> _Opponent:
         return _Opponent(name=baseline, open=partial(self._workers.open_baseline, reference, baseline))
@@ -135,23 +136,12 @@ class CandidateTimer:
             return timer.measure(opponent.name, seeds, floor)
 
     def _time_calls(
-        self,
-        candidate: Candidate,
-        reference: Reference,
-        opponent: _Opponent,
-        noise: NoiseFloors | None,
-        seeds: Iterator[int],
+        self, candidate: Candidate, reference: Reference, opponent: _Opponent, seeds: Iterator[int]
     ) -> TimingResult:
-        self._workers.prepare_windows(reference)
+        self._workers.ahead.finish()
         open_candidate = partial(self._workers.open_constructed_candidate, candidate, reference)
-        if not reference.plan.baseline_beside:
-            apart = ApartTimer(reference=reference, plan=self._plan, seed=next(seeds))
-            return apart.measure(opponent.name, opponent.open, open_candidate, seeds)
-        timer = WindowTimer(reference=reference, plan=self._plan, seed=next(seeds))
-        if noise is None:
-            return timer.measure(opponent.name, opponent.open, open_candidate, seeds)
-        find_floor = partial(noise.widen, self._name_noise(reference, opponent.name))
-        return timer.measure(opponent.name, opponent.open, open_candidate, seeds, find_floor)
+        timer = ApartTimer(reference=reference, plan=self._plan, seed=next(seeds))
+        return timer.measure(opponent.name, opponent.open, open_candidate, seeds)
 
     def _pair_baseline(self, reference: Reference, baseline: str, seeds: Iterator[int]) -> Timing:
         """A/A."""

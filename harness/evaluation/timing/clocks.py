@@ -1,7 +1,7 @@
 """Confirms reported times by the evaluator's clocks; turns blocks into a verdict on speed.
 
 Pure functions. The protocol overhead is calibrated on the baseline, so only time beyond it can be hidden work: during
-the call, while outputs are copied, or both together. On a GPU one window holds all of it: `window_clock`.
+the call, while outputs are copied, or both together. On a GPU no reported time counts.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,6 @@ from harness.store.machine_cache import add_to_record, read_record
 # a call plus microseconds. Measured with A/A pairs of every core problem; see docs/measurement.md.
 DEVICE_FLOORS = {"cuda": (0.03, 10.0), "cpu": (0.05, 8.0)}
 PAIRS = 3  # of processes
-LATEST_PAIRS = 8  # of one problem, of all its evaluations on a GPU
 SLOW_CALL_US = 200_000.0  # longer calls are measured with one pair
 MARGIN = 1.5  # a few pairs underestimate the maximum
 
@@ -43,7 +42,6 @@ class NoiseFloors:
     def __init__(self, folder: Path | None) -> None:
         self._path = None if folder is None else folder / "noise.json"
         self._known: dict[str, float] = {}
-        self._pairs: dict[str, list[float]] = {}  # logarithms of speedups
 
     def find(self, key: NoiseKey, measure_pair: Callable[[], Timing]) -> float:
         """`measure_pair` times the baseline against itself in fresh processes. A disturbed result is not cached, one
@@ -61,18 +59,6 @@ class NoiseFloors:
         if self._path is not None and not any(map(_was_loaded, timings)):
             add_to_record(self._path, {name: floor})
         return floor
-
-    def widen(self, key: NoiseKey, timings: Sequence[Timing]) -> float:
-        """By the pairs of one measurement and those of the problem's last ones. Disturbed pairs count once."""
-        name, path = str(key), None if self._path is None else self._path.with_name("noise_pairs.json")
-        if name not in self._pairs:
-            self._pairs[name] = [] if path is None else list(read_record(path).get(name, []))
-        pairs = [*self._pairs[name], *(math.log(timing.speedup) for timing in timings)]
-        if not any(timing.conditions and timing.conditions.disturbed for timing in timings):
-            self._pairs[name] = pairs = pairs[-LATEST_PAIRS:]
-            if path is not None:
-                add_to_record(path, {name: pairs})
-        return math.expm1(MARGIN * (1 + 1 / len(pairs)) * max(map(abs, pairs)))
 
 
 def _was_loaded(timing: Timing) -> bool:

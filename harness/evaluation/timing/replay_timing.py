@@ -41,7 +41,7 @@ CALIBRATIONS = 11  # replays of each graph by each side
 LEAST_US = 0.05
 ALONE = 5  # replays of the baseline before the candidate's first one of a round
 # Two processes that replay the same work differ by up to this, as a share and in us.
-EQUAL_SHARE, EQUAL_US = 0.006, 0.4
+EQUAL_SHARE, EQUAL_US = 0.006, 0.5
 # What forged events could gain: more time by the host's clock than by events counts. A share, and in us.
 FORGED_SHARE, FORGED_US = 0.01, 1.0
 TRUE_OF_A_KIND, DIFFERENT_OF_A_KIND = 2, 6  # calls compared with the truth; more, if they differ from the baseline's
@@ -133,7 +133,7 @@ class ReplayTimer:
     def _open_side(self, stack: ExitStack, recording: Recording) -> _Side:
         """A fresh process, which ends with the stack: its end would disturb the next round."""
         recording.end_worker()
-        side = _Side(recording, stack.enter_context(self._ahead.replayer()))
+        side = _Side(recording, stack.enter_context(self._ahead.replayer(is_parallel=recording.is_parallel)))
         side.replayer.load(recording)
         return side
 
@@ -143,7 +143,7 @@ class ReplayTimer:
         if number == 0 and not all(replayer.is_alive() for replayer in baseline.replayers):
             baseline.end_replayers()
         if number == len(baseline.replayers):
-            replayer = self._ahead.take_replayer()
+            replayer = self._ahead.take_replayer(is_parallel=baseline.recording.is_parallel)
             baseline.replayers.append(replayer)
             replayer.load(baseline.recording)
         return _Side(baseline.recording, baseline.replayers[number])

@@ -5,7 +5,7 @@ recognises given inputs. Its time with the slowest kind counts.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from harness.domain import Block, Finding
@@ -13,7 +13,6 @@ from harness.evaluation.timing.clocks import TimingResult, decide
 
 GIVEN = "as_given"
 LOSS, LOSS_US = 1.15, 20.0  # in time, of the candidate against the baseline; a difference within either is noise
-FEWEST_SEEN = 2  # pairs with given inputs; one of another kind calls for more
 FEWEST_PAIRS = 3  # of a kind, to charge for it
 
 
@@ -24,16 +23,6 @@ class SlowerInputs:
 
     step: str
     factor: float
-
-
-def list_slower_steps(pairs: Mapping[str, Sequence[Block]]) -> list[str]:
-    """Kinds of inputs with which the candidate was slower at least once, the slowest first."""
-    given = pairs.get(GIVEN, ())
-    if len(given) < FEWEST_SEEN:
-        return []
-    slowest = {step: max(_list_ratios(found)) for step, found in pairs.items() if step != GIVEN}
-    slower = [step for step, ratio in slowest.items() if _exceeds(ratio, given)]
-    return sorted(slower, key=lambda step: -slowest[step])
 
 
 def compare_inputs(step: str, found: Sequence[Block], given: Sequence[Block]) -> SlowerInputs | None:
@@ -70,10 +59,9 @@ def charge_slowest(result: TimingResult, slower: Sequence[SlowerInputs]) -> Timi
 
 def _exceeds(ratio: float, given: Sequence[Block]) -> bool:
     usual = statistics.median(_list_ratios(given))
-    usual_us = statistics.median(block.baseline_go_us or 0.0 for block in given)
+    usual_us = statistics.median(block.baseline_claim_us for block in given)
     return ratio > LOSS * usual and (ratio - usual) * usual_us > LOSS_US
 
 
 def _list_ratios(blocks: Sequence[Block]) -> list[float]:
-    """By the evaluator's clock, from GO to the answer."""
-    return [(block.candidate_go_us or 0.0) / (block.baseline_go_us or 1.0) for block in blocks]
+    return [block.candidate_claim_us / block.baseline_claim_us for block in blocks]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import cycle
 
 from harness.domain import Block, Outcome
@@ -33,28 +32,14 @@ def deal_changed_steps(reference: Reference, source: random.Random) -> Iterator[
 
 
 def make_block(baseline: Run, candidate: Run) -> Block:
-    block = Block(
+    """On a GPU by the evaluator's clock alone."""
+    return Block(
         calls=1,
-        baseline_claim_us=baseline.called.claim_us,
-        candidate_claim_us=candidate.called.claim_us,
+        baseline_claim_us=baseline.called.claim_us if baseline.call_us is None else baseline.call_us,
+        candidate_claim_us=candidate.called.claim_us if candidate.call_us is None else candidate.call_us,
         baseline_judge_us=baseline.judge_us,
         candidate_judge_us=candidate.judge_us,
         baseline_loading_us=baseline.called.loading_us,
         baseline_copy_us=baseline.copy_us,
         candidate_copy_us=candidate.copy_us,
-    )
-    if baseline.times is None or candidate.times is None:
-        return block
-    return replace(
-        block,
-        baseline_wake_us=baseline.times.wake_us,
-        candidate_wake_us=candidate.times.wake_us,
-        baseline_go_us=baseline.times.go_us,
-        candidate_go_us=candidate.times.go_us,
-        baseline_unread_us=baseline.times.unread_us,
-        candidate_unread_us=candidate.times.unread_us,
-        baseline_snapshot_us=baseline.times.snapshot_us,
-        candidate_snapshot_us=candidate.times.snapshot_us,
-        baseline_settling_us=baseline.times.settling_us,
-        candidate_settling_us=candidate.times.settling_us,
     )

@@ -23,7 +23,11 @@ class WorkerPages:
     def __init__(self, pages: Iterable[Page], device: Device) -> None:
         self.pages = list(pages)
         self._device = device
-        self._range = device_memory.AddressRange(RANGE_BYTES, device.torch_device.index or 0)
+        try:
+            self._range = device_memory.AddressRange(RANGE_BYTES, device.torch_device.index or 0)
+        except DeviceError:
+            self._close_descriptors()
+            raise
         try:
             for address, size, descriptor in self.pages:
                 self._range.map(descriptor, address - FIRST_ADDRESS, size)
@@ -53,6 +57,9 @@ class WorkerPages:
 
     def close(self) -> None:
         self._range.close()
+        self._close_descriptors()
+
+    def _close_descriptors(self) -> None:
         while self.pages:
             os.close(self.pages.pop()[2])
 

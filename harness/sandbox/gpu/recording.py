@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from harness.domain import DeviceError
-from harness.protocol import TensorSpec, storage_bytes
+from harness.protocol import ITEM_BYTES, TensorSpec, storage_bytes
 from harness.protocol.recorded_memory import FIRST_ADDRESS, RANGE_BYTES
 from harness.sandbox.devices import Device
 from harness.sandbox.failure import protocol_failure
@@ -40,6 +40,7 @@ class Recording:
     placed: PlacedInputs
     inputs_at: int
     state_at: tuple[int, ...]
+    is_parallel: bool  # as the worker says: work of several streams, or graphs of its own
     called: Called
     client: WorkerClient
 
@@ -110,7 +111,9 @@ def make_recording(
         called = check(Called(claim_us=0.0, at_ns=0, **parse_outputs(facts)))
         pages = _map_memory(client, facts, device, timeout_s=timeout_s)
         state_at = _read_state(facts.get("state"), state, pages)
-        if not all(map(pages.contains, called.addresses, map(storage_bytes, called.specs))):
+        places = list(zip(called.addresses, called.specs, strict=True))
+        is_aligned = not any(address % ITEM_BYTES[spec.dtype] for address, spec in places)
+        if not is_aligned or not all(pages.contains(address, storage_bytes(spec)) for address, spec in places):
             pages.close()
             raise NotReplayable("an output lies in memory that cannot be shared")
     except BaseException:
@@ -123,6 +126,7 @@ def make_recording(
         placed=placed,
         inputs_at=client.arena_address,
         state_at=state_at,
+        is_parallel=facts.get("is_parallel") is not False,
         called=called,
         client=client,
     )

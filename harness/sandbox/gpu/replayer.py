@@ -18,6 +18,7 @@ from harness.sandbox.gpu.recording import NotReplayable, Recording
 from harness.sandbox.worker_process import WorkerLimits, WorkerProcess
 
 START_S, REPLAY_S = 60.0, 60.0
+CONNECTIONS = 8  # for work in parallel: the driver's own default
 Graph = Literal["call", "empty", "nothing"]
 Clock = Literal["device", "host"]
 Place = tuple[int, int]  # address, bytes
@@ -90,11 +91,17 @@ class KeptBaseline:
         self.recording.close()
 
 
-def start_replayer(forkserver: Forkserver, device: Device) -> Replayer:
-    """Opens the device. Raises NotReplayable, or HarnessError if no process can be started."""
+def start_replayer(forkserver: Forkserver, device: Device, *, is_parallel: bool) -> Replayer:
+    """Opens the device, in half the time for work that is not parallel. Raises NotReplayable, or HarnessError if no
+    process can be started."""
     replayer = Replayer(forkserver.spawn(WorkerLimits(memory_bytes=None)))
     index = device.torch_device.index or 0
-    message = {"kind": WorkerRequest.OPEN_REPLAYER, "device": index, "cores": device.list_worker_cores()}
+    message = {
+        "kind": WorkerRequest.OPEN_REPLAYER,
+        "device": index,
+        "cores": device.list_worker_cores(),
+        "connections": CONNECTIONS if is_parallel else 1,
+    }
     try:
         replayer.ask(message, WorkerReply.REPLAYER_OPENED)
     except NotReplayable:

@@ -26,14 +26,12 @@ SPARSE, MOST_OUTPUTS = 1.25, 32  # times more memory than elements; more are cop
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """Monotonic times. `began_ns`: outputs that are late when their reading has begun may be wrong, and those that are
-    late at its end are wrong. `settling_us`: until the device had time for the evaluator, if outputs were read in
-    places. With a `sample`, `outputs` are its parts."""
+    late at its end are wrong. With a `sample`, `outputs` are its parts."""
 
     outputs: tuple[Tensor, ...]
     sample: Sample | None = None
     began_ns: int = 0
     ended_ns: int = 0
-    settling_us: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +113,6 @@ def read_in_places(
     began_ns = began_ns or reading.start(stretches)
     device.synchronize()
     ended_ns = time.monotonic_ns()
-    settling_us = device.time_tiny_operation()
     read = [device.staging[begin:end] for begin, end in pairwise(_offsets(reading.combs))]
     placed = list(zip(reading.combs, read, strict=True))
     if sample is not None:
@@ -124,12 +121,12 @@ def read_in_places(
         for comb, found in placed:
             parts[comb.output].append(found.clone().view(parts[comb.output][0].dtype))
         sample = replace(sample, rows=tuple(comb.list_elements(specs[comb.output]) for comb in reading.combs))
-        return Snapshot(tuple(map(torch.cat, parts)), sample, began_ns, ended_ns, settling_us)
+        return Snapshot(tuple(map(torch.cat, parts)), sample, began_ns, ended_ns)
     copies = [view_bytes(stretch, device).to(where, copy=True) for stretch in stretches]
     for comb, found in reversed(placed):  # of bytes read twice the first ones remain
         comb.view(copies[comb.output]).copy_(found.view(comb.rows, comb.width))
     outputs = tuple(_view(copy, spec) for copy, spec in zip(copies, specs, strict=True))
-    return Snapshot(outputs, sample, began_ns, ended_ns, settling_us)
+    return Snapshot(outputs, sample, began_ns, ended_ns)
 
 
 def choose_combs(specs: Sequence[TensorSpec], source: random.Random) -> list[Comb]:

@@ -34,7 +34,7 @@ from harness.sandbox.gpu.snapshot import (
     view_outputs,
 )
 from harness.sandbox.gpu.worker_memory import Stretch, WorkerMemory
-from harness.sandbox.model_session import POISON, ModelSession, Run, WindowTimes
+from harness.sandbox.model_session import POISON, ModelSession, Run
 from harness.sandbox.tensors.host_copies import HOST
 from harness.sandbox.tensors.output_records import TensorRecord
 from harness.sandbox.tensors.output_samples import find_memory_order
@@ -158,7 +158,7 @@ class WindowSession(ModelSession):
         self._last = called
         self._recent.appendleft(taken.held)
         run = self._describe(called, placed, taken, marks_ns)
-        self.outlasted_hold = hold_streams and _outlasts_hold(run.times)
+        self.outlasted_hold = hold_streams and _outlasts_hold(run.call_us)
         return run
 
     def record(self, inputs: Sequence[Any]) -> Recording:
@@ -196,7 +196,8 @@ class WindowSession(ModelSession):
     def _exchange_signals(
         self, placed: PlacedInputs, shift_bytes: int, signal: Signal, meanwhile: Callable[[], None]
     ) -> tuple[int, ...]:
-        """Publishes the inputs, wakes the worker and has it make the call: monotonic ns before, between and after."""
+        """Writes the inputs, wakes the worker and has it make the call: monotonic ns before, when they were written,
+        and when it was awake."""
         began_ns = time.monotonic_ns()
         self._client.write(placed)
         self._device.reset_cache()
@@ -206,10 +207,10 @@ class WindowSession(ModelSession):
         self._client.ring(Signal.WAKE, timeout_s=self._limits.call_s)
         woken_ns = time.monotonic_ns()
         self._client.ring(signal, shift_bytes, placed.seed or 0, timeout_s=self._limits.call_s, meanwhile=meanwhile)
-        return began_ns, published_ns, woken_ns, time.monotonic_ns()
+        return began_ns, published_ns, woken_ns
 
     def _describe(self, called: Called, placed: PlacedInputs, taken: _Taken, marks_ns: Sequence[int]) -> Run:
-        began_ns, published_ns, woken_ns, answered_ns = marks_ns
+        began_ns, published_ns, woken_ns = marks_ns
         unchanged = taken.inputs_unchanged
         ended_ns = taken.snapshot.ended_ns
         return Run(
@@ -219,19 +220,8 @@ class WindowSession(ModelSession):
             taken=True,
             inputs_unchanged=self._client.inputs_unchanged(placed) if unchanged is None else unchanged,
             sample=taken.snapshot.sample,
-            times=WindowTimes(
-                wake_us=(woken_ns - published_ns) / 1e3,
-                go_us=(answered_ns - woken_ns) / 1e3,
-                unread_us=(taken.snapshot.began_ns - answered_ns) / 1e3,
-                snapshot_us=(ended_ns - answered_ns) / 1e3,
-                settling_us=taken.snapshot.settling_us,
-            ),
+            call_us=(ended_ns - woken_ns) / 1e3,
         )
-
-    @property
-    def is_read_in_places(self) -> bool:
-        """Whether windows end with secret places of outputs like the last ones."""
-        return self._last is not None and bool(self._choose_combs(self._last.specs))
 
     def pause(self) -> None:
         self._client.pause()
@@ -333,9 +323,9 @@ def require_quiet(device: Device) -> None:
         raise fatal_failure(Outcome.SUSPECT, "device_busy", message)
 
 
-def _outlasts_hold(times: WindowTimes | None) -> bool:
+def _outlasts_hold(call_us: float | None) -> bool:
     """A call that takes little longer than streams are held back waits for one, or was interrupted."""
-    return times is not None and HELD_US < times.go_us + times.snapshot_us < LONGEST_INTERRUPTED * HELD_US
+    return call_us is not None and HELD_US < call_us < LONGEST_INTERRUPTED * HELD_US
 
 
 def shift_inputs(placed: PlacedInputs, by_bytes: int) -> PlacedInputs:

@@ -56,13 +56,13 @@ class WorkersAhead:
         while self._device is not None and len(self._replayers) < replayers:
             self._replayers.append(self._thread.submit(self._start_replayer, self._device))
 
-    def take_replayer(self) -> Replayer:
-        """One that waits, or a new one. Raises NotReplayable."""
-        waiting = self._replayers.popleft().result() if self._replayers else None
+    def take_replayer(self, *, is_parallel: bool) -> Replayer:
+        """One that waits, or a new one; those that wait are not for parallel work. Raises NotReplayable."""
+        waiting = self._replayers.popleft().result() if self._replayers and not is_parallel else None
         if waiting is None:
             if self._device is None:
                 raise HarnessError("replays need a GPU")
-            waiting = start_replayer(self.forkserver, self._device)
+            waiting = start_replayer(self.forkserver, self._device, is_parallel=is_parallel)
         return waiting
 
     def end_replayer(self, replayer: Replayer) -> None:
@@ -70,9 +70,9 @@ class WorkersAhead:
         self._ending.append(self._thread.submit(replayer.end))
 
     @contextmanager
-    def replayer(self) -> Iterator[Replayer]:
+    def replayer(self, *, is_parallel: bool) -> Iterator[Replayer]:
         """Raises NotReplayable."""
-        replayer = self.take_replayer()
+        replayer = self.take_replayer(is_parallel=is_parallel)
         try:
             yield replayer
         finally:
@@ -131,7 +131,7 @@ class WorkersAhead:
 
     def _start_replayer(self, device: Device) -> Replayer | None:
         with suppress(HarnessError, NotReplayable, OSError):  # the next one is started, and raises, where it is used
-            return start_replayer(self.forkserver, device)
+            return start_replayer(self.forkserver, device, is_parallel=False)
         return None
 
     def _take(self) -> WorkerProcess | None:

@@ -44,6 +44,7 @@ class ReplayServer:
 
     def do_open_replayer(self, message: dict[str, Any]) -> dict[str, Any]:
         os.sched_setaffinity(0, set(message["cores"]))  # first: host memory is taken from the core's own bank
+        os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = str(message["connections"])
         self._device = message["device"]
         self._driver = Driver()
         open_device(self._driver, self._device)

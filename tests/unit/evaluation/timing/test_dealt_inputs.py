@@ -10,9 +10,7 @@ import pytest
 from harness.domain import Problem
 from harness.evaluation.correctness.reference import prepare_reference
 from harness.evaluation.timing.paired import _deal_steps
-from harness.evaluation.timing.plan import TimingPlan
 from harness.evaluation.timing.timed_calls import draw_seed
-from harness.evaluation.timing.window_timing import CHANGED_PAIRS, DEALT_PAIRS, WHOLE_PAIRS, WindowTimer
 from harness.problems.loading import load_problem
 from harness.sandbox.devices import Device
 
@@ -44,15 +42,6 @@ def plain():
 @pytest.fixture(scope="module")
 def reference(plain):
     return replace(plain, timed_steps=STEPS)
-
-
-def test_pairs_that_only_check_have_inputs_of_every_step_and_given_ones(reference):
-    for seed in range(10):
-        checks = WindowTimer(reference=reference, plan=TimingPlan(), seed=seed)._deal_checks()
-        dealt = Counter(islice(checks, DEALT_PAIRS))
-        assert dealt[None] == DEALT_PAIRS - WHOLE_PAIRS
-        assert dealt["as_given"] == WHOLE_PAIRS - CHANGED_PAIRS
-        assert all(dealt[step] >= CHANGED_PAIRS // len(STEPS) for step in STEPS)
 
 
 def test_a_quarter_of_the_blocks_on_a_cpu_has_inputs_of_every_step(reference):

@@ -4,7 +4,6 @@ import pytest
 
 from harness.domain import Block, Conditions, StoreError, Timing
 from harness.evaluation.timing.noise_floor import (
-    LATEST_PAIRS,
     MARGIN,
     PAIRS,
     SLOW_CALL_US,
@@ -105,25 +104,3 @@ def test_records_of_two_writers_are_both_kept(tmp_path):
     add_to_record(path, {"one": 1})
     add_to_record(path, {"two": 2, "one": 3})
     assert read_record(path) == {"one": 3, "two": 2} == json.loads(path.read_text())
-
-
-def test_pairs_of_a_measurement_widen_the_floor_of_later_ones(tmp_path):
-    floors = NoiseFloors(tmp_path)
-    first = floors.widen(KEY, [make_timing(1.01), make_timing(1 / 1.05)])
-    later = NoiseFloors(tmp_path).widen(KEY, [make_timing(1.0), make_timing(1.0)])
-    assert first > later > 1.05**MARGIN - 1  # few pairs underestimate more than many
-    assert floors.find(KEY, Pairs(1.0, 1.0, 1.0)) == 0.0
-
-
-def test_only_the_latest_pairs_count():
-    floors = NoiseFloors(None)
-    before = floors.widen(KEY, [make_timing(2.0)])
-    for _ in range(LATEST_PAIRS):
-        last = floors.widen(KEY, [make_timing(1.01)])
-    assert last < 0.02 < before
-
-
-def test_disturbed_pairs_widen_only_their_own_floor():
-    floors = NoiseFloors(None)
-    assert floors.widen(KEY, [make_timing(1.3, disturbed="throttled")]) > 0.3
-    assert floors.widen(KEY, [make_timing(1.01)]) < 0.05

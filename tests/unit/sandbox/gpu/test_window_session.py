@@ -103,7 +103,6 @@ def test_outputs_at_changing_addresses_are_read_from_where_they_are(window):
     for number in range(9):
         expected, run = call(session, device, in_whole=number % 3 == 2)
         assert torch.equal(run.outputs.tensors[0], expected)
-        assert 0 <= run.times.unread_us <= run.times.snapshot_us
         assert session.saw_new_memory == (number == 0)
 
 
@@ -176,9 +175,7 @@ def test_times_of_a_window_add_up(window):
     session, _, device = window
     for _ in range(3):
         _, run = call(session, device, in_whole=False)
-    times = run.times
-    assert run.judge_us >= times.go_us + times.snapshot_us
-    assert min(times.wake_us, times.go_us, times.settling_us) > 0
+    assert run.judge_us > run.call_us > 0
 
 
 def test_state_is_given_to_one_call_together_with_its_inputs(window):

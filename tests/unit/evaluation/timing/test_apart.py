@@ -1,0 +1,179 @@
+"""Whole calls of baseline, candidate and baseline on a GPU, with simulated workers: made-up times, computed outputs."""
+
+import itertools
+import random
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from harness.domain import Outcome, Problem
+from harness.evaluation.correctness.reference import prepare_reference
+from harness.evaluation.timing.apart import (
+    LEAST_SLOW_CALLS,
+    MAX_WARMUP_CALLS,
+    ApartTimer,
+    count_warmup_calls,
+)
+from harness.evaluation.timing.plan import TimingPlan
+from harness.problems.loading import load_problem
+from harness.protocol.tensor_layout import TensorSpec
+from harness.sandbox.devices import Device
+from harness.sandbox.gpu.window import WindowSession
+from harness.sandbox.model_session import Run
+from harness.sandbox.tensors.outputs import FlatOutputs
+from harness.sandbox.worker_client import Called
+
+SOURCE = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return x.exp()
+
+
+def get_inputs():
+    return [torch.randn(8, 8)]
+
+
+def get_init_inputs():
+    return []
+"""
+BASELINE_US, WRITTEN_US, SCATTER_US = 1000.0, 120.0, 4.0
+PLAN = TimingPlan(budget_s=0.2, allow_load=True)
+SPEC = TensorSpec(dtype="float32", shape=(8, 8), stride=(8, 1))
+
+
+class SimulatedGpu(Device):
+    is_cuda = True
+
+    def await_quiet(self, limit_s):
+        return True
+
+
+class SimulatedSession(WindowSession):
+    """A worker that takes `take_us(inputs)` a call, of which `ahead_us` while its inputs are written."""
+
+    def __init__(self, take_us, *, spoil=lambda outputs: outputs, ahead_us=0.0):
+        self.take_us, self.spoil, self.ahead_us, self.source = take_us, spoil, ahead_us, random.Random(7)
+        self.calls, self.saw_new_memory = 0, False
+
+    def reset_state(self, given=None):
+        pass
+
+    def collect_garbage(self):
+        pass
+
+    def call(self, inputs, device, *, look=True):
+        self.calls += 1
+        time_us = self.take_us(inputs[0]) + abs(self.source.gauss(0, SCATTER_US))
+        outputs = FlatOutputs(tree={"t": 0}, tensors=(self.spoil(inputs[0].exp()),))
+        called = Called(claim_us=1.0, at_ns=0, tree=outputs.tree, specs=(SPEC,), devices=("cpu",), addresses=(0,))
+        call_us = time_us - self.ahead_us
+        return Run(outputs=outputs, called=called, call_us=call_us, judge_us=call_us + WRITTEN_US, taken=True)
+
+
+@pytest.fixture(scope="module")
+def reference():
+    plain = prepare_reference(load_problem(Problem(name="p", suite="s", source=SOURCE), "full"), Device("cpu"), 1, 2)
+    return replace(plain, device=SimulatedGpu("cpu"))
+
+
+@pytest.fixture
+def measure(reference):
+    """The result, and the sessions in the order in which they were opened."""
+
+    def run(*usual_us, plan=PLAN, steps=(), **candidate):
+        opened, times = [], iter(usual_us)
+
+        @contextmanager
+        def open_session(**how):
+            take_us = next(times)
+            opened.append(SimulatedSession(take_us if callable(take_us) else lambda inputs: take_us, **how))
+            yield opened[-1]
+
+        timer = ApartTimer(reference=replace(reference, timed_steps=steps), plan=plan, seed=3)
+        opens = open_session, lambda: open_session(**candidate)
+        return timer.measure("eager", *opens, itertools.count(100)), opened
+
+    return run
+
+
+def test_a_candidate_is_timed_between_two_workers_of_the_baseline(measure):
+    result, opened = measure(BASELINE_US, BASELINE_US / 2, BASELINE_US)
+    assert (result.outcome, result.timing.verdict, len(opened)) == (None, "faster", 3)
+    assert result.timing.speedup == pytest.approx(2.0, rel=0.05)
+    assert result.timing.candidate_us == pytest.approx(BASELINE_US / 2, rel=0.05)  # not the time that it reports
+
+
+def test_equal_programs_tie(measure):
+    result, _ = measure(BASELINE_US, BASELINE_US, BASELINE_US)
+    assert result.timing.verdict == "tie"
+
+
+def test_work_done_while_inputs_are_written_makes_no_program_faster(measure):
+    result, _ = measure(BASELINE_US, BASELINE_US, BASELINE_US, ahead_us=WRITTEN_US)
+    assert result.timing.verdict == "tie"
+    assert result.timing.speedup > 1.1
+
+
+def test_drift_of_the_baseline_widens_the_interval(measure):
+    result, _ = measure(BASELINE_US, BASELINE_US / 1.2, 1.3 * BASELINE_US)
+    assert result.timing.verdict == "tie"
+    assert result.timing.noise_floor == pytest.approx(0.3, abs=0.02)
+
+
+def test_wrong_outputs_of_timed_calls_are_suspect(measure):
+    result, _ = measure(BASELINE_US, BASELINE_US / 2, BASELINE_US, spoil=lambda outputs: outputs * 1.1)
+    assert result.outcome is Outcome.SUSPECT
+    assert "a timed call was wrong" in result.message
+
+
+def test_the_slowest_kind_of_inputs_counts(measure):
+    def take_us(inputs):
+        return BASELINE_US if inputs.max() > 6 else BASELINE_US / 4  # 6 is far beyond 64 normal values
+
+    result, _ = measure(BASELINE_US, take_us, BASELINE_US, steps=("stretched",))
+    assert result.timing.speedup == pytest.approx(1.0, rel=0.1)
+    assert [finding.check for finding in result.findings] == ["slower_inputs"]
+
+
+def test_a_far_slower_candidate_is_not_measured_to_the_end(measure):
+    def take_us(factor):
+        def take(inputs):
+            time.sleep(0.005)
+            return factor * BASELINE_US
+
+        return take
+
+    plan = replace(PLAN, budget_s=0.03)
+    calls = []
+    for factor, verdict in ((5.0, "slower"), (1.0, "tie")):
+        result, (_, candidate, _) = measure(take_us(1.0), take_us(factor), take_us(1.0), plan=plan)
+        assert result.timing.verdict == verdict
+        calls.append(candidate.calls)
+    assert calls[0] < calls[1]
+
+
+def test_calls_are_warm_when_outputs_come_in_known_memory(monkeypatch):
+    session = SimulatedSession(lambda inputs: 1.0)
+    news = iter([True, True, False, False, False, False, False, False])
+    counted = 0
+    for _ in count_warmup_calls(session, 3):
+        session.saw_new_memory, counted = next(news), counted + 1
+    assert counted == 6
+    assert LEAST_SLOW_CALLS < MAX_WARMUP_CALLS
+
+
+@pytest.mark.parametrize(
+    ("usual_us", "call_s", "count"),
+    [(1e3, 1e-3, 75), (1e3, 0.1, 15), (1e3, 0.5, 10), (1e3, 2.0, 3), (2e6, 2.1, 3)],
+    ids=["most", "budget", "least", "slow around the call", "slow"],
+)
+def test_a_baseline_that_is_timed_twice_gets_half_the_pairs_and_fewer_where_calls_take_long(
+    reference, usual_us, call_s, count
+):
+    assert ApartTimer(reference=reference, plan=TimingPlan(), seed=3)._count_calls(usual_us, call_s) == count
