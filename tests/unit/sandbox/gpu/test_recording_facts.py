@@ -13,7 +13,10 @@ from harness.sandbox.gpu.pages import export_pages
 from harness.sandbox.gpu.recording import NotReplayable, make_recording
 
 PAGE = 2 << 20
-REPLAYABLE = {"has_fixed_addresses": True, "unsupported": [], "memory": [], "outputs": [], "tree": {"t": "tuple"}}
+REPLAYABLE = {
+    "has_fixed_addresses": True, "unsupported": [], "memory": [], "outputs": [], "tree": {"t": "tuple"}, "state": [],
+    "is_parallel": False,
+}  # fmt: skip
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
@@ -52,7 +55,7 @@ def is_open(descriptor):
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.sampled_from(["has_fixed_addresses", "unsupported", "outputs", "tree"]), VALUES)
+@given(st.sampled_from(["has_fixed_addresses", "unsupported", "outputs", "tree", "state"]), VALUES)
 def test_facts_of_wrong_types_end_in_a_reason_or_a_protocol_failure(name, value):
     worker = Worker(REPLAYABLE | {"memory": [["page", 1]], name: value})
     with pytest.raises((NotReplayable, CandidateFailure)):

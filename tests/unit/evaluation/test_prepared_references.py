@@ -1,0 +1,103 @@
+"""Which references are kept for the next candidates: made on a CPU that says that it is a GPU afterwards."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from harness.domain import Problem
+from harness.evaluation.prepared_references import PreparedReferences
+from harness.problems.loading import load_problem
+from harness.sandbox.devices import Device
+from harness.sandbox.gpu.replayer import KeptBaseline
+from harness.sandbox.memory_plan import Room
+
+SOURCE = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return x * {factor}
+
+
+def get_inputs():
+    return [torch.randn(8, 8)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+class RoomyGpu(Device):
+    free_bytes, is_cuda = 1 << 40, False
+
+    def measure_room(self):
+        return Room(device_bytes=self.free_bytes, host_bytes=1 << 40)
+
+
+class Cpu(Device):
+    is_cuda = False
+
+
+def load(factor=2.0):
+    return load_problem(Problem(name="p", suite="s", source=SOURCE.format(factor=factor)), "full")
+
+
+@pytest.fixture
+def prepared():
+    return PreparedReferences(SimpleNamespace(some_wait=False, release=lambda: None))
+
+
+@pytest.fixture
+def borrow(prepared):
+    def run(loaded, seed=1, thrift="planned", device=None):
+        device = device or RoomyGpu("cpu")
+        with prepared.borrow(loaded, device, (seed, seed + 1), thrift) as reference:
+            device.is_cuda = isinstance(device, RoomyGpu)
+        device.is_cuda = False
+        return reference
+
+    return run
+
+
+def add_baseline(reference):
+    """Notes what is closed."""
+    closed = []
+    recording = SimpleNamespace(close=lambda: closed.append("recording"))
+    reference.baselines["eager"] = KeptBaseline(recording)
+    reference.baselines["eager"].replayers.append(SimpleNamespace(end=lambda: closed.append("replayer")))
+    return closed
+
+
+def test_candidates_with_the_same_seeds_share_a_reference(borrow):
+    loaded = load()
+    first = borrow(loaded)
+    assert borrow(load()).model is first.model
+    assert borrow(loaded, seed=5).model is not first.model
+
+
+def test_another_problem_ends_what_was_kept(borrow):
+    closed = add_baseline(borrow(load()))
+    borrow(load())
+    assert closed == []
+    borrow(load(factor=3.0))
+    assert closed == ["replayer", "recording"]
+
+
+def test_nothing_is_kept_where_memory_is_short_or_an_allocation_failed(borrow):
+    device = RoomyGpu("cpu")
+    first = borrow(load(), device=device)
+    device.free_bytes = first.plan.device_bytes * 2
+    closed = add_baseline(first)
+    borrow(load(), device=device)
+    assert closed == ["replayer", "recording"]
+    closed = add_baseline(borrow(load()))
+    borrow(load(), thrift="lean")
+    assert closed == ["replayer", "recording"]
+
+
+def test_on_a_cpu_nothing_is_kept(borrow):
+    first = borrow(load(), device=Cpu("cpu"))
+    assert borrow(load(), device=Cpu("cpu")).model is not first.model

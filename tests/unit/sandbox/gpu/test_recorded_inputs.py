@@ -1,0 +1,78 @@
+"""Where inputs and state of a replay are written, in this process's memory."""
+
+import pytest
+import torch
+
+from harness.protocol.tensor_layout import place_strided
+from harness.sandbox.gpu.recording import NotReplayable, Recording
+from harness.sandbox.worker_client import Called, PlacedInputs, describe
+
+INPUTS_AT, OUTPUT_AT, STATE_AT = 0x1000, 0x2000, 0x2100
+
+
+class Pages:
+    def __init__(self):
+        self.bytes = torch.zeros(0x4000, dtype=torch.uint8)
+
+    def view(self, address, size_bytes):
+        return self.bytes[address : address + size_bytes]
+
+    def floats(self, address, count):
+        return self.view(address, 4 * count).view(torch.float32)
+
+
+def place(*tensors):
+    specs, _ = place_strided([describe(tensor) for tensor in tensors])
+    return PlacedInputs(tree={"t": 0}, specs=specs, tensors=tensors, seed=None)
+
+
+def record(placed):
+    """Of a call with one output and two numbers of state, which it also returns."""
+    outputs = torch.zeros(4), torch.zeros(2)
+    called = Called(
+        claim_us=1.0,
+        at_ns=0,
+        tree={"dict": [["output", {"t": 0}], ["state", {"dict": [["count", {"t": 1}]]}]]},
+        specs=tuple(map(describe, outputs)),
+        devices=("cuda", "cuda"),
+        addresses=(OUTPUT_AT, STATE_AT),
+    )
+    return Recording(
+        descriptors=(0, 0),
+        pages=Pages(),
+        placed=placed,
+        inputs_at=INPUTS_AT,
+        state_at=(STATE_AT,),
+        is_parallel=False,
+        called=called,
+        client=None,
+    )
+
+
+def test_outputs_are_poisoned_and_state_that_is_an_output_too_is_as_given():
+    placed = place(torch.arange(4.0))
+    recording = record(placed)
+    recording.write_inputs(placed, [torch.tensor([5.0, 7.0])])
+    assert recording.pages.floats(INPUTS_AT, 4).tolist() == [0, 1, 2, 3]
+    assert recording.pages.floats(STATE_AT, 2).tolist() == [5, 7]
+    assert recording.pages.floats(OUTPUT_AT, 4).isnan().all()
+
+
+def test_a_run_tells_whether_its_inputs_changed_but_not_whether_its_state_did():
+    placed = place(torch.arange(4.0))
+    recording = record(placed)
+    recording.write_inputs(placed, [torch.ones(2)])
+    recording.pages.floats(STATE_AT, 2).fill_(9.0)
+    run = recording.describe_run(placed)
+    assert run.inputs_unchanged
+    assert run.outputs.tensors[1].tolist() == [9, 9]
+    recording.pages.floats(INPUTS_AT, 4)[2] = 0.5
+    assert not recording.describe_run(placed).inputs_unchanged
+
+
+def test_inputs_of_another_form_and_missing_state_are_refused():
+    recording = record(place(torch.arange(4.0)))
+    with pytest.raises(NotReplayable, match="change from call to call"):
+        recording.write_inputs(place(torch.arange(5.0)), [torch.ones(2)])
+    with pytest.raises(ValueError, match="shorter"):
+        recording.write_inputs(place(torch.arange(4.0)), [])
