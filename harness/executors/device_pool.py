@@ -19,11 +19,13 @@ MOST_LOSSES = 3  # of a device, consecutive
 
 
 class DeviceLost(HarnessError):
-    """The device's process ended or lost the device. `for_good`: the device must not be used again."""
+    """The device's process ended or lost the device. `for_good`: the device must not be used again; `is_reported`: by
+    the process."""
 
-    def __init__(self, reason: str, *, for_good: bool = False) -> None:
+    def __init__(self, reason: str, *, for_good: bool = False, is_reported: bool = False) -> None:
         super().__init__(reason)
         self.for_good = for_good
+        self.is_reported = is_reported
 
 
 @dataclass(slots=True, kw_only=True)

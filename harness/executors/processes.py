@@ -95,7 +95,7 @@ class EvaluatorProcess:
         except WireError as error:
             raise DeviceLost(f"the evaluator process cannot be believed: {error}") from error
         if isinstance(message, Lost):
-            raise DeviceLost(message.reason, for_good=message.for_good)
+            raise DeviceLost(message.reason, for_good=message.for_good, is_reported=True)
         return message
 
     def _explain(self, error: ProcessEnded) -> DeviceLost:

@@ -90,27 +90,41 @@ class OwnedDevice:
             self._ended_counts += Counter({} if self._owner else process.build_counts)
 
     def _evaluate_for_client(self, job: Job) -> Evaluation:
-        losses = list[str]()
+        losses, outcome = list[str](), Outcome.PROBLEM_ERROR
         while len(losses) < MOST_LOSSES:
             try:
                 process = self._provide(job.task.owner)
             except DeviceError as error:
                 self._provide("")  # raises, too, if the device is the cause
                 return job.task.give_up(Outcome.HARNESS_ERROR, "evaluator_lost", f"a sandbox did not start: {error}")
-            began_s = time.monotonic()
             try:
-                with self._hold_locks(process.lock), self._limit(process):
-                    evaluation = process.evaluate(job, expects_many=self._expects_many)
-                return _correct(evaluation, job, time.monotonic() - began_s)
-            except (DeviceLost, ReferenceStopped, ValueError) as loss:
+                with self._hold_locks(process.lock):
+                    return self._evaluate_once(process, job)
+            except ReferenceStopped as stopped:
+                self._end()
+                return job.task.give_up(Outcome.PROBLEM_ERROR, "reference_stopped", str(stopped))
+            except (DeviceLost, ValueError) as loss:
                 self._end()
                 losses.append(str(loss))
-                if time.monotonic() - began_s > self._limit_s:
-                    losses = [f"it did not end within {self._limit_s:g} s"] * MOST_LOSSES
-                elif isinstance(loss, ReferenceStopped):
-                    return job.task.give_up(Outcome.PROBLEM_ERROR, "reference_stopped", str(loss))
-        message = f"the evaluator of this problem file was lost: {'; then '.join(dict.fromkeys(losses))}"
-        return job.task.give_up(Outcome.PROBLEM_ERROR, "evaluator_lost", message)
+                if isinstance(loss, DeviceLost) and loss.is_reported:  # a candidate may have destroyed its context
+                    outcome = Outcome.HARNESS_ERROR
+        message = f"the evaluator of this reference was lost: {'; then '.join(dict.fromkeys(losses))}"
+        return job.task.give_up(outcome, "evaluator_lost", message)
+
+    def _evaluate_once(self, process: EvaluatorProcess, job: Job) -> Evaluation:
+        """Raises DeviceLost, ReferenceStopped, and ValueError for a contradictory verdict."""
+        began_s, timer = time.monotonic(), Timer(self._limit_s, process.kill)
+        timer.start()
+        try:
+            evaluation = process.evaluate(job, expects_many=self._expects_many)
+        except (DeviceLost, ReferenceStopped) as error:
+            if time.monotonic() - began_s < self._limit_s:
+                raise
+            options = "--build-timeout and --reference-timeout"
+            raise ReferenceStopped(f"the evaluation did not end within {self._limit_s:g} s, by {options}") from error
+        finally:
+            timer.cancel()
+        return _correct(evaluation, job, time.monotonic() - began_s)
 
     @contextmanager
     def _hold_locks(self, lock: str) -> Iterator[None]:
@@ -123,15 +137,6 @@ class OwnedDevice:
 
     def _say(self, reason: str) -> None:
         self._waits_for = reason
-
-    @contextmanager
-    def _limit(self, process: EvaluatorProcess) -> Iterator[None]:
-        timer = Timer(self._limit_s, process.kill)
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
 
 
 def _correct(evaluation: Evaluation, job: Job, duration_s: float) -> Evaluation:

@@ -107,6 +107,15 @@ def test_a_client_whose_processes_end_gets_a_problem_error_and_the_device_goes_o
     assert opened.evaluate("").outcome == "wrong_value"
 
 
+def test_a_device_that_a_clients_process_calls_lost_is_no_fault_of_the_problem_and_stays():
+    def report(process):
+        raise DeviceLost("an illegal memory access was encountered", for_good=True, is_reported=True)
+
+    opened = Opened(act=report)
+    assert opened.evaluate("alice").outcome == "harness_error"
+    assert opened.evaluate("").outcome == "wrong_value"
+
+
 def test_a_reference_that_stops_its_process_is_not_tried_again():
     def stop(process):
         raise ReferenceStopped("reference.py: forward did not end within 4 s")
