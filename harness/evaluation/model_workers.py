@@ -13,7 +13,7 @@ from harness.evaluation.builds import CandidateBuilds
 from harness.evaluation.correctness.reference import ENTRY, Reference, usable_threads
 from harness.evaluation.load_check import CANDIDATE_ENTRY
 from harness.evaluation.model_construction import construct_with_state
-from harness.evaluation.timing.replay_timing import count_rounds
+from harness.evaluation.timing.replay_statistics import count_rounds
 from harness.problems.loading import workload_source
 from harness.sandbox.build_requests import AnswerBuild
 from harness.sandbox.gpu.replayer import KeptBaseline

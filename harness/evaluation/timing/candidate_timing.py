@@ -18,7 +18,8 @@ from harness.evaluation.timing.clocks import TimingResult
 from harness.evaluation.timing.noise_floor import NoiseFloors, NoiseKey
 from harness.evaluation.timing.paired import PairedTimer
 from harness.evaluation.timing.plan import share_plan, shorten_plan
-from harness.evaluation.timing.replay_timing import ReplayTimer, keep_baseline, label_bound, record_call, record_rival
+from harness.evaluation.timing.replay_statistics import label_bound
+from harness.evaluation.timing.replay_timing import ReplayTimer, keep_baseline, record_call, record_rival
 from harness.sandbox.gpu.recording import NotReplayable, Recording
 from harness.sandbox.model_session import ModelSession
 

@@ -8,19 +8,28 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 import torch
 
-from harness.analysis.intervals import bootstrap_ratio_interval
-from harness.domain import Block, Conditions, Finding, HarnessError, Timing
+from harness.domain import Conditions, HarnessError
 from harness.evaluation.correctness.comparison import are_surely_close
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.timing.chosen_calls import ChosenCalls
-from harness.evaluation.timing.clocks import HOPELESS, TimingResult, call_suspect, decide
+from harness.evaluation.timing.clocks import TimingResult, call_suspect
 from harness.evaluation.timing.paired import mark_disturbed_unreliable, pin_to_cores
 from harness.evaluation.timing.plan import Choice, TimingPlan
-from harness.evaluation.timing.slower_inputs import GIVEN, SlowerInputs, charge_slowest
+from harness.evaluation.timing.replay_statistics import (
+    SLOWER_PAIRS,
+    CandidateNotReplayable,
+    ReplayTimes,
+    compare_kind,
+    conclude_replays,
+    count_rounds,
+    is_far_slower,
+    is_steady,
+)
+from harness.evaluation.timing.slower_inputs import GIVEN
 from harness.evaluation.timing.system_conditions import ConditionSampler
 from harness.evaluation.timing.timed_calls import deal_changed_steps, draw_seed
 from harness.protocol import storage_bytes
@@ -31,36 +40,19 @@ from harness.sandbox.gpu.workers_ahead import WorkersAhead
 from harness.sandbox.model_session import ModelSession, Run
 from harness.sandbox.worker_client import PlacedInputs
 
-# Rounds, each in fresh processes: what two of them need for the same work differs by up to a microsecond.
-ROUNDS, LONG_US = 3, 200.0  # one is enough of longer calls
 DEVICE_PAIRS, HOST_PAIRS = 20, 8  # of a round, in secret order: timed by events, and by the replaying process's clock
 CHANGED_SHARE = 0.2  # of pairs: their inputs are of another kind than the given ones
-STEADY_PAIRS, STEADY_SHARE = 8, 0.006  # enough in a round if the middle half of their ratios differs by less
-HOPELESS_PAIRS = 5  # enough of a candidate that is far slower in each
 CALIBRATIONS = 11  # replays of each graph by each side
 LEAST_US = 0.05
 ALONE = 5  # replays of the baseline before the candidate's first one of a round
-# Two processes that replay the same work differ by up to this, as a share and in us.
-EQUAL_SHARE, EQUAL_US = 0.006, 0.5
-# What forged events could gain: more time by the host's clock than by events counts. A share, and in us.
-FORGED_SHARE, FORGED_US = 0.01, 1.0
 TRUE_OF_A_KIND, DIFFERENT_OF_A_KIND = 2, 6  # calls compared with the truth; more, if they differ from the baseline's
 LATER_SHARE = 0.3  # of those that differ after these
-SLOWER_SHARE, SLOWER_US, SLOWER_PAIRS = 1.1, 1.0, 5  # with another kind of inputs, relative to the baseline
 SAMPLED_PLACES, SAMPLED_BYTES = 4, 256
 CLEAN_BYTES = 256 << 20  # read before each replay, which leaves no modified lines in the cache
 
 Open = Callable[[], AbstractContextManager[ModelSession]]
 Record = Callable[[], AbstractContextManager[Recording]]
 Keep = Callable[[], AbstractContextManager[KeptBaseline]]
-
-
-class CandidateNotReplayable(NotReplayable):
-    """`baseline_us`: the baseline's device time."""
-
-    def __init__(self, reason: str, baseline_us: float) -> None:
-        super().__init__(reason)
-        self.baseline_us = baseline_us
 
 
 @dataclass(slots=True)
@@ -75,23 +67,6 @@ class _Side:
     def replay(self, clock: Clock, places: Sequence[Place]) -> tuple[float, list[str]]:
         time_us, read = self.replayer.replay("call", clock, places)
         return max(time_us + (self.nothing_us if clock == "host" else -self.empty_us), LEAST_US), read
-
-
-@dataclass(slots=True)
-class _Times:
-    """Pairs (baseline, candidate) in us."""
-
-    device: dict[str, list[tuple[float, float]]] = field(default_factory=dict)  # by the kind of inputs
-    host: list[tuple[float, float]] = field(default_factory=list)
-    alone_us: list[float] = field(default_factory=list)
-
-    @property
-    def given(self) -> list[tuple[float, float]]:
-        return self.device.get(GIVEN, [])
-
-    @property
-    def shorter_us(self) -> float:
-        return min(statistics.median(pair[at] for pair in self.given) for at in (0, 1))
 
 
 class ReplayTimer:
@@ -125,7 +100,7 @@ class ReplayTimer:
                 raise CandidateNotReplayable(str(reason), self._measure_alone(baseline, seeds)) from reason
             finally:
                 self._clean = None
-        result = self._conclude(name, rounds, conditions)
+        result = conclude_replays(name, rounds, conditions)
         if self._wrong:
             return call_suspect(result.timing, "timed_call", self._wrong)
         return mark_disturbed_unreliable(result)
@@ -155,10 +130,10 @@ class ReplayTimer:
 
     def _measure_rounds(
         self, stack: ExitStack, baseline: KeptBaseline, candidate: Recording, seeds: Iterator[int]
-    ) -> tuple[list[_Times], Conditions]:
+    ) -> tuple[list[ReplayTimes], Conditions]:
         sampler = ConditionSampler(self._device, load_matters=False)
-        rounds: list[_Times] = []
-        while not rounds or (len(rounds) < count_rounds(rounds[0].shorter_us) and not _is_hopeless(rounds[0])):
+        rounds: list[ReplayTimes] = []
+        while not rounds or (len(rounds) < count_rounds(rounds[0].shorter_us) and not is_far_slower(rounds[0])):
             sides = self._take_side(baseline, len(rounds)), self._open_side(stack, candidate)
             _calibrate(sides)
             if not rounds:
@@ -203,8 +178,8 @@ class ReplayTimer:
     def _lay_out(self, recording: Recording, seed: int) -> PlacedInputs:
         return recording.client.lay_out(self._reference.make_timed_inputs(seed))
 
-    def _measure_round(self, sides: Sequence[_Side], seeds: Iterator[int], sampler: ConditionSampler) -> _Times:
-        times = _Times()
+    def _measure_round(self, sides: Sequence[_Side], seeds: Iterator[int], sampler: ConditionSampler) -> ReplayTimes:
+        times = ReplayTimes()
         for _ in range(ALONE):
             self._prepare(sides[:1], draw_seed(self._reference, seeds, GIVEN))
             times.alone_us.append(self._replay(sides[0], "device", ())[0])
@@ -213,12 +188,12 @@ class ReplayTimer:
         for clock in self._random.sample(clocks, len(clocks)):
             is_changed = clock == "device" and self._random.random() < CHANGED_SHARE
             step = (next(changed) or GIVEN) if is_changed else GIVEN
-            if clock == "device" and step == GIVEN and _is_steady(times.given):
+            if clock == "device" and step == GIVEN and is_steady(times.given):
                 continue
             pair = self._replay_pair(sides, draw_seed(self._reference, seeds, step), clock)
             (times.host if clock == "host" else times.device.setdefault(step, [])).append(pair)
             sampler.sample()
-            if _is_hopeless(times):
+            if is_far_slower(times):
                 return times
         for step in self._list_slower(times):
             while len(times.device[step]) < SLOWER_PAIRS:
@@ -233,9 +208,9 @@ class ReplayTimer:
         clocks: list[Clock] = ["device"] * device_pairs
         return clocks + ["host"] * host_pairs
 
-    def _list_slower(self, times: _Times) -> list[str]:
+    def _list_slower(self, times: ReplayTimes) -> list[str]:
         """Kinds of inputs that seem to slow the candidate down."""
-        return [step for step, pairs in times.device.items() if step != GIVEN and _compare_kind(pairs, times.given) > 1]
+        return [step for step, pairs in times.device.items() if step != GIVEN and compare_kind(pairs, times.given) > 1]
 
     def _replay_pair(self, sides: Sequence[_Side], seed: int, clock: Clock) -> tuple[float, float]:
         """One replay of each on the same inputs, in random order."""
@@ -292,42 +267,6 @@ class ReplayTimer:
                 self._require_right_baseline(sides[0].recording, seed, placed)
         return statistics.median(times)
 
-    def _conclude(self, name: str, rounds: Sequence[_Times], conditions: Conditions) -> TimingResult:
-        pairs = [pair for times in rounds for pair in times.given]
-        beside_us, mine_us = (statistics.median(pair[at] for pair in pairs) for at in (0, 1))
-        alone_us = statistics.median(one for times in rounds for one in times.alone_us)
-        # A baseline that is slower beside the candidate counts as it was without it.
-        slowed = max(beside_us / alone_us, 1.0) if beside_us > alone_us * (1 + EQUAL_SHARE) + EQUAL_US else 1.0
-        hidden_us = _find_forged_us(rounds, beside_us, mine_us)
-        factor = 1 / slowed * mine_us / (mine_us + hidden_us)
-        ratio, low, high = bootstrap_ratio_interval(
-            [one for one, _ in pairs], [other for _, other in pairs], seed=len(pairs)
-        )
-        medians = [statistics.median(b / c for b, c in times.given) for times in rounds if times.given]
-        floor = EQUAL_SHARE + EQUAL_US / min(beside_us, mine_us)
-        low, high = min(low, *medians) / (1 + floor) * factor, max(high, *medians) * (1 + floor) * factor
-        timing = Timing(
-            baseline=name,
-            baseline_us=beside_us / slowed,
-            candidate_us=mine_us + hidden_us,
-            speedup=ratio * factor,
-            speedup_low=low,
-            speedup_high=high,
-            verdict=decide(low, high),
-            blocks=tuple(_make_block(*pair) for pair in pairs),
-            overhead_us=0.0,
-            noise_floor=floor,
-            resolution_us=FORGED_US + FORGED_SHARE * mine_us,
-            conditions=conditions,
-            clock="device",
-        )
-        findings = []
-        if hidden_us:
-            message = f"calls take {hidden_us:.1f} us longer by the host's clock than by events; this time counts"
-            findings.append(Finding(check="device_events", severity="warning", message=message))
-        result = TimingResult(timing=timing, findings=tuple(findings))
-        return charge_slowest(result, _list_slower_inputs(rounds))
-
 
 @contextmanager
 def keep_baseline(name: str, start: Open, reference: Reference, seeds: Iterator[int]) -> Iterator[KeptBaseline]:
@@ -363,32 +302,6 @@ def _record(session: ModelSession, reference: Reference, seeds: Iterator[int]) -
     return session.record(reference.make_timed_inputs(draw_seed(reference, seeds, GIVEN)))
 
 
-def count_rounds(call_us: float) -> int:
-    return 1 if call_us > LONG_US else ROUNDS
-
-
-def label_bound(result: TimingResult, reason: NotReplayable) -> TimingResult:
-    """A result by call time, for work that cannot be replayed. Where the baseline's could be, the speedup becomes a
-    lower bound: its device time over the candidate's call time."""
-    message = f"timed by whole calls, since its GPU work cannot be replayed: {reason}"
-    findings = (*result.findings, Finding(check="not_replayable", severity="note", message=message))
-    if not isinstance(reason, CandidateNotReplayable):
-        return replace(result, findings=findings)
-    timing = result.timing
-    factor = reason.baseline_us / timing.candidate_us / timing.speedup
-    low, high = timing.speedup_low * factor, timing.speedup_high * factor
-    bound = replace(
-        timing,
-        baseline_us=reason.baseline_us,
-        speedup=timing.speedup * factor,
-        speedup_low=low,
-        speedup_high=high,
-        verdict=timing.verdict if timing.verdict in ("unconfirmed", "unreliable") else decide(low, high),
-        clock="bound",
-    )
-    return replace(result, timing=bound, findings=findings)
-
-
 def _calibrate(sides: Sequence[_Side]) -> None:
     """Both graphs are the same for all sides, so a difference is noise. The first replays are slower."""
 
@@ -400,53 +313,3 @@ def _calibrate(sides: Sequence[_Side]) -> None:
     nothing_us = measure("nothing") - empty_us
     for side in sides:
         side.empty_us, side.nothing_us = empty_us, nothing_us
-
-
-def _is_steady(pairs: Sequence[tuple[float, float]]) -> bool:
-    """Whether more pairs in this round would tell nothing new."""
-    if len(pairs) < STEADY_PAIRS:
-        return False
-    low, _, high = statistics.quantiles((theirs / mine for theirs, mine in pairs), n=4)
-    return high - low < STEADY_SHARE * low
-
-
-def _is_hopeless(times: _Times) -> bool:
-    given = times.given
-    return len(given) >= HOPELESS_PAIRS and all(mine > HOPELESS * theirs for theirs, mine in given)
-
-
-def _compare_kind(pairs: Sequence[tuple[float, float]], given: Sequence[tuple[float, float]]) -> float:
-    """How many times longer the candidate takes with inputs of a kind, relative to the baseline; 1 if by chance."""
-    if not pairs or not given:
-        return 1.0
-    kind, usual = (statistics.median(mine / theirs for theirs, mine in some) for some in (pairs, given))
-    lost_us = (kind - usual) * statistics.median(theirs for theirs, _ in given)
-    return kind / usual if kind > SLOWER_SHARE * usual and lost_us > SLOWER_US else 1.0
-
-
-def _list_slower_inputs(rounds: Sequence[_Times]) -> list[SlowerInputs]:
-    given = [pair for times in rounds for pair in times.given]
-    steps = {step for times in rounds for step in times.device if step != GIVEN}
-    by_step = {step: [pair for times in rounds for pair in times.device.get(step, ())] for step in sorted(steps)}
-    found = {step: _compare_kind(pairs, given) for step, pairs in by_step.items() if len(pairs) >= SLOWER_PAIRS}
-    return [SlowerInputs(step=step, factor=factor) for step, factor in found.items() if factor > 1]
-
-
-def _find_forged_us(rounds: Sequence[_Times], baseline_us: float, candidate_us: float) -> float:
-    """What the candidate takes longer by the host's clock than by events, beyond the baseline; 0 within the bound."""
-    host = [pair for times in rounds for pair in times.host]
-    if not host:
-        return 0.0
-    theirs_us, mine_us = (statistics.median(pair[at] for pair in host) for at in (0, 1))
-    hidden_us = (mine_us - candidate_us) - max(theirs_us - baseline_us, 0.0)
-    return hidden_us if hidden_us > FORGED_US + FORGED_SHARE * candidate_us else 0.0
-
-
-def _make_block(baseline_us: float, candidate_us: float) -> Block:
-    return Block(
-        calls=1,
-        baseline_claim_us=baseline_us,
-        candidate_claim_us=candidate_us,
-        baseline_judge_us=baseline_us,
-        candidate_judge_us=candidate_us,
-    )

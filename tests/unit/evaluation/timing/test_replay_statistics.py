@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.domain import Conditions, Timing
-from harness.evaluation.timing import replay_timing as timing
+from harness.evaluation.timing import replay_statistics as timing
 from harness.evaluation.timing.clocks import TimingResult
 from harness.evaluation.timing.slower_inputs import GIVEN
 
@@ -13,62 +13,62 @@ TIMES = st.floats(min_value=1.0, max_value=1e6)
 
 
 def times(device=(), host=(), **kinds):
-    return timing._Times(device={GIVEN: list(device), **kinds}, host=list(host))
+    return timing.ReplayTimes(device={GIVEN: list(device), **kinds}, host=list(host))
 
 
 def test_few_pairs_are_not_steady():
-    assert not timing._is_steady([(10.0, 10.0)] * (timing.STEADY_PAIRS - 1))
+    assert not timing.is_steady([(10.0, 10.0)] * (timing.STEADY_PAIRS - 1))
 
 
 @given(TIMES, TIMES)
 def test_equal_pairs_are_steady(theirs, mine):
-    assert timing._is_steady([(theirs, mine)] * timing.STEADY_PAIRS)
+    assert timing.is_steady([(theirs, mine)] * timing.STEADY_PAIRS)
 
 
 def test_scattered_pairs_are_not_steady():
-    assert not timing._is_steady([(10.0, 10.0 + one) for one in range(timing.STEADY_PAIRS)])
+    assert not timing.is_steady([(10.0, 10.0 + one) for one in range(timing.STEADY_PAIRS)])
 
 
 def test_a_candidate_that_is_far_slower_in_each_pair_is_hopeless():
     slow = [(1.0, 1.01 * timing.HOPELESS)] * timing.HOPELESS_PAIRS
-    assert timing._is_hopeless(times(slow))
-    assert not timing._is_hopeless(times(slow[1:]))
-    assert not timing._is_hopeless(times([*slow, (1.0, 1.0)]))
+    assert timing.is_far_slower(times(slow))
+    assert not timing.is_far_slower(times(slow[1:]))
+    assert not timing.is_far_slower(times([*slow, (1.0, 1.0)]))
 
 
 @given(TIMES, TIMES)
 def test_honest_events_hide_nothing(theirs, mine):
     rounds = [times(host=[(theirs, mine)] * 3)]
-    assert timing._find_forged_us(rounds, theirs, mine) == 0
+    assert timing.find_forged_us(rounds, theirs, mine) == 0
 
 
 @given(TIMES, TIMES, st.floats(min_value=0.0, max_value=50.0))
 def test_time_that_both_take_longer_by_the_host_counts_for_none(theirs, mine, more):
     rounds = [times(host=[(theirs + more, mine + more)] * 3)]
-    assert timing._find_forged_us(rounds, theirs, mine) == 0
+    assert timing.find_forged_us(rounds, theirs, mine) == 0
 
 
 def test_time_that_events_hide_counts():
-    assert timing._find_forged_us([times(host=[(100.0, 90.0)] * 3)], 100.0, 20.0) == pytest.approx(70.0)
+    assert timing.find_forged_us([times(host=[(100.0, 90.0)] * 3)], 100.0, 20.0) == pytest.approx(70.0)
 
 
 def test_without_pairs_by_the_host_nothing_is_added():
-    assert timing._find_forged_us([times()], 100.0, 20.0) == 0
+    assert timing.find_forged_us([times()], 100.0, 20.0) == 0
 
 
 @given(TIMES, TIMES)
 def test_inputs_of_a_kind_that_take_both_as_long_are_no_slower(theirs, mine):
-    assert timing._compare_kind([(theirs, mine)] * 5, [(theirs, mine)] * 5) == 1
+    assert timing.compare_kind([(theirs, mine)] * 5, [(theirs, mine)] * 5) == 1
 
 
 @given(TIMES)
 def test_a_kind_that_slows_both_down_is_no_slower(theirs):
-    assert timing._compare_kind([(3 * theirs, 3 * theirs)] * 5, [(theirs, theirs)] * 5) == 1
+    assert timing.compare_kind([(3 * theirs, 3 * theirs)] * 5, [(theirs, theirs)] * 5) == 1
 
 
 def test_a_kind_that_slows_the_candidate_down_is_listed_with_its_factor():
     rounds = [times([(100.0, 50.0)] * 5, zeros=[(100.0, 100.0)] * 5, ones=[(100.0, 100.0)] * 4)]
-    (found,) = timing._list_slower_inputs(rounds)
+    (found,) = timing.list_slower_inputs(rounds)
     assert (found.step, found.factor) == ("zeros", 2.0)
 
 

@@ -1,0 +1,161 @@
+"""From the times of replays to a speedup: pure functions. See docs/measurement.md."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from harness.analysis.intervals import bootstrap_ratio_interval
+from harness.domain import Block, Conditions, Finding, Timing
+from harness.evaluation.timing.clocks import HOPELESS, TimingResult, decide
+from harness.evaluation.timing.slower_inputs import GIVEN, SlowerInputs, charge_slowest
+from harness.sandbox.gpu.recording import NotReplayable
+
+# Rounds, each in fresh processes: what two of them need for the same work differs by up to a microsecond.
+ROUNDS, LONG_US = 3, 200.0  # one is enough of longer calls
+STEADY_PAIRS, STEADY_SHARE = 8, 0.006  # enough in a round if the middle half of their ratios differs by less
+HOPELESS_PAIRS = 5  # enough of a candidate that is far slower in each
+# Two processes that replay the same work differ by up to this, as a share and in us.
+EQUAL_SHARE, EQUAL_US = 0.006, 0.5
+# What forged events could gain: more time by the host's clock than by events counts. A share, and in us.
+FORGED_SHARE, FORGED_US = 0.01, 1.0
+SLOWER_SHARE, SLOWER_US, SLOWER_PAIRS = 1.1, 1.0, 5  # with another kind of inputs, relative to the baseline
+
+
+@dataclass(slots=True)
+class ReplayTimes:
+    """Pairs (baseline, candidate) in us."""
+
+    device: dict[str, list[tuple[float, float]]] = field(default_factory=dict)  # by the kind of inputs
+    host: list[tuple[float, float]] = field(default_factory=list)
+    alone_us: list[float] = field(default_factory=list)
+
+    @property
+    def given(self) -> list[tuple[float, float]]:
+        return self.device.get(GIVEN, [])
+
+    @property
+    def shorter_us(self) -> float:
+        return min(statistics.median(pair[at] for pair in self.given) for at in (0, 1))
+
+
+class CandidateNotReplayable(NotReplayable):
+    """`baseline_us`: the baseline's device time."""
+
+    def __init__(self, reason: str, baseline_us: float) -> None:
+        super().__init__(reason)
+        self.baseline_us = baseline_us
+
+
+def conclude_replays(name: str, rounds: Sequence[ReplayTimes], conditions: Conditions) -> TimingResult:
+    pairs = [pair for times in rounds for pair in times.given]
+    beside_us, mine_us = (statistics.median(pair[at] for pair in pairs) for at in (0, 1))
+    alone_us = statistics.median(one for times in rounds for one in times.alone_us)
+    # A baseline that is slower beside the candidate counts as it was without it.
+    slowed = max(beside_us / alone_us, 1.0) if beside_us > alone_us * (1 + EQUAL_SHARE) + EQUAL_US else 1.0
+    hidden_us = find_forged_us(rounds, beside_us, mine_us)
+    factor = 1 / slowed * mine_us / (mine_us + hidden_us)
+    ratio, low, high = bootstrap_ratio_interval(
+        [one for one, _ in pairs], [other for _, other in pairs], seed=len(pairs)
+    )
+    medians = [statistics.median(b / c for b, c in times.given) for times in rounds if times.given]
+    floor = EQUAL_SHARE + EQUAL_US / min(beside_us, mine_us)
+    low, high = min(low, *medians) / (1 + floor) * factor, max(high, *medians) * (1 + floor) * factor
+    timing = Timing(
+        baseline=name,
+        baseline_us=beside_us / slowed,
+        candidate_us=mine_us + hidden_us,
+        speedup=ratio * factor,
+        speedup_low=low,
+        speedup_high=high,
+        verdict=decide(low, high),
+        blocks=tuple(_make_block(*pair) for pair in pairs),
+        overhead_us=0.0,
+        noise_floor=floor,
+        resolution_us=FORGED_US + FORGED_SHARE * mine_us,
+        conditions=conditions,
+        clock="device",
+    )
+    findings = []
+    if hidden_us:
+        message = f"calls take {hidden_us:.1f} us longer by the host's clock than by events; this time counts"
+        findings.append(Finding(check="device_events", severity="warning", message=message))
+    result = TimingResult(timing=timing, findings=tuple(findings))
+    return charge_slowest(result, list_slower_inputs(rounds))
+
+
+def count_rounds(call_us: float) -> int:
+    return 1 if call_us > LONG_US else ROUNDS
+
+
+def label_bound(result: TimingResult, reason: NotReplayable) -> TimingResult:
+    """A result by call time, for work that cannot be replayed. Where the baseline's could be, the speedup becomes a
+    lower bound: its device time over the candidate's call time."""
+    message = f"timed by whole calls, since its GPU work cannot be replayed: {reason}"
+    findings = (*result.findings, Finding(check="not_replayable", severity="note", message=message))
+    if not isinstance(reason, CandidateNotReplayable):
+        return replace(result, findings=findings)
+    timing = result.timing
+    factor = reason.baseline_us / timing.candidate_us / timing.speedup
+    low, high = timing.speedup_low * factor, timing.speedup_high * factor
+    bound = replace(
+        timing,
+        baseline_us=reason.baseline_us,
+        speedup=timing.speedup * factor,
+        speedup_low=low,
+        speedup_high=high,
+        verdict=timing.verdict if timing.verdict in ("unconfirmed", "unreliable") else decide(low, high),
+        clock="bound",
+    )
+    return replace(result, timing=bound, findings=findings)
+
+
+def is_steady(pairs: Sequence[tuple[float, float]]) -> bool:
+    """Whether more pairs in this round would tell nothing new."""
+    if len(pairs) < STEADY_PAIRS:
+        return False
+    low, _, high = statistics.quantiles((theirs / mine for theirs, mine in pairs), n=4)
+    return high - low < STEADY_SHARE * low
+
+
+def is_far_slower(times: ReplayTimes) -> bool:
+    given = times.given
+    return len(given) >= HOPELESS_PAIRS and all(mine > HOPELESS * theirs for theirs, mine in given)
+
+
+def compare_kind(pairs: Sequence[tuple[float, float]], given: Sequence[tuple[float, float]]) -> float:
+    """How many times longer the candidate takes with inputs of a kind, relative to the baseline; 1 if by chance."""
+    if not pairs or not given:
+        return 1.0
+    kind, usual = (statistics.median(mine / theirs for theirs, mine in some) for some in (pairs, given))
+    lost_us = (kind - usual) * statistics.median(theirs for theirs, _ in given)
+    return kind / usual if kind > SLOWER_SHARE * usual and lost_us > SLOWER_US else 1.0
+
+
+def list_slower_inputs(rounds: Sequence[ReplayTimes]) -> list[SlowerInputs]:
+    given = [pair for times in rounds for pair in times.given]
+    steps = {step for times in rounds for step in times.device if step != GIVEN}
+    by_step = {step: [pair for times in rounds for pair in times.device.get(step, ())] for step in sorted(steps)}
+    found = {step: compare_kind(pairs, given) for step, pairs in by_step.items() if len(pairs) >= SLOWER_PAIRS}
+    return [SlowerInputs(step=step, factor=factor) for step, factor in found.items() if factor > 1]
+
+
+def find_forged_us(rounds: Sequence[ReplayTimes], baseline_us: float, candidate_us: float) -> float:
+    """What the candidate takes longer by the host's clock than by events, beyond the baseline; 0 within the bound."""
+    host = [pair for times in rounds for pair in times.host]
+    if not host:
+        return 0.0
+    theirs_us, mine_us = (statistics.median(pair[at] for pair in host) for at in (0, 1))
+    hidden_us = (mine_us - candidate_us) - max(theirs_us - baseline_us, 0.0)
+    return hidden_us if hidden_us > FORGED_US + FORGED_SHARE * candidate_us else 0.0
+
+
+def _make_block(baseline_us: float, candidate_us: float) -> Block:
+    return Block(
+        calls=1,
+        baseline_claim_us=baseline_us,
+        candidate_claim_us=candidate_us,
+        baseline_judge_us=baseline_us,
+        candidate_judge_us=candidate_us,
+    )
