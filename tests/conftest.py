@@ -285,6 +285,7 @@ class Bench:
 
     def __init__(self, *, forkserver, confinement, cache, device="cpu", call_s=5.0, load_s=30.0):
         from harness.builder import Builder, find_machine_folder, probe_toolchain
+        from harness.evaluation.prepared_references import PreparedReferences
         from harness.evaluation.timing.device_peaks import CeilingStore
         from harness.evaluation.timing.noise_floor import NoiseFloors
         from harness.sandbox.devices import Device
@@ -297,6 +298,7 @@ class Bench:
         self._noise = NoiseFloors(find_machine_folder(cache))
         self.forkserver = forkserver
         self.workers = WorkersAhead(forkserver, self._device)
+        self._prepared = PreparedReferences(self.workers)
         self.builder = Builder(
             cache=cache,
             toolchain=probe_toolchain(),
@@ -324,7 +326,7 @@ class Bench:
         )
         judge = CandidateEvaluator(
             device=self._device, builder=self.builder, workers=self.workers, settings=settings,
-            ceilings=self._ceilings, noise=self._noise,
+            ceilings=self._ceilings, noise=self._noise, prepared=self._prepared,
         )  # fmt: skip
         language = language or ("cuda" if self._device.is_cuda else "cpp")
         candidate = Candidate(source=source, language=language, rule="file")
@@ -377,6 +379,7 @@ class Bench:
 
     def close(self):
         self.builder.stop()
+        self._prepared.close()
         self.workers.close()
 
 

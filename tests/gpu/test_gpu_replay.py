@@ -103,3 +103,58 @@ def test_a_known_part_of_the_work_takes_its_part_of_the_time(gpu_bench, fewer):
     evaluation = gpu_bench.judge(mine, baseline, time=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.timing.speedup == pytest.approx(60 / fewer, rel=0.01)
+
+
+COUNTED = f"""{HEAD}class {{name}}(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(64))
+        self.register_buffer("calls", torch.zeros((), dtype=torch.long))
+
+    def forward(self, x):
+        self.mean.mul_(0.9).add_(x.mean(0), alpha=0.1)
+        self.calls {{counts}} self.calls + 1
+        return x - self.mean
+
+"""
+INPUTS = "\ndef get_inputs():\n    return [torch.randn(4096, 64)]\n\n\ndef get_init_inputs():\n    return []\n"
+
+
+@pytest.mark.parametrize("counts", ["=", "[...] ="], ids=["another tensor", "in place"])
+def test_state_that_calls_change_is_replayed(gpu_bench, counts):
+    """Each replay begins with a given state, wherever a call leaves it."""
+    problem = COUNTED.format(name="Model", counts="[...] =") + INPUTS
+    evaluation = gpu_bench.judge(COUNTED.format(name="ModelNew", counts=counts), problem, time=True)
+    assert evaluation.outcome == "correct", evaluation.message
+    assert evaluation.timing.clock == "device", evaluation.findings
+
+
+def test_outputs_in_memory_that_is_freed_and_allocated_in_each_call_are_read_where_they_are(gpu_bench):
+    lines = ["torch.cuda.empty_cache()", "return torch.tanh(x) * 2"]
+    evaluation = gpu_bench.judge(program("ModelNew", "x", lines), ELEMENTWISE, time=False)
+    assert evaluation.outcome == "correct", evaluation.message
+
+
+def test_the_inputs_of_a_seed_are_the_same_each_time():
+    """A GPU writes in any order what several threads write to one place."""
+    import torch
+
+    from harness.problems.own_values import OWN_KINDS, restrict
+
+    for kind in {*OWN_KINDS} - {"altered", "rare"}:
+        for seed in range(40):
+            made = []
+            for _ in range(2):
+                generator = torch.Generator(device="cuda").manual_seed(seed)
+                given = torch.randn(1 << 22, generator=generator, device="cuda")
+                restrict([given], kind, generator)
+                made.append(given)
+            assert torch.equal(*made), (kind, seed)
+
+
+def test_the_next_candidate_of_a_problem_is_replayed_beside_the_kept_baseline(gpu_bench):
+    for factor in ("2", "2.0", "(1 + 1)"):
+        mine = program("ModelNew", "x", [f"return torch.tanh(x) * {factor}"])
+        evaluation = gpu_bench.judge(mine, ELEMENTWISE, time=True, seed=7)
+        assert evaluation.outcome == "correct", evaluation.message
+        assert (evaluation.timing.clock, evaluation.timing.verdict) == ("device", "tie"), evaluation.timing
