@@ -12,7 +12,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from harness.domain import Evaluation, WireError
 from harness.store.serialization import decode_evaluation, encode_environment, encode_evaluation
 
-MOST_BYTES = 16 << 20  # of one answer
+MOST_BYTES = 16 << 20  # of the answers to one request
+LEAST_BYTES = 1 << 10  # that an answer counts as
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.domain import DeviceError, Evaluation, WireError
 from harness.domain.build import GOING_ON
-from harness.executors.answers import MOST_BYTES, Builds, Done, Lost, Ready, Waiting, decode_answer
+from harness.executors.answers import LEAST_BYTES, MOST_BYTES, Builds, Done, Lost, Ready, Waiting, decode_answer
 from harness.executors.clients import sandbox
 from harness.executors.device_pool import DeviceLost, Job
 from harness.executors.evaluator_process import Start, Work
@@ -20,6 +20,7 @@ from harness.sandbox.worker_process import OutputTail
 
 SHORT_WAIT_S = 2.0
 END_S = 5.0  # for a process to end its children
+PAUSE_S = 0.05
 SHOWN = 500  # characters of what a sandboxed process printed
 _RUN = "from harness.executors.evaluator_process import main; main()"
 
@@ -33,7 +34,8 @@ class EvaluatorProcess:
         self.chip = self.lock = ""
         self.build_counts: dict[str, int] = {}
         self._waits_for, self._waits_since_s = "", 0.0
-        self._output = OutputTail(lambda _: None) if start.is_sandboxed else None
+        self._printed_bytes = 0
+        self._output = OutputTail(self._note_printed) if start.is_sandboxed else None
         self._process = _start_process(start, cores, visible, self._output)
 
     def wait_ready(self) -> None:
@@ -77,6 +79,12 @@ class EvaluatorProcess:
         if self._output is not None:
             self._output.await_end(END_S)
 
+    def _note_printed(self, size_bytes: int) -> None:
+        """Reads slowly what an endless loop prints, which would else occupy this process."""
+        self._printed_bytes += size_bytes
+        if self._printed_bytes > MOST_BYTES:
+            time.sleep(PAUSE_S)
+
     def _send(self, message: Any) -> None:
         try:
             self._process.send(message)
@@ -84,19 +92,28 @@ class EvaluatorProcess:
             raise self._explain(error) from None
 
     def _receive(self) -> Ready | Done:
+        left_bytes = MOST_BYTES  # one that is not trusted could occupy this process
         try:
-            while isinstance(message := decode_answer(self._process.receive_bytes(MOST_BYTES)), Waiting | Builds):
-                if isinstance(message, Builds):
-                    self.build_counts = message.counts
-                else:
-                    self._waits_for, self._waits_since_s = message.reason, time.monotonic()
+            while left_bytes > 0:
+                data = self._process.receive_bytes(left_bytes)
+                left_bytes -= max(len(data), LEAST_BYTES)
+                message = decode_answer(data)
+                if isinstance(message, Lost):
+                    raise DeviceLost(message.reason, for_good=message.for_good, is_reported=True)
+                if isinstance(message, Ready | Done):
+                    return message
+                self._note(message)
         except ProcessEnded as error:
             raise self._explain(error) from None
         except WireError as error:
             raise DeviceLost(f"the evaluator process cannot be believed: {error}") from error
-        if isinstance(message, Lost):
-            raise DeviceLost(message.reason, for_good=message.for_good, is_reported=True)
-        return message
+        raise DeviceLost("the evaluator process sent too much")
+
+    def _note(self, message: Waiting | Builds) -> None:
+        if isinstance(message, Builds):
+            self.build_counts = message.counts
+        else:
+            self._waits_for, self._waits_since_s = message.reason, time.monotonic()
 
     def _explain(self, error: ProcessEnded) -> DeviceLost:
         printed = self._output.text()[-SHOWN:] if self._output is not None else ""

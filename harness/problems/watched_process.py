@@ -47,7 +47,7 @@ class WatchedProcess:
         descriptor = os.memfd_create("steps", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(descriptor, MEMORY_BYTES)
         # Reading beyond the end of a file that was cut would end this process.
-        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL)
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
         self._steps = mmap.mmap(descriptor, MEMORY_BYTES)
         self._line, theirs = Pipe()
         passed = (theirs.fileno(), descriptor)
@@ -111,6 +111,8 @@ class WatchedProcess:
             self._process.wait(END_S)
         code = self._process.poll()
         self.kill()
+        if code is None:
+            return ProcessEnded("closed its connection or sent too much")
         by_signal = name_signal(-code) if code is not None and code < 0 else ""
         if running := read_steps(self._steps):
             how = f" by {by_signal}; correct the file" if by_signal else f", with exit code {code}; {END_ADVICE}"
