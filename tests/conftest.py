@@ -292,7 +292,7 @@ class Bench:
         from harness.sandbox.gpu.workers_ahead import WorkersAhead
         from harness.sandbox.policy import clean_environment, interpreter_folders
 
-        self._limits = {"call_s": call_s, "start_s": load_s, "construct_s": load_s}
+        self._limits = {"first_call_s": call_s, "call_s": call_s, "start_s": load_s, "construct_s": load_s}
         self._device = device if isinstance(device, Device) else Device(device)
         self._ceilings = CeilingStore(find_machine_folder(cache))
         self._noise = NoiseFloors(find_machine_folder(cache))
@@ -318,6 +318,8 @@ class Bench:
         from harness.evaluation.timing.plan import TimingPlan
         from harness.sandbox.worker_process import TimeLimits
 
+        if "call_s" in limits:
+            limits = {"first_call_s": limits["call_s"]} | limits
         settings = EvaluationSettings(
             limits=TimeLimits(**(self._limits | limits)),
             plan=plan or TimingPlan(budget_s=1.0, allow_load=True),

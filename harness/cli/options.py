@@ -141,6 +141,12 @@ class EvaluationPanel(Panel):
     )
     allow_load: bool = option(False, "Allow timing on a busy machine.", "--allow-load")
     call_timeout: float = option(60.0, "Limit for one call.", min=0.1, metavar="SECONDS")
+    first_call_timeout: float | None = option(
+        None,
+        "Limit for the first call in each worker, in which compilers run. [default: 300, or --call-timeout if longer]",
+        min=0.1,
+        metavar="SECONDS",
+    )
     load_timeout: float = option(
         120.0, "Limit for importing and for constructing a candidate, without its builds.", min=0.1, metavar="SECONDS"
     )
@@ -266,6 +272,7 @@ def make_evaluate_options(evaluation: EvaluationPanel, sandbox: SandboxPanel, pa
         profile=evaluation.profile,
         allow_load=evaluation.allow_load,
         call_timeout_s=evaluation.call_timeout,
+        first_call_timeout_s=evaluation.first_call_timeout,
         load_timeout_s=evaluation.load_timeout,
         reference_timeout_s=evaluation.reference_timeout,
         known_solutions=evaluation.known_solutions,

@@ -51,7 +51,8 @@ def regress(
     selected: SelectionPanel,
     comparison: ComparisonPanel,
     evaluation: Annotated[
-        EvaluationPanel, Only("time", "gpu", "allow_load", "call_timeout", "load_timeout", "reference_timeout")
+        EvaluationPanel,
+        Only("time", "gpu", "allow_load", "call_timeout", "first_call_timeout", "load_timeout", "reference_timeout"),
     ],
     sandbox: Annotated[SandboxPanel, Only("arch", "jobs", "confinement")],
     paths: Annotated[PathsPanel, Without("prompts_dir")],

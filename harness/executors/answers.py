@@ -26,9 +26,10 @@ class Ready:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """For a lock; "" when it is held."""
+    """For a lock, or a candidate's first call, that began `for_s` ago; "" when it ends."""
 
     reason: str
+    for_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -28,6 +29,7 @@ from harness.evaluation.prepared_references import PreparedReferences
 from harness.evaluation.timing.device_peaks import CeilingStore
 from harness.evaluation.timing.noise_floor import NoiseFloors
 from harness.executors.certified import check_standing
+from harness.executors.locks import SayFor
 from harness.executors.settings import Setup
 from harness.executors.tasks import Task
 from harness.languages import LANGUAGES
@@ -51,9 +53,14 @@ class DeviceEvaluators:
         quiet: Callable[[], AbstractContextManager[None]] = nullcontext,
         forkserver: Forkserver | None = None,
         on_count: Callable[[], None] = lambda: None,
+        say: SayFor = lambda reason, for_s=0.0: None,
     ) -> None:
-        """`on_count`: called by any thread when `build_counts` change."""
+        """`on_count`: called by any thread when `build_counts` change; `say`: when a first call takes long, and when it
+        ends."""
         self._on_count = on_count
+        self._say = say
+        self._evaluated = ""
+        self._has_said = False
         self._setup = setup
         self._device = device
         self._checks = checks
@@ -61,6 +68,7 @@ class DeviceEvaluators:
         self._floors = floors or self._machine
         self._quiet = quiet
         self._forkserver = forkserver or Forkserver(setup.confinement)
+        self._forkserver.report_first_call = self._report_first_call
         self._emulated = self._forkserver if device is not None and device.is_emulated else None
         self._workers = WorkersAhead(self._forkserver, device)
         self._prepared = PreparedReferences(self._workers)
@@ -72,6 +80,7 @@ class DeviceEvaluators:
     def evaluate(self, task: Task, ahead: BuiltAhead = NOTHING_AHEAD) -> Evaluation:
         """Adds the task's notes; those about an incomplete answer explain NO_CODE."""
         evaluator, problem = self._find_evaluator(task.subject.language), task.problem
+        self._evaluated = f"{task.subject.problem}/{task.subject.sample}"
         if task.owner:
             try:
                 problem = complete_problem(problem, task.subject.workload, task.subject.language)
@@ -115,6 +124,15 @@ class DeviceEvaluators:
         for forkserver in filter(None, (self._forkserver, self._emulated)):
             forkserver.close()
 
+    def _report_first_call(self, began_s: float | None) -> None:
+        if (began_s is not None) is self._has_said:
+            return
+        self._has_said = began_s is not None
+        if began_s is None:
+            self._say("")
+        else:
+            self._say(f"the first call of {self._evaluated}", time.monotonic() - began_s)
+
     def _find_evaluator(self, language: Language) -> CandidateEvaluator:
         with self._lock:
             if language not in self._evaluators:
@@ -143,6 +161,7 @@ class DeviceEvaluators:
         """Its workers import other parts of a compiler than those of a GPU, so they need a parent of their own."""
         if self._emulated is None:
             self._emulated = Forkserver(self._setup.confinement)
+            self._emulated.report_first_call = self._report_first_call
         device = Device(EMULATED, self._setup.settings.gpu)
         return KernelChecker(
             device=device,

@@ -28,7 +28,7 @@ from harness.problems.watched_process import connect
 if TYPE_CHECKING:
     from harness.domain import BuiltAhead
     from harness.executors.device_evaluators import DeviceEvaluators
-    from harness.executors.locks import Say
+    from harness.executors.locks import SayFor
     from harness.executors.settings import Setup
     from harness.executors.tasks import Task
     from harness.hardware.xid_errors import XidWatch
@@ -109,8 +109,8 @@ def _serve(line: Connection, messages: queue.SimpleQueue[Any]) -> None:
         with sending:  # builds are counted in threads
             line.send_bytes(encode_answer(answer))
 
-    def say(reason: str) -> None:
-        send(Waiting(reason=reason))
+    def say(reason: str, for_s: float = 0.0) -> None:
+        send(Waiting(reason=reason, for_s=for_s))
 
     def report_builds() -> None:
         with suppress(OSError):  # the parent has ended; the messages' thread ends this process
@@ -134,7 +134,7 @@ def _serve(line: Connection, messages: queue.SimpleQueue[Any]) -> None:
                 return
 
 
-def _open(start: Start, say: Say, report_builds: Callable[[], None]) -> tuple[Device, DeviceEvaluators]:
+def _open(start: Start, say: SayFor, report_builds: Callable[[], None]) -> tuple[Device, DeviceEvaluators]:
     from harness.sandbox.forkserver import Forkserver
 
     forkserver = Forkserver(start.setup.confinement)
@@ -156,7 +156,7 @@ def _open(start: Start, say: Say, report_builds: Callable[[], None]) -> tuple[De
         _try_device(device)
     evaluators = partial(
         DeviceEvaluators, start.setup, device, checks=start.checks, floors=start.floors, forkserver=forkserver,
-        on_count=report_builds,
+        on_count=report_builds, say=say,
     )  # fmt: skip
     return device, evaluators(quiet=partial(hold_cores_to_time, say)) if start.alone else evaluators()
 

@@ -55,8 +55,9 @@ class EvaluatorProcess:
 
     @property
     def waits_for(self) -> str:
-        """The reason of a wait that others must end, after a few seconds of it; else ""."""
-        return self._waits_for if time.monotonic() - self._waits_since_s > SHORT_WAIT_S else ""
+        """What it waits for, after a few seconds, and how long; else ""."""
+        for_s = time.monotonic() - self._waits_since_s
+        return f"{self._waits_for} for {for_s:.0f} s" if self._waits_for and for_s > SHORT_WAIT_S else ""
 
     def evaluate(self, job: Job, *, expects_many: bool) -> Evaluation:
         """Raises DeviceLost and ReferenceStopped."""
@@ -113,7 +114,7 @@ class EvaluatorProcess:
         if isinstance(message, Builds):
             self.build_counts = message.counts
         else:
-            self._waits_for, self._waits_since_s = message.reason, time.monotonic()
+            self._waits_for, self._waits_since_s = message.reason, time.monotonic() - message.for_s
 
     def _explain(self, error: ProcessEnded) -> DeviceLost:
         printed = self._output.text()[-SHOWN:] if self._output is not None else ""

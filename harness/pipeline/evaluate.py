@@ -69,6 +69,7 @@ class EvaluateOptions:
     profile: bool | None = None  # read hardware counters; None: only in searches that optimise
     allow_load: bool = False
     call_timeout_s: float = 60.0
+    first_call_timeout_s: float | None = None  # None: 300, or call_timeout_s if longer
     load_timeout_s: float = 120.0
     reference_timeout_s: float = 600.0
     build_timeout_s: float = 600.0
@@ -373,8 +374,12 @@ def make_local_settings(options: EvaluateOptions) -> LocalSettings:
     from harness.executors.settings import LocalSettings
     from harness.sandbox.worker_process import TimeLimits
 
+    first_call_s = options.first_call_timeout_s or max(TimeLimits().first_call_s, options.call_timeout_s)
     limits = TimeLimits(
-        start_s=options.load_timeout_s, construct_s=options.load_timeout_s, call_s=options.call_timeout_s
+        start_s=options.load_timeout_s,
+        construct_s=options.load_timeout_s,
+        first_call_s=first_call_s,
+        call_s=options.call_timeout_s,
     )
     plan = TimingPlan(allow_load=options.allow_load)
     return LocalSettings(

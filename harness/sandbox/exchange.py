@@ -21,6 +21,7 @@ FATAL_ERROR = "Fatal Python error: "  # begins the stack that faulthandler print
 _CANDIDATE_FRAME = re.compile(r'File "[^"\n]*candidate[^"\n]*", line (\d+) in (\S+)')
 EXIT_GRACE_S = 2.0  # after a worker closed its connection: its exit status says why
 BETWEEN_CALLS_S = 0.2  # memory is checked more often during a long call
+LONG_CALL_S = 2.0
 
 # The worker's step by the expected answer.
 STEPS = {
@@ -49,6 +50,7 @@ TIMEOUTS = {
     "start": "the program was not imported within {:g} s (--load-timeout)",
     "construct": "the model was not constructed within {:g} s (--load-timeout)",
     "call": "forward() did not return within {:g} s (--call-timeout)",
+    "first call": "the first call of forward() did not return within {:g} s (--first-call-timeout)",
 }
 
 
@@ -60,6 +62,8 @@ class Exchange:
         self._arena = arena
         self._builds = None if answer_build is None else BuildRequests(worker, answer_build)
         self.arrived_ns = 0  # of the last answer, before parsing
+        self._has_called = False  # a call has returned
+        self._first_call_s: float | None = None  # when the wait for it began
 
     def ask(
         self,
@@ -114,13 +118,14 @@ class Exchange:
     ) -> Iterator[None]:
         """Raises errors as CandidateFailure, or of a trusted program as HarnessError."""
         try:
-            yield
+            with self._reporting_first_call(expected):
+                yield
             return
         except CandidateFailure as error:
             raised, cause = error, error.__cause__
         except WorkerTimeout as error:
             self._worker.end()
-            step = STEPS[expected]
+            step = "first call" if self._is_first_call(expected) else STEPS[expected]
             message = TIMEOUTS.get(step, f"no answer to {step} within {{:g}} s").format(timeout_s)
             raised, cause = CandidateFailure(Outcome.TIMEOUT, message), error
         except WorkerLost as error:
@@ -140,10 +145,11 @@ class Exchange:
                 self._worker.stop_at_once()
 
         answer, descriptors = self._worker.line.receive(
-            timeout_s=timeout_s, while_waiting=self.watch_memory, on_arrival=on_arrival
+            timeout_s=timeout_s, while_waiting=self.watch, on_arrival=on_arrival
         )
         for descriptor in descriptors:
             os.close(descriptor)
+        self._has_called |= answer["kind"] == WorkerReply.CALLED
         return answer
 
     def build(self, request: dict[str, Any]) -> None:
@@ -157,6 +163,28 @@ class Exchange:
         if overuse is not None:
             self._worker.end()
             raise CandidateFailure(Outcome.OUT_OF_MEMORY, overuse)
+
+    def watch(self, every_s: float = 0.0) -> None:
+        """While waiting. Also reports a first call that takes long."""
+        self.watch_memory(every_s)
+        if self._first_call_s is not None and time.monotonic() - self._first_call_s > LONG_CALL_S:
+            self._worker.report_first_call(self._first_call_s)
+
+    def _is_first_call(self, expected: WorkerReply) -> bool:
+        return expected is WorkerReply.CALLED and not self._has_called
+
+    @contextmanager
+    def _reporting_first_call(self, expected: WorkerReply) -> Iterator[None]:
+        """Of a candidate."""
+        if self._builds is None or not self._is_first_call(expected):
+            yield
+            return
+        self._first_call_s = time.monotonic()
+        try:
+            yield
+        finally:
+            self._first_call_s = None
+            self._worker.report_first_call(None)
 
     def _await_answer(self, timeout_s: float, *, stop: bool) -> dict[str, Any]:
         """Handles build requests, whose time does not count."""

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -88,6 +88,8 @@ class Forkserver:
         self._printed_bytes = 0  # by workers since `take_printed_bytes`
         self.used_s = 0.0  # CPU time of the forkserver itself at the last pause
         self.unrecordable = ""  # why the work of its workers cannot be recorded
+        # Gets, repeatedly, the beginning (monotonic) of a candidate's first call that takes long, and None at its end.
+        self.report_first_call: Callable[[float | None], None] = lambda began_s: None
         # Linux ends the forkserver with the *thread* that started it, so the starting thread lives as long.
         self._starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="forkserver")
 

@@ -159,6 +159,11 @@ class ModelSession:
         its inputs."""
         self._given = (given or self._held) if self._held else {}
 
+    @property
+    def _call_s(self) -> float:
+        """The limit of the next call."""
+        return self._limits.call_s if self._calls else self._limits.first_call_s
+
     def _lay_out(self, inputs: Sequence[Any]) -> PlacedInputs:
         given, self._given = self._given, {}
         return self._client.lay_out(inputs, given)
@@ -202,7 +207,7 @@ class ModelSession:
         self._client.arm(placed, timeout_s=self._limits.call_s)
         self._write(placed)
         device.synchronize()
-        began_ns = self._client.tell_go(placed.seed, timeout_s=self._limits.call_s)
+        began_ns = self._client.tell_go(placed.seed, timeout_s=self._call_s)
         run = self._take(placed, sampled_before=KEPT_CALLS if look else None, take=True)
         return replace(run, judge_us=(run.called.at_ns - began_ns) / 1e3)
 
@@ -255,7 +260,7 @@ class ModelSession:
         placed = self._armed
         if placed is None:
             raise HarnessError("call_timed() before prepare_call()")
-        self._client.tell_go(placed.seed, timeout_s=self._limits.call_s)
+        self._client.tell_go(placed.seed, timeout_s=self._call_s)
         self._resumed_ns = 0
         self._client.resume()
         run = self._take(placed, sampled_before=SAMPLED_BEFORE if self._samples_memory else None, take=take)
@@ -297,7 +302,7 @@ class ModelSession:
         """`sampled_before` None: no memory sample."""
         samples = sampled_before is not None
         try:
-            called = self._client.await_called(timeout_s=self._limits.call_s, stop=samples)
+            called = self._client.await_called(timeout_s=self._call_s, stop=samples)
             called = self._restore_inputs(called, placed)
         except CandidateFailure:
             self._client.resume_at_once()

@@ -273,7 +273,7 @@ class WorkerClient:
             while not self._bell.has_answered(signal, looks=DOORBELL_POLLS):
                 if next(turns) % MEANWHILE_EVERY == 0:
                     meanwhile()
-                self._exchange.watch_memory(BETWEEN_CALLS_S)
+                self._exchange.watch(BETWEEN_CALLS_S)
                 if self._worker.line.is_readable():
                     deadline_s += self._answer_within_call(timeout_s)
                 if time.monotonic() > deadline_s:

@@ -36,10 +36,11 @@ class WorkerLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeLimits:
-    """Builds do not count."""
+    """Builds do not count. `first_call_s`: of a worker's first call, in which compilers run and kernels are tuned."""
 
     start_s: float = 120.0
     construct_s: float = 120.0
+    first_call_s: float = 300.0
     call_s: float = 60.0
 
 
@@ -182,6 +183,10 @@ class WorkerProcess:
         except HarnessError as error:
             self.end()
             return self._watch.explain_shortage(error)
+
+    def report_first_call(self, began_s: float | None) -> None:
+        """See `Forkserver.report_first_call`."""
+        self._server.report_first_call(began_s)
 
     def has_seen_oom_kill(self) -> bool:
         return self._watch.has_seen_oom_kill()

@@ -288,7 +288,8 @@ class Bench:
         from harness.sandbox.worker_process import TimeLimits
 
         if gpu not in self._executors:
-            judge = EvaluationSettings(limits=TimeLimits(call_s=20.0), fidelity="correctness", measure_noise=False)
+            limits = TimeLimits(first_call_s=20.0, call_s=20.0)
+            judge = EvaluationSettings(limits=limits, fidelity="correctness", measure_noise=False)
             is_emulated = self._device == "emulated"
             settings = LocalSettings(
                 device=self._device, gpu=gpu if is_emulated else None, check_kernels=self._checked and is_emulated,

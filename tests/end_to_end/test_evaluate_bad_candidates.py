@@ -127,7 +127,7 @@ def zoo(once, tiny_suite, write_run, run_harness, call_harness, processes_with, 
 
     def judge():
         write_run("zoo", [source for source, _, _ in ZOO.values()])
-        args = ["evaluate", "zoo", "--problems-dir", tiny_suite.parent, "--no-time", "--call-timeout", 5]
+        args = ["evaluate", "zoo", "--problems-dir", tiny_suite.parent, "--no-time", "--first-call-timeout", 5]
         first = run_harness(args)
         left = processes_with(LEFT_OVER_S)
         second = call_harness([*args, "--json"])

@@ -76,7 +76,7 @@ def judge(tmp_path, tiny_suite, write_run, run_harness, without_nvcc):
 def test_right_wrong_racy_endless_and_unknown_kernels_each_get_their_verdict(judge, needs_compiler, tmp_path):
     sources = [candidate(RIGHT), candidate(WRONG), candidate(RACY), candidate(ENDLESS), candidate(RIGHT, UNCOVERED)]
     sources += [candidate(RIGHT), candidate(BEYOND)]
-    judged, printed = judge(sources, "--call-timeout", "5", "--gpu", "H100")
+    judged, printed = judge(sources, "--call-timeout", "5", "--first-call-timeout", "5", "--gpu", "H100")
     outcomes = [judged[number].outcome.value for number in range(7)]
     assert outcomes == ["correct", "wrong_value", "wrong_value", "timeout", "not_run", "correct", "runtime_error"]
     assert any(one.check == "out_of_bounds" and one.severity == "fatal" for one in judged[6].findings)

@@ -80,7 +80,7 @@ def test_ended_while_judging_it_keeps_what_is_finished_and_goes_on(
         assert "Traceback" not in stderr
         assert (tmp_path / "results" / "evaluations.csv").read_text().count("correct") == len(kept)
 
-    finished = call_harness([*args, "--call-timeout", "1.5"])
+    finished = call_harness([*args, "--first-call-timeout", "1.5"])
     assert finished.returncode == 0, finished.stderr
     assert f"{len(kept)} already evaluated" in finished.stdout
     outcomes = stored_outcomes(tmp_path / "results")
@@ -165,7 +165,7 @@ def test_what_a_killed_command_was_at_is_evaluated_by_the_other_one(
     first = start_harness([*args, "--call-timeout", "300"], env={"NVIDIA_TEST_MARKER": marker})
     wait_until(lambda: stored_outcomes(tmp_path / "results"), "the first verdict")
     with (tmp_path / "second.err").open("w") as words:
-        second = start_harness([*args, "--call-timeout", "1.5"], stderr=words)
+        second = start_harness([*args, "--first-call-timeout", "1.5"], stderr=words)
     wait_until(
         lambda: "another process evaluates some" in (tmp_path / "second.err").read_text(), "a note of the second"
     )

@@ -92,7 +92,7 @@ def test_recorded_completions_without_a_program_end_as_meant(call_harness):
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_recorded_cpp_completion_ends_as_meant(run_harness, needs_compiler, part):
     meant = choose_part(CPP, part)
-    records = replay(run_harness, "cpp", {problem for problem, _ in meant}, "--call-timeout", "5")
+    records = replay(run_harness, "cpp", {problem for problem, _ in meant}, "--first-call-timeout", "5")
     assert_ended_as_meant(records, meant)
     assert {record["model"] for record in records.values()} == {"hand-written-example"}
     if ("softmax", 0) in meant:

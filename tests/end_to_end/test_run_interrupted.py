@@ -60,7 +60,7 @@ def test_killed_while_evaluating_it_goes_on_and_asks_for_nothing_twice(
         before = read_verdicts(results)
         assert [outcome for _, _, outcome in before] == ["correct", "correct"]
 
-        done = call_harness([*arguments, "--call-timeout", "1.5"])
+        done = call_harness([*arguments, "--first-call-timeout", "1.5"])
         assert done.returncode == 0, done.stderr
         assert len(server.requests) == SAMPLES
         after = read_verdicts(results)
@@ -89,7 +89,7 @@ def test_a_killed_replay_goes_on_with_its_run(tmp_path, tiny_suite, start_harnes
     wait_for_verdicts(tmp_path / "results", 1, process)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
-    done = call_harness([*arguments, "--call-timeout", "1.5"])
+    done = call_harness([*arguments, "--first-call-timeout", "1.5"])
     assert done.returncode == 0, done.stderr
     assert [outcome for _, _, outcome in read_verdicts(tmp_path / "results")] == ["correct", "timeout"]
     assert len([*(tmp_path / "generated").iterdir()]) == 1

@@ -213,7 +213,7 @@ def test_killed_in_the_middle_of_a_turn_it_goes_on_and_a_second_command_is_refus
         process.communicate()
         before = len(server.requests)
         assert read_verdicts(tmp_path) == [(0, 0, "runtime_error")]
-        done = call_harness(arguments(server, "--run", "r", "--call-timeout", "1.5"))
+        done = call_harness(arguments(server, "--run", "r", "--first-call-timeout", "1.5"))
     assert done.returncode == 0, done.stderr
     assert before == 2
     assert read_verdicts(tmp_path) == [(0, 0, "runtime_error"), (0, 1, "timeout"), (0, 2, "correct")], done.stdout

@@ -141,7 +141,8 @@ class WindowSession(ModelSession):
         addresses = self._restore_addresses(self._client.read_addresses(), placed)
         began_ns = self._start_reading(addresses, reading)
         taken = None if usual is None else self._take_known(usual, addresses, reading, began_ns)
-        called = self._restore_inputs(self._client.await_called(timeout_s=self._limits.call_s), placed)
+        called = self._restore_inputs(self._client.await_called(timeout_s=self._call_s), placed)
+        self._calls += 1
         if called.released_bytes != self._released_bytes:  # addresses may be remapped
             self._memory.forget()
             self._located.clear()
@@ -204,9 +205,9 @@ class WindowSession(ModelSession):
         self._device.flush_cache()
         self._device.synchronize()
         published_ns = time.monotonic_ns()
-        self._client.ring(Signal.WAKE, timeout_s=self._limits.call_s)
+        self._client.ring(Signal.WAKE, timeout_s=self._call_s)
         woken_ns = time.monotonic_ns()
-        self._client.ring(signal, shift_bytes, placed.seed or 0, timeout_s=self._limits.call_s, meanwhile=meanwhile)
+        self._client.ring(signal, shift_bytes, placed.seed or 0, timeout_s=self._call_s, meanwhile=meanwhile)
         return began_ns, published_ns, woken_ns
 
     def _describe(self, called: Called, placed: PlacedInputs, taken: _Taken, marks_ns: Sequence[int]) -> Run:

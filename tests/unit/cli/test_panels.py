@@ -6,7 +6,7 @@ import pytest
 
 from harness.cli.options import EvaluationPanel, PathsPanel, SandboxPanel, make_evaluate_options
 from harness.cli.panels import Only, Panel, Without, expand_panels, option
-from harness.pipeline.evaluate import EvaluateOptions
+from harness.pipeline.evaluate import EvaluateOptions, make_local_settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +45,15 @@ def test_an_option_that_a_command_lacks_keeps_the_default_of_the_command():
     assert inspect.signature(expanded).parameters["main"].default == "fish"
     expanded(main="beans")
     assert served == [MealPanel(starter="salad", main="beans")]
+
+
+@pytest.mark.parametrize(
+    ("options", "first_call_s"),
+    [({}, 300.0), ({"call_timeout": 600.0}, 600.0), ({"call_timeout": 600.0, "first_call_timeout": 5.0}, 5.0)],
+)
+def test_a_first_call_has_its_own_limit_or_that_of_calls_if_longer(options, first_call_s):
+    settings = make_local_settings(make_evaluate_options(EvaluationPanel(**options), SandboxPanel(), PathsPanel()))
+    assert settings.judge.limits.first_call_s == first_call_s
 
 
 def test_options_have_the_defaults_of_the_api():

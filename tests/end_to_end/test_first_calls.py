@@ -1,0 +1,83 @@
+"""The first call of a worker has a limit of its own."""
+
+import time
+
+import pytest
+
+from harness.domain import Candidate, Outcome, Problem
+from harness.evaluation.settings import EvaluationSettings
+from harness.executors.local import LocalExecutor
+from harness.executors.settings import LocalSettings
+from harness.executors.tasks import Origin, make_task
+from harness.sandbox.worker_process import TimeLimits
+
+SLEEPS = """
+import time, torch
+from torch import nn
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, a, b):
+        self.calls += 1
+        if self.calls == {call}:
+            time.sleep({seconds})
+        return a + b
+"""
+
+
+def sleep_in(call, seconds):
+    return SLEEPS.format(call=call, seconds=seconds)
+
+
+def test_a_first_call_may_take_longer_than_later_ones(bench):
+    evaluation = bench.judge(sleep_in(1, 2), attribute_work=False, first_call_s=60.0, call_s=1.5)
+    assert evaluation.outcome is Outcome.CORRECT, evaluation.message
+
+
+def test_a_second_call_that_is_too_long_is_a_timeout_that_names_its_option(bench):
+    evaluation = bench.judge(sleep_in(2, 60), attribute_work=False, first_call_s=60.0, call_s=1.5)
+    assert evaluation.outcome is Outcome.TIMEOUT
+    assert evaluation.message == "forward() did not return within 1.5 s (--call-timeout)"
+
+
+def test_a_first_call_that_is_too_long_is_a_timeout_that_names_its_option(bench):
+    evaluation = bench.judge(sleep_in(1, 60), attribute_work=False, first_call_s=1.0, call_s=30.0)
+    assert evaluation.outcome is Outcome.TIMEOUT
+    assert evaluation.message == "the first call of forward() did not return within 1 s (--first-call-timeout)"
+
+
+@pytest.mark.slow
+def test_a_long_first_call_is_shown_with_its_candidate_and_duration_until_it_ends(build_cache):
+    source = Problem(name="add", suite="tiny", source=PROBLEM)
+    candidate = Candidate(source=sleep_in(1, 6), language="cpp", rule="file")
+    task = make_task(source, candidate, Origin(run="r", sample=3, model="m"), language="cpp")
+    limits = TimeLimits(first_call_s=60.0, call_s=5.0)
+    judge, shown = EvaluationSettings(fidelity="correctness", attribute_work=False, limits=limits), []
+    with LocalExecutor(LocalSettings(cache=build_cache, judge=judge)) as executor:
+        future = executor.submit(task)
+        while not future.done():
+            shown.append(executor.status().waits_for)
+            time.sleep(0.1)
+        assert future.result().outcome is Outcome.CORRECT, future.result().message
+        assert executor.status().waits_for == ""
+    assert "the first call of add/3 for 3 s" in shown
+    assert "the first call of add/3 for 5 s" in shown
+
+
+PROBLEM = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def forward(self, a, b):
+        return a + b
+
+def get_inputs():
+    return [torch.randn(8, 9), torch.randn(8, 9)]
+
+def get_init_inputs():
+    return []
+"""
