@@ -48,6 +48,7 @@ from harness.evaluation.integrity.attribution import (
     confirm_custom_code,
     name_custom_kernels,
 )
+from harness.evaluation.integrity.missing_packages import explaining_missing_packages
 from harness.evaluation.integrity.sandbox_causes import note_output
 from harness.evaluation.integrity.static_checks import screen_source, warn_of_narrow_formats
 from harness.evaluation.load_check import find_load_error, load_only
@@ -146,7 +147,11 @@ class CandidateEvaluator:
             if candidate is None:
                 raise CandidateFailure(Outcome.NO_CODE, "no program that defines ModelNew was found in the answer")
             task = _Task(record=record, problem=problem, subject=subject, candidate=candidate, ahead=ahead, rival=rival)
-            with require_dtype(problem, self._device), self._workers.ahead.stopped_at_end():
+            with (
+                explaining_missing_packages(problem, emulated=self._is_emulated),
+                require_dtype(problem, self._device),
+                self._workers.ahead.stopped_at_end(),
+            ):
                 self._evaluate_candidate(task)
 
         self._builds.add_ahead(ahead, candidate)
@@ -292,14 +297,12 @@ class CandidateEvaluator:
                 exercises.make_ahead()
         record.findings += note_variation(reference)
         record.calls = describe_calls(reference)
-        try:
-            limits = self._builds.reduce_limits(self._settings.limits, candidate)
-            answer_build = self._builds.answer_for(record, candidate)
-            with self._workers.open_candidate(candidate, reference, answer_build, limits=limits) as session:
-                self._workers.prepare(reference, self._attributes(task), self._times(device, task))
-                yield session, exercises
-        except CandidateFailure as failure:
-            raise record.blame_build(failure) from failure
+        limits = self._builds.reduce_limits(self._settings.limits, candidate)
+        answer_build = self._builds.answer_for(record, candidate)
+        opened = self._workers.open_candidate(candidate, reference, answer_build, limits=limits)
+        with record.blaming_builds(), opened as session:
+            self._workers.prepare(reference, self._attributes(task), self._times(device, task))
+            yield session, exercises
         record.check_builds()
 
     def _check_correctness(self, task: _Task, session: ModelSession, exercises: Exercises) -> None:

@@ -42,21 +42,19 @@ def load_only(
     device, so it counts only after a failed build."""
     stand_in = device if device is not None and device.is_emulated else Device("cpu")
     nothing = Footprint.measure((), FlatOutputs(tree={"v": None}, tensors=()), {})
-    try:
-        with open_session(
-            start_worker=partial(forkserver.spawn, limit_worker(stand_in.torch_device, nothing.arena_bytes)),
-            device=stand_in,
-            footprint=nothing,
-            source=candidate.source,
-            entry=CANDIDATE_ENTRY,
-            answer_build=answer_build,
-            limits=limits,
-            threads=1,
-            allow_tf32=False,
-        ) as session:
-            _construct(record, session, init_inputs)
-    except CandidateFailure as failure:
-        raise record.blame_build(failure) from failure
+    opened = open_session(
+        start_worker=partial(forkserver.spawn, limit_worker(stand_in.torch_device, nothing.arena_bytes)),
+        device=stand_in,
+        footprint=nothing,
+        source=candidate.source,
+        entry=CANDIDATE_ENTRY,
+        answer_build=answer_build,
+        limits=limits,
+        threads=1,
+        allow_tf32=False,
+    )
+    with record.blaming_builds(), opened as session:
+        _construct(record, session, init_inputs)
     record.check_builds()
 
 

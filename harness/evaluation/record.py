@@ -169,6 +169,17 @@ class EvaluationRecord:
         for request, result in zip(other.requests, other.builds, strict=True):
             self.add_build(request, result)
 
+    @contextmanager
+    def blaming_builds(self) -> Iterator[None]:
+        """See `blame_build`."""
+        try:
+            yield
+        except CandidateFailure as failure:
+            blamed = self.blame_build(failure)
+            if blamed is failure:
+                raise
+            raise blamed from failure
+
     def blame_build(self, failure: CandidateFailure) -> CandidateFailure:
         """After a failed build, a failure to load or run is a build failure."""
         build = self._failed_build()

@@ -63,6 +63,11 @@ ZOO = {
         "load_error",
         "RuntimeError: not today",
     ),
+    "missing_package": (
+        module("import no_such_package"),
+        "runtime_error",
+        "it imports no_such_package, which is not installed on this machine",
+    ),
     "other_constructor": (
         f"{HEAD}class ModelNew(nn.Module):\n    def __init__(self, size):\n        super().__init__()\n",
         "load_error",

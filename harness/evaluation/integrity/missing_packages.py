@@ -1,0 +1,60 @@
+"""Programs that import packages that are not installed on this machine."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.machinery import PathFinder
+
+from harness.domain import Outcome, Problem, ProblemError
+from harness.languages import LANGUAGES
+from harness.sandbox.failure import CandidateFailure
+from harness.syntax import parse_python
+
+_MISSING = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
+
+
+@contextmanager
+def explaining_missing_packages(problem: Problem, *, emulated: bool) -> Iterator[None]:
+    """Names the package. Raises ProblemError if the problem's file imports it, too, and CandidateFailure with `not_run`
+    if it belongs to a language whose compiler is missing."""
+    try:
+        yield
+    except CandidateFailure as failure:
+        name = _find_missing(failure)
+        if name is None:
+            raise
+        if name in _list_imported(problem.source):
+            message = f"the problem's file imports {name}, which is not installed on this machine: install it"
+            raise ProblemError(message) from failure
+        why = _explain_missing_compiler(name, emulated)
+        outcome = failure.outcome if why is None else Outcome.NOT_RUN
+        message = f"it imports {name}, which is not installed on this machine: {why or failure.message}"
+        raise CandidateFailure(outcome, message, failure.findings) from failure
+
+
+def _find_missing(failure: CandidateFailure) -> str | None:
+    """What the worker says is believed only if it is missing here, too."""
+    found = _MISSING.search(failure.message)
+    if found is None or failure.outcome not in (Outcome.LOAD_ERROR, Outcome.RUNTIME_ERROR):
+        return None
+    return None if PathFinder.find_spec(found[1]) else found[1]
+
+
+def _explain_missing_compiler(name: str, emulated: bool) -> str | None:
+    """None if no language needs it, or its compiler is there."""
+    needing = sorted((rules for rules in LANGUAGES.values() if name in rules.modules), key=lambda one: len(one.modules))
+    return needing[0].find_missing(emulated) if needing else None
+
+
+def _list_imported(source: str) -> set[str]:
+    """Top-level packages."""
+    names = set()
+    for node in ast.walk(parse_python(source)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names.add((node.module or "").partition(".")[0])
+    return names
