@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import torch
 
 from harness.domain import (
     Case,
@@ -14,6 +18,8 @@ from harness.domain import (
     Outcome,
     Plausibility,
     Problem,
+    ProblemError,
+    ReferenceStopped,
     Timing,
     TimingVerdict,
     WorkloadName,
@@ -21,6 +27,10 @@ from harness.domain import (
     weighted_mean,
 )
 from harness.evaluation.timing.clocks import decide
+from harness.problems.loading import load_problem
+from harness.problems.shrink import list_sizes
+from harness.problems.tensor_slices import count_bytes
+from harness.problems.tensor_trees import list_tensors
 from harness.sandbox.failure import CandidateFailure
 
 OF_EVERY_CASE = (Outcome.BUILD_ERROR, Outcome.REJECTED)  # such failures name no case
@@ -28,8 +38,8 @@ OF_EVERY_CASE = (Outcome.BUILD_ERROR, Outcome.REJECTED)  # such failures name no
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRun:
-    """`case` None: the problem has none. Time is attributed and robustness probed in the first run only, and one run,
-    in secret choice, makes all the calls that check correctness; `timed_runs` share the time for timing."""
+    """`case` None: the problem has none. Time is attributed and robustness probed in the first case of the file only,
+    and one run, in secret choice, makes all the calls that check correctness; `timed_runs` share the timing budget."""
 
     case: Case | None = None
     sizes: str = ""
@@ -97,6 +107,33 @@ def list_runs(problem: Problem, workload: WorkloadName, seed: int) -> tuple[tupl
         run = CaseRun(case=case, sizes=sizes, is_first=index == 0, is_checked_fully=index == fully, timed_runs=timed)
         runs.append((chosen, run))
     return tuple(runs)
+
+
+def put_smallest_first(
+    runs: Sequence[tuple[Problem, CaseRun]], workload: WorkloadName
+) -> list[tuple[Problem, CaseRun]]:
+    """By the size of their inputs, since a wrong output ends the evaluation. By the sizes in the file where inputs need
+    real values."""
+    if len(runs) < 2:
+        return list(runs)
+    measured = [_measure_inputs(problem, workload) for problem, _ in runs]
+    sizes = [size for size in measured if size is not None]
+    if len(sizes) < len(runs):
+        sizes = [math.prod(list_sizes(problem, problem.workload(workload)).values()) for problem, _ in runs]
+    order = sorted(range(len(runs)), key=sizes.__getitem__)
+    return [runs[index] for index in order]
+
+
+@lru_cache(maxsize=256)
+def _measure_inputs(problem: Problem, workload: WorkloadName) -> int | None:
+    """Bytes, without making them. None: unknown. Raises ReferenceStopped."""
+    try:
+        inputs = load_problem(problem, workload).make_inputs(0, torch.device("meta"))
+        return count_bytes(list_tensors(inputs))
+    except ReferenceStopped:
+        raise
+    except ProblemError:
+        return None  # it occurs again, and is named, if the case cannot be evaluated
 
 
 def combine_timings(cases: Sequence[CaseResult]) -> Timing | None:

@@ -29,7 +29,7 @@ from harness.domain import (
 )
 from harness.evaluation.attempts import evaluate_with_repetition
 from harness.evaluation.builds import CandidateBuilds
-from harness.evaluation.cases import WHOLE, CaseRun, list_runs
+from harness.evaluation.cases import WHOLE, CaseRun, list_runs, put_smallest_first
 from harness.evaluation.chosen_dtype import require_dtype
 from harness.evaluation.correctness.calls import Exercises
 from harness.evaluation.correctness.checks import check_correctness
@@ -232,12 +232,13 @@ class CandidateEvaluator:
             self._check_launch_limits(task)
 
     def _evaluate_workload(self, device: Device, task: _Task) -> None:
-        """The method for each case, then the sanitizer at the sizes of the first."""
+        """The method for each case, the smallest first, then the sanitizer at the sizes of the first."""
         problem, workload, record = task.problem, task.subject.workload, task.record
         runs = list_runs(problem, workload, record.seed)
-        for chosen, run in runs:
-            with record.at_case(run):
-                self._evaluate_case(device, replace(task, problem=chosen, run=run))
+        with record.in_order([run.name for _, run in runs]):
+            for chosen, run in put_smallest_first(runs, workload):
+                with record.at_case(run):
+                    self._evaluate_case(device, replace(task, problem=chosen, run=run))
         if record.cases:
             record.combine_cases()
         self._sanitize_kernels(replace(task, problem=runs[0][0]), decides=device.is_emulated)

@@ -6,7 +6,7 @@ import hashlib
 import random
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -130,6 +130,17 @@ class EvaluationRecord:
         except ProblemError as error:
             raise type(error)(f"{run.label}: {error}") from error
         self._close_case(run, Outcome.CORRECT)
+
+    @contextmanager
+    def in_order(self, names: Sequence[str]) -> Iterator[None]:
+        """At the end the results of cases are in the order of their names."""
+        try:
+            yield
+        finally:
+            self.cases.sort(key=lambda case: names.index(case.name))
+            if self.cases and self.correctness is not None:
+                trials = sorted(self.correctness.trials, key=lambda trial: names.index(trial.case))
+                self.correctness = replace(self.correctness, trials=tuple(trials))
 
     def _close_case(self, run: CaseRun, outcome: Outcome) -> None:
         self.cases.append(run.conclude(outcome, self.timing, self.plausibility))

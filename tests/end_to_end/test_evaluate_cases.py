@@ -23,6 +23,13 @@ CASES = [
     {"name": "half", "dtype": "bfloat16", "timed": False},
 ]
 """
+LARGEST_FIRST = """
+CASES = [
+    {"name": "tall", "sizes": {"rows": 3001}},
+    {"name": "given"},
+    {"name": "flat", "sizes": {"rows": 2, "columns": 99}},
+]
+"""
 RANGES = 'RANGES = {"rows": (1000, 20000)}\n'
 QUICK = TimingPlan(budget_s=0.2, min_blocks=4, min_blocks_when_slow=2, warmup_calls=1, allow_load=True)
 
@@ -57,8 +64,20 @@ def test_a_case_that_is_wrong_makes_the_candidate_wrong_and_is_named(bench, hook
     evaluation = bench.judge(write(hook), read(CASES))
     assert evaluation.outcome is Outcome.WRONG_VALUE
     assert evaluation.message.startswith(case)
-    assert evaluation.cases[-1].outcome is Outcome.WRONG_VALUE
-    assert {one.outcome for one in evaluation.cases[:-1]} == {Outcome.CORRECT}
+    outcomes = {one.name: one.outcome for one in evaluation.cases}
+    assert outcomes.pop(case.split()[1]) is Outcome.WRONG_VALUE
+    assert set(outcomes.values()) == {Outcome.CORRECT}
+
+
+@pytest.mark.parametrize("is_wrong", [True, False])
+def test_the_case_with_the_smallest_inputs_is_first_and_nothing_follows_a_wrong_output(bench, is_wrong):
+    evaluation = bench.judge(write("return x" if is_wrong else "pass"), read(LARGEST_FIRST), time=is_wrong, plan=QUICK)
+    assert evaluation.outcome is (Outcome.WRONG_VALUE if is_wrong else Outcome.CORRECT), evaluation.message
+    names = ["flat"] if is_wrong else ["tall", "given", "flat"]
+    assert [case.name for case in evaluation.cases] == names
+    assert list(dict.fromkeys(trial.case for trial in evaluation.correctness.trials)) == names
+    if is_wrong:
+        assert not {"work", "timing", "probes"} & {name for name, _ in evaluation.phases_s}
 
 
 def test_a_case_that_the_reference_cannot_run_is_named_and_counts_against_nobody(bench):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from harness.domain import Case, CaseResult, Comparison, Outcome, Problem, Timing
-from harness.evaluation.cases import combine_comparisons, combine_timings, list_runs
+from harness.evaluation.cases import combine_comparisons, combine_timings, list_runs, put_smallest_first
+from harness.problems.discovery import parse_problem
 
 
 def time(speedup: float, low: float, high: float, verdict: str = "faster") -> Timing:
@@ -83,3 +86,44 @@ def test_comparisons_of_cases_become_their_weighted_mean():
     assert combine_comparisons([(2.0, one), (1.0, Comparison(turn=4))]) == Comparison(turn=4)
     assert combine_comparisons([(2.0, one), (1.0, None)]) is None
     assert combine_comparisons([]) is None
+
+
+SIZED = """
+import torch
+from torch import nn
+rows, columns = 8, 16
+class Model(nn.Module):
+    def forward(self, x):
+        return x
+def get_inputs():
+    return [BODY]
+def get_init_inputs():
+    return []
+CASES = [
+    {"name": "tall", "sizes": {"rows": 99}},
+    {"name": "given"},
+    {"name": "half", "dtype": "float16"},
+    {"name": "wide", "sizes": {"rows": 2, "columns": 17}},
+]
+RANGES = {"rows": (200, 300)}
+"""
+
+
+@pytest.mark.parametrize(
+    ("drawn", "order"),
+    [
+        ("torch.randn(rows, columns)", ["wide", "half", "given", "tall", "secret"]),
+        ("[torch.randn(rows, columns)]", ["wide", "half", "given", "tall", "secret"]),
+        ("torch.randn(100 - rows, columns)[:1000]", ["tall", "half", "given", "wide"]),
+        ("torch.randn(rows, int(torch.ones(1).tolist()[0]) * columns)",
+         ["wide", "given", "half", "tall", "secret"]),
+    ],
+)  # fmt: skip
+def test_cases_are_evaluated_in_the_order_of_the_size_of_their_inputs(drawn, order):
+    source = SIZED.replace("BODY", drawn)
+    if "secret" not in order:
+        source = source[: source.index("RANGES")]
+    problem = parse_problem(source, Path("toy.py"), "mine")
+    runs = list_runs(problem, "full", 1)
+    assert [run.name for _, run in runs] == [case.name for case in problem.cases]
+    assert [run.name for _, run in put_smallest_first(runs, "full")] == order
