@@ -137,8 +137,8 @@ def explain_start_failure(confinement: Confinement, timeout_s: float = PROBE_TIM
     )
 
 
-def explain_evaluator_failure(timeout_s: float = PROBE_TIMEOUT_S) -> str:
-    """ "" if an evaluator in a sandbox can make sandboxes."""
+def explain_evaluator_failure(timeout_s: float = 6 * PROBE_TIMEOUT_S) -> str:
+    """ "" if an evaluator in a sandbox can make sandboxes. Patient: nothing weaker takes its place."""
     inner = Confinement(bubblewrap=None).wrap(["true"], readable=interpreter_folders())
     outer = wrap_evaluator(inner, readable=[*interpreter_folders(), *worker_package_files()])
     return _explain_failure("a private root in a private root", outer, timeout_s)
