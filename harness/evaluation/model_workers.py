@@ -35,7 +35,7 @@ class ModelWorkers:
         self.ahead = ahead
         self._builds = builds
         self._limits = limits
-        # Files that the candidate's compilers wrote in its first worker; as untrusted as its source.
+        # Files that the candidate's compilers wrote in the first worker of each case; as untrusted as its source.
         self._compiled: dict[str, dict[str, str]] = {}  # by the candidate's digest
         self._preloads = True
 
@@ -49,9 +49,10 @@ class ModelWorkers:
 
     def keep_compiled(self, candidate: Candidate, session: ModelSession) -> tuple[Finding, ...]:
         """The candidate's next workers get what its compilers wrote in this one; the notes tell what they chose."""
-        if candidate.digest in self._compiled or not any(word in candidate.source for word in COMPILES_ITSELF):
+        if not any(word in candidate.source for word in COMPILES_ITSELF):
             return ()
-        self._compiled[candidate.digest] = files = session.read_compiled()
+        files = session.read_compiled()
+        self._compiled[candidate.digest] = files or self._compiled.get(candidate.digest, {})  # too many: {}
         return note_autotuned(files)
 
     def prepare(self, reference: Reference, attributes: bool, times: bool) -> None:

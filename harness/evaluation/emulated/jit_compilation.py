@@ -16,9 +16,10 @@ from harness.problems.loading import LoadedProblem, load_problem
 from harness.problems.shrink import REDUCED, keep_sizes
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.worker_client import WorkerClient
+from harness.sandbox.worker_process import TimeLimits
 
 COMPILED, COMPILE_ERROR = "compiled", "compile_error"
-COMPILE_S = 120.0
+REPORT_S = 120.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,8 +70,8 @@ class KernelCompilation:
 
         try:
             with self._launches.open(loaded, candidate, mode="compile", answer_build=answer) as client:
-                compilation.failure = _run_host_code(client, loaded, self._launches.limits.construct_s)
-                compilation.found = parse_kernel_findings(client.take_kernel_findings(timeout_s=COMPILE_S))
+                compilation.failure = _run_host_code(client, loaded, self._launches.limits)
+                compilation.found = parse_kernel_findings(client.take_kernel_findings(timeout_s=REPORT_S))
         except CandidateFailure as failure:
             if failure.outcome is Outcome.SUSPECT or (failure.outcome is Outcome.LOAD_ERROR and not unbuilt):
                 raise
@@ -87,11 +88,11 @@ def _list_sizes(problem: Problem, workload: WorkloadName) -> Iterator[LoadedProb
     yield load_problem(problem, workload)
 
 
-def _run_host_code(client: WorkerClient, loaded: LoadedProblem, construct_s: float) -> CandidateFailure | None:
+def _run_host_code(client: WorkerClient, loaded: LoadedProblem, limits: TimeLimits) -> CandidateFailure | None:
     """Raises CandidateFailure if the worker is gone."""
     try:
-        construct(client, loaded, construct_s)
-        call_host_code(client, loaded, COMPILE_S)
+        construct(client, loaded, limits.construct_s)
+        call_host_code(client, loaded, limits.first_call_s)
     except CandidateFailure as failure:
         if not any(finding.check == "exception" for finding in failure.findings):
             raise
