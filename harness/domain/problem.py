@@ -39,6 +39,7 @@ PROBLEM_FLAGS = (
     "SEEDED_CALLS",
     "DYNAMIC_SHAPES",
     "DYNAMIC_WEIGHTS",
+    "FRESH_OUTPUTS",
 )
 # Module-level names of a problem file that configure the harness and are not part of the reference.
 PROBLEM_SETTINGS = ("SMALL", "TAGS", "TOLERANCE", "DISTRIBUTIONS", "CASES", "RANGES", *PROBLEM_FLAGS)
@@ -161,13 +162,13 @@ class Problem:
     """One reference file.
 
     Requirements on candidates: `dynamic_shapes` (work on nearby shapes), `dynamic_weights` (work after a change of
-    weights), `deterministic` (bitwise repeatable); otherwise a failure there is only a finding. `training`: training
-    mode, buffers are compared. `backward`, `in_place`: a call is forward and backward, or changes inputs, which are
-    compared (`harness.calls`). `seeded_calls`: torch is seeded before each call. `requires_kernel`: candidates without
-    a custom kernel are rejected. `cases`: what the
-    workloads consist of; without, each is one set of shapes. Of one case (`take_case`): `dtype` of floating inputs and
-    weights, and what `draws` the inputs; "" as in the file. `only_as_given`: declared, so that other inputs are never
-    required. `precision`: chosen for all cases (`in_precision`).
+    weights), `deterministic` (bitwise repeatable), `fresh_outputs` (new memory from each call); otherwise a failure
+    there is only a finding. `training`: training mode, buffers are compared. `backward`, `in_place`: a call is forward
+    and backward, or changes inputs, which are compared (`harness.calls`). `seeded_calls`: torch is seeded before each
+    call. `requires_kernel`: candidates without a custom kernel are rejected. `cases`: what the workloads consist of;
+    without, each is one set of shapes. Of one case (`take_case`): `dtype` of floating inputs and weights, and what
+    `draws` the inputs; "" as in the file. `only_as_given`: declared, so that other inputs are never required.
+    `precision`: chosen for all cases (`in_precision`).
     """
 
     name: str
@@ -187,6 +188,7 @@ class Problem:
     seeded_calls: bool = False
     dynamic_shapes: bool = False
     dynamic_weights: bool = False
+    fresh_outputs: bool = False
     requires_kernel: bool = False
     cases: tuple[Case, ...] = ()
     dtype: str = ""

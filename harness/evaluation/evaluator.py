@@ -434,7 +434,8 @@ class CandidateEvaluator:
     def _check_roofline(self, task: _Task, result: TimingResult, reference: Reference, seed: int) -> None:
         record, examined = task.record, self._roofline.examine(result.timing, reference, seed)
         record.timing, record.plausibility = result.timing, examined.plausibility
-        record.findings += map(task.run.name_finding, (*result.findings, *examined.findings))
+        found = [one for one in (*result.findings, *examined.findings) if one not in record.findings]
+        record.findings += map(task.run.name_finding, found)
         for verdict in (result, examined):
             if verdict.outcome is not None:
                 raise CandidateFailure(verdict.outcome, verdict.message)

@@ -163,7 +163,7 @@ class EvaluationRecord:
 
     def add_result(self, result: CheckOutcome) -> None:
         """Raises CandidateFailure if the check failed."""
-        self.findings += result.findings
+        self.findings += [one for one in result.findings if one not in self.findings]
         if result.outcome is not None:
             raise CandidateFailure(result.outcome, result.message)
 

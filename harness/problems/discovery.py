@@ -3,8 +3,9 @@
 A problem is a Python file with `Model`, `get_inputs` and `get_init_inputs`. Optional literals: `SMALL = {"batch_size":
 4}` (overrides of the small workload), `TAGS = ("conv",)`, `ALLOW_TF32 = False`, `TOLERANCE = {"factor": 8.0, "atol":
 None, "rtol": None, "matched": 1.0}`, `DISTRIBUTIONS = ("as_given", "normal")`, and the flags `DETERMINISTIC`,
-`TRAINING`, `BACKWARD`, `IN_PLACE`, `SEEDED_CALLS`, `DYNAMIC_SHAPES`, `DYNAMIC_WEIGHTS` (see `harness.domain.Problem`);
-`CASES` and `RANGES`, see `harness.problems.cases`. A suite's `suite.toml` may set `requires_kernel = true`.
+`TRAINING`, `BACKWARD`, `IN_PLACE`, `SEEDED_CALLS`, `DYNAMIC_SHAPES`, `DYNAMIC_WEIGHTS`, `FRESH_OUTPUTS` (see
+`harness.domain.Problem`); `CASES` and `RANGES`, see `harness.problems.cases`. A suite's `suite.toml` may set
+`requires_kernel = true`.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from harness.protocol import ITEM_BYTES, TensorSpec
+from harness.sandbox.tensors.output_places import Change, OutputPlaces, Span
 
 SAMPLES = 16  # of each output
 
@@ -27,6 +28,10 @@ class Element:
     address: int
     size_bytes: int
 
+    @property
+    def span(self) -> Span:
+        return self.address, self.address + self.size_bytes
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierOutputs:
@@ -36,16 +41,18 @@ class EarlierOutputs:
     elements: tuple[Element, ...]
     values: tuple[bytes, ...]
 
-    def count_changed(self, seen: Sequence[bytes | None]) -> int:
-        return sum(now != then for now, then in zip(seen, self.values, strict=True))
+    def list_changed(self, seen: Sequence[bytes | None]) -> list[Element]:
+        found = zip(self.elements, seen, self.values, strict=True)
+        return [element for element, now, then in found if now != then]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemorySample:
-    """`missing`: outputs not at their addresses; `overwritten`: changed earlier outputs."""
+    """`missing`: outputs not at their addresses. `change`: of earlier outputs, described by `changed`."""
 
     missing: str = ""
-    overwritten: str = ""
+    change: Change = Change.NONE
+    changed: str = ""
 
 
 def choose_elements(specs: Sequence[TensorSpec], addresses: Sequence[int], source: random.Random) -> list[Element]:
@@ -67,12 +74,26 @@ def record_elements(call: int, elements: Sequence[Element], outputs: Sequence[Te
     return EarlierOutputs(call=call, elements=tuple(elements), values=values)
 
 
+def find_changes(
+    before: Sequence[EarlierOutputs], seen: Sequence[bytes | None], places: OutputPlaces
+) -> tuple[Change, str]:
+    """`seen`: the elements of all. Returns the worst change, and a message."""
+    rest, change, messages = iter(seen), Change.NONE, []
+    for earlier in before:
+        changed = earlier.list_changed([next(rest) for _ in earlier.elements])
+        if changed:
+            change = max(change, places.classify_spans(earlier.call, [element.span for element in changed]))
+            age = places.calls - earlier.call
+            messages.append(f"{len(changed)} of {len(earlier.elements)} sampled elements, from {age} calls ago")
+    return change, "; ".join(messages)
+
+
 def compare_sample(
-    elements: Sequence[Element], seen: Sequence[bytes | None], outputs: Sequence[Tensor], overwritten: str
+    elements: Sequence[Element], seen: Sequence[bytes | None], outputs: Sequence[Tensor], change: Change, changed: str
 ) -> MemorySample:
     missing = count_differences(elements, seen, outputs)
     message = f"{missing} of {len(elements)} sampled elements" if missing else ""
-    return MemorySample(missing=message, overwritten=overwritten)
+    return MemorySample(missing=message, change=change, changed=changed)
 
 
 def count_differences(elements: Sequence[Element], seen: Sequence[bytes | None], outputs: Sequence[Tensor]) -> int:

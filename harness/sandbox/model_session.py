@@ -27,9 +27,11 @@ from harness.sandbox.memory_probe import (
     MemorySample,
     choose_elements,
     compare_sample,
+    find_changes,
     record_elements,
 )
 from harness.sandbox.tensors.host_copies import HOST, copy_to
+from harness.sandbox.tensors.output_places import Change, KeptOutputs, OutputPlaces
 from harness.sandbox.tensors.output_records import TensorRecord
 from harness.sandbox.tensors.output_samples import Sample, choose_sample
 from harness.sandbox.tensors.outputs import FlatOutputs
@@ -86,7 +88,7 @@ class ModelSession:
         self._limits = limits
         self._random = random.Random(secrets.randbits(62))
         self._output = footprint.output
-        self._calls = 0
+        self._output_places = OutputPlaces(client.arena_span)
         self._earlier: list[EarlierOutputs] = []  # still kept by the worker
         self.state: dict[str, TensorSpec] = {}
         self._returned_inputs: tuple[int, ...] = ()  # the first outputs are these, see `harness.calls`
@@ -96,7 +98,7 @@ class ModelSession:
         self._armed: PlacedInputs | None = None
         self._rest: Callable[[], Stopped] | None = None  # waits for the stop after a call
         self._samples_memory = False
-        self._pinned: list[TensorRecord] = []
+        self._pinned: list[KeptOutputs] = []
         self._resumed_ns = 0  # for the last call; 0 until the next stop
 
     def construct(
@@ -162,7 +164,7 @@ class ModelSession:
     @property
     def _call_s(self) -> float:
         """The limit of the next call."""
-        return self._limits.call_s if self._calls else self._limits.first_call_s
+        return self._limits.call_s if self._output_places.calls else self._limits.first_call_s
 
     def _lay_out(self, inputs: Sequence[Any]) -> PlacedInputs:
         given, self._given = self._given, {}
@@ -265,7 +267,7 @@ class ModelSession:
         self._client.resume()
         run = self._take(placed, sampled_before=SAMPLED_BEFORE if self._samples_memory else None, take=take)
         if keep and run.taken and self._footprint.has_form(run.called) and 0 < len(self._pinned) < MAX_PINS:
-            self.pin(run.outputs, self._pinned[0].skipped)
+            self.pin(run.outputs, self._pinned[0].record.skipped)
         self._begin_rest(placed)
         return run
 
@@ -307,14 +309,13 @@ class ModelSession:
         except CandidateFailure:
             self._client.resume_at_once()
             raise
-        has_form = self._footprint.has_form(called)
-        self._forget_earlier(has_form=has_form)
+        has_form = self._note_call(called)
         if not take and has_form:  # no memory sample either
             return Run(outputs=outline(called), called=called)
-        elements, seen, overwritten = [], None, ""
+        elements, seen, change, changed = [], None, Change.NONE, ""
         if samples and has_form:
             elements = choose_elements(called.specs, called.addresses, self._random)
-            seen, overwritten = self._sample_memory(elements, sampled_before or 0)
+            seen, change, changed = self._sample_memory(elements, sampled_before or 0)
         elif samples:
             self._client.resume_at_once()
         stored_ns = self._client.store(self._output, timeout_s=self._limits.call_s)
@@ -326,49 +327,51 @@ class ModelSession:
             taken=True,
             copy_us=None if samples else (stored_ns - called.at_ns) / 1e3,
             inputs_unchanged=self._client.inputs_unchanged(placed),
-            memory_sample=None if seen is None else compare_sample(elements, seen, outputs.tensors, overwritten),
+            memory_sample=None if seen is None else compare_sample(elements, seen, outputs.tensors, change, changed),
             sample=self._sample,
         )
         if has_form and self._sample is None:
             elements = elements or choose_elements(called.specs, called.addresses, self._random)
-            self._earlier.append(record_elements(self._calls, elements, outputs.tensors))
+            self._earlier.append(record_elements(self._output_places.calls, elements, outputs.tensors))
         return run
 
-    def _forget_earlier(self, *, has_form: bool) -> None:
-        self._calls += 1
+    def _note_call(self, called: Called) -> bool:
+        """Whether the outputs have the expected form."""
+        has_form = self._footprint.has_form(called)
+        self._output_places.note_call(*((called.specs, called.addresses) if has_form else ((), ())))
         kept = self._footprint.kept_calls if has_form else 0
-        self._earlier = [earlier for earlier in self._earlier if self._calls - earlier.call < kept]
+        self._earlier = [earlier for earlier in self._earlier if self._output_places.calls - earlier.call < kept]
+        return has_form
 
-    def _sample_memory(self, elements: list[Element], sampled_before: int) -> tuple[Sequence[bytes | None], str]:
-        """Values of the elements, and a message on changed earlier outputs."""
-        before = self._random.sample(self._earlier, min(len(self._earlier), sampled_before))
+    def _sample_memory(self, elements: list[Element], most: int) -> tuple[Sequence[bytes | None], Change, str]:
+        """Values of the elements, and how the outputs of up to `most` earlier calls changed."""
+        before = self._random.sample(self._earlier, min(len(self._earlier), most))
         seen = self._pause([*elements, *(element for earlier in before for element in earlier.elements)]).seen
         self._client.resume()
-        rest, changed = iter(seen[len(elements) :]), []
-        for earlier in before:
-            count = earlier.count_changed([next(rest) for _ in earlier.elements])
-            if count:
-                changed.append(
-                    f"{count} of {len(earlier.elements)} sampled elements, from {self._calls - earlier.call} calls ago"
-                )
-        return seen[: len(elements)], "; ".join(changed)
+        return seen[: len(elements)], *find_changes(before, seen[len(elements) :], self._output_places)
 
     def pin(self, outputs: FlatOutputs, views: frozenset[int] = frozenset()) -> None:
         """Makes the worker keep its last outputs, unless they are large. `views`: positions of those that may
         change."""
         if count_bytes(outputs.tensors) < LARGE_OUTPUT_BYTES:
             self._client.pin(timeout_s=self._limits.call_s)
-            self._pinned.append(TensorRecord.of(outputs.tensors, views))
+            self._pinned.append(self.keep_outputs(outputs, views))
 
-    def has_lost_pinned(self) -> bool:
-        return not all(self.still_has(outputs, pin=index) for index, outputs in enumerate(self._pinned))
+    def keep_outputs(self, outputs: FlatOutputs, views: frozenset[int]) -> KeptOutputs:
+        return self._output_places.keep(TensorRecord.of(outputs.tensors, views))
 
-    def still_has(self, outputs: TensorRecord, *, age: int = 0, pin: int | None = None) -> bool:
+    def find_pinned_change(self) -> Change:
+        return max((self.find_change(kept, pin=at) for at, kept in enumerate(self._pinned)), default=Change.NONE)
+
+    def find_change(self, kept: KeptOutputs, *, age: int = 0, pin: int | None = None) -> Change:
         """Compares the worker's outputs of the last call, of `age` calls before, or pinned ones. Only after calls with
         correct shapes."""
+        return self._output_places.classify(kept, kept.record.list_changed(self._read_again(age, pin)))
+
+    def _read_again(self, age: int, pin: int | None) -> list[Tensor]:
         self._bytes_of(self._footprint.output).fill_(POISON)
         self._client.recopy(self._footprint.output, age=age, pin=pin, timeout_s=self._limits.call_s)
-        return outputs.has_bits_of([self._arena.view(spec) for spec in self._footprint.output_specs])
+        return [self._arena.view(spec) for spec in self._footprint.output_specs]
 
     def paused(self) -> AbstractContextManager[None]:
         return self._client.paused()

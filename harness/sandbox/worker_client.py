@@ -92,7 +92,7 @@ class WorkerClient:
         self._exchange = Exchange(worker, arena, answer_build)
         self._bell: Doorbell | None = None  # on a GPU
         self._early: dict[str, Any] | None = None  # a "called" that arrived before the doorbell's answer
-        self.arena_address = 0  # on a GPU, in the worker
+        self.arena_address = 0  # in the worker, once it has started
 
     def start(
         self,
@@ -323,6 +323,11 @@ class WorkerClient:
                 if answer["kind"] != expected:
                     raise protocol_failure(f"expected the answer {expected.value!r}, found {answer['kind']!r}")
             return answer, descriptors
+
+    @property
+    def arena_span(self) -> tuple[int, int]:
+        """Addresses of the arena in the worker: of its first byte, and behind its last."""
+        return self.arena_address, self.arena_address + self._arena.size_bytes
 
     def share_arena(self) -> tuple[int, int, int]:
         """The shared memory of a GPU as a page: (address in the worker, size in bytes, descriptor to close)."""

@@ -18,13 +18,13 @@ class SharedMemory:
 
     def __init__(self, descriptor: int, size_bytes: int, device: torch.device) -> None:
         self._device = device
-        self.address = 0  # of the first byte, on a GPU
         if device.type == "cuda":
             torch.cuda.set_device(device)
             torch.cuda.synchronize()  # makes the primary context current
             self.address = device_memory.map_descriptor(descriptor, size_bytes, device.index or 0)
         else:
             self._mapped = mmap.mmap(descriptor, size_bytes)
+            self.address = torch.frombuffer(self._mapped, dtype=torch.uint8).data_ptr()  # of the first byte
         os.close(descriptor)
 
     def view(self, spec: TensorSpec) -> torch.Tensor:

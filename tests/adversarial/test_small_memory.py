@@ -133,9 +133,18 @@ def test_wrong_candidates_are_caught_with_little_memory(bench_with, name, budget
 
 def test_an_output_that_is_written_again_is_caught_where_earlier_ones_are_kept(bench_with):
     bench = bench_with(BUDGETS["earlier outputs"])
+    last = "last, self.y = self.y, x * self.weight\nif last is not None: last.zero_()\nreturn self.y"
+    evaluation = bench.judge(candidate(last, "self.y = None"), LARGE, attribute_work=False)
+    assert (evaluation.outcome, "earlier call changed" in evaluation.message) == ("wrong_value", True)
+
+
+@pytest.mark.slow
+def test_an_output_buffer_is_noted_where_only_digests_of_outputs_are_kept(bench_with):
+    bench = bench_with(BUDGETS["earlier outputs"])
     reused = candidate("return torch.mul(x, self.weight, out=self.y)", "self.y = torch.empty(2048, 1024)")
     evaluation = bench.judge(reused, LARGE, attribute_work=False)
-    assert (evaluation.outcome, "earlier call changed" in evaluation.message) == ("wrong_value", True)
+    assert evaluation.outcome == "correct", evaluation.message
+    assert any(finding.check == "reuses_output" for finding in evaluation.findings)
 
 
 @pytest.mark.slow

@@ -4,10 +4,30 @@ from __future__ import annotations
 
 from collections import deque
 
-from harness.domain import Outcome
+from harness.domain import Finding, Outcome, Problem
 from harness.sandbox.failure import fatal_failure
 from harness.sandbox.model_session import ModelSession, Run
-from harness.sandbox.tensors.output_records import TensorRecord
+from harness.sandbox.tensors.output_places import Change, KeptOutputs
+
+REUSES_OUTPUT = Finding(
+    check="reuses_output",
+    severity="note",
+    message="a later call returns the memory of an earlier output again: use each output before the next call",
+)
+_CHANGED = "an output of an earlier call changed"
+_CAUSES = {
+    Change.REUSED: "a later output lies in its memory; the problem declares FRESH_OUTPUTS = True: return new memory "
+    "from each call",
+    Change.OVERWRITTEN: "no later output lies in its memory; do not write to an output once it is returned",
+}
+
+
+def find_worst_allowed(problem: Problem) -> Change:
+    return Change.NONE if problem.fresh_outputs else Change.REUSED
+
+
+def describe_change(change: Change, when: str) -> str:
+    return f"{_CHANGED} {when}, and {_CAUSES[change]}"
 
 
 class AliasCheck:
@@ -18,7 +38,7 @@ class AliasCheck:
         self._session = session
         self._views = views
         self._kept_calls = kept_calls
-        self._last: deque[TensorRecord] = deque()  # the newest first
+        self._last: deque[KeptOutputs] = deque()  # the newest first
         self._has_pinned = False
 
     def forget(self) -> None:
@@ -29,28 +49,27 @@ class AliasCheck:
         """Call after the next inputs were placed. Raises CandidateFailure (wrong_value)."""
         if not self._last:
             return
-        if not self._session.still_has(self._last[0]):
+        if self._session.find_change(self._last[0]) is not Change.NONE:
             message = "an output shares memory with the inputs: it changed when new inputs were written"
             raise fatal_failure(Outcome.WRONG_VALUE, "alias_input", message)
 
-    def find_overwritten(self, run: Run) -> str | None:
-        """Call after each correct call. Returns an error message."""
+    def find_change(self, run: Run) -> tuple[Change, str]:
+        """Call after each correct call: the worst change of earlier outputs, and when it happened."""
         if not self._has_pinned:
             self._session.pin(run.outputs, self._views)
             self._has_pinned = True
-        message = self._compare(run)
-        self._last.appendleft(TensorRecord.of(run.outputs.tensors, self._views))
+        change, seen = self._compare(run)
+        self._last.appendleft(self._session.keep_outputs(run.outputs, self._views))
         while len(self._last) > self._count_compared(run):
             self._last.pop()
-        return message
+        return change, f"when the model was called again{seen and f' ({seen})'}"
 
-    def _compare(self, run: Run) -> str | None:
-        seen = "" if run.memory_sample is None or self._views else run.memory_sample.overwritten
+    def _compare(self, run: Run) -> tuple[Change, str]:
+        sample = None if self._views else run.memory_sample
+        sampled, seen = (Change.NONE, "") if sample is None else (sample.change, sample.changed)
         kept = list(self._last)[: self._kept_calls - 1]
-        if not seen and all(self._session.still_has(outputs, age=age) for age, outputs in enumerate(kept, start=1)):
-            return None
-        what = "an output of an earlier call changed when the model was called again"
-        return f"{what}{seen and f' ({seen})'}; return new memory from each call"
+        changes = (self._session.find_change(outputs, age=age) for age, outputs in enumerate(kept, start=1))
+        return max([sampled, *changes]), seen
 
     def _count_compared(self, run: Run) -> int:
         """All that the worker keeps, or one where its memory is sampled (see `ModelSession`)."""

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Literal
 
 from harness.domain import SPARSE, Correctness, Finding, Outcome, Trial
-from harness.evaluation.correctness.aliasing import AliasCheck
+from harness.evaluation.correctness.aliasing import REUSES_OUTPUT, AliasCheck, describe_change, find_worst_allowed
 from harness.evaluation.correctness.calls import Exercise, Exercises
 from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs, describe_tree
 from harness.evaluation.correctness.reference import Reference, refuse_late_change
@@ -17,6 +17,7 @@ from harness.protocol import TensorSpec, have_same_nesting
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.memory_probe import shares_memory_within
 from harness.sandbox.model_session import ModelSession, Run, Weights
+from harness.sandbox.tensors.output_places import Change
 from harness.sandbox.tensors.output_records import TensorRecord
 from harness.sandbox.tensors.outputs import Difference, FlatOutputs, find_difference
 from harness.sandbox.worker_client import describe
@@ -91,8 +92,9 @@ class _Checker:
             failure = self._take(index, step)
             if failure is not None:
                 return failure
-        if self._session.has_lost_pinned():
-            return _Failure(Outcome.WRONG_VALUE, "an output of the first call changed during later calls")
+        failure = self._weigh_change(self._session.find_pinned_change(), "until the last call")
+        if failure is not None:
+            return failure
         return self._check_weights_kept() if self._weights in ("identical", "loaded") else None
 
     def _take(self, index: int, step: str) -> _Failure | None:
@@ -151,11 +153,17 @@ class _Checker:
         self.findings += _note_form(run, expected.form, self._reference, self.findings)
         if outcome is not None:
             return _Failure(outcome, _say_where(trial))
-        overwritten = self._aliases.find_overwritten(run)
-        if overwritten is not None:
-            return _Failure(Outcome.WRONG_VALUE, overwritten)
-        if distribution == "as_given":
+        failure = self._weigh_change(*self._aliases.find_change(run))
+        if failure is None and distribution == "as_given":
             self._keep(exercise, run)
+        return failure
+
+    def _weigh_change(self, change: Change, when: str) -> _Failure | None:
+        """Of earlier outputs."""
+        if change > find_worst_allowed(self._reference.loaded.problem):
+            return _Failure(Outcome.WRONG_VALUE, describe_change(change, when))
+        if change is Change.REUSED and REUSES_OUTPUT not in self.findings:
+            self.findings.append(REUSES_OUTPUT)
         return None
 
     def _keep(self, exercise: Exercise, run: Run) -> None:
@@ -184,9 +192,9 @@ class _Checker:
         if outcome not in (None, Outcome.WRONG_VALUE) or _has_changed_inputs(run, self._reference):
             self.trials.append(trial)
             return _Failure(outcome or Outcome.WRONG_VALUE, trial.message)
-        overwritten = self._aliases.find_overwritten(run)
-        if overwritten is not None:
-            return _Failure(Outcome.WRONG_VALUE, overwritten)
+        failure = self._weigh_change(*self._aliases.find_change(run))
+        if failure is not None:
+            return failure
         difference = kept.outputs.find_difference(run.outputs.tensors)
         if difference is None:
             return None

@@ -17,6 +17,7 @@ from typing import Any
 from torch import Tensor
 
 from harness.domain import Block, Conditions, Finding
+from harness.evaluation.correctness.aliasing import REUSES_OUTPUT, describe_change, find_worst_allowed
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.timing.chosen_calls import ChosenCalls
 from harness.evaluation.timing.clocks import (
@@ -39,6 +40,7 @@ from harness.evaluation.timing.system_conditions import ConditionSampler
 from harness.evaluation.timing.timed_calls import deal_changed_steps, draw_seed, make_block
 from harness.sandbox.memory_probe import MemorySample
 from harness.sandbox.model_session import ModelSession
+from harness.sandbox.tensors.output_places import Change
 
 ASK_EVERY = 10  # blocks: the test resamples, which takes time
 HELD_UP = 10.0  # times slower by the evaluator's clock, whatever is reported
@@ -71,6 +73,7 @@ class PairedTimer:
         self._random = random.Random(seed)
         self._chosen = ChosenCalls(reference, plan.choice, self._random)
         self._sights: list[str] = []
+        self._change = Change.NONE  # of earlier outputs, the worst
         self._spent_s: dict[int, float] = {}  # by session id, in this measurement
         self._noise_floor = 0.0
         self._ahead: _Given | None = None  # of the next block
@@ -89,7 +92,9 @@ class PairedTimer:
         wrong = self._find_wrong_call()
         if wrong is not None:
             return call_suspect(timing, "timed_call", wrong)
-        return mark_disturbed_unreliable(confirm_reported_times(timing))
+        result = mark_disturbed_unreliable(confirm_reported_times(timing))
+        notes = (REUSES_OUTPUT,) if self._change is Change.REUSED else ()
+        return replace(result, findings=(*result.findings, *notes))
 
     def _measure_once(self, seeds: Iterator[int], baseline_us: float) -> tuple[list[Block], Conditions]:
         blocks: list[Block] = []
@@ -202,14 +207,15 @@ class PairedTimer:
             return
         if candidate.missing and not baseline.missing:
             self._sights.append(f"its outputs were not at the reported addresses ({candidate.missing})")
-        elif candidate.overwritten and not (baseline.overwritten or self._reference.views):
-            self._sights.append(f"the outputs of the previous call had changed ({candidate.overwritten})")
+        elif candidate.change > baseline.change and not self._reference.views:
+            self._change = max(self._change, candidate.change)
 
     def _find_wrong_call(self) -> str | None:
         if self._sights:
             return f"when the worker reported the end of a timed call, {self._sights[0]}"
-        if self._candidate.has_lost_pinned():
-            return "an output of an earlier call changed before the last timed call ended"
+        self._change = max(self._change, self._candidate.find_pinned_change())
+        if self._change > find_worst_allowed(self._reference.loaded.problem):
+            return describe_change(self._change, "during timed calls")
         return self._chosen.find_wrong()
 
 

@@ -36,7 +36,6 @@ from harness.sandbox.gpu.snapshot import (
 from harness.sandbox.gpu.worker_memory import Stretch, WorkerMemory
 from harness.sandbox.model_session import POISON, ModelSession, Run
 from harness.sandbox.tensors.host_copies import HOST
-from harness.sandbox.tensors.output_records import TensorRecord
 from harness.sandbox.tensors.output_samples import find_memory_order
 from harness.sandbox.tensors.outputs import FlatOutputs
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient
@@ -142,12 +141,11 @@ class WindowSession(ModelSession):
         began_ns = self._start_reading(addresses, reading)
         taken = None if usual is None else self._take_known(usual, addresses, reading, began_ns)
         called = self._restore_inputs(self._client.await_called(timeout_s=self._call_s), placed)
-        self._calls += 1
         if called.released_bytes != self._released_bytes:  # addresses may be remapped
             self._memory.forget()
             self._located.clear()
             self._released_bytes, taken = called.released_bytes, None
-        if not self._footprint.has_form(called):
+        if not self._note_call(called):
             return Run(outputs=outline(called), called=called)
         self.saw_new_memory = taken is None or usual is None or not _is_as_described(called, usual, addresses)
         if taken is None or self.saw_new_memory:
@@ -231,12 +229,12 @@ class WindowSession(ModelSession):
         """All workers resume on one core, so that none gains by its core."""
         self._client.resume(self._device.worker_core)
 
-    def still_has(self, outputs: TensorRecord, *, age: int = 0, pin: int | None = None) -> bool:
-        """Reads without the worker's help."""
+    def _read_again(self, age: int, pin: int | None) -> list[torch.Tensor]:
+        """Without the worker's help."""
         held = self._recent[age] if pin is None else self._held_for_good[pin]
         if held.stretches is None:
-            return super().still_has(outputs, age=age, pin=pin)
-        return outputs.has_bits_of(list(view_outputs(held.stretches, held.specs, self._device)))
+            return super()._read_again(age, pin)
+        return list(view_outputs(held.stretches, held.specs, self._device))
 
     def pin(self, outputs: FlatOutputs, views: frozenset[int] = frozenset()) -> None:
         if count_bytes(outputs.tensors) < LARGE_OUTPUT_BYTES:

@@ -36,18 +36,20 @@ class TensorRecord:
             return cls(elements, tensors=kept, skipped=skipped)
         return cls(elements, digests=tuple(map(_digest, kept)), skipped=skipped)
 
-    def has_bits_of(self, now: Sequence[Tensor]) -> bool:
-        """NaN equals itself; 0.0 differs from -0.0. The devices may differ."""
-        now = _leave_out(now, self.skipped)
-        if self.digests:
-            return all(torch.equal(_digest(tensor), digest) for tensor, digest in zip(now, self.digests, strict=True))
-        return all(has_same_bits(after, before) for after, before in zip(now, self.tensors, strict=True))
+    def list_changed(self, now: Sequence[Tensor]) -> list[int]:
+        """Positions. NaN equals itself; 0.0 differs from -0.0. The devices may differ."""
+        places = [at for at in range(len(now)) if at not in self.skipped]
+        known = self.digests or self.tensors
+        return [at for at, before in zip(places, known, strict=True) if not self._is_same(now[at], before)]
+
+    def _is_same(self, now: Tensor, before: Tensor) -> bool:
+        return torch.equal(_digest(now), before) if self.digests else has_same_bits(now, before)
 
     def find_difference(self, now: Sequence[Tensor]) -> Difference | None:
         """None: equal bits."""
         if not self.digests:
             return find_difference(_leave_out(now, self.skipped), self.tensors)
-        return None if self.has_bits_of(now) else Difference(differing=None, elements=self.elements)
+        return Difference(differing=None, elements=self.elements) if self.list_changed(now) else None
 
 
 def _leave_out(tensors: Sequence[Tensor], skipped: frozenset[int]) -> tuple[Tensor, ...]:

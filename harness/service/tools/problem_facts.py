@@ -32,6 +32,7 @@ _MEANINGS = {
     "SEEDED_CALLS": "whether torch is seeded before each call, so that random numbers must be those of the reference",
     "DYNAMIC_SHAPES": "whether the program must be correct at nearby shapes",
     "DYNAMIC_WEIGHTS": "whether the program must be correct after a change of its weights",
+    "FRESH_OUTPUTS": "whether each call must return new memory, so that outputs of earlier calls never change",
 }
 
 

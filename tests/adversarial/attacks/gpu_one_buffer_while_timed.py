@@ -2,7 +2,7 @@
 
 layer: time
 mechanism: The collector is off while calls are timed, which tells the phases apart.
-problem: gpu_add
+problem: gpu_fresh_add
 expected: suspect, wrong_value, unranked, no_gain
 device: gpu
 timed: yes

@@ -3,7 +3,7 @@
 layer: time
 mechanism: No memory is allocated in the call; the question that would show it is answered from clones made between
     the calls.
-problem: gpu_add
+problem: gpu_fresh_add
 expected: suspect, wrong_value, unranked, no_gain
 device: gpu
 timed: yes

@@ -2,7 +2,7 @@
 
 layer: correctness
 mechanism: An output changes only seven calls later, which whoever keeps fewer, or makes fewer calls, does not see.
-problem: add
+problem: fresh_add
 expected: wrong_value
 device: cpu
 timed: no

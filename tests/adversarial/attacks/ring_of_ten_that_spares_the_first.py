@@ -2,7 +2,7 @@
 
 layer: correctness
 mechanism: More buffers than the worker keeps outputs of calls before, and the one output that is kept for good is the first.
-problem: add
+problem: fresh_add
 expected: wrong_value, suspect, unranked
 device: cpu
 timed: yes

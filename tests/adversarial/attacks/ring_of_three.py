@@ -2,7 +2,7 @@
 
 layer: correctness
 mechanism: Who compares an output with the one before it finds it unchanged; whoever keeps a few sees it change.
-problem: add
+problem: fresh_add
 expected: wrong_value
 device: cpu
 timed: no

@@ -2,7 +2,7 @@
 
 layer: correctness
 mechanism: More buffers than the worker keeps outputs of calls before.
-problem: add
+problem: fresh_add
 expected: wrong_value, suspect
 device: cpu
 timed: yes

@@ -2,7 +2,7 @@
 
 layer: correctness
 mechanism: Outputs that are compared one by one, at once, are right; whoever keeps one sees it change.
-problem: add
+problem: fresh_add
 expected: wrong_value
 device: cpu
 timed: no

@@ -20,3 +20,4 @@ def get_init_inputs():
 
 
 DETERMINISTIC = True
+FRESH_OUTPUTS = True

@@ -17,3 +17,6 @@ def get_inputs():
 
 def get_init_inputs():
     return []
+
+
+FRESH_OUTPUTS = True

@@ -142,6 +142,7 @@ def test_a_file_without_a_required_name_says_which(tmp_path, name):
         ("SEED_CALLS = True", "Did you mean SEEDED_CALLS?"),
         ("DETERMINISM = True", "Did you mean DETERMINISTIC?"),
         ("DYNAMIC_SHAPE = 1", "Did you mean DYNAMIC_SHAPES?"),
+        ("FRESH_OUTPUT = True", "Did you mean FRESH_OUTPUTS?"),
         ("def get_case():\n    return []", "get_case is no setting.*Did you mean get_cases?"),
         ("if height > 4:\n    BACKWARD = True", "line 20: BACKWARD is read without running the file"),
         ("from settings import TOLERANCE", "TOLERANCE is read without running the file"),

@@ -24,7 +24,7 @@ SPEC = TensorSpec(dtype="float32", shape=SHAPE, stride=(1024, 1))
 class Worker:
     """Doubles its input into one of its output tensors. `late` rows are written when the outputs have been read."""
 
-    arena_address = 0
+    arena_address, arena_span = 0, (0, 0)
 
     def __init__(self, late):
         self.outputs = [torch.zeros(SHAPE) for _ in range(3)]
@@ -88,7 +88,7 @@ def window(host_copies, monkeypatch):
         address=0, size_bytes=1 << 62, bytes_view=lambda offset, size: torch.zeros(size, dtype=torch.uint8)
     )
     footprint = SimpleNamespace(
-        output=Region(offset=0, size_bytes=256), output_specs=(SPEC,), has_form=lambda called: True
+        output=Region(offset=0, size_bytes=256), output_specs=(SPEC,), kept_calls=2, has_form=lambda called: True
     )
     return WindowSession(worker, arena, footprint, TimeLimits(), device, keeps_on_host=True), worker, device
 
