@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 
 import pytest
 from chat_server import ANSWER, ChatServer, Reply, reply_with, serve
@@ -34,6 +35,40 @@ RAW = {"message": "Provider returned error", "metadata": {"raw": json.dumps({"er
 def test_a_permanent_error_in_a_body_fails_at_once_with_its_reason(body: object) -> None:
     server = serve(reply(body))
     with pytest.raises(ProviderError, match=r"4096 tokens \(code 4\d\d\); the request is invalid"):
+        ask_server(server)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("make", [lambda words: {"error": words}, lambda words: {"error": {"message": words}}])
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        ("context length exceeded: 4096", "4096; the request is invalid: check --model, --max-tokens"),
+        ("prompt is too long", "too long; the request is invalid"),
+        ("Model m not found", "check --model and --base-url"),
+        ("Invalid API key", "check OPENAI_API_KEY"),
+        ("You exceeded your current quota", "the account has no credit"),
+        ("flagged by moderation", "refuses what the prompt says"),
+    ],
+)
+def test_a_permanent_error_without_a_code_fails_at_once(make: Callable, words: str, advice: str) -> None:
+    server = serve(reply(make(words)))
+    with pytest.raises(ProviderError, match=advice):
+        ask_server(server)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["Rate limit reached", "overloaded", "request timed out", "Please try again", "service unavailable", "timeout"],
+)
+def test_a_temporary_error_without_a_code_is_asked_again(words: str) -> None:
+    assert ask_server(serve(reply({"error": words}), reply_with())).text == ANSWER
+
+
+def test_an_html_page_fails_at_once_and_names_the_option() -> None:
+    server = serve(Reply(body=b"<!doctype html><title>Login</title>", headers={"Content-Type": "text/html"}))
+    with pytest.raises(EndpointRefused, match=r"not JSON: .*Login.*; the address is no such API: check --base-url"):
         ask_server(server)
     assert len(server.requests) == 1
 

@@ -9,7 +9,7 @@ from typing import Any
 from harness.domain import Completion, Usage
 from harness.generate.providers.endpoint_errors import EndpointError, find_error, make_failure
 from harness.generate.providers.event_stream import is_event_stream, join_events
-from harness.generate.providers.retries import AttemptFailed
+from harness.generate.providers.retries import AttemptFailed, EndpointRefused
 
 _SHOWN_CHARACTERS = 160
 _ESCAPED_LESS = "\\u003c"
@@ -32,11 +32,12 @@ def read_answer(body: str, *, latency_s: float) -> Completion:
     finish_reason = _text_or_none(choice.get("finish_reason"))
     if finish_reason and finish_reason.lower() not in _FINISHED:
         error = error or EndpointError("the endpoint gives no other reason")
-        raise make_failure(error, f"the answer ended with finish_reason {finish_reason!r}")
+        raise _interrupted(error, f"the answer ended with finish_reason {finish_reason!r}")
     message = _find_message(choice)
+    if error is not None and message is not None:
+        raise _interrupted(error, "the response holds an error")
     if error is not None:
-        where = "the response holds no message" if message is None else "the response holds an error"
-        raise make_failure(error, where)
+        raise make_failure(error, "the response holds no message")
     if message is None:
         raise AttemptFailed(f"the response holds no message: {describe_body(body)}")
     return Completion(
@@ -48,6 +49,11 @@ def read_answer(body: str, *, latency_s: float) -> Completion:
         model=_text_or_none(answer.get("model")) or "",
         response_id=_text_or_none(answer.get("id")),
     )
+
+
+def _interrupted(error: EndpointError, where: str) -> Exception:
+    """Of an answer that had begun: without a code, the request was valid."""
+    return AttemptFailed(f"{where}: {error.message}") if error.status is None else make_failure(error, where)
 
 
 def describe_body(body: str) -> str:
@@ -62,7 +68,10 @@ def _parse(body: str) -> Any:
     if is_event_stream(body):
         return join_events(body)
     if body.lstrip().startswith("<"):
-        raise AttemptFailed(f"the response is HTML, not JSON: {describe_body(body)}; is this the right --base-url?")
+        raise EndpointRefused(
+            f"the response is HTML, not JSON: {describe_body(body)}; the address is no such API: check --base-url "
+            "(most end in /v1)"
+        )
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError) as error:

@@ -33,8 +33,16 @@ _STATUS_BY_NAME = {
     "ratelimit": 429, "toomanyrequests": 429, "resourceexhausted": 429, "apikey": 401, "authentication": 401,
     "unauthorized": 401, "unauthenticated": 401, "billing": 402, "permission": 403, "forbidden": 403,
     "notfound": 404, "invalid": 400, "badrequest": 400, "contextlength": 400, "contentpolicy": 400,
-    "contentfilter": 400, "unsupported": 400, "unprocessable": 422,
+    "contentfilter": 400, "unsupported": 400, "unprocessable": 422, "quota": 402,
 }  # fmt: skip
+# Of errors without a code; all others are permanent.
+_TEMPORARY = re.compile(
+    r"rate.?limit|too many requests|resource.?exhausted|throttl|overload|capacity|busy|queue|timed?.?out|try again"
+    r"|please retry|retry (?:after|in|your)|later|temporar|unavailable|not ready|loading|warming"
+    r"|internal|server.?error|(?:unknown|unexpected) error|something went wrong|connect|network|upstream|gateway"
+    r"|provider returned|out of memory|crash|abort|cancel|interrupt|shut",
+    re.IGNORECASE,
+)
 _DEEPEST = 6
 
 
@@ -77,10 +85,10 @@ def make_failure(
     """
     code = "" if status is not None or error.status is None else f" (code {error.status})"
     message = f"{where}: {error.message}{code}"
-    status = error.status if status is None else status
+    status = status or error.status or _guess_status(error)
     if error.name == _QUOTA:
         return EndpointRefused(f"{message}; the account's quota is exhausted: waiting does not help")
-    if status is None or status in _RETRYABLE or status >= 500:
+    if status in _RETRYABLE or status >= 500:
         return AttemptFailed(message, retry_after_s=retry_after_s)
     is_moderated = status in _MAY_BE_MODERATION and _MODERATION.search(f"{error.message} {error.name}")
     if is_moderated or status == _UNAVAILABLE_FOR_LEGAL_REASONS:
@@ -165,9 +173,21 @@ def _find_status(value: object) -> int | None:
     return None
 
 
+def _guess_status(error: EndpointError) -> int:
+    """Of an error without a code, from its words."""
+    if _TEMPORARY.search(f"{error.message} {error.name}"):
+        return 503
+    words = _simplify(error.message)
+    return next((status for word, status in _STATUS_BY_NAME.items() if word in words), 400)
+
+
 def _name(value: object) -> str:
     """The words of an error's code and type, without separators."""
     if not isinstance(value, dict):
         return ""
     words = [value.get(key) for key in ("code", "type", "status", "error_type")]
-    return re.sub(r"[\W_]+", "", " ".join(word for word in words if isinstance(word, str))).lower()
+    return _simplify(" ".join(word for word in words if isinstance(word, str)))
+
+
+def _simplify(words: str) -> str:
+    return re.sub(r"[\W_]+", "", words).lower()

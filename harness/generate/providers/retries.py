@@ -90,8 +90,9 @@ class Retrier:
     def _describe_end(self, failure: AttemptFailed, attempts: int) -> str:
         reason = str(failure).rstrip(".")
         asked = "" if failure.retry_after_s is None else f" (retry after {failure.retry_after_s:g} s)"
+        end = "" if not asked and reason.endswith(("?", "!")) else "."
         return (
             f"no usable answer after {attempts} attempt{'s' if attempts > 1 else ''}, "
-            f"{self._policy.max_wait_s:g} s of --max-wait: {reason}{asked}. "
+            f"{self._policy.max_wait_s:g} s of --max-wait: {reason}{asked}{end} "
             "Run the same command again later: stored samples are not requested again"
         )
