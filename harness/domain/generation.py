@@ -16,6 +16,7 @@ LANGUAGES: tuple[Language, ...] = ("cute", "tilelang", "helion", "triton", "cuda
 TRUNCATED, FILTERED, NO_FINISH_REASON = "truncated", "filtered", "no_finish_reason"
 EMPTY_ANSWER, ONLY_REASONING, IN_REASONING = "empty_answer", "only_reasoning", "in_reasoning"
 INCOMPLETE_ANSWER = (TRUNCATED, FILTERED, NO_FINISH_REASON, EMPTY_ANSWER, ONLY_REASONING, IN_REASONING)
+REFUSAL = "refusal"  # finish_reason of an answer that is the model's refusal and nothing else, and of some endpoints
 TokenLimitName = Literal["auto", "max_tokens", "max_completion_tokens"]  # field of a request; auto: learnt
 FILE_RUN, NO_PROMPT = "file", "-"  # identity of a candidate given as a file
 FROM_FILE = ", from a file"  # in the prompt's name: a model that was given a program is ranked apart

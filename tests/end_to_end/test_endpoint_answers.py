@@ -147,6 +147,24 @@ def test_other_shapes_of_an_answer_are_read(body: object) -> None:
 @pytest.mark.parametrize(
     "message",
     [
+        {"content": None, "refusal": "I cannot help."},
+        {"content": "", "refusal": "I cannot help."},
+        {"content": [{"type": "refusal", "refusal": "I cannot help."}]},
+    ],
+)
+def test_a_refusal_without_content_is_the_answer_and_its_end(message: dict[str, object]) -> None:
+    completion = ask_server(serve(reply_with(**message)))
+    assert (completion.text, completion.finish_reason) == ("I cannot help.", "refusal")
+
+
+def test_content_beside_a_refusal_stays() -> None:
+    completion = ask_server(serve(reply_with(refusal="no")))
+    assert (completion.text, completion.finish_reason) == (ANSWER, "stop")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
         {"reasoning_content": "hm"},
         {"thinking": "hm"},
         {"reasoning_details": [{"type": "reasoning.text", "text": "h"}, {"type": "reasoning.summary", "summary": "m"}]},

@@ -8,6 +8,7 @@ from harness.domain import (
     IN_REASONING,
     NO_FINISH_REASON,
     ONLY_REASONING,
+    REFUSAL,
     TRUNCATED,
     Alternative,
     Candidate,
@@ -21,8 +22,9 @@ from harness.generate.extraction.blocks import explain_removal
 EXTRACTION = "extraction"
 FILE_RULE = "file"  # of an alternative that is no program: a named file that the program leaves out
 _CUT_OFF = ("length", "max_tokens", "model_length", "model_context_window_exceeded")
-_FILTERS = ("content_filter", "refusal", "safety", "sensitive", "recitation", "prohibited_content", "blocklist")
+_FILTERS = ("content_filter", REFUSAL, "safety", "sensitive", "recitation", "prohibited_content", "blocklist")
 _CALLS = ("tool_calls", "function_call", "tool_use")
+_SHOWN_OF_REFUSAL = 200  # characters
 _UP_TO_END = ("unclosed_fence", "unparsable_fence")  # rules of programs that may be cut off
 _NOT_WHOLE = "before it held a whole program that defines ModelNew"
 _ONLY_REASONING = (
@@ -103,9 +105,17 @@ def _explain_end(completion: Completion, max_tokens: int | None) -> tuple[str, s
     if reason and reason.lower() in _FILTERS:
         return FILTERED, (
             f"the endpoint's content filter or the model's refusal ended the answer (finish_reason {reason}), "
-            f"{_NOT_WHOLE}: change the prompt, or ask another model or endpoint"
+            f"{_NOT_WHOLE}{_quote_refusal(completion)}: change the prompt, or ask another model or endpoint"
         )
     return None
+
+
+def _quote_refusal(completion: Completion) -> str:
+    words = " ".join((completion.text or "").split())
+    if (completion.finish_reason or "").lower() != REFUSAL or not words:
+        return ""
+    shown = words if len(words) <= _SHOWN_OF_REFUSAL else words[:_SHOWN_OF_REFUSAL] + "..."
+    return f", and says {shown!r}"
 
 
 def _explain_content(completion: Completion) -> tuple[str, str] | None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from harness.domain import Completion, Usage
+from harness.domain import REFUSAL, Completion, Usage
 from harness.generate.providers.endpoint_errors import EndpointError, find_error, make_failure
 from harness.generate.providers.event_stream import is_event_stream, join_events
 from harness.generate.providers.retries import AttemptFailed, EndpointRefused
@@ -19,7 +19,7 @@ _FINISHED = {
     "stop", "length", "tool_calls", "content_filter",
     "function_call", "tool_use", "eos", "eos_token", "end_turn", "stop_sequence", "completed",
     "max_tokens", "model_length", "model_context_window_exceeded",
-    "refusal", "safety", "sensitive", "recitation", "prohibited_content", "blocklist",
+    REFUSAL, "safety", "sensitive", "recitation", "prohibited_content", "blocklist",
 }  # fmt: skip
 
 
@@ -40,10 +40,12 @@ def read_answer(body: str, *, latency_s: float) -> Completion:
         raise make_failure(error, "the response holds no message")
     if message is None:
         raise AttemptFailed(f"the response holds no message: {describe_body(body)}")
+    text, refusal = _read_text(message), _read_refusal(message)
+    is_refused = bool(refusal) and not (text or "").strip()
     return Completion(
-        text=_read_text(message),
+        text=refusal if is_refused else text,
         reasoning=_read_reasoning(message),
-        finish_reason=finish_reason,
+        finish_reason=REFUSAL if is_refused else finish_reason,
         usage=_read_usage(answer.get("usage")),
         latency_s=latency_s,
         model=_text_or_none(answer.get("model")) or "",
@@ -96,7 +98,7 @@ def _find_message(choice: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _read_text(message: dict[str, Any]) -> str | None:
-    """Content (a string or a list of parts), then the tool calls; without either, the refusal."""
+    """Content (a string or a list of parts), then the tool calls."""
     content = message.get("content")
     if isinstance(content, list):
         content = "".join(_list_texts([part for part in content if not _is_reasoning(part)]))
@@ -106,7 +108,15 @@ def _read_text(message: dict[str, Any]) -> str | None:
     if any(functions):
         parts = [_text_or_none(content) or "", *map(_write_call, filter(None, functions))]
         return "\n".join(part for part in parts if part) + "\n"
-    return content if isinstance(content, str) else _text_or_none(message.get("refusal"))
+    return _text_or_none(content)
+
+
+def _read_refusal(message: dict[str, Any]) -> str | None:
+    """The field, or parts of the content."""
+    content = message.get("content")
+    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    given = _text_or_none(message.get("refusal")) or "".join(_list_texts([part.get("refusal") for part in parts]))
+    return given.strip() or None
 
 
 def _read_reasoning(message: dict[str, Any]) -> str | None:

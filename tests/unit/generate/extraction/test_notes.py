@@ -64,6 +64,14 @@ def test_half_an_answer_says_how_it_ended(text, reason, check, words):
     assert words in found.message
 
 
+def test_a_refusal_is_quoted_and_shortened():
+    [found] = note("I cannot help with that. " * 20, "refusal")
+    assert found.check == "filtered"
+    assert "says 'I cannot help with that." in found.message
+    assert "...': change the prompt" in found.message
+    assert len(found.message) < 500
+
+
 @pytest.mark.parametrize(
     ("reason", "words"),
     [("tool_calls", "--tool-call-parser"), ("stop", "its finish_reason is stop"), (None, "it has no finish_reason")],
