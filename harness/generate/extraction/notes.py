@@ -50,8 +50,10 @@ def explain_incomplete(
     """Why an answer holds no whole program, as far as the completion says it."""
     if candidate is not None and candidate.rule not in _UP_TO_END:
         return []
-    causes = [_explain_end(completion, max_tokens), None if candidate else _explain_content(completion)]
-    return [Finding(check=check, severity="note", message=message) for check, message in filter(None, causes)]
+    end = _explain_end(completion, max_tokens)
+    is_filtered_out = end is not None and end[0] == FILTERED and not (completion.text or "").strip()
+    content = None if candidate or is_filtered_out else _explain_content(completion)
+    return [Finding(check=check, severity="note", message=message) for check, message in filter(None, (end, content))]
 
 
 def explain_reasoning(text: str) -> str:

@@ -64,6 +64,13 @@ def test_half_an_answer_says_how_it_ended(text, reason, check, words):
     assert words in found.message
 
 
+@pytest.mark.parametrize("reasoning", [None, "Hm."])
+@pytest.mark.parametrize("reason", ["SAFETY", "content_filter", "refusal"])
+def test_a_filtered_answer_without_content_has_one_note(reason, reasoning):
+    for text in (None, " \n"):
+        assert [found.check for found in note(text, reason, reasoning=reasoning)] == ["filtered"]
+
+
 def test_a_refusal_is_quoted_and_shortened():
     [found] = note("I cannot help with that. " * 20, "refusal")
     assert found.check == "filtered"
