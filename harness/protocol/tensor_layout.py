@@ -25,6 +25,9 @@ MAX_ELEMENTS = 1 << 50
 KEPT_CALLS, LARGE_OUTPUT_BYTES, KEPT_BYTES = 8, 32 << 20, 1 << 30
 MOST_KEPT = KEPT_BYTES // LARGE_OUTPUT_BYTES
 
+SCALAR_TYPES = (bool, int, float, str, type(None))
+NODE_TYPES = (list, tuple, dict, *SCALAR_TYPES)
+
 Tree = dict[str, Any]
 T = TypeVar("T")
 
@@ -156,7 +159,7 @@ def flatten_value(
         items = [(key if type(key) is int else str(key), item) for key, item in value.items()]
         ordered = sorted(items, key=lambda item: str(item[0])) if by_name else items
         return {"dict": [[key, add(item)] for key, item in ordered]}, tensors
-    if value is None or isinstance(value, (bool, int, float, str)):
+    if isinstance(value, SCALAR_TYPES):
         return {"v": value}, []
     raise WireError(f"a value of type {type(value).__name__} cannot be sent")
 
@@ -197,7 +200,7 @@ def rebuild_value(tree: object, tensors: Sequence[Any], depth: int = 0) -> Any:
     if depth > MAX_DEPTH or not isinstance(tree, dict) or len(tree) != 1:
         raise WireError("a value tree is malformed or too deep")
     ((kind, value),) = tree.items()
-    if kind == "v" and (value is None or isinstance(value, (bool, int, float, str))):
+    if kind == "v" and isinstance(value, SCALAR_TYPES):
         return value
     if kind == "t" and type(value) is int and 0 <= value < len(tensors):
         return tensors[value]

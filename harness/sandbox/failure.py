@@ -30,6 +30,8 @@ def protocol_failure(message: str) -> CandidateFailure:
 
 
 def explain_failure(answer: dict[str, Any], failure: Outcome) -> CandidateFailure:
+    if answer.get("wrong_outputs") is True:
+        return CandidateFailure(Outcome.WRONG_SHAPE, str(answer.get("message"))[:MAX_MESSAGE])
     outcome = Outcome.OUT_OF_MEMORY if answer.get("out_of_memory") is True else failure
     message = f"{answer.get('error')}: {answer.get('message')}"[:4000]
     finding = Finding(

@@ -30,6 +30,7 @@ from harness.worker.instrumentation import Observer
 from harness.worker.jit_languages import prepare_languages
 from harness.worker.load_inline_hook import LoadInlineHook
 from harness.worker.memory import SharedMemory, describe
+from harness.worker.outputs import WrongOutputs, read_outputs, require_dense
 from harness.worker.recorder.call_recorder import CallRecorder, NotRecordable
 from harness.worker.recorder.replayer import ReplayServer
 from harness.worker.state import HeldState
@@ -76,6 +77,7 @@ def _describe_failure(error: BaseException) -> dict[str, Any]:
         "message": str(error)[:MAX_TEXT],
         "traceback": text[-MAX_TEXT:],
         "out_of_memory": out_of_memory,
+        "wrong_outputs": isinstance(error, WrongOutputs),
     }
 
 
@@ -215,9 +217,7 @@ class Worker:
             result = self._forward(*inputs)
             self._synchronize()
             reported_ns = time.perf_counter_ns() - began_ns
-        tree, tensors = flatten_value(result, torch.is_tensor, by_name=True)
-        tensors = [tensor.resolve_conj().resolve_neg() for tensor in tensors]
-        described = self._describe_call(reported_ns, tree, tensors, self._state.copy())
+        described = self._describe_call(reported_ns, *read_outputs(result), self._state.copy())
         return described | {"loading_ns": began_ns - loading_ns if state else 0}
 
     def do_window(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -255,17 +255,13 @@ class Worker:
             begins[:] = self._state.read()
             self._synchronize()
 
-        def call() -> tuple[dict[str, Any], list[torch.Tensor]]:
-            tree, tensors = flatten_value(self._forward(*inputs), torch.is_tensor, by_name=True)
-            return tree, [tensor.resolve_conj().resolve_neg() for tensor in tensors]
-
         try:
             recorder = CallRecorder(str(self._scratch))
             with torch.no_grad():
-                (tree, tensors), recording, descriptors = recorder.record(reset, call)
+                outputs, recording, descriptors = recorder.record(reset, lambda: read_outputs(self._forward(*inputs)))
         except NotRecordable as reason:
             return {"kind": WorkerReply.RECORDED, "unsupported": [str(reason)]}
-        described = self._describe_call(1, tree, tensors, self._state.read())
+        described = self._describe_call(1, outputs[0], outputs[1], self._state.read())
         facts = {name: recording[name] for name in ("memory", "unsupported", "has_fixed_addresses")}
         facts["is_parallel"] = len(recording["streams"]) > 1 or bool(recording["graphs"])
         facts["state"] = [one.data_ptr() if one.is_contiguous() else 0 for one in begins]
@@ -279,6 +275,7 @@ class Worker:
     def _describe_call(
         self, reported_ns: int, tree: dict[str, Any], tensors: list[torch.Tensor], state: list[torch.Tensor]
     ) -> dict[str, Any]:
+        require_dense(tensors)
         if state:
             tree = add_state(tree, len(tensors), self._state.names)
             tensors = [*tensors, *state]

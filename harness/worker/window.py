@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from harness.domain import DeviceError
-from harness.protocol import Doorbell, Signal, device_memory, flatten_value
+from harness.protocol import Doorbell, Signal, device_memory
 from harness.protocol.channel import MAX_DESCRIPTORS
+from harness.worker.outputs import flatten_outputs, resolve_views
 from harness.worker.state import HeldState
 
 HOLD_CYCLES = 100_000_000  # 50 ms at 2 GHz: longer than most calls, and than HELD_US
@@ -64,9 +65,9 @@ class Window:
             hold_other_streams()
             synchronize = self._synchronize_stream
         began_ns = time.perf_counter_ns()
-        tree, tensors = _flatten(forward(*inputs))
+        tree, tensors = flatten_outputs(forward(*inputs))
         if any(tensor.is_conj() or tensor.is_neg() for tensor in tensors):
-            tensors = [tensor.resolve_conj().resolve_neg() for tensor in tensors]
+            tensors = resolve_views(tensors)
         synchronize()
         addresses = [address_of(tensor) for tensor in tensors]
         reported_ns = time.perf_counter_ns() - began_ns
@@ -96,12 +97,6 @@ def hold_other_streams() -> None:
     held = streams[0].record_event()
     for stream in streams[1:]:
         stream.wait_event(held)
-
-
-def _flatten(result: Any) -> tuple[dict[str, Any], list[Tensor]]:
-    if type(result) is Tensor:
-        return {"t": 0}, [result]
-    return flatten_value(result, torch.is_tensor, by_name=True)
 
 
 def address_of(tensor: Tensor) -> int:

@@ -103,7 +103,7 @@ ZOO = {
     "tuple": (module("return (a + b,)"), "wrong_shape", "expected tensor, found tuple of"),
     "none": (module("return None"), "wrong_shape", "expected tensor, found None"),
     "number": (module("return 1.5"), "wrong_shape", "expected tensor, found 1.5"),
-    "object": (module("return object()"), "runtime_error", "type object cannot"),
+    "object": (module("return object()"), "wrong_shape", "output 0: expected a tensor, found object"),
     "wrong_shape": (module("return (a + b).sum(0)"), "wrong_shape", r"expected shape \(64, 65\), found \(65,\)"),
     "wrong_dtype": (module("return (a + b).double()"), "wrong_dtype", "expected torch.float32, found torch.float64"),
     "wrong_value": (module("return a - b"), "wrong_value", "of 4160 elements wrong"),

@@ -3,7 +3,7 @@
 layer: correctness
 mechanism: Shape and dtype are right, and comparing without data raises nothing in some checkers.
 problem: add
-expected: wrong_dtype, wrong_value, runtime_error, suspect
+expected: wrong_shape
 device: cpu
 timed: no
 """
