@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.domain import CASES_FUNCTION, Case, CaseSizes, ProblemError, SizeRange, SizeValue, Tolerance
 from harness.problems.apart import run_apart
@@ -28,6 +30,7 @@ _KEYS = ("name", "sizes", "small", "dtype", "distribution", "tolerance", "weight
 _BUILTINS = {"range": range, "len": len, "min": min, "max": max, "sum": sum, "zip": zip, "enumerate": enumerate}
 _COMPUTED = (ast.Call, ast.Attribute, ast.Lambda, ast.Await, ast.Yield, ast.NamedExpr)
 
+Numbers = TypeVar("Numbers")
 ReadSize = Callable[[str, Any, str], SizeValue]  # from name, value and place
 
 
@@ -117,7 +120,7 @@ class _CaseReader:
                 small=self._read_sizes(given.get("small", {}), where),
                 dtype=_choose(given.get("dtype", ""), DTYPES),
                 distribution=_choose(given.get("distribution", ""), self._distributions),
-                tolerance=Tolerance(**given["tolerance"]) if "tolerance" in given else None,
+                tolerance=read_numbers(Tolerance, given["tolerance"]) if "tolerance" in given else None,
                 weight=_require(given.get("weight", 1.0), int | float),
                 timed=_require(given.get("timed", True), bool),
             )
@@ -133,7 +136,7 @@ class _CaseReader:
         return tuple((name, self._read_value(name, value, where)) for name, value in given.items())
 
     def _read_value(self, name: str, value: Any, where: str) -> SizeValue | SizeRange:
-        return SizeRange(**value) if isinstance(value, dict) else self._read_size(name, value, where)
+        return read_numbers(SizeRange, value) if isinstance(value, dict) else self._read_size(name, value, where)
 
 
 def _choose(value: Any, known: tuple[str, ...]) -> str:
@@ -146,3 +149,23 @@ def _require(value: Any, kind: Any) -> Any:
     if not isinstance(value, kind):
         raise TypeError(f"expected {getattr(kind, '__name__', kind)}, found {value!r}")
     return value
+
+
+def read_numbers(kind: type[Numbers], given: Any) -> Numbers:
+    """An instance of a dataclass of numbers. Raises ValueError."""
+    members = {one.name: one for one in fields(kind)}  # type: ignore[arg-type]
+    names = ", ".join(members)
+    if not isinstance(given, dict):
+        raise ValueError(f"expected a dict with {names}, found {given!r}")
+    for name, value in given.items():
+        if name not in members:
+            near = get_close_matches(str(name), members, n=1)
+            hint = f". Did you mean {near[0]}?" if near else ""
+            raise ValueError(f"{name!r} is unknown; choose among {names}{hint}")
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number and not (value is None and members[name].default is None):
+            raise ValueError(f"{name} must be a number, found {value!r}")
+    missing = [name for name, one in members.items() if one.default is MISSING and name not in given]
+    if missing:
+        raise ValueError(f"{', '.join(missing)} missing in {given!r}")
+    return kind(**given)

@@ -28,7 +28,7 @@ from harness.domain import (
     Workload,
 )
 from harness.domain.files import BYTE_ORDER_MARK, read_python
-from harness.problems.cases import read_cases
+from harness.problems.cases import read_cases, read_numbers
 from harness.problems.setting_names import require_known_names
 from harness.syntax import parse_python
 
@@ -237,8 +237,8 @@ def _read_size(name: str, value: Any, where: str) -> int | float | bool | str | 
 def _read_tolerance(settings: dict[str, Any], path: Path) -> Tolerance:
     given = settings.get("TOLERANCE", {})
     try:
-        return Tolerance(**given)
-    except (TypeError, ValueError) as error:
+        return read_numbers(Tolerance, given)
+    except ValueError as error:
         raise ProblemError(
             f"{path}: TOLERANCE must be a dict with factor (at least 1), atol, rtol, matched, found {given!r}: {error}"
         ) from error
