@@ -6,6 +6,7 @@ from pathlib import Path
 from harness.builder import Toolchain
 from harness.builder.cache import DEFAULT_LIMIT_BYTES
 from harness.evaluation.settings import EvaluationSettings
+from harness.hardware.gpus import find_gpu_model
 from harness.problems.steps import DEFAULT_LIMIT_S
 from harness.sandbox.policy import Confinement
 
@@ -30,6 +31,11 @@ class LocalSettings:
     reference_timeout_s: float = DEFAULT_LIMIT_S
     max_cache_bytes: int = DEFAULT_LIMIT_BYTES
     judge: EvaluationSettings = field(default_factory=EvaluationSettings)
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for an unknown GPU, whether or not one is emulated."""
+        if self.gpu is not None:
+            find_gpu_model(self.gpu)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
