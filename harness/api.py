@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, get_args
 
 from harness.domain import (
     FILE_RUN,
+    LANGUAGES,
     Baseline,
     Evaluation,
     Fidelity,
@@ -93,6 +95,8 @@ class Evaluator:
         from harness.executors.local import LocalExecutor
         from harness.executors.settings import LocalSettings
 
+        if fidelity is not None:
+            _require_known("fidelity", fidelity, get_args(Fidelity))
         cache = os.environ.get("HARNESS_CACHE_DIR")
         chosen = settings or LocalSettings(cache=Path(cache) if cache else None)
         evaluation = replace(chosen.judge, fidelity=(fidelity or chosen.judge.fidelity) if time else "correctness")
@@ -131,9 +135,15 @@ class Evaluator:
         from harness.pipeline.candidate_file import read_submission
         from harness.pipeline.data_folders import find_named_problem
 
-        if workload not in get_args(WorkloadName):
-            raise UsageError(f"unknown workload {workload!r}; choose among {', '.join(get_args(WorkloadName))}")
+        _require_known("workload", workload, get_args(WorkloadName))
+        _require_known("baseline", baseline, get_args(Baseline))
+        if language is not None:
+            _require_known("language", language, LANGUAGES)
+        if dtype is not None:
+            _require_known("dtype", dtype, get_args(Precision))
         source = read_source(candidate)
+        if not isinstance(problem, str | os.PathLike):
+            raise UsageError(f"no problem {problem!r}: give its name, SUITE/NAME, or the path of a file")
         found = find_named_problem(os.fspath(problem), self._suite, self._problems_dir)
         chosen = language or detect_language(source)
         program, notes = read_submission(source, chosen)
@@ -208,6 +218,7 @@ def improve(
     from harness.pipeline.improve import improve as search
     from harness.pipeline.improve_file import improve_file
 
+    _require_known("language", language, LANGUAGES)
     stored, runs = Path(results_dir), Path(generated_dir)
     references = None if problems_dir is None else Path(problems_dir)
     asked = GenerateOptions(
@@ -246,16 +257,31 @@ def read_source(candidate: StrPath) -> str:
     """A string with several lines is source, otherwise a path."""
     from harness.domain.files import read_python
 
+    if isinstance(candidate, str) and not candidate.strip():
+        raise _make_unreadable(candidate, "it is empty")
+    if not isinstance(candidate, str | os.PathLike):
+        raise _make_unreadable(candidate, "it is neither text nor a path")
     if isinstance(candidate, str) and "\n" in candidate:
         return candidate
     try:
         return read_python(Path(candidate))
     except (OSError, ValueError) as error:
-        cause = getattr(error, "strerror", None) or error
-        raise UsageError(
-            f"cannot read the candidate {os.fspath(candidate)[:200]!r} ({cause}): give the path of a file, or source "
-            "of several lines that defines ModelNew"
-        ) from error
+        raise _make_unreadable(os.fspath(candidate), getattr(error, "strerror", None) or error) from error
+
+
+def _make_unreadable(candidate: object, cause: object) -> UsageError:
+    shown = repr(candidate[:200] if isinstance(candidate, str) else candidate)
+    return UsageError(
+        f"cannot read the candidate {shown[:250]} ({cause}): give the path of a file, or source of several lines that "
+        "defines ModelNew"
+    )
+
+
+def _require_known(what: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        near = get_close_matches(str(value), known, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise UsageError(f"unknown {what} {value!r}; {hint}choose among {', '.join(known)}")
 
 
 def _record(verdict: Evaluation, source: str, results_dir: Path) -> None:

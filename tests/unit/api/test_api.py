@@ -35,7 +35,7 @@ def test_claims_are_named_as_such_and_are_no_results(tmp_path, write_run):
     assert "speedup" not in row
 
 
-@pytest.mark.parametrize("candidate", ["absent.py", "\0", "x=1", "", "x" * 5000])
+@pytest.mark.parametrize("candidate", ["absent.py", "\0", "x=1", "", " \n", "x" * 5000, None, 5, b"x"])
 def test_a_candidate_that_cannot_be_read_is_wrong_usage(candidate):
     with pytest.raises(UsageError, match=r"cannot read .*: give the path of a file, or source of several"):
         harness.evaluate(candidate, "softmax")
@@ -46,9 +46,27 @@ def test_an_unknown_problem_is_wrong_usage(tiny_suite):
         harness.evaluate("class ModelNew:\n    pass\n", "sub", suite="tiny", problems_dir=tiny_suite.parent)
 
 
-def test_an_unknown_workload_is_wrong_usage(tiny_suite):
-    with pytest.raises(UsageError, match="unknown workload 'tiny'; choose among full, small"):
-        harness.evaluate("class ModelNew: ...", "sum", suite=tiny_suite.name, workload="tiny")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"workload": "tiny"}, "unknown workload 'tiny'; choose among full, small"),
+        ({"language": "pytorch"}, r"unknown language 'pytorch'; did you mean torch\? choose among cute, tilelang"),
+        ({"language": ""}, "unknown language ''; choose among cute"),
+        ({"baseline": "eagre"}, r"unknown baseline 'eagre'; did you mean eager\?"),
+        ({"dtype": "bf61"}, r"unknown dtype 'bf61'; did you mean bf16\? choose among fp32"),
+        ({"fidelity": "fast"}, "unknown fidelity 'fast'; choose among correctness, quick, full"),
+        ({"problem": None}, "no problem None: give its name"),
+    ],
+)
+def test_an_unknown_option_is_wrong_usage(tiny_suite, options, message):
+    given = {"problem": "sum", "suite": tiny_suite.name} | options
+    with pytest.raises(UsageError, match=message):
+        harness.evaluate("class ModelNew:\n    pass\n", **given)
+
+
+def test_a_search_in_an_unknown_language_is_wrong_usage():
+    with pytest.raises(UsageError, match=r"unknown language 'tritn'; did you mean triton\?"):
+        harness.improve("softmax", model="m", language="tritn")
 
 
 def test_the_report_of_a_folder_is_one_file(tmp_path, evaluation_of):
