@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.executors.answers import Answer, Builds, Done, Lost, Ready, Waiting, encode_answer
+from harness.problems.steps import ProcessInterrupted
 from harness.problems.watched_process import connect
 
 if TYPE_CHECKING:
@@ -64,29 +65,33 @@ def main() -> None:
     os.sched_setaffinity(0, {int(core) for core in cores.split(",")})  # before torch counts cores
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each page of a worker's device memory is a descriptor
-    signal.signal(signal.SIGINT, _interrupt)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # Ray's threads block it
     with opened as line, suppress(KeyboardInterrupt, BrokenPipeError):
         messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        threading.Thread(target=_receive, args=(line, messages), name="messages", daemon=True).start()
+        has_ended = threading.Event()
+        signal.signal(signal.SIGINT, partial(_interrupt, has_ended))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # Ray's threads block it
+        threading.Thread(target=_receive, args=(line, messages, has_ended), name="messages", daemon=True).start()
         _serve(line, messages)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # everything is closed; unloading torch would take half a second more
 
 
-def _interrupt(*_: object) -> None:
-    """Once: both ends may send SIGINT."""
+def _interrupt(has_ended: threading.Event, *_: object) -> None:
+    """Code of problem files may send SIGINT, too."""
+    if not has_ended.is_set():
+        raise KeyboardInterrupt
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    raise KeyboardInterrupt
+    raise ProcessInterrupted
 
 
-def _receive(line: Connection, messages: queue.SimpleQueue[Any]) -> None:
+def _receive(line: Connection, messages: queue.SimpleQueue[Any], has_ended: threading.Event) -> None:
     """A thread, to detect the parent's end at any time. None follows the signal, which does not wake a thread that
     is just about to wait."""
     with suppress(EOFError, OSError):
         while True:
             messages.put(line.recv())
+    has_ended.set()
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
     messages.put(None)
 

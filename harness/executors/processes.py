@@ -72,9 +72,9 @@ class EvaluatorProcess:
         self._process.kill()
 
     def close(self) -> None:
-        """SIGINT first, so that it ends its workers."""
+        """Lets it end its workers first."""
         if self._output is None:
-            self._process.interrupt(END_S)
+            self._process.end(END_S)
         self._process.kill()
         self.build_counts = {name: count for name, count in self.build_counts.items() if name not in GOING_ON}
         if self._output is not None:

@@ -76,21 +76,14 @@ def _call_function(tree: ast.Module, path: Path) -> Any:
 
 def _execute_function(statements: list[ast.stmt], path: Path) -> Any:
     names: dict[str, Any] = {"__builtins__": _BUILTINS}
-    try:
-        with limit_reference(f"{path}: {CASES_FUNCTION}()"):
-            for statement in statements:
-                try:
-                    exec(compile(ast.Module([statement], []), str(path), "exec"), names)
-                except NameError:
-                    continue  # computed from what is not a plain value
-            return names[CASES_FUNCTION]()
-    except ProblemError:
-        raise
-    except Exception as error:  # user code may raise anything
-        raise ProblemError(
-            f"{path}: {CASES_FUNCTION}() raised {type(error).__name__}: {error}; it sees plain values of the module "
-            f"and {', '.join(_BUILTINS)}"
-        ) from error
+    advice = f"; it sees plain values of the module and {', '.join(_BUILTINS)}"
+    with limit_reference(str(path), f"{CASES_FUNCTION}()", advice):
+        for statement in statements:
+            try:
+                exec(compile(ast.Module([statement], []), str(path), "exec"), names)
+            except NameError:
+                continue  # computed from what is not a plain value
+        return names[CASES_FUNCTION]()
 
 
 def _is_plain(statement: ast.stmt) -> bool:

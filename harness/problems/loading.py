@@ -14,7 +14,6 @@ import linecache
 import operator
 import random
 import sys
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -145,7 +144,7 @@ class LoadedProblem:
         """Standard normal, in the dtype of the outputs."""
         if not self.differentiable:
             model, copies = self._construct(0, device), map_tensors(inputs, torch.clone)
-            with seeded(0, device):
+            with limit_reference(_where(self.problem), "forward"), seeded(0, device):
                 outputs = flatten_value(model(*copies), torch.is_tensor, by_name=True)[1]
             self.differentiable.extend((output.shape, output.dtype) for output in select_differentiable(outputs))
         if not self.differentiable:
@@ -210,19 +209,14 @@ def run_user_code(
 ) -> Iterator[None]:
     """Seeds, sets the default device (None: `device`), restores both and torch's other defaults. Raises ProblemError,
     or ReferenceStopped."""
-    try:
-        with (
-            limit_reference(f"{_where(problem)}: {call}"),
-            seeded(seed, device),
-            _OnDevice(device),
-            default or device,
-            _keep_defaults(),
-        ):
-            yield
-    except ProblemError:
-        raise
-    except Exception as error:  # user code may raise anything
-        raise ProblemError(_describe_failure(problem, call, error)) from error
+    with (
+        limit_reference(_where(problem), call),
+        seeded(seed, device),
+        _OnDevice(device),
+        default or device,
+        _keep_defaults(),
+    ):
+        yield
 
 
 def _are_the_same(found: Inputs, usual: Inputs, memory: Sequence[torch.Tensor]) -> bool:
@@ -377,13 +371,6 @@ def _move(value: Any, device: torch.device) -> Any:
 
 def _where(problem: Problem) -> str:
     return f"{problem.suite}/{problem.name}.py"
-
-
-def _describe_failure(problem: Problem, call: str, error: Exception) -> str:
-    where = _where(problem)
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == where]
-    line = f", line {frames[-1].lineno}" if frames else ""
-    return f"{where}{line}: {call} raised {type(error).__name__}: {error}"
 
 
 def workload_source(loaded: LoadedProblem) -> str:

@@ -9,16 +9,23 @@ from __future__ import annotations
 import itertools
 import json
 import mmap
+import os
 import threading
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from harness.domain import ReferenceStopped
+from harness.domain import HarnessError, ProblemError, ReferenceStopped
 
 DEFAULT_LIMIT_S = 600.0
 MEMORY_BYTES = 1 << 16
 END_ADVICE = "remove calls such as sys.exit(), exit(), os._exit() and os.exec*()"
+CLOSED_CODE = 97  # exit code of a process whose descriptors a step has closed
+
+
+class ProcessInterrupted(KeyboardInterrupt):
+    """The process that started this one ends it; code of a problem file did not raise this."""
 
 
 class RunningSteps:
@@ -27,6 +34,7 @@ class RunningSteps:
     def __init__(self) -> None:
         self.limit_s = DEFAULT_LIMIT_S
         self._memory: mmap.mmap | None = None
+        self._line: tuple[int, os.stat_result] | None = None
         self._lock = threading.Lock()
         self._steps: dict[int, tuple[str, float, float]] = {}  # by number: name, limit, deadline
         self._numbers = itertools.count()
@@ -35,8 +43,10 @@ class RunningSteps:
     def is_shared(self) -> bool:
         return self._memory is not None
 
-    def share(self, descriptor: int) -> None:
+    def share(self, descriptor: int, line: int) -> None:
+        """`line`: descriptor of the connection to the process that watches."""
         self._memory = mmap.mmap(descriptor, MEMORY_BYTES)
+        self._line = line, os.fstat(line)
 
     def begin(self, name: str) -> int:
         number = next(self._numbers)
@@ -44,7 +54,18 @@ class RunningSteps:
         return number
 
     def end(self, number: int) -> None:
+        """Ends the process, during the step, if that closed the connection: nothing could be reported."""
+        if not self._is_connected():
+            os._exit(CLOSED_CODE)
         self._note({}, ended=number)
+
+    def _is_connected(self) -> bool:
+        if self._line is None:
+            return True
+        descriptor, opened = self._line
+        with suppress(OSError):
+            return os.path.samestat(os.fstat(descriptor), opened)
+        return False
 
     def _note(self, begun: dict[int, tuple[str, float, float]], ended: int = -1) -> None:
         with self._lock:
@@ -72,12 +93,28 @@ def set_reference_limit(limit_s: float) -> None:
 
 
 @contextmanager
-def limit_reference(step: str) -> Iterator[None]:
-    """Raises ReferenceStopped where the step calls `sys.exit`. `step` names the file and function."""
-    number = STEPS.begin(step)
+def limit_reference(where: str, call: str, advice: str = "") -> Iterator[None]:
+    """Raises ReferenceStopped where the step calls `sys.exit`, ProblemError for what else it raises. In a process that
+    is not watched, KeyboardInterrupt is the user's."""
+    number = STEPS.begin(f"{where}: {call}")
     try:
         yield
+    except (HarnessError, ProcessInterrupted):
+        raise
     except SystemExit as stop:
-        raise ReferenceStopped(f"{step} ends the process, with exit code {stop.code}; {END_ADVICE}") from stop
+        raise ReferenceStopped(f"{where}: {call} ends the process, with exit code {stop.code}; {END_ADVICE}") from stop
+    except BaseException as error:  # user code may raise anything
+        if isinstance(error, KeyboardInterrupt) and not STEPS.is_shared:
+            raise
+        raise ProblemError(f"{_describe_failure(where, call, error)}{advice}") from error
     finally:
         STEPS.end(number)
+
+
+def _describe_failure(where: str, call: str, error: BaseException) -> str:
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == where]
+    line = f", line {frames[-1].lineno}" if frames else ""
+    text = ""
+    with suppress(Exception):  # a class of the file may have any __str__
+        text = str(error)
+    return f"{where}{line}: {call} raised {type(error).__name__}" + (f": {text}" if text else "")

@@ -7,6 +7,7 @@ import mmap
 import os
 import pickle
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -19,11 +20,12 @@ from typing import Any
 
 import harness
 from harness.domain import HarnessError, ReferenceStopped
-from harness.problems.steps import END_ADVICE, MEMORY_BYTES, STEPS, read_steps
+from harness.problems.steps import CLOSED_CODE, END_ADVICE, MEMORY_BYTES, STEPS, read_steps
 from harness.protocol.process_tree import name_signal
 
 POLL_S = 0.2
 END_S = 5.0  # for a process to end after its last message
+CLOSE_ADVICE = "remove calls such as os.closerange() and os.close() of descriptors that the file did not open"
 
 
 class ProcessEnded(HarnessError):
@@ -88,9 +90,11 @@ class WatchedProcess:
         except (EOFError, OSError):
             raise self._explain_end() from None
 
-    def interrupt(self, wait_s: float) -> None:
+    def end(self, wait_s: float) -> None:
+        """It receives no more messages. A signal would make an interpreter that just starts print a traceback."""
+        with suppress(OSError), socket.socket(fileno=os.dup(self._line.fileno())) as line:
+            line.shutdown(socket.SHUT_WR)
         with suppress(subprocess.TimeoutExpired):
-            self._process.send_signal(signal.SIGINT)
             self._process.wait(wait_s)
 
     def kill(self) -> None:
@@ -111,10 +115,13 @@ class WatchedProcess:
             self._process.wait(END_S)
         code = self._process.poll()
         self.kill()
+        running = read_steps(self._steps)
+        if running and code in (None, CLOSED_CODE):
+            return ReferenceStopped(f"{running[-1][0]} closes descriptors of the process; {CLOSE_ADVICE}")
         if code is None:
             return ProcessEnded("closed its connection or sent too much")
-        by_signal = name_signal(-code) if code is not None and code < 0 else ""
-        if running := read_steps(self._steps):
+        by_signal = name_signal(-code) if code < 0 else ""
+        if running:
             how = f" by {by_signal}; correct the file" if by_signal else f", with exit code {code}; {END_ADVICE}"
             return ReferenceStopped(f"{running[-1][0]} ends the process{how}")
         return ProcessEnded(f"was ended by {by_signal}" if by_signal else f"ended with exit code {code}")
@@ -123,5 +130,5 @@ class WatchedProcess:
 def connect(arguments: list[str]) -> tuple[Connection, list[str]]:
     """In the started process: the connection, and the other arguments."""
     line, steps, *others = arguments
-    STEPS.share(int(steps))
+    STEPS.share(int(steps), int(line))
     return Connection(int(line)), others

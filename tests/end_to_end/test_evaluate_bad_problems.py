@@ -12,6 +12,22 @@ WRONG = {
         "forward ends the process, with exit code 0",
     ),
     "abort": ("\nimport os; Model.forward = lambda *_: os.abort()\n", "forward ends the process by SIGABRT"),
+    "crash": (
+        "\nimport ctypes; Model.forward = lambda *_: ctypes.string_at(0)\n",
+        "forward ends the process by SIGSEGV",
+    ),
+    "interrupt": (
+        "\ndef stop(*_): raise KeyboardInterrupt\nModel.forward = stop\n",
+        "forward raised KeyboardInterrupt",
+    ),
+    "signal": (
+        "\nimport signal; Model.forward = lambda *_: signal.raise_signal(signal.SIGINT)\n",
+        "forward raised KeyboardInterrupt",
+    ),
+    "closed descriptors": (
+        "\nimport os; Model.forward = lambda *_: os.closerange(0, 256)\n",
+        "forward closes descriptors of the process",
+    ),
     "endless in C": (
         "\nimport itertools; Model.forward = lambda *_: sum(itertools.repeat(0))\n",
         "forward did not end within 2 s",
@@ -37,4 +53,4 @@ def test_a_problem_at_fault_is_a_problem_error_with_exit_code_2(tmp_path, tiny_s
     assert finished.returncode == 2, said
     assert message in said
     assert "problem_error" in said
-    assert "harness_error" not in said and "harness failed" not in said
+    assert not any(text in said for text in ("harness_error", "harness failed", "Traceback", "Fatal Python error"))

@@ -158,16 +158,12 @@ def run_reference(loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any]
         with (
             torch.no_grad(),
             reference_precision(loaded.problem.allow_tf32, [*list_tensors(inputs), *model.parameters()]),
-            limit_reference(f"{where}: forward"),
+            limit_reference(where, "forward"),
             seeded_call(model, inputs),
         ):
             outputs = flatten_outputs(model(*inputs))
-    except ProblemError:
-        raise
     except WireError as error:
         raise ProblemError(f"{where}: forward must return tensors, or nested lists, tuples, dicts: {error}") from error
-    except Exception as error:
-        raise ProblemError(f"{where}: forward raised {type(error).__name__}: {error}") from error
     if not outputs.tensors:
         raise ProblemError(f"{where}: forward returned no tensor; return the values to compare as tensors")
     return outputs

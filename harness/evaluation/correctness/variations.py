@@ -29,6 +29,7 @@ from harness.evaluation.correctness.truth import (
 )
 from harness.problems.distributions import split_parts, without_repeats
 from harness.problems.operators import OperatorCalls
+from harness.problems.steps import limit_reference
 from harness.problems.tensor_slices import count_bytes
 from harness.problems.tensor_trees import list_tensors, map_tensors
 from harness.sandbox.arena_layout import Footprint
@@ -199,7 +200,8 @@ def cut_inputs(inputs: Sequence[Any], cut: Cut) -> tuple[Any, ...]:
 def restricts_values(reference: Reference, inputs: Sequence[Any]) -> bool:
     """Whether the reference converts floats to integers or calls operators with a restricted domain."""
     watch = OperatorCalls()
-    with torch.no_grad(), watch:
+    problem = reference.loaded.problem
+    with torch.no_grad(), watch, limit_reference(f"{problem.suite}/{problem.name}.py", "forward"):
         reference.model(*copy_tensors(inputs, reference.computes_on))
     write_state(reference.model, reference.changing)
     return any(call.overload in VALUE_RESTRICTED or call.converts_to_integers for call in watch.calls)

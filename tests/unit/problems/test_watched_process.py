@@ -2,16 +2,20 @@
 
 import mmap
 import os
+import re
+import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 import torch
 
 from harness.domain import Problem, ProblemError, ReferenceStopped
 from harness.evaluation.correctness.truth import run_reference
-from harness.problems.apart import run_apart
+from harness.problems import watched_process
+from harness.problems.apart import read_init_inputs, run_apart
 from harness.problems.discovery import read_problem
 from harness.problems.loading import load_problem
 from harness.problems.shrink import EMULATED_BUDGET, reduce_problem
@@ -54,10 +58,10 @@ from harness.problems.watched_process import connect
 
 line, (limit_s,) = connect(sys.argv[1:])
 set_reference_limit(float(limit_s))
-with limit_reference("s/p.py: an earlier step"):
+with limit_reference("s/p.py", "an earlier step"):
     pass
 # outside
-with limit_reference("s/p.py: forward"):
+with limit_reference("s/p.py", "forward"):
     # inside
     pass
 line.send("done")
@@ -130,6 +134,57 @@ def test_a_step_that_does_not_end_is_killed_at_its_limit(code):
         watch(code, limit_s=0.5)
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "os.closerange(0, 256)",
+        "os.closerange(3, 1 << 16)",
+        "os.close(int(sys.argv[1]))",
+        "os.dup2(os.open('/dev/null', os.O_RDWR), int(sys.argv[1]))",
+        "os.closerange(3, 256); raise ValueError",
+        "os.closerange(3, 256); time.sleep(1000)",
+    ],
+)
+def test_a_step_that_closes_the_connection_of_its_process_is_named(code, monkeypatch):
+    monkeypatch.setattr(watched_process, "END_S", 0.5)
+    with pytest.raises(ReferenceStopped, match=r"s/p\.py: forward closes descriptors of the process; remove calls"):
+        watch(code)
+
+
+@pytest.mark.parametrize("error", ["GeneratorExit", "StopIteration", "Own", "asyncio.CancelledError"])
+@pytest.mark.parametrize(("place", "step"), STEPS)
+def test_whatever_a_step_raises_is_an_error_that_names_line_and_step(place, step, error):
+    problem = problem_that_runs(f"raise {error}", place)
+    own = "import asyncio\nclass Own(BaseException):\n    def __str__(self): raise ValueError\n"
+    with pytest.raises(ProblemError) as raised:
+        use(replace(problem, source=f"{own}{problem.source}"))
+    name = error.removeprefix("asyncio.")
+    assert re.fullmatch(rf"mine/odd\.py, line \d+: {re.escape(step)} raised {name}", str(raised.value))
+
+
+@pytest.mark.parametrize("code", ["raise KeyboardInterrupt", "os.system('kill -INT $PPID'); raise KeyboardInterrupt"])
+def test_an_interrupt_that_a_file_raises_is_its_error(code):
+    with pytest.raises(ProblemError, match=r"odd\.py, line \d+: get_init_inputs\(\) raised KeyboardInterrupt$"):
+        read_init_inputs(problem_that_runs(code, "init"), "full")
+
+
+def test_the_interrupt_of_a_user_is_no_error_of_a_step():
+    with pytest.raises(KeyboardInterrupt), limit_reference("s/p.py", "forward"):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_a_process_that_just_starts_ends_without_a_word():
+    read_end, write_end = os.pipe()
+    process = WatchedProcess("import sys\nfrom harness.problems.watched_process import connect\n"
+        "line, _ = connect(sys.argv[1:])\ntry: line.recv()\nexcept EOFError: pass", output=write_end)  # fmt: skip
+    process.end(60)
+    assert not process.is_running
+    process.kill()
+    os.close(write_end)
+    with os.fdopen(read_end) as printed:
+        assert printed.read() == ""
+
+
 def test_what_a_killed_step_has_started_ends_with_it(tmp_path):
     note = tmp_path / "pid"
     with pytest.raises(ReferenceStopped):
@@ -192,7 +247,7 @@ os.kill(os.getpid(), 9)
 
 
 def test_a_step_in_a_process_that_is_not_watched_changes_nothing():
-    with limit_reference("a step"):
+    with limit_reference("s/p.py", "a step"):
         assert run_apart(os.getpid) != os.getpid()
 
 
