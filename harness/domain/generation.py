@@ -73,7 +73,8 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """One raw response. `text`: content and tool calls (as `<tool_call>`); None without either."""
+    """One raw response. `text`: content and tool calls (as `<tool_call>`); None without either. `finish_reason`: empty
+    where the endpoint gave none; None where the text alone is stored."""
 
     text: str | None
     reasoning: str | None = None

@@ -98,7 +98,7 @@ def _name_lines(first: int, last: int) -> str:
 def _explain_end(completion: Completion, max_tokens: int | None) -> tuple[str, str] | None:
     """(check, message)."""
     reason = completion.finish_reason
-    if reason is None and (completion.text or "").strip():
+    if reason == "" and (completion.text or "").strip():
         return NO_FINISH_REASON, (
             f"the endpoint gave no finish_reason: the answer may have broken off, {_NOT_WHOLE}; ask for it again"
         )

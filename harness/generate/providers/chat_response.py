@@ -45,7 +45,7 @@ def read_answer(body: str, *, latency_s: float) -> Completion:
     return Completion(
         text=refusal if is_refused else text,
         reasoning=_read_reasoning(message),
-        finish_reason=REFUSAL if is_refused else finish_reason,
+        finish_reason=REFUSAL if is_refused else finish_reason or "",
         usage=_read_usage(answer.get("usage")),
         latency_s=latency_s,
         model=_text_or_none(answer.get("model")) or "",

@@ -55,7 +55,7 @@ def test_a_program_that_was_cut_off_half_way_is_noted():
         ("max_tokens", "truncated", "set --max-tokens"),
         ("content_filter", "filtered", "content filter or the model's refusal ended the answer"),
         ("SAFETY", "filtered", "(finish_reason SAFETY)"),
-        (None, "no_finish_reason", "the endpoint gave no finish_reason"),
+        ("", "no_finish_reason", "the endpoint gave no finish_reason"),
     ],
 )
 def test_half_an_answer_says_how_it_ended(text, reason, check, words):
@@ -81,7 +81,7 @@ def test_a_refusal_is_quoted_and_shortened():
 
 @pytest.mark.parametrize(
     ("reason", "words"),
-    [("tool_calls", "--tool-call-parser"), ("stop", "its finish_reason is stop"), (None, "it has no finish_reason")],
+    [("tool_calls", "--tool-call-parser"), ("stop", "its finish_reason is stop"), ("", "it has no finish_reason")],
 )
 def test_an_answer_without_content_says_so(reason, words):
     for text in (None, " \n"):
@@ -99,7 +99,7 @@ def test_a_program_in_reasoning_names_the_mark(reason, checks):
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [("Sorry.", "stop"), (PROGRAM, "length"), (PROGRAM, "stop"), (PROGRAM, None), (PROGRAM, "content_filter")],
+    [("Sorry.", "stop"), (PROGRAM, "length"), (PROGRAM, "stop"), (PROGRAM, ""), ("Sorry.", None), (PROGRAM, "content_filter")],
 )
 def test_other_answers_are_whole(text, reason):
     assert note(text, reason) == ()
