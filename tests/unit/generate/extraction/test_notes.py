@@ -99,7 +99,14 @@ def test_a_program_in_reasoning_names_the_mark(reason, checks):
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [("Sorry.", "stop"), (PROGRAM, "length"), (PROGRAM, "stop"), (PROGRAM, ""), ("Sorry.", None), (PROGRAM, "content_filter")],
+    [
+        ("Sorry.", "stop"),
+        (PROGRAM, "length"),
+        (PROGRAM, "stop"),
+        (PROGRAM, ""),
+        ("Sorry.", None),
+        (PROGRAM, "content_filter"),
+    ],
 )
 def test_other_answers_are_whole(text, reason):
     assert note(text, reason) == ()
