@@ -1,4 +1,4 @@
-"""The Python examples of the README and of the page about turns, run as they stand there."""
+"""The Python examples of docs/getting-started.md and docs/turns.md, run as they stand there."""
 
 import re
 import subprocess
@@ -14,10 +14,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.slow
-def test_the_example_of_the_readme_runs_and_says_that_its_kernel_is_correct(
+def test_the_python_example_of_getting_started_runs_and_its_kernel_is_correct(
     tmp_path, clean_environment_for, needs_compiler
 ):
-    (example,) = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+    page = (ROOT / "docs" / "getting-started.md").read_text()
+    (example,) = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     (tmp_path / "example.py").write_text(example)
     finished = subprocess.run(
         [sys.executable, "example.py"],
