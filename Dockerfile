@@ -13,7 +13,7 @@ COPY harness harness
 COPY prompts prompts
 COPY recordings recordings
 COPY reference_models reference_models
-COPY tests/adversarial tests/adversarial
+COPY redteam_corpus redteam_corpus
 RUN python3 -m venv /opt/venv && /opt/venv/bin/pip install --no-cache-dir '.[serve,ray]'
 
 RUN useradd --create-home --uid 1001 harness \

@@ -1,5 +1,5 @@
 """Packages of the wheel. The folders of problems, prompts, recordings and exploits lie at the top of the checkout and
-travel as data of `harness.data`; everything else about the project is in pyproject.toml."""
+are installed as data of `harness.data`; everything else about the project is in pyproject.toml."""
 
 from setuptools import find_packages, setup
 
@@ -7,9 +7,7 @@ DATA = {
     "harness.data.reference_models": "reference_models",
     "harness.data.prompts": "prompts",
     "harness.data.recordings": "recordings",
-    "harness.data.redteam.attacks": "tests/adversarial/attacks",
-    "harness.data.redteam.controls": "tests/adversarial/controls",
-    "harness.data.redteam.problems": "tests/adversarial/problems",
+    "harness.data.redteam_corpus": "redteam_corpus",
 }
 
 setup(packages=[*find_packages(include=["harness", "harness.*"]), *DATA], package_dir=DATA)

@@ -6,13 +6,12 @@ from __future__ import annotations
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
-CHECKOUT = {"redteam": Path("tests", "adversarial")}  # where a checkout has another path than the wheel
 
 
 def find_shipped(name: str) -> Path:
     """That folder in an installed wheel, or else in the checkout; it may be missing."""
     installed = PACKAGE / "data" / name
-    return installed if installed.is_dir() else PACKAGE.parent / CHECKOUT.get(name, Path(name))
+    return installed if installed.is_dir() else PACKAGE.parent / name
 
 
 def name_install(extra: str) -> str:

@@ -289,8 +289,8 @@ class Bench:
         from harness.evaluation.timing.device_peaks import CeilingStore
         from harness.evaluation.timing.noise_floor import NoiseFloors
         from harness.sandbox.devices import Device
-        from harness.sandbox.gpu.workers_ahead import WorkersAhead
         from harness.sandbox.policy import clean_environment, interpreter_folders
+        from harness.sandbox.workers_ahead import WorkersAhead
 
         self._limits = {"first_call_s": call_s, "call_s": call_s, "start_s": load_s, "construct_s": load_s}
         self._device = device if isinstance(device, Device) else Device(device)

@@ -13,8 +13,8 @@ import typer
 from harness.cli.options import EvaluationPanel, JsonOption, PathsPanel, SandboxPanel
 from harness.cli.output import print_records, print_rich
 from harness.cli.panels import Only
+from harness.doctor.machine import Check, examine_machine
 from harness.domain import UsageError
-from harness.pipeline.machine import Check, examine_machine
 
 PART_WIDTH = 20  # of the column; a longer name is folded
 
@@ -108,8 +108,8 @@ def summarise(checks: list[Check]) -> list[str]:
 
 
 def _report_cluster(address: str, cache_dir: Path | None, confinement: str, *, json_output: bool) -> None:
+    from harness.doctor.cluster_nodes import examine_cluster
     from harness.executors.cluster.connection import ClusterSettings
-    from harness.executors.cluster.examination import examine_cluster
     from harness.executors.settings import LocalSettings
 
     typer.echo("asking the nodes of the cluster ...", err=True)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from harness.evaluation.certificate import Basis, Certificate
     from harness.redteam.runner import CorpusFile, CorpusResult, RedTeam
-    from harness.store.certificate import Basis, Certificate
 
 _STYLES = {"caught": "green", "passed": "green", "skipped": "dim"}
 
@@ -87,7 +87,7 @@ def run_red_team(options: RedTeamOptions, *, json_output: bool) -> bool:
 
 
 def _find_corpus(options: RedTeamOptions) -> Path:
-    from harness.executors.certified import find_corpus
+    from harness.evaluation.certificate import find_corpus
 
     folder = options.corpus or find_corpus()
     if folder is None:
@@ -103,7 +103,7 @@ def _local_settings(options: RedTeamOptions) -> Any:
 
 def _describe_devices(team: RedTeam) -> list[tuple[Any, Basis]]:
     """Without the isolation layers."""
-    from harness.executors.certified import describe_basis, find_corpus
+    from harness.evaluation.certificate import describe_basis, find_corpus
 
     corpus = find_corpus()
     return [] if corpus is None else [(device, describe_basis(device, corpus, "")) for device in team.devices()]

@@ -9,7 +9,7 @@ from typing import Literal
 
 WorkloadName = Literal["full", "small", "reduced"]  # reduced: shrunk by `harness.problems.shrink`
 SizeValue = int | float | bool | str | tuple[int, ...]
-CallKind = Literal["forward", "backward", "in_place", "only_in_place"]  # see `harness.calls`
+CallKind = Literal["forward", "backward", "in_place", "only_in_place"]  # see `harness.construction.calls`
 Precision = Literal["fp32", "tf32", "bf16", "fp16", "fp8"]  # of all floating inputs and weights: --dtype
 TORCH_DTYPES: dict[Precision, str] = {
     "fp32": "float32",
@@ -164,7 +164,7 @@ class Problem:
     Requirements on candidates: `dynamic_shapes` (work on nearby shapes), `dynamic_weights` (work after a change of
     weights), `deterministic` (bitwise repeatable), `fresh_outputs` (new memory from each call); otherwise a failure
     there is only a finding. `training`: training mode, buffers are compared. `backward`, `in_place`: a call is forward
-    and backward, or changes inputs, which are compared (`harness.calls`). `seeded_calls`: torch is seeded before each
+    and backward, or changes inputs, which are compared. `seeded_calls`: torch is seeded before each
     call. `requires_kernel`: candidates without a custom kernel are rejected. `cases`: what the workloads consist of;
     without, each is one set of shapes. Of one case (`take_case`): `dtype` of floating inputs and weights, and what
     `draws` the inputs; "" as in the file. `only_as_given`: declared, so that other inputs are never required.

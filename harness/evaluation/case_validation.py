@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import torch
 
+from harness.construction.random_weights import HOST
 from harness.domain import (
     Admission,
     Case,
@@ -30,7 +31,6 @@ from harness.evaluation.correctness.reference_checks import contain_memory
 from harness.evaluation.correctness.truth import run_reference
 from harness.evaluation.problem_validation import admit_problem
 from harness.problems.loading import load_problem
-from harness.random_weights import HOST
 
 META = torch.device("meta")
 

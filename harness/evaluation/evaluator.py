@@ -30,6 +30,7 @@ from harness.domain import (
 from harness.evaluation.attempts import evaluate_with_repetition
 from harness.evaluation.builds import CandidateBuilds
 from harness.evaluation.cases import WHOLE, CaseRun, list_runs, put_smallest_first
+from harness.evaluation.certificate import Certificate
 from harness.evaluation.chosen_dtype import require_dtype
 from harness.evaluation.correctness.calls import Exercises
 from harness.evaluation.correctness.checks import check_correctness
@@ -52,8 +53,7 @@ from harness.evaluation.integrity.missing_packages import explaining_missing_pac
 from harness.evaluation.integrity.sandbox_causes import note_output
 from harness.evaluation.integrity.static_checks import screen_source, warn_of_narrow_formats
 from harness.evaluation.load_check import find_load_error, load_only
-from harness.evaluation.model_construction import construct_model
-from harness.evaluation.model_workers import ModelWorkers
+from harness.evaluation.model_workers import ModelWorkers, construct_model
 from harness.evaluation.prepared_references import PreparedReferences
 from harness.evaluation.record import EvaluationRecord
 from harness.evaluation.rivals import compare_with_rival
@@ -72,10 +72,9 @@ from harness.problems.shrink import REDUCED, describe_sizes, has_own_sizes
 from harness.sandbox.devices import Device
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.gpu.recording import NotReplayable, Recording
-from harness.sandbox.gpu.workers_ahead import WorkersAhead
 from harness.sandbox.memory_plan import plan_in_full
 from harness.sandbox.model_session import ModelSession
-from harness.store.certificate import Certificate
+from harness.sandbox.workers_ahead import WorkersAhead
 
 EXPLAINABLE = (Outcome.WRONG_VALUE, Outcome.RUNTIME_ERROR)  # the sanitizer may find the cause
 

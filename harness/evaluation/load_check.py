@@ -16,8 +16,8 @@ from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.memory_limits import limit_worker
 from harness.sandbox.model_session import ModelSession
 from harness.sandbox.opening import open_session
-from harness.sandbox.tensors.outputs import FlatOutputs
 from harness.sandbox.worker_process import TimeLimits
+from harness.tensors.outputs import FlatOutputs
 
 CANDIDATE_ENTRY = "ModelNew"
 

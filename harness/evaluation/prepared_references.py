@@ -9,8 +9,8 @@ from harness.domain import ProblemTooLarge
 from harness.evaluation.correctness.reference import Reference, prepare_reference
 from harness.problems.loading import LoadedProblem
 from harness.sandbox.devices import Device
-from harness.sandbox.gpu.workers_ahead import WorkersAhead
 from harness.sandbox.memory_plan import Thrift
+from harness.sandbox.workers_ahead import WorkersAhead
 
 KEPT_SHARE = 4  # a reference is kept while so many times its plan's memory are free
 

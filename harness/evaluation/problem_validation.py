@@ -27,10 +27,10 @@ from harness.evaluation.correctness.truth import (
     write_state,
 )
 from harness.problems.loading import LoadedProblem
-from harness.problems.tensor_slices import count_bytes, has_same_bits
-from harness.problems.tensor_trees import list_tensors, map_tensors
-from harness.sandbox.seeding import have_advanced, keep_seed, read_generators, seed_call
-from harness.sandbox.tensors.outputs import FlatOutputs, find_difference, widen_small
+from harness.tensors.outputs import FlatOutputs, find_difference, widen_small
+from harness.tensors.seeding import have_advanced, keep_seed, read_generators, seed_call
+from harness.tensors.slices import count_bytes, has_same_bits
+from harness.tensors.trees import list_tensors, map_tensors
 
 # The format that a candidate would use to save on precision.
 COARSER = {

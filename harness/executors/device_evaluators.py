@@ -23,12 +23,12 @@ from harness.domain import (
     ProblemError,
 )
 from harness.emulator import Emulation
+from harness.evaluation.certificate import check_standing
 from harness.evaluation.emulated.sanitizer import KernelChecker
 from harness.evaluation.evaluator import CandidateEvaluator
 from harness.evaluation.prepared_references import PreparedReferences
 from harness.evaluation.timing.device_peaks import CeilingStore
 from harness.evaluation.timing.noise_floor import NoiseFloors
-from harness.executors.certified import check_standing
 from harness.executors.locks import SayFor
 from harness.executors.settings import Setup
 from harness.executors.tasks import Task
@@ -36,8 +36,8 @@ from harness.languages import LANGUAGES
 from harness.problems.workloads import complete_problem
 from harness.sandbox.devices import Device
 from harness.sandbox.forkserver import Forkserver
-from harness.sandbox.gpu.workers_ahead import WorkersAhead
 from harness.sandbox.policy import clean_environment, interpreter_folders
+from harness.sandbox.workers_ahead import WorkersAhead
 
 
 class DeviceEvaluators:

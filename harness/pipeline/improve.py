@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.analysis.prices import Price, find_price
+from harness.copies.duplicates import is_reference_copy, normalise
 from harness.domain import (
     EMULATED,
     FROM_FILE,
@@ -34,7 +35,6 @@ from harness.generate.prompting import render_feedback
 from harness.generate.providers.base import CompletionRequest, Provider
 from harness.generate.providers.retries import RunRefused
 from harness.generate.sampler import Plan, describe_provenance
-from harness.languages.duplicates import is_reference_copy, normalise
 from harness.pipeline.data_folders import find_folder
 from harness.pipeline.evaluate import (
     EvaluateOptions,

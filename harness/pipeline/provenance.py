@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from harness.copies.fingerprints import find_own_values, list_fenced, take_fingerprint
 from harness.domain import FILE_RUN, FROM_FILE, Evaluation, Finding, Problem, SampleKey, Subject, UsageError
-from harness.languages.fingerprints import find_own_values, list_fenced, take_fingerprint
 from harness.store.completions import has_run, read_prompt
 from harness.store.runs import CANDIDATE, locate_run, locate_sample
 

@@ -19,9 +19,9 @@ from harness.domain import RARE
 from harness.problems.distributions import choose_part, split_parts, without_repeats
 from harness.problems.operators import INTEGERS
 from harness.problems.own_values import changes_all
-from harness.problems.tensor_slices import has_same_bits
-from harness.problems.tensor_trees import list_leaves, map_leaves
 from harness.protocol import count_span
+from harness.tensors.slices import has_same_bits
+from harness.tensors.trees import list_leaves, map_leaves
 
 ALTERED_SHARE, ALTERED_IN_PART = 0.125, 0.5  # of the elements of masks: of all, or of a chosen part
 MASKED = -1e4  # or less is added to scores that do not count

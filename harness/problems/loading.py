@@ -2,7 +2,7 @@
 
 The file is trusted; candidates are never loaded here. Workload overrides are inserted into the syntax tree after each
 module-level assignment of the name, so that derived sizes follow. The file runs with the target device as torch's
-default where it can (`harness.random_weights`); explicit CUDA devices (`.cuda()`, `device="cuda:0"`) are redirected to
+default where it can (`random_weights`); explicit CUDA devices (`.cuda()`, `device="cuda:0"`) are redirected to
 it, and tensors created elsewhere are moved at the end.
 """
 
@@ -26,8 +26,15 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
-from harness.calls import adapt_call, select_differentiable
-from harness.constant_weights import ConstantWeights, Kind
+from harness.construction.calls import adapt_call, select_differentiable
+from harness.construction.constant_weights import ConstantWeights, Kind
+from harness.construction.random_weights import (
+    HOST,
+    DrawOnDevice,
+    keep_default_dtype,
+    run_with_default,
+    seed_generators,
+)
 from harness.domain import ALTERED, MIXED, RARE, CallKind, Problem, ProblemError, SizeValue, UsageError, WorkloadName
 from harness.problems.arguments import read_arguments
 from harness.problems.discovery import DISTRIBUTION_NAMES, bound_names, parse_source
@@ -35,17 +42,10 @@ from harness.problems.distributions import mix, redistribute
 from harness.problems.hidden_values import RareDraws, alter
 from harness.problems.own_values import INDEPENDENT, OWN_KINDS, restrict
 from harness.problems.steps import limit_reference
-from harness.problems.tensor_slices import has_same_bits
-from harness.problems.tensor_trees import list_tensors, map_tensors
 from harness.protocol import flatten_value
-from harness.random_weights import (
-    HOST,
-    DrawOnDevice,
-    keep_default_dtype,
-    run_with_default,
-    seed_generators,
-)
 from harness.syntax import parse_python
+from harness.tensors.slices import has_same_bits
+from harness.tensors.trees import list_tensors, map_tensors
 
 SEEDS_TRIED = 6
 Inputs = tuple[dict[str, Any], list[torch.Tensor]]  # form and tensors

@@ -32,8 +32,8 @@ from torch import Tensor
 
 from harness.domain import ALTERED, BIASED, LOWERED, NEGATED, RARE, SHIFTED, SIGNED, SPARSE, STRETCHED, VARIED
 from harness.problems.distributions import choose_part, floating_tensors, split_parts
-from harness.problems.tensor_trees import list_tensors
 from harness.protocol import count_span
+from harness.tensors.trees import list_tensors
 
 OWN_KINDS = (ALTERED, BIASED, LOWERED, NEGATED, RARE, SHIFTED, SIGNED, SPARSE, STRETCHED, VARIED)
 INDEPENDENT = (LOWERED, SHIFTED, SIGNED, SPARSE, VARIED)  # for tensors whose elements are drawn by themselves

@@ -16,9 +16,16 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from harness.domain import EMULATED, Candidate, Evaluation, Language, Outcome, Problem, UsageError
+from harness.evaluation.certificate import (
+    Basis,
+    Certificate,
+    describe_basis,
+    find_corpus,
+    remove_certificate,
+    write_certificate,
+)
 from harness.evaluation.settings import EvaluationSettings
 from harness.evaluation.timing.plan import TimingPlan
-from harness.executors.certified import describe_basis, find_corpus
 from harness.executors.executor import run_tasks
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
@@ -27,7 +34,6 @@ from harness.languages import LANGUAGES, detect_language
 from harness.problems.discovery import read_problem
 from harness.sandbox.devices import Device, open_device
 from harness.sandbox.worker_process import TimeLimits
-from harness.store.certificate import Basis, Certificate, remove_certificate, write_certificate
 from harness.syntax import parse_python
 
 Layer = Literal["time", "correctness", "no_kernel", "process", "control"]

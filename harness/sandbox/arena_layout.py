@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.problems.tensor_slices import count_bytes
-from harness.problems.tensor_trees import list_tensors
 from harness.protocol import ITEM_BYTES, Region, TensorSpec, count_kept_calls, have_same_nesting, place_contiguous
 from harness.protocol.tensor_layout import ALIGNMENT_BYTES, MOST_KEPT, align, place_strided
-from harness.sandbox.tensors.outputs import FlatOutputs
 from harness.sandbox.worker_client import Called, describe
+from harness.tensors.outputs import FlatOutputs
+from harness.tensors.slices import count_bytes
+from harness.tensors.trees import list_tensors
 
 OUTPUT_OFFSETS = 4096  # 256 bytes apart
 LEAST_BYTES = 1 << 16

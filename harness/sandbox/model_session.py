@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from harness.domain import CallKind, HarnessError, Outcome
-from harness.problems.tensor_slices import count_bytes
 from harness.protocol import KEPT_CALLS, Region, TensorSpec, count_span
 from harness.protocol.tensor_layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES
 from harness.sandbox.arena_layout import OUTPUT_OFFSETS, Footprint, outline
@@ -30,14 +29,15 @@ from harness.sandbox.memory_probe import (
     find_changes,
     record_elements,
 )
-from harness.sandbox.tensors.host_copies import HOST, copy_to
-from harness.sandbox.tensors.output_places import Change, KeptOutputs, OutputPlaces
-from harness.sandbox.tensors.output_records import TensorRecord
-from harness.sandbox.tensors.output_samples import Sample, choose_sample
-from harness.sandbox.tensors.outputs import FlatOutputs
-from harness.sandbox.tensors.state_names import fits, match_state
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient, describe
 from harness.sandbox.worker_process import Stopped, TimeLimits
+from harness.tensors.host_copies import HOST, copy_to
+from harness.tensors.output_places import Change, KeptOutputs, OutputPlaces
+from harness.tensors.output_records import TensorRecord
+from harness.tensors.output_samples import Sample, choose_sample
+from harness.tensors.outputs import FlatOutputs
+from harness.tensors.slices import count_bytes
+from harness.tensors.state_names import fits, match_state
 
 PROFILED_CALLS = 5  # at most; fewer if they are slow, see `harness.worker.instrumentation`
 READ_COMPILED_S = 10.0
@@ -91,7 +91,7 @@ class ModelSession:
         self._output_places = OutputPlaces(client.arena_span)
         self._earlier: list[EarlierOutputs] = []  # still kept by the worker
         self.state: dict[str, TensorSpec] = {}
-        self._returned_inputs: tuple[int, ...] = ()  # the first outputs are these, see `harness.calls`
+        self._returned_inputs: tuple[int, ...] = ()  # the first outputs are these, see `harness.construction.calls`
         self._held: dict[str, Tensor] = {}
         self._given: dict[str, Tensor] = {}  # state that the next call begins with; empty: as the last one left it
         self._used_ns = 0
@@ -113,7 +113,7 @@ class ModelSession:
         returned_inputs: Sequence[int] = (),
         constants: Sequence[tuple[int, float]] = (),
     ) -> None:
-        """`dtype`: of floating weights; "": as constructed. `constants`: see `harness.constant_weights`."""
+        """`dtype`: of floating weights; "": as constructed. `constants`: see `constant_weights`."""
         self._returned_inputs = tuple(returned_inputs)
         self.state = self._client.construct(
             seed,

@@ -14,8 +14,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from harness import __version__
+from harness.copies.stored_fingerprints import add_fingerprints, build_first_query, find_missing, read_programs
 from harness.domain import Evaluation, StoreError, Subject
-from harness.store.fingerprints import add_fingerprints, build_first_query, find_missing, read_programs
 from harness.store.queries import ResultFilter, ResultRow, build_query, check_columns, order_by
 from harness.store.schema import connect_reader, connect_writer
 from harness.store.serialization import (

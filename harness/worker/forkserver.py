@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import gc
 import os
+import re
 import signal
 import socket
 import sys
@@ -21,11 +22,31 @@ from harness.protocol import Channel
 from harness.protocol.messages import ForkserverReply, ForkserverRequest
 from harness.protocol.process_tree import find_tree, state_of, threads_of
 from harness.worker.code_usage import count_used_bytes, forget_use
-from harness.worker.huge_pages import collapse_memory
 from harness.worker.init_process import run_sandboxed
 from harness.worker.isolation import namespaces
+from harness.worker.isolation.linux import libc
 from harness.worker.isolation.reaper import require_child_lists, shell_status
 from harness.worker.jit_preload import preload_compilers
+
+HUGE_BYTES = 2 << 20
+_MADV_COLLAPSE = 25
+_OWN_MEMORY = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) rw-p \S+ \S+ 0\s*(?:\[heap\])?$", re.MULTILINE)
+
+
+def collapse_memory() -> int:
+    """Returns the bytes collapsed; 0 before Linux 6.1."""
+    collapsed_bytes = 0
+    for begin, end in _OWN_MEMORY.findall(Path("/proc/self/maps").read_text()):
+        first = -(-int(begin, 16) // HUGE_BYTES) * HUGE_BYTES
+        size_bytes = int(end, 16) // HUGE_BYTES * HUGE_BYTES - first
+        if size_bytes > 0 and _collapse(first, size_bytes):
+            collapsed_bytes += size_bytes
+    return collapsed_bytes
+
+
+def _collapse(address: int, size_bytes: int) -> bool:
+    return bool(libc.madvise(ctypes.c_void_p(address), ctypes.c_size_t(size_bytes), _MADV_COLLAPSE) == 0)
+
 
 CORES = os.sched_getaffinity(0)
 _PROCESS_CLOCK = 2  # CPUCLOCK_SCHED in Linux's encoding of another process's clock

@@ -18,12 +18,12 @@ from typing import Any
 import torch
 from torch.nn.parameter import is_lazy
 
-from harness.calls import make_call
-from harness.constant_weights import ConstantWeights
+from harness.construction.calls import make_call
+from harness.construction.constant_weights import ConstantWeights
+from harness.construction.random_weights import DrawOnDevice, run_with_default, seed_generators
 from harness.domain import WorkerLost
 from harness.protocol import GO, Channel, TensorSpec, add_state, count_kept_calls, flatten_value, rebuild_value
 from harness.protocol.messages import WorkerReply
-from harness.random_weights import DrawOnDevice, run_with_default, seed_generators
 from harness.worker import compiled_files
 from harness.worker.emulated.link import EmulatorLink
 from harness.worker.instrumentation import Observer

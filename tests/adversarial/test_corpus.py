@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-CORPUS = Path(__file__).resolve().parent
+CORPUS = Path(__file__).resolve().parents[2] / "redteam_corpus"
 NAMES = [f"{kind}/{path.stem}" for kind in ("attacks", "controls") for path in sorted((CORPUS / kind).glob("*.py"))]
 # One file for each mechanism that catches attacks, and for each kind of honest program; the others are marked slow,
 # as is what compiles torch's headers: `test_work.py` does so once for many tests.
@@ -287,10 +287,9 @@ def test_evaluations_carry_a_certificate_until_something_changes(judge_some, tmp
     from dataclasses import replace
 
     from harness.builder import find_machine_folder
-    from harness.executors.certified import check_standing, describe_basis
+    from harness.evaluation.certificate import check_standing, describe_basis, write_certificate
     from harness.redteam.runner import settle_certificate
     from harness.sandbox.devices import Device
-    from harness.store.certificate import write_certificate
 
     device, machine = Device("cpu"), find_machine_folder(tmp_path)
     before = describe_basis(device, CORPUS, "")
@@ -308,10 +307,9 @@ def test_evaluations_carry_a_certificate_until_something_changes(judge_some, tmp
 def test_a_run_with_a_surprise_ends_the_certificate_before_it(team, tmp_path):
     from dataclasses import replace
 
-    from harness.executors.certified import describe_basis
+    from harness.evaluation.certificate import describe_basis, read_certificate
     from harness.redteam.runner import read_file, settle_certificate
     from harness.sandbox.devices import Device
-    from harness.store.certificate import read_certificate
 
     device, results = Device("cpu"), []
     before = describe_basis(device, CORPUS, "")

@@ -8,7 +8,7 @@ import pytest
 
 from harness.evaluation.correctness import calls, reference
 from harness.problems.discovery import parse_problem
-from harness.sandbox.tensors import output_records
+from harness.tensors import output_records
 
 PROBLEM = """
 import torch

@@ -10,7 +10,8 @@ import pytest
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "harness", "reference_models", "prompts", "recordings")
+DATA = ("reference_models", "prompts", "recordings", "redteam_corpus")
+SOURCES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "harness", *DATA)
 
 
 def run(*command, **options):
@@ -24,8 +25,8 @@ def installed(tmp_path_factory):
     """A virtual environment with the wheel; torch and the other dependencies are those of this environment."""
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
-    (source / "tests").mkdir(parents=True)
-    for name in (*SOURCES, "tests/adversarial"):  # a build writes into its source folder
+    source.mkdir()
+    for name in SOURCES:  # a build writes into its source folder
         subprocess.run(["cp", "-r", ROOT / name, source / name], check=True)
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
     run(*pip, "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder), str(source))

@@ -7,7 +7,7 @@ import pytest
 
 from harness.evaluation.timing.plan import TimingPlan
 from harness.sandbox.devices import Device
-from harness.sandbox.tensors.host_copies import HOST, copy_to
+from harness.tensors.host_copies import HOST, copy_to
 
 pytestmark = pytest.mark.gpu
 

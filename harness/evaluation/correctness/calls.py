@@ -21,7 +21,7 @@ from harness.evaluation.correctness.truth import Expected, TruthLeaf, copy_tenso
 from harness.evaluation.correctness.variations import find_nearby, make_later_states, make_other_weights
 from harness.problems.own_values import OWN_KINDS, PATTERNS, changes_all, perturb
 from harness.sandbox.arena_layout import Footprint
-from harness.sandbox.tensors.outputs import FlatOutputs
+from harness.tensors.outputs import FlatOutputs
 
 MOST_CALLS = 128  # before a state that is new to the candidate
 DRAWS, FEW_DRAWS = 4, 2  # at most, until outputs for inputs of an own step do not depend on roundings

@@ -21,9 +21,9 @@ from harness.evaluation.correctness.leaf_comparison import (
     compare_leaf,
 )
 from harness.evaluation.correctness.truth import Truth
-from harness.problems.tensor_slices import cut_slices
 from harness.protocol import have_same_nesting
-from harness.sandbox.tensors.outputs import FlatOutputs, widen_small
+from harness.tensors.outputs import FlatOutputs, widen_small
+from harness.tensors.slices import cut_slices
 
 SURE_FACTOR = 2.0
 SURE_CHUNK = {"cpu": CHUNK["cpu"], "cuda": 4 * CHUNK["cuda"]}  # in float32: as `CHUNK`, with fewer temporaries

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from harness.problems.tensor_slices import cut_slices
-from harness.sandbox.tensors.outputs import widen_small
+from harness.tensors.outputs import widen_small
+from harness.tensors.slices import cut_slices
 
 FAR = 30.0  # times the mean size of the other elements
 LEAST_OTHERS = 1 / 64  # of all elements; fewer are what cancels beside usual values

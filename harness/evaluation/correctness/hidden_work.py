@@ -9,7 +9,7 @@ import torch
 
 from harness.domain import LOWERED, SHIFTED, SIGNED, VARIED
 from harness.problems.operators import OperatorCalls, name_operator
-from harness.problems.tensor_trees import list_tensors, memory_of
+from harness.tensors.trees import list_tensors, memory_of
 
 # Defined in pieces, or computed so: all given values may lie in one of them.
 PIECEWISE = {

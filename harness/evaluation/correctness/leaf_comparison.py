@@ -37,8 +37,8 @@ from harness.domain import Tolerance
 from harness.evaluation.correctness.fill_values import Fills, find_fills
 from harness.evaluation.correctness.truth import TruthLeaf
 from harness.evaluation.correctness.wrong_elements import MOST_ELEMENTS, describe_wrong
-from harness.problems.tensor_slices import cut_slices
-from harness.sandbox.tensors.outputs import unravel
+from harness.tensors.outputs import unravel
+from harness.tensors.slices import cut_slices
 
 BLOCK = 1024
 # Elements converted to float64 at a time. On a CPU few enough to stay in the cache and in one thread: waking threads

@@ -21,7 +21,7 @@ from harness.problems.hidden_values import RareDraws, find_constants
 from harness.problems.loading import LoadedProblem
 from harness.problems.operators import OperatorCalls, OperatorWatch, name_operator
 from harness.problems.own_values import PATTERNS, has_negative
-from harness.problems.tensor_trees import list_tensors
+from harness.tensors.trees import list_tensors
 
 # Sums of more terms are not tried with `biased` values: each of 256 threads adds so many of them that float32 sums lose
 # as much as the roundings to narrower formats that these values reveal.

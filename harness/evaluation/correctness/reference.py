@@ -51,8 +51,6 @@ from harness.evaluation.correctness.truth import (
 from harness.problems.distributions import count_refill_bytes, pad_rows
 from harness.problems.loading import LoadedProblem
 from harness.problems.own_values import count_own_bytes
-from harness.problems.tensor_slices import count_bytes, has_same_bits
-from harness.problems.tensor_trees import list_memory, list_tensors
 from harness.protocol import count_kept_calls
 from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, Footprint
 from harness.sandbox.devices import Device
@@ -71,9 +69,11 @@ from harness.sandbox.memory_plan import (
     plan_memory,
     plan_smallest,
 )
-from harness.sandbox.seeding import have_advanced, read_generators, seed_call
-from harness.sandbox.tensors.host_copies import HOST, copy_all_to, copy_to
-from harness.sandbox.tensors.outputs import Difference, FlatOutputs
+from harness.tensors.host_copies import HOST, copy_all_to, copy_to
+from harness.tensors.outputs import Difference, FlatOutputs
+from harness.tensors.seeding import have_advanced, read_generators, seed_call
+from harness.tensors.slices import count_bytes, has_same_bits
+from harness.tensors.trees import list_memory, list_tensors
 
 ENTRY = "Model"
 SMALL_BYTES = 64 << 20

@@ -16,10 +16,10 @@ from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.leaf_comparison import FLOORS
 from harness.evaluation.correctness.truth import Truth, flatten_tensors, list_state, trust_outputs
 from harness.problems.loading import LoadedProblem
-from harness.problems.tensor_slices import SLICE_ELEMENTS, cut_slices, has_same_bits
 from harness.sandbox.memory_limits import count_free_bytes, is_out_of_memory, limit_memory
 from harness.sandbox.memory_plan import USABLE_SHARE
-from harness.sandbox.tensors.outputs import Difference, FlatOutputs, find_difference, widen_small
+from harness.tensors.outputs import Difference, FlatOutputs, find_difference, widen_small
+from harness.tensors.slices import SLICE_ELEMENTS, cut_slices, has_same_bits
 
 INPUT_SHAPES = "shapes of what get_inputs() returns"
 OUTPUT_FORM = "structure, shapes or plain numbers of what forward returns"

@@ -27,10 +27,10 @@ from harness.evaluation.correctness.variations import (
     takes_layout,
 )
 from harness.problems.discovery import DISTRIBUTION_NAMES
-from harness.problems.tensor_trees import list_tensors
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.model_session import ModelSession, Run, Weights
-from harness.sandbox.tensors.outputs import find_difference
+from harness.tensors.outputs import find_difference
+from harness.tensors.trees import list_tensors
 
 BUDGET_S = 0.8  # for all probes of a candidate; or, if larger,
 BUDGET_SHARE = 0.25  # of the duration of its correctness check

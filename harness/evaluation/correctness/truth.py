@@ -17,13 +17,13 @@ from harness.domain import ProblemError, WireError
 from harness.evaluation.correctness.precision import reference_precision, widened
 from harness.problems.loading import LoadedProblem
 from harness.problems.steps import limit_reference
-from harness.problems.tensor_slices import has_same_bits
-from harness.problems.tensor_trees import list_tensors, map_tensors, memory_of
 from harness.protocol import flatten_value
 from harness.sandbox.memory_limits import count_free_bytes, limit_memory
-from harness.sandbox.seeding import keep_seed, read_seed, seeded_call
-from harness.sandbox.tensors.host_copies import HOST, copy_to
-from harness.sandbox.tensors.outputs import FlatOutputs, widen_small
+from harness.tensors.host_copies import HOST, copy_to
+from harness.tensors.outputs import FlatOutputs, widen_small
+from harness.tensors.seeding import keep_seed, read_seed, seeded_call
+from harness.tensors.slices import has_same_bits
+from harness.tensors.trees import list_tensors, map_tensors, memory_of
 
 # Inputs, weights and outputs are counted; intermediates are assumed to need as much again.
 INTERMEDIATES = 2.0

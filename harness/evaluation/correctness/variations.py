@@ -30,12 +30,12 @@ from harness.evaluation.correctness.truth import (
 from harness.problems.distributions import split_parts, without_repeats
 from harness.problems.operators import OperatorCalls
 from harness.problems.steps import limit_reference
-from harness.problems.tensor_slices import count_bytes
-from harness.problems.tensor_trees import list_tensors, map_tensors
 from harness.sandbox.arena_layout import Footprint
-from harness.sandbox.seeding import keep_seed
-from harness.sandbox.tensors.host_copies import HOST
-from harness.sandbox.tensors.outputs import FlatOutputs
+from harness.tensors.host_copies import HOST
+from harness.tensors.outputs import FlatOutputs
+from harness.tensors.seeding import keep_seed
+from harness.tensors.slices import count_bytes
+from harness.tensors.trees import list_tensors, map_tensors
 
 LARGEST_CUT = 4  # a dimension loses at most this fraction (1 in 4)
 LATER_S = 0.5  # for the calls before a later state

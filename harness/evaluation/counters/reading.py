@@ -16,13 +16,12 @@ from harness.evaluation.counters.ncu import (
     parse_counters,
 )
 from harness.evaluation.integrity.attribution import CustomKernels, classify_kernel, name_kernel
-from harness.evaluation.model_construction import construct_with_state
-from harness.evaluation.model_workers import ModelWorkers
+from harness.evaluation.model_workers import ModelWorkers, construct_with_state
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.forkserver import Forkserver
-from harness.sandbox.gpu.workers_ahead import WorkersAhead
 from harness.sandbox.memory_limits import is_out_of_memory
 from harness.sandbox.worker_process import TimeLimits
+from harness.sandbox.workers_ahead import WorkersAhead
 
 LIMIT_S = 18.0  # from the start of the worker to the end of the output
 NO_ISOLATION = "ncu was not started: a program that it profiles needs bubblewrap or namespaces around it"

@@ -16,8 +16,8 @@ from harness.evaluation.timing.plan import Choice
 from harness.problems.own_values import OWN_KINDS
 from harness.sandbox.memory_probe import shares_memory_within
 from harness.sandbox.model_session import Run
-from harness.sandbox.tensors.output_samples import Sample, choose_sample
-from harness.sandbox.tensors.outputs import FlatOutputs
+from harness.tensors.output_samples import Sample, choose_sample
+from harness.tensors.outputs import FlatOutputs
 
 MOST_DIFFERENT, MOST_OF_A_KIND = 6, 3  # calls that differ from the baseline's
 WHOLE_SHARE = 0.25  # of calls with given inputs whose whole outputs are compared with the baseline's

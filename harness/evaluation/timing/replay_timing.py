@@ -36,9 +36,9 @@ from harness.protocol import storage_bytes
 from harness.sandbox.gpu.recording import NotReplayable, Recording
 from harness.sandbox.gpu.replayer import Clock, Graph, KeptBaseline, Place, Replayer
 from harness.sandbox.gpu.window import WindowSession
-from harness.sandbox.gpu.workers_ahead import WorkersAhead
 from harness.sandbox.model_session import ModelSession, Run
 from harness.sandbox.worker_client import PlacedInputs
+from harness.sandbox.workers_ahead import WorkersAhead
 
 DEVICE_PAIRS, HOST_PAIRS = 20, 8  # of a round, in secret order: timed by events, and by the replaying process's clock
 CHANGED_SHARE = 0.2  # of pairs: their inputs are of another kind than the given ones

@@ -23,9 +23,9 @@ from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import run_reference, trust_outputs, write_state
 from harness.evaluation.timing.device_peaks import Ceilings, CeilingStore
 from harness.problems.operators import OperatorCosts
-from harness.problems.tensor_trees import list_memory, list_tensors
 from harness.protocol import count_span
-from harness.sandbox.tensors.outputs import FlatOutputs, are_far_apart
+from harness.tensors.outputs import FlatOutputs, are_far_apart
+from harness.tensors.trees import list_memory, list_tensors
 
 MARGIN = 0.7  # of a bound: reads overlap with writes, caches keep data, and the baseline's rate is not the highest
 REFINING_S = 10.0  # for reference calls, before a time is called impossible

@@ -29,7 +29,7 @@ KITS, DRIVERS = "kits", "driver-*"  # see `harness.builder.cache`
 
 def wrap(command: list[str], *, shared: Path) -> list[str]:
     """`shared`: the cache of trusted evaluations."""
-    readable = [*interpreter_folders(), PACKAGE, find_shipped("redteam"), CGROUP]
+    readable = [*interpreter_folders(), PACKAGE, find_shipped("redteam_corpus"), CGROUP]
     readable += [shared / KITS, find_machine_folder(shared), *shared.glob(DRIVERS)]
     return wrap_evaluator(command, readable=readable)
 

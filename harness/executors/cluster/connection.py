@@ -103,7 +103,7 @@ def make_version_reader() -> Callable[[], dict[str, str]]:
                 continue
         try:
             folder = Path(str(import_module("harness").__file__)).resolve().parent
-            found["package"] = str(import_module("harness.store.certificate").hash_trusted_code(folder))
+            found["package"] = str(import_module("harness.evaluation.certificate").hash_trusted_code(folder))
         except (ImportError, AttributeError, OSError):
             found["package"] = "unknown"
         return found

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from harness.analysis.source_locations import find_lines
 from harness.domain import BuildSummary, Correctness, CounterReport, Evaluation, Finding, Outcome, Trial, Work
 from harness.report.escaping import make_printable
-from harness.report.terminal.case_details import render_cases
 from harness.report.terminal.compiler_text import CompilerText, drop_installed_frames
 from harness.report.terminal.sources import render_excerpt
 from harness.report.terminal.tables import format_speedup, make_table, name_workload, style_outcome, style_text
@@ -28,6 +27,43 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
     from rich.text import Text
+from typing import TYPE_CHECKING
+
+from harness.domain import CaseResult
+from harness.report.terminal.tables import format_time_us
+from harness.report.verdict_text import explain_cases, format_interval
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.text import Text
+
+
+def render_cases(evaluation: Evaluation) -> Iterator[RenderableType]:
+    is_timed = any(case.timing is not None for case in evaluation.cases)
+    table = make_table()
+    for name in ("case", "outcome", *(("speedup", "interval", "baseline, candidate") if is_timed else ())):
+        is_number = name not in ("case", "outcome")
+        table.add_column(style_text(name), justify="right" if is_number else "left", no_wrap=is_number)
+    for case in evaluation.cases:
+        table.add_row(_name_case(case), style_outcome(case.outcome.value), *(_list_times(case) if is_timed else ()))
+    yield table
+    for sentence in explain_cases(evaluation):
+        yield style_text(sentence)
+
+
+def _name_case(case: CaseResult) -> Text:
+    name = style_text(case.name, "bold").append_text(style_text(", secret" if case.is_secret else ""))
+    return name.append_text(style_text(f"\n{case.sizes}", "dim")) if case.sizes else name
+
+
+def _list_times(case: CaseResult) -> tuple[Text, Text, Text]:
+    timing = case.timing
+    if timing is None:
+        return style_text("-"), style_text("not timed"), style_text("-")
+    interval = style_text(f"{format_interval(timing)}\n{timing.verdict}")
+    times = f"{format_time_us(timing.baseline_us)}\n{format_time_us(timing.candidate_us)}"
+    return style_text(format_speedup(timing.speedup, timing.clock)), interval, style_text(times)
+
 
 TAIL_LINES = 20
 BAR_WIDTH = 40

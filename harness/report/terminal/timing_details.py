@@ -11,7 +11,6 @@ from statistics import median, quantiles
 from typing import TYPE_CHECKING
 
 from harness.domain import Block, Conditions, Timing
-from harness.report.terminal.plots import plot_samples
 from harness.report.terminal.tables import format_speedup, format_time_us, make_table, style_text
 from harness.report.verdict_text import (
     WHOLE_CALLS,
@@ -25,6 +24,44 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
     from rich.text import Text
+from collections.abc import Callable
+from math import isfinite
+
+# Bits of a braille character by column and row of its 2 x 4 dots.
+_DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
+_EMPTY = 0x2800
+
+
+def plot_samples(
+    values: Sequence[float], label: Callable[[float], str], *, width: int = 60, height: int = 6
+) -> list[str]:
+    """One dot per value, a scale with `label` at the left; neighbours share a column if needed. [] without finite
+    values.
+    """
+    shown = [value for value in values if isfinite(value)]
+    if not shown:
+        return []
+    low, high = min(shown), max(shown)
+    cells = [[_EMPTY] * _count_columns(len(shown), width) for _ in range(height)]
+    for number, value in enumerate(shown):
+        column = number if len(shown) <= 2 * width else number * 2 * width // len(shown)
+        row = round((high - value) / (high - low) * (4 * height - 1)) if high > low else 2 * height
+        cells[row // 4][column // 2] |= _DOTS[column % 2][row % 4]
+    labels = _label_rows(low, high, height, label)
+    longest = max(map(len, labels))
+    return [f"{text:>{longest}} ┤{''.join(map(chr, line))}" for text, line in zip(labels, cells, strict=True)]
+
+
+def _count_columns(samples: int, width: int) -> int:
+    return min(width, (samples + 1) // 2)
+
+
+def _label_rows(low: float, high: float, height: int, label: Callable[[float], str]) -> list[str]:
+    """The centre value of every second row, and of the last."""
+    step = (high - low) / height
+    values = [high - (row + 0.5) * step for row in range(height)]
+    return [label(value) if row % 2 == 0 or row == height - 1 else "" for row, value in enumerate(values)]
+
 
 HISTOGRAM_BINS = 8
 HISTOGRAM_WIDTH = 40

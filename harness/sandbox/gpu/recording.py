@@ -17,9 +17,9 @@ from harness.sandbox.devices import Device
 from harness.sandbox.failure import protocol_failure
 from harness.sandbox.gpu.pages import WorkerPages, export_pages
 from harness.sandbox.model_session import POISON, Run
-from harness.sandbox.tensors.outputs import FlatOutputs
-from harness.sandbox.tensors.replies import parse_outputs, read_list, read_pairs
+from harness.sandbox.replies import parse_outputs, read_list, read_pairs
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient, flat_bytes
+from harness.tensors.outputs import FlatOutputs
 
 MOST_REASON_CHARACTERS = 200
 MOST_PAGES = 4096

@@ -15,8 +15,8 @@ from torch import Tensor
 from harness.protocol import ITEM_BYTES, TensorSpec, device_memory, storage_bytes
 from harness.sandbox.devices import Device
 from harness.sandbox.gpu.worker_memory import Stretch
-from harness.sandbox.tensors.host_copies import HOST
-from harness.sandbox.tensors.output_samples import Rows, Sample, find_memory_order
+from harness.tensors.host_copies import HOST
+from harness.tensors.output_samples import Rows, Sample, find_memory_order
 
 COMBS, COMB_ROWS, COMB_WIDTH = 4, 2048, 256  # combs of one output; rows of all together; bytes of a row
 EDGE_SHARE = 0.25  # of combs: these begin or end with the output, whose ends others hardly ever contain

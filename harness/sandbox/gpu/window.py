@@ -16,7 +16,6 @@ from typing import Any
 import torch
 
 from harness.domain import Outcome
-from harness.problems.tensor_slices import count_bytes
 from harness.protocol import HELD_US, Signal, TensorSpec, storage_bytes
 from harness.protocol.tensor_layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES, MOST_KEPT
 from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, Footprint, outline
@@ -35,11 +34,12 @@ from harness.sandbox.gpu.snapshot import (
 )
 from harness.sandbox.gpu.worker_memory import Stretch, WorkerMemory
 from harness.sandbox.model_session import POISON, ModelSession, Run
-from harness.sandbox.tensors.host_copies import HOST
-from harness.sandbox.tensors.output_samples import find_memory_order
-from harness.sandbox.tensors.outputs import FlatOutputs
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient
 from harness.sandbox.worker_process import TimeLimits
+from harness.tensors.host_copies import HOST
+from harness.tensors.output_samples import find_memory_order
+from harness.tensors.outputs import FlatOutputs
+from harness.tensors.slices import count_bytes
 
 LONGEST_INTERRUPTED = 4  # times HELD_US: longer calls are slow ones
 QUIET_S = 2.0  # for work that a worker left running on the device

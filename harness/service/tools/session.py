@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from harness.copies.duplicates import is_reference_copy
 from harness.domain import EMULATED, CounterReport, Evaluation, Language, Problem, Subject, UsageError
 from harness.executors.executor import Executor
 from harness.executors.local import LocalExecutor
 from harness.executors.tasks import Task
 from harness.generate.prompting import render_feedback
 from harness.languages.devices import find_devices
-from harness.languages.duplicates import is_reference_copy
 from harness.pipeline.data_folders import find_folder
 from harness.pipeline.evaluate import EvaluateOptions, make_local_settings, open_provenance
 from harness.report.export.csv_files import write_csvs

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.main import run_command
-from harness.cli.settings import map_defaults, read_settings
+from harness.cli.main import map_defaults, read_settings, run_command
 from harness.domain import UsageError
 
 FOLDERS = ("results", "from-file", "top", "table", "from-variable", "from-flag")

@@ -7,10 +7,10 @@ from test_device_pool import make_task
 
 from harness.builder.cache import find_entry
 from harness.builder.transfer import pack_builds, unpack_builds
+from harness.doctor.cluster_nodes import explain
 from harness.domain import BuildResult, Outcome
 from harness.evaluation.builds import BuiltAhead
 from harness.executors.cluster.connection import Versions
-from harness.executors.cluster.examination import explain
 from harness.executors.cluster.jobs import ClusterJob, judge_losses
 from harness.executors.cluster.remote import Built, share_cores, unpack
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, OVERLAY_BYTES, Footprint
-from harness.sandbox.tensors.outputs import FlatOutputs
+from harness.tensors.outputs import FlatOutputs
 
 
 def measure(elements, slack_bytes):

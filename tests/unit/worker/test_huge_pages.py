@@ -9,7 +9,7 @@ import pytest
 PROGRAM = """
 import os, re
 from pathlib import Path
-from harness.worker.huge_pages import HUGE_BYTES, collapse_memory
+from harness.worker.forkserver import HUGE_BYTES, collapse_memory
 
 def count_huge_bytes():
     text = Path("/proc/self/smaps_rollup").read_text()

@@ -9,7 +9,7 @@ from harness.domain import Tolerance
 from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.truth import trust_outputs
 from harness.evaluation.correctness.wrong_elements import describe_wrong
-from harness.sandbox.tensors.outputs import FlatOutputs
+from harness.tensors.outputs import FlatOutputs
 
 
 def mark(shape, *places):

@@ -22,8 +22,8 @@ from harness.protocol.tensor_layout import TensorSpec
 from harness.sandbox.devices import Device
 from harness.sandbox.gpu.window import WindowSession
 from harness.sandbox.model_session import Run
-from harness.sandbox.tensors.outputs import FlatOutputs
 from harness.sandbox.worker_client import Called
+from harness.tensors.outputs import FlatOutputs
 
 SOURCE = """
 import torch

@@ -12,8 +12,8 @@ import torch
 from harness.evaluation.timing.paired import PairedTimer
 from harness.evaluation.timing.plan import TimingPlan
 from harness.sandbox.model_session import Run
-from harness.sandbox.tensors.outputs import FlatOutputs
 from harness.sandbox.worker_client import Called
+from harness.tensors.outputs import FlatOutputs
 
 PAIRS = 6
 

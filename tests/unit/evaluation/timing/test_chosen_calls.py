@@ -17,8 +17,8 @@ from harness.protocol import TensorSpec
 from harness.sandbox.arena_layout import outline
 from harness.sandbox.devices import Device
 from harness.sandbox.model_session import Run
-from harness.sandbox.tensors.output_samples import Rows, Sample
 from harness.sandbox.worker_client import Called
+from harness.tensors.output_samples import Rows, Sample
 
 SOURCE = """
 import torch

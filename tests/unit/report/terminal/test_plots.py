@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.report.terminal.plots import plot_samples
+from harness.report.terminal.timing_details import plot_samples
 
 
 def number(value):

@@ -19,7 +19,7 @@ from harness.sandbox.gpu.snapshot import (
     read_in_places,
 )
 from harness.sandbox.gpu.worker_memory import Stretch
-from harness.sandbox.tensors.output_samples import choose_sample, find_memory_order
+from harness.tensors.output_samples import choose_sample, find_memory_order
 
 MIB = 1 << 20
 

@@ -13,9 +13,9 @@ from harness.protocol import Signal, TensorSpec
 from harness.sandbox.arena_layout import Region
 from harness.sandbox.gpu import window as window_module
 from harness.sandbox.gpu.window import WindowSession, shift_inputs
-from harness.sandbox.tensors import output_samples
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient
 from harness.sandbox.worker_process import TimeLimits
+from harness.tensors import output_samples
 
 SHAPE = (512, 1024)
 SPEC = TensorSpec(dtype="float32", shape=SHAPE, stride=(1024, 1))

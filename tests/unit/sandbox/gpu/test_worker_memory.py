@@ -6,7 +6,7 @@ import pytest
 
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.gpu.worker_memory import Stretch, WorkerMemory
-from harness.sandbox.tensors.replies import parse_pages
+from harness.sandbox.replies import parse_pages
 
 PAGE = 2 << 20
 ARENA = {"device": 0, "arena_start": 1 << 40, "arena_local": 1 << 30, "arena_bytes": PAGE}

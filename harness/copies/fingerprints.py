@@ -1,0 +1,263 @@
+"""Fingerprints by which copied programs and kernels are found: without layout, comments and chosen names.
+
+Names that a program declares are numbered in the order of their first use; the names of others (`expf`, `torch.relu`)
+remain, since another function is another program.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from typing import Self
+
+from harness.copies.duplicates import Normaliser, drop_docstring, normalise, parse
+from harness.emulator.cpp_tokens import Token, tokenize
+from harness.languages import LANGUAGES
+
+# Programs and kernels below these sizes (tokens) are alike without having been copied.
+MIN_PROGRAM, MIN_KERNEL = 350, 250
+_FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_KEYWORDS = (
+    "auto bool break case char const constexpr continue do double else false float for goto half if int long namespace "
+    "new nullptr operator return short signed sizeof size_t static struct switch template this true typename unsigned "
+    "using void while"
+)
+_RESERVED = frozenset(_KEYWORDS.split())
+_NO_TYPES = ("return", "else", "case", "goto", "new", "delete", "sizeof", "throw", "operator")
+_AFTER_NAME = (")", ",", ";", "=", "[", "{", ":")
+_BEFORE_BODY = (")", "const", "noexcept")
+_FREE_KEYWORDS = ("name", "verbose")  # of load_inline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A kernel, or a whole program. `size` in tokens."""
+
+    value: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fingerprint:
+    """`exact`: of the program without layout and comments. `program`: also without names; None if it does not parse."""
+
+    exact: str
+    program: Part | None = None
+    kernels: tuple[Part, ...] = ()
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """Those that can show a copy."""
+        program = () if self.program is None or self.program.size < MIN_PROGRAM else (self.program.value,)
+        return (*program, *(kernel.value for kernel in self.kernels if kernel.size >= MIN_KERNEL))
+
+
+@lru_cache(maxsize=256)
+def take_fingerprint(source: str) -> Fingerprint:
+    """Of a Python program, or of C++ text."""
+    exact, tree = normalise(source), parse(source)
+    if tree is None:
+        return Fingerprint(exact=exact, kernels=tuple(_list_cpp_kernels(source)))
+    try:
+        program, kernels = _describe_program(source, tree)
+    except RecursionError:  # nested too deeply
+        return Fingerprint(exact=exact)
+    return Fingerprint(exact=exact, program=program, kernels=kernels)
+
+
+def _describe_program(source: str, tree: ast.Module) -> tuple[Part, tuple[Part, ...]]:
+    texts = list(_list_texts(tree))
+    kernels = [part for text in texts for part in _list_cpp_kernels(text)]
+    names = _Names.of(tree, texts)
+    kernels += (_describe([node], names) for node in _find_python_kernels(source, tree))
+    body = [one for one in drop_docstring(tree.body) if not isinstance(one, ast.Import | ast.ImportFrom)]
+    return _describe(body, names), tuple(kernels)
+
+
+def find_own_values(source: str, given: Sequence[str]) -> tuple[str, ...]:
+    """The values of a program that has enough code of its own, beside what its problem and prompt gave."""
+    fingerprint = take_fingerprint(source)
+    known = {value for text in given for value in take_fingerprint(text).values}
+    if fingerprint.program is not None and _measure_own(source, given) < MIN_PROGRAM:
+        known.add(fingerprint.program.value)
+    return tuple(value for value in fingerprint.values if value not in known)
+
+
+def list_fenced(prompt: str) -> list[str]:
+    """The code blocks of a prompt."""
+    return _FENCED.findall(prompt)
+
+
+def _measure_own(source: str, given: Sequence[str]) -> int:
+    known = {_dump_unit(unit) for text in given for unit in _list_units(parse(text))}
+    return sum(_measure(unit) for unit in _list_units(parse(source)) if _dump_unit(unit) not in known)
+
+
+def _list_units(tree: ast.Module | None) -> Iterator[ast.stmt]:
+    """Statements of the module and of its classes, without imports."""
+    for statement in drop_docstring(tree.body) if tree is not None else ():
+        if isinstance(statement, ast.ClassDef):
+            yield from drop_docstring(statement.body)
+        elif not isinstance(statement, ast.Import | ast.ImportFrom):
+            yield statement
+
+
+def _dump_unit(unit: ast.stmt) -> str:
+    return re.sub(r"\bModelNew\b", "Model", ast.dump(unit))
+
+
+def _measure(node: ast.AST) -> int:
+    """Its syntax nodes, and the tokens of its strings."""
+    nodes = sum(1 for part in ast.walk(node) if not isinstance(part, ast.expr_context))
+    return nodes + sum(len(_list_code(text)) for text in _list_texts(node))
+
+
+def _list_texts(tree: ast.AST) -> Iterator[str]:
+    """Strings with code of kernels, or declarations of their functions."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _holds_code(node.value):
+            yield node.value
+
+
+def _holds_code(text: str) -> bool:
+    return "\n" in text or ";" in text
+
+
+def _describe(nodes: Sequence[ast.AST], names: _Names) -> Part:
+    renamer = _Renamer(names)
+    text = "\n".join(ast.dump(renamer.visit(deepcopy(node))) for node in nodes)
+    return Part(value=_digest(text), size=sum(map(_measure, nodes)))
+
+
+def _find_python_kernels(source: str, tree: ast.Module) -> Iterator[ast.FunctionDef]:
+    kernels = {name for rules in LANGUAGES.values() for name in rules.list_kernels(source)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name in kernels:
+            yield node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Names:
+    """`bound` by Python statements; `attributes` and the functions of extensions."""
+
+    bound: frozenset[str]
+    attributes: frozenset[str]
+
+    @classmethod
+    def of(cls, tree: ast.Module, texts: Iterable[str]) -> Self:
+        bound, attributes = set[str](), set[str]()
+        for node in ast.walk(tree):
+            match node:
+                case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                    bound.add(name)
+                case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                    bound.add(name)
+                case ast.Attribute(attr=name, ctx=ast.Store()):
+                    attributes.add(name)
+        attributes.update(name for text in texts for name in _find_declared(_list_code(text)))
+        return cls(bound=frozenset(bound), attributes=frozenset(attributes | bound))
+
+
+class _Renamer(Normaliser):
+    def __init__(self, names: _Names) -> None:
+        self._names = names
+        self._numbers: dict[str, str] = {}
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        if isinstance(node, ast.Call) and self._is_own(node.func):
+            for keyword in node.keywords:
+                keyword.arg = keyword.arg and self._number(keyword.arg)
+        node = super().visit(node)
+        match node:
+            case ast.Name(id=name) if name in self._names.bound:
+                node.id = self._number(name)
+            case ast.arg(arg=name):
+                node.arg, node.annotation = self._number(name), None
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                node.name, node.returns = self._number(name), None
+            case ast.ClassDef(name=name):
+                node.name = self._number(name)
+            case ast.keyword(arg=name) if name in _FREE_KEYWORDS:
+                node.value = ast.Constant(value="")
+            case ast.Attribute(attr=name) if name in self._names.attributes:
+                node.attr = "_"
+            case ast.Constant(value=str(text)) if text in self._names.attributes:
+                node.value = "_"
+        return node
+
+    def _is_own(self, function: ast.expr) -> bool:
+        """`f(...)`, and `kernel[grid](...)` of Triton."""
+        called = function.value if isinstance(function, ast.Subscript) else function
+        return isinstance(called, ast.Name) and called.id in self._names.bound
+
+    def holds_code(self, text: str) -> bool:
+        return _holds_code(text)
+
+    def squeeze(self, code: str) -> str:
+        tokens = _list_code(code)
+        return _rename(tokens, _find_declared(tokens))
+
+    def _number(self, name: str) -> str:
+        return self._numbers.setdefault(name, f"_{len(self._numbers)}")
+
+
+def _list_cpp_kernels(text: str) -> Iterator[Part]:
+    """Functions marked `__global__`; all functions where none is."""
+    tokens = _list_code(text)
+    functions = list(_split_functions(tokens))
+    on_gpu = [one for one in functions if any(token.text == "__global__" for token in one)]
+    declared = _find_declared(tokens)
+    for function in on_gpu or functions:
+        yield Part(value=_digest(_rename(function, declared)), size=len(function))
+
+
+def _split_functions(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
+    """From the end of the previous declaration to the closing brace of the body, in one pass."""
+    start, within, braces = 0, 0, list[bool]()  # of each open brace: whether it is that of a body
+    for at, token in enumerate(tokens):
+        if token.directive:
+            start = start if within else at + 1
+        elif token.text == "{":
+            braces.append(tokens[at - 1].text in _BEFORE_BODY)
+            within += braces[-1]
+        elif token.text == "}" and braces:
+            was_body = braces.pop()
+            within -= was_body
+            if was_body and not within:
+                yield tokens[start : at + 1]
+        if token.text in ("{", "}", ";") and not within:
+            start = at + 1
+
+
+@lru_cache(maxsize=64)
+def _list_code(text: str) -> Sequence[Token]:
+    return tuple(token for token in tokenize(text) if not token.is_blank)
+
+
+def _find_declared(tokens: Sequence[Token]) -> frozenset[str]:
+    """Names after a type, by their place: a parser would need the headers."""
+    found = set()
+    for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if token.kind != "word" or token.text in _RESERVED:
+            continue
+        after_word = before.kind == "word" and before.text not in _NO_TYPES
+        after_mark = before.text in ("*", "&", ">") and after.text in _AFTER_NAME
+        if (after_word and (after.text in (*_AFTER_NAME, "(", ">"))) or after_mark or before.text == "define":
+            found.add(token.text)
+    return frozenset(found)
+
+
+def _rename(tokens: Sequence[Token], declared: frozenset[str]) -> str:
+    numbers: dict[str, str] = {}
+    return " ".join(
+        numbers.setdefault(token.text, f"_{len(numbers)}") if token.text in declared else token.text for token in tokens
+    )
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

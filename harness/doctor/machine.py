@@ -1,0 +1,225 @@
+"""Examines what this machine can evaluate, for `harness doctor`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.domain import EMULATED, Language
+
+if TYPE_CHECKING:
+    from harness.builder import Toolchain
+
+_PACKAGES: tuple[tuple[Language, str, str], ...] = (
+    ("helion", "helion", "Helion"),
+    ("tilelang", "tilelang", "TileLang"),
+    ("cute", "nvidia-cutlass-dsl", "CuTe DSL"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """`without_it`: the effect of its absence."""
+
+    part: str
+    present: bool
+    found: str
+    without_it: str
+
+
+def examine_machine(
+    architecture: str | None,
+    cache_dir: Path | None = None,
+    *,
+    measure: bool = False,
+    builds: bool = True,
+    confinement: str = "auto",
+) -> Iterator[Check | str]:
+    """Gives each check when it is known, and before a slow step its name. Starts compilers and a sandbox. Stores the
+    devices' speed (again with `measure`) and, with `builds`, the precompiled header cache."""
+    from harness.builder import probe_toolchain
+
+    yield "looking for compilers and torch"
+    toolchain = probe_toolchain(architecture)
+    yield from _toolchain_checks(toolchain)
+    yield _confinement_check()
+    yield "starting a sandboxed worker"
+    sandbox = _worker_check()
+    yield sandbox
+    if builds:
+        yield "building a small extension with each strategy, minutes the first time, then seconds"
+        yield from _lane_checks(toolchain, cache_dir, confinement)
+    yield "evaluating a Triton kernel"
+    with ThreadPoolExecutor() as pool:  # each import takes seconds, in a process of its own
+        packages = [pool.submit(_package_check, *names) for names in _PACKAGES]
+        yield _triton_check()
+        yield from (package.result() for package in packages)
+    yield from _gpu_checks()
+    yield "measuring the speed of the devices" if measure else "reading or measuring the speed of the devices"
+    yield from _speed_checks(cache_dir, measure=measure)
+    yield from _certificate_checks(cache_dir, sandbox.found)
+    yield _generate_check()
+
+
+def _toolchain_checks(toolchain: Toolchain) -> list[Check]:
+    cuda = f"CUDA {toolchain.torch_cuda} build" if toolchain.torch_cuda else "CPU build"
+    return [
+        Check(part="torch", present=True, found=f"{toolchain.torch_version} ({cuda})", without_it=""),
+        Check(
+            part="C++ compiler",
+            present=toolchain.compiler_version is not None,
+            found=toolchain.compiler_version or "none",
+            without_it="nothing can be built: install g++, or set CXX",
+        ),
+        Check(
+            part="ninja",
+            present=toolchain.ninja_version is not None,
+            found=toolchain.ninja_version or "none",
+            without_it="nothing can be built: pip install ninja",
+        ),
+        Check(
+            part="nvcc",
+            present=toolchain.nvcc_version is not None,
+            found=f"{toolchain.nvcc_version}, building for {toolchain.architecture}",
+            without_it="CUDA candidates can only be emulated, without checking that nvcc accepts them",
+        ),
+        Check(
+            part="torch with CUDA",
+            present=toolchain.torch_cuda is not None,
+            found=f"CUDA {toolchain.torch_cuda}",
+            without_it="CUDA candidates can only be emulated: install a CUDA build of torch",
+        ),
+    ]
+
+
+def _lane_checks(toolchain: Toolchain, cache_dir: Path | None, confinement: str) -> Iterator[Check]:
+    from harness.doctor.strategies import try_lanes
+
+    for trial in try_lanes(toolchain, cache_dir, confinement):
+        yield Check(part=f"build {trial.name}", present=trial.works, found=trial.found, without_it=trial.found)
+
+
+def _triton_check() -> Check:
+    """In a sandboxed worker: a kernel is interpreted, and compiled for the default target."""
+    from harness.doctor.triton_trial import try_triton
+
+    found, problem = try_triton()
+    return Check(part="Triton", present=not problem, found=found, without_it=f"no language triton: {problem}")
+
+
+def _package_check(language: Language, package: str, part: str) -> Check:
+    """Whether the packages of the language are installed: nothing is run."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    from harness.languages import LANGUAGES
+    from harness.languages.devices import find_devices
+
+    missing = LANGUAGES[language].find_missing(EMULATED in find_devices("auto", language))
+    try:
+        found = version(package)
+    except PackageNotFoundError:
+        found = "none"
+    return Check(part=part, present=missing is None, found=found, without_it=f"no language {language}: {missing}")
+
+
+def _gpu_checks() -> list[Check]:
+    from harness.hardware.cuda_driver import list_gpus
+
+    without_it = "CUDA candidates are emulated: checked on the CPU, not timed"
+    checks = [
+        Check(part=f"GPU cuda:{index}", present=True, found=gpu.name, without_it=without_it)
+        for index, gpu in enumerate(list_gpus())
+    ]
+    if not checks:
+        return [Check(part="GPU", present=False, found="none", without_it=without_it)]
+    return [*checks, _counter_check()]
+
+
+def _counter_check() -> Check:
+    from harness.evaluation.counters.ncu import explain_obstacle, find_ncu
+
+    obstacle = explain_obstacle()
+    return Check(
+        part="ncu", present=not obstacle, found=find_ncu() or "none", without_it=f"no hardware counters: {obstacle}"
+    )
+
+
+def _speed_checks(cache_dir: Path | None, *, measure: bool) -> Iterator[Check]:
+    """Upper bounds for every candidate."""
+    from harness.builder import find_machine_folder
+    from harness.evaluation.timing.device_peaks import CeilingStore
+    from harness.hardware.cuda_driver import list_gpus
+    from harness.sandbox.devices import Device
+
+    store = CeilingStore(find_machine_folder(cache_dir))
+    for name in ("cpu", *(f"cuda:{index}" for index in range(len(list_gpus())))):
+        device = Device(name)
+        ceilings = store.measure(device) if measure else store.find(device)
+        found = f"{ceilings.bandwidth_gb_s:,.0f} GB/s, {ceilings.tflops:,.3g} TFLOP/s ({ceilings.matrix_dtype})"
+        yield Check(part=f"speed of {name}", present=True, found=found, without_it="")
+
+
+def _confinement_check() -> Check:
+    from harness.sandbox.policy import probe_confinement
+
+    path = probe_confinement().bubblewrap
+    return Check(
+        part="bubblewrap",
+        present=path is not None,
+        found=path or "none",
+        without_it="a private root replaces it where user namespaces are allowed: see worker sandbox",
+    )
+
+
+def _worker_check() -> Check:
+    from harness.sandbox.forkserver import Forkserver
+    from harness.sandbox.policy import probe_confinement
+    from harness.sandbox.worker_process import WorkerLimits
+
+    sandbox = probe_confinement()
+    server = Forkserver(sandbox)
+    try:
+        server.spawn(WorkerLimits()).end()
+        level = server.isolation
+    finally:
+        server.close()
+    return Check(
+        part="worker sandbox",
+        present=sandbox.has_own_root and "namespaces" in level,
+        found=level,
+        without_it=f"only {level}, and candidates see other processes: allow user namespaces. {sandbox.weakness}",
+    )
+
+
+def _certificate_checks(cache_dir: Path | None, sandbox: str) -> list[Check]:
+    """One per kind of device."""
+    from harness.builder import find_machine_folder
+    from harness.evaluation.certificate import check_standing
+    from harness.sandbox.devices import open_device
+
+    checks = []
+    for device in (open_device("auto", "cpp"), open_device("auto", "cuda")):
+        if device is not None and not device.is_emulated:
+            standing = check_standing(find_machine_folder(cache_dir), device, sandbox)
+            kept = standing.certificate
+            found = "" if kept is None else f"{kept.digest}, {kept.attacks} attacks caught on {kept.made_at}"
+            name = f"certificate {device.torch_device.type}"
+            checks.append(Check(part=name, present=kept is not None, found=found, without_it=standing.reason))
+    return checks
+
+
+def _generate_check() -> Check:
+    from importlib.util import find_spec
+
+    installed = find_spec("openai") is not None
+    key = "a key is set" if os.environ.get("OPENAI_API_KEY") else "no OPENAI_API_KEY set"
+    return Check(
+        part="openai package",
+        present=installed,
+        found=key if installed else "none",
+        without_it="generating needs it, evaluating does not: pip install openai",
+    )

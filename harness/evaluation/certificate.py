@@ -1,0 +1,200 @@
+"""Red-team certificates: the evaluator classified every program of the corpus correctly on this machine.
+
+One JSON file per kind of device, valid while its basis is unchanged (sources, corpus, torch, hardware, isolation
+layers).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, fields
+from hashlib import sha256
+from itertools import accumulate
+from pathlib import Path
+
+import harness
+from harness.domain import StoreError
+from harness.domain.files import replacing
+from harness.evaluation.environment import describe_gpu
+from harness.hardware.cpu import cpu_name
+from harness.hardware.torch_build import read_torch_build
+from harness.sandbox.devices import Device
+from harness.shipped import find_shipped
+
+# Each begins with a fixed text, which is fast.
+_FROM = re.compile(r"from (harness[\w.]*) import (\([^)]*\)|[^\n;\"]*)")
+_IMPORT = re.compile(r"import (harness[\w.]*)")
+_RUN = re.compile(r"\"-m\", \"(harness[\w.]*)\"")
+
+
+def find_closure(package: Path, module: str) -> set[Path]:
+    """Of `module` in the folder `package`, itself included, with the other files in its packages, such as headers."""
+    files = [Path(folder, name) for folder, _, names in os.walk(package) for name in names]
+    modules = {_name_module(path.relative_to(package)): path for path in files if path.suffix == ".py"}
+    found, waiting = set[str](), {module}
+    while waiting:
+        new = {name for one in waiting for name in accumulate(one.split("."), "{}.{}".format) if name in modules}
+        waiting = {name for one in new - found for name in _list_imports(modules[one].read_text(encoding="utf-8"))}
+        found |= new
+    closure = {modules[name] for name in found}
+    packages = {path.relative_to(package).parts[0] for path in closure}
+    data = (path for path in files if path.suffix not in (".py", ".pyc"))
+    return closure | {path for path in data if path.relative_to(package).parts[0] in packages}
+
+
+def _name_module(path: Path) -> str:
+    return ".".join(("harness", *path.parts)).removesuffix(".py").removesuffix(".__init__")
+
+
+def _list_imports(text: str) -> Iterator[str]:
+    """What is imported from a package may be a module or a name."""
+    for found in _FROM.finditer(text):
+        yield found[1]
+        yield from (f"{found[1]}.{name}" for name in re.findall(r"\w+", found[2]))
+    yield from (*_IMPORT.findall(text), *_RUN.findall(text))
+
+
+DIGEST_CHARACTERS = 16
+DECIDING_MODULE = "harness.executors.local"  # starts the evaluator and the workers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """`package` and `corpus` are file hashes, `confinement` names the isolation layers."""
+
+    device: str  # "cpu" or "cuda"
+    harness: str
+    package: str
+    corpus: str
+    hardware: str
+    torch: str
+    python: str
+    confinement: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    basis: Basis
+    made_at: str
+    attacks: int
+    controls: int
+
+    @property
+    def digest(self) -> str:
+        return sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:DIGEST_CHARACTERS]
+
+    def digest_behind(self, confinement: str) -> str:
+        """The digest if the isolation layers are the certificate's, else ""."""
+        return self.digest if confinement == self.basis.confinement else ""
+
+    def explain_difference(self, now: Basis) -> str | None:
+        changed = [
+            f"{field.name} ({getattr(self.basis, field.name)} then, {getattr(now, field.name)} now)"
+            for field in fields(Basis)
+            if getattr(self.basis, field.name) != getattr(now, field.name)
+        ]
+        return f"changed since {self.made_at}: {'; '.join(changed)}" if changed else None
+
+
+def hash_trusted_code(package: Path) -> str:
+    """Of what decides verdicts: the command line and the reports do not end a certificate."""
+    return hash_files(package, find_closure(package, DECIDING_MODULE))
+
+
+def hash_corpus(corpus: Path) -> str:
+    folders = [corpus / name for name in ("attacks", "controls", "problems")]
+    return hash_files(corpus, (path for folder in folders for path in folder.rglob("*") if path.suffix != ".pyc"))
+
+
+def hash_files(root: Path, paths: Iterable[Path]) -> str:
+    whole = sha256()
+    for path in sorted(path for path in paths if path.is_file()):
+        content = sha256(path.read_bytes()).hexdigest()
+        whole.update(f"{path.relative_to(root).as_posix()}\0{content}\0".encode())
+    return whole.hexdigest()[:DIGEST_CHARACTERS]
+
+
+def certificate_path(state_folder: Path, device: str) -> Path:
+    return state_folder / f"certificate-{device}.json"
+
+
+def write_certificate(state_folder: Path, certificate: Certificate) -> Path:
+    """Replaces an earlier certificate. Raises StoreError."""
+    path = certificate_path(state_folder, certificate.basis.device)
+    text = json.dumps({"digest": certificate.digest, **asdict(certificate)}, indent=1) + "\n"
+    try:
+        with replacing(path) as partial:
+            partial.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StoreError(f"cannot write the certificate {path}: {error}; make the folder writable") from error
+    return path
+
+
+def read_certificate(state_folder: Path, device: str) -> Certificate | None:
+    """None without a valid file."""
+    try:
+        fields_read = json.loads(certificate_path(state_folder, device).read_text(encoding="utf-8"))
+        digest = fields_read.pop("digest")
+        certificate = Certificate(**{**fields_read, "basis": Basis(**fields_read["basis"])})
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+    return certificate if certificate.digest == digest else None
+
+
+def remove_certificate(state_folder: Path, device: str) -> None:
+    """After a run with deviations, so that no older certificate remains in force."""
+    certificate_path(state_folder, device).unlink(missing_ok=True)
+
+
+RED_TEAM = "run harness red-team"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """`reason`: why there is no valid `certificate`."""
+
+    certificate: Certificate | None
+    reason: str = ""
+
+
+def find_corpus() -> Path | None:
+    """The shipped corpus; None if not installed."""
+    folder = find_shipped("redteam_corpus")
+    return folder if (folder / "attacks").is_dir() else None
+
+
+def check_standing(machine_folder: Path, device: Device, confinement: str | None = None) -> Standing:
+    """`confinement` None is not compared: the isolation is unknown before a worker starts."""
+    if device.is_emulated:
+        return Standing(certificate=None, reason="the emulated device earns none")
+    kind, corpus = device.torch_device.type, find_corpus()
+    kept = read_certificate(machine_folder, kind)
+    if kept is None:
+        return Standing(certificate=None, reason=f"not earned yet: {RED_TEAM}")
+    if corpus is None:
+        return Standing(certificate=None, reason="the red-team corpus is not installed")
+    now = describe_basis(device, corpus, kept.basis.confinement if confinement is None else confinement)
+    difference = kept.explain_difference(now)
+    if difference is not None:
+        return Standing(certificate=None, reason=f"{difference}: {RED_TEAM}")
+    return Standing(certificate=kept)
+
+
+def describe_basis(device: Device, corpus: Path, confinement: str) -> Basis:
+    """The state that a certificate is valid for."""
+    gpu = describe_gpu(device) if device.is_cuda else {}
+    hardware = f"{gpu.get('gpu')}, driver {gpu.get('driver')}, {cpu_name()}" if device.is_cuda else cpu_name()
+    return Basis(
+        device=device.torch_device.type,
+        harness=harness.__version__,
+        package=hash_trusted_code(Path(harness.__file__).resolve().parent),
+        corpus=hash_corpus(corpus),
+        hardware=hardware,
+        torch=read_torch_build().version,
+        python=platform.python_version(),
+        confinement=confinement,
+    )
