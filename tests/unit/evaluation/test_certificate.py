@@ -104,7 +104,7 @@ def package(tmp_path_factory):
         ("analysis/intervals.py", True),
         ("store/machine_cache.py", True),
         ("syntax.py", True),
-        ("calls.py", True),
+        ("construction/calls.py", True),
         ("evaluation/evaluator.py", True),
         ("executors/evaluator_process.py", True),  # started by a program text
         ("worker/isolation/launcher.py", True),
