@@ -58,7 +58,7 @@ def judge(folder: Path, blocks: int) -> Evaluation:
     plan = TimingPlan(max_blocks=blocks, wanted_half_width=0.0, budget_s=600.0, allow_load=True)  # not before the last
     with LocalExecutor(LocalSettings(cache=folder / "cache", judge=EvaluationSettings(plan=plan))) as executor:
         task = make_task(problem, candidate, Origin(run="benchmark", model="-"), language="cpp")
-        executor.submit(task).result()  # also measures the noise floor and the ceilings, once for all candidates
+        executor.submit(task).result()  # also measures the noise floor and the peaks, once for all candidates
         evaluation = executor.submit(task).result()
     assert evaluation.outcome is Outcome.CORRECT, evaluation.message
     return evaluation

@@ -286,7 +286,7 @@ class Bench:
     def __init__(self, *, forkserver, confinement, cache, device="cpu", call_s=5.0, load_s=30.0):
         from harness.builder import Builder, find_machine_folder, probe_toolchain
         from harness.evaluation.prepared_references import PreparedReferences
-        from harness.evaluation.timing.device_peaks import CeilingStore
+        from harness.evaluation.timing.device_peaks import PeakStore
         from harness.evaluation.timing.noise_floor import NoiseFloors
         from harness.sandbox.devices import Device
         from harness.sandbox.policy import clean_environment, interpreter_folders
@@ -294,7 +294,7 @@ class Bench:
 
         self._limits = {"first_call_s": call_s, "call_s": call_s, "start_s": load_s, "construct_s": load_s}
         self._device = device if isinstance(device, Device) else Device(device)
-        self._ceilings = CeilingStore(find_machine_folder(cache))
+        self._peaks = PeakStore(find_machine_folder(cache))
         self._noise = NoiseFloors(find_machine_folder(cache))
         self.forkserver = forkserver
         self.workers = WorkersAhead(forkserver, self._device)
@@ -328,7 +328,7 @@ class Bench:
         )
         judge = CandidateEvaluator(
             device=self._device, builder=self.builder, workers=self.workers, settings=settings,
-            ceilings=self._ceilings, noise=self._noise, prepared=self._prepared,
+            peaks=self._peaks, noise=self._noise, prepared=self._prepared,
         )  # fmt: skip
         language = language or ("cuda" if self._device.is_cuda else "cpp")
         candidate = Candidate(source=source, language=language, rule="file")

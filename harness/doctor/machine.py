@@ -151,15 +151,15 @@ def _counter_check() -> Check:
 def _speed_checks(cache_dir: Path | None, *, measure: bool) -> Iterator[Check]:
     """Upper bounds for every candidate."""
     from harness.builder import find_machine_folder
-    from harness.evaluation.timing.device_peaks import CeilingStore
+    from harness.evaluation.timing.device_peaks import PeakStore
     from harness.hardware.cuda_driver import list_gpus
     from harness.sandbox.devices import Device
 
-    store = CeilingStore(find_machine_folder(cache_dir))
+    store = PeakStore(find_machine_folder(cache_dir))
     for name in ("cpu", *(f"cuda:{index}" for index in range(len(list_gpus())))):
         device = Device(name)
-        ceilings = store.measure(device) if measure else store.find(device)
-        found = f"{ceilings.bandwidth_gb_s:,.0f} GB/s, {ceilings.tflops:,.3g} TFLOP/s ({ceilings.matrix_dtype})"
+        peaks = store.measure(device) if measure else store.find(device)
+        found = f"{peaks.bandwidth_gb_s:,.0f} GB/s, {peaks.tflops:,.3g} TFLOP/s ({peaks.matrix_dtype})"
         yield Check(part=f"speed of {name}", present=True, found=found, without_it="")
 
 

@@ -61,7 +61,7 @@ from harness.evaluation.settings import EvaluationSettings
 from harness.evaluation.timing.apart import await_idle
 from harness.evaluation.timing.candidate_timing import CandidateTimer
 from harness.evaluation.timing.clocks import TimingResult
-from harness.evaluation.timing.device_peaks import CeilingStore
+from harness.evaluation.timing.device_peaks import PeakStore
 from harness.evaluation.timing.noise_floor import NoiseFloors
 from harness.evaluation.timing.replay_timing import record_call
 from harness.evaluation.timing.roofline import Roofline
@@ -103,7 +103,7 @@ class CandidateEvaluator:
         workers: WorkersAhead,
         settings: EvaluationSettings,
         noise: NoiseFloors | None = None,
-        ceilings: CeilingStore | None = None,
+        peaks: PeakStore | None = None,
         certificate: Certificate | None = None,
         checker: KernelChecker | None = None,
         compiler: Builder | None = None,
@@ -118,8 +118,8 @@ class CandidateEvaluator:
         self._certificate = certificate
         self._forkserver = workers.forkserver
         self._settings = settings
-        self._ceilings = ceilings or CeilingStore(None)
-        self._roofline = Roofline(self._ceilings)
+        self._peaks = peaks or PeakStore(None)
+        self._roofline = Roofline(self._peaks)
         self._is_emulated = device is not None and device.is_emulated
         self._builds = CandidateBuilds(builder, checker, self._nvcc, builds_beside=self._is_emulated)
         self._workers = ModelWorkers(workers, self._builds, settings.limits)
@@ -256,7 +256,7 @@ class CandidateEvaluator:
         """Load, check correctness, attribute time, measure time, probe robustness."""
         if device.is_cuda:
             await_idle(device)  # work of the previous candidate may still run
-            if self._times(device, task) and self._ceilings.look_up(device) is None:
+            if self._times(device, task) and self._peaks.look_up(device) is None:
                 with self._quiet():
                     self._find_device_peaks(task, device)
         seeds = task.record.draw_seeds(task.run.name)
@@ -465,7 +465,7 @@ class CandidateEvaluator:
         """The device must be idle."""
         if self._times(device, task):
             with task.record.phase("ceilings"):
-                self._ceilings.find(device)
+                self._peaks.find(device)
 
     def _sanitize_kernels(self, task: _Task, *, decides: bool) -> None:
         """Without `decides` it only adds warnings."""

@@ -27,7 +27,7 @@ from harness.evaluation.certificate import check_standing
 from harness.evaluation.emulated.sanitizer import KernelChecker
 from harness.evaluation.evaluator import CandidateEvaluator
 from harness.evaluation.prepared_references import PreparedReferences
-from harness.evaluation.timing.device_peaks import CeilingStore
+from harness.evaluation.timing.device_peaks import PeakStore
 from harness.evaluation.timing.noise_floor import NoiseFloors
 from harness.executors.locks import SayFor
 from harness.executors.settings import Setup
@@ -148,7 +148,7 @@ class DeviceEvaluators:
             builder=self._find_builder(None if device is None else _describe_emulation(device)),
             workers=self._workers,
             settings=self._setup.settings.judge,
-            ceilings=CeilingStore(self._setup.settings.measurements or self._machine),
+            peaks=PeakStore(self._setup.settings.measurements or self._machine),
             noise=NoiseFloors(self._floors),
             certificate=None if device is None else check_standing(self._machine, device).certificate,
             checker=self._make_checker() if checks else None,

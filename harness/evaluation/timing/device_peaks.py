@@ -29,7 +29,7 @@ MEASURING_S = 0.25  # per quantity, at least two repeats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ceilings:
+class DevicePeaks:
     """`bandwidth_gb_s`: read plus written; `tflops`: fastest product among dtypes precise enough for float32."""
 
     hardware: str
@@ -37,9 +37,9 @@ class Ceilings:
     tflops: float
     matrix_dtype: str
 
-    def raised_by(self, other: Ceilings) -> Ceilings:
+    def raised_by(self, other: DevicePeaks) -> DevicePeaks:
         faster = other if other.tflops > self.tflops else self
-        return Ceilings(
+        return DevicePeaks(
             hardware=self.hardware,
             bandwidth_gb_s=max(self.bandwidth_gb_s, other.bandwidth_gb_s),
             tflops=faster.tflops,
@@ -47,18 +47,18 @@ class Ceilings:
         )
 
 
-class CeilingStore:
+class PeakStore:
     """Caches peaks in `folder`; None: in memory."""
 
     def __init__(self, folder: Path | None) -> None:
         self._path = None if folder is None else folder / FILE_NAME
-        self._known: dict[str, Ceilings] = {}
+        self._known: dict[str, DevicePeaks] = {}
 
-    def find(self, device: Device) -> Ceilings:
+    def find(self, device: Device) -> DevicePeaks:
         """Measures if not cached."""
         return self.look_up(device) or self.measure(device)
 
-    def look_up(self, device: Device) -> Ceilings | None:
+    def look_up(self, device: Device) -> DevicePeaks | None:
         """Raises StoreError for a damaged file."""
         key = name_device(device)
         if key not in self._known and self._path is not None:
@@ -67,15 +67,15 @@ class CeilingStore:
                 self._known[key] = _decode(record, self._path)
         return self._known.get(key)
 
-    def measure(self, device: Device) -> Ceilings:
+    def measure(self, device: Device) -> DevicePeaks:
         """Takes 1 to 2 s; only raises the cached peaks."""
-        known, measured = self.look_up(device), measure_ceilings(device)
-        ceilings = known.raised_by(measured) if known else measured
+        known, measured = self.look_up(device), measure_peaks(device)
+        peaks = known.raised_by(measured) if known else measured
         key = name_device(device)
-        self._known[key] = ceilings
-        if self._path is not None and ceilings != known:
-            add_to_record(self._path, {key: asdict(ceilings)})
-        return ceilings
+        self._known[key] = peaks
+        if self._path is not None and peaks != known:
+            add_to_record(self._path, {key: asdict(peaks)})
+        return peaks
 
 
 def name_device(device: Device) -> str:
@@ -88,7 +88,7 @@ def describe_hardware(device: Device) -> str:
     return torch.cuda.get_device_name(device.torch_device) if device.is_cuda else cpu_name()
 
 
-def measure_ceilings(device: Device) -> Ceilings:
+def measure_peaks(device: Device) -> DevicePeaks:
     """The device must be idle."""
     try:
         with torch.no_grad(), _all_threads():
@@ -98,7 +98,7 @@ def measure_ceilings(device: Device) -> Ceilings:
         raise HarnessError(
             f"not enough memory to measure the peaks of {device.name}: {error}; end other programs that use it"
         ) from error
-    return Ceilings(
+    return DevicePeaks(
         hardware=describe_hardware(device), bandwidth_gb_s=bandwidth / 1e9, tflops=tflops / 1e12, matrix_dtype=dtype
     )
 
@@ -166,8 +166,8 @@ def _best_s(device: Device, work: Callable[[], object], before: Callable[[], obj
     return min(times)
 
 
-def _decode(record: object, path: Path) -> Ceilings:
+def _decode(record: object, path: Path) -> DevicePeaks:
     try:
-        return Ceilings(**record)  # type: ignore[arg-type]
+        return DevicePeaks(**record)  # type: ignore[arg-type]
     except TypeError as error:
         raise StoreError(f"{path} is damaged: {error}; remove it to measure again") from error

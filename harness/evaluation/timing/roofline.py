@@ -21,7 +21,7 @@ from harness.domain import Finding, Outcome, Plausibility, ProblemError, Timing
 from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import run_reference, trust_outputs, write_state
-from harness.evaluation.timing.device_peaks import Ceilings, CeilingStore
+from harness.evaluation.timing.device_peaks import DevicePeaks, PeakStore
 from harness.problems.operators import OperatorCosts
 from harness.protocol import count_span
 from harness.tensors.outputs import FlatOutputs, are_far_apart
@@ -56,8 +56,8 @@ class RooflineResult:
 class Roofline:
     """Caches the traffic of each problem."""
 
-    def __init__(self, ceilings: CeilingStore) -> None:
-        self._store = ceilings
+    def __init__(self, peaks: PeakStore) -> None:
+        self._store = peaks
         self._traffic: dict[tuple[str, ...], Traffic] = {}
         self._is_checked = False
 
@@ -83,11 +83,11 @@ class Roofline:
         return assess(timing, traffic, self._store.find(reference.device))
 
 
-def assess(timing: Timing, traffic: Traffic, ceilings: Ceilings) -> Plausibility:
+def assess(timing: Timing, traffic: Traffic, peaks: DevicePeaks) -> Plausibility:
     """The baseline's own rates raise the peaks, which a busy machine measures too low."""
     shown_gb_s = traffic.bound_bytes / timing.baseline_us / 1e3 if traffic.refined else 0.0
-    bandwidth_gb_s = max(ceilings.bandwidth_gb_s, shown_gb_s)
-    tflops = max(ceilings.tflops, (traffic.flops or 0) / timing.baseline_us / 1e6)
+    bandwidth_gb_s = max(peaks.bandwidth_gb_s, shown_gb_s)
+    tflops = max(peaks.tflops, (traffic.flops or 0) / timing.baseline_us / 1e6)
     bound_us = traffic.bound_bytes / bandwidth_gb_s / 1e3
     operations_us = None if traffic.flops is None else traffic.flops / tflops / 1e6
     return Plausibility(

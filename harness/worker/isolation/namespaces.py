@@ -178,8 +178,8 @@ def _limit_processes(count: int, *, shares_user: bool) -> None:
 
 def _allows_threads(limit: int, before: tuple[int, int]) -> bool:
     soft, hard = before
-    ceiling = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-    resource.setrlimit(resource.RLIMIT_NPROC, (ceiling, hard))
+    lowered = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.setrlimit(resource.RLIMIT_NPROC, (lowered, hard))
     try:
         thread = threading.Thread(target=lambda: None)
         thread.start()
@@ -202,9 +202,9 @@ def _count_tasks_of_user() -> int:
 
 def _lower(which: int, value: int, *, grace: int = 0) -> None:
     hard = resource.getrlimit(which)[1]
-    ceiling = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    lowered = value if hard == resource.RLIM_INFINITY else min(value, hard)
     last = value + grace if hard == resource.RLIM_INFINITY else min(value + grace, hard)
-    resource.setrlimit(which, (ceiling, last))
+    resource.setrlimit(which, (lowered, last))
 
 
 def redirect_output(descriptor: int) -> None:

@@ -7,47 +7,47 @@ import pytest
 import torch
 
 from harness.domain import StoreError
-from harness.evaluation.timing.device_peaks import FILE_NAME, Ceilings, CeilingStore, measure_ceilings, name_device
+from harness.evaluation.timing.device_peaks import FILE_NAME, DevicePeaks, PeakStore, measure_peaks, name_device
 from harness.sandbox.devices import Device
 
 CPU = Device("cpu")
 
 
 def make(bandwidth=1.0, tflops=1.0, dtype="float32"):
-    return Ceilings(hardware="a chip", bandwidth_gb_s=bandwidth, tflops=tflops, matrix_dtype=dtype)
+    return DevicePeaks(hardware="a chip", bandwidth_gb_s=bandwidth, tflops=tflops, matrix_dtype=dtype)
 
 
-def remember(folder, ceilings):
-    (folder / FILE_NAME).write_text(json.dumps({name_device(CPU): asdict(ceilings), "another": {}}))
+def remember(folder, peaks):
+    (folder / FILE_NAME).write_text(json.dumps({name_device(CPU): asdict(peaks), "another": {}}))
 
 
 def test_a_cpu_moves_memory_and_multiplies():
     threads = torch.get_num_threads()
-    ceilings = measure_ceilings(CPU)
-    assert 0.5 < ceilings.bandwidth_gb_s < 5000
-    assert 0.001 < ceilings.tflops < 500
-    assert ceilings.matrix_dtype == "float32"
+    peaks = measure_peaks(CPU)
+    assert 0.5 < peaks.bandwidth_gb_s < 5000
+    assert 0.001 < peaks.tflops < 500
+    assert peaks.matrix_dtype == "float32"
     assert torch.get_num_threads() == threads
 
 
 def test_what_is_remembered_is_not_measured_again(tmp_path):
     impossible = make(bandwidth=1e9, tflops=1e9)
     remember(tmp_path, impossible)
-    assert CeilingStore(tmp_path).find(CPU) == impossible
+    assert PeakStore(tmp_path).find(CPU) == impossible
 
 
 def test_a_measurement_is_remembered_for_the_next_process_and_leaves_other_devices_alone(tmp_path):
     remember(tmp_path, make(bandwidth=1e9, tflops=1e-9, dtype="bfloat16"))
-    measured = CeilingStore(tmp_path).measure(CPU)
+    measured = PeakStore(tmp_path).measure(CPU)
     assert measured.bandwidth_gb_s == 1e9
     assert measured.matrix_dtype == "float32"
-    assert CeilingStore(tmp_path).look_up(CPU) == measured
+    assert PeakStore(tmp_path).look_up(CPU) == measured
     assert "another" in json.loads((tmp_path / FILE_NAME).read_text())
 
 
 def test_nothing_is_known_of_a_device_that_was_never_measured(tmp_path):
-    assert CeilingStore(tmp_path).look_up(CPU) is None
-    assert CeilingStore(None).look_up(CPU) is None
+    assert PeakStore(tmp_path).look_up(CPU) is None
+    assert PeakStore(None).look_up(CPU) is None
 
 
 def test_a_slower_measurement_lowers_nothing():
@@ -58,4 +58,4 @@ def test_a_slower_measurement_lowers_nothing():
 def test_a_damaged_file_is_named(tmp_path):
     (tmp_path / FILE_NAME).write_text(json.dumps({name_device(CPU): {"speed": 1}}))
     with pytest.raises(StoreError, match=FILE_NAME):
-        CeilingStore(tmp_path).find(CPU)
+        PeakStore(tmp_path).find(CPU)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from harness.domain import Problem, Timing
 from harness.evaluation.correctness.reference import prepare_reference
-from harness.evaluation.timing.device_peaks import Ceilings
+from harness.evaluation.timing.device_peaks import DevicePeaks
 from harness.evaluation.timing.roofline import (
     Roofline,
     Traffic,
@@ -22,7 +22,7 @@ from harness.evaluation.timing.roofline import (
 from harness.problems.loading import load_problem
 from harness.sandbox.devices import Device
 
-CEILINGS = Ceilings(hardware="a chip", bandwidth_gb_s=10.0, tflops=1.0, matrix_dtype="float32")
+PEAKS = DevicePeaks(hardware="a chip", bandwidth_gb_s=10.0, tflops=1.0, matrix_dtype="float32")
 SOURCE = """
 import torch
 from torch import nn
@@ -48,20 +48,20 @@ X = "torch.randn(64, 512)"
 X_BYTES = 64 * 512 * 4
 
 
-class OneCeiling:
-    """A store of ceilings that counts how often it is asked to measure."""
+class OnePeakStore:
+    """A store of peaks that counts how often it is asked to measure."""
 
-    def __init__(self, ceilings=CEILINGS, measured=CEILINGS):
-        self.ceilings, self._measured = ceilings, measured
+    def __init__(self, peaks=PEAKS, measured=PEAKS):
+        self.peaks, self._measured = peaks, measured
         self.measurements = 0
 
     def find(self, _):
-        return self.ceilings
+        return self.peaks
 
     def measure(self, _):
         self.measurements += 1
-        self.ceilings = self.ceilings.raised_by(self._measured)
-        return self.ceilings
+        self.peaks = self.peaks.raised_by(self._measured)
+        return self.peaks
 
 
 def make_reference(body, names="x", inputs=X, init="pass"):
@@ -83,7 +83,7 @@ def make_traffic(bound_bytes=1_000_000, flops=None, **fields):
 
 def examine(candidate_us, traffic, baseline_us=1000.0):
     timing = make_timing(candidate_us, baseline_us)
-    return conclude(timing, assess(timing, traffic, CEILINGS))
+    return conclude(timing, assess(timing, traffic, PEAKS))
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=3), st.randoms(use_true_random=False))
@@ -199,18 +199,18 @@ def test_the_peak_fraction_is_that_of_the_nearer_limit():
     assert examine(2000.0, make_traffic(flops=10**9)).plausibility.peak_fraction == pytest.approx(0.5)
 
 
-def test_nobody_is_accused_before_the_count_was_refined_and_the_ceilings_were_measured_again():
+def test_nobody_is_accused_before_the_count_was_refined_and_the_peaks_were_measured_again():
     reference = make_reference("return x + 1")
-    faster = Ceilings(hardware="a chip", bandwidth_gb_s=1000.0, tflops=1.0, matrix_dtype="float32")
-    store = OneCeiling(measured=faster)
-    examined = Roofline(store).examine(make_timing(2.0), reference, 3)  # 13 us at the remembered ceiling
+    faster = DevicePeaks(hardware="a chip", bandwidth_gb_s=1000.0, tflops=1.0, matrix_dtype="float32")
+    store = OnePeakStore(measured=faster)
+    examined = Roofline(store).examine(make_timing(2.0), reference, 3)  # 13 us at the remembered peak
     assert examined.outcome is None
     assert store.measurements == 1
 
 
 def test_an_impossible_time_stays_impossible():
     reference = make_reference("return x + 1")
-    store = OneCeiling()
+    store = OnePeakStore()
     roofline = Roofline(store)
     assert [roofline.examine(make_timing(2.0), reference, 3).outcome for _ in range(2)] == ["suspect", "suspect"]
     assert store.measurements == 1
@@ -218,4 +218,4 @@ def test_an_impossible_time_stays_impossible():
 
 def test_a_gain_by_skipping_what_cancels_is_accepted():
     reference = make_reference("return x - x")
-    assert Roofline(OneCeiling()).examine(make_timing(0.5), reference, 3).outcome is None
+    assert Roofline(OnePeakStore()).examine(make_timing(0.5), reference, 3).outcome is None
