@@ -23,6 +23,7 @@ from harness.generate.extraction.named_files import join_files, list_files
 from harness.generate.extraction.notes import FILE_RULE
 from harness.generate.extraction.programs import is_broken_program, is_program, may_define_entry_point, parse, repair
 from harness.generate.extraction.remarks import EARLIER, Remark
+from harness.generate.extraction.sections import Sections
 from harness.syntax import parse_python
 
 # Weight of a rule relative to `fence`; added to the weight of the remark (see `remarks`).
@@ -221,16 +222,25 @@ def _find_error_line(source: str) -> int:
 
 
 def _list_choices(blocks: Sequence[tuple[Block, Answer]]) -> Iterator[_Choice]:
-    """A label that the prose submits elsewhere outranks the remark beside the block."""
+    """A label that the prose submits elsewhere outranks its section and the remark beside it."""
     if len(blocks) == 1:
         yield _Choice(block=blocks[0][0], answer=blocks[0][1], remark=Remark())
         return
-    labels = remarks.read_labels(
-        prose for answer in {id(one): one for _, one in blocks}.values() for prose in answer.list_prose()
-    )
+    answers = {id(answer): answer for _, answer in blocks}
+    labels = remarks.read_labels(prose for answer in answers.values() for prose in answer.list_prose())
+    sections = {key: Sections.read(answer) for key, answer in answers.items()}
     for block, answer in blocks:
         label = remarks.find_label(answer.before(block)) if labels else None
-        yield _Choice(block=block, answer=answer, remark=labels.get(label or "") or _read_remark(block, answer))
+        section = sections[id(answer)].find_remark(block, answer)
+        remark = labels.get(label or "") or _add_section(_read_remark(block, answer), section)
+        yield _Choice(block=block, answer=answer, remark=remark)
+
+
+def _add_section(beside: Remark, section: Remark) -> Remark:
+    """A draft stays one whatever is said beside it."""
+    if section.weight < 0:
+        return min(beside, section, key=lambda one: one.weight)
+    return beside if beside.weight else section
 
 
 def _read_remark(block: Block, answer: Answer) -> Remark:

@@ -1,8 +1,9 @@
 """Remarks about a block in the prose: before it, after it, in its file name, or by a label elsewhere.
 
-Weights: SUBMITTED, EARLIER (alternative or earlier version), REJECTED (wrong, sketch, comparison, test). A keyword
-counts only if it describes a program ("the naive version"), not in a comparison ("unlike the naive one") or negation; a
-negated positive ("not my submission") is a rejection. The nearest clause decides.
+Weights: SUBMITTED, EARLIER (alternative or earlier version), DRAFT (by its heading: `sections`), REJECTED (wrong,
+sketch, comparison, test). A keyword counts only if it describes a program ("the naive version"), not in a comparison
+("unlike the naive one") or negation; a negated positive ("not my submission") is a rejection. The nearest clause
+decides.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ from itertools import islice
 
 SEEN_CHARACTERS = 600
 _MOST_LABELLED = 1000  # sentences
-SUBMITTED, EARLIER, REJECTED = 2, -1, -4
+SUBMITTED, EARLIER, DRAFT, REJECTED = 2, -1, -3, -4
 
-_PROGRAM_WORD = (
+PROGRAM_WORD = (
     r"(?:versions?|implementations?|code|programs?|modules?|models?|kernels?|equivalents?|solutions?|ones?|attempts?|"
     r"approach|scripts?|pytorch|drafts?|variants?|files?|alternatives?|answers?|blocks?|class)"
 )
 _SUBMITS = re.compile(
-    rf"""\bfinal,?\s+(?:[\w`-]+\s+){{0,3}}?{_PROGRAM_WORD}\b | \bfinal\s+submission\b | ^\W*final\W*$ | \(\s*final\b
+    rf"""\bfinal,?\s+(?:[\w`-]+\s+){{0,3}}?{PROGRAM_WORD}\b | \bfinal\s+submission\b | ^\W*final\W*$ | \(\s*final\b
     | \bsubmit(?:ting)?\s+(?:this|it|the\ following|option|version|variant|approach|solution|alternative)\b
-    | \bsubmit\W*$ | \bsubmitted\s+{_PROGRAM_WORD}\b | \bsubmission\b | \brecommend(?:ed|ing)?\b | \bpreferred\b
+    | \bsubmit\W*$ | \bsubmitted\s+{PROGRAM_WORD}\b | \bsubmission\b | \brecommend(?:ed|ing)?\b | \bpreferred\b
     | \bcorrected\b | \bfixed\b(?!\s+(?:size|block|shape|grid|number|point|stride|length))
     | \bhere(?:'s|\ is)\ the\ fix\b | \bto\ be\ (?:graded|evaluated|judged|submitted)\b
     | \b(?:use|take|grade|evaluate)\s+(?:this|the\ following)(?:\s+(?:one|version|instead|code|program|file))*\W*$
@@ -41,16 +42,16 @@ _REJECTS = re.compile(
     | ^\W*(?:\w+\s+)?(?:tests?|testing|benchmark(?:ing)?|verification|usage|check)(?:\s+(?:script|code|example))?\W*$
     | \b(?:test|benchmark(?:ing)?|verification)\s+(?:script|code|harness|file)\b
     | \bto\s+(?:benchmark|compare)\b
-    """.replace("PROGRAM", _PROGRAM_WORD),
+    """.replace("PROGRAM", PROGRAM_WORD),
     re.IGNORECASE | re.VERBOSE,
 )
 # These count only next to a word for a program, or at the end of a clause.
 _LABELS_EARLIER = re.compile(
     rf"""\b(?P<strong>naive|draft|reference|baseline|unoptimi[sz]ed|straight-?forward)\b
-        (?=(?:[\s,-]+[\w`-]+){{0,2}}?[\s-]+{_PROGRAM_WORD}\b | (?:\s+one)?\W*$ | \s*[:,(])
+        (?=(?:[\s,-]+[\w`-]+){{0,2}}?[\s-]+{PROGRAM_WORD}\b | (?:\s+one)?\W*$ | \s*[:,(])
     | \b(?:plain|pure|vanilla)\s+(?:pytorch|torch|python)\b
     | \b(?P<weak>original|initial|earlier|previous|old(?:er)?|alternative|alternate)\b
-        (?=(?:[\s,-]+[\w`-]+)?[\s-]+{_PROGRAM_WORD}\b | \W*$)
+        (?=(?:[\s,-]+[\w`-]+)?[\s-]+{PROGRAM_WORD}\b | \W*$)
     | \b(?P<slower>slower|simpler|first)\s+(?:\w+\s+)?(?:version|attempt|try|draft|cut|alternative|variant|solution)\b
     | ^\W*(?P<also>alternative(?:ly)?)\b
     """,
@@ -88,9 +89,9 @@ _REJECTS_AFTERWARDS = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _SUBMITS_AFTERWARDS = re.compile(
-    rf"""\b(?:above|this|that)(?:\s+{_PROGRAM_WORD})?\s+(?:is|was)\s+(?:the|my|what\ I)\s+
+    rf"""\b(?:above|this|that)(?:\s+{PROGRAM_WORD})?\s+(?:is|was)\s+(?:the|my|what\ I)\s+
         (?:final|submit|submission|recommended|corrected|one\ to\ submit|version\ (?:to|I)\s+(?:submit|recommend))
-    | \b(?:submit|use|recommend)\s+(?:the\ )?(?:{_PROGRAM_WORD}\s+)?above\b
+    | \b(?:submit|use|recommend)\s+(?:the\ )?(?:{PROGRAM_WORD}\s+)?above\b
     """,
     re.IGNORECASE | re.VERBOSE,
 )
