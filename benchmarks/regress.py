@@ -164,7 +164,7 @@ def gather(store: ResultStore) -> dict[str, Measured]:
 def without_blocks(timing: Timing) -> Timing:
     """The same to the gate, which takes the error of a measurement from its blocks or else from its interval; to do it
     once is what makes thousands of checks quick."""
-    times = [(block.baseline_claim_us, block.candidate_claim_us) for block in timing.blocks]
+    times = [(block.baseline_reported_us, block.candidate_reported_us) for block in timing.blocks]
     _, low, high = bootstrap_ratio_interval(*zip(*times, strict=True), seed=len(times))
     width = math.sqrt(high / low) * (1 + (timing.noise_floor or 0.0))
     return replace(timing, blocks=(), speedup_low=timing.speedup / width, speedup_high=timing.speedup * width)

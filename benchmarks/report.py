@@ -279,8 +279,8 @@ def make_timing(source: random.Random, speedup: float, candidate_us: float) -> T
         slow, fast = speedup * candidate_us * source.gauss(1, 0.02), candidate_us * source.gauss(1, 0.02)
         blocks.append(
             Block(
-                calls=10, baseline_claim_us=slow, candidate_claim_us=fast, baseline_judge_us=slow + 30,
-                candidate_judge_us=fast + 30, baseline_copy_us=50.0, candidate_copy_us=50.0,
+                calls=10, baseline_reported_us=slow, candidate_reported_us=fast, baseline_evaluator_us=slow + 30,
+                candidate_evaluator_us=fast + 30, baseline_copy_us=50.0, candidate_copy_us=50.0,
             )
         )  # fmt: skip
     return Timing(

@@ -148,10 +148,10 @@ def make_evaluation(number: int, outcome: Outcome, speedup: float) -> Evaluation
 def make_timing(speedup: float) -> Timing:
     block = Block(
         calls=10,
-        baseline_claim_us=100.0,
-        candidate_claim_us=100.0 / speedup,
-        baseline_judge_us=130.0,
-        candidate_judge_us=30.0 + 100.0 / speedup,
+        baseline_reported_us=100.0,
+        candidate_reported_us=100.0 / speedup,
+        baseline_evaluator_us=130.0,
+        candidate_evaluator_us=30.0 + 100.0 / speedup,
         baseline_copy_us=50.0,
         candidate_copy_us=50.0,
     )

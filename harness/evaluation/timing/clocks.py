@@ -114,8 +114,8 @@ class _Reading:
 def _read(blocks: Sequence[Block], side: Literal["baseline", "candidate"]) -> list[_Reading]:
     return [
         _Reading(
-            reported_us=getattr(block, f"{side}_claim_us"),
-            exchange_us=getattr(block, f"{side}_judge_us") - getattr(block, f"{side}_claim_us"),
+            reported_us=getattr(block, f"{side}_reported_us"),
+            exchange_us=getattr(block, f"{side}_evaluator_us") - getattr(block, f"{side}_reported_us"),
             copy_us=getattr(block, f"{side}_copy_us"),
         )
         for block in blocks
@@ -178,25 +178,25 @@ def compare_quantiles(where: str, mine: Sequence[float], theirs: Sequence[float]
 
 def interval_of(blocks: Sequence[Block], *, roughly: bool = False) -> tuple[float, float, float]:
     """(speedup, low, high), without noise floor."""
-    baseline = [block.baseline_claim_us for block in blocks]
-    candidate = [block.candidate_claim_us for block in blocks]
+    baseline = [block.baseline_reported_us for block in blocks]
+    candidate = [block.candidate_reported_us for block in blocks]
     if roughly:
         return ranked_ratio_interval(baseline, candidate)
     return bootstrap_ratio_interval(baseline, candidate, seed=len(blocks))
 
 
 def median_reported_us(blocks: Sequence[Block]) -> float:
-    return statistics.median(block.candidate_claim_us for block in blocks)
+    return statistics.median(block.candidate_reported_us for block in blocks)
 
 
 def summarise_blocks(baseline: str, blocks: Sequence[Block], noise_floor: float) -> Timing:
     """Before confirmation."""
     ratio, low, high = interval_of(blocks)
     low, high = low / (1 + noise_floor), high * (1 + noise_floor)
-    overheads = [block.baseline_judge_us - block.baseline_claim_us for block in blocks]
+    overheads = [block.baseline_evaluator_us - block.baseline_reported_us for block in blocks]
     return Timing(
         baseline=baseline,
-        baseline_us=statistics.median(block.baseline_claim_us for block in blocks),
+        baseline_us=statistics.median(block.baseline_reported_us for block in blocks),
         candidate_us=median_reported_us(blocks),
         speedup=ratio,
         speedup_low=low,
@@ -211,7 +211,7 @@ def summarise_blocks(baseline: str, blocks: Sequence[Block], noise_floor: float)
 
 def is_hopeless(blocks: Sequence[Block]) -> bool:
     """Slower in every block by so much that more blocks change nothing."""
-    return all(block.candidate_claim_us > HOPELESS * block.baseline_claim_us for block in blocks)
+    return all(block.candidate_reported_us > HOPELESS * block.baseline_reported_us for block in blocks)
 
 
 def is_certain_tie(low: float, high: float, floor: float) -> bool:

@@ -154,8 +154,8 @@ def find_forged_us(rounds: Sequence[ReplayTimes], baseline_us: float, candidate_
 def _make_block(baseline_us: float, candidate_us: float) -> Block:
     return Block(
         calls=1,
-        baseline_claim_us=baseline_us,
-        candidate_claim_us=candidate_us,
-        baseline_judge_us=baseline_us,
-        candidate_judge_us=candidate_us,
+        baseline_reported_us=baseline_us,
+        candidate_reported_us=candidate_us,
+        baseline_evaluator_us=baseline_us,
+        candidate_evaluator_us=candidate_us,
     )

@@ -59,9 +59,9 @@ def charge_slowest(result: TimingResult, slower: Sequence[SlowerInputs]) -> Timi
 
 def _exceeds(ratio: float, given: Sequence[Block]) -> bool:
     usual = statistics.median(_list_ratios(given))
-    usual_us = statistics.median(block.baseline_claim_us for block in given)
+    usual_us = statistics.median(block.baseline_reported_us for block in given)
     return ratio > LOSS * usual and (ratio - usual) * usual_us > LOSS_US
 
 
 def _list_ratios(blocks: Sequence[Block]) -> list[float]:
-    return [block.candidate_claim_us / block.baseline_claim_us for block in blocks]
+    return [block.candidate_reported_us / block.baseline_reported_us for block in blocks]

@@ -35,10 +35,10 @@ def make_block(baseline: Run, candidate: Run) -> Block:
     """On a GPU by the evaluator's clock alone."""
     return Block(
         calls=1,
-        baseline_claim_us=baseline.called.claim_us if baseline.call_us is None else baseline.call_us,
-        candidate_claim_us=candidate.called.claim_us if candidate.call_us is None else candidate.call_us,
-        baseline_judge_us=baseline.judge_us,
-        candidate_judge_us=candidate.judge_us,
+        baseline_reported_us=baseline.called.reported_us if baseline.call_us is None else baseline.call_us,
+        candidate_reported_us=candidate.called.reported_us if candidate.call_us is None else candidate.call_us,
+        baseline_evaluator_us=baseline.evaluator_us,
+        candidate_evaluator_us=candidate.evaluator_us,
         baseline_loading_us=baseline.called.loading_us,
         baseline_copy_us=baseline.copy_us,
         candidate_copy_us=candidate.copy_us,

@@ -44,7 +44,7 @@ MOST_BLOCKS = 200
 MOST_TRIALS = 200
 
 _TRIAL_FIELDS = tuple(Trial.__dataclass_fields__)
-_SHOWN_PAIRS = ("baseline_claim_us", "candidate_claim_us", "baseline_judge_us", "candidate_judge_us")
+_SHOWN_PAIRS = ("baseline_reported_us", "candidate_reported_us", "baseline_evaluator_us", "candidate_evaluator_us")
 
 
 def make_record(stored: StoredEvaluation, source: str | None, refer: Callable[[str], int]) -> dict[str, Any]:

@@ -127,10 +127,10 @@ def _list_clocks(blocks: Sequence[Block]) -> Iterator[tuple[str, float, float]]:
     """(name, baseline, candidate) medians in microseconds."""
     if not blocks:
         return
-    yield _REPORTED, _median(blocks, "baseline_claim_us"), _median(blocks, "candidate_claim_us")
-    yield _MEASURED, _median(blocks, "baseline_judge_us"), _median(blocks, "candidate_judge_us")
-    baseline_us = median(block.baseline_judge_us - block.baseline_claim_us for block in blocks)
-    candidate_us = median(block.candidate_judge_us - block.candidate_claim_us for block in blocks)
+    yield _REPORTED, _median(blocks, "baseline_reported_us"), _median(blocks, "candidate_reported_us")
+    yield _MEASURED, _median(blocks, "baseline_evaluator_us"), _median(blocks, "candidate_evaluator_us")
+    baseline_us = median(block.baseline_evaluator_us - block.baseline_reported_us for block in blocks)
+    candidate_us = median(block.candidate_evaluator_us - block.candidate_reported_us for block in blocks)
     yield "  of it the exchange", baseline_us, candidate_us
     if any(block.candidate_copy_us is not None for block in blocks):
         yield "copying the outputs", _median(blocks, "baseline_copy_us"), _median(blocks, "candidate_copy_us")
@@ -141,7 +141,7 @@ def _render_quartiles(timing: Timing) -> Table:
     for name in ("blocks", "least", "1/4", "median", "3/4", "most"):
         table.add_column(name, justify="left" if name == "blocks" else "right")
     for name, side in ((timing.baseline, "baseline"), ("candidate", "candidate")):
-        times_us = [getattr(block, f"{side}_claim_us") for block in timing.blocks]
+        times_us = [getattr(block, f"{side}_reported_us") for block in timing.blocks]
         table.add_row(style_text(name), *map(_time_cell, summarise_samples(times_us)))
     ratios = summarise_samples(_list_ratios(timing.blocks))
     table.add_row("ratio", *(style_text(format_speedup(ratio)) for ratio in ratios))
@@ -189,7 +189,8 @@ def _render_blocks(timing: Timing) -> Table:
         table.add_column(style_text(name), justify="right", no_wrap=True)
     for number, block in enumerate(timing.blocks, start=1):
         times_us = (
-            block.baseline_claim_us, block.candidate_claim_us, block.baseline_judge_us, block.candidate_judge_us,
+            block.baseline_reported_us, block.candidate_reported_us,
+            block.baseline_evaluator_us, block.candidate_evaluator_us,
             block.baseline_copy_us, block.candidate_copy_us,
         )  # fmt: skip
         ratio = "".join(map(format_speedup, _list_ratios([block])))
@@ -205,7 +206,9 @@ def _count_calls(blocks: Sequence[Block]) -> str:
 
 
 def _list_ratios(blocks: Sequence[Block]) -> list[float]:
-    return [block.baseline_claim_us / block.candidate_claim_us for block in blocks if block.candidate_claim_us > 0]
+    return [
+        block.baseline_reported_us / block.candidate_reported_us for block in blocks if block.candidate_reported_us > 0
+    ]
 
 
 def _median(blocks: Sequence[Block], name: str) -> float:

@@ -108,7 +108,7 @@ def make_recording(
     facts, descriptors = client.record(placed, timeout_s=timeout_s)
     try:
         _require_replayable(facts, descriptors)
-        called = check(Called(claim_us=0.0, at_ns=0, **parse_outputs(facts)))
+        called = check(Called(reported_us=0.0, at_ns=0, **parse_outputs(facts)))
         pages = _map_memory(client, facts, device, timeout_s=timeout_s)
         state_at = _read_state(facts.get("state"), state, pages)
         places = list(zip(called.addresses, called.specs, strict=True))

@@ -215,7 +215,7 @@ class WindowSession(ModelSession):
         return Run(
             outputs=FlatOutputs(tree=called.tree, tensors=taken.snapshot.outputs),
             called=called,
-            judge_us=(ended_ns - woken_ns + published_ns - began_ns) / 1e3,
+            evaluator_us=(ended_ns - woken_ns + published_ns - began_ns) / 1e3,
             taken=True,
             inputs_unchanged=self._client.inputs_unchanged(placed) if unchanged is None else unchanged,
             sample=taken.snapshot.sample,

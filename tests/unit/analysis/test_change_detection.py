@@ -174,8 +174,8 @@ def test_the_scatter_of_blocks_widens_the_interval(timed):
     def blocks(spread):
         return tuple(
             Block(
-                calls=1, baseline_claim_us=100.0, candidate_claim_us=50.0 * (1 + spread * (n % 5 - 2)),
-                baseline_judge_us=1.0, candidate_judge_us=1.0, baseline_copy_us=1.0, candidate_copy_us=1.0,
+                calls=1, baseline_reported_us=100.0, candidate_reported_us=50.0 * (1 + spread * (n % 5 - 2)),
+                baseline_evaluator_us=1.0, candidate_evaluator_us=1.0, baseline_copy_us=1.0, candidate_copy_us=1.0,
             )
             for n in range(20)
         )  # fmt: skip

@@ -11,7 +11,11 @@ from harness.evaluation.rivals import compare_with_rival
 from harness.evaluation.timing.clocks import TimingResult
 
 BLOCK = Block(
-    calls=1, baseline_claim_us=200.0, candidate_claim_us=100.0, baseline_judge_us=210.0, candidate_judge_us=110.0
+    calls=1,
+    baseline_reported_us=200.0,
+    candidate_reported_us=100.0,
+    baseline_evaluator_us=210.0,
+    candidate_evaluator_us=110.0,
 )
 
 
@@ -69,7 +73,11 @@ def test_an_error_that_a_rival_causes_in_the_evaluator_is_a_note():
 
 def tie() -> TimingResult:
     equal = Block(
-        calls=1, baseline_claim_us=100.0, candidate_claim_us=100.0, baseline_judge_us=110.0, candidate_judge_us=110.0
+        calls=1,
+        baseline_reported_us=100.0,
+        candidate_reported_us=100.0,
+        baseline_evaluator_us=110.0,
+        candidate_evaluator_us=110.0,
     )
     return TimingResult(timing=time(1.0, blocks=(equal,) * 10))
 

@@ -54,7 +54,13 @@ TIMING = Timing(
     verdict="faster",
     conditions=Conditions(throttle_reasons=("power",)),
     blocks=(
-        Block(calls=1, baseline_claim_us=1.0, candidate_claim_us=1.0, baseline_judge_us=1.0, candidate_judge_us=1.0),
+        Block(
+            calls=1,
+            baseline_reported_us=1.0,
+            candidate_reported_us=1.0,
+            baseline_evaluator_us=1.0,
+            candidate_evaluator_us=1.0,
+        ),
     ),
 )
 EVALUATION = Evaluation(

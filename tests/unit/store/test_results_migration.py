@@ -44,7 +44,7 @@ def test_an_older_file_shows_everything_it_holds(old_results, read_only):
     assert [row.without_own for row in rows] == [None, None, None, "changed"]
     assert [row.peak_fraction for row in rows] == [None, None, None, 0.5]
     assert [row.certificate for row in rows] == ["", "", "", "f" * 16]
-    assert evaluations[0].evaluation.timing.blocks[2].candidate_judge_us == 83.0
+    assert evaluations[0].evaluation.timing.blocks[2].candidate_evaluator_us == 83.0
     assert evaluations[0].evaluation.build.log == "line 1\nline 2\n"
     assert evaluations[1].evaluation.correctness.trials[0].max_abs_error == float("inf")
     assert source == "class ModelNew: ...\n"

@@ -68,7 +68,7 @@ CORRECTNESS = st.builds(
     truth=st.sampled_from(["float64", "reference"]),
 )
 FINDINGS = st.builds(Finding, check=TEXT, severity=st.sampled_from(["note", "warning"]), message=TEXT, evidence=TEXT)
-TIMES = tuple(f"{side}_{clock}_us" for side in ("baseline", "candidate") for clock in ("claim", "judge", "copy"))
+TIMES = tuple(f"{side}_{clock}_us" for side in ("baseline", "candidate") for clock in ("reported", "evaluator", "copy"))
 BLOCKS = st.builds(
     Block,
     calls=st.integers(1, 100),

@@ -142,7 +142,7 @@ function showLine(line) {
 
 function renderTiming(timing) {
   const several = timing.calls.length === 0 ? "" : timing.calls.length === 1 ? plural(timing.calls[0], "call") : `${timing.calls[0]} to ${timing.calls[timing.calls.length - 1]} calls`;
-  const samples = timing.samples.candidate_claim_us.length;
+  const samples = timing.samples.candidate_reported_us.length;
   return h("section", { class: "card", "aria-label": "Time" }, h("h2", {}, "Time"),
     h("p", {}, h("strong", {}, timing.summary), `: ${timing.why}. ${timing.resolution}`),
     samples > 0 && h("div", { class: "cards plain" },

@@ -148,7 +148,7 @@ function plotPhases(groups, width) {
 
 // One candidate: the ratio of each block, by worker-reported and evaluator-measured times.
 function plotRatios(timing, width) {
-  const { baseline_claim_us: baseline, candidate_claim_us: candidate, baseline_judge_us: slow, candidate_judge_us: fast } = timing.samples;
+  const { baseline_reported_us: baseline, candidate_reported_us: candidate, baseline_evaluator_us: slow, candidate_evaluator_us: fast } = timing.samples;
   const values = baseline.map((time, i) => ({ block: i + 1, ratio: time / candidate[i], seen: slow[i] / fast[i] }));
   return describe(Plot.plot({
     width, height: 240, style: FONT, marginTop: 28, marginLeft: 50, marginRight: 20, marginBottom: 42,
@@ -165,7 +165,7 @@ function plotRatios(timing, width) {
 
 function plotTimes(timing, width) {
   const sides = [["baseline", PALETTE[1]], ["candidate", PALETTE[0]]];
-  const values = sides.flatMap(([side, colour]) => timing.samples[`${side}_claim_us`].map((us, i) => ({ block: i + 1, us, side: side === "baseline" ? timing.baseline : side, colour })));
+  const values = sides.flatMap(([side, colour]) => timing.samples[`${side}_reported_us`].map((us, i) => ({ block: i + 1, us, side: side === "baseline" ? timing.baseline : side, colour })));
   const scale = d3.scaleLog().domain(d3.extent(values, (d) => d.us)).nice();
   const ticks = scale.ticks(5).filter((us) => /^[125]/.test(us.toExponential()));
   return describe(Plot.plot({

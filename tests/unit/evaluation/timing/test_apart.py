@@ -71,9 +71,9 @@ class SimulatedSession(WindowSession):
         self.calls += 1
         time_us = self.take_us(inputs[0]) + abs(self.source.gauss(0, SCATTER_US))
         outputs = FlatOutputs(tree={"t": 0}, tensors=(self.spoil(inputs[0].exp()),))
-        called = Called(claim_us=1.0, at_ns=0, tree=outputs.tree, specs=(SPEC,), devices=("cpu",), addresses=(0,))
+        called = Called(reported_us=1.0, at_ns=0, tree=outputs.tree, specs=(SPEC,), devices=("cpu",), addresses=(0,))
         call_us = time_us - self.ahead_us
-        return Run(outputs=outputs, called=called, call_us=call_us, judge_us=call_us + WRITTEN_US, taken=True)
+        return Run(outputs=outputs, called=called, call_us=call_us, evaluator_us=call_us + WRITTEN_US, taken=True)
 
 
 @pytest.fixture(scope="module")

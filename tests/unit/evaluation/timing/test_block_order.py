@@ -33,13 +33,13 @@ class NotedSession:
     def call_timed(self, *, take, keep):
         self.events.append(("call", self.name))
         outputs = FlatOutputs(tree={"t": 0}, tensors=(torch.zeros(1),))
-        called = Called(claim_us=100.0, at_ns=0, tree={"t": 0}, specs=(), devices=(), addresses=())
+        called = Called(reported_us=100.0, at_ns=0, tree={"t": 0}, specs=(), devices=(), addresses=())
         return Run(outputs=outputs, called=called)
 
     def complete(self, run):
-        assert math.isnan(run.judge_us)
+        assert math.isnan(run.evaluator_us)
         self.events.append(("complete", self.name))
-        return replace(run, judge_us=150.0)
+        return replace(run, evaluator_us=150.0)
 
     def disarm(self):
         self.events.append(("end", self.name))

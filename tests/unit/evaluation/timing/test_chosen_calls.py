@@ -55,7 +55,7 @@ def reference():
 
 def run_of(outputs, sample=SAMPLE):
     parts = tuple(sample.take(index, tensor) for index, tensor in enumerate(outputs.tensors))
-    called = Called(claim_us=1.0, at_ns=0, tree=outputs.tree, specs=SPECS, devices=("cpu", "cpu"), addresses=(0, 0))
+    called = Called(reported_us=1.0, at_ns=0, tree=outputs.tree, specs=SPECS, devices=("cpu", "cpu"), addresses=(0, 0))
     sampled = replace(outputs, tensors=parts)
     return Run(outputs=sampled, called=called, taken=True, inputs_unchanged=True, sample=sample)
 
@@ -165,7 +165,7 @@ def judge_large(reference, spoil, calls=12):
         theirs = reference.outputs_of(reference.make_timed_inputs(seed))
         mine = replace(theirs, tensors=tuple(tensor.clone() for tensor in theirs.tensors))
         spoil(mine.tensors[0], seed)
-        called = Called(claim_us=1.0, at_ns=0, tree=mine.tree, specs=(spec,), devices=("cpu",), addresses=(0,))
+        called = Called(reported_us=1.0, at_ns=0, tree=mine.tree, specs=(spec,), devices=("cpu",), addresses=(0,))
         runs = (Run(outputs=outputs, called=called, taken=True, inputs_unchanged=True) for outputs in (mine, theirs))
         chosen.note(seed, *runs)
     return chosen.find_wrong()
@@ -187,7 +187,7 @@ def test_a_large_output_of_another_form_is_found(large_reference, shape):
     chosen = ChosenCalls(large_reference, Choice(judged_calls=0, screened_share=1.0), random.Random(1))
     theirs = large_reference.outputs_of(large_reference.make_timed_inputs(1))
     spec = TensorSpec(dtype="float32", shape=shape, stride=(shape[1], 1))
-    called = Called(claim_us=1.0, at_ns=0, tree=theirs.tree, specs=(spec,), devices=("cpu",), addresses=(0,))
+    called = Called(reported_us=1.0, at_ns=0, tree=theirs.tree, specs=(spec,), devices=("cpu",), addresses=(0,))
     for _ in range(8):
         mine, baseline = (
             Run(outputs=outputs, called=called, taken=True, inputs_unchanged=True)

@@ -18,8 +18,8 @@ KEY = NoiseKey(problem_digest="abc", workload="full", baseline="eager", device_t
 
 def make_timing(speedup, *, baseline_us=1000.0, disturbed="", foreign_load=0.0):
     block = Block(
-        calls=1, baseline_claim_us=1.0, candidate_claim_us=1.0, baseline_judge_us=1.0, candidate_judge_us=1.0,
-        baseline_copy_us=1.0, candidate_copy_us=1.0,
+        calls=1, baseline_reported_us=1.0, candidate_reported_us=1.0,
+        baseline_evaluator_us=1.0, candidate_evaluator_us=1.0, baseline_copy_us=1.0, candidate_copy_us=1.0,
     )  # fmt: skip
     return Timing(
         baseline="eager", baseline_us=baseline_us, candidate_us=1.0, speedup=speedup, speedup_low=speedup,

@@ -24,15 +24,15 @@ def measure(
     *,
     baseline_us,
     candidate_us,
-    claimed=1.0,
+    reported_share=1.0,
     hidden_us=0.0,
     copied_us=0.0,
     noise=0.01,
     seed=0,
     blocks=40,
 ):
-    """Blocks of a candidate whose calls take `candidate_us`, of which it claims a share; `hidden_us` are not claimed at
-    all, and `copied_us` are spent when its outputs are copied."""
+    """Blocks of a candidate whose calls take `candidate_us`, of which it reports a share; `hidden_us` are not reported,
+    and `copied_us` are spent when its outputs are copied."""
     source = random.Random(seed)
 
     def jitter(value_us):
@@ -42,10 +42,10 @@ def measure(
         base, mine = jitter(baseline_us), jitter(candidate_us)
         return Block(
             calls=1,
-            baseline_claim_us=base,
-            candidate_claim_us=mine * claimed,
-            baseline_judge_us=base + jitter(EXCHANGE_US),
-            candidate_judge_us=mine + hidden_us + jitter(EXCHANGE_US),
+            baseline_reported_us=base,
+            candidate_reported_us=mine * reported_share,
+            baseline_evaluator_us=base + jitter(EXCHANGE_US),
+            candidate_evaluator_us=mine + hidden_us + jitter(EXCHANGE_US),
             baseline_copy_us=jitter(50.0),
             candidate_copy_us=jitter(50.0) + copied_us,
         )
@@ -66,18 +66,18 @@ def test_an_honest_candidate_is_never_suspect_however_noisy_the_machine(speedup,
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.02, 0.05])
-@pytest.mark.parametrize(("claim_us", "hidden_us"), [(200.0, 1000.0), (1000.0, 1000.0), (2000.0, 1000.0)])
-def test_a_hidden_millisecond_is_suspect(claim_us, hidden_us, noise):
-    timing = measure(baseline_us=claim_us + hidden_us, candidate_us=claim_us, hidden_us=hidden_us, noise=noise)
+@pytest.mark.parametrize(("reported_us", "hidden_us"), [(200.0, 1000.0), (1000.0, 1000.0), (2000.0, 1000.0)])
+def test_a_hidden_millisecond_is_suspect(reported_us, hidden_us, noise):
+    timing = measure(baseline_us=reported_us + hidden_us, candidate_us=reported_us, hidden_us=hidden_us, noise=noise)
     result = confirm_reported_times(timing)
     assert result.outcome is Outcome.SUSPECT
     assert result.findings[0].check == "clock"
     assert "reported time" in result.message
 
 
-@pytest.mark.parametrize("claim_us", [10.0, 500.0, 5000.0])
-def test_work_put_off_until_the_outputs_are_copied_is_suspect(claim_us):
-    timing = measure(baseline_us=8000.0, candidate_us=claim_us, copied_us=8000.0)
+@pytest.mark.parametrize("reported_us", [10.0, 500.0, 5000.0])
+def test_work_put_off_until_the_outputs_are_copied_is_suspect(reported_us):
+    timing = measure(baseline_us=8000.0, candidate_us=reported_us, copied_us=8000.0)
     assert confirm_reported_times(timing).outcome is Outcome.SUSPECT
 
 
@@ -93,8 +93,10 @@ def read_copies(blocks, *readings_us):
 
 @pytest.mark.parametrize("readings_us", [(400.0,), (400.0, 40.0)])
 def test_a_clock_that_was_hardly_read_accuses_no_candidate(readings_us):
-    blocks = [replace(block, candidate_claim_us=900.0) for block in measure(baseline_us=1e3, candidate_us=1e3).blocks]
-    blocks = [replace(block, candidate_judge_us=900.0 + EXCHANGE_US) for block in blocks]
+    blocks = [
+        replace(block, candidate_reported_us=900.0) for block in measure(baseline_us=1e3, candidate_us=1e3).blocks
+    ]
+    blocks = [replace(block, candidate_evaluator_us=900.0 + EXCHANGE_US) for block in blocks]
     assert confirm_reported_times(read_copies(blocks, *readings_us)).outcome is None
 
 
@@ -104,7 +106,7 @@ def test_a_clock_that_was_read_often_accuses():
 
 
 def hide_in_turn(blocks, hidden_us, places):
-    """The same blocks, whose candidate claims so much less and hides it in one of these places, another each time."""
+    """The same blocks, whose candidate reports so much less and hides it in one of these places, another each time."""
     hidden = []
     for index, block in enumerate(blocks):
         place = places[index % len(places)]
@@ -118,7 +120,7 @@ def hide_in_turn(blocks, hidden_us, places):
 @pytest.mark.parametrize("seed", range(5))
 def test_work_hidden_in_another_place_each_time_is_found(seed):
     blocks = measure(baseline_us=2000.0, candidate_us=1200.0, blocks=80, seed=seed).blocks
-    hidden = hide_in_turn(blocks, 800.0, ("candidate_judge_us", "candidate_copy_us"))
+    hidden = hide_in_turn(blocks, 800.0, ("candidate_evaluator_us", "candidate_copy_us"))
     assert confirm_reported_times(hidden).outcome is Outcome.SUSPECT
     assert confirm_reported_times(summarise_blocks("eager", blocks, FLOOR)).timing.verdict == "faster"
 
@@ -138,9 +140,9 @@ HIDDEN = st.floats(0.0, 90.0)
 @settings(max_examples=60)
 def test_hidden_time_never_makes_a_candidate_faster(hidden_us, copied_us, seed):
     """Whatever it hides and wherever: a program that takes as long as the baseline is not called faster."""
-    claim_us = 300.0 - hidden_us - copied_us
+    reported_us = 300.0 - hidden_us - copied_us
     timing = measure(
-        baseline_us=300.0, candidate_us=claim_us, hidden_us=hidden_us, copied_us=copied_us, noise=0.01, seed=seed
+        baseline_us=300.0, candidate_us=reported_us, hidden_us=hidden_us, copied_us=copied_us, noise=0.01, seed=seed
     )
     result = confirm_reported_times(timing)
     assert result.outcome is Outcome.SUSPECT or result.timing.verdict != "faster"
@@ -170,7 +172,7 @@ def test_more_blocks_are_worth_it_only_where_the_clocks_alone_stand_against_a_ga
     assert not asks(450.0, copied_us=40.0)
 
 
-def test_a_claim_shorter_than_the_clock_resolves_is_not_ranked():
+def test_a_reported_time_shorter_than_the_clock_resolves_is_not_ranked():
     timing = measure(baseline_us=50.0, candidate_us=8.0)
     result = confirm_reported_times(timing)
     assert result.outcome is None
@@ -180,7 +182,7 @@ def test_a_claim_shorter_than_the_clock_resolves_is_not_ranked():
 def test_clocks_that_scatter_make_a_time_unreliable_and_not_suspect():
     blocks = measure(baseline_us=1000.0, candidate_us=800.0).blocks
     source = random.Random(1)
-    scattered = [replace(block, candidate_judge_us=900.0 + source.uniform(0.0, 6000.0)) for block in blocks]
+    scattered = [replace(block, candidate_evaluator_us=900.0 + source.uniform(0.0, 6000.0)) for block in blocks]
     result = confirm_reported_times(summarise_blocks("eager", scattered, FLOOR))
     assert result.outcome is None
     assert result.timing.verdict == "unreliable"
@@ -196,8 +198,8 @@ def test_the_gap_between_the_clocks_is_found_to_a_few_microseconds():
     assert after.missing_us == pytest.approx(0.0, abs=20.0)
 
 
-def test_a_candidate_that_claims_four_fifths_of_its_time_is_no_faster_for_it():
-    timing = measure(baseline_us=10_000.0, candidate_us=10_000.0, claimed=0.81, noise=0.002)
+def test_a_candidate_that_reports_four_fifths_of_its_time_is_no_faster_for_it():
+    timing = measure(baseline_us=10_000.0, candidate_us=10_000.0, reported_share=0.81, noise=0.002)
     result = confirm_reported_times(timing)
     assert result.outcome is Outcome.SUSPECT or result.timing.speedup == pytest.approx(1.0, abs=0.05)
 
@@ -214,8 +216,8 @@ def test_the_verdict_follows_the_interval_beyond_the_noise_floor(candidate_us, v
 def test_a_summary_of_any_blocks_is_consistent(times):
     blocks = [
         Block(
-            calls=1, baseline_claim_us=base, candidate_claim_us=mine, baseline_judge_us=base + 50,
-            candidate_judge_us=mine + 50, baseline_copy_us=1.0, candidate_copy_us=1.0,
+            calls=1, baseline_reported_us=base, candidate_reported_us=mine, baseline_evaluator_us=base + 50,
+            candidate_evaluator_us=mine + 50, baseline_copy_us=1.0, candidate_copy_us=1.0,
         )
         for base, mine in times
     ]  # fmt: skip

@@ -20,10 +20,10 @@ def make_pairs(candidate_us, count=9, baseline_us=BASELINE_US, seed=1):
     return [
         Block(
             calls=1,
-            baseline_claim_us=draw(baseline_us),
-            candidate_claim_us=draw(candidate_us),
-            baseline_judge_us=baseline_us + 300,
-            candidate_judge_us=candidate_us + 300,
+            baseline_reported_us=draw(baseline_us),
+            candidate_reported_us=draw(candidate_us),
+            baseline_evaluator_us=baseline_us + 300,
+            candidate_evaluator_us=candidate_us + 300,
         )
         for _ in range(count)
     ]

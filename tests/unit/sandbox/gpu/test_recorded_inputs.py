@@ -30,7 +30,7 @@ def record(placed):
     """Of a call with one output and two numbers of state, which it also returns."""
     outputs = torch.zeros(4), torch.zeros(2)
     called = Called(
-        claim_us=1.0,
+        reported_us=1.0,
         at_ns=0,
         tree={"dict": [["output", {"t": 0}], ["state", {"dict": [["count", {"t": 1}]]}]]},
         specs=tuple(map(describe, outputs)),

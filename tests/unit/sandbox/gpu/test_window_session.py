@@ -56,7 +56,7 @@ class Worker:
 
     def await_called(self, *, timeout_s):
         return Called(
-            claim_us=1.0,
+            reported_us=1.0,
             at_ns=0,
             tree={"t": 0},
             specs=(SPEC,),
@@ -175,7 +175,7 @@ def test_times_of_a_window_add_up(window):
     session, _, device = window
     for _ in range(3):
         _, run = call(session, device, in_whole=False)
-    assert run.judge_us > run.call_us > 0
+    assert run.evaluator_us > run.call_us > 0
 
 
 def test_state_is_given_to_one_call_together_with_its_inputs(window):
