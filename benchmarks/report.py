@@ -30,8 +30,8 @@ from harness.domain import (
     Evaluation,
     Finding,
     Outcome,
-    Plausibility,
     Prompt,
+    RooflineBounds,
     RunManifest,
     SampleKey,
     Subject,
@@ -261,14 +261,14 @@ def measure_candidate(source: random.Random, model: int) -> dict[str, Any]:
     least_us = max(flops / 400e6, moved / 4e6)
     candidate_us = least_us / source.uniform(0.2, 0.95)
     own = source.uniform(0.5, 1.0)
-    plausibility = Plausibility(
+    roofline = RooflineBounds(
         moved_bytes=round(moved), flops=round(flops), bandwidth_gb_s=4000.0, tflops=400.0, bound_us=moved / 4e6,
         operations_us=flops / 400e6, peak_fraction=least_us / candidate_us,
     )  # fmt: skip
     return {
         "correctness": Correctness(trials=trials, weights="none"),
         "timing": make_timing(source, source.lognormvariate(0.5 - 0.09 * model, 0.55), candidate_us),
-        "plausibility": plausibility,
+        "roofline": roofline,
         "work": Work(own=own, torch=1 - own, library=0.0, other=0.0, own_kernels=("kernel",), without_own="changed"),
     }
 

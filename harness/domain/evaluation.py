@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
-from harness.domain.evidence import Conditions, CounterReport, Plausibility, Work
+from harness.domain.evidence import Conditions, CounterReport, RooflineBounds, Work
 from harness.domain.generation import Candidate, Language
 from harness.domain.problem import Precision, WorkloadName
 
@@ -158,7 +158,7 @@ class CaseResult:
     weight: float = 1.0
     is_secret: bool = False
     timing: Timing | None = None
-    plausibility: Plausibility | None = None
+    roofline: RooflineBounds | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,7 +249,7 @@ class Evaluation:
     started_at: str = ""
     duration_s: float = 0.0
     phases_s: tuple[tuple[str, float], ...] = field(default=())
-    plausibility: Plausibility | None = None
+    roofline: RooflineBounds | None = None
     work: Work | None = None
     counters: CounterReport | None = None  # None: not asked for
     cases: tuple[CaseResult, ...] = ()  # in the order of evaluation; those after a failed one are missing

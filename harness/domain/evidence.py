@@ -52,7 +52,7 @@ class Conditions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plausibility:
+class RooflineBounds:
     """Roofline of a call.
 
     - `moved_bytes`: inputs, weights and outputs, each once

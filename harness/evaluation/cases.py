@@ -16,10 +16,10 @@ from harness.domain import (
     Comparison,
     Finding,
     Outcome,
-    Plausibility,
     Problem,
     ProblemError,
     ReferenceStopped,
+    RooflineBounds,
     Timing,
     TimingVerdict,
     WorkloadName,
@@ -75,7 +75,7 @@ class CaseRun:
     def name_finding(self, finding: Finding) -> Finding:
         return replace(finding, message=f"{self.label}: {finding.message}") if self.case else finding
 
-    def conclude(self, outcome: Outcome, timing: Timing | None, plausibility: Plausibility | None) -> CaseResult:
+    def conclude(self, outcome: Outcome, timing: Timing | None, roofline: RooflineBounds | None) -> CaseResult:
         assert self.case is not None
         return CaseResult(
             name=self.case.name,
@@ -84,7 +84,7 @@ class CaseRun:
             weight=self.weight,
             is_secret=self.is_secret,
             timing=timing,
-            plausibility=plausibility,
+            roofline=roofline,
         )
 
 

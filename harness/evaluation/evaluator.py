@@ -432,7 +432,7 @@ class CandidateEvaluator:
 
     def _check_roofline(self, task: _Task, result: TimingResult, reference: Reference, seed: int) -> None:
         record, examined = task.record, self._roofline.examine(result.timing, reference, seed)
-        record.timing, record.plausibility = result.timing, examined.plausibility
+        record.timing, record.roofline = result.timing, examined.roofline
         found = [one for one in (*result.findings, *examined.findings) if one not in record.findings]
         record.findings += map(task.run.name_finding, found)
         for verdict in (result, examined):

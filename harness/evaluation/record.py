@@ -24,8 +24,8 @@ from harness.domain import (
     Evaluation,
     Finding,
     Outcome,
-    Plausibility,
     ProblemError,
+    RooflineBounds,
     Subject,
     Timing,
     Work,
@@ -64,7 +64,7 @@ class EvaluationRecord:
     correctness: Correctness | None = None
     timing: Timing | None = None
     comparisons: list[tuple[float, Comparison | None]] = field(default_factory=list)  # with weights, by case
-    plausibility: Plausibility | None = None
+    roofline: RooflineBounds | None = None
     work: Work | None = None
     counters: CounterReport | None = None
     cases: list[CaseResult] = field(default_factory=list)
@@ -143,15 +143,15 @@ class EvaluationRecord:
                 self.correctness = replace(self.correctness, trials=tuple(trials))
 
     def _close_case(self, run: CaseRun, outcome: Outcome) -> None:
-        self.cases.append(run.conclude(outcome, self.timing, self.plausibility))
+        self.cases.append(run.conclude(outcome, self.timing, self.roofline))
         self.findings = list(dict.fromkeys(self.findings))
         if outcome is Outcome.CORRECT:
-            self.timing = self.plausibility = None
+            self.timing = self.roofline = None
 
     def combine_cases(self) -> None:
         """The geometric mean, and the roofline of the first timed case."""
         self.timing = combine_timings(self.cases)
-        self.plausibility = next((case.plausibility for case in self.cases if case.timing is not None), None)
+        self.roofline = next((case.roofline for case in self.cases if case.timing is not None), None)
 
     def take_over(self, other: EvaluationRecord) -> None:
         """Adopts another record's verdict; keeps its own builds and adds the times."""
@@ -246,7 +246,7 @@ class EvaluationRecord:
             started_at=self.started_at,
             duration_s=time.monotonic() - self.began_s,
             phases_s=tuple((name, round(spent_s, 4)) for name, spent_s in self.phases_s.items()),
-            plausibility=self.plausibility if timed else None,
+            roofline=self.roofline if timed else None,
             work=self.work,
             counters=self.counters if outcome is Outcome.CORRECT else None,
             cases=tuple(self.cases if timed else _drop_times(self.cases)),
@@ -271,7 +271,7 @@ class EvaluationRecord:
 
 
 def _drop_times(cases: Iterable[CaseResult]) -> Iterator[CaseResult]:
-    return (replace(case, timing=None, plausibility=None) for case in cases)
+    return (replace(case, timing=None, roofline=None) for case in cases)
 
 
 def _build_failure(build: BuildResult) -> CandidateFailure:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.domain import Clock, Evaluation, Outcome, Plausibility, SampleKey, Timing, WithoutOwn
+from harness.domain import Clock, Evaluation, Outcome, RooflineBounds, SampleKey, Timing, WithoutOwn
 from harness.report.terminal.tables import format_speedup, format_time_us
 
 _OUTCOMES = {
@@ -145,19 +145,19 @@ def explain_resolution(timing: Timing) -> str:
     )
 
 
-def explain_plausibility(plausibility: Plausibility) -> list[tuple[str, str]]:
+def explain_roofline(roofline: RooflineBounds) -> list[tuple[str, str]]:
     """(name, text) of each device limit."""
-    moved = _format_amount(plausibility.moved_bytes, "B")
-    bandwidth = f"{plausibility.bandwidth_gb_s:,.4g} GB/s"
-    bound = f"{format_time_us(plausibility.bound_us)} for {moved} at {bandwidth}: no program is faster"
+    moved = _format_amount(roofline.moved_bytes, "B")
+    bandwidth = f"{roofline.bandwidth_gb_s:,.4g} GB/s"
+    bound = f"{format_time_us(roofline.bound_us)} for {moved} at {bandwidth}: no program is faster"
     facts = [("bytes", f"{moved}: inputs, weights and outputs, each once"), ("bound", bound)]
-    if plausibility.flops is not None:
-        facts.append(("operations", f"{_format_amount(plausibility.flops, 'FLOP')} in the reference"))
-    if plausibility.operations_us is not None:
-        time = f"{format_time_us(plausibility.operations_us)} at {plausibility.tflops:,.4g} TFLOP/s"
+    if roofline.flops is not None:
+        facts.append(("operations", f"{_format_amount(roofline.flops, 'FLOP')} in the reference"))
+    if roofline.operations_us is not None:
+        time = f"{format_time_us(roofline.operations_us)} at {roofline.tflops:,.4g} TFLOP/s"
         facts.append(("", f"{time}; a better algorithm may need fewer"))
-    if plausibility.peak_fraction is not None:
-        facts.append(("of peak", f"{format_share(plausibility.peak_fraction)}: the larger of both times / its time"))
+    if roofline.peak_fraction is not None:
+        facts.append(("of peak", f"{format_share(roofline.peak_fraction)}: the larger of both times / its time"))
     return facts
 
 

@@ -22,7 +22,7 @@ from harness.domain import (
     Finding,
     KernelCounters,
     Outcome,
-    Plausibility,
+    RooflineBounds,
     Timing,
 )
 from harness.search.history import History, Turn
@@ -214,14 +214,14 @@ def _quote_lines(finding: Finding, source: str) -> Iterator[Quote]:
 def _measure(evaluation: Evaluation) -> Measured | None:
     worst = evaluation.worst_case
     if worst is None or worst.timing is None or evaluation.timing is None:
-        return _measure_times(evaluation.timing, evaluation.plausibility)
+        return _measure_times(evaluation.timing, evaluation.roofline)
     name = f"{worst.name} ({worst.sizes})" if worst.sizes else worst.name
-    of_worst = _measure_times(worst.timing, worst.plausibility, case=name)
+    of_worst = _measure_times(worst.timing, worst.roofline, case=name)
     return _measure_times(evaluation.timing, None, worst=of_worst)
 
 
 def _measure_times(
-    timing: Timing | None, roofline: Plausibility | None, *, case: str = "", worst: Measured | None = None
+    timing: Timing | None, roofline: RooflineBounds | None, *, case: str = "", worst: Measured | None = None
 ) -> Measured | None:
     if timing is None:
         return None

@@ -59,7 +59,7 @@ class Turn:
     @property
     def peak_fraction(self) -> float | None:
         """Share of the roofline."""
-        return self.evaluation.plausibility.peak_fraction if self.evaluation.plausibility else None
+        return self.evaluation.roofline.peak_fraction if self.evaluation.roofline else None
 
     @property
     def _progress(self) -> int:

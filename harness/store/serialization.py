@@ -27,7 +27,7 @@ from harness.domain import (
     KernelCounters,
     LaunchedKernels,
     Outcome,
-    Plausibility,
+    RooflineBounds,
     Subject,
     Timing,
     Trial,
@@ -42,7 +42,7 @@ _RENAMED = {
     f"{side}_{old}_us": f"{side}_{new}_us"
     for side in ("baseline", "candidate")
     for old, new in (("claim", "reported"), ("judge", "evaluator"))
-}
+} | {"plausibility": "roofline"}
 
 
 def encode_evaluation(evaluation: Evaluation) -> str:
@@ -70,7 +70,7 @@ def decode_evaluation(text: str, *, environment: str, build_log: str) -> Evaluat
     record["comparison"] = Comparison(**record["comparison"]) if record.get("comparison") else None
     record["build"] = _decode_build(record["build"], build_log)
     record["environment"] = _decode_pairs(json.loads(environment))
-    record["plausibility"] = Plausibility(**record["plausibility"]) if record.get("plausibility") else None
+    record["roofline"] = RooflineBounds(**record["roofline"]) if record.get("roofline") else None
     record["work"] = _decode_work(record.get("work"))
     record["counters"] = _decode_counters(record.get("counters"))
     record["phases_s"] = _decode_pairs(record["phases_s"])
@@ -85,17 +85,18 @@ class EvidenceRow(NamedTuple):
     problem_digest: str
     environment: str
     phases_s: tuple[tuple[str, float], ...]
-    plausibility: Plausibility | None
+    roofline: RooflineBounds | None
 
 
 def decode_evidence(evaluation_id: int, problem_digest: str, environment: str, text: str | None) -> EvidenceRow:
-    """From `[phases, plausibility]` or a whole evaluation's JSON. Damaged records decode as empty."""
+    """From `[phases, roofline, its older name]` or a whole evaluation's JSON. Damaged records decode as empty."""
     try:
-        record = json.loads(text or "{}")
+        record = json.loads(text or "{}", object_hook=_rename_keys)
         if isinstance(record, dict):
-            record = [record.get("phases_s"), record.get("plausibility")]
-        phases, plausibility = record
-        decoded = Plausibility(**plausibility) if plausibility else None
+            record = [record.get("phases_s"), record.get("roofline")]
+        phases, *found = record
+        roofline = next(filter(None, found), None)
+        decoded = RooflineBounds(**roofline) if roofline else None
         return EvidenceRow(evaluation_id, problem_digest, environment, _decode_pairs(phases or []), decoded)
     except (ValueError, TypeError):
         return EvidenceRow(evaluation_id, problem_digest, environment, (), None)
@@ -133,7 +134,7 @@ def encode_columns(evaluation: Evaluation) -> dict[str, str | int | float | None
         "hardware": evaluation.hardware,
         "own_share": work.own if work else None,
         "without_own": work.without_own if work else None,
-        "peak_fraction": evaluation.plausibility.peak_fraction if evaluation.plausibility else None,
+        "peak_fraction": evaluation.roofline.peak_fraction if evaluation.roofline else None,
         "certificate": evaluation.certificate,
         "noise_floor": timing.noise_floor if timing else None,
         "worst_speedup": worst.timing.speedup if worst and worst.timing else None,
@@ -195,7 +196,7 @@ def _decode_case(record: dict[str, Any]) -> CaseResult:
         | {
             "outcome": Outcome(record["outcome"]),
             "timing": _decode_timing(record["timing"]),
-            "plausibility": Plausibility(**record["plausibility"]) if record["plausibility"] else None,
+            "roofline": RooflineBounds(**record["roofline"]) if record["roofline"] else None,
         }
     )
 

@@ -15,8 +15,8 @@ from harness.domain import (
     Evaluation,
     Finding,
     Outcome,
-    Plausibility,
     Prompt,
+    RooflineBounds,
     RunManifest,
     SampleKey,
     Subject,
@@ -77,13 +77,13 @@ def digest(text):
 def store_honest(store, generated):
     """Two models, three problems, a repaired sample, one on the emulated device."""
     repaired = SOURCE.replace("turn 0", "turn 1")
-    limits = Plausibility(
+    limits = RooflineBounds(
         moved_bytes=4096, flops=10_000_000, bandwidth_gb_s=20.0, tflops=1.0, bound_us=0.2, operations_us=10.0,
         peak_fraction=0.25,
     )  # fmt: skip
     finding = Finding(check="build", severity="fatal", message="the build failed", evidence=BUILD_EVIDENCE)
     build = BuildSummary(keys=("k",), cached=False, duration_s=3.0, lane="plain", log=BUILD_EVIDENCE)
-    measured = {"plausibility": limits, "phases_s": (("build", 1.5), ("timing", 0.5))}
+    measured = {"roofline": limits, "phases_s": (("build", 1.5), ("timing", 0.5))}
     for evaluation, source in (
         (make_evaluation("softmax", "build_error", findings=(finding,), build=build, device="none"), SOURCE),
         (make_evaluation("softmax", "correct", 2.0, turn=1, source=repaired, **measured), repaired),

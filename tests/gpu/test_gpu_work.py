@@ -101,8 +101,8 @@ def test_a_kernel_of_its_own_does_the_work_within_the_limits_of_the_device(gpu_b
     assert evaluation.work.own > 0.5
     assert evaluation.work.own_kernels == ("add_relu",)
     assert evaluation.work.without_own == "changed"
-    assert 0.3 < evaluation.plausibility.peak_fraction < 1.4
-    assert evaluation.plausibility.moved_bytes == 3 * 4 * 8192 * 8192
+    assert 0.3 < evaluation.roofline.peak_fraction < 1.4
+    assert evaluation.roofline.moved_bytes == 3 * 4 * 8192 * 8192
 
 
 def test_a_decoy_is_found_out(gpu_bench):

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.domain import Finding, Outcome, Plausibility, ProblemError, Timing
+from harness.domain import Finding, Outcome, ProblemError, RooflineBounds, Timing
 from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import run_reference, trust_outputs, write_state
@@ -47,7 +47,7 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RooflineResult:
-    plausibility: Plausibility
+    roofline: RooflineBounds
     findings: tuple[Finding, ...] = ()
     outcome: Outcome | None = None
     message: str = ""
@@ -67,30 +67,28 @@ class Roofline:
         key = (problem.digest, str(problem.workload(reference.loaded.workload)), problem.dtype, problem.draws)
         if key not in self._traffic:
             self._traffic[key] = count_traffic(reference, seed)
-        plausibility = self._assess(timing, reference, self._traffic[key])
-        if not self._traffic[key].refined and _is_too_fast(timing, plausibility):
+        roofline = self._assess(timing, reference, self._traffic[key])
+        if not self._traffic[key].refined and _is_too_fast(timing, roofline):
             self._traffic[key] = refine_traffic(self._traffic[key], reference, seed)
-            plausibility = self._assess(timing, reference, self._traffic[key])
-        if not self._is_checked and (
-            _is_too_fast(timing, plausibility) or _needs_fewer_operations(timing, plausibility)
-        ):
+            roofline = self._assess(timing, reference, self._traffic[key])
+        if not self._is_checked and (_is_too_fast(timing, roofline) or _needs_fewer_operations(timing, roofline)):
             self._is_checked = True
             self._store.measure(reference.device)
-            plausibility = self._assess(timing, reference, self._traffic[key])
-        return conclude(timing, plausibility)
+            roofline = self._assess(timing, reference, self._traffic[key])
+        return conclude(timing, roofline)
 
-    def _assess(self, timing: Timing, reference: Reference, traffic: Traffic) -> Plausibility:
+    def _assess(self, timing: Timing, reference: Reference, traffic: Traffic) -> RooflineBounds:
         return assess(timing, traffic, self._store.find(reference.device))
 
 
-def assess(timing: Timing, traffic: Traffic, peaks: DevicePeaks) -> Plausibility:
+def assess(timing: Timing, traffic: Traffic, peaks: DevicePeaks) -> RooflineBounds:
     """The baseline's own rates raise the peaks, which a busy machine measures too low."""
     shown_gb_s = traffic.bound_bytes / timing.baseline_us / 1e3 if traffic.refined else 0.0
     bandwidth_gb_s = max(peaks.bandwidth_gb_s, shown_gb_s)
     tflops = max(peaks.tflops, (traffic.flops or 0) / timing.baseline_us / 1e6)
     bound_us = traffic.bound_bytes / bandwidth_gb_s / 1e3
     operations_us = None if traffic.flops is None else traffic.flops / tflops / 1e6
-    return Plausibility(
+    return RooflineBounds(
         moved_bytes=traffic.moved_bytes,
         flops=traffic.flops,
         bandwidth_gb_s=bandwidth_gb_s,
@@ -101,31 +99,31 @@ def assess(timing: Timing, traffic: Traffic, peaks: DevicePeaks) -> Plausibility
     )
 
 
-def conclude(timing: Timing, plausibility: Plausibility) -> RooflineResult:
+def conclude(timing: Timing, roofline: RooflineBounds) -> RooflineResult:
     call_time = f"{timing.candidate_us:.0f} us a call"
-    if _is_too_fast(timing, plausibility):
+    if _is_too_fast(timing, roofline):
         message = (
-            f"{call_time} is impossible: moving the required data takes {plausibility.bound_us:.0f} us at the "
-            f"{plausibility.bandwidth_gb_s:.0f} GB/s that this device reaches"
+            f"{call_time} is impossible: moving the required data takes {roofline.bound_us:.0f} us at the "
+            f"{roofline.bandwidth_gb_s:.0f} GB/s that this device reaches"
         )
         finding = Finding(check="roofline", severity="fatal", message=message)
-        return RooflineResult(plausibility=plausibility, findings=(finding,), outcome=Outcome.SUSPECT, message=message)
-    if _needs_fewer_operations(timing, plausibility):
+        return RooflineResult(roofline=roofline, findings=(finding,), outcome=Outcome.SUSPECT, message=message)
+    if _needs_fewer_operations(timing, roofline):
         message = (
-            f"{call_time} is less than the {plausibility.operations_us:.0f} us of the reference's operations at the "
-            f"{plausibility.tflops:.3g} TFLOP/s that this device reaches: it computes less; check its algorithm"
+            f"{call_time} is less than the {roofline.operations_us:.0f} us of the reference's operations at the "
+            f"{roofline.tflops:.3g} TFLOP/s that this device reaches: it computes less; check its algorithm"
         )
         finding = Finding(check="operations", severity="warning", message=message)
-        return RooflineResult(plausibility=plausibility, findings=(finding,))
-    return RooflineResult(plausibility=plausibility)
+        return RooflineResult(roofline=roofline, findings=(finding,))
+    return RooflineResult(roofline=roofline)
 
 
-def _is_too_fast(timing: Timing, plausibility: Plausibility) -> bool:
-    return timing.candidate_us < MARGIN * plausibility.bound_us
+def _is_too_fast(timing: Timing, roofline: RooflineBounds) -> bool:
+    return timing.candidate_us < MARGIN * roofline.bound_us
 
 
-def _needs_fewer_operations(timing: Timing, plausibility: Plausibility) -> bool:
-    return plausibility.operations_us is not None and timing.candidate_us < MARGIN * plausibility.operations_us
+def _needs_fewer_operations(timing: Timing, roofline: RooflineBounds) -> bool:
+    return roofline.operations_us is not None and timing.candidate_us < MARGIN * roofline.operations_us
 
 
 def count_traffic(reference: Reference, seed: int) -> Traffic:

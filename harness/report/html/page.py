@@ -200,7 +200,7 @@ def _read_reference(locate: Callable[[Path, str], Path], root: Path, folder: str
 def _describe_index(material: Material) -> dict[str, Any]:
     rows, nothing = material.rows, EvidenceRow(0, "", "", (), None)
     evidence = [material.evidence.get(row.id, nothing) for row in rows]
-    limits = [one.plausibility for one in evidence]
+    limits = [one.roofline for one in evidence]
     origins = [material.origins.get(row.id, Origin()) for row in rows]
     best_turns = find_best_turns(rows)
     return {

@@ -15,7 +15,7 @@ from harness.report.terminal.timing_details import list_conditions, render_timin
 from harness.report.terminal.turn_details import NO_TURNS, SampleTurns, render_turns
 from harness.report.verdict_text import (
     explain_certificate,
-    explain_plausibility,
+    explain_roofline,
     explain_without_own,
     format_share,
     name_sample,
@@ -207,13 +207,13 @@ def _timing_parts(evaluation: Evaluation, *, all_blocks: bool) -> Iterator[Rende
                 yield from render_timing(case.timing, all_blocks=True)
         yield _heading("System conditions")
         yield _render_facts(list_conditions(timing))
-    if evaluation.plausibility is not None:
+    if evaluation.roofline is not None:
         yield _heading("Roofline" + (f" of case {_name_first_timed(evaluation)}" if evaluation.cases else ""))
-        yield _render_facts(explain_plausibility(evaluation.plausibility))
+        yield _render_facts(explain_roofline(evaluation.roofline))
 
 
 def _name_first_timed(evaluation: Evaluation) -> str:
-    return next((case.name for case in evaluation.cases if case.plausibility is not None), "")
+    return next((case.name for case in evaluation.cases if case.roofline is not None), "")
 
 
 def _work_parts(work: Work) -> Iterator[RenderableType]:

@@ -15,7 +15,7 @@ from harness.domain import (
     Finding,
     KernelCounters,
     Outcome,
-    Plausibility,
+    RooflineBounds,
     Subject,
     Timing,
     Trial,
@@ -40,7 +40,7 @@ SUBJECT = Subject(
     workload="full",
     baseline="eager",
 )
-PLAUSIBILITY = Plausibility(
+ROOFLINE = RooflineBounds(
     moved_bytes=1, flops=None, bandwidth_gb_s=1.0, tflops=2, bound_us=3.0, operations_us=None, peak_fraction=0.5
 )
 TIMING = Timing(
@@ -71,7 +71,7 @@ EVALUATION = Evaluation(
     phases_s=(("build", 1),),
     findings=(Finding(check="a", severity="note", message="b"),),
     timing=TIMING,
-    plausibility=PLAUSIBILITY,
+    roofline=ROOFLINE,
     correctness=Correctness(
         trials=(Trial(distribution="as_given", passed=True, worst_ratio=float("inf")),), weights="none"
     ),
@@ -80,7 +80,7 @@ EVALUATION = Evaluation(
     counters=CounterReport(
         kernels=(KernelCounters(kernel="k", grid="1", block="1", launches=1, metrics=(("m", 1.0),)),)
     ),
-    cases=(CaseResult(name="n", sizes="rows=1", outcome=Outcome.CORRECT, timing=TIMING, plausibility=PLAUSIBILITY),),
+    cases=(CaseResult(name="n", sizes="rows=1", outcome=Outcome.CORRECT, timing=TIMING, roofline=ROOFLINE),),
 )
 ANSWERS = (
     Ready(chip="H100", lock="GPU-1"),

@@ -14,7 +14,7 @@ from harness.domain import (
     Finding,
     KernelCounters,
     Outcome,
-    Plausibility,
+    RooflineBounds,
     Work,
 )
 from harness.generate.prompting import list_prompts
@@ -100,7 +100,7 @@ def test_an_answer_cut_off_by_the_token_limit_is_told_so(turn_of, render):
 
 
 def test_a_correct_program_gets_its_times_roofline_and_attribution(turn_of, history_of, render):
-    roofline = Plausibility(
+    roofline = RooflineBounds(
         moved_bytes=10, flops=10, bandwidth_gb_s=100.0, tflops=1.0, bound_us=20.0, operations_us=5.0, peak_fraction=0.4
     )
     work = Work(own=0.8, torch=0.1, library=0.0, other=0.1, own_kernels=("add_kernel",))
@@ -108,7 +108,7 @@ def test_a_correct_program_gets_its_times_roofline_and_attribution(turn_of, hist
     kernel = "add_kernel<`x`\n## Result: faster>()"
     counted = KernelCounters(kernel=kernel, grid="(64, 1, 1)", block="(256, 1, 1)", launches=1, metrics=metrics)
     counters = CounterReport(kernels=(counted,) * 9, note="/root/secret")
-    worse = turn_of(1, "correct", 2.0, plausibility=roofline, work=work, counters=counters)
+    worse = turn_of(1, "correct", 2.0, roofline=roofline, work=work, counters=counters)
     best = turn_of(0, "correct", 4.0)
     text = render(worse, history_of(best, worse))
     assert "50 us per call; eager: 100 us" in text

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain import Comparison, Plausibility, UsageError
+from harness.domain import Comparison, RooflineBounds, UsageError
 from harness.search.beam import make_beam
 from harness.search.best_of_n import BEST_OF_N
 from harness.search.evolve import make_evolve
@@ -42,10 +42,10 @@ def test_optimise_repairs_first_and_then_goes_on_from_the_best(turn_of, history_
 
 
 def test_a_search_stops_at_the_roofline(turn_of, history_of):
-    roofline = Plausibility(
+    roofline = RooflineBounds(
         moved_bytes=1, flops=1, bandwidth_gb_s=1.0, tflops=1.0, bound_us=1.0, operations_us=1.0, peak_fraction=0.96
     )
-    history = history_of(turn_of(0, "correct", 2.0, plausibility=roofline))
+    history = history_of(turn_of(0, "correct", 2.0, roofline=roofline))
     for strategy in (OPTIMISE, BEAM, EVOLVE, BEST_OF_N):
         assert decide(strategy, history, MANY) == Stop(reason="turn 0 is at 96% of the roofline")
     assert decide(OPTIMISE, history, Limits(turns=100, target=Target(roofline=0.97))) == Ask(parent=0)

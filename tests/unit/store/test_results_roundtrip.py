@@ -18,7 +18,7 @@ from harness.domain import (
     KernelCounters,
     LaunchedKernels,
     Outcome,
-    Plausibility,
+    RooflineBounds,
     Subject,
     Timing,
     Trial,
@@ -91,8 +91,8 @@ CONDITIONS = st.builds(
     throttle_reasons=st.lists(TEXT, max_size=2).map(tuple),
     disturbed=TEXT,
 )
-PLAUSIBILITY = st.builds(
-    Plausibility,
+ROOFLINE = st.builds(
+    RooflineBounds,
     moved_bytes=st.integers(0, 2**70),
     flops=st.none() | st.integers(0, 2**70),
     bandwidth_gb_s=NUMBER,
@@ -178,7 +178,7 @@ def evaluations(draw):
         started_at=draw(TEXT),
         duration_s=draw(NUMBER),
         phases_s=tuple(draw(st.lists(st.tuples(TEXT, NUMBER), max_size=3))),
-        plausibility=draw(st.none() | PLAUSIBILITY),
+        roofline=draw(st.none() | ROOFLINE),
         work=draw(st.none() | WORK),
         counters=draw(st.none() | COUNTERS),
         certificate=draw(DIGESTS),
@@ -215,7 +215,7 @@ def test_the_flat_row_says_the_same_as_the_evaluation(store, evaluation):
     assert (row.own_share, row.without_own) == (
         (evaluation.work.own, evaluation.work.without_own) if evaluation.work else (None, None)
     )
-    assert row.peak_fraction == (evaluation.plausibility.peak_fraction if evaluation.plausibility else None)
+    assert row.peak_fraction == (evaluation.roofline.peak_fraction if evaluation.roofline else None)
     assert row.noise_floor == (evaluation.timing.noise_floor if evaluation.timing else None)
     assert row.certificate == evaluation.certificate
     assert row.clock == (evaluation.timing.clock if evaluation.timing else None)

@@ -195,8 +195,8 @@ def test_what_the_baseline_reaches_is_possible():
 
 
 def test_the_peak_fraction_is_that_of_the_nearer_limit():
-    assert examine(400.0, make_traffic()).plausibility.peak_fraction == pytest.approx(0.25)
-    assert examine(2000.0, make_traffic(flops=10**9)).plausibility.peak_fraction == pytest.approx(0.5)
+    assert examine(400.0, make_traffic()).roofline.peak_fraction == pytest.approx(0.25)
+    assert examine(2000.0, make_traffic(flops=10**9)).roofline.peak_fraction == pytest.approx(0.5)
 
 
 def test_nobody_is_accused_before_the_count_was_refined_and_the_peaks_were_measured_again():

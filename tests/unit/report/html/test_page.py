@@ -221,7 +221,7 @@ def test_huge_and_strange_sources_are_cut_and_shown(render, evaluation_of):
     assert len(text) < 250_000
 
 
-@pytest.mark.parametrize("text", ["[]", "{}", "", "{", "\x00", '{"phases_s": 3}', '{"plausibility": {"x": 1}}'])
+@pytest.mark.parametrize("text", ["[]", "{}", "", "{", "\x00", '{"phases_s": 3}', '{"roofline": {"x": 1}}'])
 def test_a_damaged_row_costs_only_its_details(render, evaluation_of, tmp_path, text):
     render(evaluation_of(), evaluation_of(sample=1))
     with closing(sqlite3.connect(tmp_path / "results" / DATABASE_NAME)) as connection:

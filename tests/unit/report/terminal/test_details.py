@@ -16,7 +16,7 @@ from harness.domain import (
     Finding,
     KernelCounters,
     Outcome,
-    Plausibility,
+    RooflineBounds,
     Timing,
     Trial,
     Work,
@@ -118,7 +118,7 @@ def full_evaluation(evaluation_of, timing):
             "started_at": "2026-01-01T00:00:00+00:00",
             "confinement": "bubblewrap, namespaces",
             "certificate": "f" * 16,
-            "plausibility": Plausibility(
+            "roofline": RooflineBounds(
                 moved_bytes=4_194_304,
                 flops=1_073_741_824,
                 bandwidth_gb_s=12.5,
