@@ -48,10 +48,11 @@ def load_results(results_dir: StrPath = "results", *, history: bool = False) -> 
     """Columns as in `evaluations.csv`; only the latest evaluation per candidate without `history`."""
     import pandas as pd
 
-    from harness.store.results import ResultRow, ResultStore
+    from harness.store.columns import COLUMNS
+    from harness.store.results import ResultStore
 
     with ResultStore.open(Path(results_dir), read_only=True) as store:
-        return pd.DataFrame(list(store.rows(history=history)), columns=list(ResultRow._fields))
+        return pd.DataFrame(list(store.rows(history=history)), columns=list(COLUMNS))
 
 
 def load_claims(run: str, generated_dir: StrPath = "generated") -> pd.DataFrame:

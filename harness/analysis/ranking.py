@@ -10,8 +10,8 @@ from pathlib import Path
 from harness.analysis.leaderboard import NO_DEVICE, LeaderboardRow, RankedSample, SampleId, SearchSpending, rank_samples
 from harness.analysis.turns import list_best, result_of
 from harness.domain import FILE_RUN, FROM_FILE, NO_PROMPT, SampleKey
+from harness.store.columns import ResultRow
 from harness.store.completions import has_run
-from harness.store.results import ResultRow
 from harness.store.runs import MANIFEST, locate_run, read_manifest, read_search
 
 _SAMPLE = ("run", "problem", "sample", "suite", "model", "language", "workload", "baseline", "dtype")

@@ -11,9 +11,10 @@ from typing import Literal
 
 from harness.analysis.side_by_side import ComparedRow, Comparison, Pair, compare_rows
 from harness.domain import UsageError
+from harness.store.columns import ResultRow
 from harness.store.completions import locate_answer, read_prompt, read_spent
 from harness.store.no_match import explain_no_match
-from harness.store.results import EVERYTHING, ResultFilter, ResultRow, ResultStore
+from harness.store.results import EVERYTHING, ResultFilter, ResultStore
 
 SideKind = Literal["run", "model", "prompt", "harness"]
 _COLUMNS: dict[SideKind, str] = {"run": "run", "model": "model", "prompt": "prompt", "harness": "harness_version"}

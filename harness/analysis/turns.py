@@ -9,7 +9,7 @@ from harness.domain import Outcome
 
 if TYPE_CHECKING:
     from harness.analysis.leaderboard import RankedSample
-    from harness.store.queries import ResultRow
+    from harness.store.columns import ResultRow
 
 
 class TurnResult(NamedTuple):

@@ -15,7 +15,8 @@ from harness.cli.panels import Only, Panel, option
 from harness.domain import UsageError
 
 if TYPE_CHECKING:
-    from harness.store.results import ResultFilter, ResultRow, ResultStore
+    from harness.store.columns import ResultRow
+    from harness.store.results import ResultFilter, ResultStore
 
 
 # No variables, and no fields called `model` or `run`: settings for `generate` must not hide other models here.
@@ -153,13 +154,13 @@ def make_sentence(reason: str) -> str:
 
 
 def _choose_columns(columns: str | None) -> tuple[str, ...] | None:
+    from harness.store.columns import COLUMNS
     from harness.store.queries import check_columns
-    from harness.store.results import ResultRow
 
     if columns is None:
         return None
     if columns == "all":
-        return ResultRow._fields
+        return tuple(COLUMNS)
     chosen = tuple(name.strip() for name in columns.split(","))
     check_columns(chosen)
     return chosen
@@ -178,16 +179,16 @@ def _print_json(store: ResultStore, rows: Sequence[ResultRow], columns: Sequence
 
 def _print_csv(rows: Sequence[ResultRow], columns: Sequence[str] | None) -> None:
     from harness.report.export.csv_files import format_evaluations
-    from harness.store.results import ResultRow
+    from harness.store.columns import COLUMNS
 
-    typer.echo(format_evaluations(rows, columns or ResultRow._fields), nl=False)
+    typer.echo(format_evaluations(rows, columns or tuple(COLUMNS)), nl=False)
 
 
 def _write_parquet(rows: Sequence[ResultRow], columns: Sequence[str] | None, path: Path) -> None:
     from harness.report.export.parquet_files import write_parquet
-    from harness.store.results import ResultRow
+    from harness.store.columns import COLUMNS
 
-    write_parquet(rows, columns or ResultRow._fields, path)
+    write_parquet(rows, columns or tuple(COLUMNS), path)
     typer.echo(f"{len(rows):,} evaluation{'s' if len(rows) != 1 else ''} written to {path}", err=True)
 
 

@@ -16,7 +16,7 @@ Baseline = Literal["eager", "compile"]
 EMULATED = "emulated"  # device name: CUDA on the CPU, correctness only
 Fidelity = Literal["correctness", "quick", "full"]  # ascending
 FIDELITY = "fidelity"  # a fact of the environment, except "full"
-UNTIMED = "untimed"  # in place of a timing's verdict, where only correctness was asked for
+UNTIMED: Literal["untimed"] = "untimed"  # in place of a timing's verdict, where only correctness was asked for
 TimingVerdict = Literal["faster", "tie", "slower", "unreliable", "unconfirmed"]
 
 
@@ -308,8 +308,19 @@ class Evaluation:
         return "; ".join(f"{finding.severity}: {finding.check}" for finding in self.findings)
 
     @property
+    def verdict(self) -> TimingVerdict | Literal["untimed"] | None:
+        """Of the timing; "untimed" where only correctness was asked for."""
+        if self.timing is not None:
+            return self.timing.verdict
+        return UNTIMED if self.facts.get(FIDELITY) == "correctness" else None
+
+    @property
+    def facts(self) -> dict[str, str]:
+        return dict(self.environment)
+
+    @property
     def hardware(self) -> str:
-        facts = dict(self.environment)
+        facts = self.facts
         if self.subject.device == EMULATED:
             return f"{facts.get('emulated_gpu', 'GPU')} emulated on {facts.get('cpu', 'CPU')}"
         return facts.get("gpu" if self.subject.device.startswith("cuda") else "cpu", "")

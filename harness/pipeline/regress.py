@@ -29,9 +29,10 @@ from harness.domain import (
 )
 from harness.hardware.cuda_driver import list_gpus
 from harness.languages import LANGUAGES
+from harness.store.columns import COLUMNS, ResultRow
 from harness.store.no_match import explain_no_match
 from harness.store.pins import Pin, read_pins
-from harness.store.results import ResultFilter, ResultRow, ResultStore, StoredEvaluation
+from harness.store.results import ResultFilter, ResultStore, StoredEvaluation
 
 if TYPE_CHECKING:
     from harness.executors.executor import Executor
@@ -231,9 +232,7 @@ def check_extraction(rows: Sequence[ResultRow], generated_dir: Path) -> list[Cha
 
 
 def _describe_extraction(row: ResultRow, kind: ChangeKind, reason: str) -> Change:
-    from harness.store.results import ResultRow
-
-    fields = {name: getattr(row, name) for name in Subject.__dataclass_fields__ if name in ResultRow._fields}
+    fields = {name: getattr(row, name) for name in Subject.__dataclass_fields__ if name in COLUMNS}
     subject = Subject(**fields, problem_digest="", candidate_digest=row.candidate)
     return Change(subject=subject, kind=kind, reason=reason, stored=row.id)
 

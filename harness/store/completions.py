@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain import Completion, SampleKey, StoreError, UsageError
-from harness.store.results import ResultRow
+from harness.store.columns import ResultRow
 from harness.store.runs import COMPLETION_REST, PROMPT, PROVENANCE, locate_run, locate_sample, read_completion
 
 _TAIL_BYTES = 4096

@@ -1,80 +1,14 @@
-"""Filters and flat rows of stored evaluations, and their SQL."""
+"""Filters of stored evaluations, and their SQL."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
-from typing import NamedTuple, get_args
 
-from harness.domain import (
-    INEXACT,
-    UNTIMED,
-    Clock,
-    Language,
-    Outcome,
-    TimingVerdict,
-    UsageError,
-    WithoutOwn,
-    WorkloadName,
-)
+from harness.domain import INEXACT, UsageError
+from harness.store.columns import COLUMNS
 from harness.store.filters import Kind, compile_condition, list_compared
-
-
-class ResultRow(NamedTuple):
-    """One evaluation as a flat row, in the order of the CSV file (append new columns). A NamedTuple without JSON
-    decoding, because listings hold 100,000 rows.
-
-    `candidate`: digest, "" without code. `speedup`: None unless correct and confirmed. `own_share`: share of a call's
-    time in the candidate's own compiled code; `without_own`: effect on the outputs of disabling it. `peak_fraction`:
-    share of the device's peak. `certificate`: digest of the valid red-team certificate or "". `noise_floor`: largest
-    deviation from 1 of a program's speedup over itself. `worst_speedup`: of the slowest case; `generalisation_gap`:
-    speedup of the known cases / that of the secret ones; None without such cases. `dtype`: chosen for inputs and
-    weights; "" as in the problem's file. `rival_turn`: of the program that was the best before, `over_rival`: the
-    speedup over it in A/B pairs, `over_rival_low` its lower end. `clock`: of the speedup, see
-    `harness.domain.evaluation.Timing`; None: not timed, or not recorded (whole calls).
-    """
-
-    id: int
-    run: str
-    problem: str
-    sample: int
-    turn: int
-    suite: str
-    model: str
-    prompt: str
-    language: str
-    device: str
-    workload: str
-    outcome: str
-    speedup: float | None
-    speedup_low: float | None
-    speedup_high: float | None
-    verdict: str | None
-    baseline: str
-    baseline_us: float | None
-    candidate_us: float | None
-    message: str
-    findings: str
-    candidate: str
-    duration_s: float
-    started_at: str
-    confinement: str
-    harness_version: str
-    torch: str
-    hardware: str
-    own_share: float | None
-    without_own: str | None
-    peak_fraction: float | None
-    certificate: str
-    noise_floor: float | None
-    worst_speedup: float | None
-    generalisation_gap: float | None
-    dtype: str
-    rival_turn: int | None
-    over_rival: float | None
-    over_rival_low: float | None
-    clock: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,18 +32,7 @@ class ResultFilter:
     condition: str | None = None
 
 
-COLUMN_KINDS: dict[str, Kind] = {
-    name: "text" if "str" in str(kind) else "number" for name, kind in ResultRow.__annotations__.items()
-}
-# The columns that have no other values.
-_VOCABULARIES: dict[str, tuple[str, ...]] = {
-    "outcome": tuple(outcome.value for outcome in Outcome),
-    "workload": get_args(WorkloadName),
-    "language": get_args(Language),
-    "verdict": (*get_args(TimingVerdict), UNTIMED),
-    "clock": get_args(Clock),
-    "without_own": get_args(WithoutOwn),
-}
+COLUMN_KINDS: dict[str, Kind] = {name: "number" if one.is_number else "text" for name, one in COLUMNS.items()}
 _CHIP = "CASE WHEN device = 'cpu' OR device LIKE 'cuda%' THEN hardware ELSE '' END"
 
 
@@ -129,8 +52,8 @@ def order_by(sort: str) -> str:
     """ORDER BY terms for a column, descending with prefix `-`; missing values last. Of equal speedups, exact ones rank
     above lower bounds. Raises UsageError."""
     name = sort.removeprefix("-")
-    if name not in ResultRow._fields:
-        raise UsageError(f"cannot sort by {name!r}; choose one of {', '.join(ResultRow._fields)}")
+    if name not in COLUMNS:
+        raise UsageError(f"cannot sort by {name!r}; choose one of {', '.join(COLUMNS)}")
     ascending, descending = ("DESC", "ASC") if sort.startswith("-") else ("ASC", "DESC")
     exact = f"coalesce(e.clock, '') IN {INEXACT} {descending}, " if name == "speedup" else ""
     return f"e.{name} {ascending} NULLS LAST, {exact}e.id"
@@ -138,15 +61,15 @@ def order_by(sort: str) -> str:
 
 def check_columns(names: Sequence[str]) -> None:
     """Raises UsageError for unknown names."""
-    unknown = [name for name in names if name not in ResultRow._fields]
+    unknown = [name for name in names if name not in COLUMNS]
     if unknown:
-        known = ", ".join(ResultRow._fields)
+        known = ", ".join(COLUMNS)
         raise UsageError(f"unknown column {', '.join(map(repr, unknown))}; choose among {known}")
 
 
 def check_value(column: str, value: str) -> None:
     """Raises UsageError for a value that the column cannot have."""
-    known = _VOCABULARIES.get(column, ())
+    known = COLUMNS[column].values if column in COLUMNS else ()
     if not known or value in known:
         return
     near = get_close_matches(value, known, n=1)

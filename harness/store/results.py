@@ -16,7 +16,8 @@ from typing import Any, Self
 from harness import __version__
 from harness.copies.stored_fingerprints import add_fingerprints, build_first_query, find_missing, read_programs
 from harness.domain import Evaluation, StoreError, Subject
-from harness.store.queries import ResultFilter, ResultRow, build_query, check_columns, order_by
+from harness.store.columns import COLUMNS, ResultRow
+from harness.store.queries import ResultFilter, build_query, check_columns, order_by
 from harness.store.schema import connect_reader, connect_writer
 from harness.store.serialization import (
     EvidenceRow,
@@ -30,7 +31,7 @@ from harness.store.serialization import (
     identity_of,
 )
 
-__all__ = ["DATABASE_NAME", "EvidenceRow", "ResultFilter", "ResultRow", "ResultStore", "StoredEvaluation"]
+__all__ = ["DATABASE_NAME", "EvidenceRow", "ResultFilter", "ResultStore", "StoredEvaluation"]
 
 DATABASE_NAME = "harness.db"
 EVERYTHING = ResultFilter()
@@ -45,7 +46,7 @@ _EVIDENCE = (
     "THEN json_extract(d.evaluation, '$.phases_s', '$.roofline', '$.plausibility') ELSE d.evaluation END "
     "FROM evaluations e JOIN details d ON d.evaluation_id = e.id"
 )
-_FLAT = ", ".join(f"e.{name}" for name in ResultRow._fields) + " FROM evaluations e"
+_FLAT = ", ".join(f"e.{name}" for name in COLUMNS) + " FROM evaluations e"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,30 +14,18 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from harness.domain import StoreError
+from harness.store.columns import COLUMNS, SCHEMA_VERSION, Column
 
-SCHEMA_VERSION = 6
 APPLICATION_ID = 0x68726E73  # "hrns"
 BUSY_TIMEOUT_S = 30.0
 
-_TABLES = """
+_COLUMNS = ", ".join(f"{name} {column.sql_type}" for name, column in COLUMNS.items() if name != "id")
+_TABLES = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE environments (digest TEXT PRIMARY KEY, entries TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE candidates (digest TEXT PRIMARY KEY, source BLOB NOT NULL);
 CREATE TABLE evaluations (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    slot TEXT NOT NULL,
-    problem_digest TEXT NOT NULL,
-    run TEXT NOT NULL, problem TEXT NOT NULL, sample INTEGER NOT NULL, turn INTEGER NOT NULL,
-    suite TEXT NOT NULL, model TEXT NOT NULL, prompt TEXT NOT NULL, language TEXT NOT NULL,
-    device TEXT NOT NULL, workload TEXT NOT NULL, outcome TEXT NOT NULL,
-    speedup REAL, speedup_low REAL, speedup_high REAL, verdict TEXT,
-    baseline TEXT NOT NULL, baseline_us REAL, candidate_us REAL,
-    message TEXT NOT NULL, findings TEXT NOT NULL, candidate TEXT NOT NULL,
-    duration_s REAL NOT NULL, started_at TEXT NOT NULL, confinement TEXT NOT NULL,
-    harness_version TEXT NOT NULL, torch TEXT NOT NULL, hardware TEXT NOT NULL,
-    own_share REAL, without_own TEXT, peak_fraction REAL, certificate TEXT NOT NULL DEFAULT '', noise_floor REAL,
-    worst_speedup REAL, generalisation_gap REAL, dtype TEXT NOT NULL DEFAULT '',
-    rival_turn INTEGER, over_rival REAL, over_rival_low REAL, clock TEXT
+    id INTEGER PRIMARY KEY AUTOINCREMENT, slot TEXT NOT NULL, problem_digest TEXT NOT NULL, {_COLUMNS}
 );
 CREATE TABLE details (
     evaluation_id INTEGER PRIMARY KEY REFERENCES evaluations (id),
@@ -57,20 +45,6 @@ CREATE TABLE IF NOT EXISTS fingerprints (
 CREATE INDEX IF NOT EXISTS fingerprints_by_candidate ON fingerprints (candidate, kind);
 CREATE INDEX IF NOT EXISTS evaluations_by_candidate ON evaluations (candidate);
 """
-# Columns by the schema that added them: type, and the value's path in the JSON of an earlier evaluation; "": no value.
-_ADDED = {
-    2: (
-        ("own_share", "REAL", "$.work.own"),
-        ("without_own", "TEXT", "$.work.without_own"),
-        ("peak_fraction", "REAL", "$.plausibility.peak_fraction"),
-        ("certificate", "TEXT NOT NULL DEFAULT ''", "$.certificate"),
-        ("noise_floor", "REAL", "$.timing.noise_floor"),
-    ),
-    3: (("worst_speedup", "REAL", ""), ("generalisation_gap", "REAL", "")),
-    4: (("dtype", "TEXT NOT NULL DEFAULT ''", "$.subject.dtype"),),
-    5: (("rival_turn", "INTEGER", ""), ("over_rival", "REAL", ""), ("over_rival_low", "REAL", "")),
-    6: (("clock", "TEXT", "$.timing.clock"),),
-}
 
 
 def connect_writer(path: Path, harness_version: str) -> sqlite3.Connection:
@@ -207,16 +181,16 @@ def _create_tables(connection: sqlite3.Connection, harness_version: str) -> None
 def _upgrade_tables(connection: sqlite3.Connection) -> None:
     """By added columns only: an older harness that has the file open can keep writing."""
     added = _list_added(_read_pragma(connection, "user_version"))
-    for name, kind, _ in added:
-        connection.execute(f"ALTER TABLE evaluations ADD COLUMN {name} {kind}")
-    values = ", ".join(f"{name} = {_read_json(name, path)}" for name, _, path in added)
+    for name, column in added.items():
+        connection.execute(f"ALTER TABLE evaluations ADD COLUMN {name} {column.sql_type}")
+    values = ", ".join(f"{name} = {_read_json(column)}" for name, column in added.items())
     connection.execute(f"UPDATE evaluations AS e SET {values}")
     connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
 
 
-def _list_added(version: int) -> list[tuple[str, str, str]]:
-    """The columns that a schema lacks."""
-    return [column for added_in, columns in _ADDED.items() if added_in > version for column in columns]
+def _list_added(version: int) -> dict[str, Column]:
+    """The columns that a schema lacks, in the order in which they were added."""
+    return {name: column for name, column in COLUMNS.items() if column.since > version}
 
 
 def _show_missing_columns(connection: sqlite3.Connection) -> None:
@@ -225,19 +199,17 @@ def _show_missing_columns(connection: sqlite3.Connection) -> None:
     """
     added = _list_added(_read_pragma(connection, "user_version"))
     if added:
-        values = ", ".join(f"{_read_json(name, path)} AS {name}" for name, _, path in added)
+        values = ", ".join(f"{_read_json(column)} AS {name}" for name, column in added.items())
         connection.execute(f"CREATE TEMP VIEW evaluations AS SELECT e.*, {values} FROM main.evaluations e")
 
 
-def _read_json(column: str, path: str) -> str:
+def _read_json(column: Column) -> str:
     """SQL for a column that an older schema lacks; NULL for JSON with infinities, which SQLite cannot parse (failed
-    candidates).
+    candidates), and for what an evaluation computes from its other values.
     """
-    if not path:
-        return "NULL"
-    value = f"(SELECT json_extract(d.evaluation, '{path}') FROM main.details d"
+    value = f"(SELECT json_extract(d.evaluation, '$.{column.older_path or column.path}') FROM main.details d"
     value += " WHERE d.evaluation_id = e.id AND json_valid(d.evaluation))"
-    return f"coalesce({value}, '')" if column in ("certificate", "dtype") else value
+    return value if column.is_optional else f"coalesce({value}, '')"
 
 
 @contextmanager

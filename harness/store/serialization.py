@@ -13,8 +13,6 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from harness.domain import (
-    FIDELITY,
-    UNTIMED,
     Block,
     BuildSummary,
     CaseResult,
@@ -33,6 +31,7 @@ from harness.domain import (
     Trial,
     Work,
 )
+from harness.store.columns import COLUMNS, Value
 
 _CONDITION_FIELDS = tuple(field.name for field in fields(Conditions))
 _BLOCK_FIELDS = tuple(field.name for field in fields(Block))
@@ -108,43 +107,11 @@ def encode_environment(environment: tuple[tuple[str, str], ...]) -> tuple[str, s
     return sha256(text.encode()).hexdigest()[:16], text
 
 
-def encode_columns(evaluation: Evaluation) -> dict[str, str | int | float | None]:
-    """Column values; lone surrogates become `?`."""
-    subject, timing, work = evaluation.subject, evaluation.timing, evaluation.work
-    environment = dict(evaluation.environment)
-    worst, gap, comparison = evaluation.worst_case, evaluation.generalisation_gap, evaluation.comparison
-    columns: dict[str, str | int | float | None] = asdict(subject)
-    columns |= {
-        "slot": identity_of(subject),
-        "candidate": columns.pop("candidate_digest"),
-        "outcome": evaluation.outcome.value,
-        "speedup": evaluation.speedup,
-        "speedup_low": timing.speedup_low if timing else None,
-        "speedup_high": timing.speedup_high if timing else None,
-        "verdict": timing.verdict if timing else UNTIMED if environment.get(FIDELITY) == "correctness" else None,
-        "baseline_us": timing.baseline_us if timing else None,
-        "candidate_us": timing.candidate_us if timing else None,
-        "message": evaluation.message,
-        "findings": evaluation.findings_summary,
-        "duration_s": evaluation.duration_s,
-        "started_at": evaluation.started_at,
-        "confinement": evaluation.confinement,
-        "harness_version": environment.get("harness", ""),
-        "torch": environment.get("torch", ""),
-        "hardware": evaluation.hardware,
-        "own_share": work.own if work else None,
-        "without_own": work.without_own if work else None,
-        "peak_fraction": evaluation.roofline.peak_fraction if evaluation.roofline else None,
-        "certificate": evaluation.certificate,
-        "noise_floor": timing.noise_floor if timing else None,
-        "worst_speedup": worst.timing.speedup if worst and worst.timing else None,
-        "generalisation_gap": gap.ratio if gap else None,
-        "rival_turn": comparison.turn if comparison else None,
-        "over_rival": comparison.speedup if comparison else None,
-        "over_rival_low": comparison.speedup_low if comparison else None,
-        "clock": timing.clock if timing else None,
-    }
-    return {name: _storable(value) for name, value in columns.items()}
+def encode_columns(evaluation: Evaluation) -> dict[str, Value]:
+    """All but the id, which the database gives."""
+    subject = evaluation.subject
+    named = {name: column.read(evaluation) for name, column in COLUMNS.items() if name != "id"}
+    return {"slot": identity_of(subject), "problem_digest": subject.problem_digest, **named}
 
 
 def identity_of(subject: Subject) -> str:
@@ -163,10 +130,6 @@ def compress_text(text: str) -> bytes:
 def decompress_text(data: bytes) -> str:
     """Raises zlib.error or UnicodeDecodeError."""
     return zlib.decompress(data).decode("utf-8", "surrogatepass")
-
-
-def _storable(value: str | int | float | None) -> str | int | float | None:
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 def _encode_blocks(blocks: tuple[Block, ...]) -> dict[str, list[float | None]]:

@@ -18,10 +18,20 @@ from harness.analysis.ranking import rank_stored
 from harness.domain import Outcome, StoreError
 from harness.domain.files import replacing
 from harness.report.escaping import make_cell
-from harness.store.results import ResultRow, ResultStore
+from harness.report.export.json_records import leaderboard_record
+from harness.store.columns import COLUMNS, ResultRow
+from harness.store.results import ResultStore
 
 EVALUATIONS_CSV = "evaluations.csv"
 LEADERBOARD_CSV = "leaderboard.csv"
+# Columns of the leaderboard, keys of its JSON record, before and after the shares and the counts of outcomes.
+_LEADING = (
+    "model", "prompt", "language", "device", "suite", "workload", "baseline", "problems", "scored", "samples"
+)  # fmt: skip
+_TRAILING = (
+    "hardware", "runs", "speedup_low", "speedup_high", "own_share", "certificate", "truncated", "chip", "turns",
+    "mean_turns", "best_turn", "tokens_per_correct", "dtype", "usd_per_correct", "clock",
+)  # fmt: skip
 
 
 def write_csvs(store: ResultStore, results_dir: Path, *, generated_dir: Path | None = None) -> tuple[Path, Path]:
@@ -43,7 +53,7 @@ def write_csvs(store: ResultStore, results_dir: Path, *, generated_dir: Path | N
     return paths
 
 
-def format_evaluations(rows: Sequence[ResultRow], columns: Sequence[str] = ResultRow._fields) -> str:
+def format_evaluations(rows: Sequence[ResultRow], columns: Sequence[str] = tuple(COLUMNS)) -> str:
     return _format_columns(columns, [[getattr(row, name) for row in rows] for name in columns])
 
 
@@ -57,34 +67,15 @@ def format_leaderboard(rows: Sequence[LeaderboardRow]) -> str:
 
 
 def _flatten_row(row: LeaderboardRow) -> dict[str, Any]:
-    outcomes, group = dict(row.outcomes), row.group._asdict()
-    chip, turns, dtype = (group.pop(name) for name in ("chip", "turns", "dtype"))
+    record = leaderboard_record(row)
     return {
-        **group,
-        "problems": row.problems,
-        "scored": row.scored,
-        "samples": row.samples,
-        **{f"fast_{threshold:g}": share for threshold, share in row.fast},
-        **{f"pass@{at.k}": at.correct for at in row.at_k},
-        **{f"fast_1@{at.k}": at.fast_1 for at in row.at_k},
-        "geometric_mean_speedup": row.geometric_mean_speedup,
-        "timed": row.timed,
-        **{outcome.value: outcomes.get(outcome, 0) for outcome in Outcome},
-        "hardware": "; ".join(row.hardware),
-        "runs": "; ".join(row.runs),
-        "speedup_low": row.speedup_low,
-        "speedup_high": row.speedup_high,
-        "own_share": row.own_share,
-        "certificate": row.certificate,
-        "truncated": row.truncated,
-        "chip": chip,
-        "turns": turns,
-        "mean_turns": row.mean_turns,
-        "best_turn": row.best_turn,
-        "tokens_per_correct": row.tokens_per_correct,
-        "dtype": dtype,
-        "usd_per_correct": row.usd_per_correct,
-        "clock": row.clock,
+        **{name: record[name] for name in _LEADING},
+        **{f"fast_{threshold}": share for threshold, share in record["fast"].items()},
+        **{f"pass@{at['k']}": at["correct"] for at in record["at_k"]},
+        **{f"fast_1@{at['k']}": at["fast_1"] for at in record["at_k"]},
+        **{name: record[name] for name in ("geometric_mean_speedup", "timed")},
+        **{outcome.value: record["outcomes"].get(outcome.value, 0) for outcome in Outcome},
+        **{name: "; ".join(value) if isinstance(value := record[name], list) else value for name in _TRAILING},
     }
 
 

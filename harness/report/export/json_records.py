@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from harness.analysis.leaderboard import LeaderboardRow
 from harness.report.strict_json import make_strict
-from harness.store.results import ResultRow, StoredEvaluation
+from harness.store.columns import ResultRow
+from harness.store.results import StoredEvaluation
 
 
 def evaluation_record(stored: StoredEvaluation) -> dict[str, Any]:
@@ -34,36 +35,18 @@ def select_fields(row: ResultRow, columns: Sequence[str]) -> dict[str, Any]:
 
 
 def leaderboard_record(row: LeaderboardRow) -> dict[str, Any]:
-    """One group. Rates are shares in 0..1 of the `scored` problems, or None."""
-    record = {
-        **row.group._asdict(),
-        "problems": row.problems,
-        "scored": row.scored,
-        "samples": row.samples,
+    """All fields but the names of the problems. Rates are shares in 0..1 of the `scored` problems, or None."""
+    record = {field.name: getattr(row, field.name) for field in fields(row)}
+    del record["group"], record["problem_names"]
+    changed = {
         "outcomes": {outcome.value: count for outcome, count in row.outcomes},
-        "correct": row.fast_p(0.0),
         "fast": {f"{threshold:g}": share for threshold, share in row.fast},
         "at_k": [asdict(at) for at in row.at_k],
-        "geometric_mean_speedup": row.geometric_mean_speedup,
-        "timed": row.timed,
-        "hardware": list(row.hardware),
-        "runs": list(row.runs),
-        "speedup_low": row.speedup_low,
-        "speedup_high": row.speedup_high,
-        "own_share": row.own_share,
-        "certificate": row.certificate,
-        "certified": row.certified,
-        "on_device": row.on_device,
-        "not_own": row.not_own,
-        "truncated": row.truncated,
-        "mean_turns": row.mean_turns,
-        "best_turn": row.best_turn,
-        "tokens_per_correct": row.tokens_per_correct,
-        "usd_per_correct": row.usd_per_correct,
-        "clock": row.clock,
         "clocks": dict(row.clocks),
     }
-    return {key: make_strict(value, as_strings=True) for key, value in record.items()}
+    computed = {"correct": row.fast_p(0.0), "certificate": row.certificate, "clock": row.clock}
+    whole = {**row.group._asdict(), **record, **changed, **computed}
+    return {key: make_strict(value, as_strings=True) for key, value in whole.items()}
 
 
 def dump_json(*records: Any) -> str:

@@ -9,10 +9,7 @@ from typing import Any
 from harness.domain import StoreError, UsageError
 from harness.domain.files import replacing
 from harness.report.escaping import make_printable
-from harness.store.queries import COLUMN_KINDS
-from harness.store.results import ResultRow
-
-_WHOLE_NUMBERS = frozenset(("id", "sample", "turn"))
+from harness.store.columns import COLUMNS, ResultRow
 
 
 def write_parquet(rows: Sequence[ResultRow], columns: Sequence[str], path: Path) -> None:
@@ -35,9 +32,7 @@ def write_parquet(rows: Sequence[ResultRow], columns: Sequence[str], path: Path)
 
 
 def _choose_type(pa: Any, name: str) -> Any:
-    if COLUMN_KINDS[name] == "text":
-        return pa.string()
-    return pa.int64() if name in _WHOLE_NUMBERS else pa.float64()
+    return {str: pa.string, int: pa.int64, float: pa.float64}[COLUMNS[name].kind]()
 
 
 def _read_column(rows: Sequence[ResultRow], name: str) -> list[str | float | None]:

@@ -14,8 +14,9 @@ from harness.domain import StoreError
 from harness.report.html.candidate_record import LONGEST_LOG, make_answer, make_record
 from harness.report.html.encoding import cut_text, pack
 from harness.report.html.overview import Material
+from harness.store.columns import ResultRow
 from harness.store.completions import locate_answer
-from harness.store.results import ResultRow, ResultStore
+from harness.store.results import ResultStore
 
 SHARD_CANDIDATES = 40
 MANY_ROWS = 20_000

@@ -26,8 +26,9 @@ from harness.report.escaping import make_printable
 from harness.report.export.json_records import leaderboard_record
 from harness.report.html.encoding import clean
 from harness.report.terminal.tables import list_clock_notes
+from harness.store.columns import ResultRow
 from harness.store.completions import Origin, Spent
-from harness.store.results import EvidenceRow, ResultRow
+from harness.store.results import EvidenceRow
 
 STAGES = (
     ("no code", (Outcome.NO_CODE,)),

@@ -25,9 +25,10 @@ from harness.domain.files import replacing
 from harness.report.html.chunks import pack_shards
 from harness.report.html.encoding import clean, encode_numbers, encode_texts, pack
 from harness.report.html.overview import Material, describe_overview
+from harness.store.columns import COLUMNS, ResultRow
 from harness.store.completions import Origin, Spent, has_run, locate_answer, read_origin, read_spent
 from harness.store.no_match import explain_no_match
-from harness.store.results import EVERYTHING, EvidenceRow, ResultFilter, ResultRow, ResultStore
+from harness.store.results import EVERYTHING, EvidenceRow, ResultFilter, ResultStore
 from harness.store.runs import check_name, locate_reference
 
 PAGE = Path(__file__).with_name("assets")
@@ -38,15 +39,8 @@ PARTS = (
 DEFAULT_MAX_BYTES = 30_000_000
 LONGEST_MESSAGE = 160
 SHARD_NUMBER_BYTES = 1  # of the shard number per evaluation; equal for neighbours, so it compresses well
-_TEXTS = (
-    "run", "problem", "suite", "model", "prompt", "language", "device", "workload", "outcome", "verdict", "baseline",
-    "candidate", "started_at", "confinement", "harness_version", "torch", "hardware", "without_own", "certificate",
-    "findings", "dtype", "clock",
-)  # fmt: skip
-_NUMBERS = (
-    "id", "sample", "turn", "speedup", "speedup_low", "speedup_high", "baseline_us", "candidate_us", "duration_s",
-    "own_share", "peak_fraction", "noise_floor", "worst_speedup", "generalisation_gap", "rival_turn", "over_rival",
-)  # fmt: skip
+_TEXTS = [name for name, column in COLUMNS.items() if not column.is_number and name != "message"]
+_NUMBERS = [name for name, column in COLUMNS.items() if column.is_number]
 _LIMITS = ("moved_bytes", "flops", "bandwidth_gb_s", "tflops")
 
 

@@ -15,7 +15,7 @@ from harness.analysis.leaderboard import GroupKey, LeaderboardRow, describe_uneq
 from harness.domain import EMULATED, Outcome
 from harness.report.escaping import make_printable
 from harness.report.rounding import format_fixed, format_rate
-from harness.store.results import ResultRow
+from harness.store.columns import COLUMNS, ResultRow
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -35,12 +35,6 @@ WIDE_TERMINAL = 110
 WIDEST_TERMINAL = 170
 LONG_TEXTS = ("message", "findings")  # columns of tables that are cut to the terminal
 LONG_TEXT = 40
-_SHARES = frozenset(("own_share", "peak_fraction", "noise_floor"))
-NUMBER_COLUMNS = _SHARES | {
-    "id", "sample", "turn", "speedup", "speedup_low", "speedup_high", "baseline_us", "candidate_us", "duration_s",
-    "worst_speedup", "generalisation_gap",
-}  # fmt: skip
-_KEPT_WHOLE = NUMBER_COLUMNS | {"outcome", "device", "workload", "dtype", "language", "verdict"}
 OUTCOME_STYLES = {
     Outcome.CORRECT: "green",
     Outcome.SUSPECT: "bold magenta",
@@ -76,7 +70,7 @@ def render_evaluations(rows: Iterable[ResultRow], columns: Sequence[str] = DEFAU
         at = columns.index("workload") + 1
         columns = (*columns[:at], "dtype", *columns[at:])
     for name in columns:
-        add_column(table, name, is_number=name in NUMBER_COLUMNS, whole=name in _KEPT_WHOLE)
+        add_column(table, name, is_number=COLUMNS[name].is_number, whole=COLUMNS[name].is_whole)
     for row in rows:
         table.add_row(*(format_cell(name, getattr(row, name), row.clock) for name in columns))
     return table
@@ -258,12 +252,13 @@ def format_cell(name: str, value: str | float | None, clock: str | None = None) 
         return style_outcome(str(value))
     if value is None or value == "":
         return _cell_text("-", "dim")
-    if "speedup" in name:  # no sign at the ends of an interval
-        return _cell_text(format_speedup(float(value), clock if name in ("speedup", "worst_speedup") else None))
-    if isinstance(value, float) and name in _SHARES:
-        return _cell_text(format_rate(value))
+    unit = COLUMNS[name].unit
+    if unit.startswith("x"):  # no sign at the ends of an interval
+        return _cell_text(format_speedup(float(value), clock if unit == "x by clock" else None))
     if isinstance(value, float):
-        return _cell_text(format_time_us(value) if name.endswith("_us") else f"{value:.2f}")
+        return _cell_text(
+            format_rate(value) if unit == "%" else format_time_us(value) if unit == "us" else f"{value:.2f}"
+        )
     return _cell_text(str(value))
 
 

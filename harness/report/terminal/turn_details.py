@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from harness.analysis.turns import list_best, result_of
 from harness.report.terminal.sources import render_difference
 from harness.report.terminal.tables import format_speedup, make_table, style_outcome, style_text
+from harness.store.columns import ResultRow
 from harness.store.completions import Origin, Spent
-from harness.store.results import ResultRow
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

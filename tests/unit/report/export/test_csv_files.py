@@ -8,7 +8,8 @@ import pytest
 from harness.analysis.ranking import rank_stored
 from harness.domain import Finding, StoreError, Work
 from harness.report.export.csv_files import format_evaluations, format_leaderboard, write_csvs
-from harness.store.results import ResultRow, ResultStore
+from harness.store.columns import COLUMNS
+from harness.store.results import ResultStore
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def test_there_is_one_line_per_latest_evaluation(store, evaluation_of, write):
 def test_a_line_says_what_was_measured_where(store, evaluation_of, write):
     store.record(evaluation_of("correct", 2.0, extra={"confinement": "bubblewrap", "duration_s": 1.5}))
     (line,), _ = write()
-    assert list(line) == list(ResultRow._fields)
+    assert list(line) == list(COLUMNS)
     assert (line["baseline"], line["baseline_us"], line["candidate_us"]) == ("eager", "100.0", "50.0")
     assert (line["torch"], line["hardware"], line["harness_version"]) == ("2.9.0", "Example CPU 9000", "0.1.0")
     assert (line["confinement"], line["duration_s"], line["verdict"]) == ("bubblewrap", "1.5", "faster")
@@ -143,7 +144,7 @@ def test_a_run_whose_folder_is_gone_is_ranked_over_what_was_evaluated(store, eva
 
 def test_an_empty_store_gives_files_with_a_header_only(store):
     evaluations, leaderboard = write_csvs(store, store.path.parent)
-    assert evaluations.read_text() == ",".join(ResultRow._fields) + "\n"
+    assert evaluations.read_text() == ",".join(COLUMNS) + "\n"
     assert leaderboard.read_text().startswith("rank,model,prompt")
     assert (format_evaluations([], ["id"]), len(format_leaderboard([]).splitlines())) == ("id\n", 1)
 
