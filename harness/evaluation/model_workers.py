@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING
 
 from harness.domain import Candidate, Finding
 from harness.evaluation.allocation_failure import MemoryCharge
 from harness.evaluation.autotuned import note_autotuned
-from harness.evaluation.builds import CandidateBuilds
 from harness.evaluation.correctness.reference import ENTRY, Reference, usable_threads
 from harness.evaluation.load_check import CANDIDATE_ENTRY
 from harness.evaluation.timing.replay_statistics import count_rounds
@@ -22,6 +22,9 @@ from harness.sandbox.opening import open_session
 from harness.sandbox.worker_client import Mode
 from harness.sandbox.worker_process import TimeLimits
 from harness.sandbox.workers_ahead import WorkersAhead
+
+if TYPE_CHECKING:  # imports this module
+    from harness.evaluation.builds import CandidateBuilds
 
 
 def construct_model(session: ModelSession, reference: Reference, *, compiled: bool = False) -> Weights:
