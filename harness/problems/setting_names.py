@@ -12,19 +12,45 @@ from harness.domain import CASES_FUNCTION, PROBLEM_FLAGS, PROBLEM_SETTINGS, Prob
 NEAR, NEAR_FUNCTION = 0.75, 0.85  # of difflib's ratio
 _NOT_RUN = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _SEQUENCES = ("TAGS", "DISTRIBUTIONS", "CASES")
+_LEAST_SHARED = 4  # characters of a word shared with a setting
+# Names in other tools, and what this one has instead. Words of the first group count within longer names, too.
+_TOLERANCES = dict.fromkeys(("TOL", "TOLS", "ABSTOL", "RELTOL"), "TOLERANCE") | {
+    "ATOL": 'TOLERANCE = {"atol": ...}',
+    "RTOL": 'TOLERANCE = {"rtol": ...}',
+}
+_DTYPE = 'CASES, with the key "dtype"'
+_OTHER_NAMES = _TOLERANCES | {
+    **dict.fromkeys(("PRECISION", "PRECISIONS", "DTYPE", "DTYPES"), _DTYPE),
+    **dict.fromkeys(("SHAPES", "SIZES", "INPUT_SHAPES", "INPUT_SIZES", "PROBLEM_SIZES", "WORKLOADS"), "CASES"),
+    **dict.fromkeys(("CATEGORY", "CATEGORIES", "KEYWORDS"), "TAGS"),
+    **dict.fromkeys(("GRAD", "GRADS", "GRADIENTS", "REQUIRES_GRAD", "CHECK_GRAD", "TEST_GRAD"), "BACKWARD"),
+    **dict.fromkeys(("SEED", "SEEDS"), "SEEDED_CALLS"),
+    **dict.fromkeys(("DIST", "DISTS", "INPUT_DISTRIBUTION"), "DISTRIBUTIONS"),
+    "MUTATES": "IN_PLACE",
+}
 
 
 def require_known_names(tree: ast.Module, path: Path) -> None:
-    """Raises ProblemError for a misspelt setting, which nothing in the file reads, and for a setting that is not
-    assigned at module level. Other constants of a file are its own."""
-    read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    """Raises ProblemError for a name that resembles a setting and that nothing in the file reads, and for a setting
+    that is not assigned at module level. Other constants of a file are its own."""
+    read = set(_list_read(tree))
     for statement in tree.body:
         where = f"{path}, line {statement.lineno}"
         for name in sorted(set(_list_hidden(statement)) & {*PROBLEM_SETTINGS, CASES_FUNCTION}):
             raise ProblemError(f"{where}: {name} is read without running the file: assign a literal at module level")
         for name, meant in _find_misspelt(statement):
             if name not in read:
-                raise ProblemError(f"{where}: {name} is no setting, and nothing reads it. Did you mean {meant}?")
+                raise ProblemError(
+                    f"{where}: {name} is no setting, and nothing reads it. Did you mean {meant}? Otherwise remove it"
+                )
+
+
+def _list_read(tree: ast.Module) -> Iterator[str]:
+    """Strings count: `globals()["NAME"]`."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Load()) | ast.Attribute(attr=name) | ast.Constant(value=str(name)):
+                yield name
 
 
 def _find_misspelt(statement: ast.stmt) -> Iterator[tuple[str, str]]:
@@ -36,27 +62,57 @@ def _find_misspelt(statement: ast.stmt) -> Iterator[tuple[str, str]]:
             yield statement.name, CASES_FUNCTION
     elif isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        names = [target.id for target in targets if isinstance(target, ast.Name)]
-        for name in set(names).difference(PROBLEM_SETTINGS):
-            meant = _find_meant(name, statement.value)
-            if meant:
+        for name, value in (pair for target in targets for pair in _pair(target, statement.value)):
+            if name not in PROBLEM_SETTINGS and (meant := _find_meant(name, value)):
                 yield name, meant
 
 
+def _pair(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    if isinstance(target, ast.Name):
+        yield target.id, value
+    elif isinstance(target, ast.Tuple | ast.List):
+        values = value.elts if isinstance(value, ast.Tuple | ast.List) else [value] * len(target.elts)
+        for one, its_value in zip(target.elts, values, strict=False):
+            yield from _pair(one, its_value)
+
+
 def _find_meant(name: str, value: ast.expr) -> str:
-    """A flag of the same letters, or a setting of this kind of value that has them or is nearly equal; "" if there is
-    none."""
+    """A flag of the same letters, a setting of this kind of value that has them or is nearly equal, one that shares
+    whole words, or what this tool has for a name of others; "" if there is none."""
     of_kind = [setting for setting in PROBLEM_SETTINGS if _is_of_kind(setting, value)]
-    for setting in (*PROBLEM_FLAGS, *of_kind):
+    candidates = of_kind if _is_number(value) else PROBLEM_SETTINGS
+    for setting in (*PROBLEM_FLAGS, *candidates):
         if _simplify(setting) == _simplify(name):
             return setting
     if name != name.upper():
         return ""
-    return next(iter(get_close_matches(name, of_kind, n=1, cutoff=NEAR)), "")
+    near: list[str] = get_close_matches(name, of_kind, n=1, cutoff=NEAR)
+    return _find_other_name(name.strip("_")) or "".join(near) or _find_shared(name.strip("_"))
+
+
+def _find_other_name(name: str) -> str:
+    words = (name, *(word for word in name.split("_") if word in _TOLERANCES))
+    return next((_OTHER_NAMES[word] for word in words if word in _OTHER_NAMES), "")
+
+
+def _find_shared(name: str) -> str:
+    """A setting whose words are among those of `name`, in this order, or the other way around."""
+    for setting in PROBLEM_SETTINGS:
+        shorter, longer = sorted((name, setting), key=len)
+        if len(shorter) >= _LEAST_SHARED and f"_{shorter}_" in f"_{longer}_":
+            return setting
+    return ""
 
 
 def _simplify(name: str) -> str:
     return name.upper().replace("_", "").removesuffix("S")
+
+
+def _is_number(value: ast.expr) -> bool:
+    """A size, rather than a misspelt setting."""
+    return (
+        isinstance(value, ast.Constant) and isinstance(value.value, int | float) and not isinstance(value.value, bool)
+    )
 
 
 def _is_of_kind(setting: str, value: ast.expr) -> bool:
@@ -64,6 +120,8 @@ def _is_of_kind(setting: str, value: ast.expr) -> bool:
         return isinstance(value, ast.Constant) and isinstance(value.value, bool)
     if setting in _SEQUENCES:
         return isinstance(value, ast.List | ast.Tuple)
+    if setting == "TOLERANCE" and _is_number(value):
+        return True
     return isinstance(value, ast.Dict) or (
         isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict"
     )

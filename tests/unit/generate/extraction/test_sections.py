@@ -9,7 +9,8 @@ DRAFT, ANSWER = (f"```python\n{PROGRAM.format(name)}```\n" for name in ("draft",
 PROMISE = "Here's the corrected version:"
 FORMS = [
     "# {}", "#### {}:", "## **{}**", "## {} ##", "### 1. {}", "### Step 2: {}", "**{}**", "**{}:**", "**{}**:",
-    "__{}__", "- **{}**", "> **{}**", "{}\n======", "{}\n---", "{}:", "{}", "<h2>{}</h2>", "=== {} ===", "**{}:** some words.",
+    "__{}__", "- **{}**", "> **{}**", "{}\n======", "{}\n---", "{}:", "{}", "<h2>{}</h2>",
+    "=== {} ===", "**{}:** some words.",
 ]  # fmt: skip
 DRAFTS = [
     "Thinking", "Reasoning", "Draft", "Scratchpad", "My thoughts", "Thought process", "CHAIN OF THOUGHT", "First draft",
