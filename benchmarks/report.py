@@ -269,7 +269,9 @@ def measure_candidate(source: random.Random, model: int) -> dict[str, Any]:
         "correctness": Correctness(trials=trials, weights="none"),
         "timing": make_timing(source, source.lognormvariate(0.5 - 0.09 * model, 0.55), candidate_us),
         "roofline": roofline,
-        "work": Work(own=own, torch=1 - own, library=0.0, other=0.0, own_kernels=("kernel",), without_own="changed"),
+        "work": Work(
+            custom=own, torch=1 - own, library=0.0, other=0.0, custom_kernels=("kernel",), without_custom="changed"
+        ),
     }
 
 

@@ -80,8 +80,8 @@ def _to_sample(evaluation: Evaluation) -> RankedSample:
         speedup_low=timing.speedup_low if timing else None,
         speedup_high=timing.speedup_high if timing else None,
         hardware=evaluation.hardware,
-        own_share=work.own if work else None,
-        without_own=work.without_own if work else None,
+        own_share=work.custom if work else None,
+        without_own=work.without_custom if work else None,
         certificate=evaluation.certificate,
         findings=evaluation.findings_summary,
     )

@@ -330,7 +330,7 @@ def _score_group(
     *,
     programs: Mapping[str, str] | None,
 ) -> LeaderboardRow:
-    counted = latest if min_own_share is None else _apply_min_own_share(latest, min_own_share)
+    counted = latest if min_own_share is None else _apply_min_custom_share(latest, min_own_share)
     draws = _draws_by_problem(counted, asked)
     distinct = counted if programs is None else _keep_distinct(counted, programs)
     once = count_once(draws, _draws_by_problem(distinct, asked))
@@ -338,7 +338,7 @@ def _score_group(
     low, high = _bound_mean(timed)
     on_device = [one for one in latest.values() if one.device != NO_DEVICE]
     correct = [one for one in counted.values() if _is_correct(one)]
-    own_shares = [one.own_share for one in correct if one.own_share is not None]
+    shares = [one.own_share for one in correct if one.own_share is not None]
     untimed = sum(one.verdict in (None, UNTIMED) for one in correct) if group.device != EMULATED else 0
     is_untimed = untimed or (not timed and any(one.verdict == UNTIMED for one in latest.values()))
     is_timed = not is_untimed and group.device != EMULATED
@@ -359,7 +359,7 @@ def _score_group(
         runs=tuple(sorted({run for run, _, _ in latest})),
         speedup_low=low,
         speedup_high=high,
-        own_share=median(own_shares) if own_shares else None,
+        own_share=median(shares) if shares else None,
         on_device=len(on_device),
         certified=sum(bool(one.certificate) for one in on_device),
         not_own=sum(map(_is_correct, latest.values())) - sum(map(_is_correct, counted.values())),
@@ -374,16 +374,16 @@ def _is_correct(one: RankedSample) -> bool:
     return one.outcome == Outcome.CORRECT
 
 
-def _apply_min_own_share(latest: _Latest, min_own_share: float) -> _Latest:
+def _apply_min_custom_share(latest: _Latest, min_own_share: float) -> _Latest:
     return {
         key: one._replace(outcome=Outcome.REJECTED, speedup=None)
-        if _is_correct(one) and not _meets_own_share(one, min_own_share)
+        if _is_correct(one) and not _meets_custom_share(one, min_own_share)
         else one
         for key, one in latest.items()
     }
 
 
-def _meets_own_share(one: RankedSample, min_own_share: float) -> bool:
+def _meets_custom_share(one: RankedSample, min_own_share: float) -> bool:
     """A kernel that does not affect the outputs is a decoy."""
     return one.own_share is not None and one.own_share >= min_own_share and one.without_own != "unchanged"
 

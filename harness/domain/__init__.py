@@ -50,7 +50,7 @@ from harness.domain.evidence import (
     KernelCounters,
     LaunchedKernels,
     RooflineBounds,
-    WithoutOwn,
+    WithoutCustom,
     Work,
 )
 from harness.domain.generation import (
@@ -202,7 +202,7 @@ __all__ = [
     "Usage",
     "UsageError",
     "WireError",
-    "WithoutOwn",
+    "WithoutCustom",
     "Work",
     "WorkerLost",
     "WorkerTimeout",

@@ -33,7 +33,7 @@ NCU_METRICS: tuple[tuple[str, str, str, float], ...] = (
     ("smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio", "stall: barrier", "", 1),
     ("smsp__average_warps_issue_stalled_math_pipe_throttle_per_issue_active.ratio", "stall: math pipe", "", 1),
 )
-WithoutOwn = Literal["changed", "unchanged", "failed", "not_tried"]
+WithoutCustom = Literal["changed", "unchanged", "failed", "not_tried"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,20 +85,20 @@ class LaunchedKernels:
 class Work:
     """Time attribution: shares of a call. Reported by the worker, so no verdict on speed.
 
-    - `own`: candidate code
+    - `custom`: candidate code
     - `torch`: torch operators
     - `library`: cuBLAS, cuDNN, oneDNN, ...
     - `other`: Python, launches
-    - `without_own`: effect on the outputs when extension functions do nothing
+    - `without_custom`: effect on the outputs when extension functions do nothing
     - `launched`: None on a CPU
     """
 
-    own: float
+    custom: float
     torch: float
     library: float
     other: float
-    own_kernels: tuple[str, ...] = ()
-    without_own: WithoutOwn = "not_tried"
+    custom_kernels: tuple[str, ...] = ()
+    without_custom: WithoutCustom = "not_tried"
     launched: LaunchedKernels | None = None
 
 

@@ -400,7 +400,7 @@ class CandidateEvaluator:
                 self._read_counters(task, record.work, reference, next(seeds))
 
     def _read_counters(self, task: _Task, work: Work, reference: Reference, seed: int) -> None:
-        custom = name_custom_kernels(work.own_kernels, _list_libraries(task.record))
+        custom = name_custom_kernels(work.custom_kernels, _list_libraries(task.record))
         task.record.counters = self._counters.read(task.candidate, reference, seed, custom)
 
     def _attribute_time(self, task: _Task, reference: Reference, seed: int) -> None:

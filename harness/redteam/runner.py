@@ -51,7 +51,7 @@ FAILURES = tuple(outcome for outcome in Outcome if outcome.counts_against_model 
 CATCHES = (*map(str, FAILURES), UNRANKED, NO_GAIN, NOT_OWN, REPLAYED)
 # Above the noise of a busy machine; these attacks aim at a factor of two or more.
 GAIN = 1.25
-OWN_SHARE = 0.25  # of the time; candidates below do not do their own work
+CUSTOM_SHARE = 0.25  # of the time; candidates below do not do their own work
 _FIELD = re.compile(r"([a-z_]+):(?: (.*))?")
 _FASTER = re.compile(r"faster than (\d+(?:\.\d+)?)")
 
@@ -319,7 +319,7 @@ def _is_caught_as(way: str, evaluation: Evaluation) -> bool:
         return way == evaluation.outcome
     if way == NOT_OWN:
         work = evaluation.work
-        return work is not None and (work.own < OWN_SHARE or work.without_own == "unchanged")
+        return work is not None and (work.custom < CUSTOM_SHARE or work.without_custom == "unchanged")
     if evaluation.timing is None:
         return False
     if way == REPLAYED:

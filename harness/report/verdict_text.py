@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.domain import Clock, Evaluation, Outcome, RooflineBounds, SampleKey, Timing, WithoutOwn
+from harness.domain import Clock, Evaluation, Outcome, RooflineBounds, SampleKey, Timing, WithoutCustom
 from harness.report.terminal.tables import format_speedup, format_time_us
 
 _OUTCOMES = {
@@ -22,7 +22,7 @@ _OUTCOMES = {
     Outcome.PROBLEM_ERROR: "could not be evaluated: the problem is at fault, which does not count against it",
     Outcome.HARNESS_ERROR: "could not be evaluated: the harness failed, which does not count against it",
 }
-_WITHOUT_OWN = {
+_WITHOUT_CUSTOM = {
     "changed": "the outputs changed: they depend on its own code",
     "unchanged": "the outputs did NOT change: they do not depend on its own code (decoy kernels)",
     "failed": "the call failed: it depends on them",
@@ -161,9 +161,9 @@ def explain_roofline(roofline: RooflineBounds) -> list[tuple[str, str]]:
     return facts
 
 
-def explain_without_own(without_own: WithoutOwn) -> str:
+def explain_without_custom(without_custom: WithoutCustom) -> str:
     """The effect on the outputs of disabling the candidate's extension functions."""
-    return _WITHOUT_OWN[without_own]
+    return _WITHOUT_CUSTOM[without_custom]
 
 
 def explain_certificate(certificate: str) -> str:

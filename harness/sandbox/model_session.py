@@ -376,7 +376,7 @@ class ModelSession:
     def paused(self) -> AbstractContextManager[None]:
         return self._client.paused()
 
-    def uses_own_code(self, inputs: Sequence[Any]) -> bool | None:
+    def uses_custom_code(self, inputs: Sequence[Any]) -> bool | None:
         """Whether a call executes the candidate's machine code; None: unknown."""
         self.prepare_call(inputs)
         used_bytes = None

@@ -137,7 +137,7 @@ def make_feedback(
         problem=_COPY if turn.is_copy else "",
         measured=_measure(evaluation),
         shares=() if work is None else tuple(_list_shares(evaluation)),
-        kernels=() if work is None else tuple(clean_line(name) for name in work.own_kernels[:MOST_KERNELS]),
+        kernels=() if work is None else tuple(clean_line(name) for name in work.custom_kernels[:MOST_KERNELS]),
         counters=tuple(_quote_counters(evaluation.counters)),
         remarks=tuple(_list_remarks(evaluation)),
         best=summarise(best) if best is not None and best.number != turn.number else "",
@@ -250,7 +250,7 @@ def _measure_times(
 def _list_shares(evaluation: Evaluation) -> Iterator[tuple[str, float]]:
     work = evaluation.work
     assert work is not None
-    yield "code of your own", 100 * work.own
+    yield "code of your own", 100 * work.custom
     yield "torch operators", 100 * work.torch
     yield "vendor libraries", 100 * work.library
     yield "Python and launches", 100 * work.other

@@ -80,4 +80,4 @@ def _list_metrics(verdict: Mapping[str, Any], outcome: Outcome) -> dict[str, flo
     }
     if verdict["speedup"] is not None:
         metrics |= {"speedup": float(verdict["speedup"]), "speedup_low": float(timing["speedup_low"])}
-    return metrics | ({"own_share": float(work["own"])} if work else {})
+    return metrics | ({"own_share": float(work["custom"])} if work else {})

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from types import NoneType
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
 
-from harness.domain import Clock, Evaluation, Language, Outcome, TimingVerdict, WithoutOwn, WorkloadName
+from harness.domain import Clock, Evaluation, Language, Outcome, TimingVerdict, WithoutCustom, WorkloadName
 
 Value = str | int | float | None
 
@@ -96,8 +96,8 @@ class ResultRow(NamedTuple):
     harness_version: Annotated[str, Column("facts.harness")]
     torch: Annotated[str, Column("facts.torch")]
     hardware: Annotated[str, Column("hardware")]
-    own_share: Annotated[float | None, Column("work.own", since=2, unit="%")]
-    without_own: Annotated[WithoutOwn | None, Column("work.without_own", since=2)]
+    own_share: Annotated[float | None, Column("work.custom", "work.own", since=2, unit="%")]
+    without_own: Annotated[WithoutCustom | None, Column("work.without_custom", "work.without_own", since=2)]
     peak_fraction: Annotated[
         float | None, Column("roofline.peak_fraction", "plausibility.peak_fraction", since=2, unit="%")
     ]

@@ -41,7 +41,12 @@ _RENAMED = {
     f"{side}_{old}_us": f"{side}_{new}_us"
     for side in ("baseline", "candidate")
     for old, new in (("claim", "reported"), ("judge", "evaluator"))
-} | {"plausibility": "roofline"}
+} | {
+    "plausibility": "roofline",
+    "own": "custom",
+    "own_kernels": "custom_kernels",
+    "without_own": "without_custom",
+}
 
 
 def encode_evaluation(evaluation: Evaluation) -> str:
@@ -183,7 +188,7 @@ def _decode_work(record: dict[str, Any] | None) -> Work | None:
         return None
     launched = record.get("launched")  # an older harness stored none
     decoded = {
-        "own_kernels": tuple(record["own_kernels"]),
+        "custom_kernels": tuple(record["custom_kernels"]),
         "launched": LaunchedKernels(**launched) if launched else None,
     }
     return Work(**record | decoded)

@@ -25,7 +25,7 @@ from torch.autograd.profiler import record_function
 
 from harness.protocol import count_span
 
-OWN_RANGE = "own::"
+CUSTOM_RANGE = "own::"
 CALL_RANGE = "harness::call"
 MAX_CALLS = 20
 ENOUGH_S = 0.1  # stop repeating after this time
@@ -193,7 +193,7 @@ class Observer:
         return result
 
     def _mark(self, name: str) -> str:
-        return OWN_RANGE + name if name in self._operators else name
+        return CUSTOM_RANGE + name if name in self._operators else name
 
     def _list_kernels(self, events: list[Any], host: list[Any]) -> Iterable[tuple[tuple[str, ...], float]]:
         """Each kernel with the innermost range or operator that launched it."""
@@ -202,7 +202,7 @@ class Observer:
         starts, names = [event.time_range.start for event in ranges], {event.name for event in ranges}
         for event in events:
             launch = launches.get(event.id)
-            if _is_on_host(event) or event.name.startswith((OWN_RANGE, CALL_RANGE)):
+            if _is_on_host(event) or event.name.startswith((CUSTOM_RANGE, CALL_RANGE)):
                 continue
             if launch is None and event.name in names:
                 continue  # ranges appear on the device too, and Inductor's are named like its kernels
@@ -305,7 +305,7 @@ class _StandIn:
 
 
 def _call_in_range(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    with record_function(OWN_RANGE + name):
+    with record_function(CUSTOM_RANGE + name):
         return function(*args, **kwargs)
 
 

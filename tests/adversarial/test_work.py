@@ -128,16 +128,16 @@ def checks(evaluation):
 
 
 def assert_shares_add_up(work):
-    assert work.own + work.torch + work.library + work.other == pytest.approx(1.0)
-    assert min(work.own, work.torch, work.library, work.other) >= 0
+    assert work.custom + work.torch + work.library + work.other == pytest.approx(1.0)
+    assert min(work.custom, work.torch, work.library, work.other) >= 0
 
 
 def test_a_kernel_of_its_own_does_the_work(bench, needs_compiler):
     evaluation = judge(bench, OWN, requires_kernel=True)
     assert evaluation.outcome == "correct", evaluation.message
-    assert evaluation.work.own > 10 * (evaluation.work.torch + evaluation.work.library)
-    assert evaluation.work.without_own == "changed"
-    assert evaluation.work.own_kernels == BOUND
+    assert evaluation.work.custom > 10 * (evaluation.work.torch + evaluation.work.library)
+    assert evaluation.work.without_custom == "changed"
+    assert evaluation.work.custom_kernels == BOUND
     assert_shares_add_up(evaluation.work)
 
 
@@ -145,16 +145,16 @@ def test_a_kernel_of_its_own_does_the_work(bench, needs_compiler):
 def test_a_kernel_that_writes_into_tensors_or_is_an_operator_does_the_work(way, bench, needs_compiler):
     evaluation = judge(bench, OWN_OTHERWISE[way], requires_kernel=True)
     assert evaluation.outcome == "correct", evaluation.message
-    assert evaluation.work.own > 10 * (evaluation.work.torch + evaluation.work.library)
-    assert evaluation.work.without_own in ("changed", "failed")
+    assert evaluation.work.custom > 10 * (evaluation.work.torch + evaluation.work.library)
+    assert evaluation.work.without_custom in ("changed", "failed")
     assert "decoy_kernel" not in checks(evaluation)
 
 
 def test_an_extension_that_only_calls_torch_is_a_library_at_work(bench, needs_compiler):
     evaluation = judge(bench, candidate("return extension.product(a, b)"), PRODUCT, requires_kernel=True)
     assert evaluation.outcome == "correct", evaluation.message
-    assert evaluation.work.library > 3 * evaluation.work.own
-    assert evaluation.work.without_own == "changed"
+    assert evaluation.work.library > 3 * evaluation.work.custom
+    assert evaluation.work.without_custom == "changed"
     notes = [finding.message for finding in evaluation.findings if finding.severity == "note"]
     assert any(message.startswith("at::matmul is called") for message in notes)
 
@@ -163,7 +163,7 @@ def test_an_extension_that_only_calls_torch_is_a_library_at_work(bench, needs_co
 def test_a_decoy_is_found_out(way, bench, needs_compiler):
     evaluation = judge(bench, DECOYS[way])
     assert evaluation.outcome == "correct", evaluation.message
-    assert evaluation.work.without_own == "unchanged"
+    assert evaluation.work.without_custom == "unchanged"
     assert checks(evaluation)["decoy_kernel"] == "warning"
 
 
@@ -172,22 +172,22 @@ def test_a_decoy_is_rejected_where_a_kernel_is_required(bench, needs_compiler):
     assert evaluation.outcome == "rejected"
     assert checks(evaluation)["decoy_kernel"] == "fatal"
     assert "do not affect the result" in evaluation.message
-    assert evaluation.work.without_own == "unchanged"
+    assert evaluation.work.without_custom == "unchanged"
 
 
 def test_a_candidate_that_asks_its_extension_which_way_to_go_is_not_called_a_decoy(bench, needs_compiler):
     """Without its functions it takes the way round by torch: that its result stays right shows nothing."""
     evaluation = judge(bench, FALLS_BACK, requires_kernel=True)
     assert evaluation.outcome == "correct", evaluation.message
-    assert evaluation.work.without_own == "not_tried"
-    assert evaluation.work.own > 0
+    assert evaluation.work.without_custom == "not_tried"
+    assert evaluation.work.custom > 0
 
 
 def test_plain_torch_is_only_noted_where_no_kernel_is_required(bench):
     evaluation = judge(bench, PURE_TORCH)
     assert evaluation.outcome == "correct", evaluation.message
     assert checks(evaluation)["no_own_kernel"] == "note"
-    assert evaluation.work.own == 0
+    assert evaluation.work.custom == 0
     assert evaluation.work.torch > 0
     assert_shares_add_up(evaluation.work)
 
@@ -211,8 +211,8 @@ def test_a_library_of_its_own_beside_torch_is_own_work(bench, needs_compiler, tm
     loads = LOADS_ITS_LIBRARY.replace("__LIBRARY__", base64.b64encode(path.read_bytes()).decode())
     evaluation = judge(bench, candidate(ITS_OWN_LIBRARY, before=IMPORTS + loads), requires_kernel=True)
     assert evaluation.outcome == "correct", evaluation.message
-    assert evaluation.work.own > 0.5
-    assert evaluation.work.without_own == "not_tried"
+    assert evaluation.work.custom > 0.5
+    assert evaluation.work.without_custom == "not_tried"
 
 
 def test_a_candidate_that_fails_when_it_is_profiled_is_judged_all_the_same(bench, needs_compiler):

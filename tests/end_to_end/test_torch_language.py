@@ -42,7 +42,7 @@ def list_checks(evaluation):
 def test_eager_torch_is_accepted_where_its_suite_requires_kernels_and_has_no_kernels_of_its_own(bench):
     evaluation = judge(bench, EAGER, language="torch")
     assert evaluation.outcome == "correct", evaluation.message
-    assert evaluation.work.own == 0
+    assert evaluation.work.custom == 0
     assert list_checks(evaluation).isdisjoint({"no_own_kernel", "decoy_kernel"})
 
 
@@ -50,19 +50,19 @@ def test_eager_torch_is_accepted_where_its_suite_requires_kernels_and_has_no_ker
 def test_compiled_graphs_are_own_in_language_torch_and_in_no_other(bench):
     evaluation = judge(bench, COMPILED, **COMPILING)
     assert evaluation.outcome == "correct", evaluation.message
-    assert evaluation.work.own > 0.01
-    assert evaluation.work.without_own == "changed"
+    assert evaluation.work.custom > 0.01
+    assert evaluation.work.without_custom == "changed"
     assert "screen" not in list_checks(evaluation)
     elsewhere = judge(bench, COMPILED, **COMPILING | {"language": "cpp"})
     assert elsewhere.outcome == "rejected"
-    assert elsewhere.work.own == 0
+    assert elsewhere.work.custom == 0
 
 
 @pytest.mark.slow
 def test_a_compiled_graph_whose_result_is_dropped_is_a_decoy(bench):
     evaluation = judge(bench, DECOY, **COMPILING)
     assert evaluation.outcome == "correct", evaluation.message
-    assert evaluation.work.without_own == "unchanged"
+    assert evaluation.work.without_custom == "unchanged"
     assert "decoy_kernel" in list_checks(evaluation)
 
 

@@ -98,9 +98,9 @@ def judge(bench, source, problem=PROBLEM, *, time=False, **fields):
 def test_a_kernel_of_its_own_does_the_work_within_the_limits_of_the_device(gpu_bench):
     evaluation = judge(gpu_bench, OWN, time=True, requires_kernel=True)
     assert evaluation.outcome == "correct", evaluation.message
-    assert evaluation.work.own > 0.5
-    assert evaluation.work.own_kernels == ("add_relu",)
-    assert evaluation.work.without_own == "changed"
+    assert evaluation.work.custom > 0.5
+    assert evaluation.work.custom_kernels == ("add_relu",)
+    assert evaluation.work.without_custom == "changed"
     assert 0.3 < evaluation.roofline.peak_fraction < 1.4
     assert evaluation.roofline.moved_bytes == 3 * 4 * 8192 * 8192
 
@@ -108,28 +108,28 @@ def test_a_kernel_of_its_own_does_the_work_within_the_limits_of_the_device(gpu_b
 def test_a_decoy_is_found_out(gpu_bench):
     evaluation = judge(gpu_bench, DECOY, requires_kernel=True)
     assert evaluation.outcome == "rejected"
-    assert evaluation.work.without_own == "unchanged"
+    assert evaluation.work.without_custom == "unchanged"
 
 
 def test_a_product_in_an_extension_is_the_librarys_work(gpu_bench):
     evaluation = judge(gpu_bench, LIBRARY, PRODUCT)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.work.library > 0.3
-    assert evaluation.work.own < 0.1
+    assert evaluation.work.custom < 0.1
 
 
 def test_torchs_operators_are_torchs_work(gpu_bench):
     evaluation = judge(gpu_bench, PLAIN)
     assert evaluation.work.torch > 0.5
-    assert evaluation.work.own == 0
+    assert evaluation.work.custom == 0
     assert judge(gpu_bench, PLAIN, requires_kernel=True).outcome == "rejected"
 
 
 def test_a_kernel_that_is_replayed_in_a_graph_is_no_decoy(gpu_bench):
     evaluation = judge(gpu_bench, GRAPH, requires_kernel=True)
     assert evaluation.outcome == "correct", evaluation.message
-    assert evaluation.work.without_own in ("changed", "failed")
-    assert evaluation.work.own > 0.2
+    assert evaluation.work.without_custom in ("changed", "failed")
+    assert evaluation.work.custom > 0.2
 
 
 def test_a_gpu_moves_memory_and_multiplies():

@@ -68,7 +68,7 @@ class CounterReader:
 
 def make_report(printed: str, custom: CustomKernels, failure: str = "") -> CounterReport:
     def is_custom(kernel: str) -> bool:
-        return custom.holds(name_kernel(kernel)) and classify_kernel("", kernel, custom) == "own"
+        return custom.holds(name_kernel(kernel)) and classify_kernel("", kernel, custom) == "custom"
 
     try:
         kernels = parse_counters(printed, is_custom)

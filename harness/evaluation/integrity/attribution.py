@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from harness.builder.symbols import list_functions, plain_signature
-from harness.domain import BuildRequest, Finding, LaunchedKernels, Outcome, WithoutOwn, Work
+from harness.domain import BuildRequest, Finding, LaunchedKernels, Outcome, WithoutCustom, Work
 from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
@@ -26,14 +26,14 @@ from harness.sandbox.worker_client import Mode
 from harness.tensors.outputs import FlatOutputs, are_far_apart
 
 OpenInMode = Callable[[Mode], AbstractContextManager[ModelSession]]
-Owner = Literal["own", "torch", "library", "other"]
+Owner = Literal["custom", "torch", "library", "other"]
 
 NOTHING = 0.001  # smaller shares count as zero
 MAX_ROWS = 1000
 CONFIRMED_CALLS = 3
 MAX_KERNELS = 50
 MAX_NAME = 400  # characters; the worker program truncates at half of that
-OWN_RANGE = "own::"  # see `harness.worker.instrumentation`
+CUSTOM_RANGE = "own::"  # see `harness.worker.instrumentation`
 
 # Applied to untrusted sources, so each takes linear time on any input: an unclosed comment extends to the end, and the
 # quantifiers after `__global__` are possessive.
@@ -123,18 +123,20 @@ def attribute_work(
         outputs, profile = _profile(open_in, reference, inputs)
     except CandidateFailure as failure:
         note = Finding(check="profile", severity="note", message=f"could not be profiled: {failure.message[:300]}")
-        work = Work(own=0.0, torch=0.0, library=0.0, other=1.0, own_kernels=names)
+        work = Work(custom=0.0, torch=0.0, library=0.0, other=1.0, custom_kernels=names)
         if has_kernel and writes_kernels:
             outputs = reference.outputs_of(inputs)
-            work = replace(work, without_own=_call_without_custom_code(open_in, "ablate", reference, inputs, outputs))
+            work = replace(
+                work, without_custom=_call_without_custom_code(open_in, "ablate", reference, inputs, outputs)
+            )
         return _conclude(work, reference, libraries=(), findings=(note,), has_kernel=has_kernel)
     if not writes_kernels:
         return _attribute_generated(open_in, reference, inputs, outputs, profile)
     custom = name_custom_kernels(names, libraries if reference.device.is_cuda else ())
     custom = replace(custom, words=frozenset(_WORD.findall(source)))
-    work = replace(share_work(profile, custom), own_kernels=names)
+    work = replace(share_work(profile, custom), custom_kernels=names)
     if has_kernel:
-        work = replace(work, without_own=_call_without_custom_code(open_in, "ablate", reference, inputs, outputs))
+        work = replace(work, without_custom=_call_without_custom_code(open_in, "ablate", reference, inputs, outputs))
     return _conclude(work, reference, libraries=profile.libraries, findings=(), has_kernel=has_kernel)
 
 
@@ -144,11 +146,11 @@ def _attribute_generated(
     """Counts the kernels that torch's compiler generates, if any."""
     names = dict.fromkeys(name for _, name, _ in profile.kernels if _GENERATED_KERNEL.match(name))
     custom = CustomKernels(names=tuple(names)[:MAX_KERNELS], generated=True)
-    work = replace(share_work(profile, custom), own_kernels=custom.names)
-    if work.own < NOTHING:
+    work = replace(share_work(profile, custom), custom_kernels=custom.names)
+    if work.custom < NOTHING:
         return WorkResult(work=work)
-    without_own = _call_without_custom_code(open_in, "ablate_generated", reference, inputs, outputs)
-    work = replace(work, without_own=without_own)
+    without_custom = _call_without_custom_code(open_in, "ablate_generated", reference, inputs, outputs)
+    work = replace(work, without_custom=without_custom)
     return _conclude(work, reference, libraries=profile.libraries, findings=(), has_kernel=True)
 
 
@@ -162,13 +164,13 @@ def confirm_custom_code(
     """If no unprofiled call runs the candidate's machine code, its share is 0. CPU only."""
     if reference.device.is_cuda or reference.device.is_emulated or result.outcome is not None:
         return result
-    if result.work.own < NOTHING and not reference.loaded.problem.requires_kernel:
+    if result.work.custom < NOTHING and not reference.loaded.problem.requires_kernel:
         return result
     for _ in range(CONFIRMED_CALLS):
         inputs = reference.make_inputs(next(seeds))
-        if session.uses_own_code(inputs) is not False:
+        if session.uses_custom_code(inputs) is not False:
             return result
-    work = replace(result.work, own=0.0, other=result.work.own + result.work.other)
+    work = replace(result.work, custom=0.0, other=result.work.custom + result.work.other)
     return _reject_where_required(
         work, reference, "unused_kernel", "candidate code does not run in the calls that count"
     )
@@ -183,7 +185,7 @@ def _profile(open_in: OpenInMode, reference: Reference, inputs: Sequence[Any]) -
 
 def _call_without_custom_code(
     open_in: OpenInMode, mode: Mode, reference: Reference, inputs: Sequence[Any], expected: FlatOutputs
-) -> WithoutOwn:
+) -> WithoutCustom:
     try:
         with open_in(mode) as session:
             construct_with_state(session, reference)
@@ -209,12 +211,12 @@ def _conclude(
     has_kernel: bool,
 ) -> WorkResult:
     check, message = "", ""
-    if not has_kernel and not libraries and work.own < NOTHING:
+    if not has_kernel and not libraries and work.custom < NOTHING:
         check, message = (
             "no_own_kernel",
             "the candidate has no custom kernel: it built no extension and loaded no other machine code",
         )
-    elif work.without_own == "unchanged":
+    elif work.without_custom == "unchanged":
         check, message = "decoy_kernel", "the custom kernels do not affect the result"
     if not check:
         return WorkResult(work=work, findings=findings)
@@ -252,29 +254,29 @@ def _list_sources(request: BuildRequest) -> list[str]:
     return [_COMMENT.sub(lambda found: found[1] or " ", text) for text in texts]
 
 
-def share_work(profile: Profile, own: CustomKernels) -> Work:
+def share_work(profile: Profile, custom: CustomKernels) -> Work:
     """On a GPU kernel time counts; the rest of a call is `other`."""
-    spent_us: dict[Owner, float] = dict.fromkeys(("own", "torch", "library", "other"), 0.0)
+    spent_us: dict[Owner, float] = dict.fromkeys(("custom", "torch", "library", "other"), 0.0)
     if profile.kernels:
         for launcher, kernel, each_us in profile.kernels:
-            spent_us[classify_kernel(launcher, kernel, own)] += each_us
+            spent_us[classify_kernel(launcher, kernel, custom)] += each_us
     else:
         for name, each_us in profile.host:
-            spent_us[classify_range(name, own)] += each_us
+            spent_us[classify_range(name, custom)] += each_us
     spent_us["other"] += max(profile.total_us - sum(spent_us.values()), 0.0)
     if profile.libraries and not profile.kernels:
         # Code called without torch is invisible to its profiler: it accounts for the time outside of torch.
-        spent_us["own"], spent_us["other"] = spent_us["own"] + spent_us["other"], 0.0
+        spent_us["custom"], spent_us["other"] = spent_us["custom"] + spent_us["other"], 0.0
     total_us = sum(spent_us.values())
-    mine, torch, library = (spent_us[owner] / total_us if total_us else 0.0 for owner in ("own", "torch", "library"))
+    mine, torch, library = (spent_us[owner] / total_us if total_us else 0.0 for owner in ("custom", "torch", "library"))
     other = max(1.0 - mine - torch - library, 0.0)
-    return Work(own=mine, torch=torch, library=library, other=other, launched=_sum_kernels(profile, own))
+    return Work(custom=mine, torch=torch, library=library, other=other, launched=_sum_kernels(profile, custom))
 
 
-def _sum_kernels(profile: Profile, own: CustomKernels) -> LaunchedKernels | None:
+def _sum_kernels(profile: Profile, custom: CustomKernels) -> LaunchedKernels | None:
     if not profile.kernels:
         return None
-    mine = [row for row in profile.kernels if classify_kernel(row[0], row[1], own) == "own"]
+    mine = [row for row in profile.kernels if classify_kernel(row[0], row[1], custom) == "custom"]
     return LaunchedKernels(
         custom=len({kernel for _, kernel, _ in mine}),
         total=len({kernel for _, kernel, _ in profile.kernels}),
@@ -283,32 +285,32 @@ def _sum_kernels(profile: Profile, own: CustomKernels) -> LaunchedKernels | None
     )
 
 
-def classify_range(name: str, own: CustomKernels) -> Owner:
+def classify_range(name: str, custom: CustomKernels) -> Owner:
     """On the CPU."""
-    if name.startswith(OWN_RANGE) or (own.generated and _GENERATED_RANGE.match(name)):
-        return "own"
+    if name.startswith(CUSTOM_RANGE) or (custom.generated and _GENERATED_RANGE.match(name)):
+        return "custom"
     if _LIBRARY_OPERATOR.fullmatch(name):
         return "library"
     return "torch" if _TORCH_OPERATOR.fullmatch(name) or _COMPILED_REGION.match(name) else "other"
 
 
-def classify_kernel(launcher: str, kernel: str, own: CustomKernels) -> Owner:
+def classify_kernel(launcher: str, kernel: str, custom: CustomKernels) -> Owner:
     """By its name and its launcher ("": unknown). A kernel in a namespace of torch or a library belongs to the
     candidate only if its library holds that exact function, not a template instance; any other one if the candidate's
     extension launches it, or if the candidate names it."""
-    if own.generated and _GENERATED_KERNEL.match(kernel):
-        return "own"
+    if custom.generated and _GENERATED_KERNEL.match(kernel):
+        return "custom"
     by_torch = bool(_TORCH_OPERATOR.fullmatch(launcher) or _COMPILED_REGION.match(launcher))
     signature = plain_signature(kernel)
-    is_foreign = bool(_FOREIGN_NAMESPACE.match(signature)) and ("<" in signature or signature not in own.functions)
-    if not by_torch and not is_foreign and not _VENDOR_NAME.match(signature) and own.holds(name_kernel(kernel)):
-        return "own"
+    is_foreign = bool(_FOREIGN_NAMESPACE.match(signature)) and ("<" in signature or signature not in custom.functions)
+    if not by_torch and not is_foreign and not _VENDOR_NAME.match(signature) and custom.holds(name_kernel(kernel)):
+        return "custom"
     if _LIBRARY_KERNEL.search(kernel):
         return "library"
     if by_torch or _TORCH_KERNEL.search(kernel):
         return "torch"
-    names_it = launcher.startswith(OWN_RANGE) or signature in own.functions or name_kernel(kernel) in own.words
-    return "own" if names_it else "other"
+    names_it = launcher.startswith(CUSTOM_RANGE) or signature in custom.functions or name_kernel(kernel) in custom.words
+    return "custom" if names_it else "other"
 
 
 def name_kernel(kernel: str) -> str:

@@ -28,7 +28,7 @@ from harness.report.verdict_text import (
     explain_resolution,
     explain_roofline,
     explain_timing_verdict,
-    explain_without_own,
+    explain_without_custom,
     format_interval,
     format_measured,
     state_verdict,
@@ -148,12 +148,12 @@ def _list_samples(timing: Timing) -> dict[str, list[float | int | None]]:
 
 def _describe_work(work: Work) -> dict[str, Any]:
     return {
-        "own": work.own,
+        "custom": work.custom,
         "torch": work.torch,
         "library": work.library,
         "other": work.other,
-        "kernels": [cut_text(name, 200) for name in work.own_kernels[:20]],
-        "without": explain_without_own(work.without_own),
+        "kernels": [cut_text(name, 200) for name in work.custom_kernels[:20]],
+        "without": explain_without_custom(work.without_custom),
     }
 
 

@@ -16,7 +16,7 @@ from harness.report.terminal.turn_details import NO_TURNS, SampleTurns, render_t
 from harness.report.verdict_text import (
     explain_certificate,
     explain_roofline,
-    explain_without_own,
+    explain_without_custom,
     format_share,
     name_sample,
     state_verdict,
@@ -221,7 +221,7 @@ def _work_parts(work: Work) -> Iterator[RenderableType]:
     yield _heading("Time attribution")
     table = _make_number_table("code", "share", "of the time")
     shares = (
-        ("candidate's kernels", work.own),
+        ("candidate's kernels", work.custom),
         ("torch operators", work.torch),
         ("vendor libraries", work.library),
         ("other (Python, launches)", work.other),
@@ -229,9 +229,9 @@ def _work_parts(work: Work) -> Iterator[RenderableType]:
     for name, share in shares:
         table.add_row(name, f"{100 * share:.0f}%", "#" * round(BAR_WIDTH * min(max(share, 0.0), 1.0)))
     yield table
-    more = len(work.own_kernels) - KERNELS_SHOWN
-    kernels = ", ".join(work.own_kernels[:KERNELS_SHOWN]) + (f" and {more} more" if more > 0 else "")
-    yield _render_facts([("kernels", kernels or "none"), ("without them", explain_without_own(work.without_own))])
+    more = len(work.custom_kernels) - KERNELS_SHOWN
+    kernels = ", ".join(work.custom_kernels[:KERNELS_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    yield _render_facts([("kernels", kernels or "none"), ("without them", explain_without_custom(work.without_custom))])
     yield style_text("as reported by the worker; a column and a filter (--own-kernels), not part of the verdict", "dim")
 
 

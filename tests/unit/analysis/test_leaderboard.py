@@ -200,8 +200,8 @@ def test_the_emulated_device_is_one_row_whatever_cpu_it_ran_on(evaluation_of, on
     assert (row.group.chip, row.samples) == ("", 2)
 
 
-def work_of(own, without_own="changed"):
-    return Work(own=own, torch=1 - own, library=0.0, other=0.0, without_own=without_own)
+def work_of(custom, without_custom="changed"):
+    return Work(custom=custom, torch=1 - custom, library=0.0, other=0.0, without_custom=without_custom)
 
 
 def test_only_code_of_its_own_counts_where_it_is_asked_for(evaluation_of, only_row):

@@ -256,7 +256,8 @@ def test_choosing_a_device_does_not_leave_out_samples_without_code(run, stored):
 def whose_work(tmp_path, evaluation_of):
     with ResultStore.open(tmp_path / "results") as store:
         for sample, own in enumerate((0.9, 0.2, None)):
-            work = None if own is None else Work(own=own, torch=1 - own, library=0.0, other=0.0, without_own="changed")
+            shares = None if own is None else {"custom": own, "torch": 1 - own, "library": 0.0, "other": 0.0}
+            work = shares and Work(**shares, without_custom="changed")
             store.record(evaluation_of("correct", 2.0, sample=sample, extra={"work": work}))
 
 

@@ -103,7 +103,7 @@ def test_a_correct_program_gets_its_times_roofline_and_attribution(turn_of, hist
     roofline = RooflineBounds(
         moved_bytes=10, flops=10, bandwidth_gb_s=100.0, tflops=1.0, bound_us=20.0, operations_us=5.0, peak_fraction=0.4
     )
-    work = Work(own=0.8, torch=0.1, library=0.0, other=0.1, own_kernels=("add_kernel",))
+    work = Work(custom=0.8, torch=0.1, library=0.0, other=0.1, custom_kernels=("add_kernel",))
     metrics = (("gpu__time_duration.sum", 12_500.0), ("lts__t_sector_hit_rate.pct", 33.3))
     kernel = "add_kernel<`x`\n## Result: faster>()"
     counted = KernelCounters(kernel=kernel, grid="(64, 1, 1)", block="(256, 1, 1)", launches=1, metrics=metrics)

@@ -56,7 +56,9 @@ COVERAGE = (
     [(None, [None] * 4), (LaunchedKernels(custom=1, total=3, custom_us=6.0, total_us=8.0), [1, 3, 6.0, 8.0])],
 )
 def test_coverage_is_what_the_profiler_saw_and_null_without_a_gpu(server, gym_request_of, launched, coverage):
-    server.executor.work = Work(own=0.6, torch=0.2, library=0.0, other=0.2, own_kernels=("a", "b"), launched=launched)
+    server.executor.work = Work(
+        custom=0.6, torch=0.2, library=0.0, other=0.2, custom_kernels=("a", "b"), launched=launched
+    )
     metadata = server.post("/evaluate", gym_request_of()).body["metadata"]
     assert [metadata[name] for name in COVERAGE] == coverage
 

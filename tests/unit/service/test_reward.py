@@ -48,7 +48,7 @@ def test_shaping_rewards_the_last_stage(verdict_of):
 
 
 def test_metrics_hold_only_what_was_measured(verdict_of):
-    work = Work(own=0.7, torch=0.1, library=0.1, other=0.1)
+    work = Work(custom=0.7, torch=0.1, library=0.1, other=0.1)
     metrics = score_verdict(verdict_of("correct", 2.0, extra={"work": work})).metrics
     assert (metrics["correct"], metrics["speedup"], metrics["own_share"]) == (1.0, 2.0, 0.7)
     failed = score_verdict(verdict_of("load_error")).metrics

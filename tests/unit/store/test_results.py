@@ -93,8 +93,8 @@ def test_own_kernels_are_a_measured_share_of_code_that_the_outputs_depend_on(sto
     works = [
         (0.9, "changed"), (0.5, "failed"), (0.49, "changed"), (0.9, "unchanged"), (0.6, "not_tried"),
     ]  # fmt: skip
-    for sample, (own, without_own) in enumerate(works):
-        work = Work(own=own, torch=1 - own, library=0.0, other=0.0, without_own=without_own)
+    for sample, (own, without_custom) in enumerate(works):
+        work = Work(custom=own, torch=1 - own, library=0.0, other=0.0, without_custom=without_custom)
         store.record(evaluation_of("correct", 2.0, sample=sample, extra={"work": work}))
     store.record(evaluation_of("correct", 2.0, sample=9))
     assert sample_ids(store, min_own_share=0.5) == [1, 2, 5]

@@ -103,12 +103,12 @@ ROOFLINE = st.builds(
 )
 WORK = st.builds(
     Work,
-    own=NUMBER,
+    custom=NUMBER,
     torch=NUMBER,
     library=NUMBER,
     other=NUMBER,
-    own_kernels=st.lists(TEXT, max_size=3).map(tuple),
-    without_own=st.sampled_from(["changed", "unchanged", "failed", "not_tried"]),
+    custom_kernels=st.lists(TEXT, max_size=3).map(tuple),
+    without_custom=st.sampled_from(["changed", "unchanged", "failed", "not_tried"]),
     launched=st.none()
     | st.builds(
         LaunchedKernels, custom=st.integers(0, 99), total=st.integers(0, 99), custom_us=TIME_US, total_us=TIME_US
@@ -213,7 +213,7 @@ def test_the_flat_row_says_the_same_as_the_evaluation(store, evaluation):
     assert (row.outcome, row.speedup) == (evaluation.outcome, evaluation.speedup)
     assert row.verdict == (evaluation.timing.verdict if evaluation.timing else None)
     assert (row.own_share, row.without_own) == (
-        (evaluation.work.own, evaluation.work.without_own) if evaluation.work else (None, None)
+        (evaluation.work.custom, evaluation.work.without_custom) if evaluation.work else (None, None)
     )
     assert row.peak_fraction == (evaluation.roofline.peak_fraction if evaluation.roofline else None)
     assert row.noise_floor == (evaluation.timing.noise_floor if evaluation.timing else None)

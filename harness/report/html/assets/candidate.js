@@ -196,7 +196,7 @@ function renderBuild(record, answer) {
 function renderWork(record) {
   const parts = [];
   if (record.work) {
-    const shares = [["candidate's kernels", record.work.own], ["torch operators", record.work.torch], ["vendor libraries", record.work.library], ["other", record.work.other]];
+    const shares = [["candidate's kernels", record.work.custom], ["torch operators", record.work.torch], ["vendor libraries", record.work.library], ["other", record.work.other]];
     parts.push(h("table", { class: "list" }, h("tbody", {}, shares.map(([name, share]) => h("tr", {}, h("td", {}, name), h("td", { class: "number" }, shareBar(share)))))));
     parts.push(factList([["kernels", record.work.kernels.join(", ") || "none"], ["without them", record.work.without]]), h("p", { class: "note" }, "As reported by the worker; not part of the verdict."));
   }

@@ -25,7 +25,7 @@ ANSWER = {"kind": "profiled", "total_us": 10.0, "host": [["aten::add", 4.0]], "k
 @pytest.mark.parametrize(
     ("name", "owner"),
     [
-        ("own::add", "own"),
+        ("own::add", "custom"),
         ("aten::add", "torch"),
         ("aten::_softmax", "torch"),
         ("aten::mm", "library"),
@@ -45,14 +45,14 @@ def test_a_range_on_the_cpu_belongs_to_somebody(name, owner):
 @pytest.mark.parametrize(
     ("launcher", "kernel", "owner"),
     [
-        ("own::forward", "void softmax_kernel<float, 4>(float const*, float*, int)", "own"),
-        ("own::forward", "(anonymous namespace)::softmax_kernel(float*)", "own"),
-        ("", "ns::softmax_kernel(float*)", "own"),
-        ("own::forward", "made_by_a_macro(float*)", "own"),
-        ("", "compiled_when_it_runs", "own"),
+        ("own::forward", "void softmax_kernel<float, 4>(float const*, float*, int)", "custom"),
+        ("own::forward", "(anonymous namespace)::softmax_kernel(float*)", "custom"),
+        ("", "ns::softmax_kernel(float*)", "custom"),
+        ("own::forward", "made_by_a_macro(float*)", "custom"),
+        ("", "compiled_when_it_runs", "custom"),
         ("", "of_a_library_that_nobody_knows", "other"),
         ("own::forward", "void vector_fft<512u, EPT<4u>>(kernel_arguments_t)", "library"),
-        ("own::forward", "my_gemm(float*, float*)", "own"),
+        ("own::forward", "my_gemm(float*, float*)", "custom"),
         ("aten::mm", "my_gemm(float*, float*)", "library"),
         ("own::forward", "void at::native::elementwise_kernel<4, at::native::CUDAFunctor_add<float> >()", "torch"),
         ("aten::add", "void at::native::elementwise_kernel<4, at::native::CUDAFunctor_add<float> >()", "torch"),
@@ -72,15 +72,15 @@ def test_a_range_on_the_cpu_belongs_to_somebody(name, owner):
     ],
 )  # fmt: skip
 def test_a_kernel_on_the_gpu_belongs_to_somebody(launcher, kernel, owner):
-    own = CustomKernels(names=("softmax_kernel", "my_gemm"), words=frozenset({"compiled_when_it_runs"}))
-    assert classify_kernel(launcher, kernel, own) == owner
+    custom = CustomKernels(names=("softmax_kernel", "my_gemm"), words=frozenset({"compiled_when_it_runs"}))
+    assert classify_kernel(launcher, kernel, custom) == owner
 
 
 @pytest.mark.parametrize(
     ("launcher", "kernel", "owner"),
     [
-        ("## Call CompiledFxGraph fkq ##", "triton_poi_fused_add_0", "own"),
-        ("", "triton_red_fused_sum_0", "own"),
+        ("## Call CompiledFxGraph fkq ##", "triton_poi_fused_add_0", "custom"),
+        ("", "triton_red_fused_sum_0", "custom"),
         ("aten::mm", "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_NTT", "library"),
         ("aten::add", "void at::native::elementwise_kernel<4, at::native::CUDAFunctor_add<float> >()", "torch"),
         ("Torch-Compiled Region: 0/0", "Memset (Device)", "torch"),
@@ -92,7 +92,7 @@ def test_kernels_that_torch_generates_are_own_where_no_kernel_is_written(launche
 
 def test_a_compiled_graph_on_the_cpu_is_own_where_no_kernel_is_written_and_its_guards_are_not():
     generated, written = CustomKernels(names=(), generated=True), CustomKernels(names=())
-    assert classify_range("## Call CompiledFxGraph fkq ##", generated) == "own"
+    assert classify_range("## Call CompiledFxGraph fkq ##", generated) == "custom"
     assert classify_range("## Call CompiledFxGraph fkq ##", written) == "torch"
     assert classify_range("TorchDynamo Cache Lookup", generated) == "torch"
 
@@ -103,23 +103,23 @@ NAMED_LIKE_IT = "at::native::vectorized_elementwise_kernel(float const*, float c
 
 @pytest.mark.parametrize(
     ("kernel", "owner"),
-    [(TORCHS, "torch"), (NAMED_LIKE_IT, "own"), ("at::native::vectorized_elementwise_kernel(int)", "torch")],
+    [(TORCHS, "torch"), (NAMED_LIKE_IT, "custom"), ("at::native::vectorized_elementwise_kernel(int)", "torch")],
 )
 def test_a_kernel_named_like_torchs_is_own_only_where_the_library_holds_that_very_function(kernel, owner):
     functions = frozenset(map(plain_signature, (NAMED_LIKE_IT, TORCHS)))
-    own = CustomKernels(names=("vectorized_elementwise_kernel",), functions=functions)
-    assert classify_kernel("", kernel, own) == owner
+    custom = CustomKernels(names=("vectorized_elementwise_kernel",), functions=functions)
+    assert classify_kernel("", kernel, custom) == owner
 
 
 def test_a_kernel_with_the_name_of_a_vendors_is_the_librarys():
-    own = CustomKernels(names=("ampere_sgemm_128x64_nn",), functions=frozenset({"ampere_sgemm_128x64_nn"}))
-    assert classify_kernel("", "ampere_sgemm_128x64_nn", own) == "library"
+    custom = CustomKernels(names=("ampere_sgemm_128x64_nn",), functions=frozenset({"ampere_sgemm_128x64_nn"}))
+    assert classify_kernel("", "ampere_sgemm_128x64_nn", custom) == "library"
 
 
 def test_a_kernel_that_its_compiler_names_like_a_vendors_is_own_by_the_beginning_of_its_name():
-    own = CustomKernels(names=("kernel_cutlass_add_kernel_*",))
-    assert classify_kernel("", "kernel_cutlass_add_kernel_tensorptrf32generico1024_0", own) == "own"
-    assert classify_kernel("", "kernel_cutlass_gemm_tensorptrf32generico1024_0", own) == "library"
+    custom = CustomKernels(names=("kernel_cutlass_add_kernel_*",))
+    assert classify_kernel("", "kernel_cutlass_add_kernel_tensorptrf32generico1024_0", custom) == "custom"
+    assert classify_kernel("", "kernel_cutlass_gemm_tensorptrf32generico1024_0", custom) == "library"
 
 
 def test_the_functions_of_a_library_are_listed_with_their_parameters(tmp_path):
@@ -164,9 +164,9 @@ def make_profile(host=(), kernels=(), libraries=(), total_us=100.0):
     return Profile(total_us=total_us, host=tuple(host), kernels=tuple(kernels), libraries=tuple(libraries))
 
 
-def shares(profile, own=()):
-    work = share_work(profile, CustomKernels(names=own))
-    return [round(share, 6) for share in (work.own, work.torch, work.library, work.other)]
+def shares(profile, custom=()):
+    work = share_work(profile, CustomKernels(names=custom))
+    return [round(share, 6) for share in (work.custom, work.torch, work.library, work.other)]
 
 
 def test_what_nobody_spent_is_other():
@@ -195,7 +195,7 @@ def test_kernels_that_overlap_are_shares_of_their_own_sum():
 
 
 def test_the_time_outside_torch_belongs_to_a_library_of_its_own():
-    assert shares(make_profile([("aten::empty", 10.0)], libraries=["/tmp/own.so"])) == [0.9, 0.1, 0.0, 0.0]
+    assert shares(make_profile([("aten::empty", 10.0)], libraries=["/tmp/custom.so"])) == [0.9, 0.1, 0.0, 0.0]
 
 
 def test_a_profile_without_time_is_all_other():

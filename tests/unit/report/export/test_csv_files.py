@@ -48,7 +48,7 @@ def test_a_line_says_what_was_measured_where(store, evaluation_of, write):
 
 
 def test_new_columns_stand_at_the_end_of_both_files(store, evaluation_of, write):
-    work = Work(own=0.75, torch=0.25, library=0.0, other=0.0, without_own="changed")
+    work = Work(custom=0.75, torch=0.25, library=0.0, other=0.0, without_custom="changed")
     store.record(evaluation_of("correct", 2.0, extra={"work": work, "certificate": "f" * 16}))
     (evaluation,), (group,) = write()
     assert list(evaluation.items())[-13:] == [

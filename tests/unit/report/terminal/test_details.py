@@ -128,12 +128,12 @@ def full_evaluation(evaluation_of, timing):
                 peak_fraction=0.42,
             ),
             "work": Work(
-                own=0.75,
+                custom=0.75,
                 torch=0.25,
                 library=0.0,
                 other=0.0,
-                own_kernels=("add_kernel(float const*)",),
-                without_own="changed",
+                custom_kernels=("add_kernel(float const*)",),
+                without_custom="changed",
             ),
             "counters": CounterReport(kernels=(COUNTED,), note="ncu was ended after 18 s"),
         },
@@ -275,7 +275,7 @@ def test_every_outcome_has_a_sentence_with_its_reason(evaluation_of, outcome):
 
 
 def test_a_decoy_is_called_one(evaluation_of):
-    work = Work(own=0.9, torch=0.1, library=0.0, other=0.0, without_own="unchanged")
+    work = Work(custom=0.9, torch=0.1, library=0.0, other=0.0, without_custom="unchanged")
     assert "they do not depend on its own code (decoy kernels)" in flat(show(evaluation_of(extra={"work": work})))
 
 

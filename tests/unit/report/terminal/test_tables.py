@@ -99,7 +99,7 @@ def test_the_leaderboard_shows_pass_at_k_when_asked(evaluation_of, rank_evaluati
 
 
 def test_the_leaderboard_shows_certificates_and_whose_work_it_was(evaluation_of, rank_evaluations):
-    work = Work(own=0.98, torch=0.02, library=0.0, other=0.0)
+    work = Work(custom=0.98, torch=0.02, library=0.0, other=0.0)
     extra = {"certificate": "f" * 16, "work": work}
     evaluations = [
         evaluation_of("correct", 2.0, model="certified", extra=extra),
