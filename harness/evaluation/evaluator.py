@@ -53,7 +53,8 @@ from harness.evaluation.integrity.missing_packages import explaining_missing_pac
 from harness.evaluation.integrity.sandbox_causes import note_output
 from harness.evaluation.integrity.static_checks import screen_source, warn_of_narrow_formats
 from harness.evaluation.load_check import find_load_error, load_only
-from harness.evaluation.model_workers import ModelWorkers, construct_model
+from harness.evaluation.model_construction import construct_model
+from harness.evaluation.model_workers import ModelWorkers
 from harness.evaluation.prepared_references import PreparedReferences
 from harness.evaluation.record import EvaluationRecord
 from harness.evaluation.rivals import compare_with_rival

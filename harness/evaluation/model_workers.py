@@ -5,50 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING
 
 from harness.domain import Candidate, Finding
 from harness.evaluation.allocation_failure import MemoryCharge
 from harness.evaluation.autotuned import note_autotuned
+from harness.evaluation.builds import CandidateBuilds
 from harness.evaluation.correctness.reference import ENTRY, Reference, usable_threads
 from harness.evaluation.load_check import CANDIDATE_ENTRY
+from harness.evaluation.model_construction import construct_with_state
 from harness.evaluation.timing.replay_statistics import count_rounds
 from harness.problems.loading import workload_source
 from harness.sandbox.build_requests import AnswerBuild
 from harness.sandbox.gpu.replayer import KeptBaseline
 from harness.sandbox.memory_limits import limit_worker
-from harness.sandbox.model_session import ModelSession, Weights
+from harness.sandbox.model_session import ModelSession
 from harness.sandbox.opening import open_session
 from harness.sandbox.worker_client import Mode
 from harness.sandbox.worker_process import TimeLimits
 from harness.sandbox.workers_ahead import WorkersAhead
-
-if TYPE_CHECKING:  # imports this module
-    from harness.evaluation.builds import CandidateBuilds
-
-
-def construct_model(session: ModelSession, reference: Reference, *, compiled: bool = False) -> Weights:
-    """With the reference's weights where names and shapes match."""
-    problem = reference.loaded.problem
-    session.construct(
-        reference.seed,
-        reference.loaded.init_inputs,
-        compiled=compiled,
-        training=problem.training,
-        dtype=problem.dtype,
-        call=reference.loaded.call,
-        returned_inputs=reference.loaded.returned_inputs,
-        constants=reference.loaded.constants,
-    )
-    return session.match_weights(reference.state)
-
-
-def construct_with_state(session: ModelSession, reference: Reference, *, compiled: bool = False) -> None:
-    """Also in the state from which calls start. Raises CandidateFailure if the model lacks some of it."""
-    construct_model(session, reference, compiled=compiled)
-    session.hold_state(reference.changing)
-    session.reset_state()
-
 
 _ENVIRONMENT = re.compile(r"\b(environ|putenv)\b")
 COMPILE = "torch.compile"

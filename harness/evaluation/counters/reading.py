@@ -16,7 +16,8 @@ from harness.evaluation.counters.ncu import (
     parse_counters,
 )
 from harness.evaluation.integrity.attribution import CustomKernels, classify_kernel, name_kernel
-from harness.evaluation.model_workers import ModelWorkers, construct_with_state
+from harness.evaluation.model_construction import construct_with_state
+from harness.evaluation.model_workers import ModelWorkers
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.memory_limits import is_out_of_memory

@@ -19,7 +19,7 @@ from harness.domain import BuildRequest, Finding, LaunchedKernels, Outcome, With
 from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
-from harness.evaluation.model_workers import construct_with_state
+from harness.evaluation.model_construction import construct_with_state
 from harness.sandbox.failure import CandidateFailure, protocol_failure
 from harness.sandbox.model_session import ModelSession
 from harness.sandbox.worker_client import Mode

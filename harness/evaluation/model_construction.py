@@ -1,0 +1,29 @@
+"""Constructs a model in a worker: of the candidate or of a baseline, as the reference was constructed."""
+
+from __future__ import annotations
+
+from harness.evaluation.correctness.reference import Reference
+from harness.sandbox.model_session import ModelSession, Weights
+
+
+def construct_model(session: ModelSession, reference: Reference, *, compiled: bool = False) -> Weights:
+    """With the reference's weights where names and shapes match."""
+    problem = reference.loaded.problem
+    session.construct(
+        reference.seed,
+        reference.loaded.init_inputs,
+        compiled=compiled,
+        training=problem.training,
+        dtype=problem.dtype,
+        call=reference.loaded.call,
+        returned_inputs=reference.loaded.returned_inputs,
+        constants=reference.loaded.constants,
+    )
+    return session.match_weights(reference.state)
+
+
+def construct_with_state(session: ModelSession, reference: Reference, *, compiled: bool = False) -> None:
+    """Also in the state from which calls start. Raises CandidateFailure if the model lacks some of it."""
+    construct_model(session, reference, compiled=compiled)
+    session.hold_state(reference.changing)
+    session.reset_state()
