@@ -18,10 +18,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from harness.analysis.leaderboard import RankedSample, rank_samples
+from harness.analysis.leaderboard import rank_samples
 from harness.analysis.ranking import rank_stored
 from harness.domain import Block, Correctness, Evaluation, Finding, Outcome, Subject, Timing, Trial
 from harness.report.export.csv_files import write_csvs
+from harness.store.columns import make_row
 from harness.store.results import ResultStore
 
 GOAL_S = 5.0
@@ -49,7 +50,7 @@ def main() -> None:
 
 
 def print_measurements(store: ResultStore, folder: Path, rows: int, filling_s: float) -> float:
-    naive_s, naive = measure_s(lambda: rank_samples(_to_sample(stored.evaluation) for stored in store.load_all()))
+    naive_s, naive = measure_s(lambda: rank_samples(make_row(stored.evaluation) for stored in store.load_all()))
     ranking_s, ranked = measure_s(lambda: rank_stored(store.rows(), generated_dir=None))
     writing_s, _ = measure_s(lambda: write_csvs(store, folder))
     if ranked != naive:
@@ -67,24 +68,6 @@ def print_measurements(store: ResultStore, folder: Path, rows: int, filling_s: f
         f"goal: leaderboard and CSV files under {GOAL_S:g} s: {'met' if ranking_s + writing_s < GOAL_S else 'MISSED'}"
     )
     return naive_s
-
-
-def _to_sample(evaluation: Evaluation) -> RankedSample:
-    subject = evaluation.subject
-    shared = {name: getattr(subject, name) for name in RankedSample._fields if hasattr(subject, name)}
-    timing, work = evaluation.timing, evaluation.work
-    return RankedSample(
-        **shared,
-        outcome=evaluation.outcome,
-        speedup=evaluation.speedup,
-        speedup_low=timing.speedup_low if timing else None,
-        speedup_high=timing.speedup_high if timing else None,
-        hardware=evaluation.hardware,
-        own_share=work.custom if work else None,
-        without_own=work.without_custom if work else None,
-        certificate=evaluation.certificate,
-        findings=evaluation.findings_summary,
-    )
 
 
 def print_listings(folder: Path, rows: int, naive_s: float) -> None:

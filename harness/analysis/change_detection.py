@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.analysis.intervals import bootstrap_ratio_interval
-from harness.domain import Clock, Evaluation, Outcome, Subject, Timing
+from harness.domain import NO_DEVICE, Clock, Evaluation, Outcome, Subject, Timing
 
 ChangeKind = Literal["same", "fixed", "broken", "faster", "slower", "unreliable", "not_comparable"]
 
@@ -192,7 +192,7 @@ def find_obstacle(before: Evaluation, after: Evaluation) -> str:
         if one.outcome.is_error:
             return f"the {when} evaluation ended as {one.outcome}: {one.message}".rstrip(": ")
     devices = (before.subject.device, after.subject.device)
-    if "none" in devices:  # no device was used (no code, not built): valid for any
+    if NO_DEVICE in devices:  # no device was used (no code, not built): valid for any
         return ""
     if devices[0].split(":")[0] != devices[1].split(":")[0]:
         return f"other device: {devices[0]} -> {devices[1]}"
@@ -218,7 +218,7 @@ def _is_build_only(one: Evaluation) -> bool:
 def _find_build_obstacle(before: Evaluation, after: Evaluation) -> str:
     """A build-only evaluation is comparable with one that is build-only or did not get that far."""
     for one, other, when in ((before, after, "then"), (after, before, "now")):
-        if _is_build_only(one) and not _is_build_only(other) and other.subject.device != "none":
+        if _is_build_only(one) and not _is_build_only(other) and other.subject.device != NO_DEVICE:
             return f"not run {when}: {one.message or 'no device for it'}"
         if other.outcome.is_error:
             return f"an evaluation ended as {other.outcome}: {other.message}".rstrip(": ")

@@ -29,65 +29,13 @@ from harness.analysis.metrics import (
     estimate_fast_at_k,
     geometric_mean,
 )
+from harness.analysis.samples import GroupKey, SampleId, Turns, group_of, group_samples
 from harness.analysis.turns import find_best, result_of
-from harness.domain import EMULATED, INEXACT, TRUNCATED, UNTIMED, Outcome, chip_of
+from harness.domain import EMULATED, INEXACT, NO_DEVICE, TRUNCATED, UNTIMED, Outcome
+from harness.store.columns import ResultRow
 
-NO_DEVICE = "none"
 _TRUNCATED = f"note: {TRUNCATED}"  # in the findings of a flat row
 _OUTCOMES = {outcome.value: outcome for outcome in Outcome}
-
-
-class GroupKey(NamedTuple):
-    """Fields that are never mixed."""
-
-    model: str
-    prompt: str
-    language: str
-    device: str  # its kind: the GPUs of one chip are alike, whatever their numbers
-    suite: str
-    workload: str
-    baseline: str
-    chip: str  # the GPU or CPU; "" if nothing was timed (emulated, no device)
-    turns: int = 1  # the most of any sample of the run
-    dtype: str = ""  # chosen for inputs and weights; "" as in the problems
-
-    @property
-    def section(self) -> tuple[str, ...]:
-        """The values of SECTION, which rows of one table share."""
-        return tuple(getattr(self, name) for name in SECTION)
-
-
-SECTION = ("suite", "workload", "dtype", "language", "device", "baseline", "chip")
-
-
-class RankedSample(NamedTuple):
-    run: str
-    problem: str
-    sample: int
-    turn: int
-    suite: str
-    model: str
-    prompt: str
-    language: str
-    device: str
-    workload: str
-    baseline: str
-    outcome: str
-    speedup: float | None
-    speedup_low: float | None
-    speedup_high: float | None
-    hardware: str
-    own_share: float | None
-    without_own: str | None
-    certificate: str
-    id: int = 0
-    findings: str = ""
-    candidate: str = ""
-    dtype: str = ""
-    rival_turn: int | None = None
-    over_rival_low: float | None = None
-    verdict: str | None = None  # of the timing; None: not timed
-    clock: str | None = None
 
 
 class SearchSpending(NamedTuple):
@@ -160,7 +108,7 @@ class LeaderboardRow:
 
 
 def rank_samples(
-    samples: Iterable[RankedSample],
+    samples: Iterable[ResultRow],
     *,
     problems_by_run: Mapping[str, Collection[str]] | None = None,
     ks: Collection[int] = (),
@@ -177,7 +125,7 @@ def rank_samples(
     as one draw. Raises UsageError for a k in `ks` above the number of samples.
     """
     rows = []
-    groups = _merge_deviceless(_group_samples(samples))
+    groups = _group_samples(samples)
     problems = {group: _list_problems(turns, problems_by_run or {}) for group, turns in groups.items()}
     if common:
         problems = _intersect_by_section(problems)
@@ -206,7 +154,7 @@ def describe_unequal_problems(rows: Collection[LeaderboardRow]) -> str:
     )
 
 
-def _list_problems(turns: _Turns, problems_by_run: Mapping[str, Collection[str]]) -> set[str]:
+def _list_problems(turns: Turns, problems_by_run: Mapping[str, Collection[str]]) -> set[str]:
     return _list_requested(turns, problems_by_run) | {problem for _, problem, _ in turns}
 
 
@@ -220,7 +168,7 @@ def _intersect_by_section(problems: Mapping[GroupKey, set[str]]) -> dict[GroupKe
 
 
 def _count_turns(
-    row: LeaderboardRow, turns: _Turns, latest: _Latest, spent: Mapping[SampleId, SearchSpending]
+    row: LeaderboardRow, turns: Turns, latest: _Latest, spent: Mapping[SampleId, SearchSpending]
 ) -> LeaderboardRow:
     correct = [one for one in latest.values() if _is_correct(one)]
     known = [spent[key] for key in latest if key in spent]
@@ -239,19 +187,19 @@ def _count_turns(
 class GroupMembers:
     """The samples of a row, and the same by problem, including requested problems without samples."""
 
-    samples: tuple[RankedSample, ...]
+    samples: tuple[ResultRow, ...]
     draws: tuple[Draws, ...]
 
 
 def list_members(
-    samples: Iterable[RankedSample], *, problems_by_run: Mapping[str, Collection[str]] | None = None
+    samples: Iterable[ResultRow], *, problems_by_run: Mapping[str, Collection[str]] | None = None
 ) -> dict[GroupKey, GroupMembers]:
     return {
         group: GroupMembers(
             samples=tuple(latest.values()),
             draws=tuple(_draws_by_problem(latest, _list_requested(latest, problems_by_run or {}))),
         )
-        for group, turns in _merge_deviceless(_group_samples(samples)).items()
+        for group, turns in _group_samples(samples).items()
         for latest in (_choose_turns(turns),)
     }
 
@@ -261,37 +209,18 @@ def _list_requested(samples: Iterable[SampleId], problems_by_run: Mapping[str, C
     return {problem for run in runs for problem in problems_by_run.get(run, ())}
 
 
-SampleId = tuple[str, str, int]  # run, problem, sample
-_Latest = dict[SampleId, RankedSample]
-_Turns = dict[SampleId, dict[int, RankedSample]]
+_Latest = dict[SampleId, ResultRow]
 
 
-def _group_samples(samples: Iterable[RankedSample]) -> dict[GroupKey, _Turns]:
-    """The latest evaluation of each turn."""
+def _group_samples(samples: Iterable[ResultRow]) -> dict[GroupKey, Turns]:
     samples = list(samples)
     most: dict[str, int] = {}
     for one in samples:
         most[one.run] = max(one.turn + 1, most.get(one.run, 1))
-    groups: dict[GroupKey, _Turns] = {}
-    for one in samples:
-        chip, kind = chip_of(one.device, one.hardware), one.device.partition(":")[0]
-        group = GroupKey(
-            one.model,
-            one.prompt,
-            one.language,
-            kind,
-            one.suite,
-            one.workload,
-            one.baseline,
-            chip,
-            most[one.run],
-            one.dtype,
-        )
-        groups.setdefault(group, {}).setdefault((one.run, one.problem, one.sample), {})[one.turn] = one
-    return groups
+    return group_samples(samples, lambda one: group_of(one, most[one.run]))
 
 
-def _choose_turns(turns: _Turns) -> _Latest:
+def _choose_turns(turns: Turns) -> _Latest:
     """The best turn of each sample, else its last."""
     latest = {}
     for key, by_number in turns.items():
@@ -299,26 +228,6 @@ def _choose_turns(turns: _Turns) -> _Latest:
         best = find_best([result_of(one) for one in ordered]) if len(ordered) > 1 else None
         latest[key] = ordered[-1 if best is None else best]
     return latest
-
-
-def _merge_deviceless(groups: dict[GroupKey, _Turns]) -> dict[GroupKey, _Turns]:
-    """Adds turns that needed no device to their model's device rows; for equal turns the device result wins."""
-    on_device = {group: turns for group, turns in groups.items() if group.device != NO_DEVICE}
-    targets: dict[GroupKey, list[_Turns]] = {}
-    for group, turns in on_device.items():
-        targets.setdefault(group._replace(device=NO_DEVICE, chip=""), []).append(turns)
-    without_device = {}
-    for group in groups.keys() - on_device.keys():
-        for target in targets.get(group, []):
-            _join(target, groups[group])
-        if group not in targets:
-            without_device[group] = groups[group]
-    return on_device | without_device
-
-
-def _join(target: _Turns, added: _Turns) -> None:
-    for key, turns in added.items():
-        target[key] = turns | target.get(key, {})
 
 
 def _score_group(
@@ -370,7 +279,7 @@ def _score_group(
     )
 
 
-def _is_correct(one: RankedSample) -> bool:
+def _is_correct(one: ResultRow) -> bool:
     return one.outcome == Outcome.CORRECT
 
 
@@ -383,12 +292,12 @@ def _apply_min_custom_share(latest: _Latest, min_own_share: float) -> _Latest:
     }
 
 
-def _meets_custom_share(one: RankedSample, min_own_share: float) -> bool:
+def _meets_custom_share(one: ResultRow, min_own_share: float) -> bool:
     """A kernel that does not affect the outputs is a decoy."""
     return one.own_share is not None and one.own_share >= min_own_share and one.without_own != "unchanged"
 
 
-def _bound_mean(timed: Collection[RankedSample]) -> tuple[float | None, float | None]:
+def _bound_mean(timed: Collection[ResultRow]) -> tuple[float | None, float | None]:
     """Interval of the geometric mean; the log half-widths of independent measurements add in quadrature."""
     known = [(one.speedup, one.speedup_low, one.speedup_high) for one in timed]
     whole = [(mid, low, high) for mid, low, high in known if mid is not None and low is not None and high is not None]

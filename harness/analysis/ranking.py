@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from operator import attrgetter
 from pathlib import Path
 
-from harness.analysis.leaderboard import NO_DEVICE, LeaderboardRow, RankedSample, SampleId, SearchSpending, rank_samples
+from harness.analysis.leaderboard import LeaderboardRow, SearchSpending, rank_samples
+from harness.analysis.samples import SampleId, group_of, group_samples
 from harness.analysis.turns import list_best, result_of
 from harness.domain import FILE_RUN, FROM_FILE, NO_PROMPT, SampleKey
 from harness.store.columns import ResultRow
 from harness.store.completions import has_run
 from harness.store.runs import MANIFEST, locate_run, read_manifest, read_search
-
-_SAMPLE = ("run", "problem", "sample", "suite", "model", "language", "workload", "baseline", "dtype")
-_ranking_fields = attrgetter(*RankedSample._fields)
 
 
 def rank_stored(
@@ -45,10 +41,10 @@ def rank_stored(
     )
 
 
-def list_ranked(rows: Iterable[ResultRow]) -> list[RankedSample]:
+def list_ranked(rows: Iterable[ResultRow]) -> list[ResultRow]:
     """Excludes what began with a file: a candidate has no model, and what a model made of a user's program says little
     about the model."""
-    return [RankedSample._make(_ranking_fields(row)) for row in rows if not is_from_file(row)]
+    return [row for row in rows if not is_from_file(row)]
 
 
 def is_from_file(row: ResultRow) -> bool:
@@ -62,7 +58,7 @@ def read_requested_problems(generated_dir: Path, runs: Iterable[str]) -> dict[st
     return {run: read_manifest(folders[run]).problems for run in runs if run in folders}
 
 
-def read_spending(generated_dir: Path, samples: Iterable[RankedSample]) -> dict[SampleId, SearchSpending]:
+def read_spending(generated_dir: Path, samples: Iterable[ResultRow]) -> dict[SampleId, SearchSpending]:
     """Of the samples of runs with several turns; omits those whose search has not ended."""
     samples = list(samples)
     runs = {one.run for one in samples if one.turn}
@@ -80,13 +76,9 @@ def read_spending(generated_dir: Path, samples: Iterable[RankedSample]) -> dict[
 
 def find_best_turns(rows: Sequence[ResultRow]) -> dict[int, int]:
     """By evaluation: the best turn of its sample up to it. Only of samples with several turns."""
-    samples = defaultdict[tuple[object, ...], list[ResultRow]](list)
-    for row in rows:
-        samples[tuple(getattr(row, name) for name in _SAMPLE)].append(row)
     found = {}
-    for same in samples.values():
-        for device in sorted({row.device for row in same} - {NO_DEVICE}) or [NO_DEVICE]:
-            by_turn = {row.turn: row for row in same if row.device in (device, NO_DEVICE)}
+    for samples in group_samples(rows, lambda row: group_of(row, 1)._replace(device=row.device)).values():
+        for by_turn in samples.values():
             ordered = [by_turn[turn] for turn in sorted(by_turn)]
             for row, best in zip(ordered, list_best([result_of(one) for one in ordered]), strict=True):
                 if best is not None and len(ordered) > 1:

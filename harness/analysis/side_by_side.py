@@ -15,60 +15,21 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from harness.analysis.clocks import combine_clocks, count_clocks
 from harness.analysis.metrics import NO_VERDICT
-from harness.domain import Outcome, chip_of
+from harness.analysis.samples import Section, group_samples, section_of
+from harness.domain import Outcome
+from harness.store.columns import ResultRow
 
 FALSE_DISCOVERY_RATE = 0.05
-NO_DEVICE = "none"
 MESSAGE_CHARACTERS = 100
 _NO_VERDICT = frozenset(outcome.value for outcome in NO_VERDICT)
 _HALF_WIDTHS = 2 * 1.96  # of a 95 % interval, in standard errors
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 FlipKind = Literal["won", "lost"]
-
-
-class ComparedRow(NamedTuple):
-    """`speedup`: as measured, None unless it may be ranked; `pair`: additional pairing key, "" where all samples of a
-    problem form one side.
-    """
-
-    id: int
-    pair: str
-    run: str
-    sample: int
-    turn: int
-    suite: str
-    problem: str
-    problem_digest: str
-    language: str
-    device: str
-    hardware: str
-    workload: str
-    baseline: str
-    outcome: str
-    speedup: float | None
-    speedup_low: float | None
-    speedup_high: float | None
-    candidate: str
-    message: str
-    dtype: str = ""
-    clock: str | None = None
-
-
-class ComparedGroup(NamedTuple):
-    """`device` is a kind ("cpu", "cuda"); `chip` is "" if nothing was timed."""
-
-    suite: str
-    language: str
-    device: str
-    chip: str
-    workload: str
-    baseline: str
-    dtype: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +54,8 @@ class SpeedTest:
 class Pair:
     problem: str
     pair: str
-    before: tuple[ComparedRow, ...]
-    after: tuple[ComparedRow, ...]
+    before: tuple[ResultRow, ...]
+    after: tuple[ResultRow, ...]
     speed: SpeedTest | None = None
 
     @property
@@ -120,7 +81,7 @@ class GroupComparison:
     ranks over the pairs timed on both sides.
     """
 
-    group: ComparedGroup
+    group: Section
     pairs: tuple[Pair, ...]
     correct_before: float
     correct_after: float
@@ -150,24 +111,32 @@ class Comparison:
     """
 
     groups: tuple[GroupComparison, ...]
-    only_before: tuple[tuple[ComparedGroup, str], ...]
-    only_after: tuple[tuple[ComparedGroup, str], ...]
-    other_version: tuple[tuple[ComparedGroup, str], ...]
+    only_before: tuple[tuple[Section, str], ...]
+    only_after: tuple[tuple[Section, str], ...]
+    other_version: tuple[tuple[Section, str], ...]
     outcomes: Mapping[str, tuple[int, int]]
     messages: tuple[tuple[str, int, int], ...]
 
 
-_Latest = dict[tuple[str, int, str], ComparedRow]  # run, sample, problem
-_Key = tuple[ComparedGroup, str, str]  # group, problem, pair
+_Key = tuple[Section, str, str]  # group, problem, pair
 
 
-def compare_rows(before: Iterable[ComparedRow], after: Iterable[ComparedRow]) -> Comparison:
-    """Both sides are in evaluation order."""
-    sides = tuple(_group_samples(rows) for rows in (before, after))
+def compare_rows(
+    before: Iterable[ResultRow],
+    after: Iterable[ResultRow],
+    versions: Mapping[int, str] | None = None,
+    *,
+    by_sample: bool = False,
+) -> Comparison:
+    """Both sides are in evaluation order, with speedups as measured (None unless they may be ranked). `versions`: of
+    the rows' problems, by their ids. `by_sample`: each sample is paired with itself, instead of all of a problem.
+    """
+    sides = tuple(_group_samples(rows, by_sample=by_sample) for rows in (before, after))
     shared = [key for key in sides[0] if key in sides[1]]
-    other_version = [key for key in shared if _versions(sides[0][key]) != _versions(sides[1][key])]
+    known = versions or {}
+    other_version = [key for key in shared if len({known.get(row.id) for side in sides for row in side[key]}) > 1]
     dropped = set(other_version)
-    by_group: dict[ComparedGroup, list[Pair]] = defaultdict(list)
+    by_group: dict[Section, list[Pair]] = defaultdict(list)
     for key in sorted(set(shared) - dropped):
         rows = [tuple(sides[number][key]) for number in (0, 1)]
         by_group[key[0]].append(Pair(problem=key[1], pair=key[2], before=rows[0], after=rows[1]))
@@ -183,7 +152,7 @@ def compare_rows(before: Iterable[ComparedRow], after: Iterable[ComparedRow]) ->
     )
 
 
-def share_correct(rows: Sequence[ComparedRow]) -> float:
+def share_correct(rows: Sequence[ResultRow]) -> float:
     """0 without samples that count."""
     evaluated = [row for row in rows if row.outcome not in _NO_VERDICT]
     return sum(row.outcome == Outcome.CORRECT for row in evaluated) / len(evaluated) if evaluated else 0.0
@@ -195,53 +164,23 @@ def shorten_message(message: str) -> str:
     return _NUMBER.sub("#", first)[:MESSAGE_CHARACTERS]
 
 
-def _group_samples(rows: Iterable[ComparedRow]) -> dict[_Key, list[ComparedRow]]:
-    """Samples that needed no device join the device groups of their side."""
-    groups: dict[ComparedGroup, _Latest] = defaultdict(dict)
-    for row in rows:
-        latest, key = groups[_group_of(row)], (row.run, row.sample, row.problem)
-        earlier = latest.get(key)
-        if earlier is None or earlier.turn <= row.turn:
-            latest[key] = row
-    grouped: dict[_Key, list[ComparedRow]] = defaultdict(list)
-    for group, latest in _merge_deviceless(groups).items():
-        for row in latest.values():
+def _group_samples(rows: Iterable[ResultRow], *, by_sample: bool) -> dict[_Key, list[ResultRow]]:
+    """The last turn of each sample."""
+    grouped: dict[_Key, list[ResultRow]] = defaultdict(list)
+    for section, samples in group_samples(rows, section_of).items():
+        for turns in samples.values():
+            row = turns[max(turns)]
             if row.outcome not in _NO_VERDICT:
-                grouped[group, row.problem, row.pair].append(row)
+                pair = f"{row.run}/{row.problem}/{row.sample}" if by_sample else ""
+                grouped[section, row.problem, pair].append(row)
     return grouped
 
 
-def _group_of(row: ComparedRow) -> ComparedGroup:
-    kind = row.device.split(":", 1)[0]
-    chip = chip_of(row.device, row.hardware)
-    return ComparedGroup(row.suite, row.language, kind, chip, row.workload, row.baseline, row.dtype)
-
-
-def _merge_deviceless(groups: Mapping[ComparedGroup, _Latest]) -> dict[ComparedGroup, _Latest]:
-    folded = {group: dict(latest) for group, latest in groups.items() if group.device != NO_DEVICE}
-    for group, added in groups.items():
-        if group.device != NO_DEVICE:
-            continue
-        targets = [target for target in folded if target._replace(device=NO_DEVICE, chip="") == group]
-        for target in targets:
-            for key, sample in added.items():
-                known = folded[target].get(key)
-                if known is None or known.turn < sample.turn:
-                    folded[target][key] = sample
-        if not targets:
-            folded[group] = dict(added)
-    return folded
-
-
-def _versions(rows: Iterable[ComparedRow]) -> set[str]:
-    return {row.problem_digest for row in rows}
-
-
-def _name_keys(keys: Iterable[_Key]) -> tuple[tuple[ComparedGroup, str], ...]:
+def _name_keys(keys: Iterable[_Key]) -> tuple[tuple[Section, str], ...]:
     return tuple(sorted({(group, pair or problem) for group, problem, pair in keys}))
 
 
-def _compare_group(group: ComparedGroup, pairs: Sequence[Pair]) -> GroupComparison:
+def _compare_group(group: Section, pairs: Sequence[Pair]) -> GroupComparison:
     tested = _control_discoveries([_with_speed(pair) for pair in pairs])
     shares = [(share_correct(pair.before), share_correct(pair.after)) for pair in pairs]
     return GroupComparison(
@@ -262,7 +201,7 @@ def _with_speed(pair: Pair) -> Pair:
     return Pair(problem=pair.problem, pair=pair.pair, before=pair.before, after=pair.after, speed=speed)
 
 
-def _logs_of(rows: Iterable[ComparedRow]) -> list[tuple[float, float]]:
+def _logs_of(rows: Iterable[ResultRow]) -> list[tuple[float, float]]:
     """(log speedup, its standard error) of each timed sample."""
     found = []
     for row in rows:
@@ -367,7 +306,7 @@ def _count_messages(pairs: Iterable[Pair]) -> tuple[tuple[str, int, int], ...]:
     return tuple(sorted(counts, key=lambda entry: (-abs(entry[2] - entry[1]), entry[0])))
 
 
-def _messages_of(rows: Iterable[ComparedRow]) -> Iterable[str]:
+def _messages_of(rows: Iterable[ResultRow]) -> Iterable[str]:
     for row in rows:
         if row.outcome != Outcome.CORRECT:
             short = shorten_message(row.message)

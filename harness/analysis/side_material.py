@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches, unified_diff
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Literal
 
-from harness.analysis.side_by_side import ComparedRow, Comparison, Pair, compare_rows
+from harness.analysis.side_by_side import Comparison, Pair, compare_rows
 from harness.domain import UsageError
 from harness.store.columns import ResultRow
 from harness.store.completions import locate_answer, read_prompt, read_spent
@@ -18,6 +19,9 @@ from harness.store.results import EVERYTHING, ResultFilter, ResultStore
 
 SideKind = Literal["run", "model", "prompt", "harness"]
 _COLUMNS: dict[SideKind, str] = {"run": "run", "model": "model", "prompt": "prompt", "harness": "harness_version"}
+_identify = attrgetter(
+    "run", "problem", "sample", "turn", "suite", "language", "device", "workload", "baseline", "dtype"
+)
 MOST_ANSWERS = 10_000  # per side, whose costs are read
 MOST_PROMPTS = 50  # problems whose prompts are compared
 MOST_CODE = 100  # candidates whose sources are compared
@@ -90,8 +94,8 @@ def compare_sides(
     for name, side in zip((before, after), sides, strict=True):
         if not side:
             raise UsageError(_explain_unknown(name, chosen, rows, store.path))
-    digests = store.problem_digests()
-    comparison = compare_rows(*([_make_row(row, chosen, digests) for row in side] for side in sides))
+    old, new = ([row._replace(speedup=_measured(row)) for row in side] for side in sides)
+    comparison = compare_rows(old, new, store.problem_digests(), by_sample=chosen == "harness")
     by_id = {row.id: row for side in sides for row in side}
     prompts, prompts_read, prompts_shared = _diff_prompts(comparison, by_id, generated_dir)
     return SideBySide(
@@ -130,31 +134,8 @@ def _explain_unknown(name: str, kind: SideKind | None, rows: Sequence[ResultRow]
 
 
 def _latest(rows: Iterable[ResultRow]) -> list[ResultRow]:
-    latest = {
-        (
-            row.run,
-            row.problem,
-            row.sample,
-            row.turn,
-            row.suite,
-            row.language,
-            row.device,
-            row.workload,
-            row.baseline,
-            row.dtype,
-        ): row
-        for row in rows
-    }
+    latest = {_identify(row): row for row in rows}
     return sorted(latest.values(), key=lambda row: row.id)
-
-
-def _make_row(row: ResultRow, kind: SideKind, digests: dict[int, str]) -> ComparedRow:
-    pair = f"{row.run}/{row.problem}/{row.sample}" if kind == "harness" else ""
-    return ComparedRow(
-        row.id, pair, row.run, row.sample, row.turn, row.suite, row.problem, digests.get(row.id, ""), row.language,
-        row.device, row.hardware, row.workload, row.baseline, row.outcome, _measured(row), row.speedup_low,
-        row.speedup_high, row.candidate, row.message, row.dtype, row.clock,
-    )  # fmt: skip
 
 
 def _measured(row: ResultRow) -> float | None:
@@ -227,11 +208,11 @@ def _diff_code(store: ResultStore, comparison: Comparison) -> Iterable[TextDiff]
             yield _cut((pair.name,), lines)
 
 
-def _representative(rows: Sequence[ComparedRow]) -> ComparedRow:
+def _representative(rows: Sequence[ResultRow]) -> ResultRow:
     return max(rows, key=lambda row: (row.outcome == "correct", row.speedup or 0.0, -row.sample))
 
 
-def pick_samples(pair: Pair) -> tuple[ComparedRow, ComparedRow]:
+def pick_samples(pair: Pair) -> tuple[ResultRow, ResultRow]:
     return _representative(pair.before), _representative(pair.after)
 
 

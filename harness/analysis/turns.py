@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from harness.domain import Outcome
 
 if TYPE_CHECKING:
-    from harness.analysis.leaderboard import RankedSample
     from harness.store.columns import ResultRow
 
 
@@ -31,7 +30,7 @@ class TurnResult(NamedTuple):
         return self._replace(turn=None, rival=None)
 
 
-def result_of(row: RankedSample | ResultRow) -> TurnResult:
+def result_of(row: ResultRow) -> TurnResult:
     return TurnResult(
         row.outcome == Outcome.CORRECT,
         row.speedup,

@@ -10,7 +10,7 @@ import typer
 
 from harness.cli.output import print_records, print_rich
 from harness.cli.results import AsJson, StoredPanel
-from harness.domain import UsageError
+from harness.domain import NO_DEVICE, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,7 +70,7 @@ def _find_turns(store: ResultStore, stored: StoredEvaluation, generated_dir: Pat
     rows = {
         row.turn: row
         for row in same
-        if (row.workload, row.dtype) == (subject.workload, subject.dtype) and row.device in ("none", subject.device)
+        if (row.workload, row.dtype) == (subject.workload, subject.dtype) and row.device in (NO_DEVICE, subject.device)
     }
     folders = {turn: locate_answer(generated_dir, row) for turn, row in rows.items()}
     origins = {turn: read_origin(folder, turn=turn) for turn, folder in folders.items()}

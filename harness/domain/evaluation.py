@@ -13,6 +13,7 @@ from harness.domain.generation import Candidate, Language
 from harness.domain.problem import Precision, WorkloadName
 
 Baseline = Literal["eager", "compile"]
+NO_DEVICE = "none"  # device name: none was needed (no code, rejected, not built)
 EMULATED = "emulated"  # device name: CUDA on the CPU, correctness only
 Fidelity = Literal["correctness", "quick", "full"]  # ascending
 FIDELITY = "fidelity"  # a fact of the environment, except "full"

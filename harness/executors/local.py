@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Self
 from harness.builder import default_cache_folder, find_machine_folder, probe_toolchain
 from harness.domain import (
     EMULATED,
+    NO_DEVICE,
     NOTHING_AHEAD,
     BuiltAhead,
     DeviceError,
@@ -38,7 +39,7 @@ from harness.executors.locks import BUILD_TAKEN, hold_cores_to_build
 from harness.executors.placement import CorePlan, divide_cores
 from harness.executors.processes import EvaluatorProcess, choose_visible
 from harness.executors.settings import LocalSettings, Setup
-from harness.executors.tasks import NO_DEVICE, Task
+from harness.executors.tasks import Task
 from harness.hardware.cpu import cpu_name
 from harness.hardware.gpus import find_gpu_model
 from harness.languages.devices import find_devices

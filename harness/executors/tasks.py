@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from harness.domain import (
+    NO_DEVICE,
     NO_PROMPT,
     Baseline,
     Candidate,
@@ -18,8 +19,6 @@ from harness.domain import (
     WorkloadName,
 )
 from harness.languages import note_other_language
-
-NO_DEVICE = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

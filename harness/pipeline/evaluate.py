@@ -18,6 +18,7 @@ from harness.domain import (
     EMULATED,
     FIDELITY,
     FILE_RUN,
+    NO_DEVICE,
     Baseline,
     Candidate,
     DeviceError,
@@ -255,8 +256,6 @@ def place_problem(
     problem: Problem, language: Language, devices: Sequence[DeviceFacts], options: EvaluateOptions
 ) -> tuple[str, WorkloadName, Problem | None]:
     """The first device, and the workload there; None in the problem's place if it lacks that workload."""
-    from harness.executors.tasks import NO_DEVICE
-
     device = devices[0].name if devices else NO_DEVICE
     workload = choose_workload(problem, device, options)
     return device, workload, provide_workload(problem, workload, language)
@@ -273,8 +272,6 @@ def find_verdict(
     subject: Subject, devices: Sequence[DeviceFacts], store: ResultStore, options: EvaluateOptions
 ) -> int | None:
     """The id of a valid stored result by any of these devices, with all that the options ask for."""
-    from harness.executors.tasks import NO_DEVICE
-
     known = [(one.name, one.emulated_gpu) for one in devices] or [(NO_DEVICE, "")]
     for name, emulated_gpu in known:
         stored = store.find(replace(subject, device=name))

@@ -17,6 +17,7 @@ from harness.analysis.change_detection import Change, ChangeKind, GateRule, clas
 from harness.domain import (
     FILE_RUN,
     INCOMPLETE_ANSWER,
+    NO_DEVICE,
     Baseline,
     Candidate,
     Evaluation,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from harness.pipeline.evaluate import EvaluateOptions
 
 REGRESS_FOLDER = "regress"
-NO_DEVICE = "none"
 _Setting = tuple[str, WorkloadName, Baseline, str | None]
 # Environment fields that may differ between repeats of one measurement.
 _VOLATILE = ("seed", "sm_clock_mhz", "memory_clock_mhz")

@@ -130,3 +130,7 @@ def _flatten(kind: Any) -> list[Any]:
 
 COLUMNS = {name: _complete(kind) for name, kind in get_type_hints(ResultRow, include_extras=True).items()}
 SCHEMA_VERSION = max(column.since for column in COLUMNS.values())
+
+
+def make_row(evaluation: Evaluation, number: int = 0) -> ResultRow:
+    return ResultRow(number, *(column.read(evaluation) for name, column in COLUMNS.items() if name != "id"))  # type: ignore[arg-type]

@@ -31,7 +31,7 @@ from harness.domain import (
     Trial,
     Work,
 )
-from harness.store.columns import COLUMNS, Value
+from harness.store.columns import Value, make_row
 
 _CONDITION_FIELDS = tuple(field.name for field in fields(Conditions))
 _BLOCK_FIELDS = tuple(field.name for field in fields(Block))
@@ -114,9 +114,9 @@ def encode_environment(environment: tuple[tuple[str, str], ...]) -> tuple[str, s
 
 def encode_columns(evaluation: Evaluation) -> dict[str, Value]:
     """All but the id, which the database gives."""
-    subject = evaluation.subject
-    named = {name: column.read(evaluation) for name, column in COLUMNS.items() if name != "id"}
-    return {"slot": identity_of(subject), "problem_digest": subject.problem_digest, **named}
+    subject, row = evaluation.subject, make_row(evaluation)._asdict()
+    del row["id"]
+    return {"slot": identity_of(subject), "problem_digest": subject.problem_digest, **row}
 
 
 def identity_of(subject: Subject) -> str:

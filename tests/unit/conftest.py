@@ -2,9 +2,9 @@
 
 import pytest
 
-from harness.analysis.leaderboard import RankedSample, rank_samples
+from harness.analysis.leaderboard import rank_samples
 from harness.domain import Correctness, Evaluation, Outcome, Subject, Timing, Trial
-from harness.store.serialization import encode_columns
+from harness.store.columns import make_row
 
 ENVIRONMENT = (("harness", "0.1.0"), ("torch", "2.9.0"), ("cpu", "Example CPU 9000"), ("gpu", "NVIDIA H200"))
 
@@ -65,8 +65,6 @@ def rank_evaluations():
     """Ranks evaluations as they would be ranked from their flat rows."""
 
     def rank(evaluations, **options):
-        rows = map(encode_columns, evaluations)
-        samples = (RankedSample(**{name: row[name] for name in RankedSample._fields if name in row}) for row in rows)
-        return rank_samples(samples, **options)
+        return rank_samples(map(make_row, evaluations), **options)
 
     return rank

@@ -13,8 +13,9 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from harness.analysis.leaderboard import GroupKey, LeaderboardRow
+from harness.analysis.leaderboard import LeaderboardRow
 from harness.analysis.ranking import rank_stored
+from harness.analysis.samples import GroupKey
 from harness.domain import Outcome, StoreError
 from harness.domain.files import replacing
 from harness.report.escaping import make_cell

@@ -12,7 +12,6 @@ from harness.report.escaping import make_printable
 from harness.report.strict_json import make_strict
 from harness.report.terminal.diff import (
     describe_correctness,
-    describe_group,
     describe_prompts,
     describe_samples,
     describe_speed,
@@ -22,7 +21,7 @@ from harness.report.terminal.diff import (
     name_diff,
     summarise_sides,
 )
-from harness.report.terminal.tables import format_speedup
+from harness.report.terminal.tables import describe_section, format_speedup
 
 TEMPLATE = "diff_page.html.jinja"
 MOST_ROWS = 2000  # per table
@@ -80,7 +79,7 @@ def _describe_page(sides: SideBySide, made_at: str) -> dict[str, Any]:
         "made_at": made_at,
         "places": [
             {
-                "name": describe_group(group.group),
+                "name": describe_section(group.group),
                 "correct": describe_correctness(group),
                 "speed": describe_speed(group),
                 "flips": [

@@ -12,7 +12,6 @@ from typing import Any
 
 from harness.analysis.fast_p_curve import CURVE_THRESHOLDS, trace_fast_curve
 from harness.analysis.leaderboard import (
-    SECTION,
     GroupMembers,
     LeaderboardRow,
     describe_unequal_problems,
@@ -21,6 +20,7 @@ from harness.analysis.leaderboard import (
 )
 from harness.analysis.prices import Price, find_price
 from harness.analysis.ranking import list_ranked
+from harness.analysis.samples import Section
 from harness.domain import Outcome
 from harness.report.escaping import make_printable
 from harness.report.export.json_records import leaderboard_record
@@ -71,10 +71,10 @@ def describe_overview(material: Material) -> dict[str, Any]:
     }
 
 
-def _describe_section(section: tuple[str, ...], ranked: Sequence[LeaderboardRow]) -> dict[str, str]:
+def _describe_section(section: Section, ranked: Sequence[LeaderboardRow]) -> dict[str, str]:
     rows = [row for row in ranked if row.group.section == section]
     notes = filter(None, [*list_clock_notes(rows), describe_unequal_problems(rows)])
-    return dict(zip(SECTION, section, strict=True)) | {"note": "; ".join(map(make_printable, notes))}
+    return section._asdict() | {"note": "; ".join(map(make_printable, notes))}
 
 
 def _describe_group(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from harness.analysis.side_by_side import ComparedGroup, ComparedRow, FlipKind, GroupComparison, Pair, SpeedTest
+from harness.analysis.side_by_side import FlipKind, GroupComparison, Pair, SpeedTest
 from harness.analysis.side_material import Cost, SideBySide, TextDiff, pick_samples
 from harness.domain import Outcome
 from harness.report.rounding import format_rate
-from harness.report.terminal.tables import format_speedup, make_table, name_workload, style_outcome, style_text
+from harness.report.terminal.tables import describe_section, format_speedup, make_table, style_outcome, style_text
+from harness.store.columns import ResultRow
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -52,14 +53,8 @@ def summarise_sides(sides: SideBySide) -> str:
             text += f"; {len(problems)} {name}"
     if not count and comparison.only_before and comparison.only_after:
         groups = (comparison.only_before[0][0], comparison.only_after[0][0])
-        text += f". Nothing is comparable: {describe_group(groups[0])} / {describe_group(groups[1])}"
+        text += f". Nothing is comparable: {describe_section(groups[0])} / {describe_section(groups[1])}"
     return text
-
-
-def describe_group(group: ComparedGroup) -> str:
-    where = "not evaluated on a device" if group.device == "none" else f"on {group.device} against {group.baseline}"
-    chip = f" ({group.chip})" if group.chip else ""
-    return f"{group.suite}, {name_workload(group.workload, group.dtype)}: {group.language} {where}{chip}"
 
 
 def describe_correctness(group: GroupComparison) -> str:
@@ -91,7 +86,7 @@ def format_p(p: float) -> str:
 
 
 def _render_group(group: GroupComparison, *, wide: bool) -> Iterator[RenderableType]:
-    yield style_text(describe_group(group.group), "bold")
+    yield style_text(describe_section(group.group), "bold")
     for kind, title in _FLIPS:
         flips = group.flips(kind)
         if flips:
@@ -121,7 +116,7 @@ def _render_flips(flips: Sequence[Pair], *, wide: bool) -> Table:
     return table
 
 
-def describe_samples(rows: Sequence[ComparedRow]) -> Text:
+def describe_samples(rows: Sequence[ResultRow]) -> Text:
     if len(rows) == 1:
         text = style_outcome(rows[0].outcome)
         return text if rows[0].speedup is None else text.append(f" {format_speedup(rows[0].speedup, rows[0].clock)}")

@@ -11,8 +11,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from harness.analysis.clocks import describe_clocks
-from harness.analysis.leaderboard import GroupKey, LeaderboardRow, describe_unequal_problems
-from harness.domain import EMULATED, Outcome
+from harness.analysis.leaderboard import LeaderboardRow, describe_unequal_problems
+from harness.analysis.samples import GroupKey, Section
+from harness.domain import EMULATED, NO_DEVICE, Outcome
 from harness.report.escaping import make_printable
 from harness.report.rounding import format_fixed, format_rate
 from harness.store.columns import COLUMNS, ResultRow
@@ -169,12 +170,16 @@ def name_workload(workload: str, dtype: str) -> str:
     return f"{workload} workload" + (f" in {dtype}" if dtype else "")
 
 
-def _render_section(section: tuple[str, ...], rows: list[LeaderboardRow], *, wide: bool) -> RenderableType:
+def describe_section(section: Section) -> str:
+    descriptions = {NO_DEVICE: "not evaluated on a device", EMULATED: "emulated on a CPU: correctness without time"}
+    where = descriptions.get(section.device, f"on {section.device} against {section.baseline}")
+    chip = f" ({section.chip})" if section.chip else ""
+    return f"{section.suite}, {name_workload(section.workload, section.dtype)}: {section.language} {where}{chip}"
+
+
+def _render_section(section: Section, rows: list[LeaderboardRow], *, wide: bool) -> RenderableType:
     from rich.console import Group
 
-    suite, workload, dtype, language, device, baseline, chip = section
-    descriptions = {"none": "not evaluated on a device", EMULATED: "emulated on a CPU: correctness without time"}
-    where = descriptions.get(device, f"on {device} against {baseline}")
     table = make_table()
     columns = [*_NARROW_HEAD, *((f"pass@{at.k}",) for at in rows[0].at_k), *_NARROW_TAIL]
     if any(row.group.turns > 1 for row in rows):
@@ -187,8 +192,7 @@ def _render_section(section: tuple[str, ...], rows: list[LeaderboardRow], *, wid
     for rank, row in enumerate(rows, start=1):
         cells = _leaderboard_cells(rank, row)
         table.add_row(*(_stack(cells[name] for name in names) for names in columns))
-    title = f"{suite}, {name_workload(workload, dtype)}: {language} {where}{f' ({chip})' if chip else ''}"
-    emulated_on = [] if chip else sorted({name for row in rows for name in row.hardware})
+    emulated_on = [] if section.chip else sorted({name for row in rows for name in row.hardware})
     notes = ["; ".join(emulated_on)] if emulated_on else []
     notes += [
         f"{row.group.model} ({row.group.prompt}): {row.truncated} of {row.samples} answers truncated, cut off by the "
@@ -197,7 +201,7 @@ def _render_section(section: tuple[str, ...], rows: list[LeaderboardRow], *, wid
         if row.truncated
     ]
     notes += [*list_clock_notes(rows), *filter(None, [describe_unequal_problems(rows)])]
-    return Group(style_text(title, "bold"), table, *(style_text(note, "dim") for note in notes))
+    return Group(style_text(describe_section(section), "bold"), table, *(style_text(note, "dim") for note in notes))
 
 
 def _leaderboard_cells(rank: int, row: LeaderboardRow) -> dict[str, Text]:

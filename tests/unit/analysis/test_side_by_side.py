@@ -5,18 +5,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.analysis.side_by_side import ComparedRow, compare_rows, shorten_message
+from harness.analysis.side_by_side import compare_rows, shorten_message
+from harness.store.columns import ResultRow
 
 
 def row(outcome="correct", speedup=None, width=1.02, **fields):
-    base = {
-        "id": 1, "pair": "", "run": "a", "sample": 0, "turn": 0, "suite": "core", "problem": "add",
-        "problem_digest": "v1", "language": "cpp", "device": "cpu", "hardware": "Chip", "workload": "full",
-        "baseline": "eager", "outcome": outcome, "speedup": speedup,
-        "speedup_low": speedup and speedup / width, "speedup_high": speedup and speedup * width,
-        "candidate": "c", "message": "",
+    base = dict.fromkeys(ResultRow._fields) | {
+        "id": 1, "run": "a", "sample": 0, "turn": 0, "suite": "core", "problem": "add", "language": "cpp",
+        "device": "cpu", "hardware": "Chip", "workload": "full", "baseline": "eager", "outcome": outcome,
+        "speedup": speedup, "speedup_low": speedup and speedup / width, "speedup_high": speedup and speedup * width,
+        "candidate": "c", "message": "", "dtype": "",
     }  # fmt: skip
-    return ComparedRow(**base | fields)
+    return ResultRow(**base | fields)
 
 
 def side(speedups, **fields):
@@ -62,7 +62,7 @@ def test_devices_of_one_kind_with_the_same_chip_are_paired():
 
 
 def test_problems_of_another_version_are_named_and_not_compared():
-    comparison = compare_rows([row()], [row(problem_digest="v2")])
+    comparison = compare_rows([row()], [row(id=2)], {1: "v1", 2: "v2"})
     assert not comparison.groups
     assert [name for _, name in comparison.other_version] == ["add"]
 
@@ -153,9 +153,9 @@ def test_outcomes_and_messages_are_counted_over_what_is_paired():
 
 
 def test_samples_are_paired_one_by_one_where_they_are_the_same_candidates():
-    before = [row("correct", pair=f"a/add/{n}", sample=n) for n in range(2)]
-    after = [row("correct" if n else "timeout", pair=f"a/add/{n}", sample=n) for n in range(2)]
-    assert [pair.name for pair in only(compare_rows(before, after)).flips("lost")] == ["a/add/0"]
+    before = [row("correct", sample=n) for n in range(2)]
+    after = [row("correct" if n else "timeout", sample=n) for n in range(2)]
+    assert [pair.name for pair in only(compare_rows(before, after, by_sample=True)).flips("lost")] == ["a/add/0"]
 
 
 SIDES = st.lists(

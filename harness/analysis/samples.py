@@ -1,0 +1,79 @@
+"""Stored rows by sample and turn, in groups that are never mixed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, TypeVar
+
+from harness.domain import NO_DEVICE, chip_of
+from harness.store.columns import ResultRow
+
+SampleId = tuple[str, str, int]  # run, problem, sample
+Turns = dict[SampleId, dict[int, ResultRow]]
+
+
+class Section(NamedTuple):
+    """What all rows of one table share."""
+
+    suite: str
+    workload: str
+    dtype: str  # chosen for inputs and weights; "" as in the problems
+    language: str
+    device: str  # its kind: the GPUs of one chip are alike, whatever their numbers
+    baseline: str
+    chip: str  # the GPU or CPU; "" if nothing was timed (emulated, no device)
+
+
+class GroupKey(NamedTuple):
+    """A row of the leaderboard."""
+
+    model: str
+    prompt: str
+    language: str
+    device: str
+    suite: str
+    workload: str
+    baseline: str
+    chip: str
+    turns: int = 1  # the most of any sample of the run
+    dtype: str = ""
+
+    @property
+    def section(self) -> Section:
+        return Section(*(getattr(self, name) for name in Section._fields))
+
+
+_Group = TypeVar("_Group", Section, GroupKey)
+
+
+def section_of(row: ResultRow) -> Section:
+    kind, chip = row.device.partition(":")[0], chip_of(row.device, row.hardware)
+    return Section(row.suite, row.workload, row.dtype, row.language, kind, row.baseline, chip)
+
+
+def group_of(row: ResultRow, turns: int) -> GroupKey:
+    return GroupKey(model=row.model, prompt=row.prompt, turns=turns, **section_of(row)._asdict())
+
+
+def group_samples(rows: Iterable[ResultRow], group_by: Callable[[ResultRow], _Group]) -> dict[_Group, Turns]:
+    """The latest evaluation of each turn, of rows in evaluation order. Turns that needed no device (no code, rejected,
+    not built) join the device groups that are otherwise alike; for equal turns the device's result wins.
+    """
+    groups: dict[_Group, Turns] = {}
+    for row in rows:
+        samples = groups.setdefault(group_by(row), {})
+        samples.setdefault((row.run, row.problem, row.sample), {})[row.turn] = row
+    return _merge_deviceless(groups)
+
+
+def _merge_deviceless(groups: dict[_Group, Turns]) -> dict[_Group, Turns]:
+    on_device = {group: turns for group, turns in groups.items() if group.device != NO_DEVICE}
+    targets: dict[_Group, list[Turns]] = {}
+    for group, turns in on_device.items():
+        targets.setdefault(group._replace(device=NO_DEVICE, chip=""), []).append(turns)
+    without_device = {group: groups[group] for group in groups.keys() - on_device.keys() - targets.keys()}
+    for group in groups.keys() & targets.keys():
+        for target in targets[group]:
+            for key, added in groups[group].items():
+                target[key] = added | target.get(key, {})
+    return on_device | without_device
