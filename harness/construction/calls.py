@@ -1,12 +1,10 @@
-"""What one call of a module is, for reference, baseline and candidate alike:
+"""Kinds of calls of a module, equal for reference, baseline and candidate.
 
-- `forward`;
-- `backward` (`BACKWARD = True` in a problem's file): forward and backward. The gradients of the outputs are the last
-  input; the gradients of the floating inputs and of the parameters, by name, are outputs beside those of the module.
-  What no gradient reaches has one of zeros.
-- `in_place` (`IN_PLACE = True`): forward, which changes some of its inputs. These are outputs beside those of the
-  module.
-- `only_in_place`: the same of a reference that returns nothing. What a candidate returns does not matter.
+- `forward`
+- `backward` (`BACKWARD = True`): forward and backward. The gradients of the outputs are the last input; the gradients
+  of the floating inputs and of the parameters, by name, are additional outputs, zero where there is none.
+- `in_place` (`IN_PLACE = True`): forward; the inputs are additional outputs.
+- `only_in_place`: the same for a reference that returns nothing; a candidate's return value is ignored.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ Forward = Callable[..., Any]
 def call_with_gradients(
     forward: Forward, parameters: Mapping[str, Tensor], inputs: Sequence[Any]
 ) -> tuple[Any, list[Tensor], dict[str, Tensor]]:
-    """Outputs that lack a gradient, or are not of its form, are not differentiated: the comparison refuses them."""
+    """Outputs without a gradient, or of another form, are not differentiated: the comparison refuses them."""
     *given, gradients = inputs
     tree, tensors = flatten_value(tuple(given), torch.is_tensor)
     tensors = [tensor.detach().requires_grad_(tensor.is_floating_point()) for tensor in tensors]
@@ -41,7 +39,7 @@ def call_with_gradients(
 
 
 def select_differentiable(outputs: Sequence[Tensor]) -> list[Tensor]:
-    """Those that have a gradient among the inputs."""
+    """The outputs that have a gradient among the inputs."""
     return [output for output in outputs if output.is_floating_point()]
 
 
@@ -58,7 +56,7 @@ def _differentiate(outputs: Sequence[Tensor], gradients: Sequence[Tensor], targe
 
 
 def require_parameter_gradients(model: nn.Module) -> dict[str, Tensor]:
-    """The floating parameters, by name."""
+    """The floating parameters, by name, with gradients enabled."""
     floating: dict[str, Tensor] = {name: value for name, value in model.named_parameters() if value.is_floating_point()}
     for value in floating.values():
         value.requires_grad_(True)
@@ -79,7 +77,8 @@ def make_call(kind: str, forward: Forward, model: nn.Module, returned_inputs: Se
 
 
 def _return_inputs(forward: Forward, returned: Sequence[int], has_results: bool, *inputs: Any) -> dict[str, Any]:
-    """The memory of the inputs, whatever `forward` makes of their names. They come first, since keys are sorted."""
+    """Add the inputs' memory to the outputs, even if `forward` rebinds their names. They come first, since keys are
+    sorted."""
     tensors = [tensor.detach() for tensor in flatten_value(tuple(inputs), torch.is_tensor)[1]]
     results = forward(*inputs)
     return {
@@ -89,7 +88,7 @@ def _return_inputs(forward: Forward, returned: Sequence[int], has_results: bool,
 
 
 class _Adapted:
-    """Before a module's class in the order of inheritance, so that its state keeps its names."""
+    """Precedes a module's class in the order of inheritance, so that its state keeps its names."""
 
     call_kind: CallKind
     returned_inputs: Sequence[int]
@@ -100,7 +99,7 @@ class _Adapted:
 
 
 def adapt_call(model: nn.Module, kind: CallKind, returned_inputs: Sequence[int] = ()) -> nn.Module:
-    """The same module, whose call is of that kind."""
+    """Give the module this kind of call."""
     if kind != "forward":
         usual, own = type(model), {"call_kind": kind, "returned_inputs": tuple(returned_inputs)}
         model.__class__ = type(usual.__name__, (_Adapted, usual), own)

@@ -1,11 +1,11 @@
-"""Other values for weights that constructors fill with a constant.
+"""Replaces weights that constructors fill with a constant by other values.
 
-Such weights (of a fresh norm, a bias, a gate, a layer scale) hide the work that uses them: a program could leave it
-out, or contain the constant. Reference, baseline and candidate get other values as soon as such a weight is part of a
+Constant weights (of a fresh norm, a bias, a gate, a layer scale) hide the work that uses them: a program could omit it
+or hard-code the constant. Reference, baseline and candidate get other values as soon as such a weight becomes part of a
 module, so a constructor may pack them. The values depend on the seed and the constant alone, so names and shapes need
 not match.
 
-Where a candidate has fewer such parameters than the reference, its other tensors are searched in the end: parameters
+If a candidate has fewer such parameters than the reference, its other tensors are searched at the end: parameters
 without gradients, buffers, attributes, and parts of larger tensors.
 """
 
@@ -34,7 +34,7 @@ LARGEST_PACKED, MOST_RUNS = (
 
 
 class ConstantWeights:
-    """`kinds`: of each weight that the reference replaces, None: all. A single 1 stays: programs take such factors as
+    """`kinds`: of each weight that the reference replaces (None: all). A single 1 stays: programs take such factors as
     Python numbers."""
 
     def __init__(self, seed: int, kinds: Sequence[Kind] | None = None) -> None:
@@ -44,7 +44,7 @@ class ConstantWeights:
 
     @contextmanager
     def replaced(self) -> Iterator[None]:
-        """Replaces the constants of each weight and module when it becomes part of another."""
+        """Replace the constants of each weight and module when it becomes part of another."""
         if self._kinds is not None and not self._kinds:
             yield
             return
@@ -58,7 +58,7 @@ class ConstantWeights:
             self._replace(weight, self._kinds)
 
     def search(self, module: nn.Module) -> None:
-        """Replaces constants of the kinds that the reference has more often than the weights of the complete module."""
+        """Replace constants of the kinds that the reference has more often than the complete module's weights."""
         missing = (self._kinds or Counter()) - Counter(self.list_kinds(module))
         if not missing:
             return
@@ -71,7 +71,6 @@ class ConstantWeights:
             missing -= Counter(self._replace_parts(tensor, missing))
 
     def list_kinds(self, module: nn.Module) -> tuple[Kind, ...]:
-        """Of each weight that has been replaced."""
         found = ((weight.numel(), self._find_drawn(weight)) for weight in _list_weights(module))
         return tuple((size, value) for size, value in found if value is not None)
 
@@ -84,7 +83,7 @@ class ConstantWeights:
             self.replace_in(part)
 
     def _replace(self, tensor: Tensor, kinds: Counter[Kind] | None) -> tuple[Kind, ...]:
-        """The kind of what was replaced."""
+        """Returns the kind of the replaced weight."""
         value = _find_constant(tensor)
         if value is None or self._find_drawn(tensor) is not None:  # a single one, replaced before
             return ()
@@ -97,7 +96,7 @@ class ConstantWeights:
         return ((tensor.numel(), value),)
 
     def _replace_parts(self, tensor: Tensor, missing: Counter[Kind]) -> Iterator[Kind]:
-        """Stretches of equal values that are as long as the kind, or longer."""
+        """Replace stretches of equal values that are as long as the kind, or longer."""
         if not missing or tensor.numel() > LARGEST_PACKED:
             return
         flat = tensor.detach().view(-1)
@@ -118,7 +117,7 @@ class ConstantWeights:
                 part.copy_(drawn.repeat(-(-part.numel() // PERIOD))[: part.numel()])
 
     def _draw(self, constant: float) -> Tensor:
-        """For 0 values of both signs between a quarter and three quarters, else up to half as much more or less."""
+        """For 0: values of both signs from 0.25 to 0.75; for others: the constant, up to half larger or smaller."""
         if constant not in self._drawn:
             draws = torch.rand(3, PERIOD, generator=torch.Generator("cpu").manual_seed(self._seed), device="cpu")
             signs = torch.where(draws[0] < 0.5, -1.0, 1.0)
@@ -140,7 +139,7 @@ def _list_weights(module: nn.Module) -> Iterator[Tensor]:
 
 
 def _list_tensors(module: nn.Module) -> Iterable[Tensor]:
-    """Each once: parameters, buffers, and attributes of modules, also in lists and dicts."""
+    """Parameters, buffers, and attributes of modules, also in lists and dicts."""
     found = [*module.parameters(), *module.buffers()]
     for part in module.modules():
         for value in vars(part).values():
@@ -175,5 +174,4 @@ def _find_constant(tensor: Tensor) -> float | None:
 
 
 def _are_near(constant: float, value: float, dtype: torch.dtype) -> bool:
-    """But for rounding."""
     return math.isclose(constant, value, rel_tol=max(SAME_CONSTANT, torch.finfo(dtype).eps))

@@ -1,9 +1,9 @@
-"""Random weights that do not depend on how a constructor allocates them.
+"""Makes random weights independent of how a constructor allocates them.
 
 Modules are constructed under a seed with the GPU as torch's default device. `torch.Tensor(...)` ignores the default, so
-its weights would come from the host's generator, and differ from those of a reference that uses `torch.empty(...)`.
+its weights would come from the host's generator and differ from those of a reference that uses `torch.empty(...)`.
 
-Code that draws from a generator of the host, or hands its tensors to numpy, fails with the GPU as the default device;
+Code that draws from a generator of the host, or passes its tensors to numpy, fails with the GPU as the default device;
 it runs with the host as the default instead.
 """
 
@@ -28,7 +28,7 @@ FILLING = frozenset(getattr(torch.Tensor, name) for name in METHODS.split())
 
 
 def run_with_default(device: torch.device, run: Callable[[torch.device], T]) -> T:
-    """`run` is given the default device, and called again if that has to be the host."""
+    """Call `run` with the default device, and again with the host if that is necessary."""
     with keep_default_dtype():
         try:
             return run(device)
@@ -48,7 +48,7 @@ def keep_default_dtype() -> Iterator[None]:
 
 
 def seed_generators(seed: int, device: torch.device) -> None:
-    """Torch's of the host and of `device`, and those of `random` and numpy."""
+    """Seed torch (the host and `device`), `random` and numpy."""
     torch.default_generator.manual_seed(seed)
     if device.type == "cuda":
         with torch.cuda.device(device):

@@ -20,12 +20,10 @@ __all__ = ["LANGUAGES", "LanguageRules", "detect_language", "note_other_language
 
 
 def detect_language(source: str) -> Language:
-    """The first language that the program is written in."""
     return next(rules.name for rules in LANGUAGES.values() if rules.detects(source))
 
 
 def note_other_language(source: str, language: Language) -> tuple[Finding, ...]:
-    """A note if a language of kernels is detected that is not `language`."""
     found = detect_language(source)
     if found in (language, TORCH.name, CPP.name):
         return ()

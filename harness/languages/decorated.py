@@ -1,4 +1,4 @@
-"""Kernels that are Python functions, found by their decorators."""
+"""Finds kernels that are decorated Python functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Devices for a language."""
+"""Selects the devices for a language."""
 
 from __future__ import annotations
 

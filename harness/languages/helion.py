@@ -14,7 +14,7 @@ def _detects(source: str) -> bool:
 
 
 def _list_kernels(source: str) -> tuple[str, ...]:
-    """By the names of the Triton kernels that Helion writes; and those of Triton in the same program."""
+    """Names of the Triton kernels that Helion generates, and of Triton kernels in the same program."""
     own = tuple(f"_helion_{name}" for name in list_decorated(source, _DECORATORS))
     return (*own, *TRITON.list_kernels(source))
 

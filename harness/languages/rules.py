@@ -1,4 +1,4 @@
-"""What harness must know about a language that kernels are written in."""
+"""Facts about a language that kernels are written in."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from harness.shipped import name_install
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageRules:
-    """`devices`: the kinds of device that it runs on; `auto` takes the first that this machine has. `detects` tells
-    whether a program is written in it. `refuses` gives the reason why an extension is not allowed in it, or None.
-    `writes_kernels`: if not, none is required, and kernels that torch's compiler generates count as the candidate's.
+    """Properties of a language.
 
-    For a language whose kernels are Python functions with a compiler of their own: `list_kernels` gives their names in
-    a program, `modules` are Python's modules of the language, which the emulated device supports, and `find_missing`
-    says what must be installed, if anything, for the emulated device or a GPU. `emulation_cost`: of an operation on
-    the emulated device, where 1 is that of compiled code; sizes are reduced accordingly. `is_emulated`: if not, the
-    emulated device only compiles the kernels. A kernel's name may end with `*`.
+    `devices`: supported kinds of device; `auto` takes the first that this machine has. `detects`: True for programs in
+    the language. `refuses`: the reason why an extension is not allowed, or None. `writes_kernels` False: no kernel is
+    required, and kernels of torch's compiler count as the candidate's.
+
+    For kernels that are Python functions: `list_kernels`: their names in a program (may end with `*`); `modules`:
+    Python modules of the language; `find_missing`: what must be installed for the emulated device or a GPU;
+    `emulation_cost`: of an operation on the emulated device, relative to compiled code; `is_emulated` False: the
+    emulated device only compiles.
     """
 
     name: Language
@@ -39,7 +40,7 @@ class LanguageRules:
 
     @property
     def uses_gpu(self) -> bool:
-        """Whether prompts describe a GPU and the sanitizer can check the kernels."""
+        """True if prompts describe a GPU and the sanitizer can check the kernels."""
         return "cuda" in self.devices
 
 

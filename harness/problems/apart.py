@@ -1,4 +1,4 @@
-"""Calls of functions that run code of problem files, in a process of its own."""
+"""Runs code of problem files in a separate process."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ _started: list[WatchedProcess] = []  # at most one: torch is imported once
 
 
 def run_apart(function: Callable[..., Result], *arguments: object) -> Result:
-    """Its result; all is pickled. Runs here if this process is watched itself. Raises HarnessError, ReferenceStopped
-    where the code ends its process or exceeds its time limit."""
+    """Return the function's result (pickled). Runs in this process if it is itself watched.
+
+    Raises HarnessError, or ReferenceStopped if the code ends its process or exceeds its time limit.
+    """
     if STEPS.is_shared:
         return function(*arguments)
     with _LOCK:
@@ -46,7 +48,7 @@ def run_apart(function: Callable[..., Result], *arguments: object) -> Result:
 
 
 def describe_inputs(problem: Problem, workload: WorkloadName) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """See `LoadedProblem.describe_inputs`. Raises HarnessError for a file that does not load."""
+    """`LoadedProblem.describe_inputs` in a separate process. Raises HarnessError for a file that does not load."""
     return run_apart(_describe_inputs, problem, workload)
 
 
@@ -89,7 +91,7 @@ def main() -> None:
 
 
 def _call(function: Callable[..., object], arguments: tuple[object, ...]) -> bytes:
-    """Pickled here, since a Connection shares the memory of tensors, which ends with this process."""
+    """Pickle the result here: a Connection would share the memory of tensors, which ends with this process."""
     try:
         answer: object = function(*arguments)
     except HarnessError as error:

@@ -1,6 +1,8 @@
-"""What `get_inputs` and `get_init_inputs` may return: the arguments of one call as a list, as KernelBench has it; by
-name, as a dict; or as `[[positional], {named}]`, as KernelBook has it. They become positional arguments, which every
-candidate takes in the order of the reference."""
+"""Reads the arguments returned by `get_inputs` and `get_init_inputs`.
+
+They are a list (KernelBench), a dict by name, or `[[positional], {named}]` (KernelBook), and become positional
+arguments in the order of the reference.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 def read_arguments(value: Any, call: str, taker: Callable[..., Any], name: str) -> tuple[Any, ...]:
-    """`value`: returned by `call`; `taker`, named `name`, is called with it. Raises ProblemError."""
+    """Convert `value`, returned by `call`, to positional arguments of `taker`, named `name`. Raises ProblemError."""
     if isinstance(value, Mapping):
         return _require_bound((), value, call, taker, name)
     if not isinstance(value, list | tuple):
@@ -61,7 +63,7 @@ def _require_bound(
 
 
 def _bind(positional: Sequence[Any], named: Mapping[str, Any], taker: Callable[..., Any]) -> tuple[Any, ...] | None:
-    """In the order of the parameters, with defaults before the last one that is given; None if they do not fit."""
+    """Positional arguments in the order of the parameters, with defaults filled in; None if they do not fit."""
     if not named:
         return tuple(positional) if _fits(taker, positional) else None
     try:

@@ -1,14 +1,4 @@
-"""Reads the cases of a problem file: `CASES`, `RANGES`, or the function `get_cases`.
-
-A case is a mapping; all keys but `name` are optional:
-
-- `sizes`: module-level names and their values in the full workload; `small`: in the small one. A value
-  `{"low": 1000, "high": 9000, "step": 8}` is drawn at evaluation time
-- `dtype` of floating inputs and weights; `distribution` of the inputs; `tolerance`, as TOLERANCE
-- `weight` in the geometric mean; `timed`: False if only correctness counts
-
-`RANGES = {"rows": (1000, 9000)}` adds one case with drawn sizes.
-"""
+"""Reads the cases of a problem file (docs/problems.md): `CASES`, `RANGES`, or the function `get_cases`."""
 
 from __future__ import annotations
 
@@ -44,8 +34,8 @@ def read_cases(
     read_size: ReadSize,
     executes: bool,
 ) -> tuple[Case, ...]:
-    """`sizes`: the file's module-level names; `executes` False: `get_cases` is not called. Raises ProblemError that
-    names the case."""
+    """`sizes`: the file's module-level names. `get_cases` is not called if `executes` is False. Raises ProblemError
+    that names the case."""
     given = settings.get("CASES", _call_function(tree, path) if executes else ())
     if not isinstance(given, list | tuple) or len(given) > MAX_CASES:
         raise ProblemError(f"{path}: cases must be a list of at most {MAX_CASES} mappings, found {str(given)[:200]}")
@@ -67,7 +57,7 @@ def _spell_range(name: str, value: Any, path: Path) -> dict[str, Any]:
 
 
 def _call_function(tree: ast.Module, path: Path) -> Any:
-    """The value of `get_cases()`, which sees the module's plain values; the rest of the file needs torch."""
+    """Return `get_cases()`. It sees the module's plain values only; the rest of the file needs torch."""
     function = next((one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == CASES_FUNCTION), None)
     if function is None:
         return ()

@@ -1,11 +1,6 @@
 """Finds problem files and reads their module-level literals without executing them or importing torch.
 
-A problem is a Python file with `Model`, `get_inputs` and `get_init_inputs`. Optional literals: `SMALL = {"batch_size":
-4}` (overrides of the small workload), `TAGS = ("conv",)`, `ALLOW_TF32 = False`, `TOLERANCE = {"factor": 8.0, "atol":
-None, "rtol": None, "matched": 1.0}`, `DISTRIBUTIONS = ("as_given", "normal")`, and the flags `DETERMINISTIC`,
-`TRAINING`, `BACKWARD`, `IN_PLACE`, `SEEDED_CALLS`, `DYNAMIC_SHAPES`, `DYNAMIC_WEIGHTS`, `FRESH_OUTPUTS` (see
-`harness.domain.Problem`); `CASES` and `RANGES`, see `harness.problems.cases`. A suite's `suite.toml` may set
-`requires_kernel = true`.
+docs/problems.md lists the settings. A suite's `suite.toml` may set `requires_kernel = true`.
 """
 
 from __future__ import annotations
@@ -48,12 +43,12 @@ REQUIRED_NAMES = ("Model", "get_inputs", "get_init_inputs")
 
 
 def find_suite(suite_dir: Path) -> tuple[Problem, ...]:
-    """Every problem of a suite, sorted by file name. The folder's name is the suite's."""
+    """The folder's name is the suite's."""
     return tuple(read_problem(path, suite_dir.name) for path in list_files(suite_dir))
 
 
 def list_files(suite_dir: Path) -> tuple[Path, ...]:
-    """The problem files of a suite, sorted, without names that begin with `_`. Raises UsageError if there are none."""
+    """The sorted problem files of a suite, without names that begin with `_`. Raises UsageError if there are none."""
     if not suite_dir.is_dir():
         siblings = [path.name for path in suite_dir.parent.glob("*") if path.is_dir()]
         hint = suggest(suite_dir.name, siblings)
@@ -65,7 +60,6 @@ def list_files(suite_dir: Path) -> tuple[Path, ...]:
 
 
 def find_problem(name_or_path: str, suite_dir: Path) -> Problem:
-    """A problem by its name in the suite or by its file's path."""
     named = suite_dir / f"{name_or_path}.py"
     if _looks_like_a_name(name_or_path) and named.is_file():
         return read_problem(named, suite_dir.name)
@@ -78,14 +72,16 @@ def find_problem(name_or_path: str, suite_dir: Path) -> Problem:
 
 
 def read_problem(path: Path, suite: str) -> Problem:
-    """Raises ProblemError for an invalid file."""
+    """Raises ProblemError."""
     problem = parse_problem(_read_source(path), path, suite)
     return replace(problem, requires_kernel=_read_suite(path.parent), path=str(path.parent.resolve() / path.name))
 
 
 def parse_problem(source: str, path: Path, suite: str, *, executes: bool = True) -> Problem:
-    """From text; `path` gives the name and appears in messages; `executes` False: nothing of the text is, so cases of
-    `get_cases` are missing. Raises ProblemError."""
+    """Parse source text; `path` gives the name and appears in messages.
+
+    If `executes` is False no code runs, so cases of `get_cases` are missing. Raises ProblemError.
+    """
     source = source.removeprefix(BYTE_ORDER_MARK)
     tree = parse_source(source, str(path))
     settings = _read_settings(tree, path)
@@ -158,7 +154,7 @@ def _describe_unknown(name: str, suite_dir: Path) -> str:
 
 
 def suggest(name: str, known: list[str]) -> str:
-    """The nearest names, or a few."""
+    """The nearest names, or a few of them if none is near."""
     near = get_close_matches(name, known, n=3, cutoff=0.4) or sorted(known)[:5]
     return f" Did you mean {', '.join(near)}?" if near else ""
 
@@ -269,7 +265,6 @@ def _read_flag(settings: dict[str, Any], name: str, path: Path) -> bool:
 
 
 def _read_suite(folder: Path) -> bool:
-    """Whether the folder's suite.toml requires a kernel; False without the file."""
     path = folder / "suite.toml"
     if not path.is_file():
         return False

@@ -19,7 +19,7 @@ PART_BYTES = 32  # temporary memory per element of a part
 
 
 def redistribute(value: Any, distribution: str, generator: torch.Generator) -> Any:
-    """Refills floating tensors in place, in nested lists, tuples and dicts; for `padded` see `pad_rows`."""
+    """Refill floating tensors in nested lists, tuples and dicts in place."""
     if distribution == "padded":
         return pad_rows(value)
     for tensor in floating_tensors(value):
@@ -29,9 +29,8 @@ def redistribute(value: Any, distribution: str, generator: torch.Generator) -> A
 
 
 def mix(value: Any, distribution: str, generator: torch.Generator) -> Any:
-    """Refills random elements or slices of each floating tensor in place; the generator decides which and how many, so
-    that sampling the inputs does not reveal them.
-    """
+    """Refill random elements or slices of each floating tensor in place, so that sampling the inputs does not reveal
+    them."""
     for tensor in floating_tensors(value):
         mask = choose_part(tensor, generator).expand_as(tensor)
         for part, chosen in zip(split_parts(tensor), split_parts(mask), strict=True):
@@ -40,7 +39,7 @@ def mix(value: Any, distribution: str, generator: torch.Generator) -> Any:
 
 
 def _fill(part: torch.Tensor, distribution: str, generator: torch.Generator) -> torch.Tensor:
-    """Of 8-bit formats in float32: torch neither draws them nor computes with them."""
+    """8-bit formats are drawn in float32, since torch cannot draw them or compute with them."""
     values = FILLS[distribution](_widen(part), generator)
     if values.dtype is part.dtype:
         return values
@@ -53,13 +52,13 @@ def _widen(part: torch.Tensor) -> torch.Tensor:
 
 
 def count_refill_bytes(value: Any) -> int:
-    """Temporary memory of `redistribute` and `mix`: a mask, and values of a part."""
+    """Temporary memory of `redistribute` and `mix`: a mask, and the values of a part."""
     sizes = [tensor.numel() for tensor in floating_tensors(value)]
     return max((size + PART_BYTES * min(size, PART) for size in sizes), default=0)
 
 
 def floating_tensors(value: object) -> Iterator[torch.Tensor]:
-    """To be changed in place. Of expanded tensors the part that owns memory."""
+    """Floating tensors to change in place; for expanded tensors the part that owns memory."""
     if isinstance(value, torch.Tensor):
         if value.is_floating_point() and value.numel():
             tensor = value.detach()
@@ -70,7 +69,7 @@ def floating_tensors(value: object) -> Iterator[torch.Tensor]:
 
 
 def split_parts(tensor: torch.Tensor, elements: int = PART) -> Iterator[torch.Tensor]:
-    """Views of about so many elements: slices along the longest dimension, of even length, as `_alternating` needs."""
+    """Slices of about so many elements along the longest dimension. Their length is even, as `_alternating` needs."""
     if not tensor.dim() or not tensor.numel():
         yield tensor
         return
@@ -82,8 +81,9 @@ def split_parts(tensor: torch.Tensor, elements: int = PART) -> Iterator[torch.Te
 def choose_part(
     tensor: torch.Tensor, generator: torch.Generator, *, only_slices: bool = False, dimension: int | None = None
 ) -> torch.Tensor:
-    """A non-empty mask that broadcasts to the tensor, of elements or of slices along one `dimension` (None: any). Half
-    of the masks are sparse (a sample misses them), the others cover up to about half.
+    """A non-empty mask that broadcasts to the tensor, of elements or of slices along one `dimension` (None: any).
+
+    Half of the masks are sparse, so that a sample misses them; the others cover up to about half of the tensor.
     """
 
     def draw(high: int) -> int:
@@ -103,7 +103,8 @@ def choose_part(
 
 
 def pad_rows(value: Any) -> Any:
-    """Every tensor as a strided view of a larger buffer with an offset; the padding is NaN, or zero for integers.
+    """Return every tensor as a strided view of a larger buffer, padded with NaN (integers: zero).
+
     Tensors with fewer than two rows stay dense; scalars and empty tensors are unchanged.
     """
     if isinstance(value, torch.Tensor):
@@ -169,7 +170,7 @@ def _integers(given: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 
 def _alternating(given: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Given magnitudes, signs + - + - along the last dimension: sums cancel."""
+    """Keep magnitudes and set the signs + - + - along the last dimension, so that sums cancel."""
     signs = torch.ones(given.shape[-1:], device=given.device, dtype=given.dtype)
     signs[..., 1::2] = -1
     return given.abs() * signs

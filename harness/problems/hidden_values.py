@@ -1,8 +1,7 @@
-"""Legal values of a problem's inputs that its `get_inputs` makes never or hardly ever, so that a program could be wrong
-for them: `ALTERED` and `RARE`.
+"""Makes inputs that `get_inputs` never or hardly ever returns: the kinds `ALTERED` and `RARE`.
 
-What `get_inputs` makes alike under two seeds (masks, lengths, positions, factors) gets other values. Those of integers
-lie between the least and the largest given, so that indices stay valid; sorted ones stay sorted, as offsets must.
+Arguments that are equal under two seeds (masks, lengths, positions, factors) get other values. Integers stay between
+the least and the largest given one, so that indices stay valid; sorted integers stay sorted, as offsets must.
 """
 
 from __future__ import annotations
@@ -30,13 +29,12 @@ FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 def find_constants(first: object, second: object, *, with_integers: bool) -> tuple[int, ...]:
-    """The positions, among `list_leaves`, of the tensors and Python floats that are equal in two sets of inputs."""
+    """Positions, among `list_leaves`, of the tensors and Python floats that are equal in two sets of inputs."""
     pairs = enumerate(zip(list_leaves(first), list_leaves(second), strict=True))
     return tuple(place for place, (one, other) in pairs if _are_equal(one, other, with_integers=with_integers))
 
 
 def alter(inputs: tuple[Any, ...], constants: tuple[int, ...], generator: torch.Generator) -> tuple[Any, ...]:
-    """Copies with other values of those at the positions `constants`."""
     places = count()
     altered: tuple[Any, ...] = map_leaves(
         inputs, lambda leaf: _alter(leaf, generator) if next(places) in constants else leaf
@@ -45,10 +43,10 @@ def alter(inputs: tuple[Any, ...], constants: tuple[int, ...], generator: torch.
 
 
 class RareDraws(TorchFunctionMode):
-    """Writes the least and the largest value of `torch.rand` and `torch.randint` to random places of their results.
+    """Write the least and largest values of `torch.rand` and `torch.randint` to random positions of their results.
 
-    Without a seed it only watches: `integers`: whether integers were drawn; `fewest`: the elements of the smallest
-    other draw, 0: there was none.
+    Without a seed it only records: `integers` is True if integers were drawn; `fewest` is the number of elements of the
+    smallest other draw (0: none).
     """
 
     def __init__(self, seed: int | None = None) -> None:
@@ -94,7 +92,6 @@ def _find_bounds(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[int, i
 
 
 def _are_equal(first: object, second: object, *, with_integers: bool) -> bool:
-    """False for tensors that cannot be altered."""
     if not isinstance(first, Tensor) or not isinstance(second, Tensor):
         return isinstance(first, float) and first == second
     first, second = without_repeats(first), without_repeats(second)
@@ -139,7 +136,8 @@ def _alter_tensor(given: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def _find_two_values(tensor: Tensor) -> tuple[float, float] | None:
-    """Of masks: the least and the largest, if there are no others. Triangles of ones may be factors, and stay."""
+    """The least and the largest value of a mask; None if there are others. Triangles of ones may be factors and are
+    excluded."""
     if tensor.dtype is torch.bool:
         return False, True
     low, high = tensor.min(), tensor.max()
@@ -153,12 +151,12 @@ def _find_two_values(tensor: Tensor) -> tuple[float, float] | None:
 
 
 def _keep_one_in_each_row(altered: Tensor, given: Tensor) -> Tensor:
-    """A softmax of only minus infinities is no number."""
+    """Keep one value per row: a softmax of minus infinities alone is NaN."""
     return torch.where((altered == altered.min()).all(-1, keepdim=True), given, altered)
 
 
 def _keep_most(altered: Tensor, given: Tensor, generator: torch.Generator, *, only_slices: bool) -> Tensor:
-    """The altered values in secret elements or slices, which a sample mostly misses. Slices of masks: outputs may not
+    """Alter only secret elements or slices, which a sample mostly misses; only slices of masks, since outputs may not
     show single elements."""
     mask = choose_part(given, generator, only_slices=only_slices).expand_as(given)
     for part, ours, chosen in zip(*map(split_parts, (altered, given, mask)), strict=True):
@@ -167,7 +165,6 @@ def _keep_most(altered: Tensor, given: Tensor, generator: torch.Generator, *, on
 
 
 def _alter_floats(tensor: Tensor, generator: torch.Generator) -> None:
-    """Zeros become values up to a half, others up to half as much larger or smaller."""
     is_zero = not bool(tensor.count_nonzero())
     for part in split_parts(tensor):
         draws = torch.rand(part.shape, generator=generator, device=part.device)

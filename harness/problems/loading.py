@@ -1,9 +1,9 @@
-"""Executes a problem file for one workload and makes its models and inputs on a device, under a seed.
+"""Executes a problem file for one workload, and makes its models and inputs on a device under a seed.
 
-The file is trusted; candidates are never loaded here. Workload overrides are inserted into the syntax tree after each
-module-level assignment of the name, so that derived sizes follow. The file runs with the target device as torch's
-default where it can (`random_weights`); explicit CUDA devices (`.cuda()`, `device="cuda:0"`) are redirected to
-it, and tensors created elsewhere are moved at the end.
+The file is trusted; candidates are never loaded here. Workload sizes are inserted into the syntax tree after each
+module-level assignment of the name, so that derived sizes follow. The target device is torch's default device where the
+file permits (`random_weights`). Explicit CUDA devices are redirected to it, and tensors created elsewhere are moved at
+the end.
 """
 
 from __future__ import annotations
@@ -53,11 +53,13 @@ Inputs = tuple[dict[str, Any], list[torch.Tensor]]  # form and tensors
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedProblem:
-    """A problem executed for one workload. `init_inputs` are the arguments of `Model`. Once they are known:
-    `differentiable`: shape and dtype of the outputs that have a gradient, `constants`: weights that have other values
-    instead, `constant_inputs`: those that `ALTERED` changes (`hidden_values.find_constants`); positions of the
-    input tensors that `INDEPENDENT` kinds leave as they are (`structured_inputs`) and that count as outputs
-    (`returned_inputs`, of `IN_PLACE`); `returns_nothing`: whether such calls return None."""
+    """A problem executed for one workload; `init_inputs` are the arguments of `Model`.
+
+    Learned from the first calls: `differentiable`: shape and dtype of outputs with a gradient; `constants`: weights
+    that get other values; `constant_inputs`: inputs that `ALTERED` changes; `structured_inputs`: tensors that
+    `INDEPENDENT` kinds leave unchanged; `returned_inputs`: inputs that count as outputs (`IN_PLACE`);
+    `returns_nothing`: True if such calls return None.
+    """
 
     problem: Problem
     workload: WorkloadName
@@ -72,18 +74,18 @@ class LoadedProblem:
 
     @property
     def call(self) -> CallKind:
-        """Known once a model was made."""
+        """The kind of call; known once a model was made."""
         returns_nothing = bool(self.returns_nothing) and all(self.returns_nothing)
         return "only_in_place" if returns_nothing else self.problem.call
 
     @property
     def dtype(self) -> torch.dtype | None:
-        """Of floating inputs and weights; None: as in the file."""
+        """Dtype of floating inputs and weights; None: as in the file."""
         return getattr(torch, self.problem.dtype) if self.problem.dtype else None
 
     def make_model(self, seed: int, device: torch.device, dtype: torch.dtype | None = None) -> nn.Module:
-        """The reference on `device`, constructed after seeding, in the problem's mode; its call is of the problem's
-        kind. Its parameters have gradients only if that includes backward."""
+        """Construct the reference on `device` after seeding, in the problem's mode and with its kind of call. Its
+        parameters have gradients only if calls include the backward pass."""
         model = self._construct(seed, device, dtype)
         if self.problem.in_place and not self.returned_inputs and device.type != "meta":
             self.returned_inputs.extend(self._find_returned_inputs(model, device))
@@ -111,9 +113,10 @@ class LoadedProblem:
     def make_inputs(
         self, seed: int, device: torch.device, distribution: str = "as_given", draws: RareDraws | None = None
     ) -> tuple[Any, ...]:
-        """The arguments of one call on `device`; with `backward`, the last are the gradients of the outputs. `MIXED`:
-        as given, with each stress distribution mixed in at secret positions. `OWN_KINDS`: see
-        `harness.problems.own_values`. `draws` watches `get_inputs`.
+        """The arguments of one call on `device`; with `backward`, followed by the gradients of the outputs.
+
+        `MIXED` mixes each stress distribution into the given inputs at secret positions; `harness.problems.own_values`
+        makes `OWN_KINDS`. `draws` observes `get_inputs`.
         """
         if distribution == MIXED:
             return self._make_mixed_inputs(seed, device)
@@ -141,7 +144,6 @@ class LoadedProblem:
             return _read_arguments(self.module.get_inputs(), self.problem, "get_inputs()", forward, "forward")
 
     def _draw_gradients(self, inputs: tuple[Any, ...], device: torch.device) -> list[torch.Tensor]:
-        """Standard normal, in the dtype of the outputs."""
         if not self.differentiable:
             model, copies = self._construct(0, device), map_tensors(inputs, torch.clone)
             with limit_reference(_where(self.problem), "forward"), seeded(0, device):
@@ -152,7 +154,7 @@ class LoadedProblem:
         return [torch.randn(shape, dtype=dtype, device=device) for shape, dtype in self.differentiable]
 
     def _find_returned_inputs(self, model: nn.Module, device: torch.device) -> list[int]:
-        """All tensors, if one of several calls changes any: flags may be set rarely."""
+        """All input tensors if any of several calls changes one: a flag may be set rarely."""
         changes_any = False
         for seed in range(SEEDS_TRIED):
             inputs = map_tensors(self.make_inputs(seed, device), torch.clone)
@@ -189,7 +191,7 @@ class LoadedProblem:
 
 
 def load_problem(problem: Problem, workload: WorkloadName, device: torch.device = HOST) -> LoadedProblem:
-    """`device`: of what the module makes on CUDA devices. Raises UsageError for an unknown workload."""
+    """CUDA devices in the module mean `device`. Raises UsageError for an unknown workload."""
     chosen = problem.workload(workload)
     if chosen is None:
         raise UsageError(
@@ -207,8 +209,10 @@ def load_problem(problem: Problem, workload: WorkloadName, device: torch.device 
 def run_user_code(
     problem: Problem, call: str, seed: int, device: torch.device, default: torch.device | None = None
 ) -> Iterator[None]:
-    """Seeds, sets the default device (None: `device`), restores both and torch's other defaults. Raises ProblemError,
-    or ReferenceStopped."""
+    """Run code of the file under a seed and a default device (None: `device`), and restore torch's defaults.
+
+    Raises ProblemError, or ReferenceStopped.
+    """
     with (
         limit_reference(_where(problem), call),
         seeded(seed, device),
@@ -220,7 +224,6 @@ def run_user_code(
 
 
 def _are_the_same(found: Inputs, usual: Inputs, memory: Sequence[torch.Tensor]) -> bool:
-    """The same tensors in the same containers, in their memory."""
     (tree, tensors), (usual_tree, usual_tensors) = found, usual
     if tree != usual_tree or not all(map(operator.is_, tensors, usual_tensors)):
         return False
@@ -230,7 +233,7 @@ def _are_the_same(found: Inputs, usual: Inputs, memory: Sequence[torch.Tensor]) 
 
 @contextmanager
 def _keep_defaults() -> Iterator[None]:
-    """They hold for the whole process: for the next problem, too."""
+    """They are process-wide and would affect the next problem."""
     is_deterministic = torch.are_deterministic_algorithms_enabled()
     with torch.set_grad_enabled(torch.is_grad_enabled()), keep_default_dtype():
         try:
@@ -243,7 +246,7 @@ def _keep_defaults() -> Iterator[None]:
 
 @contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Seeds torch (CPU and `device`), `random` and numpy, and restores their states."""
+    """Seed torch (CPU and `device`), `random` and numpy, and restore their states."""
     import numpy
 
     python_state, numpy_state = random.getstate(), numpy.random.get_state()
@@ -258,7 +261,7 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
 
 
 class _OnDevice(TorchFunctionMode):
-    """Redirects explicit CUDA devices to the target device. Meta tensors have no values to draw."""
+    """Redirects explicit CUDA devices to the target device. Meta tensors get no values."""
 
     def __init__(self, device: torch.device) -> None:
         super().__init__()
@@ -281,7 +284,6 @@ class _OnDevice(TorchFunctionMode):
 
 
 def _make_integers(*args: Any, dtype: torch.dtype = torch.int64, **options: Any) -> torch.Tensor:
-    """Like `torch.randint(low, high, size)`."""
     size = options.pop("size", args[-1] if args else ())
     others = {name: value for name, value in options.items() if name not in ("low", "high")}
     return torch.zeros(size, dtype=dtype, **others)
@@ -295,8 +297,8 @@ _WITHOUT_VALUES: dict[Callable[..., Any], Callable[..., Any]] = {
 
 
 def _cast(inputs: tuple[Any, ...], dtype: torch.dtype | None, problem: Problem) -> tuple[Any, ...]:
-    """Floating tensors; strides are kept. Raises ProblemError for integers that the dtype rounds: they may be indices
-    or counts."""
+    """Cast floating tensors and keep strides. Raises ProblemError for integers that the dtype rounds: they may be
+    indices or counts."""
 
     def cast(tensor: torch.Tensor) -> torch.Tensor:
         if not tensor.is_floating_point():

@@ -1,4 +1,4 @@
-"""Watching and replacing the operators of a reference, without torch._dynamo, whose import takes seconds."""
+"""Observes and replaces the operators of a reference without torch._dynamo, whose import takes seconds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class OperatorMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Takes the place of operators. Nothing inside may be compiled."""
+    """Nothing inside may be compiled."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -24,8 +24,6 @@ class OperatorMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 class OperatorWatch(OperatorMode):  # type: ignore[no-untyped-call]
-    """Calls `note` after each operator."""
-
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         self.note(func, args, kwargs or {}, result)
@@ -36,7 +34,6 @@ class OperatorWatch(OperatorMode):  # type: ignore[no-untyped-call]
 
 
 def name_operator(operator: Any) -> str:
-    """Without its overload."""
     return str(operator.name()).removeprefix("aten::").split(".")[0]
 
 
@@ -51,8 +48,8 @@ REDUCING = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorCall:
-    """`overload`: such as `bernoulli.p`; `tensors`: how many arguments are tensors; `converts_to_integers`: floating
-    values; `terms`: of one sum, in reductions without products."""
+    """`overload`: such as `bernoulli.p`; `tensors`: number of tensor arguments; `converts_to_integers`: True if
+    floating values become integers; `terms`: number of terms of one sum, in reductions without products."""
 
     name: str
     overload: str
@@ -62,8 +59,6 @@ class OperatorCall:
 
 
 class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
-    """Counts calls that are alike."""
-
     def __init__(self) -> None:
         super().__init__()
         self.calls: Counter[OperatorCall] = Counter()
@@ -88,9 +83,10 @@ def _count_terms(reduced: torch.Tensor, result: Any) -> int:
 
 
 class OperatorCosts(OperatorWatch):  # type: ignore[no-untyped-call]
-    """Counts the elements of results, and floating-point operations as torch's `FlopCounterMode` does.
+    """Counts result elements, and floating-point operations like torch's `FlopCounterMode`.
 
-    `flops` is a lower bound: operators whose formula rejects their arguments count none (grouped queries, torch 2.11).
+    `flops` is a lower bound: an operator whose formula rejects its arguments counts as zero (grouped queries, torch
+    2.11).
     """
 
     def __init__(self) -> None:

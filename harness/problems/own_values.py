@@ -1,23 +1,11 @@
-"""Inputs that stay among the values of a problem's own `get_inputs`, for problems that declare no distributions.
+"""Changes the values of `get_inputs` slightly, so that problems without declared distributions are tested as strictly.
 
-`biased`: mantissas whose rounding errors in narrower formats have one sign, so that they do not cancel in long sums.
-Each value changes by less than 1 % (16-bit formats: 7 %). `sparse`: few elements at secret positions keep
-their values, all others are nearly zero, so that a result of a part of the elements is far from that of all.
+docs/correctness.md describes the kinds. `biased` changes a value by less than 1 % (16-bit formats: 7 %). `shifted` and
+`lowered` mostly, and `biased` in half of the calls, change only secret parts, chosen by the seed (`changes_all`). The
+parts of `shifted` and `lowered` are slices of the first dimension: beside one much larger element, a softmax is zero
+and its logarithm infinite. `altered` and `rare` are made by `harness.problems.hidden_values`.
 
-`varied`: random elements in or outside of a secret stretch are four or eight times as large, so that limits are
-reached and statistics are others; those of tensors with both signs may have the other sign. Tensors of zeros or of
-ones, as masks are, get some of the other. `signed`: the same, and every tensor has both signs; mostly in few scattered
-elements. `shifted`, `lowered`: values are larger or smaller by 128, so that they have one sign, and exponentials
-overflow where the largest value was not subtracted before. `negated`, `stretched`: for references that order values;
-equal values stay equal, and others do not come closer.
-
-`shifted` and `lowered` mostly, and `biased` in half of the calls, change only secret parts, which a sample of inputs
-hardly ever shows; which calls these are depends on their seed (`changes_all`). The parts of `shifted` and `lowered` are
-slices of the first dimension: beside a single larger element of its row a softmax is zero, and its logarithm infinite.
-
-`altered` and `rare` are made where `get_inputs` runs (`harness.problems.hidden_values`).
-
-Values of few binary digits (indices, masks, infinities) stay, and so do tensors that consist of them.
+Tensors of values with few binary digits (indices, masks, infinities) stay unchanged.
 """
 
 from __future__ import annotations
@@ -56,8 +44,10 @@ STRETCHED_BY = 3.0  # times the distance, added to values above the least of the
 
 @dataclass(frozen=True, slots=True)
 class _Pattern:
-    """`digits`: low bits that are rewritten: `fixed`, and the highest of them shifted right, then left. `few`: most
-    scattered elements; half of so many have another mean, far beyond the tolerance of the dtype."""
+    """`digits`: low bits that are rewritten by `fixed` and by the highest of them, shifted right, then left.
+
+    `few`: the largest number of scattered elements; half of them shift the mean far beyond the tolerance of the dtype.
+    """
 
     integer: torch.dtype
     exact: int  # of a value that a narrower format represents, these bits are zero
@@ -80,13 +70,13 @@ PATTERNS = {
 
 
 def changes_all(kind: str, seed: int) -> bool:
-    """Whether such inputs are changed in whole, not only in secret elements or slices."""
+    """True if whole inputs are changed, not only secret elements or slices."""
     return random.Random(f"{kind} {seed}").randrange(2 if kind == BIASED else FEW_TIMES) == 0
 
 
 def restrict(value: object, kind: str, generator: torch.Generator) -> None:
-    """Makes tensors in nested lists, tuples and dicts one of `OWN_KINDS`, in place; `ALTERED` and `RARE` are made
-    before."""
+    """Change tensors in nested lists, tuples and dicts in place to one of `OWN_KINDS`; `ALTERED` and `RARE` are already
+    made."""
     if kind in (ALTERED, RARE):
         return
     for tensor in list_tensors(value) if kind in (SIGNED, VARIED) else ():
@@ -133,7 +123,7 @@ def _move_part(tensor: Tensor, kind: str, mask: Tensor) -> None:
 
 
 def is_uniform(tensor: Tensor) -> bool:
-    """Whether it is dense, and all zeros or all ones."""
+    """True for dense tensors of zeros or of ones."""
     if tensor.layout is not torch.strided or not (tensor.dtype is torch.bool or tensor.dtype in PATTERNS):
         return False
     if tensor.numel() < 2 or tensor.is_meta or not _is_dense(tensor):
@@ -143,7 +133,7 @@ def is_uniform(tensor: Tensor) -> bool:
 
 
 def perturb(value: object, seed: int) -> None:
-    """Moves each floating value by up to one rounding, up or down, in place."""
+    """Move each floating value up or down by at most one rounding, in place."""
     for tensor in floating_tensors(value):
         generator = torch.Generator(device=tensor.device).manual_seed(seed)
         for part in _split(tensor) if tensor.dtype in PATTERNS else ():
@@ -154,7 +144,7 @@ def perturb(value: object, seed: int) -> None:
 
 
 def count_own_bytes(value: object) -> int:
-    """Temporary memory of `restrict`: a mask, and values of a part."""
+    """Temporary memory of `restrict`: a mask, and the values of a part."""
     tensors = floating_tensors(value)
     return max((one.numel() + PART_BYTES * min(one.numel(), count_part(one)) for one in tensors), default=0)
 
@@ -172,7 +162,7 @@ def _bias(tensor: Tensor) -> None:
 
 
 def _stretch(tensor: Tensor, generator: torch.Generator) -> None:
-    """Upwards from one of its values."""
+    """Multiply distances above a random element by 4."""
     place = _draw(tensor.numel(), generator)
     least = tensor[tuple(int(index) for index in torch.unravel_index(torch.tensor(place), tensor.shape))].clone()
     for part in _split(tensor):
@@ -207,7 +197,6 @@ def _vary(tensor: Tensor, generator: torch.Generator, factor: float, *, is_signe
 
 
 def _multiply(values: Tensor, factors: Tensor, generator: torch.Generator) -> Tensor:
-    """Each value by one of the factors, if it has many digits."""
     pattern = PATTERNS[values.dtype]
     drawn = torch.randint(len(factors), values.shape, generator=generator, device=values.device)
     return torch.where((values.view(pattern.integer) & pattern.exact) != 0, values * factors[drawn], values)
@@ -251,7 +240,6 @@ def has_negative(tensor: Tensor) -> bool:
 
 
 def _has_many_digits(tensor: Tensor) -> bool:
-    """Most of its values."""
     count = torch.zeros((), dtype=torch.int64, device=tensor.device)  # there, for one transfer at the end
     for bits in _list_bits(tensor):
         count += ((bits & PATTERNS[tensor.dtype].exact) != 0).count_nonzero()

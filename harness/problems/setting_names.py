@@ -1,4 +1,4 @@
-"""The names of a problem file's settings: those that are nearly spelt like one, and those in force."""
+"""Names of a problem file's settings: finds misspelt ones, and describes those in force."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ _OTHER_NAMES = _TOLERANCES | {
 
 
 def require_known_names(tree: ast.Module, path: Path) -> None:
-    """Raises ProblemError for a name that resembles a setting and that nothing in the file reads, and for a setting
-    that is not assigned at module level. Other constants of a file are its own."""
+    """Raises ProblemError for unused names that resemble a setting's, and for settings not at module level."""
     read = set(_list_read(tree))
     for statement in tree.body:
         where = f"{path}, line {statement.lineno}"
@@ -77,8 +76,7 @@ def _pair(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _find_meant(name: str, value: ast.expr) -> str:
-    """A flag of the same letters, a setting of this kind of value that has them or is nearly equal, one that shares
-    whole words, or what this tool has for a name of others; "" if there is none."""
+    """The setting with the same letters, or with a similar name and the same kind of value; "" if there is none."""
     of_kind = [setting for setting in PROBLEM_SETTINGS if _is_of_kind(setting, value)]
     candidates = of_kind if _is_number(value) else PROBLEM_SETTINGS
     for setting in (*PROBLEM_FLAGS, *candidates):
@@ -128,7 +126,7 @@ def _is_of_kind(setting: str, value: ast.expr) -> bool:
 
 
 def _list_hidden(statement: ast.stmt) -> Iterator[str]:
-    """Names that are bound by an import or changed, or bound inside a statement such as `if`."""
+    """Names that are imported, changed, or bound inside a statement such as `if`."""
     if isinstance(statement, ast.Import | ast.ImportFrom):
         yield from (alias.asname or alias.name for alias in statement.names)
     if isinstance(statement, (*_NOT_RUN, ast.Assign, ast.AnnAssign)) or _is_main(statement):
@@ -145,14 +143,13 @@ def _list_hidden(statement: ast.stmt) -> Iterator[str]:
 
 
 def _is_main(statement: ast.stmt) -> bool:
-    """`if __name__ == "__main__"`."""
     return isinstance(statement, ast.If) and any(
         isinstance(node, ast.Name) and node.id == "__name__" for node in ast.walk(statement.test)
     )
 
 
 def describe_settings(problem: Problem) -> dict[str, str]:
-    """The settings in force, with their values as a file would state them, without defaults."""
+    """The settings in force without defaults, written as in a file."""
     found = {name: "True" for name in PROBLEM_FLAGS if getattr(problem, name.lower())}
     small = problem.workload("small")
     if small is not None:

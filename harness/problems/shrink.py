@@ -1,8 +1,9 @@
-"""Shrinks a problem's sizes to a budget, as a workload named `reduced`, for devices that cannot run the full one
+"""Shrinks a problem's sizes to a budget, as the workload `reduced`, for devices that cannot run the full one
 (emulated).
 
 Sizes are integers assigned at module level. They are halved, largest first, preferably to odd numbers, which expose
-errors at tile edges. Cost is counted on torch's meta device; only the result is executed. Deterministic per file.
+errors at tile edges. Cost is counted on torch's meta device; only the result is executed. The result depends on the
+file alone.
 """
 
 from __future__ import annotations
@@ -65,9 +66,8 @@ class _Cost:
 
 
 def reduce_problem(problem: Problem, budget: Budget, *, start: Workload | None = None) -> Problem | None:
-    """The problem with a `reduced` workload within `budget`, shrunk from `start` or the full sizes; None if the problem
-    accepts no such sizes.
-    """
+    """The problem with a `reduced` workload within `budget`, shrunk from `start` or the full sizes; None if it accepts
+    no such sizes."""
     sizes = list_sizes(problem, start)
     fixed = {name: value for name, value in (start.overrides if start else ()) if name not in sizes}
     for way in _list_ways(problem, sizes, fixed, budget):
@@ -78,15 +78,16 @@ def reduce_problem(problem: Problem, budget: Budget, *, start: Workload | None =
 
 
 def fit_problem(problem: Problem, cost: int) -> Problem | None:
-    """The problem with a `reduced` workload for the emulated device. `cost`: of an element, relative to CUDA kernels.
-    Without sizes to shrink it is taken as written, if it takes no more than seconds.
+    """The problem with a `reduced` workload for the emulated device.
+
+    `cost`: of an element, relative to CUDA kernels. Without sizes to shrink, the problem is used as written if that
+    takes no more than seconds.
     """
     cut = reduce_problem(problem, EMULATED_BUDGET.divided_by(cost))
     return cut or keep_sizes(problem, PATIENT_BUDGET.divided_by(cost))
 
 
 def has_own_sizes(problem: Problem, workload: WorkloadName) -> bool:
-    """Whether a workload overrides nothing."""
     found = problem.workload(workload)
     return found is None or {**list_sizes(problem), **dict(found.overrides)} == list_sizes(problem)
 
@@ -98,9 +99,10 @@ def keep_sizes(problem: Problem, budget: Budget) -> Problem | None:
 
 
 def list_milder_sizes(problem: Problem, budget: Budget, patient: Budget) -> Iterator[Problem]:
-    """Milder reductions for candidates that are specialised for a problem's sizes: with the model's sizes (channels,
-    features) unchanged; with all sizes halved without odd ones, which keeps most multiples; with the last dimension of
-    inputs (of a head) unchanged; with full sizes if within `patient`.
+    """Milder reductions for candidates that are specialised for a problem's sizes.
+
+    In order: the model's sizes (channels, features) kept; all sizes halved without odd ones, which keeps most
+    multiples; the last dimension of inputs (of a head) kept; full sizes if within `patient`.
     """
     tried: list[dict[str, Any] | None] = [
         {**list_sizes(problem), **dict(workload.overrides)}
@@ -124,7 +126,7 @@ def _list_milder_ways(problem: Problem, budget: Budget) -> Iterator[dict[str, in
 
 
 def _halve_others(problem: Problem, sizes: dict[str, int], names: set[str], budget: Budget) -> dict[str, int] | None:
-    """With the named sizes unchanged. None if there are none, or the cost never fits."""
+    """Halve all sizes but the named ones; None if there are none, or the cost never fits."""
     kept = {name: value for name, value in sizes.items() if name in names}
     others = {name: value for name, value in sizes.items() if name not in names}
     halved = _halve_until(problem, others, dict(kept), budget, odd=False) if kept else None
@@ -177,9 +179,7 @@ def _list_ways(
 
 
 def list_sizes(problem: Problem, start: Workload | None = None) -> dict[str, int]:
-    """Shrinkable integers by name: assigned at module level as a number or constant expression, with their values in
-    `start`.
-    """
+    """Shrinkable integers by name, with their values in `start`: numbers or constant expressions at module level."""
     sizes: dict[str, int] = {}
     for statement in parse_source(problem.source, problem.name).body:
         for name, node in _list_assigned(statement):
@@ -191,7 +191,6 @@ def list_sizes(problem: Problem, start: Workload | None = None) -> dict[str, int
 
 
 def _list_assigned(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
-    """(name, value) pairs of `a = b = 1`, `a, b = 1, 2`, `a: int = 1`."""
     if isinstance(statement, ast.AnnAssign) and statement.value is not None:
         yield from _pair(statement.target, statement.value)
     elif isinstance(statement, ast.Assign):
@@ -222,7 +221,7 @@ def _read_integer(node: ast.expr) -> int | None:
 
 
 def describe_sizes(problem: Problem, workload: str) -> str:
-    """The overrides of a workload, such as `batch_size=3, features=511`; "" for the full one."""
+    """Such as `batch_size=3, features=511`; "" for the full workload."""
     overrides = next((one.overrides for one in problem.workloads if one.name == workload), ())
     return ", ".join(f"{name}={value}" for name, value in overrides)
 
@@ -249,7 +248,6 @@ def _halve_until(
 
 
 def _list_smaller(sizes: dict[str, int], *, odd: bool) -> Iterator[dict[str, int]]:
-    """The sizes with one of them halved, the largest first."""
     for name, value in sorted(sizes.items(), key=lambda item: (-item[1], item[0])):
         half = value // 2
         for smaller in dict.fromkeys(((half - 1) | 1 if odd else half, half)):
@@ -275,7 +273,6 @@ def _fits(problem: Problem, budget: Budget) -> bool:
 
 
 def _runs(problem: Problem, budget: Budget) -> bool:
-    """Whether the reference computes these sizes within twice the budget."""
     cost = _call(problem, torch.device("cpu"))
     return cost is not None and cost.share_of(budget) <= 2.0
 

@@ -1,7 +1,6 @@
-"""The steps of problem files' code: what runs, and until when.
+"""Records the steps of problem files' code with their deadlines in memory shared with a watching process.
 
-That code may end its process, or never end, so another process watches it (`harness.problems.watched_process`). The
-watched one notes its steps in memory that both share.
+That code may end its process or never end (`harness.problems.watched_process`).
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ CLOSED_CODE = 97  # exit code of a process whose descriptors a step has closed
 
 
 class ProcessInterrupted(KeyboardInterrupt):
-    """The process that started this one ends it; code of a problem file did not raise this."""
+    """Raised when the parent ends this process, as opposed to an exception of a problem file."""
 
 
 class RunningSteps:
-    """Of all threads of a process, in shared memory."""
+    """Shared by all threads of a process."""
 
     def __init__(self) -> None:
         self.limit_s = DEFAULT_LIMIT_S
@@ -44,7 +43,7 @@ class RunningSteps:
         return self._memory is not None
 
     def share(self, descriptor: int, line: int) -> None:
-        """`line`: descriptor of the connection to the process that watches."""
+        """`line`: descriptor of the connection to the watching process."""
         self._memory = mmap.mmap(descriptor, MEMORY_BYTES)
         self._line = line, os.fstat(line)
 
@@ -54,7 +53,7 @@ class RunningSteps:
         return number
 
     def end(self, number: int) -> None:
-        """Ends the process, during the step, if that closed the connection: nothing could be reported."""
+        """End the process during the step if the step closed the connection, since nothing can be reported."""
         if not self._is_connected():
             os._exit(CLOSED_CODE)
         self._note({}, ended=number)
@@ -77,7 +76,7 @@ class RunningSteps:
 
 
 def read_steps(memory: mmap.mmap) -> list[tuple[str, float, float]]:
-    """Name, limit and deadline of each; none while they are written, or where code of a problem file wrote there."""
+    """Name, limit and deadline of each step; none while they are written or if a problem file overwrote them."""
     with suppress(ValueError, TypeError, RecursionError, OverflowError):
         steps = json.loads(memory[:].partition(b"\0")[0])
         return [(str(name), float(limit_s), float(deadline_s)) for name, limit_s, deadline_s in steps]
@@ -88,14 +87,16 @@ STEPS = RunningSteps()
 
 
 def set_reference_limit(limit_s: float) -> None:
-    """Sets the limit per step, in seconds, for this process and those that it starts for problem files."""
+    """Set the limit per step, in seconds, for this process and those that it starts for problem files."""
     STEPS.limit_s = limit_s
 
 
 @contextmanager
 def limit_reference(where: str, call: str, advice: str = "") -> Iterator[None]:
-    """Raises ReferenceStopped where the step calls `sys.exit`, ProblemError for what else it raises. In a process that
-    is not watched, KeyboardInterrupt is the user's."""
+    """Raises ReferenceStopped if the step calls `sys.exit`, and ProblemError for its other exceptions.
+
+    In a process that is not watched, KeyboardInterrupt is the user's.
+    """
     number = STEPS.begin(f"{where}: {call}")
     try:
         yield

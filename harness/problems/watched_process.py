@@ -1,4 +1,4 @@
-"""A process that runs code of problem files, and why it ended."""
+"""A process that runs code of problem files, and the reason why it ended."""
 
 from __future__ import annotations
 
@@ -29,12 +29,14 @@ CLOSE_ADVICE = "remove calls such as os.closerange() and os.close() of descripto
 
 
 class ProcessEnded(HarnessError):
-    """It ended, and no step of a problem file did that. The message is a predicate."""
+    """The process ended, but not through a step of a problem file. The message is a predicate."""
 
 
 class WatchedProcess:
-    """Runs `program`, which gets the descriptors of the connection and of the steps' memory, then `arguments`. It need
-    not be trusted, but for `receive`."""
+    """Runs `program` with the descriptors of the connection and of the steps' memory, then `arguments`.
+
+    The process need not be trusted, except by `receive`.
+    """
 
     def __init__(
         self,
@@ -45,7 +47,7 @@ class WatchedProcess:
         wrap: Callable[[list[str]], list[str]] = list,
         output: int | None = None,
     ) -> None:
-        """`wrap`: puts the command into a sandbox; `output`: a descriptor, None: this process's error output."""
+        """`wrap` puts the command into a sandbox; `output` is a descriptor (None: this process's error output)."""
         descriptor = os.memfd_create("steps", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(descriptor, MEMORY_BYTES)
         # Reading beyond the end of a file that was cut would end this process.
@@ -75,12 +77,13 @@ class WatchedProcess:
         return self._process.poll() is None
 
     def receive(self) -> Any:
-        """As `receive_bytes`, unpickled."""
         return pickle.loads(self.receive_bytes())
 
     def receive_bytes(self, most: int | None = None) -> bytes:
-        """Raises ReferenceStopped if a step ends the process or exceeds its time limit, else ProcessEnded; also for
-        more than `most` bytes."""
+        """Raises ReferenceStopped if a step ends the process or exceeds its time limit.
+
+        Raises ProcessEnded if it ended otherwise, or sent more than `most` bytes.
+        """
         try:
             while not self._line.poll(POLL_S):
                 self._require_in_time()
@@ -91,14 +94,14 @@ class WatchedProcess:
             raise self._explain_end() from None
 
     def end(self, wait_s: float) -> None:
-        """It receives no more messages. A signal would make an interpreter that just starts print a traceback."""
+        """Close the connection. A signal would make an interpreter that just starts print a traceback."""
         with suppress(OSError), socket.socket(fileno=os.dup(self._line.fileno())) as line:
             line.shutdown(socket.SHUT_WR)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(wait_s)
 
     def kill(self) -> None:
-        """With what it started, unless that left its process group."""
+        """Kill the process group, with processes that were started in it."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

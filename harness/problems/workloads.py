@@ -1,4 +1,4 @@
-"""What a problem provides for an evaluation."""
+"""Adds the workloads that a problem needs for an evaluation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.problems.discovery import parse_problem
 
 @lru_cache(maxsize=1024)  # an evaluation service sees ever more problems
 def provide_workload(problem: Problem, workload: WorkloadName, language: Language) -> Problem | None:
-    """None without such a workload. Executes the problem file to find reduced sizes."""
+    """None if the problem has no such workload. Executes the problem file to find reduced sizes."""
     if workload != "reduced":
         return problem if problem.workload(workload) is not None else None
     try:
@@ -30,8 +30,7 @@ def _fit(problem: Problem, language: Language) -> Problem | None:
 
 
 def complete_problem(problem: Problem, workload: WorkloadName, language: Language) -> Problem:
-    """With what only an execution finds, for a problem that was parsed without one: cases of `get_cases`, and reduced
-    sizes. Raises ProblemError."""
+    """Add cases of `get_cases` and reduced sizes to a problem parsed without execution. Raises ProblemError."""
     cases = parse_problem(problem.source, Path(f"{problem.name}.py"), problem.suite).cases
     complete = replace(problem, cases=cases)
     if problem.precision:
