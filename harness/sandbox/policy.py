@@ -230,9 +230,7 @@ def worker_package_files() -> list[Path]:
         package / name
         for name in (
             "__init__.py",
-            "calls.py",
-            "constant_weights.py",
-            "random_weights.py",
+            "construction",
             "domain",
             "protocol",
             "worker",
