@@ -13,7 +13,7 @@ from harness.syntax import parse_python
 
 
 def normalise(source: str) -> str:
-    """A digest of the syntax tree; of the text where it does not parse."""
+    """A digest of the syntax tree, or of the text if it does not parse."""
     return sha256(_normalise_text(source).encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -26,7 +26,7 @@ def _normalise_text(source: str) -> str:
 
 
 def is_reference_copy(source: str, reference: str) -> bool:
-    """Whether `ModelNew` is the reference's `Model`, or a subclass that adds nothing. False for expressions that are
+    """True if `ModelNew` is the reference's `Model`, or a subclass that adds nothing. False for expressions that are
     nested too deeply to compare."""
     tree, original = parse(source), parse(reference)
     if tree is None or original is None:
@@ -43,7 +43,7 @@ def is_reference_copy(source: str, reference: str) -> bool:
 
 
 class Normaliser(ast.NodeTransformer):
-    """Without docstrings; long strings without comments and white space: kernels."""
+    """Removes docstrings, and comments and white space of long strings, which may be kernels."""
 
     def visit(self, node: ast.AST) -> ast.AST:
         node = self.generic_visit(node)

@@ -1,6 +1,6 @@
-"""Fingerprints by which copied programs and kernels are found: without layout, comments and chosen names.
+"""Fingerprints that find copied programs and kernels: without layout, comments and chosen names.
 
-Names that a program declares are numbered in the order of their first use; the names of others (`expf`, `torch.relu`)
+Names that a program declares are numbered in the order of their first use; external names (`expf`, `torch.relu`)
 remain, since another function is another program.
 """
 
@@ -52,7 +52,7 @@ class Fingerprint:
 
     @property
     def values(self) -> tuple[str, ...]:
-        """Those that can show a copy."""
+        """Fingerprints that can show a copy."""
         program = () if self.program is None or self.program.size < MIN_PROGRAM else (self.program.value,)
         return (*program, *(kernel.value for kernel in self.kernels if kernel.size >= MIN_KERNEL))
 
@@ -80,7 +80,7 @@ def _describe_program(source: str, tree: ast.Module) -> tuple[Part, tuple[Part, 
 
 
 def find_own_values(source: str, given: Sequence[str]) -> tuple[str, ...]:
-    """The values of a program that has enough code of its own, beside what its problem and prompt gave."""
+    """Fingerprints of parts with enough code of their own, excluding material of the problem and the prompt."""
     fingerprint = take_fingerprint(source)
     known = {value for text in given for value in take_fingerprint(text).values}
     if fingerprint.program is not None and _measure_own(source, given) < MIN_PROGRAM:
@@ -112,13 +112,13 @@ def _dump_unit(unit: ast.stmt) -> str:
 
 
 def _measure(node: ast.AST) -> int:
-    """Its syntax nodes, and the tokens of its strings."""
+    """The number of syntax nodes, and of the tokens in strings."""
     nodes = sum(1 for part in ast.walk(node) if not isinstance(part, ast.expr_context))
     return nodes + sum(len(_list_code(text)) for text in _list_texts(node))
 
 
 def _list_texts(tree: ast.AST) -> Iterator[str]:
-    """Strings with code of kernels, or declarations of their functions."""
+    """Strings that contain kernels, or declarations of their functions."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and _holds_code(node.value):
             yield node.value
@@ -207,7 +207,7 @@ class _Renamer(Normaliser):
 
 
 def _list_cpp_kernels(text: str) -> Iterator[Part]:
-    """Functions marked `__global__`; all functions where none is."""
+    """Functions marked `__global__`; all functions if none is."""
     tokens = _list_code(text)
     functions = list(_split_functions(tokens))
     on_gpu = [one for one in functions if any(token.text == "__global__" for token in one)]
@@ -240,7 +240,7 @@ def _list_code(text: str) -> Sequence[Token]:
 
 
 def _find_declared(tokens: Sequence[Token]) -> frozenset[str]:
-    """Names after a type, by their place: a parser would need the headers."""
+    """Names after a type, by their position: a parser would need the headers."""
     found = set()
     for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if token.kind != "word" or token.text in _RESERVED:

@@ -1,4 +1,4 @@
-"""The table of fingerprints: which stored candidates are alike."""
+"""The table of fingerprints of stored candidates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def add_fingerprints(connection: sqlite3.Connection, candidate: str, source: str
 
 
 def find_missing(connection: sqlite3.Connection) -> list[str]:
-    """Candidates that an older harness stored."""
+    """Candidates stored by an older version."""
     known = "SELECT candidate FROM fingerprints WHERE kind = ?"
     rows = connection.execute(f"SELECT digest FROM candidates WHERE digest NOT IN ({known})", (EXACT,))
     return [digest for (digest,) in rows]

@@ -11,8 +11,7 @@ from harness.hardware.gpus import GpuModel, find_gpu_model, match_gpu_model
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuFacts:
     """One GPU as prompt templates see it. `arch` is the compute capability; unknown rates are None. GB and GB/s are
-    powers of ten, KB of shared memory are KiB, as in the datasheets.
-    """
+    powers of ten, KB of shared memory are KiB, as in datasheets."""
 
     name: str
     arch: str
@@ -49,7 +48,7 @@ def _describe(model: GpuModel) -> GpuFacts:
 
 
 def read_gpu_facts() -> GpuFacts | None:
-    """This machine's first GPU."""
+    """Facts about this machine's first GPU."""
     gpus = list_gpus()
     if not gpus:
         return None

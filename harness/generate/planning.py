@@ -74,7 +74,7 @@ class GenerationSettings:
 
 
 def find_problems(settings: GenerationSettings) -> tuple[Problem, ...]:
-    """In the settings' dtype. Raises UsageError for unknown names and mixed suites."""
+    """Problems in the settings' dtype. Raises UsageError for unknown names and mixed suites."""
     found, dtype = _find_problems(settings), settings.options.dtype
     return found if dtype is None else tuple(problem.in_precision(dtype) for problem in found)
 
@@ -114,8 +114,9 @@ def render_prompts(settings: GenerationSettings, problems: tuple[Problem, ...]) 
 
 
 def make_plan(settings: GenerationSettings, *, now: str, harness_version: str) -> Plan:
-    """Raises UsageError before any request or write. Without a run name, the newest unfinished run with the same
-    settings is continued, so that a killed command can be repeated.
+    """Continue the newest unfinished run with the same settings, unless a run is named.
+
+    Raises UsageError before any request or write.
     """
     options, problems = settings.options, find_problems(settings)
     for problem in problems:

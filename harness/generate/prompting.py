@@ -1,8 +1,7 @@
 """Renders prompts from jinja2 templates, one per language (such as `cuda.jinja`) in the prompt's folder.
 
-A copied folder can still include shared templates of `prompts/` (`_shared/...`). Variables: `problem`, `reference`
-(source without harness settings), `language`, `gpu` (`GpuFacts` or none), `host` (`HostFacts`), `has_tools` (false in
-prompts of `generate`); undefined ones are errors. Problem source is a value, never a template.
+docs/configuration.md lists the variables; undefined ones are errors. A copied folder can still include shared templates
+(`_shared/...`). Problem source is a value, never a template.
 
 Later turns are rendered from `feedback.jinja` of the prompt's folder, else `_shared/feedback.jinja`, with the variables
 `feedback` (`harness.search.feedback.Feedback`), `problem` and `language`.
@@ -45,8 +44,7 @@ def render_prompt(
     prompts_dir: Path,
     has_tools: bool = False,
 ) -> Prompt:
-    """`has_tools`: the reader evaluates by tools, instead of answering. Raises UsageError for an unknown prompt, a
-    missing language and any template error."""
+    """`has_tools`: the reader evaluates by tools, instead of answering. Raises UsageError."""
     from jinja2 import TemplateError
 
     folder = _find_prompt(prompt, prompts_dir)

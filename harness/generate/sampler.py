@@ -1,4 +1,4 @@
-"""Draws the missing samples of a run concurrently and stores each as it arrives.
+"""Requests the missing samples of a run concurrently and stores each as it arrives.
 
 A failing sample is reported and the others continue; `RunRefused` and `StoreError` end the session.
 """
@@ -29,7 +29,7 @@ _STAGGER_S = 0.006
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """`prompts` holds one prompt per problem, shared by its samples."""
+    """`prompts`: one prompt per problem, shared by its samples."""
 
     run_dir: Path
     manifest: RunManifest

@@ -1,4 +1,4 @@
-"""Prompts and completions in `generated/` for the report; missing or damaged files read as None."""
+"""Reads prompts and completions in `generated/` for the report; missing or damaged files read as None."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ UNKNOWN_COST = Spent()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """The turns that one goes on from; see `harness.search.strategy.Ask`."""
+    """The parent turns; see `harness.search.strategy.Ask`."""
 
     parent: int | None = None
     partner: int | None = None
@@ -69,7 +69,7 @@ def read_spent(folder: Path | None) -> Spent:
 
 
 def _read_end(path: Path) -> dict[str, Any]:
-    """The fields after the reasoning. JSON escapes line breaks, so the field name can only match at its own line."""
+    """The fields after the reasoning. JSON escapes line breaks, so a field name matches only on its own line."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
         file.seek(max(0, size - _TAIL_BYTES))
@@ -93,7 +93,7 @@ def read_prompt(folder: Path | None) -> str | None:
 
 
 def read_origin(folder: Path | None, *, turn: int) -> Origin:
-    """Without a record of it: the turn before."""
+    """Without a record: the previous turn."""
     before = turn - 1 if turn else None
     try:
         record = {} if folder is None else json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))

@@ -30,7 +30,7 @@ def read_record(path: Path) -> dict[str, Any]:
 
 
 def add_to_record(path: Path, values: Mapping[str, Any]) -> None:
-    """Adds or replaces values atomically."""
+    """Add or replace values atomically."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.with_suffix(".lock").open("w") as lock:

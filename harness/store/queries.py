@@ -15,8 +15,8 @@ from harness.store.filters import Kind, compile_condition, list_compared
 class ResultFilter:
     """Every field that is not None must match; strings may contain the wildcards `*` and `?`.
 
-    `min_own_share`: minimum measured share of time in the candidate's code, which must also affect the outputs.
-    `condition`: an expression over the columns of ResultRow, see `harness.store.filters`.
+    `min_own_share`: minimum share of time in the candidate's code, which must also affect the outputs. `condition`: an
+    expression over the columns of ResultRow, see `harness.store.filters`.
     """
 
     run: str | None = None
@@ -49,8 +49,8 @@ def build_query(columns: str, where: ResultFilter, *, history: bool, order: str)
 
 
 def order_by(sort: str) -> str:
-    """ORDER BY terms for a column, descending with prefix `-`; missing values last. Of equal speedups, exact ones rank
-    above lower bounds. Raises UsageError."""
+    """ORDER BY terms for a column, descending with prefix `-`; missing values last. Among equal speedups, exact ones
+    rank above lower bounds. Raises UsageError."""
     name = sort.removeprefix("-")
     if name not in COLUMNS:
         raise UsageError(f"cannot sort by {name!r}; choose one of {', '.join(COLUMNS)}")

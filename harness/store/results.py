@@ -1,4 +1,5 @@
-"""`results/harness.db`: records evaluations and reads them whole or as flat rows. sqlite3 errors become StoreError."""
+"""Records evaluations in `results/harness.db`, and reads them whole or as flat rows. sqlite3 errors become
+StoreError."""
 
 from __future__ import annotations
 
@@ -67,7 +68,7 @@ class ResultStore:
 
     @classmethod
     def open(cls, results_dir: Path, *, read_only: bool = False) -> Self:
-        """Creates folder and file unless `read_only`; without a file, a read-only store is empty. Raises StoreError."""
+        """Create folder and file unless `read_only`; without a file, a read-only store is empty. Raises StoreError."""
         path = results_dir / DATABASE_NAME
         with _store_errors(path, "open"):
             if read_only:
@@ -87,11 +88,11 @@ class ResultStore:
         self._connection.close()
 
     def record(self, evaluation: Evaluation, source: str | None = None) -> int:
-        """Commits durably and returns the id. On StoreError nothing is changed."""
+        """Commit durably and return the id. On StoreError nothing is changed."""
         return self.record_all([(evaluation, source)])[0]
 
     def record_all(self, evaluations: Iterable[tuple[Evaluation, str | None]]) -> tuple[int, ...]:
-        """Commits (evaluation, source) pairs in one transaction."""
+        """Commit (evaluation, source) pairs in one transaction."""
         with self._transaction():
             return tuple(self._insert(evaluation, source) for evaluation, source in evaluations)
 
@@ -147,18 +148,17 @@ class ResultStore:
             raise StoreError(f"{self.path}: the source of candidate {candidate_digest} is damaged: {error}") from error
 
     def find_first(self, values: Sequence[str]) -> ResultRow | None:
-        """The first evaluation of a program that shares one of these fingerprints. Candidates given as files have no
-        model and do not count."""
+        """The first evaluation of a program with one of these fingerprints. Candidates given as files do not count."""
         rows = list(self._read(*build_first_query(_FLAT, values)))
         return ResultRow._make(rows[0]) if rows else None
 
     def list_without_fingerprint(self) -> list[str]:
-        """Digests of candidates that an older harness stored."""
+        """Digests of candidates stored by an older version."""
         with _store_errors(self.path, "read"):
             return find_missing(self._connection)
 
     def complete_fingerprints(self, candidates: Sequence[str]) -> None:
-        """In many transactions, since other processes write meanwhile. A damaged source is compared with nothing."""
+        """In many transactions, since other processes write meanwhile. Damaged sources are skipped."""
         for candidate in candidates:
             try:
                 source = self.source(candidate) or ""
@@ -168,8 +168,8 @@ class ResultStore:
                 add_fingerprints(self._connection, candidate, source)
 
     def programs(self) -> dict[str, str]:
-        """The digest of each candidate without its layout and comments, by the candidate's digest. Empty for a file
-        that no harness with fingerprints has written."""
+        """For each candidate's digest, its digest without layout and comments. Empty for files of versions without
+        fingerprints."""
         with _store_errors(self.path, "read"):
             return read_programs(self._connection)
 

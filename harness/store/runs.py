@@ -116,9 +116,8 @@ def read_manifest_field(folder: Path, field: str, *, default: object) -> object:
 
 
 def write_manifest(run_dir: Path, manifest: RunManifest) -> RunManifest:
-    """Stores the manifest merged with a stored one and returns it. Only samples and problems may differ, else
-    UsageError.
-    """
+    """Store the manifest merged with a stored one and return it. Only samples and problems may differ, else
+    UsageError."""
     check_name("run", run_dir.name)
     path = run_dir / MANIFEST
     if path.exists():
@@ -169,7 +168,7 @@ def _describe_problem(file: ReferenceFile | None, manifest: RunManifest) -> str:
 
 @contextmanager
 def hold_run(run_dir: Path) -> Iterator[None]:
-    """Locks the run and removes partial samples of a killed process. Raises UsageError if locked."""
+    """Lock the run and remove partial samples of a killed process. Raises UsageError if locked."""
     with _store_errors(run_dir):
         run_dir.mkdir(parents=True, exist_ok=True)
         lock = (run_dir / _LOCK).open("w")
@@ -202,7 +201,7 @@ def write_reference(run_dir: Path, problem: str, source: str) -> None:
 
 
 def discard_empty_run(run_dir: Path) -> None:
-    """Removes a run without samples unless it contains other files."""
+    """Remove a run without samples unless it contains other files."""
     references = {path for path in run_dir.glob("*/*.py") if path.stem == path.parent.name}
     files = {path for path in run_dir.rglob("*") if not path.is_dir()}
     if files <= {run_dir / MANIFEST, run_dir / _LOCK, *references}:
@@ -223,7 +222,7 @@ def write_sample(
     candidate: Candidate | None,
     provenance: dict[str, object],
 ) -> Path:
-    """Stores one sample atomically unless it exists; returns its folder. `provenance`: additional fields."""
+    """Store one sample atomically unless it exists; return its folder. `provenance`: additional fields."""
     folder = locate_sample(run_dir, key)
     if has_sample(run_dir, key):
         return folder
@@ -242,7 +241,7 @@ def write_sample(
 
 
 def write_search(run_dir: Path, key: SampleKey, record: dict[str, Any]) -> None:
-    """Replaces the record of an earlier search of this sample."""
+    """Replace the record of an earlier search of this sample."""
     path = locate_sample(run_dir, replace(key, turn=0)) / SEARCH
     with _store_errors(path):
         _replace_file(path, _to_json(record))
@@ -330,7 +329,7 @@ def load_sample(run_dir: Path, key: SampleKey) -> Sample:
 
 
 def require_unedited(run_dir: Path, sample: Sample) -> None:
-    """Raises UsageError if the program differs from the one that was extracted."""
+    """Raises UsageError if the program differs from the extracted one."""
     folder = locate_sample(run_dir, sample.key)
     recorded = _read_json(folder / PROVENANCE).get("candidate_digest")
     if recorded and sample.candidate and sample.candidate.digest != recorded:

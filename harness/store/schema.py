@@ -48,7 +48,7 @@ CREATE INDEX IF NOT EXISTS evaluations_by_candidate ON evaluations (candidate);
 
 
 def connect_writer(path: Path, harness_version: str) -> sqlite3.Connection:
-    """Creates a missing file; backs up and upgrades an older schema. Raises StoreError or sqlite3.Error.
+    """Create a missing file; back up and upgrade an older schema. Raises StoreError or sqlite3.Error.
 
     WAL makes a commit atomic after kill -9; `synchronous=FULL` also survives power loss, for a few milliseconds per
     commit.
@@ -109,9 +109,8 @@ def _connect(address: str) -> sqlite3.Connection:
 
 
 def _reading_mode(path: Path) -> str:
-    """Reading a WAL database needs its lock file. Where that cannot be created and no log exists, the file cannot
-    change and is opened as immutable.
-    """
+    """Reading a WAL database needs its lock file. If that cannot be created and no log exists, the file cannot change
+    and is opened as immutable."""
     beside = [path.with_name(f"{path.name}-{part}") for part in ("wal", "shm")]
     fixed = not os.access(path.parent, os.W_OK) and not any(file.exists() for file in beside)
     return "mode=ro&immutable=1" if fixed else "mode=ro"
@@ -144,8 +143,7 @@ def _back_up_older(connection: sqlite3.Connection, path: Path) -> None:
 
 def _enable_wal(connection: sqlite3.Connection) -> None:
     """Retries, since SQLite ignores its busy timeout here. Without WAL (some network disks) its rollback journal is as
-    safe but slower.
-    """
+    safe but slower."""
     deadline = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:
@@ -179,7 +177,7 @@ def _create_tables(connection: sqlite3.Connection, harness_version: str) -> None
 
 
 def _upgrade_tables(connection: sqlite3.Connection) -> None:
-    """By added columns only: an older harness that has the file open can keep writing."""
+    """Only adds columns: an older version that has the file open can keep writing."""
     added = _list_added(_read_pragma(connection, "user_version"))
     for name, column in added.items():
         connection.execute(f"ALTER TABLE evaluations ADD COLUMN {name} {column.sql_type}")
@@ -189,14 +187,13 @@ def _upgrade_tables(connection: sqlite3.Connection) -> None:
 
 
 def _list_added(version: int) -> dict[str, Column]:
-    """The columns that a schema lacks, in the order in which they were added."""
+    """The columns that a schema lacks."""
     return {name: column for name, column in COLUMNS.items() if column.since > version}
 
 
 def _show_missing_columns(connection: sqlite3.Connection) -> None:
-    """A temporary view for a read-only file of an older schema; stays correct if a writer adds the columns, since the
-    table's come first.
-    """
+    """A temporary view for a read-only file of an older schema. It stays correct if a writer adds the columns, since
+    the table's columns come first."""
     added = _list_added(_read_pragma(connection, "user_version"))
     if added:
         values = ", ".join(f"{_read_json(column)} AS {name}" for name, column in added.items())
@@ -205,8 +202,7 @@ def _show_missing_columns(connection: sqlite3.Connection) -> None:
 
 def _read_json(column: Column) -> str:
     """SQL for a column that an older schema lacks; NULL for JSON with infinities, which SQLite cannot parse (failed
-    candidates), and for what an evaluation computes from its other values.
-    """
+    candidates)."""
     value = f"(SELECT json_extract(d.evaluation, '$.{column.older_path or column.path}') FROM main.details d"
     value += " WHERE d.evaluation_id = e.id AND json_valid(d.evaluation))"
     return value if column.is_optional else f"coalesce({value}, '')"

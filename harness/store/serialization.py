@@ -1,4 +1,4 @@
-"""Evaluations to and from database rows, without loss.
+"""Converts evaluations to and from database rows, without loss.
 
 The JSON is authoritative; columns are copies for filtering and sorting. Timing blocks are stored by column, in a third
 of the space.
@@ -113,7 +113,7 @@ def encode_environment(environment: tuple[tuple[str, str], ...]) -> tuple[str, s
 
 
 def encode_columns(evaluation: Evaluation) -> dict[str, Value]:
-    """All but the id, which the database gives."""
+    """Column values; lone surrogates become `?`."""
     subject, row = evaluation.subject, make_row(evaluation)._asdict()
     del row["id"]
     return {"slot": identity_of(subject), "problem_digest": subject.problem_digest, **row}

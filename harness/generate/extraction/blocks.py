@@ -1,4 +1,4 @@
-"""The blocks of a raw answer that may hold a program, with their lines and the rule that found them.
+"""Finds the blocks of a raw answer that may contain a program, with their lines and the rule that found them.
 
 - `fence`: a closed CommonMark code block.
 - `loose_fence`: between two fence lines that CommonMark pairs otherwise (an extra, unclosed or over-indented fence).
@@ -48,8 +48,7 @@ _SEEN_LINES, _SEEN_COLUMNS = 30, 1000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
     """A possible program. `start` to `end` are its lines in the whole text (0-based, end excluded), `outer_*` include
-    the fences. `info`: the info string or JSON key.
-    """
+    the fences. `info`: the info string or JSON key."""
 
     source: str
     rule: Rule
@@ -63,7 +62,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One part of the text outside of reasoning; `first_line` counts the lines before it."""
+    """One part of the text outside reasoning; `first_line` is the number of lines before it."""
 
     text: str
     first_line: int
@@ -115,7 +114,7 @@ class Answer:
 
 
 def normalise(text: str) -> str:
-    """Unifies line ends, replaces characters that cannot be encoded, removes zero-width ones."""
+    """Unify line ends, replace characters that cannot be encoded, remove zero-width ones."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     for character in _INVISIBLE:
         text = text.replace(character, "")
@@ -123,14 +122,14 @@ def normalise(text: str) -> str:
 
 
 def list_answers(text: str) -> list[Answer]:
-    """The parts of a raw answer outside of reasoning. JSON is one part: its strings are split when they are read."""
+    """The parts of a raw answer outside reasoning. JSON is one part: its strings are split when they are read."""
     text = normalise(text)
     parts = [Part(text, 0)] if _is_json(text) else split_text(text)
     return [Answer.read(part.text, part.first_line) for part in parts if not part.reason]
 
 
 def explain_removal(text: str) -> str:
-    """The mark that makes the first program of a raw answer reasoning; empty without one."""
+    """The tag by which the first program of a raw answer counts as reasoning; "" without one."""
     text = normalise(text)
     strings = (
         [string for _, string in _list_strings(json.loads(text, strict=False), "", 0)] if _is_json(text) else [text]
@@ -155,7 +154,7 @@ def _dedent(lines: tuple[str, ...]) -> tuple[str, ...]:
 
 @cache
 def _make_parser() -> MarkdownIt:
-    """Only the rules that decide where fences are: a tag such as <vector> must not open an HTML block."""
+    """A parser with only the rules that determine fences: a tag such as <vector> must not open an HTML block."""
     parser = MarkdownIt("zero").enable(["fence", "code", "blockquote", "list"])
     parser.core.ruler.enableOnly(["normalize", "block"])
     return parser
@@ -185,7 +184,7 @@ def _closes(line: str, markup: str) -> bool:
 
 
 def _read_elements(text: str, first_line: int, fenced: tuple[Block, ...]) -> Iterator[Block]:
-    """`<pre>`, `<tool_call>` and `<parameter>` elements outside of fences; nesting is not supported."""
+    """`<pre>`, `<tool_call>` and `<parameter>` elements outside fences; nesting is not supported."""
     starts = [block.outer_start for block in fenced]
     opened: re.Match[str] | None = None
     line, counted, opened_line = first_line, 0, 0

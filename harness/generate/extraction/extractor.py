@@ -1,8 +1,8 @@
 """Extracts the submitted program from a raw completion, without executing it.
 
-The program that the prose around it (`remarks`) submits or recommends wins, then one without a remark, then an earlier
-version or alternative, then a rejected one; ties go to the last. If no block parses, one that contains `class ModelNew`
-is returned (`unparsable_fence`), so that the evaluation can report its error. A block with unbound names is joined with
+The program that the prose (`remarks`) submits or recommends wins, then one without a remark, then an earlier version or
+alternative, then a rejected one; the last wins a tie. If no block parses, one that contains `class ModelNew` is
+returned (`unparsable_fence`), so that the evaluation can report its error. A block with unbound names is joined with
 the blocks that define them.
 
 Reasoning is never searched: a draft was not submitted.
@@ -134,7 +134,7 @@ def _read_program(block: Block) -> Block | None:
 
 
 def _find_loose(answer: Answer, found: Sequence[Block]) -> list[Block]:
-    """Programs outside of `found`: from the last opening fence before a definition to the nearest closing one."""
+    """Programs outside `found`: from the last opening fence before a definition to the nearest closing one."""
     taken = sorted((block.start - answer.first_line, block.end - answer.first_line) for block in found)
     starts = [start for start, _ in taken]
     loose: list[Block] = []
@@ -222,7 +222,7 @@ def _find_error_line(source: str) -> int:
 
 
 def _list_choices(blocks: Sequence[tuple[Block, Answer]]) -> Iterator[_Choice]:
-    """A label that the prose submits elsewhere outranks its section and the remark beside it."""
+    """A label that the prose submits elsewhere outranks the block's section and the remark beside it."""
     if len(blocks) == 1:
         yield _Choice(block=blocks[0][0], answer=blocks[0][1], remark=Remark())
         return
@@ -237,7 +237,7 @@ def _list_choices(blocks: Sequence[tuple[Block, Answer]]) -> Iterator[_Choice]:
 
 
 def _add_section(beside: Remark, section: Remark) -> Remark:
-    """A draft stays one whatever is said beside it."""
+    """A block in a draft section stays a draft, whatever its remark."""
     if section.weight < 0:
         return min(beside, section, key=lambda one: one.weight)
     return beside if beside.weight else section

@@ -129,9 +129,8 @@ def looks_like_kernel(source: str) -> bool:
 
 
 def _assign_kernels(missing: frozenset[str], answer: Answer, kernels: Sequence[Block]) -> dict[str, Block]:
-    """Maps names to kernel blocks: by a name in the prose before the block, by definition or declaration, or if one of
-    each is left.
-    """
+    """Map names to kernel blocks by the prose before a block, by definition or declaration, or if one of each
+    remains."""
     wanted = sorted(name for name in missing if _NAMES_SOURCE.search(name))[:_MOST_KERNELS]
     chosen: dict[str, Block] = {}
     for block in kernels:

@@ -1,5 +1,7 @@
-"""Joins a program with the files that the answer names and the program uses: Python modules that it imports replace the
-import; other files (C++, CUDA, headers) are written beside the program when it is imported.
+"""Joins a program with the files that the answer names and the program uses.
+
+Imported Python modules replace the import; other files (C++, CUDA, headers) are written beside the program when it is
+imported.
 """
 
 from __future__ import annotations
@@ -68,7 +70,7 @@ def join_files(program: Block, files: tuple[NamedFile, ...]) -> tuple[Block, tup
 
 
 def _find_path(before: str, block: Block, program: str) -> str:
-    """Of a name amid the line above, only one that the program uses."""
+    """A name within the line above a block counts only if the program uses it."""
     name = find_file_name(before, block.info, block.source)
     if not name:
         above = [found[0] for found in FILE_NAME.finditer(before.rstrip().rsplit("\n", 1)[-1])]
@@ -85,7 +87,7 @@ def _is_used(path: str, text: str) -> bool:
 
 
 def _list_used(source: str, files: list[NamedFile]) -> list[NamedFile]:
-    """The files that the program names, by a folder too, or a used file includes."""
+    """Files that the program names, also by a folder, or that a used file includes."""
     used: list[NamedFile] = []
     texts = [source]
     while texts:
@@ -97,7 +99,7 @@ def _list_used(source: str, files: list[NamedFile]) -> list[NamedFile]:
 
 
 def _insert_writer(source: str, files: list[NamedFile]) -> str:
-    """Writes each file under its own path and under those that the program names."""
+    """Write each file under its own path and under those that the program names."""
     calls = []
     for one in files:
         named = re.findall(rf"(?<![\w-])[\w./-]*(?<![\w-]){re.escape(one.name)}(?![\w-])", source)
@@ -120,7 +122,7 @@ def _find_first_line(source: str) -> int:
 
 
 def _replace_imports(source: str, modules: list[NamedFile]) -> tuple[str, list[NamedFile]]:
-    """Each import at top level of a module that the answer names becomes the module's source."""
+    """Replace top-level imports of modules that the answer names by their sources."""
     used: list[NamedFile] = []
     for _ in range(_MOST_FILES):
         tree = parse(source)
@@ -148,7 +150,7 @@ def _list_imports(tree: ast.Module, modules: list[NamedFile]) -> Iterator[tuple[
 
 
 def _is_module(name: str, module: str) -> bool:
-    """A folder in front may be named on one side only."""
+    """Either side may have a leading folder."""
     return name == module or module.endswith(f".{name}") or name.endswith(f".{module}")
 
 

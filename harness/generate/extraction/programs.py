@@ -1,6 +1,5 @@
 """Recognises programs that define `ModelNew` at top level, as a class or alias. A class body of only `...` is an
-elision.
-"""
+elision."""
 
 from __future__ import annotations
 
@@ -51,13 +50,13 @@ def compiles(source: str) -> bool:
 
 
 def quote_text(text: str) -> str:
-    """A string literal, readable where `text` allows it."""
+    """A string literal, multi-line if `text` allows it."""
     marks = next((marks for marks in ('"""', "'''") if marks not in text), None)
     return f"r{marks}{text}{marks}" if marks and text.endswith("\n") else repr(text)
 
 
 def repair(source: str) -> str:
-    """Removes interpreter prompts (with their output) and non-breaking spaces."""
+    """Remove interpreter prompts (with their output) and non-breaking spaces."""
     source = source.replace("\xa0", " ")
     lines = source.splitlines(keepends=True)
     if not any(line.lstrip().startswith(">>>") for line in lines[:1]):
@@ -74,7 +73,7 @@ def _defines_entry_point(tree: ast.Module) -> bool:
 
 
 def walk_top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements that run on import: including those in `if`, `try` and `with`, not those in functions."""
+    """Statements that run on import, including those in `if`, `try` and `with`."""
     for node in body:
         yield node
         if isinstance(node, ast.If | ast.Try | ast.With):
@@ -86,7 +85,7 @@ def walk_top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _is_ellipsis(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> bool:
-    """`class ModelNew(nn.Module): ...`; an empty subclass of a class in the same program is not one."""
+    """`class ModelNew(nn.Module): ...`, but not an empty subclass of a class in the same program."""
     inherits = any(isinstance(base, ast.Name) and base.id in classes for base in node.bases)
     return not inherits and all(_does_nothing(statement) for statement in node.body)
 

@@ -89,7 +89,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """`name`: what a closing mark has in common with its opening one."""
+    """`name`: common to an opening mark and its closing one."""
 
     effect: Effect
     name: str
@@ -97,12 +97,12 @@ class _Mark:
 
 
 def is_reasoning(name: str) -> bool:
-    """Whether a tag, field or parameter of this name holds reasoning."""
+    """True if a tag, field or parameter of this name contains reasoning."""
     return _REASONING.search(name) is not None
 
 
 def split_text(text: str) -> Iterator[Part]:
-    """A closing mark also ends what was opened after its opening one; without an opening one it ends all reasoning."""
+    """A closing mark also ends marks opened after its opening one; without an opening one it ends all reasoning."""
     begin, line, fenced, counted, reason = 0, 0, False, 0, ""
     opened: list[str] = []
     for found, mark in _list_marks(text):
@@ -150,7 +150,7 @@ def _list_marks(text: str) -> Iterator[tuple[re.Match[str], _Mark]]:
 
 
 def _is_mentioned(found: re.Match[str]) -> bool:
-    """Whether a sentence goes on around it."""
+    """True if a sentence continues around the mark."""
     start, end, text = *found.span(), found.string
     around = f"{text[max(start - _SEEN_CHARACTERS, 0) : start]}\0{text[end : end + _SEEN_CHARACTERS]}"
     return _MENTION.search(around) is not None
@@ -189,7 +189,7 @@ def _read_tag(name: str, *, closes: bool, starts_line: bool = True) -> _Mark | N
 
 
 def _read_channel(channel: str | None, header: str) -> _Mark:
-    """A call of a function is an answer, unless reasoning makes it."""
+    """A function call is an answer, unless reasoning makes it."""
     is_call = channel != "analysis" and "to=" in header
     is_answer = channel is None or channel.lower() in _ANSWER_CHANNELS or is_call
     return _Mark("closes" if is_answer else "opens", "channel")

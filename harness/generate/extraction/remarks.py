@@ -162,7 +162,6 @@ def read_file_name(before: str, info: str, source: str) -> Remark:
 
 
 def find_file_name(before: str, info: str, source: str) -> str:
-    """Empty without one."""
     if found := FILE_NAME.search(info[:SEEN_CHARACTERS]):
         return found[0]
     above, first = before[-SEEN_CHARACTERS:].rstrip().rsplit("\n", 1)[-1], source[:SEEN_CHARACTERS].split("\n", 1)[0]

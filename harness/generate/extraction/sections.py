@@ -1,8 +1,8 @@
-"""Headings that say whether the programs below them are drafts ("## Thinking") or the answer ("**Final code:**").
+"""Headings that mark the programs below them as drafts ("## Thinking") or as the answer ("**Final code:**").
 
-A heading is an ATX or setext heading, bold text at the start of a line, or a plain line. Its section ends at the next
-heading that names a draft or the answer; that of an ATX or setext heading also at any other one of its level, that of a
-plain line at any line after a program.
+A heading is an ATX or setext heading, bold text at the start of a line, or a plain line. A section ends at the next
+heading that names a draft or the answer. The section of an ATX or setext heading also ends at another heading of its
+level, that of a plain line at any line after a program.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class _Heading:
 
 @dataclass(frozen=True, slots=True)
 class Sections:
-    """`starts`: lines of the answer from which on the remark of the same index holds."""
+    """The remark with index i holds from line `starts[i]` of the answer."""
 
     starts: tuple[int, ...]
     remarks: tuple[Remark, ...]
@@ -96,7 +96,7 @@ def _split_title(text: str) -> tuple[str, ...]:
 
 
 def _list_sections(answer: Answer) -> Iterator[tuple[int, Remark]]:
-    """(first line, remark). An answer has a program: a heading before that is one of the same section."""
+    """(first line, remark). A heading before the first program of the answer belongs to the same section."""
     starts = [block.start - answer.first_line for block in answer.closed if may_define_entry_point(block.source)]
     opened, programs, weight = 0, 0, 0
     for line, heading, remark in _classify_headings(answer):
@@ -112,14 +112,14 @@ def _list_sections(answer: Answer) -> Iterator[tuple[int, Remark]]:
 
 
 def _classify_headings(answer: Answer) -> list[tuple[int, _Heading, Remark]]:
-    """Plain lines ("Final version:") name the answer only where no marked heading does."""
+    """Plain lines ("Final version:") name the answer only if no marked heading does."""
     found = [(line, heading, heading.classify()) for line, heading in _list_headings(_list_prose_lines(answer))]
     is_marked = any(remark.weight > 0 and heading.level < _PLAIN_LEVEL for _, heading, remark in found)
     return [one for one in found if not (is_marked and one[1].level == _PLAIN_LEVEL and one[2].weight > 0)]
 
 
 def _list_prose_lines(answer: Answer) -> list[str]:
-    """The lines of the answer; those of code blocks are empty, except of blocks around other ones."""
+    """The lines of the answer, those of code blocks emptied, except blocks that contain others."""
     lines = list(answer.lines)
     for block in answer.closed:
         start, end = block.start - answer.first_line, block.end - answer.first_line

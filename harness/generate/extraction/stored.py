@@ -17,8 +17,7 @@ NOT_EXTRACTED = ("file", "imported")  # rules of candidates without a completion
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionChange:
     """`found`, `lost`: a program appeared or disappeared; `other`: another program; `rule`: the same program by another
-    rule.
-    """
+    rule."""
 
     sample: Sample
     now: Candidate | None

@@ -22,16 +22,15 @@ class CompletionRequest:
 
 
 class Provider(Protocol):
-    """Draws completions; one instance serves a whole run, with concurrent requests."""
+    """Requests completions; one instance serves a whole run, with concurrent requests."""
 
     def can_answer(self, key: SampleKey) -> bool:
-        """False: the sample is skipped and reported."""
+        """If False the sample is skipped and reported."""
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """Raises ProviderError."""
 
-    async def close(self) -> None:
-        """Closes all connections."""
+    async def close(self) -> None: ...
 
 
 class RecordedProvider:

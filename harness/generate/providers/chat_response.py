@@ -54,7 +54,7 @@ def read_answer(body: str, *, latency_s: float) -> Completion:
 
 
 def _interrupted(error: EndpointError, where: str) -> Exception:
-    """Of an answer that had begun: without a code, the request was valid."""
+    """An error within an answer that had begun; without a code, the request was valid."""
     return AttemptFailed(f"{where}: {error.message}") if error.status is None else make_failure(error, where)
 
 
@@ -112,7 +112,7 @@ def _read_text(message: dict[str, Any]) -> str | None:
 
 
 def _read_refusal(message: dict[str, Any]) -> str | None:
-    """The field, or parts of the content."""
+    """The field `refusal`, or such parts of the content."""
     content = message.get("content")
     parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
     given = _text_or_none(message.get("refusal")) or "".join(_list_texts([part.get("refusal") for part in parts]))
@@ -133,7 +133,7 @@ def _is_reasoning(part: object) -> bool:
 
 
 def _list_texts(value: object) -> Iterator[str]:
-    """The strings of a text or of parts, which may hold parts."""
+    """The strings of a text or of nested parts."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
@@ -145,7 +145,7 @@ def _list_texts(value: object) -> Iterator[str]:
 
 
 def _write_call(function: object) -> str:
-    """As models without a tool interface write it; `<` is escaped, so that it holds no tag."""
+    """A tool call as models without a tool interface write it; `<` is escaped, so that it contains no tag."""
     return f"<tool_call>\n{json.dumps(function).replace('<', _ESCAPED_LESS)}\n</tool_call>"
 
 

@@ -1,6 +1,5 @@
-"""Reads the error of an endpoint, whether it comes as an HTTP status or in a body of HTTP 200, and decides whether the
-request is repeated.
-"""
+"""Reads the error of an endpoint from an HTTP status or a body of HTTP 200, and decides whether to repeat the
+request."""
 
 from __future__ import annotations
 
@@ -60,7 +59,7 @@ class EndpointError:
 
 
 def find_error(answer: object) -> EndpointError | None:
-    """The error of a body: at its top, in its first choice, or in place of the choices."""
+    """The error of a body: at its top, in its first choice, or instead of the choices."""
     if isinstance(answer, list):
         return find_error(answer[0]) if answer else None
     if not isinstance(answer, dict):
@@ -79,9 +78,10 @@ def find_error(answer: object) -> EndpointError | None:
 def make_failure(
     error: EndpointError, where: str, *, status: int | None = None, retry_after_s: float | None = None
 ) -> Exception:
-    """AttemptFailed: repeat the request. EndpointRefused: refused, perhaps each one. RequestInvalid: it fails.
+    """AttemptFailed: repeat the request. EndpointRefused: this or every request is refused. RequestInvalid: the request
+    fails.
 
-    `status` is that of HTTP; None if the error came with HTTP 200.
+    `status`: HTTP status; None if the error came with HTTP 200.
     """
     code = "" if status is not None or error.status is None else f" (code {error.status})"
     message = f"{where}: {error.message}{code}"
@@ -99,7 +99,7 @@ def make_failure(
 
 
 def _is_error(value: object) -> bool:
-    """Not `{"code": 0}`, with which some endpoints report success."""
+    """False for `{"code": 0}`, with which some endpoints report success."""
     if isinstance(value, dict):
         return any(_list_messages(value)) or _find_status(value) is not None
     return isinstance(value, str | list) and bool(value)
@@ -121,7 +121,7 @@ def _describe(error: object, outer: object = None) -> EndpointError:
 
 
 def _list_messages(value: object, depth: int = 0) -> Iterator[str]:
-    """The messages of an error and of the provider's own one, `metadata.raw`, which may be JSON in a string."""
+    """Messages of an error and of the provider's original one, `metadata.raw`, which may be JSON in a string."""
     if depth > _DEEPEST:
         return
     if isinstance(value, str):
@@ -174,7 +174,7 @@ def _find_status(value: object) -> int | None:
 
 
 def _guess_status(error: EndpointError) -> int:
-    """Of an error without a code, from its words."""
+    """Derive a status from the words of an error without a code."""
     if _TEMPORARY.search(f"{error.message} {error.name}"):
         return 503
     words = _simplify(error.message)

@@ -33,8 +33,7 @@ class AttemptFailed(Exception):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
     """Waits double from `first_wait_s` to `longest_wait_s`; after `max_wait_s` of consecutive failures the request
-    fails.
-    """
+    fails."""
 
     max_wait_s: float = 600.0
     first_wait_s: float = 0.5
@@ -42,8 +41,10 @@ class RetryPolicy:
 
 
 class Retrier:
-    """The retries of all requests to one endpoint, with one outage clock: once it has failed for `max_wait_s`, later
-    requests fail at their first failing attempt, so that an outage costs that time once, not once per sample.
+    """Retries requests to one endpoint with one outage clock.
+
+    After `max_wait_s` of failures, later requests fail at their first failing attempt, so that an outage costs that
+    time once, not once per sample.
     """
 
     def __init__(
