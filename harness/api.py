@@ -130,7 +130,7 @@ class Evaluator:
         baseline: Baseline = "eager",
         dtype: Precision | None = None,
     ) -> Future[Evaluation]:
-        """As `evaluate`, without waiting."""
+        """`evaluate` without waiting."""
         from harness.executors.tasks import Origin, make_task
         from harness.languages import detect_language
         from harness.pipeline.candidate_file import read_submission
@@ -211,8 +211,8 @@ def improve(
     generated_dir: StrPath = "generated",
     problems_dir: StrPath | None = None,
 ) -> list[History]:
-    """The turns of each sample, as `harness improve`: `program` is the path of a program to start from, None: the
-    problem alone. `strategy`: a name or an object. The same call resumes."""
+    """The turns of each sample, like `harness improve`. `program`: path of a program to start from; None: the problem
+    alone. `strategy`: a name or an object. The same call resumes."""
     from harness.generate.planning import GenerateOptions
     from harness.pipeline.evaluate import EvaluateOptions
     from harness.pipeline.improve import SearchOptions
@@ -244,7 +244,7 @@ def render_report(
     runs: tuple[str, ...] = (),
     title: str = "",
 ) -> Path:
-    """Writes an offline HTML page of all or some runs."""
+    """Write an offline HTML page of all or some runs."""
     from harness.report.html.page import render_report as render
     from harness.store.results import ResultStore
 

@@ -42,9 +42,11 @@ _Exchange = Generator[float | None, _Reply | None, dict[str, Any]]  # yields Non
 
 class Client:
     """Thread-safe. Retries lost connections, full queues and faults of the service with growing pauses; a repeated
-    request is evaluated once, since its task id stays. `url` and `token` None: HARNESS_SERVICE_URL and
-    HARNESS_SERVICE_TOKEN. `max_wait_s`: for one verdict; `max_failures`: evaluations of one task that may end by a
-    fault of the service."""
+    request has the same task id, so it is evaluated once.
+
+    `url` and `token` None: HARNESS_SERVICE_URL and HARNESS_SERVICE_TOKEN. `max_wait_s`: for one verdict;
+    `max_failures`: faults of the service per task.
+    """
 
     def __init__(
         self,
@@ -76,8 +78,8 @@ class Client:
         self._max_failures = max_failures
 
     def evaluate(self, **request: Any) -> dict[str, Any]:
-        """The verdict's record; the fields of `POST /v1/evaluations`. Raises UsageError for an invalid request, and
-        NoVerdict if the service gave none: never a score."""
+        """The verdict's record; takes the fields of `POST /v1/evaluations`. Raises UsageError for an invalid request,
+        and NoVerdict if there is none."""
         body = _complete(request)
         exchange = self._exchange(body)
         step = next(exchange)
@@ -96,7 +98,7 @@ class Client:
                 return _verdict_of(end)
 
     async def evaluate_async(self, **request: Any) -> dict[str, Any]:
-        """As `evaluate`."""
+        """`evaluate` as a coroutine."""
         body = _complete(request)
         exchange = self._exchange(body)
         step = next(exchange)
@@ -130,7 +132,7 @@ class Client:
         return _Reply(status=0, body={"detail": f"{where} ({reason}): start `harness serve`, or correct the address"})
 
     def _exchange(self, body: dict[str, Any]) -> _Exchange:
-        """The conversation, for both kinds of client."""
+        """The sequence of requests for both kinds of client."""
         deadline_s, pause_s, failures = time.monotonic() + self._max_wait_s, FIRST_PAUSE_S, 0
         while True:
             reply = yield None

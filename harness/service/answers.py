@@ -1,4 +1,4 @@
-"""HTTP answers about tasks. A task without a verdict of its program is never answered with a score."""
+"""HTTP answers about tasks. A task without a verdict never gets a score."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def refuse(status: int, message: str, headers: dict[str, str] | None = None) -> 
 
 
 def answer_error(service: Service, error: HarnessError) -> JSONResponse:
-    """For requests that were not accepted."""
+    """The answer to a request that was not accepted."""
     if isinstance(error, QueueFull):
         return refuse(429, str(error), ask_to_retry(service))
     if isinstance(error, TaskConflict):
@@ -55,7 +55,7 @@ def answer_error(service: Service, error: HarnessError) -> JSONResponse:
 
 
 def answer_fault(service: Service) -> JSONResponse:
-    """For errors that nothing else answers, such as a full disk."""
+    """The answer to unexpected errors, such as a full disk."""
     return refuse(500, "an error of the service, which its log describes", ask_to_retry(service))
 
 

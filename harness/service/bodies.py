@@ -1,4 +1,4 @@
-"""Bodies of requests, within limits: of one body, of all that the service holds at once, of the time for one."""
+"""Reads bodies of requests within limits of size, time and total memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Bodies:
 
     @asynccontextmanager
     async def hold(self, receive: Receive, length: int) -> AsyncIterator[Receive]:
-        """The body, for the application. Raises BodyRefused."""
+        """Provide the body to the application. Raises BodyRefused."""
         limit, time_s, body = self._settings.max_body_bytes, self._settings.body_s, bytearray()
         try:
             if length > limit:
@@ -58,7 +58,7 @@ class Bodies:
 
 
 async def discard(receive: Receive) -> None:
-    """A client that still sends when the connection closes would see a reset instead of the answer."""
+    """Read the rest: a client that still sends when the connection closes would see a reset instead of the answer."""
     size, more = 0, True
     try:
         async with asyncio.timeout(DISCARD_S):

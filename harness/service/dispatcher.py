@@ -27,8 +27,10 @@ Prepare = Callable[[str, Submission], Task]  # from the client and its request
 
 
 class Dispatcher:
-    """Keeps as many tasks in the executor as keep it busy. `on_end` is called with each finished task's number. While
-    the queue cannot be written (disk full), it tries again."""
+    """Keeps the executor busy with tasks. `on_end` is called with each finished task's number.
+
+    If the queue cannot be written (disk full), it tries again.
+    """
 
     def __init__(
         self,
@@ -60,11 +62,11 @@ class Dispatcher:
         self._thread.start()
 
     def wake(self) -> None:
-        """There may be a new task, or room for one."""
+        """Called when there may be a new task, or free capacity."""
         self._wake.set()
 
     def stop(self) -> None:
-        """Tasks that are running stay so in the queue: the next start repeats them. Closes the executor."""
+        """Running tasks stay so in the queue: the next start repeats them. Closes the executor."""
         self._stopping = True
         self._wake.set()
         self._executor.close()
@@ -86,7 +88,7 @@ class Dispatcher:
                 self._wake.wait(POLL_S)
 
     def _dispatch(self) -> bool:
-        """Whether there were tasks."""
+        """Returns True if there were tasks."""
         for _ in range(len(self._unstored)):
             self._store(*self._unstored.popleft())
         free = self._executor.capacity - self._in_flight
@@ -110,7 +112,7 @@ class Dispatcher:
         future.add_done_callback(partial(self._end, entry))
 
     def _end(self, entry: Entry, future: Future[Evaluation]) -> None:
-        """In a thread of the executor."""
+        """Runs in a thread of the executor."""
         with self._lock:
             self._in_flight -= 1
         self._store(entry, future)

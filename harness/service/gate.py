@@ -23,8 +23,6 @@ LOG = logging.getLogger("harness.service")
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object per line."""
-
     FIELDS = ("client", "task", "outcome", "seconds", "error", "method", "path", "status", "ms")
 
     def format(self, record: logging.LogRecord) -> str:
@@ -36,7 +34,7 @@ class JsonLines(logging.Formatter):
 
 
 class Gate:
-    """The body is read before the application runs: a request without a token, or with a body over the limit, costs
+    """Reads the body before the application runs: a request without a token, or with a body over the limit, costs
     nothing else. The client's name becomes `request.state.client`."""
 
     def __init__(self, app: ASGIApp, *, settings: ServiceSettings, metrics: Metrics) -> None:
@@ -61,7 +59,7 @@ class Gate:
         began_s, status, is_reported = perf_counter(), 500, False
 
         async def note_status(message: Message) -> None:
-            """Reports before the end of the answer, so that who has it finds its request counted."""
+            """Reports before the end of the answer, so that the client finds its request counted."""
             nonlocal status, is_reported
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -105,7 +103,7 @@ class Gate:
 
 
 def _read_token(authorization: str) -> bytes:
-    """A bearer token, or the password of an address such as http://alice:TOKEN@host, for clients that have no other
+    """A bearer token, or the password of an address such as http://alice:TOKEN@host, for clients without another
     setting."""
     scheme, _, given = authorization.partition(" ")
     if scheme.lower() == "bearer":

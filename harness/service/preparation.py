@@ -25,7 +25,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,200}")  # no path: requests must not name f
 def find_submitted_problem(
     submission: Submission, problems_dir: Path | None, *, trusts_references: bool = False
 ) -> Problem:
-    """Executes nothing of a reference that is not trusted, whose cases may hence be missing. Raises UsageError and
+    """Executes nothing of a reference that is not trusted, so its cases may be missing. Raises UsageError and
     ProblemError, also for a workload that the problem lacks."""
     if submission.reference is None:
         problem = _find_named(submission, problems_dir)
@@ -72,19 +72,19 @@ def make_submitted_task(submission: Submission, problem: Problem, executor: Exec
 
 
 def _detect_evaluated(source: str, executor: Executor) -> Language:
-    """A program without a kernel, or in a language without a device here, is evaluated as another one: its author
-    would else choose whether there is a verdict."""
+    """A program without a kernel, or in a language without a device here, is evaluated as another language: its author
+    could otherwise avoid a verdict."""
     found = detect_language(source)
     return found if _find_obstacle(found, executor) is None else choose_prompted_language(executor)
 
 
 def choose_prompted_language(executor: Executor) -> Language:
-    """One that this service evaluates."""
+    """A language that this service evaluates."""
     return next((language for language in PROMPTED if _find_obstacle(language, executor) is None), PROMPTED[0])
 
 
 def _find_obstacle(language: Language, executor: Executor) -> str | None:
-    """Why no program in this language has a verdict here."""
+    """Why programs in this language cannot be evaluated here."""
     devices, rules = executor.devices(language), LANGUAGES[language]
     if not devices:
         return f"this service has no device for language {language}"

@@ -1,4 +1,4 @@
-"""The tasks of one service in SQLite: what was accepted survives `kill -9`, and ends with one verdict.
+"""Stores the tasks of one service in SQLite: an accepted task survives `kill -9` and ends with one verdict.
 
 `tasks.db` keeps each task with its verdict in one row, so that both change in one transaction. One process at a time
 uses a folder.
@@ -43,7 +43,7 @@ _ENTRY = "number, client, task, digest, priority, state, accepted_at, started_at
 
 
 class QueueFull(HarnessError):
-    """The queue, or the client's share of it, has no room."""
+    """The queue, or the client's share of it, is full."""
 
 
 class TaskConflict(HarnessError):
@@ -52,7 +52,7 @@ class TaskConflict(HarnessError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Tasks: queued ones of all clients, unfinished ones of one client."""
+    """`queued`: of all clients; `unfinished`: of one client."""
 
     queued: int
     per_client: int
@@ -99,7 +99,7 @@ class TaskQueue:
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Tasks that ran when the last process ended are queued again. Raises UsageError while another process uses the
+        """Tasks that ran when the last process ended are queued again. Raises UsageError if another process uses the
         folder, and StoreError."""
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -124,8 +124,11 @@ class TaskQueue:
         os.close(self._folder_lock)
 
     def add(self, tasks: Sequence[NewTask], limits: Limits) -> list[tuple[Entry, bool]]:
-        """All or none of them; with each, whether it was queued now. A known task with the same digest is returned as
-        it is; one without a verdict is queued again. Raises QueueFull and TaskConflict."""
+        """Add all tasks or none; return each with True if it was queued now.
+
+        A known task with the same digest is returned as it is; one without a verdict is queued again. Raises QueueFull
+        and TaskConflict.
+        """
         with self._transaction():
             added = [self._add(task) for task in tasks]
             if any(is_new for _, is_new in added):
@@ -133,7 +136,7 @@ class TaskQueue:
         return added
 
     def take(self, count: int) -> list[tuple[Entry, Submission]]:
-        """The next tasks, which are running now."""
+        """Return the next tasks and mark them as running."""
         chosen = "SELECT number FROM tasks WHERE state = 'queued' ORDER BY priority DESC, number LIMIT ?"
         with self._transaction():
             numbers = [number for (number,) in self._connection.execute(chosen, (count,)).fetchall()]
@@ -158,7 +161,7 @@ class TaskQueue:
         return zlib.decompress(rows[0][0]).decode() if rows and rows[0][0] is not None else None
 
     def position(self, entry: Entry) -> int:
-        """Tasks before it."""
+        """The number of tasks before it."""
         query = "SELECT count(*) FROM tasks WHERE state = 'queued' AND (priority > ? OR priority = ? AND number < ?)"
         return int(self._read(query, (entry.priority, entry.priority, entry.number))[0][0])
 
@@ -167,7 +170,7 @@ class TaskQueue:
         return counts | dict(self._read("SELECT state, count(*) FROM tasks GROUP BY state", ()))
 
     def delete(self, client: str, task: str) -> State | None:
-        """The deleted task's state; running tasks stay."""
+        """Returns the deleted task's state; running tasks stay."""
         with self._transaction():
             query = "SELECT state FROM tasks WHERE client = ? AND task = ?"
             row = self._connection.execute(query, (client, task)).fetchone()
@@ -198,7 +201,7 @@ class TaskQueue:
         return Entry(*self._connection.execute(select, (task.client, task.task)).fetchone()), True
 
     def _require_room(self, client: str, limits: Limits) -> None:
-        """After the insertion: an exception takes it back."""
+        """Called after the insertion, which an exception rolls back."""
         queued = self._connection.execute("SELECT count(*) FROM tasks WHERE state = 'queued'").fetchone()[0]
         if queued > limits.queued:
             raise QueueFull(f"the queue is full: {limits.queued} tasks wait")

@@ -14,7 +14,7 @@ from harness.service.submission import PRIORITIES, Submission
 
 
 def _require_unicode(text: str) -> str:
-    """JSON can escape lone surrogates, which no encoding of text has."""
+    """JSON can escape lone surrogates, which cannot be encoded."""
     text.encode()
     return text
 
@@ -27,7 +27,7 @@ TaskId = Annotated[
 
 
 def describe_errors(errors: Iterable[Mapping[str, Any]]) -> str:
-    """Of pydantic. Without the input, which may be a whole program."""
+    """Errors of pydantic, without the input, which may be a whole program."""
     places = ((".".join(str(part) for part in error["loc"] if part != "body"), error["msg"]) for error in errors)
     return "; ".join(f"{place}: {message}" if place else str(message) for place, message in places)
 

@@ -1,4 +1,4 @@
-"""The reward of a verdict, for reinforcement learning. Pure functions of the stored record."""
+"""The reward of a verdict, for reinforcement learning: pure functions of the stored record."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ UNLOADED = (*UNBUILT, Outcome.LOAD_ERROR)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shaping:
-    """Rewards of programs that are not correct, by the last stage reached, and limits. `suspect`: for detected
-    cheating, which also covers rejected programs. `untimed`: correct, on a service that measures no time. `cap`: the
-    largest reward; None: no limit."""
+    """Rewards of incorrect programs, by the last stage reached, and limits.
+
+    `suspect`: for detected cheating, also for rejected programs. `untimed`: correct, on a service that measures no
+    time. `cap`: the largest reward; None: no limit.
+    """
 
     unbuilt: float = 0.0
     built: float = 0.0
@@ -70,7 +72,7 @@ def _score_failure(outcome: Outcome, shaping: Shaping) -> float:
 
 
 def _list_metrics(verdict: Mapping[str, Any], outcome: Outcome) -> dict[str, float]:
-    """`speedup` and `own_share` are missing where they were not measured."""
+    """`speedup` and `own_share` are missing if they were not measured."""
     timing, work = verdict["timing"], verdict["work"]
     metrics = {
         "built": float(outcome not in UNBUILT),

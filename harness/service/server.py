@@ -36,8 +36,8 @@ FULL = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 5
 
 
 class LimitedConnection(Base):  # type: ignore[misc]  # one of two classes
-    """uvicorn itself closes a connection that is silent after an answer, but neither before the first request nor
-    within the head of one."""
+    """Closes connections that are silent before the first request or within its head; uvicorn itself closes those that
+    are silent after an answer."""
 
     def __init__(self, *, settings: ServiceSettings, **given: Any) -> None:
         super().__init__(**given)
@@ -88,7 +88,7 @@ SWITCH_S = 0.001  # the event loop waits as long for threads that store verdicts
 
 
 def make_app(service: Service) -> FastAPI:
-    """Starts the service with the application, and stops it with the application."""
+    """The application starts and stops the service."""
 
     @asynccontextmanager
     async def run(_: FastAPI) -> AsyncIterator[None]:

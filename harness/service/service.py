@@ -87,7 +87,7 @@ class Service:
         return replace(task, notes=(*task.notes, *self._known.check(task)))
 
     async def accept(self, tasks: Sequence[NewTask]) -> list[Entry]:
-        """All or none. Raises UsageError, ProblemError, QueueFull and TaskConflict."""
+        """Accept all or none. Raises UsageError, ProblemError, QueueFull and TaskConflict."""
         return await asyncio.get_running_loop().run_in_executor(self._accepting, self._accept, tasks)
 
     def _accept(self, tasks: Sequence[NewTask]) -> list[Entry]:
@@ -99,7 +99,7 @@ class Service:
         return [entry for entry, _ in added]
 
     def delete(self, client: str, task: str) -> State | None:
-        """The deleted task's state; running tasks stay."""
+        """Returns the deleted task's state; running tasks stay."""
         entry = self.queue.find(client, task)
         state = self.queue.delete(client, task)
         if entry is not None:
@@ -132,7 +132,7 @@ class Service:
                 del self._waiting[number]
 
     def _notify(self, number: int) -> None:
-        """From any thread."""
+        """May be called from any thread."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._set_ended, number)
 

@@ -11,9 +11,9 @@ ANONYMOUS = "anonymous"  # client name without tokens
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSettings:
     """`tokens`: client name per token; empty: no authentication. `accepts_references` False: only problems of suites;
-    `trusts_references`: executes references by text as trusted code, without a sandbox. `max_bodies_bytes`: of all
-    requests that are being answered; `max_message_bytes`: of a WebSocket's message. `head_s`, `body_s`: until the head
-    of a request and its body have arrived."""
+    `trusts_references`: executes references by text without a sandbox. `max_bodies_bytes`: total of requests that are
+    being answered; `max_message_bytes`: of a WebSocket's message. `head_s`, `body_s`: limits for receiving the head of
+    a request and its body."""
 
     folder: Path
     fidelity: Fidelity = "full"

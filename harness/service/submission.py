@@ -1,4 +1,4 @@
-"""One request for an evaluation, whichever route it came by."""
+"""One request for an evaluation, for all routes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ PRIORITIES = {"low": 0, "normal": 1, "high": 2}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
     """The program is `candidate`, or is extracted from `completion`; the problem is `problem` of `suite`, or the
-    `reference`. `language` None: detected. `requires_kernel` None: as the suite says; a reference by text requires
-    one. `dtype` of inputs and weights; None: as in the problem."""
+    `reference`. `language` None: detected. `requires_kernel` None: as in the suite; a reference by text requires one.
+    `dtype` None: as in the problem."""
 
     candidate: str | None = None
     completion: str | None = None
@@ -32,7 +32,7 @@ class Submission:
 
     @property
     def digest(self) -> str:
-        """Equal for requests that ask for the same evaluation."""
+        """Equal for requests for the same evaluation."""
         return sha256(self.encode().encode()).hexdigest()[:32]
 
     def encode(self) -> str:

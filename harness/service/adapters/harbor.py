@@ -1,6 +1,6 @@
-"""Harbor: problems as task folders, and what their verifiers run.
+"""Harbor: exports problems as task folders, and evaluates inside their verifiers.
 
-The agent leaves `/app/solution.py`. The verifier evaluates that file in a container of its own and writes the reward.
+The agent leaves `/app/solution.py`. The verifier evaluates that file in a separate container and writes the reward.
 Both containers are built from this project's image.
 """
 
@@ -165,7 +165,7 @@ def write_reward(reward: Reward, folder: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """1, and no reward, where there is no verdict."""
+    """Exit code 1, and no reward, if there is no verdict."""
     parser = argparse.ArgumentParser(prog="python -m harness.service.adapters.harbor")
     parser.add_argument("--candidate", type=Path, required=True)
     parser.add_argument("--problem", type=Path, required=True)

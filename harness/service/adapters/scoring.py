@@ -53,7 +53,7 @@ def list_tasks(
     gpu: str | None = None,
     problems_dir: Path | str | None = None,
 ) -> Iterator[KernelTask]:
-    """All problems of a suite, or the named ones. `gpu`: the one that the prompt describes, which is the reward GPU."""
+    """All problems of a suite, or the named ones. `gpu`: the reward GPU, which the prompt describes."""
     from harness.generate.gpu_facts import find_gpu
     from harness.generate.host_facts import read_host_facts
     from harness.generate.prompting import render_prompt
@@ -72,5 +72,5 @@ def list_tasks(
 
 
 def fill_metrics(reward: Reward) -> dict[str, float]:
-    """The same keys for every program, as some frameworks need: 0 where nothing was measured."""
+    """The same keys for every program, as some frameworks require: 0 if nothing was measured."""
     return {name: reward.metrics.get(name, 0.0) for name in ALWAYS}

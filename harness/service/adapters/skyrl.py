@@ -38,5 +38,5 @@ class KernelEnv(BaseTextEnv):  # type: ignore[misc]  # skyrl_gym has no types
         )
 
     def get_metrics(self) -> dict[str, Any]:
-        """Of the last turn."""
+        """Metrics of the last turn."""
         return dict(self._last.metrics) if self._last else {}

@@ -39,7 +39,7 @@ def load_environment(
     shaping: Mapping[str, float] | None = None,
     **options: Any,
 ) -> vf.Environment:
-    """`shaping`: fields of `Shaping`; `options`: as of `list_tasks`."""
+    """`shaping`: fields of `Shaping`; `options`: those of `list_tasks`."""
     tasks = list_tasks(suite, language, **options)  # type: ignore[arg-type]
     rows = [{"prompt": [{"role": "user", "content": task.prompt}], "info": task.evaluation} for task in tasks]
     scorer = find_scorer(url, token, Shaping(**(shaping or {})))

@@ -1,4 +1,4 @@
-"""KernelGYM's fields: of its requests, and of its answers with times in ms."""
+"""Fields of KernelGYM's requests and answers; times in ms."""
 
 from __future__ import annotations
 
@@ -54,8 +54,7 @@ def _require_printable(text: str) -> str:
 
 
 class KernelGymRequest(BaseModel):
-    """The evaluator chooses trials and repetitions itself; other fields of KernelGYM are accepted and have no
-    effect."""
+    """The evaluator chooses trials and repetitions itself; other fields of KernelGYM are accepted and ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -95,7 +94,7 @@ class KernelGymBatch(BaseModel):
 
 
 class KernelGymWorkflow(BaseModel):
-    """`payload`: as of `/evaluate`."""
+    """`payload`: the request of `/evaluate`."""
 
     workflow: Text = "kernelbench"
     task_id: Text | None = None
@@ -103,7 +102,7 @@ class KernelGymWorkflow(BaseModel):
 
 
 def _name_class(source: str, usual: str, name: str) -> str:
-    """Under its usual name, too."""
+    """Add the usual name for the class."""
     return source if name == usual else f"{source.rstrip()}\n\n{usual} = {name}\n"
 
 
@@ -126,7 +125,7 @@ def describe_status(entry: Entry) -> dict[str, Any]:
 
 
 def describe_refusal(task: str, message: str) -> dict[str, Any]:
-    """Of one task of a batch."""
+    """The result of one refused task of a batch."""
     about = {"task_id": task, "status": "failed", "error_message": message, "error_code": "VALIDATION_ERROR"}
     return about | NO_RESULT
 
@@ -163,7 +162,7 @@ def _describe_verdict(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _find_speedup(record: dict[str, Any]) -> float:
-    """Of a time that was not confirmed: the lower end of its interval, at most 1."""
+    """For an unconfirmed time: the lower end of its interval, at most 1."""
     if record["speedup"] is not None:
         return float(record["speedup"])
     timing = record["timing"]
@@ -171,7 +170,7 @@ def _find_speedup(record: dict[str, Any]) -> float:
 
 
 def _describe_coverage(work: dict[str, Any] | None) -> dict[str, Any]:
-    """Null where no GPU was profiled."""
+    """Null if no GPU was profiled."""
     launched = (work and work.get("launched")) or {}  # an older harness stored none
     return {
         "num_custom_kernels": launched.get("custom"),

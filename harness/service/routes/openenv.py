@@ -48,7 +48,7 @@ class StepRequest(BaseModel):
 
 @dataclass(slots=True)
 class Episode:
-    """`evaluation`: the fields of an action that the reset has decided."""
+    """`evaluation`: fields of an action that the reset has set."""
 
     id: str = field(default_factory=lambda: uuid4().hex)
     evaluation: dict[str, Any] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class Environment:
 
 
 class Session:
-    """One WebSocket. An action may leave out what the reset has decided."""
+    """One WebSocket. An action may omit fields that the reset has set."""
 
     def __init__(self, environment: Environment, client: str) -> None:
         self._environment = environment
@@ -138,7 +138,7 @@ class Session:
         return answer
 
     async def _step(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Raises NoVerdict for a fault of the harness: never a reward."""
+        """Raises NoVerdict for a fault of the harness, which is never a reward."""
         given = {name: value for name, value in data.items() if name != "metadata"}  # of OpenEnv's actions
         names_problem = given.get("problem") or given.get("reference")
         action = EvaluationRequest.model_validate(({} if names_problem else self._episode.evaluation) | given)

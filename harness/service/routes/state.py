@@ -1,4 +1,4 @@
-"""Health, queue, workers, metrics; in KernelGYM's fields, too."""
+"""Health, queue, workers and metrics, also in KernelGYM's fields."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def make_router(service: Service) -> APIRouter:
 
 
 def _name_counts(counts: Mapping[State, int]) -> dict[str, int]:
-    """In KernelGYM's words."""
+    """Rename the counts to KernelGYM's fields."""
     failed = counts["failed"] + counts["invalid"]
     return {
         "pending": counts["queued"],

@@ -1,4 +1,4 @@
-"""What an agent reads about problems."""
+"""Describes problems to an agent."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def describe_problem(problem: Problem) -> dict[str, Any]:
 
 
 def render_task(problem: Problem, language: Language) -> str:
-    """Rules, an example, the reference, and which tools to call."""
+    """Rules, an example, the reference, and the tools to call."""
     folder = find_folder("prompts", None)
     host = read_host_facts()
     prompt = render_prompt(

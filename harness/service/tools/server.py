@@ -1,5 +1,8 @@
-"""The MCP server over stdio. Standard output carries the protocol only: the SDK diverts the descriptor, and
-`divert_prints` what Python would keep in its buffer until the descriptor is restored."""
+"""The MCP server over stdio.
+
+Standard output carries the protocol only: the SDK diverts the descriptor, and `divert_prints` the text that Python
+would buffer until the descriptor is restored.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ Workload = Annotated[
 
 
 class Tools:
-    """Each public method is a tool; its docstring is what the agent reads."""
+    """Each public method is a tool; agents read its docstring."""
 
     def __init__(self, session: ToolSession) -> None:
         self._session = session
@@ -131,7 +134,7 @@ class Tools:
     async def _evaluate(
         self, context: Context, source: str, language: Language, about: Submission, **how: bool
     ) -> CallToolResult:
-        """An evaluation goes on when its call is cancelled, and the next one waits for its end."""
+        """An evaluation continues when its call is cancelled, and the next one waits for its end."""
         task = asyncio.ensure_future(self._session.evaluate(source, language, about, **how))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
@@ -142,7 +145,7 @@ class Tools:
 
 
 async def report_progress(context: Context, task: asyncio.Future[Any]) -> None:
-    """Until its end: some clients give up a call that is silent for a minute."""
+    """Some clients give up a call that is silent for a minute."""
     began_s = monotonic()
     while not task.done():
         elapsed_s = round(monotonic() - began_s)
@@ -151,7 +154,7 @@ async def report_progress(context: Context, task: asyncio.Future[Any]) -> None:
 
 
 def answer(text: str, record: dict[str, Any]) -> CallToolResult:
-    """Both are whole: some clients show a model the text, others the structure."""
+    """Text and structure are both complete: some clients show a model the one, some the other."""
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=record)
 
 

@@ -1,4 +1,4 @@
-"""The evaluations that one agent asks for."""
+"""Evaluations for one agent."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class ToolSession:
         return number
 
     def _tell(self, evaluation: Evaluation, task: Task, problem: Problem) -> tuple[str, dict[str, Any]]:
-        """The summary has no more than the feedback's record, and findings about the candidate's kernels."""
+        """The summary adds only findings about the candidate's kernels to the feedback's record."""
         subject, source = evaluation.subject, task.candidate.source if task.candidate else ""
         place = replace(subject, run="", model="", prompt="", turn=0, candidate_digest="")
         is_copy = is_reference_copy(source, problem.source)
