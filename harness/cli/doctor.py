@@ -1,4 +1,4 @@
-"""`harness doctor`: what this machine can evaluate."""
+"""`harness doctor`: reports what this machine can evaluate."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def doctor(
 
 
 def _show_steps(found: Iterable[Check | str]) -> Iterator[Check]:
-    """Names steps on stderr: beside a spinner in a terminal, in a line elsewhere."""
+    """Names steps on stderr: beside a spinner in a terminal, otherwise in a line."""
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -132,7 +132,7 @@ def _report_cluster(address: str, cache_dir: Path | None, confinement: str, *, j
 
 
 def print_checks(checks: Iterable[Check]) -> None:
-    """Each as soon as it is known."""
+    """Prints each check as soon as it is known."""
     from rich.console import Console
 
     from harness.report.terminal.tables import make_table, style_text

@@ -148,7 +148,7 @@ def print_report(report: EvaluationReport, options: EvaluateOptions) -> None:
 
 
 def _print_failures(report: EvaluationReport) -> None:
-    """Each message once: those of the harness whole, of others the first line."""
+    """Print each message once: those of the harness whole, of others the first line."""
     from harness.report.terminal.tables import style_text
 
     by_message = {one.message: (number, one) for number, one in reversed(report.evaluations) if one.message}
@@ -192,7 +192,7 @@ def _print_reason(stored: StoredEvaluation, source: str) -> None:
 
 
 def _list_causes(evaluation: Evaluation) -> list[Finding]:
-    """Errors of kernels, of a program that failed. A message that quotes one begins with the first cause."""
+    """Errors of kernels in a program that failed. A message that quotes several begins with the first cause."""
     kernels = [one for one in evaluation.findings if one.evidence.startswith("in kernel ")]
     if evaluation.outcome is Outcome.CORRECT or any(one.message in evaluation.message for one in kernels):
         return []

@@ -51,8 +51,8 @@ def improve(
 ) -> None:
     """Ask the model again, with errors and times fed back.
 
-    Of a run every sample goes on, with the model and settings of the run. Of a file the best verified program is
-    written to FILE.best.py.
+    With a run, continue every sample with the model and settings of the run. With a file, write the best verified
+    program to FILE.best.py.
 
     Interrupt it at any time; the same command resumes.
 

@@ -96,7 +96,7 @@ def _explain_no_row(store: ResultStore, where: ResultFilter, *, common: bool) ->
 
 
 def _note_unequal_problems(rows: Sequence[LeaderboardRow]) -> None:
-    """For formats without room for notes."""
+    """On stderr, for formats without notes."""
     from harness.analysis.leaderboard import describe_unequal_problems
 
     for section in dict.fromkeys(row.group.section for row in rows):

@@ -66,7 +66,7 @@ WAIT_POLICY = "OMP_WAIT_POLICY"
 
 
 def wait_passively() -> bool:
-    """Sets OMP_WAIT_POLICY=PASSIVE unless set. False: torch is loaded already, and its threads spin for
+    """Set OMP_WAIT_POLICY=PASSIVE unless it is set. Returns False if torch is loaded already: its threads then spin for
     milliseconds."""
     if WAIT_POLICY not in os.environ and "torch" in sys.modules:
         return False
@@ -122,7 +122,7 @@ def run_command(arguments: list[str]) -> int:
 
 
 def _report_error(error: Exception) -> int:
-    """Raises it if it is a bug."""
+    """Re-raises bugs."""
     from harness.domain import HarnessError, ProblemError, ProviderError, UsageError
 
     if isinstance(error, UsageError | ProblemError):
@@ -135,7 +135,7 @@ def _report_error(error: Exception) -> int:
 
 
 def _read_defaults(group: CommandGroup, settings: dict[str, Any], arguments: list[str]) -> dict[str, Any]:
-    """Needs the options of all commands, so that an unknown key is found."""
+    """Needs the options of all commands, to detect unknown keys."""
     if not settings:
         return {}
     group.load_all()
@@ -145,7 +145,7 @@ def _read_defaults(group: CommandGroup, settings: dict[str, Any], arguments: lis
 
 
 def _name_settings_file(group: Any, defaults: dict[str, dict[str, Any]], arguments: list[str]) -> None:
-    """Errors about its values name the settings file instead of a variable."""
+    """Errors about values from the settings file name that file instead of a variable."""
     given = {argument.split("=", 1)[0] for argument in arguments}
     for name, command in group.commands.items():
         for part in (command, *getattr(command, "commands", {}).values()):

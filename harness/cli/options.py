@@ -1,4 +1,4 @@
-"""Options shared by several commands, by panel of `--help`, and the settings of the pipeline that they make."""
+"""Options shared by several commands, by panel of `--help`, and the pipeline's settings made from them."""
 
 from __future__ import annotations
 

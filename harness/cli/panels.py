@@ -1,4 +1,4 @@
-"""Panels of `--help`: a command's parameter whose type is a panel stands for the options of that panel.
+"""Panels of `--help`: a parameter whose type is a panel stands for the options of that panel.
 
 def prune(paths: Annotated[PathsPanel, Only("cache_dir")]) -> None: ...
 """
@@ -24,8 +24,8 @@ class Panel:
 
 
 def option(default: Any, help: str, *names: str, **more: Any) -> Any:
-    """A field of a panel. `names`: if they do not follow from the field's; `more`: of typer.Option, such as
-    `show_envvar` for a variable that errors name."""
+    """A field of a panel. `names`: if they do not follow from the field's name; `more`: arguments of typer.Option, such
+    as `show_envvar` for a variable that errors name."""
     return field(default=default, metadata={"names": names, "help": help, **more})
 
 
@@ -47,7 +47,7 @@ class Without(Only):
 
 
 def expand_panels(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with options for parameters, as typer expects it. A panel as default value gives other defaults."""
+    """The command with options as parameters, as typer expects it. A panel as default value gives other defaults."""
     signature = inspect.signature(command, eval_str=True)
     parameters: list[Parameter] = []
     panels: dict[str, tuple[Any, list[str]]] = {}

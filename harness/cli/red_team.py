@@ -70,7 +70,7 @@ def red_team(
 
 
 def run_red_team(options: RedTeamOptions, *, json_output: bool) -> bool:
-    """Returns whether all results are as expected. A full run settles the certificate."""
+    """Returns True if all results are as expected. A full run writes or removes the certificate."""
     from harness.redteam.runner import RedTeam, RedTeamSettings, choose_files, read_corpus
 
     files = choose_files(read_corpus(_find_corpus(options)), options.only)

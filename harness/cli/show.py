@@ -1,4 +1,4 @@
-"""`harness show`: explains one evaluation from results/harness.db; what was fed back to a model is in generated/."""
+"""`harness show`: explains one evaluation of results/harness.db, with the feedback to a model in generated/."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def show(
     as_json: AsJson = False,
     folders: StoredPanel,
 ) -> None:
-    """Explain one evaluation: findings, trials, both clocks, machine, build, source, sandbox; of several turns all
-    results, what was fed back, and the change.
+    """Explain one evaluation: findings, trials, both clocks, machine, build, source, sandbox; for several turns all
+    results, the feedback, and the change.
 
     Examples: harness show 17
 
@@ -52,7 +52,7 @@ def show(
 
 
 def find_evaluation(store: ResultStore, name: str) -> StoredEvaluation:
-    """By id, or the sample's latest. Raises UsageError with near names."""
+    """Find by id, or the sample's latest. Raises UsageError with near names."""
     stored = store.get(int(name)) if _is_number(name) else _find_sample(store, name)
     if stored is None:
         raise UsageError(f"no evaluation {name!r} in {store.path}: {_suggest(store, name)}")

@@ -10,7 +10,7 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\n", "\uff1d", "\uff0b", "\uff0d",
 
 
 def make_printable(text: str) -> str:
-    """Writes control characters out, such as `\\x1b`; keeps newlines and tabs, CRLF becomes a newline."""
+    r"""Write control characters out, such as `\x1b`; newlines and tabs stay, CRLF becomes a newline."""
     return _UNSAFE.sub(_escape, text.replace("\r\n", "\n")) if not text.isprintable() else text
 
 

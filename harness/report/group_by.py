@@ -34,7 +34,7 @@ class GroupCount:
 
     @property
     def speedup(self) -> float | None:
-        """The geometric mean."""
+        """Geometric mean."""
         return geometric_mean(self.speedups)
 
     @property

@@ -69,7 +69,7 @@ def _state_speed(timing: Timing | None) -> str:
 
 
 def explain_cases(evaluation: Evaluation) -> list[str]:
-    """What the cases say together; without times nothing."""
+    """Summary of the cases; empty without times."""
     return [f"{sentence[0].upper()}{sentence[1:]}." for sentence in _list_case_facts(evaluation)]
 
 
@@ -131,7 +131,7 @@ def explain_clock(timing: Timing) -> str:
 
 
 def explain_resolution(timing: Timing) -> str:
-    """What a hostile program could gain at most, unnoticed."""
+    """The largest undetected gain of a hostile program."""
     if timing.resolution_us is not None and timing.clock == "device":
         share = format_share(timing.resolution_us / timing.candidate_us)
         gain = f"{format_time_us(timing.resolution_us)}, {share} of the candidate's time"

@@ -52,7 +52,7 @@ class TaskConflict(HarnessError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """`queued`: of all clients; `unfinished`: of one client."""
+    """`queued`: tasks of all clients; `per_client`: unfinished tasks of one client."""
 
     queued: int
     per_client: int

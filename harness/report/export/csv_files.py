@@ -37,8 +37,7 @@ _TRAILING = (
 
 def write_csvs(store: ResultStore, results_dir: Path, *, generated_dir: Path | None = None) -> tuple[Path, Path]:
     """Keeps the old files and raises StoreError if they cannot be written. Manifests in `generated_dir` list the
-    requested problems.
-    """
+    requested problems."""
     paths = results_dir / EVALUATIONS_CSV, results_dir / LEADERBOARD_CSV
     try:
         # Reading and replacing under one lock, so that concurrent commands cannot write an older listing last.

@@ -48,7 +48,7 @@ class _StringTable:
 
 
 def pack_shards(store: ResultStore, material: Material, generated_dir: Path | None, *, max_bytes: int | None) -> Shards:
-    """Packs up to `max_bytes`: the details of all candidates before the first answer."""
+    """Pack up to `max_bytes`: the details of all candidates before the first answer."""
     shards, left = Shards(), inf if max_bytes is None else max_bytes
     kept: list[tuple[list[ResultRow], dict[int, str]]] = []
     for batch in _batches(_order_rows(material.rows)):
@@ -70,7 +70,7 @@ def pack_shards(store: ResultStore, material: Material, generated_dir: Path | No
 
 
 def _order_rows(rows: Sequence[ResultRow]) -> list[ResultRow]:
-    """Samples of a problem are adjacent. If not all rows fit: the best of each model and problem first."""
+    """Samples of a problem are adjacent. If not all rows fit, the best of each model and problem come first."""
     near = sorted(rows, key=lambda row: (row.suite, row.problem, row.model, row.run, row.sample, row.turn, row.id))
     if len(rows) <= MANY_ROWS:
         return near

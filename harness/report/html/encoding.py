@@ -24,7 +24,7 @@ def pack(document: Any) -> str:
 
 
 def clean(value: Any) -> Any:
-    """Escapes control characters, shortens numbers, and writes non-finite ones as strings."""
+    """Escape control characters, shorten numbers, and write non-finite ones as strings."""
     if isinstance(value, str):
         return make_printable(value)
     if isinstance(value, float):

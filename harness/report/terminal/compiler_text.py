@@ -1,5 +1,5 @@
-"""Output of compilers and interpreters for a terminal: carets stay below what they point at, and frames of installed
-packages are left out."""
+"""Formats output of compilers and interpreters for a terminal: carets keep their column, and frames of installed
+packages are omitted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _INDENTED = re.compile(r"    ")
 
 @dataclass(frozen=True, slots=True)
 class CompilerText:
-    """Wraps text, but cuts a long quoted line and the carets below it alike."""
+    """Wraps text, but truncates a long quoted line and the carets below it alike."""
 
     text: str
     style: str = ""
@@ -41,7 +41,7 @@ def fit_carets(lines: list[str], width: int) -> list[str]:
 
 
 def _cut_alike(quoted: str, carets: str, width: int) -> tuple[str, str]:
-    """The part of both around the first caret."""
+    """The part of both lines around the first caret."""
     match = _GUTTER.match(quoted)
     gutter = match.end() if match else 0
     room = width - gutter
@@ -50,7 +50,7 @@ def _cut_alike(quoted: str, carets: str, width: int) -> tuple[str, str]:
 
 
 def drop_installed_frames(traceback: str) -> str:
-    """Without the frames of installed packages, but for a note of their number. Other text stays."""
+    """Replace frames of installed packages by a note of their number. Other text stays."""
     kept, dropped, is_dropping = list[str](), 0, False
     for line in traceback.split("\n"):
         frame = _FRAME.match(line)

@@ -81,8 +81,7 @@ def render_details(
     all_blocks: bool = False,
 ) -> RenderableType:
     """The verdict is first and last, since a terminal shows the end. The log is reduced to errors unless
-    `whole_log`.
-    """
+    `whole_log`."""
     from rich.console import Group
 
     return Group(*_sections(stored, source, turns, whole_log=whole_log, all_blocks=all_blocks))

@@ -1,4 +1,4 @@
-"""Shows on stderr how far an evaluation is: bars in a terminal, a line every ten seconds elsewhere."""
+"""Shows the progress of an evaluation on stderr: bars in a terminal, otherwise a line every ten seconds."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Step:
 
 @dataclass(slots=True, kw_only=True)
 class _Pace:
-    """Of a step when its number `worked` was reached: at `at_s`, `each_s` for one task."""
+    """The pace of a step when its number `worked` was reached: at `at_s`, `each_s` for one task."""
 
     worked: int
     at_s: float
@@ -46,13 +46,13 @@ class _Pace:
 
 
 class TimeLeft:
-    """Estimates by the pace of finished tasks; while none is finished, an estimate only falls."""
+    """Estimates by the pace of finished tasks; until the first is finished, an estimate only falls."""
 
     def __init__(self) -> None:
         self._paces: dict[str, _Pace] = {}
 
     def describe(self, step: Step) -> str:
-        """The note of a step with its time left, if it is known."""
+        """The note of a step with its time left, if known."""
         left_s = self._estimate_s(step, time.monotonic())
         left = f"about {left_s / 60:.0f} min left" if left_s >= 90 else f"about {left_s:.0f} s left"
         return ", ".join(filter(None, (step.note, left if left_s >= 1 else "")))
@@ -71,8 +71,10 @@ class TimeLeft:
 
 
 def read_steps(executor: Executor, total: int, counts: tuple[int, int], began_s: float) -> list[Step]:
-    """How far an executor is with `total` tasks: builds, evaluations, and each device where there are several.
-    `counts`: verdicts so far, and how many of them are correct."""
+    """Progress of an executor with `total` tasks: builds, evaluations, and each device if there are several.
+
+    `counts`: verdicts so far, and how many of them are correct.
+    """
     status, (done, correct) = executor.status(), counts
     on_devices = sum(device.waiting + device.running for device in status.devices)
     built = min(done + max(on_devices - status.building, 0), total)
@@ -99,13 +101,12 @@ def _describe_device(device: DeviceStatus, to_come: float, began_s: float) -> St
 
 
 def count_finished(counts: dict[str, int]) -> int:
-    """Builds that took their time."""
+    """Builds that were not found in the cache."""
     return sum(counts.get(status, 0) for status in ("built", "failed", "timeout"))
 
 
 def describe_builds(counts: dict[str, int], waiting: int) -> str:
-    """Builds so far in a few words: what runs, was built, found in the cache, and failed, in which lanes, and how many
-    candidates wait."""
+    """Summary of builds: running, built, cached, failed, by strategy, and the number of waiting candidates."""
     running = f"{counts[RUNNING]} running, " if counts.get(RUNNING) else ""
     failed = sum(counts.get(status, 0) for status in ("failed", "refused", "timeout"))
     found = (
@@ -117,14 +118,14 @@ def describe_builds(counts: dict[str, int], waiting: int) -> str:
 
 
 def describe_lanes(counts: dict[str, int]) -> str:
-    """How many were compiled in each lane, and why not in the fast one, the commonest reason first."""
+    """Number of builds by strategy, and the reasons against the fast one, the commonest first."""
     lanes = ", ".join(f"{number} {lane}" for number, lane in _count_by(counts, "lane "))
     reasons = [f"{number}: {reason}" for number, reason in _count_by(counts, "reason ")]
     return lanes + (f" ({'; '.join(reasons[:REASONS_SHOWN])})" if reasons else "")
 
 
 def _count_by(counts: dict[str, int], prefix: str) -> list[tuple[int, str]]:
-    """(count, name) of what begins so, the largest count first."""
+    """(count, name) of items with this beginning, the largest count first."""
     found = [(number, name.removeprefix(prefix)) for name, number in counts.items() if name.startswith(prefix)]
     return sorted(found, key=lambda entry: -entry[0])
 
@@ -133,7 +134,8 @@ def _count_by(counts: dict[str, int], prefix: str) -> list[tuple[int, str]]:
 def show_steps(
     read: Callable[[], Sequence[Step]], *, line_every_s: float = LINE_EVERY_S
 ) -> Iterator[Callable[[str], None]]:
-    """Shows what `read` gives until the end of the block; gives what prints a line beside it."""
+    """Show the steps that `read` returns until the end of the block; yields a function that prints a line beside
+    them."""
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -175,7 +177,7 @@ def _print_lines(read: Callable[[], Sequence[Step]], every_s: float) -> Iterator
 
 @contextmanager
 def repeat(show: Callable[[], None], every_s: float) -> Iterator[None]:
-    """Calls it now and then in a thread, and at the end."""
+    """Calls it regularly in a thread, and at the end."""
     ended = threading.Event()
 
     def run() -> None:

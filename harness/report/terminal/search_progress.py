@@ -1,5 +1,4 @@
-"""Shows on stderr how far a search over turns is: a table in a terminal, lines of 80 columns every ten seconds
-elsewhere."""
+"""Shows the progress of a search over turns on stderr: a table in a terminal, otherwise lines every ten seconds."""
 
 from __future__ import annotations
 
@@ -59,7 +58,7 @@ class ProblemProgress:
 
 
 class SearchProgress:
-    """What a search did so far, stored turns included. The event loop writes it, the thread of the display reads it."""
+    """Counts of a search, stored turns included. The event loop writes them, the thread of the display reads them."""
 
     def __init__(
         self,
@@ -190,7 +189,7 @@ def _show_table(progress: SearchProgress, console: Console) -> Iterator[None]:
 
 
 def render_search(progress: SearchProgress, *, most_problems: int) -> RenderableType:
-    """Problems in work come first where not all fit."""
+    """If not all problems fit, those in work come first."""
     from rich.console import Group
 
     problems = progress.list_problems()

@@ -65,7 +65,7 @@ _MARKDOWN_HEAD = (
 
 
 def render_evaluations(rows: Iterable[ResultRow], columns: Sequence[str] = DEFAULT_COLUMNS) -> Table:
-    """`columns` are fields of ResultRow; the dtype follows the workload where one was chosen."""
+    """`columns` are fields of ResultRow; the dtype follows the workload if one was chosen."""
     rows, table = list(rows), make_table()
     if "dtype" not in columns and "workload" in columns and any(row.dtype for row in rows):
         at = columns.index("workload") + 1
@@ -139,7 +139,7 @@ def style_outcome(outcome: str) -> Text:
 
 
 def style_text(text: str, style: str = "") -> Text:
-    """Strings from anywhere, without markup and control characters."""
+    """Text without markup and control characters."""
     from rich.text import Text
 
     return Text(make_printable(text), style=style)
@@ -159,7 +159,7 @@ def format_speedup(speedup: float | None, clock: str | None = None) -> str:
 
 
 def list_clock_notes(rows: Iterable[LeaderboardRow]) -> list[str]:
-    """Of one table."""
+    """Notes below one table."""
     rows = list(rows)
     whole = sum((Counter(row.clocks) for row in rows), Counter[str]())
     notes = ((row.group, describe_clocks(row.clocks, whole)) for row in rows)

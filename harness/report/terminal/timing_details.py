@@ -36,8 +36,7 @@ def plot_samples(
     values: Sequence[float], label: Callable[[float], str], *, width: int = 60, height: int = 6
 ) -> list[str]:
     """One dot per value, a scale with `label` at the left; neighbours share a column if needed. [] without finite
-    values.
-    """
+    values."""
     shown = [value for value in values if isfinite(value)]
     if not shown:
         return []
@@ -172,7 +171,7 @@ def render_histogram(ratios: Sequence[float]) -> Text:
 
 
 def _choose_edges(values: Sequence[float]) -> list[float]:
-    """Equal-width ranges; the outermost also hold outliers."""
+    """Equal-width ranges; the outermost also contain outliers."""
     least, low, _, high, most = summarise_samples(values)
     reach = 3 * (high - low) or most - least
     first, last = max(least, low - reach), min(most, high + reach)

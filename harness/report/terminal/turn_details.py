@@ -23,8 +23,8 @@ DEEPEST = 8  # levels of the tree that are indented
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleTurns:
-    """`rows`: the evaluated turns, in order; `origins` and `spent` by turn. Of the shown turn: the source of its
-    parent, and what was fed back on it."""
+    """`rows`: the evaluated turns, in order; `origins` and `spent` by turn. For the shown turn: the source of its
+    parent, and its feedback."""
 
     rows: Sequence[ResultRow] = ()
     origins: Mapping[int, Origin] = field(default_factory=dict)
@@ -37,7 +37,7 @@ NO_TURNS = SampleTurns()
 
 
 def render_turns(turns: SampleTurns, shown: int, source: str | None) -> Iterator[RenderableType]:
-    """Nothing for a sample of one turn."""
+    """Empty for a sample of one turn."""
     if len(turns.rows) > 1:
         yield _heading("Turns")
         yield _render_tree(turns, shown)
@@ -52,7 +52,7 @@ def render_turns(turns: SampleTurns, shown: int, source: str | None) -> Iterator
 
 
 def _render_tree(turns: SampleTurns, shown: int) -> RenderableType:
-    """A turn is indented below the one that it goes on from. `best` and `tokens`: up to this turn."""
+    """A turn is indented below its parent. `best` and `tokens`: up to this turn."""
     rows = turns.rows
     bests = list_best([result_of(row) for row in rows])
     tokens = list(accumulate(_count_tokens(turns.spent.get(row.turn)) for row in rows))
@@ -98,7 +98,7 @@ def _format_interval(row: ResultRow) -> str:
 
 
 def _format_comparison(row: ResultRow) -> str:
-    """A/B pairs with the best turn before."""
+    """A/B pairs with the previous best turn."""
     return "-" if row.over_rival is None else f"{row.rival_turn}: {format_speedup(row.over_rival)}"
 
 
