@@ -48,7 +48,6 @@ def _describe(model: GpuModel) -> GpuFacts:
 
 
 def read_gpu_facts() -> GpuFacts | None:
-    """Facts about this machine's first GPU."""
     gpus = list_gpus()
     if not gpus:
         return None

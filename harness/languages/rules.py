@@ -15,11 +15,9 @@ from harness.shipped import name_install
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageRules:
-    """Properties of a language.
-
-    `devices`: supported kinds of device; `auto` takes the first that this machine has. `detects`: True for programs in
-    the language. `refuses`: the reason why an extension is not allowed, or None. `writes_kernels` False: no kernel is
-    required, and kernels of torch's compiler count as the candidate's.
+    """`devices`: `auto` takes the first kind that this machine has. `refuses`: the reason why an extension is not
+    allowed, or None. `writes_kernels` False: no kernel is required, and kernels of torch's compiler count as the
+    candidate's.
 
     For kernels that are Python functions: `list_kernels`: their names in a program (may end with `*`); `modules`:
     Python modules of the language; `find_missing`: what must be installed for the emulated device or a GPU;
@@ -54,6 +52,6 @@ def explain_missing(module: str, name: str, language: Language) -> str | None:
 
 @cache
 def _try_import(module: str) -> str | None:
-    """The error of an import in a new process, which takes seconds."""
+    """In a new process, which takes seconds."""
     ran = subprocess.run([sys.executable, "-P", "-c", f"import {module}"], capture_output=True, text=True, check=False)
     return None if ran.returncode == 0 else (ran.stderr.strip().splitlines() or [f"exit status {ran.returncode}"])[-1]

@@ -24,10 +24,8 @@ _started: list[WatchedProcess] = []  # at most one: torch is imported once
 
 
 def run_apart(function: Callable[..., Result], *arguments: object) -> Result:
-    """Return the function's result (pickled). Runs in this process if it is itself watched.
-
-    Raises HarnessError, or ReferenceStopped if the code ends its process or exceeds its time limit.
-    """
+    """Runs in this process if it is itself watched. Raises HarnessError, or ReferenceStopped if the code ends its
+    process or exceeds its time limit."""
     if STEPS.is_shared:
         return function(*arguments)
     with _LOCK:

@@ -1,8 +1,5 @@
-"""Reads the arguments returned by `get_inputs` and `get_init_inputs`.
-
-They are a list (KernelBench), a dict by name, or `[[positional], {named}]` (KernelBook), and become positional
-arguments in the order of the reference.
-"""
+"""Reads the arguments returned by `get_inputs` and `get_init_inputs`: a list, a dict by name, or `[[positional],
+{named}]`."""
 
 from __future__ import annotations
 
@@ -63,7 +60,7 @@ def _require_bound(
 
 
 def _bind(positional: Sequence[Any], named: Mapping[str, Any], taker: Callable[..., Any]) -> tuple[Any, ...] | None:
-    """Positional arguments in the order of the parameters, with defaults filled in; None if they do not fit."""
+    """Positional arguments with defaults filled in; None if they do not fit."""
     if not named:
         return tuple(positional) if _fits(taker, positional) else None
     try:

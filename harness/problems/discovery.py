@@ -154,7 +154,6 @@ def _describe_unknown(name: str, suite_dir: Path) -> str:
 
 
 def suggest(name: str, known: list[str]) -> str:
-    """The nearest names, or a few of them if none is near."""
     near = get_close_matches(name, known, n=3, cutoff=0.4) or sorted(known)[:5]
     return f" Did you mean {', '.join(near)}?" if near else ""
 

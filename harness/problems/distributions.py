@@ -1,8 +1,5 @@
-"""Input distributions: same shapes, dtypes and strides, other values.
-
-Only floating tensors change; integers (indices, targets, masks) and Python scalars stay. `padded` keeps the values and
-changes the memory layout.
-"""
+"""Input distributions: same shapes, dtypes and strides, other values of floating tensors. `padded` keeps the values and
+changes the memory layout."""
 
 from __future__ import annotations
 
@@ -83,7 +80,7 @@ def choose_part(
 ) -> torch.Tensor:
     """A non-empty mask that broadcasts to the tensor, of elements or of slices along one `dimension` (None: any).
 
-    Half of the masks are sparse, so that a sample misses them; the others cover up to about half of the tensor.
+    Half of the masks are sparse, so that a sample misses them; the others cover up to about half.
     """
 
     def draw(high: int) -> int:
@@ -103,9 +100,9 @@ def choose_part(
 
 
 def pad_rows(value: Any) -> Any:
-    """Return every tensor as a strided view of a larger buffer, padded with NaN (integers: zero).
+    """Return every tensor as a strided view of a buffer padded with NaN (integers: zero).
 
-    Tensors with fewer than two rows stay dense; scalars and empty tensors are unchanged.
+    Tensors with fewer than two rows stay dense.
     """
     if isinstance(value, torch.Tensor):
         return _pad_tensor(value)
@@ -170,7 +167,7 @@ def _integers(given: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 
 def _alternating(given: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Keep magnitudes and set the signs + - + - along the last dimension, so that sums cancel."""
+    """Signs + - + - along the last dimension, so that sums cancel."""
     signs = torch.ones(given.shape[-1:], device=given.device, dtype=given.dtype)
     signs[..., 1::2] = -1
     return given.abs() * signs

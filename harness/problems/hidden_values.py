@@ -85,7 +85,6 @@ class RareDraws(TorchFunctionMode):
 
 
 def _find_bounds(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[int, int]:
-    """Least and largest value of `torch.randint([low], high, size)`."""
     given = [value for value in args if isinstance(value, int)]
     low = options.get("low", given[0] if len(given) == (2 if "high" not in options else 1) else 0)
     return int(low), int(options["high"] if "high" in options else given[-1]) - 1

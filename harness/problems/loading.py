@@ -1,9 +1,8 @@
 """Executes a problem file for one workload, and makes its models and inputs on a device under a seed.
 
 The file is trusted; candidates are never loaded here. Workload sizes are inserted into the syntax tree after each
-module-level assignment of the name, so that derived sizes follow. The target device is torch's default device where the
-file permits (`random_weights`). Explicit CUDA devices are redirected to it, and tensors created elsewhere are moved at
-the end.
+module-level assignment of the name, so that derived sizes follow. Explicit CUDA devices are redirected to the target
+device, and tensors created elsewhere are moved at the end.
 """
 
 from __future__ import annotations
@@ -84,8 +83,8 @@ class LoadedProblem:
         return getattr(torch, self.problem.dtype) if self.problem.dtype else None
 
     def make_model(self, seed: int, device: torch.device, dtype: torch.dtype | None = None) -> nn.Module:
-        """Construct the reference on `device` after seeding, in the problem's mode and with its kind of call. Its
-        parameters have gradients only if calls include the backward pass."""
+        """Seed and construct the reference on `device`, in the problem's mode. Parameters have gradients only if calls
+        include the backward pass."""
         model = self._construct(seed, device, dtype)
         if self.problem.in_place and not self.returned_inputs and device.type != "meta":
             self.returned_inputs.extend(self._find_returned_inputs(model, device))
@@ -113,11 +112,8 @@ class LoadedProblem:
     def make_inputs(
         self, seed: int, device: torch.device, distribution: str = "as_given", draws: RareDraws | None = None
     ) -> tuple[Any, ...]:
-        """The arguments of one call on `device`; with `backward`, followed by the gradients of the outputs.
-
-        `MIXED` mixes each stress distribution into the given inputs at secret positions; `harness.problems.own_values`
-        makes `OWN_KINDS`. `draws` observes `get_inputs`.
-        """
+        """The arguments of one call on `device`; with `backward`, followed by the gradients of the outputs. `draws`
+        observes `get_inputs`."""
         if distribution == MIXED:
             return self._make_mixed_inputs(seed, device)
         if distribution not in (*DISTRIBUTION_NAMES, *OWN_KINDS):

@@ -48,8 +48,8 @@ REDUCING = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorCall:
-    """`overload`: such as `bernoulli.p`; `tensors`: number of tensor arguments; `converts_to_integers`: True if
-    floating values become integers; `terms`: number of terms of one sum, in reductions without products."""
+    """`overload`: such as `bernoulli.p`; `tensors`: number of tensor arguments; `converts_to_integers`: from floating
+    values; `terms`: of one sum, in reductions without products."""
 
     name: str
     overload: str

@@ -1,11 +1,8 @@
 """Changes the values of `get_inputs` slightly, so that problems without declared distributions are tested as strictly.
 
-docs/correctness.md describes the kinds. `biased` changes a value by less than 1 % (16-bit formats: 7 %). `shifted` and
-`lowered` mostly, and `biased` in half of the calls, change only secret parts, chosen by the seed (`changes_all`). The
-parts of `shifted` and `lowered` are slices of the first dimension: beside one much larger element, a softmax is zero
-and its logarithm infinite. `altered` and `rare` are made by `harness.problems.hidden_values`.
-
-Tensors of values with few binary digits (indices, masks, infinities) stay unchanged.
+docs/correctness.md describes the kinds. The parts of `shifted` and `lowered` are slices of the first dimension: beside
+one much larger element, a softmax is zero and its logarithm infinite. Tensors of values with few binary digits
+(indices, masks, infinities) stay unchanged.
 """
 
 from __future__ import annotations

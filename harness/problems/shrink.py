@@ -1,9 +1,7 @@
-"""Shrinks a problem's sizes to a budget, as the workload `reduced`, for devices that cannot run the full one
-(emulated).
+"""Shrinks a problem's sizes to a budget, as the workload `reduced`, for the emulated device.
 
 Sizes are integers assigned at module level. They are halved, largest first, preferably to odd numbers, which expose
-errors at tile edges. Cost is counted on torch's meta device; only the result is executed. The result depends on the
-file alone.
+errors at tile edges. Cost is counted on torch's meta device; only the result is executed.
 """
 
 from __future__ import annotations
@@ -147,7 +145,7 @@ def _list_names_of_model(problem: Problem) -> set[str]:
 
 
 def _list_names_of_rows(problem: Problem) -> set[str]:
-    """Names of the last dimension where `get_inputs` draws floating-point values, such as that of a head."""
+    """Names of the last dimension where `get_inputs` draws floating-point values."""
     body = parse_source(problem.source, problem.name).body
     functions = [one for one in body if isinstance(one, ast.FunctionDef) and one.name == "get_inputs"]
     found: set[str] = set()
@@ -263,7 +261,7 @@ def _with_sizes(problem: Problem, sizes: dict[str, Any]) -> Problem:
 
 @lru_cache(maxsize=2 * MAX_STEPS)
 def _measure(problem: Problem) -> _Cost | None:
-    """Cost of one call on the meta device; None if the reference rejects the sizes."""
+    """None if the reference rejects the sizes."""
     return _call(problem, torch.device("meta"))
 
 

@@ -87,7 +87,7 @@ STEPS = RunningSteps()
 
 
 def set_reference_limit(limit_s: float) -> None:
-    """Set the limit per step, in seconds, for this process and those that it starts for problem files."""
+    """In seconds per step, for this process and those that it starts for problem files."""
     STEPS.limit_s = limit_s
 
 

@@ -16,7 +16,7 @@ STATUS = {"queued": 202, "running": 202, "done": 200, "failed": 503, "invalid": 
 
 
 def describe_task(service: Service, entry: Entry) -> dict[str, Any]:
-    """`/v1`: the task, and the stored record once it is finished."""
+    """With the stored record once it is finished."""
     verdict = service.queue.read_verdict(entry.number) if entry.is_finished else None
     return {
         "task_id": entry.task,
@@ -44,7 +44,6 @@ def refuse(status: int, message: str, headers: dict[str, str] | None = None) -> 
 
 
 def answer_error(service: Service, error: HarnessError) -> JSONResponse:
-    """The answer to a request that was not accepted."""
     if isinstance(error, QueueFull):
         return refuse(429, str(error), ask_to_retry(service))
     if isinstance(error, TaskConflict):
@@ -55,7 +54,6 @@ def answer_error(service: Service, error: HarnessError) -> JSONResponse:
 
 
 def answer_fault(service: Service) -> JSONResponse:
-    """The answer to unexpected errors, such as a full disk."""
     return refuse(500, "an error of the service, which its log describes", ask_to_retry(service))
 
 

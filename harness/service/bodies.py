@@ -28,7 +28,7 @@ class Bodies:
 
     @asynccontextmanager
     async def hold(self, receive: Receive, length: int) -> AsyncIterator[Receive]:
-        """Provide the body to the application. Raises BodyRefused."""
+        """Raises BodyRefused."""
         limit, time_s, body = self._settings.max_body_bytes, self._settings.body_s, bytearray()
         try:
             if length > limit:

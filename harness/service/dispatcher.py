@@ -62,7 +62,7 @@ class Dispatcher:
         self._thread.start()
 
     def wake(self) -> None:
-        """Called when there may be a new task, or free capacity."""
+        """Called for new tasks and for free capacity."""
         self._wake.set()
 
     def stop(self) -> None:

@@ -61,7 +61,6 @@ class Metrics:
             self._failures.inc()
 
     def render(self, counts: dict[State, int], devices: int) -> bytes:
-        """In Prometheus's text format."""
         for state, count in counts.items():
             self._tasks.labels(state).set(count)
         self._devices.set(devices)

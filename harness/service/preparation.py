@@ -25,8 +25,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,200}")  # no path: requests must not name f
 def find_submitted_problem(
     submission: Submission, problems_dir: Path | None, *, trusts_references: bool = False
 ) -> Problem:
-    """Executes nothing of a reference that is not trusted, so its cases may be missing. Raises UsageError and
-    ProblemError, also for a workload that the problem lacks."""
+    """Executes nothing of an untrusted reference, so its cases may be missing. Raises UsageError and ProblemError."""
     if submission.reference is None:
         problem = _find_named(submission, problems_dir)
     else:
@@ -79,12 +78,10 @@ def _detect_evaluated(source: str, executor: Executor) -> Language:
 
 
 def choose_prompted_language(executor: Executor) -> Language:
-    """A language that this service evaluates."""
     return next((language for language in PROMPTED if _find_obstacle(language, executor) is None), PROMPTED[0])
 
 
 def _find_obstacle(language: Language, executor: Executor) -> str | None:
-    """Why programs in this language cannot be evaluated here."""
     devices, rules = executor.devices(language), LANGUAGES[language]
     if not devices:
         return f"this service has no device for language {language}"

@@ -43,11 +43,11 @@ _ENTRY = "number, client, task, digest, priority, state, accepted_at, started_at
 
 
 class QueueFull(HarnessError):
-    """The queue, or the client's share of it, is full."""
+    pass
 
 
 class TaskConflict(HarnessError):
-    """A task id was used again for another request."""
+    pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +68,8 @@ class NewTask:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A task. Times are in seconds since the epoch. `failed`: the harness failed, and the same request queues it again;
-    `invalid`: the request cannot be evaluated, such as one with a reference that raises."""
+    """Times are in seconds since the epoch. `failed`: the harness failed, and the same request queues it again;
+    `invalid`: the request cannot be evaluated."""
 
     number: int
     client: str
@@ -161,7 +161,6 @@ class TaskQueue:
         return zlib.decompress(rows[0][0]).decode() if rows and rows[0][0] is not None else None
 
     def position(self, entry: Entry) -> int:
-        """The number of tasks before it."""
         query = "SELECT count(*) FROM tasks WHERE state = 'queued' AND (priority > ? OR priority = ? AND number < ?)"
         return int(self._read(query, (entry.priority, entry.priority, entry.number))[0][0])
 

@@ -88,8 +88,6 @@ SWITCH_S = 0.001  # the event loop waits as long for threads that store verdicts
 
 
 def make_app(service: Service) -> FastAPI:
-    """The application starts and stops the service."""
-
     @asynccontextmanager
     async def run(_: FastAPI) -> AsyncIterator[None]:
         await service.start()

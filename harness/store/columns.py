@@ -14,12 +14,11 @@ Value = str | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`path`: attributes that lead from an Evaluation to the value, also in the JSON of evaluations stored before
-    `since`, the schema that added the column (`older_path`: where that JSON has other names). `unit`: "x" for ratios
-    ("x by clock" with the sign of the row's clock), "%" for shares, "us". `is_short`: a short text. `values`: it has no
-    others.
+    """`path`: attributes that lead from an Evaluation to the value, also in stored JSON (`older_path`: in JSON with
+    older names); `since`: the schema that added the column. `unit`: "x" for ratios ("x by clock" with the sign of the
+    row's clock), "%" for shares. `is_short`: a short text. `values`: the only ones.
 
-    The type of the row's field gives `kind` and `is_optional`, and `values` where it is a Literal.
+    The type of the row's field gives `kind`, `is_optional`, and `values` of a Literal.
     """
 
     path: str
@@ -55,17 +54,10 @@ class Column:
 
 
 class ResultRow(NamedTuple):
-    """One evaluation as a flat row, in the order of the CSV file (append new columns). A NamedTuple without JSON
-    decoding, because listings hold 100,000 rows.
+    """One evaluation as a flat row, in the order of the CSV file (append new columns); docs/report.md describes the
+    columns.
 
-    `candidate`: digest, "" without code. `speedup`: None unless correct and confirmed. `own_share`: share of a call's
-    time in the candidate's own compiled code; `without_own`: effect on the outputs of disabling it. `peak_fraction`:
-    share of the device's peak. `certificate`: digest of the valid red-team certificate or "". `noise_floor`: largest
-    deviation from 1 of a program's speedup over itself. `worst_speedup`: of the slowest case; `generalisation_gap`:
-    speedup of the known cases / that of the secret ones; None without such cases. `dtype`: chosen for inputs and
-    weights; "" as in the problem's file. `rival_turn`: of the program that was the best before, `over_rival`: the
-    speedup over it in A/B pairs, `over_rival_low` its lower end. `clock`: of the speedup, see
-    `harness.domain.evaluation.Timing`; None: not timed, or not recorded (whole calls).
+    A NamedTuple without JSON decoding, because listings hold 100,000 rows.
     """
 
     id: Annotated[int, Column("")]  # given by the database

@@ -13,7 +13,6 @@ NAMES_SHOWN = 20
 
 
 def explain_no_match(store: ResultStore, where: ResultFilter) -> str:
-    """Names the first filter that nothing matches, with the existing values."""
     if not store.count():
         return f"no evaluations in {store.path.parent} yet: `harness run --suite core --model MODEL` makes some"
     texts = ("run", "model", "problem", "suite", "workload", "device", "outcome")

@@ -60,7 +60,7 @@ def order_by(sort: str) -> str:
 
 
 def check_columns(names: Sequence[str]) -> None:
-    """Raises UsageError for unknown names."""
+    """Raises UsageError."""
     unknown = [name for name in names if name not in COLUMNS]
     if unknown:
         known = ", ".join(COLUMNS)
@@ -68,7 +68,7 @@ def check_columns(names: Sequence[str]) -> None:
 
 
 def check_value(column: str, value: str) -> None:
-    """Raises UsageError for a value that the column cannot have."""
+    """Raises UsageError."""
     known = COLUMNS[column].values if column in COLUMNS else ()
     if not known or value in known:
         return

@@ -88,7 +88,7 @@ class ResultStore:
         self._connection.close()
 
     def record(self, evaluation: Evaluation, source: str | None = None) -> int:
-        """Commit durably and return the id. On StoreError nothing is changed."""
+        """Commit durably and return the id."""
         return self.record_all([(evaluation, source)])[0]
 
     def record_all(self, evaluations: Iterable[tuple[Evaluation, str | None]]) -> tuple[int, ...]:
@@ -97,7 +97,6 @@ class ResultStore:
             return tuple(self._insert(evaluation, source) for evaluation, source in evaluations)
 
     def find(self, subject: Subject) -> StoredEvaluation | None:
-        """The latest evaluation of this subject, whatever its outcome."""
         return self._read_one("e.slot = ? AND e.problem_digest = ?", (identity_of(subject), subject.problem_digest))
 
     def get(self, evaluation_id: int) -> StoredEvaluation | None:
@@ -153,7 +152,6 @@ class ResultStore:
         return ResultRow._make(rows[0]) if rows else None
 
     def list_without_fingerprint(self) -> list[str]:
-        """Digests of candidates stored by an older version."""
         with _store_errors(self.path, "read"):
             return find_missing(self._connection)
 

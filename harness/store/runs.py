@@ -65,7 +65,7 @@ _MAY_DIFFER = {"samples", "problems", "files", "created_at", "harness_version", 
 
 
 def check_name(kind: str, name: str) -> str:
-    """Raises UsageError unless `name` is a valid folder name; `kind` is for the message."""
+    """Raises UsageError for an invalid folder name; `kind` is for the message."""
     if _SAFE_NAME.fullmatch(name):
         return name
     raise UsageError(
@@ -99,7 +99,7 @@ def find_run(generated_dir: Path, run: str) -> Path:
 
 
 def read_manifest(run_dir: Path) -> RunManifest:
-    """Raises StoreError if it is missing or invalid."""
+    """Raises StoreError."""
     path = run_dir / MANIFEST
     record = _read_json(path)
     try:
@@ -168,7 +168,7 @@ def _describe_problem(file: ReferenceFile | None, manifest: RunManifest) -> str:
 
 @contextmanager
 def hold_run(run_dir: Path) -> Iterator[None]:
-    """Lock the run and remove partial samples of a killed process. Raises UsageError if locked."""
+    """Lock the run and remove partial samples. Raises UsageError if locked."""
     with _store_errors(run_dir):
         run_dir.mkdir(parents=True, exist_ok=True)
         lock = (run_dir / _LOCK).open("w")
@@ -241,7 +241,6 @@ def write_sample(
 
 
 def write_search(run_dir: Path, key: SampleKey, record: dict[str, Any]) -> None:
-    """Replace the record of an earlier search of this sample."""
     path = locate_sample(run_dir, replace(key, turn=0)) / SEARCH
     with _store_errors(path):
         _replace_file(path, _to_json(record))
@@ -324,7 +323,7 @@ def list_keys(run_dir: Path) -> list[SampleKey]:
 
 
 def load_sample(run_dir: Path, key: SampleKey) -> Sample:
-    """Raises StoreError if it is missing or damaged."""
+    """Raises StoreError."""
     return _read_sample(locate_sample(run_dir, key), read_manifest(run_dir))
 
 

@@ -87,7 +87,7 @@ def connect_reader(path: Path, harness_version: str) -> sqlite3.Connection:
 
 
 def check_schema(connection: sqlite3.Connection, path: Path, harness_version: str) -> None:
-    """Raises StoreError unless it is a harness database with a supported schema."""
+    """Raises StoreError."""
     if _read_pragma(connection, "application_id") != APPLICATION_ID:
         raise StoreError(
             f"{path} is an SQLite file, but not a harness database; "
@@ -187,13 +187,12 @@ def _upgrade_tables(connection: sqlite3.Connection) -> None:
 
 
 def _list_added(version: int) -> dict[str, Column]:
-    """The columns that a schema lacks."""
     return {name: column for name, column in COLUMNS.items() if column.since > version}
 
 
 def _show_missing_columns(connection: sqlite3.Connection) -> None:
-    """A temporary view for a read-only file of an older schema. It stays correct if a writer adds the columns, since
-    the table's columns come first."""
+    """A temporary view for a read-only file of an older schema; the table's columns come first, if a writer adds
+    them."""
     added = _list_added(_read_pragma(connection, "user_version"))
     if added:
         values = ", ".join(f"{_read_json(column)} AS {name}" for name, column in added.items())

@@ -47,8 +47,8 @@ _SEEN_LINES, _SEEN_COLUMNS = 30, 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A possible program. `start` to `end` are its lines in the whole text (0-based, end excluded), `outer_*` include
-    the fences. `info`: the info string or JSON key."""
+    """`start` to `end` are its lines in the whole text (0-based, end excluded), `outer_*` include the fences. `info`:
+    the info string or JSON key."""
 
     source: str
     rule: Rule
@@ -107,7 +107,7 @@ class Answer:
         return "\n".join(line[:_SEEN_COLUMNS].lstrip("> \t") for line in self.lines[start:end])
 
     def cut(self, start: int, end: int, rule: Rule) -> Block:
-        """A block of these lines, counted from the start of this answer."""
+        """Lines are counted from the start of this answer."""
         source = "".join(f"{line}\n" for line in _dedent(self.lines[start:end]))
         first, last = self.first_line + start, self.first_line + end
         return Block(source=source, rule=rule, start=first, end=last, outer_start=first - 1, outer_end=last + 1)
@@ -184,7 +184,7 @@ def _closes(line: str, markup: str) -> bool:
 
 
 def _read_elements(text: str, first_line: int, fenced: tuple[Block, ...]) -> Iterator[Block]:
-    """`<pre>`, `<tool_call>` and `<parameter>` elements outside fences; nesting is not supported."""
+    """Elements outside fences; nesting is not supported."""
     starts = [block.outer_start for block in fenced]
     opened: re.Match[str] | None = None
     line, counted, opened_line = first_line, 0, 0

@@ -47,7 +47,6 @@ def note_sample(sample: Sample) -> tuple[Finding, ...]:
 def explain_incomplete(
     completion: Completion, candidate: Candidate | None, max_tokens: int | None = None
 ) -> list[Finding]:
-    """Why an answer contains no whole program, if the completion shows it."""
     if candidate is not None and candidate.rule not in _UP_TO_END:
         return []
     end = _explain_end(completion, max_tokens)
@@ -57,7 +56,6 @@ def explain_incomplete(
 
 
 def explain_reasoning(text: str) -> str:
-    """Empty unless reasoning contains a program."""
     place = explain_removal(text)
     return place and (
         f"the text {place} counts as reasoning, which is not searched for programs; it defines ModelNew, and the rest "

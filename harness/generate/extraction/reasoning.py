@@ -97,7 +97,6 @@ class _Mark:
 
 
 def is_reasoning(name: str) -> bool:
-    """True if a tag, field or parameter of this name contains reasoning."""
     return _REASONING.search(name) is not None
 
 
@@ -150,7 +149,6 @@ def _list_marks(text: str) -> Iterator[tuple[re.Match[str], _Mark]]:
 
 
 def _is_mentioned(found: re.Match[str]) -> bool:
-    """True if a sentence continues around the mark."""
     start, end, text = *found.span(), found.string
     around = f"{text[max(start - _SEEN_CHARACTERS, 0) : start]}\0{text[end : end + _SEEN_CHARACTERS]}"
     return _MENTION.search(around) is not None

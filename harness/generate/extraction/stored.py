@@ -45,7 +45,7 @@ class ExtractionChange:
 
 
 def reextract(samples: Iterable[Sample]) -> Iterator[ExtractionChange]:
-    """Skips candidates that were not extracted (imported ones)."""
+    """Skips imported candidates."""
     for sample in samples:
         if sample.completion is None or (sample.candidate and sample.candidate.rule in NOT_EXTRACTED):
             continue

@@ -22,7 +22,7 @@ class CompletionRequest:
 
 
 class Provider(Protocol):
-    """Requests completions; one instance serves a whole run, with concurrent requests."""
+    """One instance serves a whole run, with concurrent requests."""
 
     def can_answer(self, key: SampleKey) -> bool:
         """If False the sample is skipped and reported."""

@@ -24,7 +24,7 @@ _FINISHED = {
 
 
 def read_answer(body: str, *, latency_s: float) -> Completion:
-    """Raises AttemptFailed, EndpointRefused or ProviderError with the reason that the body gives."""
+    """Raises AttemptFailed, EndpointRefused or ProviderError."""
     answer = _parse(body)
     error = find_error(answer)
     answer = answer if isinstance(answer, dict) else {}
@@ -112,7 +112,6 @@ def _read_text(message: dict[str, Any]) -> str | None:
 
 
 def _read_refusal(message: dict[str, Any]) -> str | None:
-    """The field `refusal`, or such parts of the content."""
     content = message.get("content")
     parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
     given = _text_or_none(message.get("refusal")) or "".join(_list_texts([part.get("refusal") for part in parts]))
@@ -133,7 +132,6 @@ def _is_reasoning(part: object) -> bool:
 
 
 def _list_texts(value: object) -> Iterator[str]:
-    """The strings of a text or of nested parts."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):

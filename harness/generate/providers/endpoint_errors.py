@@ -46,12 +46,12 @@ _DEEPEST = 6
 
 
 class RequestInvalid(ProviderError):
-    """The endpoint rejects the parameters of this request."""
+    pass
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointError:
-    """`status`: an HTTP status, from a number or the name of the error; None if it has neither."""
+    """`status`: an HTTP status, from a number or the name of the error; None without either."""
 
     message: str
     status: int | None = None
@@ -139,7 +139,7 @@ def _list_messages(value: object, depth: int = 0) -> Iterator[str]:
 
 
 def _list_inner(value: object, depth: int = 0) -> Iterator[object]:
-    """The errors within an error, outermost first."""
+    """Outermost first."""
     if isinstance(value, str):
         value = _parse_object(value)
         yield from (value,) if value is not None else ()
@@ -182,7 +182,6 @@ def _guess_status(error: EndpointError) -> int:
 
 
 def _name(value: object) -> str:
-    """The words of an error's code and type, without separators."""
     if not isinstance(value, dict):
         return ""
     words = [value.get(key) for key in ("code", "type", "status", "error_type")]

@@ -23,7 +23,7 @@ class RunRefused(EndpointRefused):
 
 
 class AttemptFailed(Exception):
-    """A transient failure. `retry_after_s` is the wait that the endpoint requested."""
+    """A transient failure. `retry_after_s`: requested by the endpoint."""
 
     def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(message)

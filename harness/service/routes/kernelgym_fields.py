@@ -102,7 +102,6 @@ class KernelGymWorkflow(BaseModel):
 
 
 def _name_class(source: str, usual: str, name: str) -> str:
-    """Add the usual name for the class."""
     return source if name == usual else f"{source.rstrip()}\n\n{usual} = {name}\n"
 
 
@@ -125,7 +124,6 @@ def describe_status(entry: Entry) -> dict[str, Any]:
 
 
 def describe_refusal(task: str, message: str) -> dict[str, Any]:
-    """The result of one refused task of a batch."""
     about = {"task_id": task, "status": "failed", "error_message": message, "error_code": "VALIDATION_ERROR"}
     return about | NO_RESULT
 

@@ -78,7 +78,6 @@ def make_router(service: Service) -> APIRouter:
 
 
 def _name_counts(counts: Mapping[State, int]) -> dict[str, int]:
-    """Rename the counts to KernelGYM's fields."""
     failed = counts["failed"] + counts["invalid"]
     return {
         "pending": counts["queued"],

@@ -65,7 +65,6 @@ def describe_problem(problem: Problem) -> dict[str, Any]:
 
 
 def render_task(problem: Problem, language: Language) -> str:
-    """Rules, an example, the reference, and the tools to call."""
     folder = find_folder("prompts", None)
     host = read_host_facts()
     prompt = render_prompt(
