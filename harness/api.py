@@ -256,7 +256,7 @@ def render_report(
 
 def read_source(candidate: StrPath) -> str:
     """A string with several lines is source, otherwise a path."""
-    from harness.domain.files import read_python
+    from harness.domain.files import explain_failure, read_python
 
     if isinstance(candidate, str) and not candidate.strip():
         raise _make_unreadable(candidate, "it is empty")
@@ -267,7 +267,7 @@ def read_source(candidate: StrPath) -> str:
     try:
         return read_python(Path(candidate))
     except (OSError, ValueError) as error:
-        raise _make_unreadable(os.fspath(candidate), getattr(error, "strerror", None) or error) from error
+        raise _make_unreadable(os.fspath(candidate), explain_failure(error)) from error
 
 
 def _make_unreadable(candidate: object, cause: object) -> UsageError:

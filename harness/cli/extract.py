@@ -14,7 +14,7 @@ from harness.cli.options import JsonOption, PathsPanel
 from harness.cli.panels import Only
 from harness.cli.reextract import CheckOption, DiffOption, WriteOption, reextract
 from harness.domain import UsageError
-from harness.domain.files import find_wide_encoding
+from harness.domain.files import explain_failure, find_wide_encoding
 
 NOTHING_FOUND_EXIT_CODE = 1
 
@@ -79,5 +79,5 @@ def _read_text(file: Path) -> str:
     try:
         content = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
     except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror or error}") from error
+        raise UsageError(f"cannot read {file}: {explain_failure(error)}") from error
     return content.decode(find_wide_encoding(content) or "utf-8", "replace")

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from typing import Any
 
+import typer
 from typer.core import TyperArgument, TyperCommand
 
 SETTINGS_NOTE = "Most options can also be set by HARNESS_<OPTION> variables and in harness.toml."
 PLACEHOLDERS = {"path": "PATH", "int": "N", "int range": "N", "list[int]": "N", "float": "X", "float range": "X"}
 _TYPE = re.compile(r"<([a-z][a-z\[\] ]*)>")
 
+_NO_CHOICE = re.compile(r"^(?:Value error, )?'(?P<value>.*)' is not one of (?P<choices>'.*')\.$")
+
 
 class GroupedCommand(TyperCommand):
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            error.message = _suggest_choice(error.message)
+            raise
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         groups: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         parameters: list[Any] = self.get_params(ctx)
@@ -30,6 +41,17 @@ class GroupedCommand(TyperCommand):
         if any(getattr(parameter, "envvar", None) for parameter in self.params):
             formatter.write_paragraph()
             formatter.write_text(SETTINGS_NOTE)
+
+
+def _suggest_choice(message: str) -> str:
+    """With the nearest choice, if the value of an option is none."""
+    found = _NO_CHOICE.match(message)
+    if found is None:
+        return message
+    choices = [choice.strip("'") for choice in found["choices"].split(", ")]
+    near = get_close_matches(found["value"].lower(), choices, n=1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    return f"{found['value']!r} is not one of {', '.join(choices)}.{hint}"
 
 
 def _name_group(parameter: Any) -> str:

@@ -75,7 +75,7 @@ TERMINAL_LIMIT = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewPanel(Panel):
-    sort: str = option("id", "Column to sort by; -COLUMN for the largest first.")
+    sort: str | None = option(None, "Column to sort by; -COLUMN for the largest first. [default: id, the newest ones]")
     limit: int | None = option(
         None,
         f"Maximum number; 0 for all. [default: {TERMINAL_LIMIT}, all with --csv or --json]",
@@ -123,7 +123,9 @@ def results(
                 _say_no_match(store, matching, err=as_csv or as_json)
             _print_groups(values, grouping, as_csv=as_csv, as_json=as_json)
             return
-        rows = list(store.rows(matching, sort=view.sort, limit=limit or None, history=view.history))
+        rows = list(store.rows(matching, sort=view.sort or "-id", limit=limit or None, history=view.history))
+        if view.sort is None:
+            rows.reverse()
         if not rows:
             _say_no_match(store, matching, err=as_csv or as_json or parquet is not None)
         if as_json:
@@ -133,7 +135,9 @@ def results(
         elif parquet:
             _write_parquet(rows, chosen, parquet)
         elif rows:
-            _print_table(store, rows, chosen, matching, history=view.history)
+            _print_table(rows, chosen)
+            matches = store.count(matching, history=view.history)
+            typer.echo(_state_count(len(rows), matches, "newest" if view.sort is None else "first"))
 
 
 def check_one_format(*, as_csv: bool, as_json: bool, parquet: Path | None = None) -> None:
@@ -206,9 +210,7 @@ def _print_groups(values: Iterable[tuple[Any, ...]], columns: Sequence[str], *, 
         print_rich(render_groups(groups, columns))
 
 
-def _print_table(
-    store: ResultStore, rows: Sequence[ResultRow], columns: Sequence[str] | None, where: ResultFilter, *, history: bool
-) -> None:
+def _print_table(rows: Sequence[ResultRow], columns: Sequence[str] | None) -> None:
     from rich.console import Console
 
     from harness.analysis.clocks import count_clocks, describe_clocks
@@ -221,8 +223,9 @@ def _print_table(
     console.print(table)
     if note := describe_clocks(count_clocks(rows)):
         typer.echo(f"{note}.")
-    matching = store.count(where, history=history)
-    if matching > len(rows):
-        typer.echo(f"{len(rows)} of {matching} evaluations; --limit 0 shows all. `harness show ID` shows one.")
-    else:
-        typer.echo(f"{matching} evaluation{'s' if matching != 1 else ''}. `harness show ID` shows one.")
+
+
+def _state_count(shown: int, matches: int, which: str) -> str:
+    if matches > shown:
+        return f"The {which} {shown} of {matches} evaluations; --limit 0 shows all. `harness show ID` shows one."
+    return f"{matches} evaluation{'s' if matches != 1 else ''}. `harness show ID` shows one."

@@ -13,6 +13,7 @@ import typer
 from harness.cli.options import EvaluationPanel, PathsPanel, SandboxPanel, make_evaluate_options
 from harness.cli.panels import Only, Panel, Without, option
 from harness.domain import UsageError
+from harness.domain.files import explain_failure
 from harness.shipped import name_install
 
 TOKEN_VARIABLE = "HARNESS_SERVICE_TOKEN"
@@ -104,7 +105,7 @@ def _read_tokens(path: Path | None) -> dict[str, str]:
     try:
         lines = [line.split() for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read the tokens in {path}: {error}") from error
+        raise UsageError(f"cannot read the tokens in {path}: {explain_failure(error)}") from error
     if not lines or any(len(line) != 2 for line in lines):
         raise UsageError(f"{path}: expected a client's name and its token on each line")
     return {token: name for name, token in lines}

@@ -10,12 +10,13 @@ import typer
 
 from harness.cli.output import print_records, print_rich
 from harness.cli.results import AsJson, StoredPanel
-from harness.domain import NO_DEVICE, UsageError
+from harness.domain import FILE_RUN, NO_DEVICE, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.report.terminal.turn_details import SampleTurns
+    from harness.store.columns import ResultRow
     from harness.store.results import ResultFilter, ResultStore, StoredEvaluation
 
 
@@ -53,7 +54,12 @@ def show(
 
 def find_evaluation(store: ResultStore, name: str) -> StoredEvaluation:
     """Find by id, or the sample's latest. Raises UsageError with near names."""
+    from harness.store.no_match import explain_no_match
+    from harness.store.results import EVERYTHING
+
     stored = store.get(int(name)) if _is_number(name) else _find_sample(store, name)
+    if stored is None and not store.count():
+        raise UsageError(explain_no_match(store, EVERYTHING))
     if stored is None:
         raise UsageError(f"no evaluation {name!r} in {store.path}: {_suggest(store, name)}")
     return stored
@@ -65,7 +71,13 @@ def _find_turns(store: ResultStore, stored: StoredEvaluation, generated_dir: Pat
     from harness.store.results import ResultFilter
 
     subject = stored.evaluation.subject
-    where = ResultFilter(run=subject.run, problem=subject.problem, sample=subject.sample, suite=subject.suite)
+    where = ResultFilter(
+        run=subject.run,
+        model=subject.model,
+        problem=subject.problem,
+        sample=subject.sample,
+        suite=subject.suite,
+    )
     same = [row for row in store.rows(where, sort="turn") if row.language == subject.language]
     rows = {
         row.turn: row
@@ -91,16 +103,18 @@ def _find_sample(store: ResultStore, name: str) -> StoredEvaluation | None:
         return None
     rows = list(store.rows(where, sort="-id"))
     if len(rows) > 1:
-        settings = [(row.id, filter(None, (row.device, row.workload, row.dtype, row.baseline))) for row in rows[1:]]
-        others = ", ".join(f"{number} ({', '.join(words)})" for number, words in settings)
+        others = ", ".join(f"{row.id} ({_list_settings(row)})" for row in rows[1:])
         typer.echo(f"Showing {rows[0].id}, the latest; also evaluated: {others}", err=True)
     return store.get(rows[0].id) if rows else None
 
 
 def _parse_key(name: str) -> ResultFilter | None:
-    """`run/problem/sample[/turn-N]` as a filter, or None."""
+    """`run/problem/sample[/turn-N]`, or `file/problem/NAME` of a candidate given as a file, as a filter, or None."""
     from harness.store.results import ResultFilter
 
+    if name.startswith(f"{FILE_RUN}/") and name.count("/") > 1 and not _is_number(name.rpartition("/")[2]):
+        _, problem, file = name.split("/", 2)
+        return ResultFilter(run=FILE_RUN, problem=problem, model=file)
     rest, _, last = name.rpartition("/")
     turn = "0"
     if last.startswith("turn-"):
@@ -112,21 +126,23 @@ def _parse_key(name: str) -> ResultFilter | None:
     return ResultFilter(run=run, problem=problem, sample=int(last), turn=int(turn))
 
 
+def _list_settings(row: ResultRow) -> str:
+    file = row.model if row.run == FILE_RUN else ""
+    return ", ".join(filter(None, (file, row.device, row.workload, row.dtype, row.baseline)))
+
+
 def _is_number(text: str) -> bool:
     return text.isdecimal() and len(text) <= 18  # fits a database integer
 
 
 def _suggest(store: ResultStore, name: str) -> str:
-    from harness.store.no_match import explain_no_match
-    from harness.store.results import EVERYTHING
+    from harness.report.verdict_text import name_sample
 
     rows = list(store.rows())
-    if not rows:
-        return explain_no_match(store, EVERYTHING)
     if _is_number(name):
         near = sorted(rows, key=lambda row: abs(row.id - int(name)))[:3]
         return f"the nearest are {', '.join(str(row.id) for row in sorted(near))}"
-    names = {f"{row.run}/{row.problem}/{row.sample}" for row in rows}
+    names = {name_sample(row) for row in rows}
     close = get_close_matches(name, sorted(names), n=3)
     if close:
         return f"did you mean {' or '.join(close)}?"

@@ -41,6 +41,11 @@ def find_wide_encoding(content: bytes) -> str | None:
     return next((name for mark, name in _WIDE_MARKS if content.startswith(mark)), None)
 
 
+def explain_failure(error: Exception) -> str:
+    """Without the path, which messages name themselves."""
+    return getattr(error, "strerror", None) or str(error)
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path; rename it to `path` at the end, or remove it on an exception. Raises OSError."""

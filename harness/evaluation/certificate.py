@@ -18,7 +18,7 @@ from pathlib import Path
 
 import harness
 from harness.domain import StoreError
-from harness.domain.files import replacing
+from harness.domain.files import explain_failure, replacing
 from harness.evaluation.environment import describe_gpu
 from harness.hardware.cpu import cpu_name
 from harness.hardware.torch_build import read_torch_build
@@ -130,7 +130,9 @@ def write_certificate(state_folder: Path, certificate: Certificate) -> Path:
         with replacing(path) as partial:
             partial.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise StoreError(f"cannot write the certificate {path}: {error}; make the folder writable") from error
+        raise StoreError(
+            f"cannot write the certificate {path}: {explain_failure(error)}; make the folder writable"
+        ) from error
     return path
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain import StoreError
-from harness.domain.files import replacing
+from harness.domain.files import explain_failure, replacing
 
 CLAIMS = "claims.json"
 
@@ -34,7 +34,7 @@ def write_claims(run_dir: Path, claims: StoredClaims) -> None:
         with replacing(run_dir / CLAIMS) as partial:
             partial.write_text(json.dumps(asdict(claims), indent=1) + "\n", encoding="utf-8")
     except OSError as error:
-        raise StoreError(f"cannot write {run_dir / CLAIMS}: {error.strerror or error}") from error
+        raise StoreError(f"cannot write {run_dir / CLAIMS}: {explain_failure(error)}") from error
 
 
 def read_claims(run_dir: Path) -> StoredClaims | None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain import PROBLEM_SETTINGS, UsageError
-from harness.domain.files import replacing
+from harness.domain.files import explain_failure, replacing
 from harness.problems.discovery import bound_names
 from harness.syntax import parse_python
 
@@ -201,7 +201,7 @@ def write_bytes(path: Path, content: bytes) -> None:
         with replacing(path) as partial:
             partial.write_bytes(content)
     except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
+        raise UsageError(f"cannot write {path}: {explain_failure(error)}") from error
 
 
 def _read_level(folder: Path) -> Iterator[BenchProblem]:
@@ -219,7 +219,7 @@ def _read_parquet(path: Path) -> list[BenchProblem]:
     try:
         frame = pandas.read_parquet(path)
     except (OSError, ValueError) as error:
-        raise UsageError(f"cannot read {path} as Parquet: {error}") from error
+        raise UsageError(f"cannot read {path} as Parquet: {explain_failure(error)}") from error
     missing = [name for name in PARQUET_COLUMNS if name not in frame.columns]
     if missing:
         raise UsageError(f"{path} lacks the columns {', '.join(missing)}; it has {', '.join(map(str, frame.columns))}")
@@ -246,7 +246,7 @@ def _write_parquet(problems: Sequence[BenchProblem], path: Path) -> None:
         with replacing(path) as partial:
             frame.to_parquet(partial, index=False)
     except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
+        raise UsageError(f"cannot write {path}: {explain_failure(error)}") from error
 
 
 def _import_pandas() -> Any:
@@ -263,7 +263,7 @@ def _read_text(path: Path) -> str:
     try:
         return path.read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {path} as UTF-8 text: {error}") from error
+        raise UsageError(f"cannot read {path} as UTF-8 text: {explain_failure(error)}") from error
 
 
 def _read_claim(number: int, entry: Mapping[str, Any], baseline_ms: float | None) -> Claim:

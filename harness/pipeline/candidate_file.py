@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from harness.domain import IN_REASONING, Candidate, Completion, Finding, Language, UsageError
-from harness.domain.files import decode_python
+from harness.domain.files import decode_python, explain_failure
 from harness.evaluation.integrity.static_checks import find_syntax_error
 from harness.generate.extraction.extractor import extract_candidate, find_code
 from harness.generate.extraction.notes import explain_reasoning
@@ -21,7 +21,7 @@ def read_candidate(file: Path) -> str:
     try:
         source = decode_python(sys.stdin.buffer.read() if file == STDIN else file.read_bytes())
     except (OSError, ValueError) as error:
-        raise UsageError(f"cannot read the candidate {file}: {error}") from error
+        raise UsageError(f"cannot read the candidate {file}: {explain_failure(error)}") from error
     if find_syntax_error(source) is not None and _is_answer(source):
         raise UsageError(
             f"{name_candidate(file)} is no Python program, but looks like a model's answer: take the program out of it "

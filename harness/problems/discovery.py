@@ -22,7 +22,7 @@ from harness.domain import (
     UsageError,
     Workload,
 )
-from harness.domain.files import BYTE_ORDER_MARK, read_python
+from harness.domain.files import BYTE_ORDER_MARK, explain_failure, read_python
 from harness.problems.cases import read_cases, read_numbers
 from harness.problems.setting_names import require_known_names
 from harness.syntax import parse_python
@@ -162,7 +162,7 @@ def _read_source(path: Path) -> str:
     try:
         return read_python(path)
     except (OSError, ValueError) as error:
-        raise ProblemError(f"cannot read {path} as Python text: {error}; save it as UTF-8") from error
+        raise ProblemError(f"cannot read {path} as Python text: {explain_failure(error)}") from error
 
 
 def _require_names(tree: ast.Module, path: Path) -> None:
@@ -270,7 +270,7 @@ def _read_suite(folder: Path) -> bool:
     try:
         settings = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ProblemError(f"cannot read {path}: {error}") from error
+        raise ProblemError(f"cannot read {path}: {explain_failure(error)}") from error
     required = settings.pop("requires_kernel", False)
     if settings or not isinstance(required, bool):
         raise ProblemError(

@@ -78,7 +78,7 @@ def _pair(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
 def _find_meant(name: str, value: ast.expr) -> str:
     """The setting with the same letters, or with a similar name and the same kind of value; "" if there is none."""
     of_kind = [setting for setting in PROBLEM_SETTINGS if _is_of_kind(setting, value)]
-    candidates = of_kind if _is_number(value) else PROBLEM_SETTINGS
+    candidates = of_kind if _is_number(value) else [*PROBLEM_SETTINGS]
     for setting in (*PROBLEM_FLAGS, *candidates):
         if _simplify(setting) == _simplify(name):
             return setting

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from harness.domain import Clock, Evaluation, Outcome, RooflineBounds, SampleKey, Timing, WithoutCustom
+from harness.domain import (
+    FILE_RUN,
+    Clock,
+    Evaluation,
+    Outcome,
+    RooflineBounds,
+    SampleKey,
+    Subject,
+    Timing,
+    WithoutCustom,
+)
 from harness.report.terminal.tables import format_speedup, format_time_us
+from harness.store.columns import ResultRow
 
 _OUTCOMES = {
     Outcome.NO_CODE: "contains no program",
@@ -40,14 +51,15 @@ _CLOCKS: dict[Clock, str] = {
 }
 
 
-def name_sample(evaluation: Evaluation) -> str:
-    """`run/problem/sample`, with the turn if any."""
-    subject = evaluation.subject
+def name_sample(subject: Subject | ResultRow) -> str:
+    """`run/problem/sample`, with the turn if any; `file/problem/NAME` of a candidate given as a file."""
+    if subject.run == FILE_RUN:
+        return f"{FILE_RUN}/{subject.problem}/{subject.model}"
     return str(SampleKey(run=subject.run, problem=subject.problem, sample=subject.sample, turn=subject.turn))
 
 
 def state_verdict(evaluation: Evaluation) -> str:
-    parts = [f"{name_sample(evaluation)} {_OUTCOMES[evaluation.outcome]}"]
+    parts = [f"{name_sample(evaluation.subject)} {_OUTCOMES[evaluation.outcome]}"]
     if evaluation.outcome is Outcome.CORRECT:
         parts.append(_state_speed(evaluation.timing))
         parts.extend(f"; {sentence}" for sentence in _list_case_facts(evaluation))

@@ -19,6 +19,7 @@ from time import time
 from typing import Any, Literal, Self
 
 from harness.domain import HarnessError, StoreError, UsageError
+from harness.domain.files import explain_failure
 from harness.service.submission import Submission
 
 State = Literal["queued", "running", "done", "failed", "invalid"]
@@ -114,7 +115,9 @@ class TaskQueue:
             connection.executescript(f"{_TABLES} PRAGMA user_version={SCHEMA_VERSION};")
             connection.execute("UPDATE tasks SET state = 'queued', started_at = NULL WHERE state = 'running'")
         except (OSError, sqlite3.Error) as error:
-            raise StoreError(f"cannot open the queue in {folder}: {error}; choose another folder") from error
+            raise StoreError(
+                f"cannot open the queue in {folder}: {explain_failure(error)}; choose another folder"
+            ) from error
         return cls(connection, _connect(path), lock)
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain import StoreError
-from harness.domain.files import replacing
+from harness.domain.files import explain_failure, replacing
 
 
 def read_record(path: Path) -> dict[str, Any]:
@@ -19,7 +19,7 @@ def read_record(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
-        raise StoreError(f"cannot read {path}: {error}") from error
+        raise StoreError(f"cannot read {path}: {explain_failure(error)}") from error
     try:
         record = json.loads(text)
     except ValueError as error:
@@ -39,4 +39,4 @@ def add_to_record(path: Path, values: Mapping[str, Any]) -> None:
             with replacing(path) as partial:
                 partial.write_text(json.dumps(merged, indent=1, sort_keys=True), encoding="utf-8")
     except OSError as error:
-        raise StoreError(f"cannot write {path}: {error}") from error
+        raise StoreError(f"cannot write {path}: {explain_failure(error)}") from error

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.domain import SampleKey, UsageError
+from harness.domain.files import explain_failure
 
 _SAMPLE = re.compile(r"(?P<run>[^/\s]+)/(?P<problem>[^/\s]+)/(?P<sample>\d{1,9})(?:/turn-(?P<turn>\d{1,9}))?")
 
@@ -29,7 +30,7 @@ def read_pins(path: Path) -> tuple[Pin, ...]:
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read the pins {path}: {error}") from error
+        raise UsageError(f"cannot read the pins {path}: {explain_failure(error)}") from error
     stripped = [(number, line.split("#", 1)[0].strip()) for number, line in enumerate(lines, start=1)]
     pins = tuple(_read_pin(text, number, path) for number, text in stripped if text)
     if not pins:

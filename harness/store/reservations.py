@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import IO, Self
 
 from harness.domain import StoreError, Subject
+from harness.domain.files import explain_failure
 from harness.store.serialization import identity_of
 
 LOCK_FILE = ".evaluating"
@@ -29,7 +30,7 @@ class Reservations:
         try:
             self._file: IO[bytes] = self.path.open("ab")
         except OSError as error:
-            raise StoreError(f"cannot write {self.path}: {error.strerror or error}") from error
+            raise StoreError(f"cannot write {self.path}: {explain_failure(error)}") from error
 
     def __enter__(self) -> Self:
         return self
@@ -58,7 +59,7 @@ class Reservations:
             return False
         except OSError as error:
             raise StoreError(
-                f"cannot lock {self.path}: {error.strerror or error}. Without locks two processes may evaluate "
+                f"cannot lock {self.path}: {explain_failure(error)}. Without locks two processes may evaluate "
                 "the same candidate: choose a folder on a file system with locks with --results-dir"
             ) from error
         return True

@@ -17,6 +17,7 @@ from typing import Any, Self
 from harness import __version__
 from harness.copies.stored_fingerprints import add_fingerprints, build_first_query, find_missing, read_programs
 from harness.domain import Evaluation, StoreError, Subject
+from harness.domain.files import explain_failure
 from harness.store.columns import COLUMNS, ResultRow
 from harness.store.queries import ResultFilter, build_query, check_columns, order_by
 from harness.store.schema import connect_reader, connect_writer
@@ -235,7 +236,9 @@ def _store_errors(path: Path, action: str) -> Iterator[None]:
             "move it away (or restore a copy), or choose another folder with --results-dir"
         ) from error
     except OSError as error:
-        raise StoreError(f"cannot {action} {path}: {error}; choose another folder with --results-dir") from error
+        raise StoreError(
+            f"cannot {action} {path}: {explain_failure(error)}; choose another folder with --results-dir"
+        ) from error
 
 
 def _advice_for(message: str) -> str:

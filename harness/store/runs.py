@@ -46,7 +46,7 @@ from harness.domain import (
     Usage,
     UsageError,
 )
-from harness.domain.files import replacing
+from harness.domain.files import explain_failure, replacing
 
 MANIFEST = "manifest.json"
 COMPLETION_TEXT = "completion.md"
@@ -394,7 +394,7 @@ def _store_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise StoreError(
-            f"cannot write {path}: {error.strerror or error}. Earlier samples are complete; "
+            f"cannot write {path}: {explain_failure(error)}. Earlier samples are complete; "
             "free disk space or correct the permissions, then run the same command again"
         ) from error
 
@@ -403,7 +403,7 @@ def _read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+        raise StoreError(f"cannot read {path}: {explain_failure(error)}") from error
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain import StoreError, UsageError
-from harness.domain.files import replacing
+from harness.domain.files import explain_failure, replacing
 from harness.report.escaping import make_printable
 from harness.store.columns import COLUMNS, ResultRow
 
@@ -28,7 +28,7 @@ def write_parquet(rows: Sequence[ResultRow], columns: Sequence[str], path: Path)
         with replacing(path) as partial:
             pq.write_table(table, partial, compression="zstd")
     except OSError as error:
-        raise StoreError(f"cannot write {path}: {error}; choose another path") from error
+        raise StoreError(f"cannot write {path}: {explain_failure(error)}; choose another path") from error
 
 
 def _choose_type(pa: Any, name: str) -> Any:

@@ -21,7 +21,7 @@ import harness
 from harness.analysis.prices import Price
 from harness.analysis.ranking import find_best_turns, read_requested_problems
 from harness.domain import StoreError, UsageError
-from harness.domain.files import replacing
+from harness.domain.files import explain_failure, replacing
 from harness.report.html.chunks import pack_shards
 from harness.report.html.encoding import clean, encode_numbers, encode_texts, pack
 from harness.report.html.overview import Material, describe_overview
@@ -252,4 +252,4 @@ def _replace_file(path: Path, text: str) -> None:
         with replacing(path) as partial:
             partial.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise StoreError(f"cannot write {path}: {error}; choose another path with --output") from error
+        raise StoreError(f"cannot write {path}: {explain_failure(error)}; choose another path with --output") from error

@@ -267,7 +267,7 @@ def _list_facts(evaluation: Evaluation) -> list[tuple[str, str]]:
     subject = evaluation.subject
     workload = name_workload(subject.workload, subject.dtype)
     return [
-        ("candidate", f"{name_sample(evaluation)} ({subject.candidate_digest or 'no code'})"),
+        ("candidate", f"{name_sample(subject)} ({subject.candidate_digest or 'no code'})"),
         ("model", f"{subject.model}, prompt {subject.prompt}, {subject.language}"),
         ("problem", f"{subject.suite}/{subject.problem}, {workload} ({subject.problem_digest})"),
         ("device", f"{subject.device} {evaluation.hardware}".strip()),

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape, quoteattr
 
 from harness.analysis.change_detection import CHANGE_KINDS, Change
-from harness.domain import Outcome, SampleKey, Subject
+from harness.domain import FILE_RUN, Outcome, Subject
 from harness.report.escaping import make_printable
 from harness.report.strict_json import make_strict
 from harness.report.terminal.tables import format_speedup, make_table, style_outcome, style_text
+from harness.report.verdict_text import name_sample
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -26,12 +27,14 @@ _STYLES = {
 }  # fmt: skip
 _MARKDOWN_SIGNS = re.compile(r"([\\`*_\[\]#|~&])")
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_DIGITS = 8
 VISIBLE_GOAL = 1.10
 
 
 def name_subject(subject: Subject) -> str:
-    """`run/problem/sample`, with the turn if any."""
-    return str(SampleKey(run=subject.run, problem=subject.problem, sample=subject.sample, turn=subject.turn))
+    """Programs given as files may have one name: with the digest."""
+    digest = f" ({subject.candidate_digest[:_DIGITS]})" if subject.run == FILE_RUN else ""
+    return f"{name_sample(subject)}{digest}"
 
 
 def sort_changes(changes: Iterable[Change]) -> list[Change]:

@@ -132,7 +132,8 @@ def test_the_leaderboard_keeps_kinds_of_gpu_apart(run, on_two_gpus):
         (("--outcome", "correct", "--sort", "-speedup"), [2, 1]),
         (("--device", "none"), [3]),
         (("--run", "nothing"), []),
-        (("--limit", "2"), [1, 2]),
+        (("--limit", "2"), [3, 4]),
+        (("--limit", "2", "--sort", "id"), [1, 2]),
     ],
 )
 def test_results_filters_and_sorts(run, stored, options, ids):
@@ -154,7 +155,7 @@ def test_results_prints_chosen_columns_as_json(run, stored):
 def test_results_prints_a_table_that_says_how_many_there_are(run, stored):
     output = run("results", "--limit", "3").stdout
     assert "softmax" in output
-    assert "3 of 4 evaluations; --limit 0 shows all." in output
+    assert "The newest 3 of 4 evaluations; --limit 0 shows all." in output
     assert "4 evaluations." in run("results", "--limit", "0").stdout
 
 
@@ -438,14 +439,51 @@ def test_show_names_and_marks_the_line_that_a_finding_points_at(run, tmp_path, e
     assert "❱ 2 os.system('x')" in output
 
 
-def test_a_leaderboard_without_a_match_names_what_there_is_and_fails(stored, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("command", ["results", "leaderboard"])
+def test_filters_that_nothing_matches_name_what_there_is_and_exit_with_0(command, run, stored):
+    assert "No model 'nosuch' in results/harness.db; evaluated were" in run(command, "--model", "nosuch").stdout
+    output = run(command, "--model", "model-b", "--problem", "softmax", "--json")
+    assert "matches all filters" in output.stderr
+    assert read_lines(output.stdout) == []
+
+
+def test_programs_given_as_files_are_told_apart_by_name(run, tmp_path, evaluation_of):
+    with ResultStore.open(tmp_path / "results") as store:
+        for number, name in enumerate(("first.py", "second.py")):
+            given = {"run": "file", "model": name, "prompt": "-", "candidate_digest": str(number) * 16}
+            store.record(evaluation_of("correct", 9.0, problem="softmax", **given), SOURCE)
+    assert "file/softmax/second.py is correct" in " ".join(run("show", "2").stdout.split())
+    assert "file/softmax/first.py is correct" in " ".join(run("show", "file/softmax/first.py").stdout.split())
+    assert "also evaluated: 1 (first.py, " in run("show", "file/softmax/0").stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["evaluate", "--candidate", "absent.py", "--problem", "softmax"],
+        ["extract", "absent.py"],
+        ["regress", "--pins", "absent.py"],
+        ["import", "absent.py", "--format", "kernelbench"],
+    ],
+)
+def test_a_message_names_a_path_once(arguments, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert run_command(["leaderboard", "--model", "nosuch"]) == 1
-    assert "no model 'nosuch' in results/harness.db; evaluated were model-a, model-b" in capsys.readouterr().err
-    assert run_command(["leaderboard", "--model", "model-b", "--problem", "softmax", "--json"]) == 1
-    output = capsys.readouterr()
-    assert "matches all filters" in output.err
-    assert read_lines(output.out) == []
+    assert run_command(arguments) == 2
+    assert capsys.readouterr().err.count("absent.py") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "--workload", "smal"], "'smal' is not one of full, small, reduced. Did you mean small?"),
+        (["evaluate", "--fidelity", "Quik"], "Did you mean quick?"),
+        (["generate", "--language", "tritn"], "Did you mean triton?"),
+        (["evaluate", "--workload", "7"], "'7' is not one of full, small, reduced."),
+    ],
+)
+def test_a_value_that_is_no_choice_is_an_error_with_the_nearest_one(arguments, message, capsys):
+    assert run_command(arguments) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_candidate_given_as_a_file_is_listed_and_not_ranked(run, stored, tmp_path, evaluation_of):
@@ -479,10 +517,9 @@ def test_a_leaderboard_over_different_problems_says_so_and_ranks_over_the_common
     assert not common.stderr
 
 
-def test_a_leaderboard_without_a_common_problem_says_so(run, tmp_path, evaluation_of, capsys):
+def test_a_leaderboard_without_a_common_problem_says_so(run, tmp_path, evaluation_of):
     with ResultStore.open(tmp_path / "results") as store:
         store.record(evaluation_of("correct", 2.0, problem="softmax", model="model-a"), SOURCE)
         store.record(evaluation_of("correct", 2.0, problem="conv", model="model-b", run="other"), SOURCE)
     assert "(1 each, none in common)" in " ".join(run("leaderboard").stdout.split())
-    assert run_command(["leaderboard", "--common"]) == 1
-    assert "no problem is common to all models of a table" in capsys.readouterr().err
+    assert "No problem is common to all models of a table" in run("leaderboard", "--common").stdout
