@@ -28,7 +28,7 @@ from pathlib import Path
 
 from harness.builder import Builder, probe_toolchain
 from harness.domain import BuildRequest
-from harness.sandbox.policy import clean_environment, interpreter_folders, probe_confinement
+from harness.sandbox.policy import clean_environment, interpreter_folders, probe_isolation
 
 CUDA = """
 #include <torch/extension.h>
@@ -106,7 +106,7 @@ class Bench:
         self._folder = folder
         self._cache = cache
         self._number = time.time_ns() // 1_000_000  # a cache that is used again holds none of these
-        layers = probe_confinement("auto")
+        layers = probe_isolation("auto")
         toolchain = probe_toolchain()
         if not toolchain.can_build_cuda:
             raise SystemExit("this needs nvcc and a CUDA build of torch")

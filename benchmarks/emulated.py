@@ -28,7 +28,7 @@ from harness.builder import Builder, probe_toolchain
 from harness.domain import BuildRequest
 from harness.emulator import Emulation
 from harness.hardware.gpus import find_gpu_model
-from harness.sandbox.policy import clean_environment, interpreter_folders, probe_confinement
+from harness.sandbox.policy import clean_environment, interpreter_folders, probe_isolation
 
 CUDA = """
 #include <torch/extension.h>
@@ -149,7 +149,7 @@ def make_builder(cache: Path, checked: bool) -> Builder:
     return Builder(
         cache=cache,
         toolchain=probe_toolchain(),
-        wrap=probe_confinement().wrap,
+        wrap=probe_isolation().wrap,
         readable=interpreter_folders(),
         environment=clean_environment,
         emulate=Emulation(target=find_gpu_model("A100"), checked=checked),

@@ -35,7 +35,7 @@ from harness.kernelbench.format import BenchProblem, keep_semantics, read_proble
 from harness.problems.discovery import read_problem
 from harness.problems.workloads import provide_workload
 from harness.sandbox.devices import Device
-from harness.sandbox.policy import probe_confinement
+from harness.sandbox.policy import probe_isolation
 
 GIB = 1 << 30
 NOTED = ("memory_plan", "memory", "opponent_slowed", "reported_time", "clock")
@@ -106,7 +106,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         settings = LocalSettings(device=name, cache=folder / "cache", memory_bytes=memory_bytes, judge=judge)
-        setup = Setup(settings=settings, toolchain=probe_toolchain(None), confinement=probe_confinement("auto"))
+        setup = Setup(settings=settings, toolchain=probe_toolchain(None), isolation=probe_isolation("auto"))
         device = Device(name, memory_bytes=memory_bytes)
         with closing(DeviceEvaluators(setup, device, checks=False)) as evaluators:  # in this process, for its memory
             for problem in choose_problems(options.folder, options.problems):

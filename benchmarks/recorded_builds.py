@@ -3,7 +3,7 @@
     python benchmarks/recorded_builds.py FOLDER [--compile N] [--jobs N] [--cache FOLDER] [--seed N] [--verbose]
 
 FOLDER holds one folder for each run with programs `*_kernel.py`, as KernelBench records them. Each is imported in a
-confined process in which `load_inline` only writes down what it was asked for. Without --compile the sources are only
+isolated process in which `load_inline` only writes down what it was asked for. Without --compile the sources are only
 looked at: the row of a run counts those the lane takes, and the reasons for the rest. With it, N of them (0: all) are
 built, by the fast lane where it can; the last rows are those that build, and those that do not.
 Needs nvcc and a CUDA build of torch, and no GPU. Goals: the fast lane decides 95 % of those that build, 90 % of those
@@ -32,7 +32,7 @@ from harness.builder.targets import select_target
 from harness.builder.torch_ninja import write_plan
 from harness.domain import BuildRequest, BuildResult
 from harness.sandbox.build_requests import parse_build_request
-from harness.sandbox.policy import clean_environment, interpreter_folders, probe_confinement
+from harness.sandbox.policy import clean_environment, interpreter_folders, probe_isolation
 
 GOALS = {"built": 0.95, "failed": 0.90}
 CAPTURE = """
@@ -77,7 +77,7 @@ def main() -> None:
     if not toolchain.can_build_cuda:
         raise SystemExit("this needs nvcc and a CUDA build of torch")
     recorded = [one for one in capture(options.folder) if one.request.needs_cuda]
-    layers = probe_confinement("auto")
+    layers = probe_isolation("auto")
     builder = Builder(
         cache=options.cache, toolchain=toolchain, wrap=layers.wrap, readable=interpreter_folders(),
         environment=clean_environment,
@@ -113,7 +113,7 @@ def capture(folder: Path) -> Iterator[Recorded]:
         raise SystemExit(f"no *_kernel.py below {folder}")
     with tempfile.TemporaryDirectory() as name:
         out = Path(name) / "requests"
-        layers = probe_confinement("auto")
+        layers = probe_isolation("auto")
         command = layers.wrap(
             [sys.executable, "-c", CAPTURE, str(out), *paths],
             readable=[*interpreter_folders(), folder.resolve(), Path(__file__).resolve().parents[1]],

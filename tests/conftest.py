@@ -283,7 +283,7 @@ def write_run(tmp_path):
 class Bench:
     """A judge with a warm forkserver in the tests' own process: what it takes to judge one candidate quickly."""
 
-    def __init__(self, *, forkserver, confinement, cache, device="cpu", call_s=5.0, load_s=30.0):
+    def __init__(self, *, forkserver, isolation, cache, device="cpu", call_s=5.0, load_s=30.0):
         from harness.builder import Builder, find_machine_folder, probe_toolchain
         from harness.evaluation.prepared_references import PreparedReferences
         from harness.evaluation.timing.device_peaks import PeakStore
@@ -302,7 +302,7 @@ class Bench:
         self.builder = Builder(
             cache=cache,
             toolchain=probe_toolchain(),
-            wrap=confinement.wrap,
+            wrap=isolation.wrap,
             readable=interpreter_folders(),
             environment=clean_environment,
         )
@@ -389,15 +389,15 @@ class Bench:
 def open_bench(build_cache):
     """Makes a Bench; all of them are closed with the session. Those with the same isolation have one forkserver."""
     from harness.sandbox.forkserver import Forkserver
-    from harness.sandbox.policy import probe_confinement
+    from harness.sandbox.policy import probe_isolation
 
     opened, forkservers = [], {}
 
-    def make(confinement="auto", **options):
-        isolation = probe_confinement(confinement) if isinstance(confinement, str) else confinement
+    def make(isolation="auto", **options):
+        isolation = probe_isolation(isolation) if isinstance(isolation, str) else isolation
         if isolation not in forkservers:
             forkservers[isolation] = Forkserver(isolation)
-        opened.append(Bench(forkserver=forkservers[isolation], confinement=isolation, cache=build_cache, **options))
+        opened.append(Bench(forkserver=forkservers[isolation], isolation=isolation, cache=build_cache, **options))
         return opened[-1]
 
     yield make
@@ -408,14 +408,14 @@ def open_bench(build_cache):
 @pytest.fixture(scope="session")
 def bench(open_bench):
     """The judge on the CPU with the strongest isolation of this machine."""
-    return open_bench(confinement="auto")
+    return open_bench(isolation="auto")
 
 
 @pytest.fixture
 def has_bubblewrap():
-    from harness.sandbox.policy import probe_confinement
+    from harness.sandbox.policy import probe_isolation
 
-    return probe_confinement().bubblewrap is not None
+    return probe_isolation().bubblewrap is not None
 
 
 def find_processes(marker, file="cmdline"):

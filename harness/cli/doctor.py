@@ -53,7 +53,7 @@ def doctor(
         _report_cluster(evaluation.address, paths.cache_dir, sandbox.confinement, json_output=json_output)
         return
     checks = _show_steps(
-        examine_machine(sandbox.arch, paths.cache_dir, measure=measure, builds=builds, confinement=sandbox.confinement)
+        examine_machine(sandbox.arch, paths.cache_dir, measure=measure, builds=builds, isolation=sandbox.confinement)
     )
     if json_output:
         typer.echo(json.dumps({check.part: asdict(check) for check in checks}))
@@ -107,13 +107,13 @@ def summarise(checks: list[Check]) -> list[str]:
     ]
 
 
-def _report_cluster(address: str, cache_dir: Path | None, confinement: str, *, json_output: bool) -> None:
+def _report_cluster(address: str, cache_dir: Path | None, isolation: str, *, json_output: bool) -> None:
     from harness.doctor.cluster_nodes import examine_cluster
     from harness.executors.cluster.connection import ClusterSettings
     from harness.executors.settings import LocalSettings
 
     typer.echo("asking the nodes of the cluster ...", err=True)
-    reports = examine_cluster(ClusterSettings(address=address), LocalSettings(cache=cache_dir, confinement=confinement))
+    reports = examine_cluster(ClusterSettings(address=address), LocalSettings(cache=cache_dir, isolation=isolation))
     if json_output:
         print_records(*map(asdict, reports))
         return

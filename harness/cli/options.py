@@ -279,7 +279,7 @@ def make_evaluate_options(evaluation: EvaluationPanel, sandbox: SandboxPanel, pa
         build_timeout_s=sandbox.build_timeout,
         architecture=sandbox.arch,
         jobs=sandbox.jobs,
-        confinement=sandbox.confinement,
+        isolation=sandbox.confinement,
         cache_size=sandbox.cache_size,
         results_dir=paths.results_dir,
         generated_dir=paths.generated_dir,

@@ -33,7 +33,7 @@ class RedTeamOptions:
     corpus: Path | None = None
     only: str | None = None
     architecture: str | None = None
-    confinement: str = "auto"
+    isolation: str = "auto"
     cache_dir: Path | None = None
 
 
@@ -62,7 +62,7 @@ def red_team(
         corpus=corpus,
         only=only,
         architecture=sandbox.arch,
-        confinement=sandbox.confinement,
+        isolation=sandbox.confinement,
         cache_dir=paths.cache_dir,
     )
     if not run_red_team(options, json_output=json_output):
@@ -98,7 +98,7 @@ def _find_corpus(options: RedTeamOptions) -> Path:
 def _local_settings(options: RedTeamOptions) -> Any:
     from harness.executors.settings import LocalSettings
 
-    return LocalSettings(architecture=options.architecture, confinement=options.confinement, cache=options.cache_dir)
+    return LocalSettings(architecture=options.architecture, isolation=options.isolation, cache=options.cache_dir)
 
 
 def _describe_devices(team: RedTeam) -> list[tuple[Any, Basis]]:

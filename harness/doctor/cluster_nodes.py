@@ -19,7 +19,7 @@ from harness.executors.settings import LocalSettings
 from harness.hardware.cpu import cpu_name
 from harness.sandbox.devices import Device
 from harness.sandbox.forkserver import Forkserver
-from harness.sandbox.policy import probe_confinement
+from harness.sandbox.policy import probe_isolation
 from harness.sandbox.worker_process import WorkerLimits
 
 LIMIT_S = 300.0  # a GPU may be in use
@@ -83,7 +83,7 @@ def explain(error: Exception) -> str:
 
 def examine_device(settings: LocalSettings, name: str) -> DeviceReport:
     """On its node."""
-    device, server = Device(name), Forkserver(probe_confinement(settings.confinement))
+    device, server = Device(name), Forkserver(probe_isolation(settings.isolation))
     try:
         server.spawn(WorkerLimits()).end()
         isolation = server.isolation

@@ -37,7 +37,7 @@ def examine_machine(
     *,
     measure: bool = False,
     builds: bool = True,
-    confinement: str = "auto",
+    isolation: str = "auto",
 ) -> Iterator[Check | str]:
     """Gives each check when it is known, and before a slow step its name. Starts compilers and a sandbox. Stores the
     devices' speed (again with `measure`) and, with `builds`, the precompiled header cache."""
@@ -46,13 +46,13 @@ def examine_machine(
     yield "looking for compilers and torch"
     toolchain = probe_toolchain(architecture)
     yield from _toolchain_checks(toolchain)
-    yield _confinement_check()
+    yield _isolation_check()
     yield "starting a sandboxed worker"
     sandbox = _worker_check()
     yield sandbox
     if builds:
         yield "building a small extension with each strategy, minutes the first time, then seconds"
-        yield from _lane_checks(toolchain, cache_dir, confinement)
+        yield from _lane_checks(toolchain, cache_dir, isolation)
     yield "evaluating a Triton kernel"
     with ThreadPoolExecutor() as pool:  # each import takes seconds, in a process of its own
         packages = [pool.submit(_package_check, *names) for names in _PACKAGES]
@@ -96,10 +96,10 @@ def _toolchain_checks(toolchain: Toolchain) -> list[Check]:
     ]
 
 
-def _lane_checks(toolchain: Toolchain, cache_dir: Path | None, confinement: str) -> Iterator[Check]:
+def _lane_checks(toolchain: Toolchain, cache_dir: Path | None, isolation: str) -> Iterator[Check]:
     from harness.doctor.strategies import try_lanes
 
-    for trial in try_lanes(toolchain, cache_dir, confinement):
+    for trial in try_lanes(toolchain, cache_dir, isolation):
         yield Check(part=f"build {trial.name}", present=trial.works, found=trial.found, without_it=trial.found)
 
 
@@ -163,10 +163,10 @@ def _speed_checks(cache_dir: Path | None, *, measure: bool) -> Iterator[Check]:
         yield Check(part=f"speed of {name}", present=True, found=found, without_it="")
 
 
-def _confinement_check() -> Check:
-    from harness.sandbox.policy import probe_confinement
+def _isolation_check() -> Check:
+    from harness.sandbox.policy import probe_isolation
 
-    path = probe_confinement().bubblewrap
+    path = probe_isolation().bubblewrap
     return Check(
         part="bubblewrap",
         present=path is not None,
@@ -177,10 +177,10 @@ def _confinement_check() -> Check:
 
 def _worker_check() -> Check:
     from harness.sandbox.forkserver import Forkserver
-    from harness.sandbox.policy import probe_confinement
+    from harness.sandbox.policy import probe_isolation
     from harness.sandbox.worker_process import WorkerLimits
 
-    sandbox = probe_confinement()
+    sandbox = probe_isolation()
     server = Forkserver(sandbox)
     try:
         server.spawn(WorkerLimits()).end()

@@ -15,7 +15,7 @@ from harness.builder.error_excerpt import name_first_error
 from harness.domain import EMULATED, BuildRequest, BuildResult, BuildToolError
 from harness.emulator import DEFAULT_TARGET, Emulation
 from harness.hardware.gpus import find_gpu_model
-from harness.sandbox.policy import clean_environment, interpreter_folders, probe_confinement
+from harness.sandbox.policy import clean_environment, interpreter_folders, probe_isolation
 
 _CUDA = """
 #include <torch/extension.h>
@@ -58,10 +58,10 @@ class _Lane:
         return replace(request, name=f"{self.lane}_lane")
 
 
-def try_lanes(toolchain: Toolchain, cache: Path | None, confinement: str = "auto") -> Iterator[LaneTrial]:
+def try_lanes(toolchain: Toolchain, cache: Path | None, isolation: str = "auto") -> Iterator[LaneTrial]:
     """Gives each when it ends: after minutes without a precompiled header cache, seconds with it."""
     lanes = list(_list_lanes(toolchain))
-    layers = probe_confinement(confinement)
+    layers = probe_isolation(isolation)
 
     def attempt(lane: _Lane) -> LaneTrial:
         builder = Builder(

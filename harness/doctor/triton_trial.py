@@ -13,7 +13,7 @@ from harness.executors.tasks import Origin, make_task
 from harness.languages import LANGUAGES
 from harness.languages.devices import find_devices
 from harness.sandbox.devices import Device
-from harness.sandbox.policy import probe_confinement
+from harness.sandbox.policy import probe_isolation
 
 _PROBLEM = """
 import torch
@@ -64,7 +64,7 @@ def try_triton() -> tuple[str, str]:
 def _evaluate(device: str) -> Evaluation:
     judge = EvaluationSettings(fidelity="correctness", measure_noise=False, attribute_work=False)
     settings = LocalSettings(device=device, judge=judge)
-    setup = Setup(settings=settings, toolchain=probe_toolchain(None), confinement=probe_confinement())
+    setup = Setup(settings=settings, toolchain=probe_toolchain(None), isolation=probe_isolation())
     problem = Problem(name="triton_trial", suite="doctor", source=_PROBLEM)
     candidate = Candidate(source=_CANDIDATE, language="triton", rule="file")
     task = make_task(problem, candidate, Origin(run="doctor", model="-"), language="triton")

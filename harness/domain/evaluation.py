@@ -245,7 +245,7 @@ class Evaluation:
     comparison: Comparison | None = None
     build: BuildSummary | None = None
     environment: tuple[tuple[str, str], ...] = ()
-    confinement: str = "none"
+    isolation: str = "none"
     seeds_digest: str = ""
     started_at: str = ""
     duration_s: float = 0.0

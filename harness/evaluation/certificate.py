@@ -64,7 +64,7 @@ DECIDING_MODULE = "harness.executors.local"  # starts the evaluator and the work
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """`package` and `corpus` are file hashes, `confinement` names the isolation layers."""
+    """`package` and `corpus` are file hashes, `isolation` names the isolation layers."""
 
     device: str  # "cpu" or "cuda"
     harness: str
@@ -73,7 +73,7 @@ class Basis:
     hardware: str
     torch: str
     python: str
-    confinement: str
+    isolation: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +87,9 @@ class Certificate:
     def digest(self) -> str:
         return sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:DIGEST_CHARACTERS]
 
-    def digest_behind(self, confinement: str) -> str:
+    def digest_behind(self, isolation: str) -> str:
         """The digest if the isolation layers are the certificate's, else ""."""
-        return self.digest if confinement == self.basis.confinement else ""
+        return self.digest if isolation == self.basis.isolation else ""
 
     def explain_difference(self, now: Basis) -> str | None:
         changed = [
@@ -169,8 +169,8 @@ def find_corpus() -> Path | None:
     return folder if (folder / "attacks").is_dir() else None
 
 
-def check_standing(machine_folder: Path, device: Device, confinement: str | None = None) -> Standing:
-    """`confinement` None is not compared: the isolation is unknown before a worker starts."""
+def check_standing(machine_folder: Path, device: Device, isolation: str | None = None) -> Standing:
+    """`isolation` None is not compared: the isolation is unknown before a worker starts."""
     if device.is_emulated:
         return Standing(certificate=None, reason="the emulated device earns none")
     kind, corpus = device.torch_device.type, find_corpus()
@@ -179,14 +179,14 @@ def check_standing(machine_folder: Path, device: Device, confinement: str | None
         return Standing(certificate=None, reason=f"not earned yet: {RED_TEAM}")
     if corpus is None:
         return Standing(certificate=None, reason="the red-team corpus is not installed")
-    now = describe_basis(device, corpus, kept.basis.confinement if confinement is None else confinement)
+    now = describe_basis(device, corpus, kept.basis.isolation if isolation is None else isolation)
     difference = kept.explain_difference(now)
     if difference is not None:
         return Standing(certificate=None, reason=f"{difference}: {RED_TEAM}")
     return Standing(certificate=kept)
 
 
-def describe_basis(device: Device, corpus: Path, confinement: str) -> Basis:
+def describe_basis(device: Device, corpus: Path, isolation: str) -> Basis:
     """The state that a certificate is valid for."""
     gpu = describe_gpu(device) if device.is_cuda else {}
     hardware = f"{gpu.get('gpu')}, driver {gpu.get('driver')}, {cpu_name()}" if device.is_cuda else cpu_name()
@@ -198,5 +198,5 @@ def describe_basis(device: Device, corpus: Path, confinement: str) -> Basis:
         hardware=hardware,
         torch=read_torch_build().version,
         python=platform.python_version(),
-        confinement=confinement,
+        isolation=isolation,
     )

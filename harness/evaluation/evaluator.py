@@ -170,7 +170,7 @@ class CandidateEvaluator:
             outcome,
             message,
             environment=self._environment,
-            confinement=level,
+            isolation=level,
             certificate="" if self._certificate is None else self._certificate.digest_behind(level),
         )
 

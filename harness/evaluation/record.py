@@ -221,7 +221,7 @@ class EvaluationRecord:
         message: str,
         *,
         environment: tuple[tuple[str, str], ...],
-        confinement: str,
+        isolation: str,
         certificate: str = "",
     ) -> Evaluation:
         """Drops times unless the outcome is correct or suspect."""
@@ -230,7 +230,7 @@ class EvaluationRecord:
             subject=subject,
             outcome=outcome,
             message=message[:MAX_MESSAGE_CHARACTERS],
-            findings=(*drop_repeated(self.findings), *note_sandbox(self.findings, confinement)),
+            findings=(*drop_repeated(self.findings), *note_sandbox(self.findings, isolation)),
             correctness=self.correctness,
             timing=self.timing if timed else None,
             comparison=combine_comparisons(self.comparisons) if outcome is Outcome.CORRECT else None,
@@ -241,7 +241,7 @@ class EvaluationRecord:
                 *self.calls,
                 ("seed", str(self.seed)),
             ),
-            confinement=confinement,
+            isolation=isolation,
             seeds_digest=hashlib.sha256(str(self.seed).encode()).hexdigest()[:16],
             started_at=self.started_at,
             duration_s=time.monotonic() - self.began_s,

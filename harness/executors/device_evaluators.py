@@ -67,7 +67,7 @@ class DeviceEvaluators:
         self._machine = find_machine_folder(setup.settings.cache)
         self._floors = floors or self._machine
         self._quiet = quiet
-        self._forkserver = forkserver or Forkserver(setup.confinement)
+        self._forkserver = forkserver or Forkserver(setup.isolation)
         self._forkserver.report_first_call = self._report_first_call
         self._emulated = self._forkserver if device is not None and device.is_emulated else None
         self._workers = WorkersAhead(self._forkserver, device)
@@ -160,7 +160,7 @@ class DeviceEvaluators:
     def _make_checker(self) -> KernelChecker:
         """Its workers import other parts of a compiler than those of a GPU, so they need a parent of their own."""
         if self._emulated is None:
-            self._emulated = Forkserver(self._setup.confinement)
+            self._emulated = Forkserver(self._setup.isolation)
             self._emulated.report_first_call = self._report_first_call
         device = Device(EMULATED, self._setup.settings.gpu)
         return KernelChecker(
@@ -176,7 +176,7 @@ class DeviceEvaluators:
             self._builders[emulate] = Builder(
                 cache=settings.cache or default_cache_folder(),
                 toolchain=choose_toolchain(self._setup, self._device),
-                wrap=self._setup.confinement.wrap,
+                wrap=self._setup.isolation.wrap,
                 readable=interpreter_folders(),
                 environment=clean_environment,
                 timeout_s=settings.build_timeout_s,

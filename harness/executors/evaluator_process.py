@@ -142,7 +142,7 @@ def _serve(line: Connection, messages: queue.SimpleQueue[Any]) -> None:
 def _open(start: Start, say: SayFor, report_builds: Callable[[], None]) -> tuple[Device, DeviceEvaluators]:
     from harness.sandbox.forkserver import Forkserver
 
-    forkserver = Forkserver(start.setup.confinement)
+    forkserver = Forkserver(start.setup.isolation)
     forkserver.begin_start()  # imports torch, too
     gc.disable()  # a tenth of the time to import torch
     from harness.executors.device_evaluators import DeviceEvaluators

@@ -45,7 +45,7 @@ from harness.hardware.gpus import find_gpu_model
 from harness.languages.devices import find_devices
 from harness.problems.steps import set_reference_limit
 from harness.sandbox.forkserver import Forkserver
-from harness.sandbox.policy import explain_evaluator_failure, probe_confinement
+from harness.sandbox.policy import explain_evaluator_failure, probe_isolation
 
 if TYPE_CHECKING:
     from harness.executors.device_evaluators import DeviceEvaluators
@@ -64,7 +64,7 @@ class LocalExecutor:
         self._expected_builds = expected_builds
         self._jobs = settings.jobs or len(os.sched_getaffinity(0))
         set_reference_limit(settings.reference_timeout_s)
-        self.confinement = probe_confinement(settings.confinement)
+        self.isolation = probe_isolation(settings.isolation)
         self.toolchain = probe_toolchain(settings.architecture)
         self._lock = threading.RLock()
         self._build_threads: ThreadPoolExecutor | None = None
@@ -232,7 +232,7 @@ class LocalExecutor:
 
     def _setup(self) -> Setup:
         settings = replace(self._settings, cache=(self._settings.cache or default_cache_folder()).absolute())
-        return Setup(settings=settings, toolchain=self.toolchain, confinement=self.confinement)
+        return Setup(settings=settings, toolchain=self.toolchain, isolation=self.isolation)
 
     def _checks(self, kind: str) -> bool:
         """Whether kernels get a sanitizer pass."""
@@ -242,7 +242,7 @@ class LocalExecutor:
         """For builds ahead, or for candidates without a device. Only these import torch in this process."""
         with self._making_ahead:
             if kind not in self._ahead:
-                forkserver = Forkserver(self.confinement)
+                forkserver = Forkserver(self.isolation)
                 forkserver.begin_start()  # imports torch, too
                 from harness.executors.device_evaluators import DeviceEvaluators
                 from harness.sandbox.devices import Device

@@ -8,7 +8,7 @@ from harness.builder.cache import DEFAULT_LIMIT_BYTES
 from harness.evaluation.settings import EvaluationSettings
 from harness.hardware.gpus import find_gpu_model
 from harness.problems.steps import DEFAULT_LIMIT_S
-from harness.sandbox.policy import Confinement
+from harness.sandbox.policy import Isolation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class LocalSettings:
     jobs: int | None = None
     cache: Path | None = None
     measurements: Path | None = None
-    confinement: str = "auto"
+    isolation: str = "auto"
     build_timeout_s: float = 600.0
     reference_timeout_s: float = DEFAULT_LIMIT_S
     max_cache_bytes: int = DEFAULT_LIMIT_BYTES
@@ -44,4 +44,4 @@ class Setup:
 
     settings: LocalSettings
     toolchain: Toolchain
-    confinement: Confinement
+    isolation: Isolation

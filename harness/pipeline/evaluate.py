@@ -76,7 +76,7 @@ class EvaluateOptions:
     build_timeout_s: float = 600.0
     architecture: str | None = None
     jobs: int | None = None
-    confinement: str = "auto"
+    isolation: str = "auto"
     results_dir: Path = Path("results")
     generated_dir: Path = Path("generated")
     problems_dir: Path | None = None
@@ -386,7 +386,7 @@ def make_local_settings(options: EvaluateOptions) -> LocalSettings:
         architecture=options.architecture,
         jobs=options.jobs,
         cache=options.cache_dir,
-        confinement=options.confinement,
+        isolation=options.isolation,
         build_timeout_s=options.build_timeout_s,
         reference_timeout_s=options.reference_timeout_s,
         max_cache_bytes=read_cache_size(options.cache_size or os.environ.get("HARNESS_CACHE_SIZE")),

@@ -360,14 +360,14 @@ def settle_certificate(
     `before` is the basis at the start of the run: files changed since then were not evaluated.
     """
     evaluated = [result for result in results if result.evaluation is not None and _concerns(result, before.device)]
-    isolation = {result.evaluation.confinement for result in evaluated if result.evaluation is not None}
+    isolation = {result.evaluation.isolation for result in evaluated if result.evaluation is not None}
     clean = all(result.as_expected for result in results) and evaluated and len(isolation) == 1
     corpus = find_corpus()
     if not clean or corpus is None:
         remove_certificate(machine_folder, before.device)
         return None
-    basis = replace(before, confinement=isolation.pop())
-    if describe_basis(device, corpus, basis.confinement) != basis:
+    basis = replace(before, isolation=isolation.pop())
+    if describe_basis(device, corpus, basis.isolation) != basis:
         remove_certificate(machine_folder, before.device)
         return None
     attacks = sum(result.file.is_attack for result in evaluated)

@@ -24,7 +24,7 @@ from harness.protocol.process_tree import children_of, find_innermost
 from harness.sandbox.gpu.driver_library import find_driver_library
 from harness.sandbox.memory_watchdog import MemoryWatch
 from harness.sandbox.policy import (
-    Confinement,
+    Isolation,
     clean_environment,
     device_paths,
     interpreter_folders,
@@ -69,8 +69,8 @@ class _Answer:
 class Forkserver:
     """Started on first use, restarted after a loss."""
 
-    def __init__(self, confinement: Confinement, profiler: Profiler | None = None) -> None:
-        self._confinement = confinement
+    def __init__(self, isolation: Isolation, profiler: Profiler | None = None) -> None:
+        self._isolation = isolation
         self._profiler = profiler
         self._process: subprocess.Popen[bytes] | None = None
         self._line: Channel | None = None
@@ -79,7 +79,7 @@ class Forkserver:
         self._printed = ""  # until the last stop
         self._lock = threading.Lock()
         self._level = ""
-        self._isolation: dict[str, Any] = {}
+        self._spawn_settings: dict[str, Any] = {}
         self._outer_id = 0  # the forkserver's process id in this namespace
         self._starting: Future[None] | None = None
         self._preloaded: set[str] = set()
@@ -119,7 +119,7 @@ class Forkserver:
             output = OutputTail(self._count_printed)
             try:
                 line = self._require_start()
-                request = {"kind": ForkserverRequest.SPAWN, "limits": asdict(limits), **self._isolation}
+                request = {"kind": ForkserverRequest.SPAWN, "limits": asdict(limits), **self._spawn_settings}
                 answer = self._ask(line, request, (theirs.fileno(), output.write_end))
             except BaseException:
                 ours.close()
@@ -224,11 +224,11 @@ class Forkserver:
     @property
     def can_profile(self) -> bool:
         """Whether its isolation lies around the profiler too, or is disabled."""
-        return self._confinement.has_own_root or not self._confinement.filters
+        return self._isolation.has_own_root or not self._isolation.filters
 
     def profile_with(self, profiler: Profiler) -> Forkserver:
         """Another forkserver with the same isolation, for one worker; see `finish`."""
-        return Forkserver(self._confinement, profiler)
+        return Forkserver(self._isolation, profiler)
 
     def finish(self, timeout_s: float) -> str:
         """Ends the workers, waits for the profiler, and returns what it printed."""
@@ -253,7 +253,7 @@ class Forkserver:
         """The layers of the last worker."""
         if not self._level:
             return "no process started"
-        return ", ".join(filter(None, (self._confinement.root_name, self._level)))
+        return ", ".join(filter(None, (self._isolation.root_name, self._level)))
 
     def _count_printed(self, size_bytes: int) -> None:
         self._printed_bytes += size_bytes
@@ -265,9 +265,9 @@ class Forkserver:
 
     def isolation_warnings(self) -> list[Finding]:
         """Whether the last worker shared its file system or processes."""
-        if not self._level or (self._confinement.has_own_root and "namespaces" in self._level):
+        if not self._level or (self._isolation.has_own_root and "namespaces" in self._level):
             return []
-        why = f": {self._confinement.weakness}" if self._confinement.weakness else ""
+        why = f": {self._isolation.weakness}" if self._isolation.weakness else ""
         message = f"the candidate ran with weak isolation (only {self.isolation}){why}"
         return [Finding(check="confinement", severity="warning", message=message)]
 
@@ -289,8 +289,8 @@ class Forkserver:
         return {
             "scratch": self._place_scratch(folder, readable, namespaces=namespaces),
             "namespaces": namespaces,
-            "filters": self._confinement.filters,
-            "own_root": self._confinement.has_own_root,
+            "filters": self._isolation.filters,
+            "own_root": self._isolation.has_own_root,
             "profiled": self._profiler is not None,
             "readable": readable_paths(readable),
             "devices": device_paths(),
@@ -300,7 +300,7 @@ class Forkserver:
         """With namespaces, a path that each worker mounts over: /tmp, unless readable files lie there. Otherwise the
         parent of their folders."""
         if not namespaces:
-            return "/tmp" if self._confinement.has_own_root else folder
+            return "/tmp" if self._isolation.has_own_root else folder
         hides = any(path.resolve().is_relative_to("/tmp") for path in readable)
         return folder if hides else "/tmp"
 
@@ -313,7 +313,7 @@ class Forkserver:
             command = [sys.executable, "-c", AS_WORKERS_USER, *self._profiler.command, *command]
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         readable = [*self._list_readable(), Path(self._folder.name)]
-        wrapped = self._confinement.wrap_forkserver(command, readable=readable)
+        wrapped = self._isolation.wrap_forkserver(command, readable=readable)
         driver = self._open_driver_library()
         package_root = str(Path(__file__).resolve().parents[2])
         # With NVML torch does not initialise the CUDA driver at import, which would break every forked child.
@@ -339,8 +339,8 @@ class Forkserver:
             message = f"the forkserver did not start: {error}; it printed: {self._printed[-1500:]}"
             raise HarnessError(message) from error
         # A profiler follows no process into other namespaces.
-        namespaces = self._confinement.namespaces and warm.get("namespaces") is True and self._profiler is None
-        self._isolation = self._describe_isolation(self._folder.name, namespaces=namespaces)
+        namespaces = self._isolation.namespaces and warm.get("namespaces") is True and self._profiler is None
+        self._spawn_settings = self._describe_isolation(self._folder.name, namespaces=namespaces)
         self._outer_id = find_innermost(self._process.pid)
         self._line = line
 

@@ -39,7 +39,7 @@ BUILD_LIMITS = {"memory_bytes": None, "scratch_bytes": 8 << 30, "processes": 409
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Confinement:
+class Isolation:
     """`bubblewrap`: its path or None; then `namespaces` selects the private root. `filters`: Landlock and seccomp, if
     available. `weakness`: why no stronger isolation was chosen."""
 
@@ -108,38 +108,36 @@ class Confinement:
 def wrap_evaluator(command: Sequence[str], *, readable: Iterable[Path]) -> list[str]:
     """For one that runs a client's problem file, and makes sandboxes itself. In a private root: bubblewrap as root
     masks parts of /proc, which then no sandbox inside could mount."""
-    return Confinement(bubblewrap=None)._launch(command, readable, (), for_workers=True, runs_problems=True)
+    return Isolation(bubblewrap=None)._launch(command, readable, (), for_workers=True, runs_problems=True)
 
 
-def probe_confinement(wanted: str = "auto", *, timeout_s: float = PROBE_TIMEOUT_S) -> Confinement:
+def probe_isolation(wanted: str = "auto", *, timeout_s: float = PROBE_TIMEOUT_S) -> Isolation:
     """The strongest isolation that works. `wanted`: "auto" or "none"."""
     if wanted == "none":
-        return Confinement(bubblewrap=None, namespaces=False, filters=False, weakness="isolation was disabled")
+        return Isolation(bubblewrap=None, namespaces=False, filters=False, weakness="isolation was disabled")
     path = shutil.which("bwrap")
     why = (
-        "bubblewrap is not installed"
-        if path is None
-        else explain_start_failure(Confinement(bubblewrap=path), timeout_s)
+        "bubblewrap is not installed" if path is None else explain_start_failure(Isolation(bubblewrap=path), timeout_s)
     )
     if not why:
-        return Confinement(bubblewrap=path)
-    private_root = Confinement(bubblewrap=None, weakness=why)
+        return Isolation(bubblewrap=path)
+    private_root = Isolation(bubblewrap=None, weakness=why)
     failure = explain_start_failure(private_root, timeout_s)
     if not failure:
         return private_root
-    return Confinement(bubblewrap=None, namespaces=False, weakness=f"{why}; {failure}")
+    return Isolation(bubblewrap=None, namespaces=False, weakness=f"{why}; {failure}")
 
 
-def explain_start_failure(confinement: Confinement, timeout_s: float = PROBE_TIMEOUT_S) -> str:
+def explain_start_failure(isolation: Isolation, timeout_s: float = PROBE_TIMEOUT_S) -> str:
     """ "" if a command starts."""
     return _explain_failure(
-        f"{confinement.root_name}", confinement.wrap(["true"], readable=interpreter_folders()), timeout_s
+        f"{isolation.root_name}", isolation.wrap(["true"], readable=interpreter_folders()), timeout_s
     )
 
 
 def explain_evaluator_failure(timeout_s: float = 6 * PROBE_TIMEOUT_S) -> str:
     """ "" if an evaluator in a sandbox can make sandboxes. Patient: nothing weaker takes its place."""
-    inner = Confinement(bubblewrap=None).wrap(["true"], readable=interpreter_folders())
+    inner = Isolation(bubblewrap=None).wrap(["true"], readable=interpreter_folders())
     outer = wrap_evaluator(inner, readable=[*interpreter_folders(), *worker_package_files()])
     return _explain_failure("a private root in a private root", outer, timeout_s)
 

@@ -84,7 +84,7 @@ class ResultRow(NamedTuple):
     candidate: Annotated[str, Column("subject.candidate_digest")]
     duration_s: Annotated[float, Column("duration_s")]
     started_at: Annotated[str, Column("started_at")]
-    confinement: Annotated[str, Column("confinement")]
+    confinement: Annotated[str, Column("isolation")]
     harness_version: Annotated[str, Column("facts.harness")]
     torch: Annotated[str, Column("facts.torch")]
     hardware: Annotated[str, Column("hardware")]

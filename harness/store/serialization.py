@@ -42,6 +42,7 @@ _RENAMED = {
     for side in ("baseline", "candidate")
     for old, new in (("claim", "reported"), ("judge", "evaluator"))
 } | {
+    "confinement": "isolation",
     "plausibility": "roofline",
     "own": "custom",
     "own_kernels": "custom_kernels",

@@ -1,7 +1,7 @@
 """Replaces the functions that ask the judge for builds, and loads a library of its own making.
 
 layer: process
-mechanism: A build outside of the record is not seen, not cached and not confined as builds are.
+mechanism: A build outside of the record is not seen, not cached and not isolated as builds are.
 problem: add
 expected: load_error, wrong_value, runtime_error
 device: cpu

@@ -6,32 +6,32 @@ import pytest
 
 
 @pytest.fixture(scope="session")
-def confinement_of():
+def isolation_of():
     """The isolation of a kind, skipping where this machine does not allow it: "bubblewrap", "private_root" (made in
     namespaces, without it), "filters" (Landlock and seccomp alone), "nothing" (limits alone)."""
-    from harness.sandbox.policy import Confinement, explain_start_failure, probe_confinement
+    from harness.sandbox.policy import Isolation, explain_start_failure, probe_isolation
 
     def choose(kind):
         if kind == "bubblewrap":
-            confinement = probe_confinement()
-            if confinement.bubblewrap is None:
-                pytest.skip(f"needs bubblewrap: {confinement.weakness}")
-            return confinement
-        confinement = Confinement(bubblewrap=None, namespaces=kind == "private_root", filters=kind != "nothing")
-        if explain_start_failure(confinement):
-            pytest.skip(f"this machine does not allow this isolation: {explain_start_failure(confinement)}")
-        return confinement
+            isolation = probe_isolation()
+            if isolation.bubblewrap is None:
+                pytest.skip(f"needs bubblewrap: {isolation.weakness}")
+            return isolation
+        isolation = Isolation(bubblewrap=None, namespaces=kind == "private_root", filters=kind != "nothing")
+        if explain_start_failure(isolation):
+            pytest.skip(f"this machine does not allow this isolation: {explain_start_failure(isolation)}")
+        return isolation
 
     return choose
 
 
 @pytest.fixture(scope="session")
-def open_confined_bench(open_bench, confinement_of):
+def open_isolated_bench(open_bench, isolation_of):
     """A bench with the isolation of a kind."""
     from harness.sandbox.worker_process import WorkerLimits
 
     def make(kind):
-        bench = open_bench(confinement=confinement_of(kind), call_s=60.0)
+        bench = open_bench(isolation=isolation_of(kind), call_s=60.0)
         if kind == "filters":
             bench.forkserver.spawn(WorkerLimits()).end()
             if "landlock" not in bench.forkserver.isolation:
@@ -46,7 +46,7 @@ def judge(open_bench):
     """Evaluates a candidate on a problem, both given as source. `probed`: again where no time was left for probes."""
     from harness.problems.discovery import parse_problem
 
-    bench = open_bench(confinement="auto", call_s=5.0)
+    bench = open_bench(isolation="auto", call_s=5.0)
 
     def run(candidate, problem, *, probed=True, **options):
         for _ in range(8 if probed else 1):

@@ -87,7 +87,7 @@ def short_plan():
 
 @pytest.fixture(scope="module")
 def quick_bench(open_bench):
-    return open_bench(confinement="auto", call_s=2.0)
+    return open_bench(isolation="auto", call_s=2.0)
 
 
 def test_an_honest_candidate_is_timed_and_not_suspect(quick_bench):

@@ -14,7 +14,7 @@ from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
 from harness.executors.tasks import Origin, make_task
 from harness.problems.discovery import read_problem
-from harness.sandbox.policy import probe_confinement
+from harness.sandbox.policy import probe_isolation
 from harness.sandbox.worker_process import TimeLimits
 
 LONG_S = 5.0
@@ -43,16 +43,16 @@ def fake_bubblewrap(tmp_path, monkeypatch):
 
 def test_a_bubblewrap_that_is_forbidden_gives_way_to_a_private_root(fake_bubblewrap):
     fake_bubblewrap("echo no permission to create namespace >&2; exit 1")
-    confinement = probe_confinement()
-    assert confinement.bubblewrap is None
-    assert "no permission to create namespace" in confinement.weakness
+    isolation = probe_isolation()
+    assert isolation.bubblewrap is None
+    assert "no permission to create namespace" in isolation.weakness
 
 
 def test_a_bubblewrap_that_hangs_is_given_up(fake_bubblewrap):
     fake_bubblewrap("exec sleep 60")
-    confinement = probe_confinement(timeout_s=0.5)
-    assert confinement.bubblewrap is None
-    assert "bubblewrap does not start within 0.5 s" in confinement.weakness
+    isolation = probe_isolation(timeout_s=0.5)
+    assert isolation.bubblewrap is None
+    assert "bubblewrap does not start within 0.5 s" in isolation.weakness
 
 
 NO_NAMESPACES = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
@@ -72,8 +72,8 @@ def test_without_namespaces_candidates_are_judged_behind_filters_and_the_record_
     assert finished.returncode == 0, finished.stderr
     record = json.loads(finished.stdout)
     assert record["outcome"] == "correct", record["message"]
-    assert "namespaces" not in record["confinement"]
-    assert "seccomp, rlimits" in record["confinement"]
+    assert "namespaces" not in record["isolation"]
+    assert "seccomp, rlimits" in record["isolation"]
     warnings = [finding["message"] for finding in record["findings"] if finding["check"] == "confinement"]
     assert "user namespaces are not allowed here" in warnings[0]
 

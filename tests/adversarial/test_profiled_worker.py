@@ -45,14 +45,14 @@ class ModelNew(torch.nn.Module):
 
 
 @pytest.fixture
-def run_profiled(open_confined_bench, tmp_path):
+def run_profiled(open_isolated_bench, tmp_path):
     """Imports a program in a profiled worker; returns what the profiler printed."""
     folder = tmp_path / "profiler"
     folder.mkdir()
     (folder / "profiler.py").write_text(PROFILER)
 
     def run(kind, source):
-        bench = open_confined_bench(kind)
+        bench = open_isolated_bench(kind)
         command = (sys.executable, str(folder / "profiler.py"))
         profiled = bench.forkserver.profile_with(Profiler(command=command, readable=(folder,)))
         try:

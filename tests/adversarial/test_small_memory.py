@@ -65,7 +65,7 @@ def bench_with(open_bench):
     def choose(memory_bytes=None, device=None):
         device = device or Device("cpu", memory_bytes=memory_bytes)
         if "bench" not in opened:
-            opened["bench"] = open_bench(confinement="auto", device=device, call_s=20.0)
+            opened["bench"] = open_bench(isolation="auto", device=device, call_s=20.0)
         opened["bench"].use(device)
         return opened["bench"]
 

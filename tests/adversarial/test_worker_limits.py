@@ -69,12 +69,12 @@ PROCESSOR_TIME = """
 
 
 @pytest.fixture(scope="module")
-def benches(open_confined_bench):
+def benches(open_isolated_bench):
     opened = {}
 
     def choose(kind):
         if kind not in opened:
-            opened[kind] = open_confined_bench(kind)
+            opened[kind] = open_isolated_bench(kind)
         return opened[kind]
 
     return choose

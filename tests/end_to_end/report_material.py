@@ -129,7 +129,7 @@ def store_hostile(store, generated):
         HOSTILE, "wrong_value", source=source, model=HOSTILE, prompt=HOSTILE, run="demo", suite=HOSTILE,
         message=HOSTILE, findings=(finding,), correctness=Correctness(trials=(trial,), weights="none"),
         build=BuildSummary(keys=(HOSTILE,), cached=False, duration_s=1.0, lane=HOSTILE, log=HOSTILE),
-        confinement=HOSTILE, seeds_digest=HOSTILE, phases_s=((HOSTILE, 1.0),),
+        isolation=HOSTILE, seeds_digest=HOSTILE, phases_s=((HOSTILE, 1.0),),
         environment=(("harness", HOSTILE), ("cpu", HOSTILE), (HOSTILE, HOSTILE)),
     )  # fmt: skip
     store.record(evaluation, source)

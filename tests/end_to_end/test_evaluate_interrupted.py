@@ -51,7 +51,7 @@ def wait_until(condition, what, timeout_s=300):
 
 @pytest.fixture
 def marker():
-    """A value that every process of one command carries in its environment, the confined ones too."""
+    """A value that every process of one command carries in its environment, the isolated ones too."""
     return uuid.uuid4().hex
 
 

@@ -103,7 +103,7 @@ SPIN_CYCLES = 4_000_000  # about two milliseconds
 
 @pytest.fixture(scope="session")
 def gpu_bench(open_bench):
-    return open_bench(confinement="auto", device="cuda:0", call_s=30.0, load_s=120.0)
+    return open_bench(isolation="auto", device="cuda:0", call_s=30.0, load_s=120.0)
 
 
 def test_a_right_fused_kernel_is_correct_and_timed_against_the_named_baseline(gpu_bench):

@@ -105,7 +105,7 @@ class ModelNew(""",
 
 @pytest.fixture(scope="module")
 def gpu_bench(open_bench):
-    return open_bench(confinement="auto", device="cuda:0", call_s=120.0, load_s=200.0)
+    return open_bench(isolation="auto", device="cuda:0", call_s=120.0, load_s=200.0)
 
 
 def require(language):

@@ -61,7 +61,7 @@ ENDS = {
 
 @pytest.fixture(scope="module")
 def gpu_bench(open_bench):
-    return open_bench(confinement="auto", device="cuda:0", call_s=30.0, load_s=60.0)
+    return open_bench(isolation="auto", device="cuda:0", call_s=30.0, load_s=60.0)
 
 
 def allocated(bench):
@@ -144,7 +144,7 @@ def test_out_of_memory_names_what_the_candidate_held(gpu_bench):
 @pytest.mark.parametrize("source", [HONEST, body("return x.abs()")], ids=["right", "wrong"])
 def test_verdicts_are_the_same_with_little_memory(open_bench, budget_gib, source):
     device = Device("cuda:0", memory_bytes=int(budget_gib * GIB))
-    bench = open_bench(confinement="auto", device=device, call_s=30.0, load_s=60.0)
+    bench = open_bench(isolation="auto", device=device, call_s=30.0, load_s=60.0)
     evaluation = bench.judge(source, MIDDLE, time=True, plan=TimingPlan(budget_s=2.0, allow_load=True))
     assert evaluation.outcome == ("correct" if source is HONEST else "wrong_value"), evaluation.message
     assert any(one.check == "memory_plan" for one in evaluation.findings)

@@ -41,7 +41,7 @@ NUMPY_INPUTS = "x = torch.from_numpy(np.clip(torch.randn(512, 4096).numpy(), -1,
 
 @pytest.fixture(scope="module")
 def gpu_bench(open_bench):
-    return open_bench(confinement="auto", device="cuda:0", call_s=30.0, load_s=60.0)
+    return open_bench(isolation="auto", device="cuda:0", call_s=30.0, load_s=60.0)
 
 
 @pytest.mark.parametrize(

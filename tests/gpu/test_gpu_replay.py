@@ -31,7 +31,7 @@ def program(name, arguments, lines):
 
 @pytest.fixture(scope="module")
 def gpu_bench(open_bench):
-    return open_bench(confinement="auto", device="cuda:0", call_s=20.0, load_s=60.0)
+    return open_bench(isolation="auto", device="cuda:0", call_s=20.0, load_s=60.0)
 
 
 @pytest.mark.parametrize("name", WORK)

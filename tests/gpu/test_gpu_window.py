@@ -45,7 +45,7 @@ def body(lines):
 
 @pytest.fixture(scope="module")
 def gpu_bench(open_bench):
-    return open_bench(confinement="auto", device="cuda:0", call_s=5.0, load_s=60.0)
+    return open_bench(isolation="auto", device="cuda:0", call_s=5.0, load_s=60.0)
 
 
 SPOILERS = {

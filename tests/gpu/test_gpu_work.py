@@ -88,7 +88,7 @@ GRAPH = CANDIDATE.replace(
 
 @pytest.fixture(scope="module")
 def gpu_bench(open_bench):
-    return open_bench(confinement="auto", device="cuda:0", call_s=30.0, load_s=200.0)
+    return open_bench(isolation="auto", device="cuda:0", call_s=30.0, load_s=200.0)
 
 
 def judge(bench, source, problem=PROBLEM, *, time=False, **fields):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from harness.builder import default_cache_folder, find_machine_folder
 from harness.builder.fast.prebuilt_cache import READY
 from harness.hardware.memory import CGROUP
-from harness.sandbox.policy import clean_environment, interpreter_folders, probe_confinement, wrap_evaluator
+from harness.sandbox.policy import clean_environment, interpreter_folders, probe_isolation, wrap_evaluator
 from harness.shipped import PACKAGE, find_shipped
 
 if TYPE_CHECKING:
@@ -64,5 +64,5 @@ def settle(start: Start) -> Start:
         measurements=move(settings.measurements),
         max_cache_bytes=min(settings.max_cache_bytes, MOST_BUILDS_BYTES),
     )
-    setup = replace(start.setup, settings=settled, confinement=probe_confinement(settings.confinement))
+    setup = replace(start.setup, settings=settled, isolation=probe_isolation(settings.isolation))
     return replace(start, setup=setup, floors=move(start.floors))

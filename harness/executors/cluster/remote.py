@@ -31,7 +31,7 @@ from harness.executors.locks import hold_cores_to_build
 from harness.executors.placement import divide_cores
 from harness.executors.settings import LocalSettings, Setup
 from harness.executors.tasks import Task
-from harness.sandbox.policy import probe_confinement
+from harness.sandbox.policy import probe_isolation
 
 NODE = "node"  # a fact of the environment
 
@@ -150,7 +150,7 @@ def _find_evaluators(settings: LocalSettings) -> DeviceEvaluators:
     setup = Setup(
         settings=settings,
         toolchain=probe_toolchain(settings.architecture),
-        confinement=probe_confinement(settings.confinement),
+        isolation=probe_isolation(settings.isolation),
     )
     evaluators = DeviceEvaluators(setup, None, checks=False)
     evaluators.expect_many()

@@ -177,7 +177,7 @@ def _describe_build(build: BuildSummary) -> dict[str, Any]:
 
 def _list_circumstances(evaluation: Evaluation) -> list[tuple[str, str]]:
     return [
-        ("confinement", evaluation.confinement),
+        ("isolation", evaluation.isolation),
         ("certificate", explain_certificate(evaluation.certificate)),
         ("secret seeds", evaluation.seeds_digest),
         ("started", evaluation.started_at),

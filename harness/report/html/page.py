@@ -161,7 +161,7 @@ def _list_environments(store: ResultStore, material: Material) -> list[dict[str,
     for index, row in enumerate(material.rows):
         evidence = material.evidence.get(row.id)
         entries = stored.get(evidence.environment, ()) if evidence else ()
-        known = (*((name, value) for name, value in entries if name != "seed"), ("confinement", row.confinement))
+        known = (*((name, value) for name, value in entries if name != "seed"), ("isolation", row.confinement))
         counts.setdefault((*known, ("certificate", row.certificate or "none")), []).append(index)
     ordered = sorted(counts.items(), key=lambda entry: -len(entry[1]))
     return [{"entries": clean(entries), "count": len(indices), "first": indices[0]} for entries, indices in ordered]

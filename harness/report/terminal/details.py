@@ -277,7 +277,7 @@ def _list_facts(evaluation: Evaluation) -> list[tuple[str, str]]:
 def _list_circumstances(evaluation: Evaluation) -> list[tuple[str, str]]:
     phases = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in evaluation.phases_s)
     return [
-        ("confinement", evaluation.confinement),
+        ("isolation", evaluation.isolation),
         ("certificate", explain_certificate(evaluation.certificate)),
         ("secret seeds", evaluation.seeds_digest),
         ("started", evaluation.started_at),

@@ -23,7 +23,7 @@ from harness.evaluation.certificate import (
 
 BASIS = Basis(
     device="cpu", harness="0.1.0", package="p", corpus="c", hardware="Example CPU", torch="2.9.0", python="3.11.2",
-    confinement="bubblewrap, namespaces",
+    isolation="bubblewrap, namespaces",
 )  # fmt: skip
 CERTIFICATE = Certificate(basis=BASIS, made_at="2025-01-01T00:00:00+00:00", attacks=60, controls=40)
 

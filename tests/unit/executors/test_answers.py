@@ -133,7 +133,7 @@ def change(**parts):
         change(cases=1),
         change(work=[1]),
         change(subject={}),
-        change(confinement=None),
+        change(isolation=None),
         change(outcome="wrong_value"),
     ],
 )

@@ -22,5 +22,5 @@ TOOLCHAIN = Toolchain(
     ],
 )
 def test_nvcc_checks_what_is_emulated_for_the_emulated_gpu(device, option, architecture):
-    setup = Setup(settings=LocalSettings(architecture=option), toolchain=TOOLCHAIN, confinement=None)
+    setup = Setup(settings=LocalSettings(architecture=option), toolchain=TOOLCHAIN, isolation=None)
     assert choose_toolchain(setup, device).architecture == architecture

@@ -9,7 +9,7 @@ import pytest
 
 from harness.protocol.process_tree import children_of
 from harness.sandbox.forkserver import Forkserver
-from harness.sandbox.policy import probe_confinement
+from harness.sandbox.policy import probe_isolation
 from harness.sandbox.worker_process import WorkerLimits
 
 LIMITS = WorkerLimits()
@@ -17,7 +17,7 @@ LIMITS = WorkerLimits()
 
 @pytest.fixture
 def forkserver():
-    made = Forkserver(probe_confinement())
+    made = Forkserver(probe_isolation())
     yield made
     made.close()
 
@@ -48,7 +48,7 @@ def test_an_interrupted_start_is_ended_by_close():
         raise KeyboardInterrupt
 
     before, usual = children_of(os.getpid()), signal.signal(signal.SIGALRM, interrupt)
-    forkserver = Forkserver(probe_confinement())
+    forkserver = Forkserver(probe_isolation())
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.1)  # the start imports torch
         with pytest.raises(KeyboardInterrupt):

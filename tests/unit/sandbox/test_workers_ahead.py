@@ -12,7 +12,7 @@ import torch
 from harness.domain import HarnessError
 from harness.protocol.process_tree import children_of, threads_of
 from harness.sandbox.forkserver import Forkserver
-from harness.sandbox.policy import probe_confinement
+from harness.sandbox.policy import probe_isolation
 from harness.sandbox.worker_process import WorkerLimits
 from harness.sandbox.workers_ahead import WorkersAhead
 
@@ -139,7 +139,7 @@ class ModelNew(nn.Module):
 
 
 def test_compilers_are_imported_once_for_all_workers(bench):
-    forkserver = Forkserver(probe_confinement())
+    forkserver = Forkserver(probe_isolation())
     try:
         ahead = WorkersAhead(forkserver, STAND_IN)
         ahead.prepare(1)

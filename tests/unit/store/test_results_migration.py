@@ -56,6 +56,7 @@ def test_keys_of_older_records_are_read_by_their_present_names(old_results):
         evidence = [one.roofline for one in store.evidence()]
     assert evaluation.roofline.peak_fraction == 0.5
     assert (evaluation.work.custom, evaluation.work.custom_kernels) == (0.75, ("k",))
+    assert evaluation.isolation == "none"
     assert evaluation.work.without_custom == "changed"
     assert evidence == [None, None, None, evaluation.roofline]
 

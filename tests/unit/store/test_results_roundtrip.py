@@ -173,7 +173,7 @@ def evaluations(draw):
         comparison=draw(st.none() | COMPARISONS),
         build=draw(st.none() | BUILDS),
         environment=draw(PAIRS),
-        confinement=draw(TEXT),
+        isolation=draw(TEXT),
         seeds_digest=draw(TEXT),
         started_at=draw(TEXT),
         duration_s=draw(NUMBER),

@@ -12,7 +12,7 @@ from harness.executors.evaluator_process import Start
 from harness.executors.processes import EvaluatorProcess
 from harness.executors.settings import LocalSettings, Setup
 from harness.executors.tasks import Task
-from harness.sandbox.policy import explain_evaluator_failure, probe_confinement
+from harness.sandbox.policy import explain_evaluator_failure, probe_isolation
 
 pytestmark = pytest.mark.slow
 READY = """
@@ -45,8 +45,8 @@ def open_process(tmp_path, monkeypatch):
 
     def start(program):
         monkeypatch.setattr(processes, "_RUN", program)
-        confinement, toolchain = probe_confinement("none"), probe_toolchain()
-        setup = Setup(settings=LocalSettings(cache=tmp_path), toolchain=toolchain, confinement=confinement)
+        isolation, toolchain = probe_isolation("none"), probe_toolchain()
+        setup = Setup(settings=LocalSettings(cache=tmp_path), toolchain=toolchain, isolation=isolation)
         usual = {"device": "cpu", "checks": False, "floors": None, "alone": False, "build_cores": frozenset({0})}
         first = Start(setup=setup, is_sandboxed=True, **usual)
         opened.append(EvaluatorProcess(first, cores={0}, visible=None))

@@ -14,7 +14,7 @@ from harness.builder import probe_toolchain
 from harness.executors.clients import sandbox
 from harness.executors.evaluator_process import Start
 from harness.executors.settings import LocalSettings, Setup
-from harness.sandbox.policy import explain_evaluator_failure, probe_confinement
+from harness.sandbox.policy import explain_evaluator_failure, probe_isolation
 
 ROOT = Path(__file__).resolve().parents[4]
 PROBE = r"""
@@ -156,8 +156,8 @@ def test_it_begins_with_links_to_prebuilt_parts_and_copies_of_measurements(tmp_p
     (shared / "kits/made/ready").touch()
     (shared / "machine/cuda-0/peaks.json").write_text("{}")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    settings = LocalSettings(cache=shared, confinement="none")
-    setup = Setup(settings=settings, toolchain=probe_toolchain(), confinement=probe_confinement("none"))
+    settings = LocalSettings(cache=shared, isolation="none")
+    setup = Setup(settings=settings, toolchain=probe_toolchain(), isolation=probe_isolation("none"))
     floors = shared / "machine/cuda-0"
     start = Start(setup=setup, device="cpu", checks=False, floors=floors, alone=False, build_cores=frozenset({0}))
     settled, own = sandbox.settle(start), tmp_path / "harness" / "builds"

@@ -39,7 +39,7 @@ def test_there_is_one_line_per_latest_evaluation(store, evaluation_of, write):
 
 
 def test_a_line_says_what_was_measured_where(store, evaluation_of, write):
-    store.record(evaluation_of("correct", 2.0, extra={"confinement": "bubblewrap", "duration_s": 1.5}))
+    store.record(evaluation_of("correct", 2.0, extra={"isolation": "bubblewrap", "duration_s": 1.5}))
     (line,), _ = write()
     assert list(line) == list(COLUMNS)
     assert (line["baseline"], line["baseline_us"], line["candidate_us"]) == ("eager", "100.0", "50.0")

@@ -116,7 +116,7 @@ def full_evaluation(evaluation_of, timing):
                 Finding(check="weights", severity="warning", message="[b]m[/b] " * 30, evidence="\x1b[31m"),
             ),
             "started_at": "2026-01-01T00:00:00+00:00",
-            "confinement": "bubblewrap, namespaces",
+            "isolation": "bubblewrap, namespaces",
             "certificate": "f" * 16,
             "roofline": RooflineBounds(
                 moved_bytes=4_194_304,

@@ -261,13 +261,13 @@ def secret_home(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def confined_bench(open_confined_bench):
+def isolated_bench(open_isolated_bench):
     """A bench by kind of isolation, each opened once."""
     benches = {}
 
     def choose(kind):
         if kind not in benches:
-            benches[kind] = open_confined_bench(kind)
+            benches[kind] = open_isolated_bench(kind)
         return benches[kind]
 
     return choose
@@ -301,13 +301,13 @@ def look_around(bench, listener, home, cache, kind):
 
 
 @pytest.fixture(scope="module")
-def inside(confined_bench, listener, secret_home, build_cache):
+def inside(isolated_bench, listener, secret_home, build_cache):
     """Reports by kind of isolation, each made once."""
     reports = {}
 
     def look(kind):
         if kind not in reports:
-            reports[kind] = look_around(confined_bench(kind), listener, secret_home, build_cache, kind)
+            reports[kind] = look_around(isolated_bench(kind), listener, secret_home, build_cache, kind)
         return reports[kind]
 
     return look
@@ -406,11 +406,11 @@ class ModelNew(nn.Module):
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "nothing"])
-def test_a_warning_tells_of_isolation_that_is_weaker_than_a_root_of_its_own(kind, confined_bench):
-    evaluation = confined_bench(kind).judge(GOOD, attribute_work=False)
+def test_a_warning_tells_of_isolation_that_is_weaker_than_a_root_of_its_own(kind, isolated_bench):
+    evaluation = isolated_bench(kind).judge(GOOD, attribute_work=False)
     warnings = [finding.message for finding in evaluation.findings if finding.check == "confinement"]
     assert evaluation.outcome == "correct", evaluation.message
-    assert evaluation.confinement == LEVELS[kind]
+    assert evaluation.isolation == LEVELS[kind]
     assert bool(warnings) == (kind not in WITH_OWN_ROOT)
     assert all(LEVELS[kind] in message for message in warnings)
 
@@ -437,9 +437,9 @@ class ModelNew(nn.Module):
 
 @pytest.mark.parametrize("end", ["return a + b", "os._exit(0)", "os.abort()"], ids=["returns", "exits", "crashes"])
 @pytest.mark.parametrize("kind", [*KINDS, "nothing"])
-def test_what_a_candidate_starts_ends_with_it(kind, end, confined_bench, processes_with):
+def test_what_a_candidate_starts_ends_with_it(kind, end, isolated_bench, processes_with):
     seconds = f"{4321 + os.getpid() % 1000}.{len(end)}"
     source = ESCAPING.replace("__SECONDS__", seconds).replace("__END__", end)
-    evaluation = confined_bench(kind).judge(source, attribute_work=False)
+    evaluation = isolated_bench(kind).judge(source, attribute_work=False)
     assert evaluation.outcome in ("correct", "runtime_error"), evaluation.message
     assert processes_with(seconds) == []

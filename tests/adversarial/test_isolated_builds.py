@@ -35,13 +35,13 @@ def kind(request):
 
 
 @pytest.fixture
-def builder(kind, confinement_of, toolchain, tmp_path, needs_compiler):
+def builder(kind, isolation_of, toolchain, tmp_path, needs_compiler):
     from harness.sandbox.policy import clean_environment, interpreter_folders
 
     return Builder(
         cache=tmp_path / "cache",
         toolchain=toolchain,
-        wrap=confinement_of(kind).wrap,
+        wrap=isolation_of(kind).wrap,
         readable=interpreter_folders(),
         environment=clean_environment,
         timeout_s=120,
