@@ -38,8 +38,8 @@ def improve(
         str, typer.Argument(metavar="RUN|FILE", help="A run in generated/, or a program of your own.")
     ],
     *,
-    problem: Annotated[str | None, typer.Option(help="Of FILE: a problem's name, or a reference file.")] = None,
-    language: Annotated[Language | None, typer.Option(help="Of FILE. [default: detected from the source]")] = None,
+    problem: Annotated[str | None, typer.Option(help="With FILE: a problem's name, or a reference file.")] = None,
+    language: Annotated[Language | None, typer.Option(help="With FILE. [default: detected from the source]")] = None,
     suite: SuiteOption = "core",
     run: RunOption = None,
     model: Annotated[ModelPanel, Without("language")],

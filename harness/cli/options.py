@@ -101,13 +101,13 @@ class TurnsPanel(Panel):
     budget_usd: float | None = option(None, "US dollars per sample; needs --price.", min=0.0, metavar="USD")
     target: str = option("0.95", "Stop at this share of the roofline, or at a speedup such as 2x.", metavar="SHARE|Nx")
     screen: Literal["small", "emulated"] | None = option(
-        None, "Evaluate here first, untimed; only what is correct gets the full evaluation."
+        None, "Pre-check cheaply, untimed, at small sizes or emulated; time only correct candidates."
     )
-    deadline: float | None = option(None, "Ask nothing more after this time.", min=0.0, metavar="SECONDS")
+    deadline: float | None = option(None, "Send no request after this time.", min=0.0, metavar="SECONDS")
     price: list[str] | None = option(
         None, "US dollars per million prompt and answer tokens. Repeatable.", metavar="MODEL=IN/OUT"
     )
-    context_tokens: int = option(32_000, "Limit of a prompt; older turns become a line.", min=1, metavar="N")
+    context_tokens: int = option(32_000, "Limit of a prompt; the oldest turns are summarised in a line each.", min=1, metavar="N")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

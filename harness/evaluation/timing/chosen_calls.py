@@ -114,8 +114,7 @@ class ChosenCalls:
             self._keep_different(seed, candidate)
 
     def _keep_different(self, seed: int, run: Run) -> None:
-        """Any of these calls may be compared with the truth, and some of each kind of inputs: legitimate differences
-        with one kind must not keep errors with another out."""
+        """Keep some differing calls per input kind, so that no kind crowds out another."""
         of_its_kind = self._different.setdefault(self._reference.choose_timed_step(seed), Reservoir(self._source))
         of_its_kind.offer(seed, run, MOST_OF_A_KIND)
         kinds = self._different.values()
