@@ -107,7 +107,9 @@ class TurnsPanel(Panel):
     price: list[str] | None = option(
         None, "US dollars per million prompt and answer tokens. Repeatable.", metavar="MODEL=IN/OUT"
     )
-    context_tokens: int = option(32_000, "Limit of a prompt; the oldest turns are summarised in a line each.", min=1, metavar="N")
+    context_tokens: int = option(
+        32_000, "Limit of a prompt; the oldest turns are summarised in a line each.", min=1, metavar="N"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -112,7 +112,7 @@ class Tolerance:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether it is wider than what follows from the reference, or may be."""
+        """True if the problem sets atol, rtol or matched."""
         return self.atol is not None or self.rtol is not None or self.matched < 1.0
 
 

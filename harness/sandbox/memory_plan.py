@@ -198,7 +198,7 @@ def count_device_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:
 
 
 def _count_judging_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:
-    """Of the evaluator, for one call: its inputs, its truth and the copy of its outputs."""
+    """Evaluator memory per call: inputs, truth, output copy."""
     inputs, outputs = need.inputs_bytes, need.outputs_bytes
     truths = TRUTHS * outputs if plan.float64 else outputs
     computing = max(inputs + outputs + need.work_bytes, outputs + need.float64_bytes if plan.float64 else 0)
