@@ -1,5 +1,5 @@
-"""Where the folders lie that come with harness: problem suites, prompts, recordings, the red-team corpus; and how its
-optional parts are installed."""
+"""Folders that are shipped with harness (suites, prompts, recordings, the red-team corpus), and installation of its
+optional parts."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ def find_shipped(name: str) -> Path:
 
 
 def name_install(extra: str) -> str:
-    """How to install an optional part. No package index has harness."""
+    """The command that installs an optional part from a checkout: harness is on no package index."""
     return f"pip install -e '.[{extra}]' in the checkout of harness"

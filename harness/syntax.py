@@ -10,7 +10,7 @@ _LOCK = threading.Lock()
 
 
 def parse_python(source: str, filename: str = "<unknown>") -> ast.Module:
-    """Without a byte order mark. Raises SyntaxError, or ValueError for null bytes."""
+    """Ignores a byte order mark. Raises SyntaxError, or ValueError for null bytes."""
     with _LOCK:
         return ast.parse(source.removeprefix("\ufeff"), filename=filename)
 

@@ -241,7 +241,7 @@ def _classify(before: Sequence[Evaluation], after: Sequence[Evaluation], rule: G
 
 
 def _is_correct(one: Evaluation) -> bool:
-    """As far as known without a device."""
+    """Judged without a device, as far as that is possible."""
     return one.outcome in (Outcome.CORRECT, Outcome.NOT_RUN)
 
 
@@ -306,7 +306,7 @@ def _standard_error(timing: Timing) -> float:
 
 
 def _interval_reach(timings: Sequence[Timing]) -> tuple[float, float]:
-    """How far (in logarithms) the intervals reach below and above the median."""
+    """Logarithmic distance of the intervals' ends below and above the median."""
     center = statistics.median(math.log(timing.speedup) for timing in timings)
     low, high = min(timing.speedup_low for timing in timings), max(timing.speedup_high for timing in timings)
     return (center - math.log(low) if low > 0 else math.inf), math.log(high) - center

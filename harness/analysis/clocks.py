@@ -23,12 +23,12 @@ class Timed(Protocol):
 
 
 def count_clocks(rows: Iterable[Timed]) -> dict[str, int]:
-    """Of the rows with a speedup. Rows from before clocks were recorded are whole calls."""
+    """Counts rows with a speedup. Rows from before clocks were recorded are whole calls."""
     return dict(Counter(row.clock or "call" for row in rows if row.speedup is not None))
 
 
 def combine_clocks(clocks: Iterable[str]) -> str | None:
-    """Of a mean: device times and lower bounds give a lower bound. None without clocks."""
+    """The clock of a mean: device times and lower bounds give a lower bound. None without clocks."""
     found = set(clocks)
     if len(found) < 2:
         return next(iter(found), None)

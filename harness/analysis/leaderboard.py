@@ -39,7 +39,7 @@ _OUTCOMES = {outcome.value: outcome for outcome in Outcome}
 
 
 class SearchSpending(NamedTuple):
-    """On all turns of a sample. `usd` None: without a price."""
+    """Spending on all turns of a sample. `usd` None: without a price."""
 
     tokens: int
     usd: float | None = None
@@ -92,18 +92,18 @@ class LeaderboardRow:
 
     @property
     def clock(self) -> str | None:
-        """Of the mean speedup."""
+        """The clock of the mean speedup."""
         return combine_clocks(self.clocks)
 
     @property
     def certificate(self) -> Literal["yes", "part", "no"] | None:
-        """Whether all, some or none of the samples on a device are certified."""
+        """ "all", "some" or "none" of the samples on a device are certified."""
         if not self.on_device:
             return None
         return "yes" if self.certified == self.on_device else "part" if self.certified else "no"
 
     def fast_p(self, threshold: float) -> float | None:
-        """For a threshold of `FAST_THRESHOLDS`; fast_p(0) is the correctness rate."""
+        """`threshold` is one of `FAST_THRESHOLDS`; fast_p(0) is the correctness rate."""
         return dict(self.fast)[threshold]
 
 
@@ -138,7 +138,7 @@ def rank_samples(
 
 
 def describe_unequal_problems(rows: Collection[LeaderboardRow]) -> str:
-    """Of one section; "" where all rows cover the same problems."""
+    """The note of one section; "" if all rows cover the same problems."""
     sets = [frozenset(row.problem_names) for row in rows]
     if len(set(sets)) < 2:
         return ""

@@ -59,7 +59,7 @@ def read_requested_problems(generated_dir: Path, runs: Iterable[str]) -> dict[st
 
 
 def read_spending(generated_dir: Path, samples: Iterable[ResultRow]) -> dict[SampleId, SearchSpending]:
-    """Of the samples of runs with several turns; omits those whose search has not ended."""
+    """Spending of samples with several turns; omits those whose search has not ended."""
     samples = list(samples)
     runs = {one.run for one in samples if one.turn}
     found = {}
@@ -75,7 +75,7 @@ def read_spending(generated_dir: Path, samples: Iterable[ResultRow]) -> dict[Sam
 
 
 def find_best_turns(rows: Sequence[ResultRow]) -> dict[int, int]:
-    """By evaluation: the best turn of its sample up to it. Only of samples with several turns."""
+    """The best turn of the sample up to each evaluation, for samples with several turns."""
     found = {}
     for samples in group_samples(rows, lambda row: group_of(row, 1)._replace(device=row.device)).values():
         for by_turn in samples.values():

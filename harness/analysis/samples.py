@@ -13,7 +13,7 @@ Turns = dict[SampleId, dict[int, ResultRow]]
 
 
 class Section(NamedTuple):
-    """What all rows of one table share."""
+    """Values that all rows of one table share."""
 
     suite: str
     workload: str

@@ -34,7 +34,10 @@ FlipKind = Literal["won", "lost"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedTest:
-    """After / before as a ratio of geometric means, with 95 % interval; `q` is the adjusted p-value."""
+    """Ratio (after
+
+    before) of geometric means, with 95 % interval; `q` is the adjusted p-value.
+    """
 
     before: float
     after: float
@@ -232,7 +235,7 @@ def _test_means(before: Sequence[tuple[float, float]], after: Sequence[tuple[flo
 
 
 def _variance(values: Sequence[float]) -> float:
-    """For two or more values; `statistics.variance` uses fractions and is 100 times slower."""
+    """Needs two values; `statistics.variance` uses fractions and is 100 times slower."""
     mean = fmean(values)
     return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 

@@ -26,7 +26,7 @@ class TurnResult(NamedTuple):
 
     @property
     def alone(self) -> TurnResult:
-        """For comparisons with other samples."""
+        """The result for comparisons with other samples."""
         return self._replace(turn=None, rival=None)
 
 

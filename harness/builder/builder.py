@@ -322,7 +322,7 @@ class Builder:
         return _Compiled(lane="plain", returncode=returncode, log=log, library=library, reason=reason)
 
     def _has_killed(self, before: int | None) -> bool:
-        """Whether the OOM killer was active since then; assumed where unknown."""
+        """True if the OOM killer was active since then, or if that is unknown."""
         return before is None or self._count_kills() != before
 
     def _compiler_environment(self) -> dict[str, str]:

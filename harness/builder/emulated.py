@@ -72,7 +72,7 @@ class Commands:
 
     @property
     def device_header(self) -> str:
-        """Of plain and checked builds."""
+        """The header of plain and checked builds."""
         return f"{self.compiler} {self.flags} {_DEVICE_FLAGS} {_native()}"
 
     @property
@@ -102,7 +102,7 @@ class _Steps:
     units: dict[str, Unit]
 
     def may_need_more(self, work: Path) -> bool:
-        """Whether all sources that did not compile may do so with all of torch's headers."""
+        """True if all sources that did not compile may do so with all of torch's headers."""
         failed = [unit for target, unit in self.units.items() if not (work / target).exists()]
         return bool(failed) and all(unit.may_need_more for unit in failed)
 
@@ -241,7 +241,7 @@ class EmulatedStrategy:
 
 
 def _is_final(log: str, prepared: Prepared, prebuilt: Path) -> bool:
-    """Whether the first error is about a name that no header of torch has, or about syntax without further macros."""
+    """True if the first error is about a name that no header of torch has, or about syntax without further macros."""
     if begins_with_syntax_error(log):
         return prepared.words.isdisjoint((prebuilt / _MACROS).read_text().split())
     unknown = find_unknown_name(log, prepared)
@@ -263,7 +263,7 @@ def _script(steps: list[str], link: str) -> str:
 
 
 def _compile_steps(job: _Job, unit: Unit, target: str, host_header: Path | None) -> tuple[str, str]:
-    """With a subset of torch's headers, and with all."""
+    """Steps with a subset of torch's headers, and with all."""
     include, own = f"{job.prebuilt}/include", f"-I{job.prebuilt}/include"
     if unit.is_device:
         flags = f"-DTORCH_EXTENSION_NAME={job.request.name} {' '.join(map(shlex.quote, unit.flags))}"
@@ -287,7 +287,7 @@ def _keep_newest_standard(flags: str) -> str:
 
 
 def _as_host_request(request: BuildRequest, prepared: Prepared) -> BuildRequest:
-    """Without CUDA sources, which are compiled separately."""
+    """The request without CUDA sources, which are compiled separately."""
     return replace(
         request,
         cpp_sources=prepared.cpp_sources,

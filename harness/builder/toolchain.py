@@ -48,7 +48,7 @@ class Toolchain:
         return self.nvcc_version is not None and self.torch_cuda is not None
 
     def key_parts(self, *, nvcc: bool) -> dict[str, Any]:
-        """What a build depends on. `nvcc`: it is one by nvcc."""
+        """Properties that a build depends on. `nvcc`: it is built by nvcc."""
         return {name: value for name, value in asdict(self).items() if nvcc or name not in _FACTS_FOR_NVCC}
 
 
@@ -74,8 +74,8 @@ def probe_toolchain(architecture: str | None = None) -> Toolchain:
 
 
 def ninja_program() -> str:
-    """Without symbolic links, which builds may not see. The Python package's ninja is not on PATH in an environment
-    that is not activated."""
+    """The path without symbolic links, which builds may not see. The Python package's ninja is not on PATH unless its
+    environment is activated."""
     found = shutil.which("ninja")
     if found is not None:
         return str(Path(found).resolve())
@@ -85,7 +85,7 @@ def ninja_program() -> str:
 
 
 def import_torch_extension() -> ModuleType:
-    """Without torch's warning about a missing GPU, and with our CUDA_HOME. Imports torch."""
+    """Import torch without its warning about a missing GPU, and with our CUDA_HOME."""
     logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)
     from torch.utils import cpp_extension
 

@@ -47,8 +47,8 @@ def read_plan(folder: Path) -> dict[str, str]:
 
 
 def plan_empty_builds(request: BuildRequest, folder: Path, target: str) -> Iterator[list[str]]:
-    """For each compiler of the request's plan in `folder`, the command that builds an empty file there for torch's
-    standard. `target`: flag that names this machine's GPU."""
+    """Commands that build an empty file in `folder` with each compiler of the request's plan, for torch's standard.
+    `target`: flag that names this machine's GPU."""
     plan = read_plan(folder)
     own = {*request.extra_cflags, *request.extra_cuda_cflags}
 

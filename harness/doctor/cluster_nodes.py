@@ -82,7 +82,7 @@ def explain(error: Exception) -> str:
 
 
 def examine_device(settings: LocalSettings, name: str) -> DeviceReport:
-    """On its node."""
+    """Runs on the device's node."""
     device, server = Device(name), Forkserver(probe_isolation(settings.isolation))
     try:
         server.spawn(WorkerLimits()).end()

@@ -104,7 +104,7 @@ def _lane_checks(toolchain: Toolchain, cache_dir: Path | None, isolation: str) -
 
 
 def _triton_check() -> Check:
-    """In a sandboxed worker: a kernel is interpreted, and compiled for the default target."""
+    """Interprets a kernel in a sandboxed worker, and compiles it for the default target."""
     from harness.doctor.triton_trial import try_triton
 
     found, problem = try_triton()
@@ -112,7 +112,7 @@ def _triton_check() -> Check:
 
 
 def _package_check(language: Language, package: str, part: str) -> Check:
-    """Whether the packages of the language are installed: nothing is run."""
+    """Checks whether the packages of the language are installed; runs nothing."""
     from importlib.metadata import PackageNotFoundError, version
 
     from harness.languages import LANGUAGES

@@ -1,4 +1,4 @@
-"""Whether a problem is fit for scoring."""
+"""Criteria for problems that can be scored."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Outcome(StrEnum):
 
     @property
     def is_error(self) -> bool:
-        """Of the problem's file or of the harness: evaluated again when the command is repeated."""
+        """True for faults of the problem's file or the harness: evaluated again when the command is repeated."""
         return self in (Outcome.PROBLEM_ERROR, Outcome.HARNESS_ERROR)
 
 
@@ -310,7 +310,7 @@ class Evaluation:
 
     @property
     def verdict(self) -> TimingVerdict | Literal["untimed"] | None:
-        """Of the timing; "untimed" where only correctness was asked for."""
+        """The verdict of the timing; "untimed" if only correctness was requested."""
         if self.timing is not None:
             return self.timing.verdict
         return UNTIMED if self.facts.get(FIDELITY) == "correctness" else None

@@ -73,7 +73,7 @@ class RooflineBounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchedKernels:
-    """On a GPU, in one call under the profiler: distinct names, and time."""
+    """Kernels of one call under the GPU profiler: distinct names, and time."""
 
     custom: int
     total: int

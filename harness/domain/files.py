@@ -26,7 +26,7 @@ def read_python(path: Path) -> str:
 
 
 def decode_python(content: bytes) -> str:
-    """By a byte order mark, else as Python does: in the encoding that it declares, or UTF-8. Raises ValueError."""
+    """Decode by a byte order mark, else by the declared encoding, or UTF-8. Raises ValueError."""
     if b"\0" in content[:2]:
         raise ValueError("it looks like UTF-16 or UTF-32 without a byte order mark: save it as UTF-8")
     try:
@@ -37,12 +37,12 @@ def decode_python(content: bytes) -> str:
 
 
 def find_wide_encoding(content: bytes) -> str | None:
-    """By its byte order mark, as PowerShell and Windows editors write it."""
+    """The encoding of a byte order mark, as PowerShell and Windows editors write it."""
     return next((name for mark, name in _WIDE_MARKS if content.startswith(mark)), None)
 
 
 def explain_failure(error: Exception) -> str:
-    """Without the path, which messages name themselves."""
+    """The reason without the path, which messages name themselves."""
     return getattr(error, "strerror", None) or str(error)
 
 

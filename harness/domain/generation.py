@@ -97,8 +97,8 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:
-    """How a candidate was chosen. `joined`: lines of other blocks; of rejected programs, `more_alternatives` are only
-    counted."""
+    """How a candidate was chosen. `joined`: lines of other blocks; rejected programs are only counted in
+    `more_alternatives`."""
 
     rule: str
     first_line: int

@@ -149,7 +149,7 @@ class Case:
         return workload == "full" or (workload == "small" and (bool(self.small) or not self.sizes))
 
     def is_whole(self, workload: WorkloadName) -> bool:
-        """Whether the case is the workload as it is without cases."""
+        """True if the case equals the workload without cases."""
         changes = self.list_sizes(workload), self.dtype, self.distribution, self.tolerance
         return self.timed and not any(changes)
 
@@ -224,7 +224,7 @@ class Problem:
         return next((workload for workload in self.workloads if workload.name == name), None)
 
     def in_precision(self, precision: Precision) -> Problem:
-        """With this dtype in every case. Of its tolerances, only the factor holds in another dtype."""
+        """Use this dtype in every case. Of its tolerances, only the factor is valid in another dtype."""
         cases = (replace(case, dtype="", tolerance=_keep_factor(case.tolerance)) for case in self.cases)
         return replace(
             self,

@@ -33,7 +33,7 @@ class Body:
 
 
 def find_bodies(tokens: list[Token]) -> Iterator[Body]:
-    """Without `__host__ __device__` functions."""
+    """Bodies without those of `__host__ __device__` functions."""
     for at, token in enumerate(tokens):
         if token.text in ("__global__", "__device__") and token.kind == "word" and not token.directive:
             body = _read_body(tokens, at)

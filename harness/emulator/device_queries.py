@@ -50,7 +50,7 @@ def _rename_word(tokens: list[Token], at: int, edit: Callable[[int, str], None])
 
 
 def _is_dispatch_key(tokens: list[Token], at: int) -> bool:
-    """In `TORCH_LIBRARY_IMPL(name, CUDA, m)` or `DispatchKey::CUDA`."""
+    """True in `TORCH_LIBRARY_IMPL(name, CUDA, m)` or `DispatchKey::CUDA`."""
     texts = [tokens[position].text for position in _before(tokens, at, 4)]
     is_argument = texts[:1] == [","] and texts[2:] == ["(", "TORCH_LIBRARY_IMPL"]
     return is_argument or texts[:2] == ["::", "DispatchKey"]
@@ -109,7 +109,7 @@ def _is_compared(tokens: list[Token], at: int) -> bool:
 
 
 def _drop_type_call(tokens: list[Token], at: int, edit: Callable[[int, str], None]) -> None:
-    """In `x.type().is_cuda()`: unlike tensors, types have no `is_cpu`."""
+    """For `x.type().is_cuda()`: unlike tensors, types have no `is_cpu`."""
     positions = _before(tokens, at, 5)  # the dot before is_cuda, then `)`, `(`, `type`, and the dot before it
     texts = [tokens[position].text for position in positions]
     if texts[1:4] == [")", "(", "type"] and texts[4:] in (["."], ["->"]):

@@ -26,7 +26,7 @@ class Ready:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """For a lock, or a candidate's first call, that began `for_s` ago; "" when it ends."""
+    """Waiting for a lock, or a candidate's first call, since `for_s`; "" when it ends."""
 
     reason: str
     for_s: float = 0.0

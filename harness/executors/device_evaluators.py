@@ -191,7 +191,7 @@ class DeviceEvaluators:
 
 
 def choose_toolchain(setup: Setup, device: Device | None) -> Toolchain:
-    """For the emulated GPU, where nvcc checks what is emulated."""
+    """For the emulated GPU if nvcc checks emulated kernels."""
     target = None if device is None else device.target
     if target is None or setup.settings.architecture is not None:
         return setup.toolchain

@@ -56,8 +56,8 @@ CLOSE_AGAIN_S = 0.1
 
 
 class LocalExecutor:
-    """As a context manager it ends every started process. `expected_builds`: several are prepared beside the
-    start of GPU processes."""
+    """A context manager that ends every started process. `expected_builds`: several are prepared beside the start of
+    GPU processes."""
 
     def __init__(self, settings: LocalSettings, *, expected_builds: int = 0) -> None:
         self._settings = settings
@@ -235,11 +235,11 @@ class LocalExecutor:
         return Setup(settings=settings, toolchain=self.toolchain, isolation=self.isolation)
 
     def _checks(self, kind: str) -> bool:
-        """Whether kernels get a sanitizer pass."""
+        """True if kernels get a sanitizer pass."""
         return kind == EMULATED if self._settings.check_kernels is None else self._settings.check_kernels
 
     def _find_ahead(self, kind: str) -> DeviceEvaluators:
-        """For builds ahead, or for candidates without a device. Only these import torch in this process."""
+        """Settings for builds ahead, or for candidates without a device. Only these import torch in this process."""
         with self._making_ahead:
             if kind not in self._ahead:
                 forkserver = Forkserver(self.isolation)
@@ -272,8 +272,8 @@ class LocalExecutor:
             self._build_threads.submit(self._build_now, job, _kind_of(name), pool)
 
     def _build_now(self, job: Job | None, kind: str, pool: DevicePool | None) -> None:
-        """In a thread. `job` None: only prepares, and what fails then fails again in the builds. `pool` None: the build
-        is the whole evaluation."""
+        """Runs in a thread. `job` None: only prepares; a failure occurs again in the builds. `pool` None: the build is
+        the whole evaluation."""
         try:
             self._require_open()
             with hold_cores_to_build(self._require_open):

@@ -22,7 +22,7 @@ class PlacedJob(Protocol):
 
     @property
     def number(self) -> int:
-        """Those submitted later have higher ones."""
+        """Later submissions have higher numbers."""
 
     @property
     def future(self) -> Future[Evaluation]: ...
@@ -84,7 +84,7 @@ class JobQueue(Generic[J]):
 
 
 def share_out(count: int, devices: int) -> list[int]:
-    """How many of the waiting evaluations each device may expect."""
+    """The number of waiting evaluations that each device may expect."""
     return [count // devices + (index < count % devices) for index in range(devices)]
 
 

@@ -55,7 +55,7 @@ class EvaluatorProcess:
 
     @property
     def waits_for(self) -> str:
-        """What it waits for, after a few seconds, and how long; else ""."""
+        """The reason for waiting, after a few seconds, and its duration; else ""."""
         for_s = time.monotonic() - self._waits_since_s
         return f"{self._waits_for} for {for_s:.0f} s" if self._waits_for and for_s > SHORT_WAIT_S else ""
 
@@ -68,7 +68,7 @@ class EvaluatorProcess:
         return done.evaluation
 
     def kill(self) -> None:
-        """From any thread. With a sandbox ends everything inside."""
+        """May be called from any thread. With a sandbox it ends all processes inside."""
         self._process.kill()
 
     def close(self) -> None:
@@ -130,7 +130,7 @@ def choose_visible(index: int) -> str:
 def _start_process(
     start: Start, cores: Collection[int], visible: str | None, output: OutputTail | None
 ) -> WatchedProcess:
-    """In a sandbox if there is an `output`, since a file that is the service's own output could be overwritten."""
+    """Uses a sandbox if there is an `output`, since a file that is the service's own output could be overwritten."""
     # Spinning threads would disturb timing.
     own = {"OMP_WAIT_POLICY": "PASSIVE", **EXPANDABLE_SEGMENTS}
     chosen = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}

@@ -153,7 +153,7 @@ def _make_baseline(
 
 
 def _make_stats(times_us: list[float], one: Evaluation) -> dict[str, Any]:
-    """In milliseconds."""
+    """Times in milliseconds."""
     times_ms = [time_us / 1000 for time_us in times_us]
     if not times_ms:
         return {}

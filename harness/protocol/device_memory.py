@@ -181,7 +181,7 @@ class RowsCopy:
         self._copy_rows = _load_driver().cuMemcpy2DAsync_v2
 
     def start(self, source: int) -> None:
-        """On the legacy stream. The copy engine does it, which uses no multiprocessor and waits for no time slice."""
+        """Uses the legacy stream and the copy engine, which needs no multiprocessor and no time slice."""
         self._copy.source_address = source
         status = self._copy_rows(self._reference, self._stream)
         if status:

@@ -49,7 +49,7 @@ def state_of(process: int, thread: int) -> str:
 
 
 def read_bytes(path: str) -> bytes:
-    """With few system calls: used between timed calls."""
+    """Uses few system calls, since it runs between timed calls."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         parts = []

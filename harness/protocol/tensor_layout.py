@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
-    """In bytes."""
+    """Offset and size in bytes."""
 
     offset: int
     size_bytes: int
@@ -100,7 +100,7 @@ def place_contiguous(specs: Sequence[TensorSpec], start: int = 0) -> tuple[tuple
 
 
 def place_strided(specs: Sequence[TensorSpec], start: int = 0) -> tuple[tuple[TensorSpec, ...], int]:
-    """With the original strides; also returns the end offset."""
+    """Place tensors with their original strides; also returns the end offset."""
     placed = []
     offset = start
     for spec in specs:
@@ -171,7 +171,7 @@ def add_state(tree: Tree, tensors: int, names: Sequence[str]) -> Tree:
 
 
 def have_same_nesting(one: Tree, other: Tree) -> bool:
-    """Whether two trees differ at most in lists where the other has tuples."""
+    """True if two trees differ at most in lists where the other has tuples."""
     return _unify_sequences(one) == _unify_sequences(other)
 
 

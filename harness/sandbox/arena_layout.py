@@ -63,7 +63,7 @@ class Footprint:
         return cls(tree=outputs.tree, output_specs=specs, output=region, arena_bytes=arena_bytes)
 
     def has_form(self, called: Called) -> bool:
-        """Whether nesting, shapes and dtypes are as expected."""
+        """True if nesting, shapes and dtypes are as expected."""
         return have_same_nesting(called.tree, self.tree) and _forms(called.specs) == _forms(self.output_specs)
 
     def expects(self, outputs: FlatOutputs) -> bool:

@@ -136,7 +136,7 @@ class Device:
         return max(self._cores) if self.is_cuda and len(self._cores) >= CORES_TO_SPARE else None
 
     def list_worker_cores(self) -> list[int]:
-        """Of all workers on a GPU, so that none gains by its core."""
+        """The same cores for all workers on a GPU, so that none gains by its core."""
         return sorted(self._cores) if self.worker_core is None else [self.worker_core]
 
     @property
@@ -164,12 +164,12 @@ class Device:
 
     @property
     def context_bytes(self) -> int:
-        """Of an idle process: an estimate."""
+        """Estimated memory of an idle process."""
         return CONTEXT_BYTES if self.is_cuda else 0
 
     @property
     def slice_bytes(self) -> int:
-        """For comparing a slice and flushing the cache."""
+        """Memory for comparing a slice and flushing the cache."""
         return SLICE_BYTES + 2 * self.cache_bytes() if self.is_cuda else 0
 
     def watch_peak(self) -> None:
@@ -237,7 +237,7 @@ class Device:
         return True
 
     def time_tiny_operation(self) -> float:
-        """In us. It waits for kernels of other processes."""
+        """Time in us. The operation waits for kernels of other processes."""
         began_ns = time.perf_counter_ns()
         self._probe.add_(1.0)
         self.synchronize()
@@ -295,7 +295,7 @@ def find_gpu(device: Device) -> tuple[Any, Any]:
 
 
 def open_gpu(device: Device) -> tuple[Any, Any] | None:
-    """As `find_gpu`; None without a GPU or NVML."""
+    """`find_gpu`, or None without a GPU or NVML."""
     if not device.is_cuda:
         return None
     try:

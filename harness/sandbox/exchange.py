@@ -175,7 +175,7 @@ class Exchange:
 
     @contextmanager
     def _reporting_first_call(self, expected: WorkerReply) -> Iterator[None]:
-        """Of a candidate."""
+        """Reports a candidate's first call."""
         if self._builds is None or not self._is_first_call(expected):
             yield
             return

@@ -223,7 +223,7 @@ class Forkserver:
 
     @property
     def can_profile(self) -> bool:
-        """Whether its isolation lies around the profiler too, or is disabled."""
+        """True if its isolation also surrounds the profiler, or is disabled."""
         return self._isolation.has_own_root or not self._isolation.filters
 
     def profile_with(self, profiler: Profiler) -> Forkserver:
@@ -259,12 +259,12 @@ class Forkserver:
         self._printed_bytes += size_bytes
 
     def take_printed_bytes(self) -> int:
-        """By its workers since the last call."""
+        """Bytes printed by its workers since the last call."""
         printed_bytes, self._printed_bytes = self._printed_bytes, 0
         return printed_bytes
 
     def isolation_warnings(self) -> list[Finding]:
-        """Whether the last worker shared its file system or processes."""
+        """Warnings if the last worker shared its file system or processes."""
         if not self._level or (self._isolation.has_own_root and "namespaces" in self._level):
             return []
         why = f": {self._isolation.weakness}" if self._isolation.weakness else ""

@@ -152,8 +152,10 @@ def _fill(plan: MemoryPlan, need: MemoryNeed, room: Room) -> MemoryPlan | None:
 
 
 def plan_lean(need: MemoryNeed, room: Room) -> MemoryPlan | None:
-    """For a retry after OUT_OF_MEMORY: beside the worker the minimum, or up to half of the free memory. Other checks
-    stay, so that failed allocations never relax an evaluation."""
+    """The plan for a retry after OUT_OF_MEMORY: beside the worker the minimum, or up to half of the free memory.
+
+    Other checks stay, so that failed allocations never relax an evaluation.
+    """
     full, plan = plan_in_full(need), plan_smallest(need)
     if not fits(plan, need, room):
         return None

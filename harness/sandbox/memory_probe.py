@@ -105,7 +105,7 @@ def count_differences(elements: Sequence[Element], seen: Sequence[bytes | None],
 
 
 def shares_memory_within(spec: TensorSpec) -> bool:
-    """Whether elements may overlap."""
+    """True if elements may overlap."""
     reach = 0
     for stride, size in sorted(
         (stride, size) for stride, size in zip(spec.stride, spec.shape, strict=True) if size > 1

@@ -69,8 +69,8 @@ class MemoryWatch:
         return count_oom_kills() > self._kills_at_first
 
     def explain_shortage(self, error: HarnessError) -> str:
-        """After `find_overuse` raised `error` and the worker ended: returns a message if that freed memory, since not
-        all use is counted (such as data in sockets); otherwise raises `error`."""
+        """Called after `find_overuse` raised `error` and the worker ended. Returns a message if that freed memory,
+        since not all use is counted (such as data in sockets); otherwise raises `error`."""
         short_bytes = self._at_shortage_bytes
         wanted_bytes = short_bytes + RECOVERY_SHARE * (self._machine_at_first.available_bytes - short_bytes)
         deadline_s = time.monotonic() + RECOVERY_S

@@ -171,7 +171,7 @@ class ModelSession:
         return self._client.lay_out(inputs, given)
 
     def write_weights(self, state: dict[str, Tensor]) -> None:
-        """With `load_state_dict`, before the next call."""
+        """Load weights with `load_state_dict`, before the next call."""
         self._given = {}
         self._client.write_weights(state, timeout_s=self._limits.call_s)
 
@@ -336,7 +336,7 @@ class ModelSession:
         return run
 
     def _note_call(self, called: Called) -> bool:
-        """Whether the outputs have the expected form."""
+        """Record whether the outputs have the expected form."""
         has_form = self._footprint.has_form(called)
         self._output_places.note_call(*((called.specs, called.addresses) if has_form else ((), ())))
         kept = self._footprint.kept_calls if has_form else 0
@@ -377,7 +377,7 @@ class ModelSession:
         return self._client.paused()
 
     def uses_custom_code(self, inputs: Sequence[Any]) -> bool | None:
-        """Whether a call executes the candidate's machine code; None: unknown."""
+        """True if a call executes the candidate's machine code; None: unknown."""
         self.prepare_call(inputs)
         used_bytes = None
         if self._client.forget_use():
@@ -411,14 +411,14 @@ class ModelSession:
         self._client.check_kernels(settings, timeout_s=self._limits.call_s)
 
     def take_kernel_findings(self) -> object:
-        """Since the last call, unchecked; see `harness.evaluation.emulated.findings`."""
+        """Unchecked findings since the last call; see `harness.evaluation.emulated.findings`."""
         return self._client.take_kernel_findings(timeout_s=self._limits.call_s)
 
     def _bytes_of(self, region: Region) -> Tensor:
         return self._arena.bytes_view(region.offset, region.size_bytes)
 
     def _find_inputs(self, called: Called, placed: PlacedInputs) -> dict[int, TensorSpec]:
-        """Where the inputs lie that are outputs of the call, by their positions there. Nothing if some are missing."""
+        """Locations of inputs that are outputs of the call, by their positions there. Empty if some are missing."""
         if len(called.specs) < len(self._returned_inputs):
             return {}
         return {position: placed.specs[at] for position, at in enumerate(self._returned_inputs)}

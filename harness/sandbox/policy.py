@@ -189,7 +189,7 @@ def _bubblewrap_arguments(path: str, readable: Iterable[Path], writable: Iterabl
 
 
 def _without_nested(folders: Iterable[Path]) -> list[Path]:
-    """Under every name, without folders inside another."""
+    """Folders under every name, without those inside another."""
     kept = [Path(folder) for folder in SYSTEM_FOLDERS]
     system = len(kept)
     named = {name for folder in folders for name in (folder.absolute(), folder.resolve())}
@@ -208,7 +208,7 @@ def interpreter_folders() -> list[Path]:
 
 
 def _compiler_folders() -> list[Path]:
-    """Of a compiler directly below the home folder only its own folder."""
+    """For a compiler directly below the home folder, only its own folder."""
     named = [os.environ.get(name, "") for name in ("CC", "CXX")]
     found = [shutil.which(name) for name in (*named, "cc", "c++", "gcc", "g++", "nvcc") if name]
     programs = {Path(path) for path in found if path} | {Path(path).resolve() for path in found if path}

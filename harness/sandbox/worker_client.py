@@ -55,7 +55,7 @@ def pack_by_dtype(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _join(flat: Sequence[Tensor]) -> Tensor:
-    """By bytes, since not every dtype can be concatenated."""
+    """Joins bytes, since not every dtype can be concatenated."""
     if len(flat) == 1:
         return flat[0]
     return torch.cat([one.view(torch.uint8) for one in flat]).view(flat[0].dtype)
@@ -148,7 +148,8 @@ class WorkerClient:
         self._exchange.ask(message, WorkerReply.READY, failure=Outcome.LOAD_ERROR, timeout_s=timeout_s)
 
     def read_compiled(self, *, timeout_s: float) -> dict[str, str]:
-        """What compilers wrote in the worker, for later workers of the same program only: it is not checked."""
+        """Files that compilers wrote in the worker. They are unchecked, and only for later workers of the same
+        program."""
         message = {"kind": WorkerRequest.READ_COMPILED}
         answer = self._exchange.ask(message, WorkerReply.COMPILED, failure=Outcome.RUNTIME_ERROR, timeout_s=timeout_s)
         return parse_files(answer.get("files"))
@@ -307,7 +308,7 @@ class WorkerClient:
         return 0.0
 
     def read_addresses(self) -> tuple[int, ...]:
-        """Of the outputs of the last call in a window."""
+        """Addresses of the outputs of the last call in a window."""
         return () if self._bell is None else self._bell.read_call()
 
     def export_pages(self, address: int, *, timeout_s: float) -> list[tuple[int, int, int]]:
@@ -434,7 +435,7 @@ class WorkerClient:
         return self._worker.forget_use()
 
     def count_used_bytes(self) -> int | None:
-        """Of the code recorded since `forget_use`."""
+        """Bytes of the code recorded since `forget_use`."""
         return self._worker.count_used_bytes()
 
     def server_used_s(self) -> float:

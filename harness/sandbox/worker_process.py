@@ -75,7 +75,7 @@ class OutputTail:
                 self._tail = (self._tail + part[free_bytes:])[-KEPT_OUTPUT_BYTES:]
 
     def await_end(self, timeout_s: float) -> None:
-        """Of the last process that can print."""
+        """Wait for the end of the last process that can print."""
         self._thread.join(timeout_s)
 
     def text(self) -> str:
@@ -114,7 +114,7 @@ class WorkerProcess:
         return self._status
 
     def end_with(self, leave: Callable[[], object]) -> None:
-        """At the exit of its context, instead of `end`."""
+        """Called at the exit of its context, instead of `end`."""
         self._leave = leave
 
     def find_processes(self) -> None:

@@ -26,7 +26,7 @@ THREADS = 3  # more create no more contexts a second
 
 
 class WorkersAhead:
-    """Those that wait have run no candidate. Without a GPU, workers start when they are needed. `spawn` is
+    """Workers that wait have run no candidate. Without a GPU, workers start when they are needed. `spawn` is
     thread-safe."""
 
     def __init__(self, forkserver: Forkserver, device: Device | None) -> None:
@@ -50,7 +50,7 @@ class WorkersAhead:
             self.forkserver.close()
 
     def prepare(self, count: int, replayers: int = 0) -> None:
-        """From now on `count` workers and so many replayers wait, or will soon."""
+        """Keep `count` workers and so many replayers waiting from now on."""
         while self._device is not None and len(self._waiting) < count:
             self._waiting.append(self._thread.submit(self._start, self._device))
         while self._device is not None and len(self._replayers) < replayers:
@@ -66,7 +66,7 @@ class WorkersAhead:
         return waiting
 
     def end_replayer(self, replayer: Replayer) -> None:
-        """Beside the evaluator."""
+        """Ends it in the background."""
         self._ending.append(self._thread.submit(replayer.end))
 
     @contextmanager
@@ -93,7 +93,7 @@ class WorkersAhead:
             self._ending.pop().result()
 
     def stop(self) -> None:
-        """As `finish`, without the starts that have not begun."""
+        """`finish` without the starts that have not begun."""
         self._waiting = deque(one for one in self._waiting if not one.cancel())
         self._replayers = deque(one for one in self._replayers if not one.cancel())
         self.finish()

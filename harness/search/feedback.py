@@ -71,7 +71,7 @@ _REMARKS = ("launches", "nondeterministic", "shape_specialised", "size_specialis
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Of a correct program, or of one case of it. Times in µs; shares in percent, None if unknown."""
+    """Measurements of a correct program or one of its cases. Times in µs; shares in percent, None if unknown."""
 
     candidate_us: float
     baseline: str

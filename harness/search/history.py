@@ -95,7 +95,7 @@ class History:
 
     @property
     def turns_without_gain(self) -> int:
-        """Since the last turn that improved on all before it."""
+        """Number of turns since the last one that improved on all before it."""
         leader, gained = 0, 0
         for index, turn in enumerate(self.turns):
             if turn.improves_on(self.turns[leader]):

@@ -1,4 +1,4 @@
-"""Where outputs lie in the worker's memory: tells memory that a later call returns again from other changes."""
+"""Locates outputs in the worker's memory, to tell memory that a later call returns again from other changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Span = tuple[int, int]  # addresses of the first byte and behind the last
 
 
 class Change(IntEnum):
-    """Of earlier outputs, the worst last."""
+    """A change of earlier outputs; the worst is the last."""
 
     NONE = 0
     REUSED = 1  # an output of a later call lies in the same memory
@@ -22,7 +22,7 @@ class Change(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class KeptOutputs:
-    """Of the `call`-th call."""
+    """Outputs of the `call`-th call."""
 
     record: TensorRecord
     call: int

@@ -1,4 +1,4 @@
-"""What tensors held earlier, without keeping large ones."""
+"""Records of earlier tensor values, without copies of large ones."""
 
 from __future__ import annotations
 

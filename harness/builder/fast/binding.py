@@ -81,8 +81,7 @@ def write_binding(request: BuildRequest) -> str | None:
 
 
 def exports_nothing(request: BuildRequest) -> bool:
-    """Whether main.cpp makes no code: it only declares functions. The CUDA source has the module then, or ctypes calls
-    it."""
+    """True if main.cpp only declares functions. The CUDA source then has the module, or ctypes calls it."""
     return request.functions is None and _read_prototypes("\n".join(request.cpp_sources)) is not None
 
 
@@ -96,7 +95,7 @@ def bind_main(request: BuildRequest, find_object: Callable[[], Path | str]) -> t
 
 
 def escapes_nothing(text: str) -> bool:
-    """Whether a C++ string literal holds it unchanged: load_inline does not escape it."""
+    """True if a C++ string literal contains it unchanged: load_inline does not escape it."""
     return text.isascii() and text.isprintable() and not set(text) & set('"\\?')
 
 

@@ -112,7 +112,7 @@ def _is_final_syntax_error(error: _Error, text: str, macros: frozenset[str]) -> 
 
 
 def _find_dependent(declarations: list[_Declaration]) -> list[_Declaration]:
-    """Those that name what torch declares, or another of these."""
+    """Declarations that use names of torch, or of another such declaration."""
     names, of_torch = set[str](), list[_Declaration]()
     while more := [
         one for one in declarations if one not in of_torch and (one.names_torch or not names.isdisjoint(one.words))
@@ -124,7 +124,7 @@ def _find_dependent(declarations: list[_Declaration]) -> list[_Declaration]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Declaration:
-    """At the level of the file. `declared`: names that others may use, and more."""
+    """A declaration at file level. `declared`: names that others may use, and more."""
 
     start: int
     end: int

@@ -270,7 +270,7 @@ def strip_name(flags: str) -> str:
 
 @cache
 def read_wider_macros(folder: Path) -> frozenset[str]:
-    """Of a folder from `find_host_headers`."""
+    """`folder`: from `find_host_headers`."""
     return frozenset((folder / WIDER_MACROS).read_text().split())
 
 

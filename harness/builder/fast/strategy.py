@@ -82,7 +82,7 @@ class FastBuild:
         )
 
     def _read_words(self, prebuilt: Path) -> tuple[frozenset[str], frozenset[str]]:
-        """Of the headers that the candidate includes, and their macros."""
+        """Words of the headers that the candidate includes, and their macros."""
         words = json.loads((prebuilt / WORDS).read_text(encoding="utf-8"))
         known = frozenset(word for header in ("", *self.included) for word in words.get(header, ()))
         return known, frozenset(words.get(MACROS, ()))
@@ -316,7 +316,7 @@ def _write_sources(
 
 
 def _blank_torch(include: re.Match[str]) -> str:
-    """Those of CUDA stay: what the stub headers show of them is guarded against a second inclusion."""
+    """CUDA's macros stay: the parts that the stub headers include are guarded against a second inclusion."""
     return "" if _TORCH_HEADER.match(include[1]) else include[0]
 
 

@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def _build(evaluators: DeviceEvaluators, task: Task) -> None:
-    """What fails then fails again in the evaluation."""
+    """A failure here occurs again in the evaluation."""
     from harness.executors.locks import hold_cores_to_build
     from harness.problems.workloads import complete_problem
 

@@ -56,7 +56,7 @@ class OwnedDevice:
 
     @property
     def build_counts(self) -> Counter[str]:
-        """Of trusted processes."""
+        """Counts of trusted processes."""
         process = self._process
         counts = process.build_counts if process is not None and not self._owner else {}
         return self._ended_counts + Counter(counts)
@@ -140,7 +140,7 @@ class OwnedDevice:
 
 
 def _correct(evaluation: Evaluation, job: Job, duration_s: float) -> Evaluation:
-    """With what is known here. Raises ValueError for contradictions."""
+    """Replace fields by values that are known here. Raises ValueError for contradictions."""
     build = evaluation.build
     if build is not None:
         build = replace(build, duration_s=min(max(0.0, build.duration_s), duration_s))

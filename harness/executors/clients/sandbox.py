@@ -35,7 +35,7 @@ def wrap(command: list[str], *, shared: Path) -> list[str]:
 
 
 def name_cache(start: Start) -> Path:
-    """Of trusted evaluations."""
+    """The cache of trusted evaluations."""
     assert start.setup.settings.cache is not None
     return start.setup.settings.cache
 

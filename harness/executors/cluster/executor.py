@@ -32,7 +32,7 @@ WITHOUT_DEVICES_S = 300.0  # for a new node, after the last device was lost
 
 
 class RayExecutor:
-    """As a context manager it ends every started actor. `open_executor`: what an actor evaluates with."""
+    """A context manager that ends every started actor. `open_executor`: opens an actor's executor."""
 
     def __init__(
         self, cluster: ClusterSettings, settings: LocalSettings, open_executor: OpenExecutor = LocalExecutor

@@ -80,7 +80,7 @@ class Nodes:
     _kept: list[Any] = field(default_factory=list)  # actors of devices out of service
 
     def choose_kind(self, language: Language) -> str | None:
-        """Of the devices that evaluate the language; None if the wanted one does not."""
+        """A kind of device that evaluates the language; None if the wanted one does not."""
         kinds, wanted = LANGUAGES[language].devices, self.settings.device
         if wanted == "auto":
             has_gpu = any(node is not None and node.gpus for node in self._nodes.values())

@@ -1,4 +1,4 @@
-"""What runs on the nodes: one actor per device, and builds as tasks."""
+"""Code that runs on the nodes: one actor per device, and builds as tasks."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class DeviceActor:
 
 
 def build_ahead(settings: LocalSettings, task: Task) -> Built:
-    """On any node."""
+    """Runs on any node."""
     evaluators = _find_evaluators(settings)
     with hold_cores_to_build():
         ahead = evaluators.build_ahead(task)
@@ -119,7 +119,7 @@ def build_ahead(settings: LocalSettings, task: Task) -> Built:
 
 
 def unpack(built: Built, cache: Path) -> BuiltAhead:
-    """With the paths of this node."""
+    """Use the paths of this node."""
     unpack_builds(cache, built.packed)
     builds = {}
     for key, build in built.ahead.builds.items():

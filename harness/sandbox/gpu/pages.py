@@ -40,11 +40,11 @@ class WorkerPages:
         return sum(size for _, size, _ in self.pages)
 
     def translate(self, address: int) -> int:
-        """Of the worker, to one of the evaluator."""
+        """Translate an address of the worker to one of the evaluator."""
         return self._range.address + address - FIRST_ADDRESS
 
     def contains(self, address: int, size_bytes: int) -> bool:
-        """Whether all of it is mapped."""
+        """True if all of it is mapped."""
         end = address + size_bytes
         for start, size, _ in sorted(self.pages):
             if start <= address < start + size:

@@ -26,7 +26,7 @@ MOST_PAGES = 4096
 
 
 class NotReplayable(Exception):
-    """With the reason."""
+    """The message is the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class Recording:
         return bytes(self.pages.view(address, size_bytes).cpu().numpy())
 
     def end_worker(self) -> None:
-        """With all its processes. The memory stays."""
+        """End the worker with all its processes. The memory stays."""
         self.client.end()
 
     def close(self) -> None:

@@ -53,7 +53,7 @@ class Comb:
         return memory.as_strided((self.rows, self.width), (self.pitch, 1), memory.storage_offset() + self.first)
 
     def list_elements(self, spec: TensorSpec) -> Rows:
-        """Of an output without gaps."""
+        """Elements of an output without gaps."""
         bytes_each = ITEM_BYTES[spec.dtype]
         first, pitch, width = (size // bytes_each for size in (self.first, self.pitch, self.width))
         order = find_memory_order(spec) or ()

@@ -186,7 +186,8 @@ class WindowSession(ModelSession):
         return replace(restored, addresses=self._restore_addresses(called.addresses, placed))
 
     def _restore_addresses(self, addresses: tuple[int, ...], placed: PlacedInputs) -> tuple[int, ...]:
-        """Of inputs that are outputs: where the evaluator placed them. Between the answer and the reading."""
+        """Restore addresses of inputs that are outputs to those that the evaluator chose, between the answer and the
+        reading."""
         if not self._returned_inputs:
             return addresses
         inputs = (self._client.arena_address + placed.specs[at].offset for at in self._returned_inputs)
@@ -230,7 +231,7 @@ class WindowSession(ModelSession):
         self._client.resume(self._device.worker_core)
 
     def _read_again(self, age: int, pin: int | None) -> list[torch.Tensor]:
-        """Without the worker's help."""
+        """Reads without the worker's help."""
         held = self._recent[age] if pin is None else self._held_for_good[pin]
         if held.stretches is None:
             return super()._read_again(age, pin)

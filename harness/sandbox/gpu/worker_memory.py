@@ -82,12 +82,12 @@ class WorkerMemory:
         self._runs.append(_Run(pages[0][0], sum(pages[-1][:2]), mapped.address, mapped))
 
     def forget(self) -> None:
-        """For remapped addresses. Existing stretches stay valid."""
+        """Drop mappings of remapped addresses. Existing stretches stay valid."""
         self._runs.clear()
 
 
 def _follow(pages: list[tuple[int, int, int]], address: int) -> bool:
-    """Whether the pages are consecutive and contain the address."""
+    """True if the pages are consecutive and contain the address."""
     ends = [base + size for base, size, _ in pages]
     return pages[0][0] <= address < ends[0] and all(
         base == end for (base, _, _), end in zip(pages[1:], ends, strict=False)
