@@ -1,14 +1,14 @@
-"""How fast candidates are built: both lanes beside torch's own load_inline, in one run, from sources never built.
+"""How fast candidates are built: both strategies beside torch's own load_inline, in one run, from sources never built.
 
     python benchmarks/build.py [--quick] [--many 40] [--few 4] [--cache FOLDER]
 
 Rows: one CUDA candidate, cold, through each way (medians of 3, or one repeat with --quick). Then many different ones,
-two builds at a time: `--many` through the fast lane; `--few` through the plain lane and through load_inline in two
-processes, scaled to as many; load_inline one after another is its median times as many. Then how soon a compile error
-comes back, one of each kind. Last, the same candidate again in a new process, from the
-request to a callable module, beyond importing torch: where the harness runs already, and with starting it. What the
-fast lane needs once per torch and flags (its kit) is made first and shown in a row of its own.
-Goals: 8x for one candidate, 8x and 4x for many, 50 ms for the last. About a quarter of an hour on two quiet cores.
+two builds at a time: `--many` through the fast strategy; `--few` through the plain strategy and through load_inline in
+two processes, scaled to as many; load_inline one after another is its median times as many. Then how soon a compile
+error comes back, one of each kind. Last, the same candidate again in a new process, from the request to a callable
+module, beyond importing torch: where the harness runs already, and with starting it. What the fast strategy needs once
+per torch and flags (its kit) is made first and shown in a row of its own. Goals: 8x for one candidate, 8x and 4x for
+many, 50 ms for the last. About a quarter of an hour on two quiet cores.
 """
 
 from __future__ import annotations
@@ -112,23 +112,23 @@ class Bench:
             raise SystemExit("this needs nvcc and a CUDA build of torch")
         self.toolchain = toolchain
         self._builders = {
-            lane: Builder(
+            strategy: Builder(
                 cache=cache, toolchain=toolchain, wrap=layers.wrap, readable=interpreter_folders(),
-                environment=clean_environment, fast=lane == "fast",
+                environment=clean_environment, fast=strategy == "fast",
             )
-            for lane in ("fast", "plain")
+            for strategy in ("fast", "plain")
         }  # fmt: skip
 
     def next_source(self) -> str:
         self._number += 1
         return CUDA.format(n=self._number)
 
-    def build(self, lane: str) -> None:
-        """One candidate never seen before; the lane must be the one that was asked for."""
-        result = self._builders[lane].build(make_request(self.next_source()))
-        if result.extension is None or result.lane != lane:
-            found = f"{result.status} in the {result.lane} lane"
-            raise SystemExit(f"expected a library of the {lane} lane, got {found}:\n{result.log[-3000:]}")
+    def build(self, strategy: str) -> None:
+        """One candidate never seen before; the strategy must be the one that was asked for."""
+        result = self._builders[strategy].build(make_request(self.next_source()))
+        if result.extension is None or result.strategy != strategy:
+            found = f"{result.status} in the {result.strategy} strategy"
+            raise SystemExit(f"expected a library of the {strategy} strategy, got {found}:\n{result.log[-3000:]}")
 
     def fail(self, kind: str) -> None:
         """One candidate that does not compile, by the way that the harness takes."""
@@ -166,12 +166,12 @@ class Bench:
             )
 
     def prepare(self) -> float:
-        """Seconds until the fast lane is ready; it is made when flags come for the second time."""
+        """Seconds until the fast strategy is ready; it is made when flags come for the second time."""
         began_s = time.monotonic()
         for _ in range(3):
-            if self._builders["fast"].build(make_request(self.next_source())).lane == "fast":
+            if self._builders["fast"].build(make_request(self.next_source())).strategy == "fast":
                 return time.monotonic() - began_s
-        raise SystemExit("the fast lane cannot be made ready here; see unusable.txt below the cache's kits/")
+        raise SystemExit("the fast strategy cannot be made ready here; see unusable.txt below the cache's kits/")
 
 
 def make_request(source: str) -> BuildRequest:
@@ -194,7 +194,7 @@ def measure_s(work: Callable[[], object]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one repeat of each")
-    parser.add_argument("--many", type=int, default=40, help="candidates through the fast lane, two at a time")
+    parser.add_argument("--many", type=int, default=40, help="candidates through the fast strategy, two at a time")
     parser.add_argument("--few", type=int, default=4, help="candidates through the slow ways, two at a time")
     parser.add_argument("--cache", type=Path, help="a folder whose kits are used again; nothing else in it is")
     options = parser.parse_args()
@@ -218,8 +218,8 @@ def print_single(bench: Bench, repeats: int) -> float:
     torch_s, plain_s, fast_s = (statistics.median(times) for times in zip(*rounds, strict=True))
     print(f"one CUDA candidate, cold, medians of {repeats}")
     print(f"{'  load_inline':38}{torch_s:9.2f} s")
-    print(f"{'  plain lane':38}{plain_s:9.2f} s  {torch_s / plain_s:.1f}x")
-    print(f"{'  fast lane':38}{fast_s:9.2f} s  {torch_s / fast_s:.1f}x (goal 8x)", flush=True)
+    print(f"{'  plain strategy':38}{plain_s:9.2f} s  {torch_s / plain_s:.1f}x")
+    print(f"{'  fast strategy':38}{fast_s:9.2f} s  {torch_s / fast_s:.1f}x (goal 8x)", flush=True)
     return torch_s
 
 
@@ -232,10 +232,10 @@ def print_many(bench: Bench, row_s: float, many: int, few: int) -> None:
     print(f"{many} different candidates (* scaled from {few}, ** from one)")
     print(f"{'  load_inline, one after another **':38}{row_s:9.2f} s")
     print(f"{'  load_inline, two processes *':38}{pair_s:9.2f} s")
-    print(f"{'  plain lane, two at a time *':38}{plain_s:9.2f} s  {row_s / plain_s:.1f}x, {pair_s / plain_s:.1f}x")
+    print(f"{'  plain strategy, two at a time *':38}{plain_s:9.2f} s  {row_s / plain_s:.1f}x, {pair_s / plain_s:.1f}x")
     goals = "(goals 8x, 4x)"
     print(
-        f"{'  fast lane, two at a time':38}{fast_s:9.2f} s  {row_s / fast_s:.1f}x, {pair_s / fast_s:.1f}x {goals}",
+        f"{'  fast strategy, two at a time':38}{fast_s:9.2f} s  {row_s / fast_s:.1f}x, {pair_s / fast_s:.1f}x {goals}",
         flush=True,
     )
 

@@ -1,13 +1,13 @@
-"""How many recorded CUDA kernels of models the fast build lane takes, why not the others, and what it makes of them.
+"""How many recorded CUDA kernels of models the fast build strategy takes, why not the others, and what it makes of
+them.
 
     python benchmarks/recorded_builds.py FOLDER [--compile N] [--jobs N] [--cache FOLDER] [--seed N] [--verbose]
 
 FOLDER holds one folder for each run with programs `*_kernel.py`, as KernelBench records them. Each is imported in a
 isolated process in which `load_inline` only writes down what it was asked for. Without --compile the sources are only
-looked at: the row of a run counts those the lane takes, and the reasons for the rest. With it, N of them (0: all) are
-built, by the fast lane where it can; the last rows are those that build, and those that do not.
-Needs nvcc and a CUDA build of torch, and no GPU. Goals: the fast lane decides 95 % of those that build, 90 % of those
-that do not.
+looked at: the row of a run counts those the strategy takes, and the reasons for the rest. With it, N of them (0: all)
+are built, by the fast strategy where it can; the last rows are those that build, and those that do not. Needs nvcc and
+a CUDA build of torch, and no GPU. Goals: the fast strategy decides 95 % of those that build, 90 % of those that do not.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def print_reasons(recorded: list[Recorded], builder: Builder) -> None:
 
 
 def find_reason(request: BuildRequest, builder: Builder) -> str:
-    """Why the fast lane does not take a request; nothing of it is compiled. "" where it does."""
+    """Why the fast strategy does not take a request; nothing of it is compiled. "" where it does."""
     assert builder._prebuilt is not None
     with tempfile.TemporaryDirectory() as name:
         work = Path(name) / "work"
@@ -155,16 +155,18 @@ def find_reason(request: BuildRequest, builder: Builder) -> str:
 
 def describe(one: Recorded, result: BuildResult) -> str:
     error = "" if result.extension else f"; {name_first_error(result.log)}"
-    return f"{one.run}/{one.program}: {result.status} {result.lane} {result.duration_s:.1f} s {result.reason}{error}"
+    return (
+        f"{one.run}/{one.program}: {result.status} {result.strategy} {result.duration_s:.1f} s {result.reason}{error}"
+    )
 
 
 def print_results(results: list[BuildResult]) -> None:
     for kind, goal in GOALS.items():
         own = [result for result in results if (result.extension is not None) == (kind == "built")]
-        fast = sum(result.lane == "fast" for result in own)
-        reasons = Counter(result.reason.partition(":")[0] for result in own if result.lane != "fast")
+        fast = sum(result.strategy == "fast" for result in own)
+        reasons = Counter(result.reason.partition(":")[0] for result in own if result.strategy != "fast")
         share = f"{100 * fast / len(own):.1f} %" if own else "none"
-        print(f"{kind:28}{fast:5} of {len(own):4} by the fast lane: {share} (goal {100 * goal:.0f} %)  {dict(reasons)}")
+        print(f"{kind:28}{fast:5} of {len(own):4} by `fast`: {share} (goal {100 * goal:.0f} %)  {dict(reasons)}")
 
 
 if __name__ == "__main__":

@@ -237,7 +237,7 @@ def make_build(source: random.Random, outcome: Outcome) -> BuildSummary:
     if outcome is Outcome.BUILD_ERROR:
         log += f'main.cu(14): error: identifier "acc{source.randrange(99)}" is undefined\n'
     key = f"{source.getrandbits(256):064x}"
-    return BuildSummary(keys=(key,), cached=False, duration_s=source.uniform(5, 40), lane="plain", log=log)
+    return BuildSummary(keys=(key,), cached=False, duration_s=source.uniform(5, 40), strategy="plain", log=log)
 
 
 def make_findings(program: str, outcome: Outcome) -> tuple[Finding, ...]:

@@ -50,7 +50,7 @@ _DETAIL = re.compile(r" \(|: ")  # separates a reason from its variable part
 class _Compiled:
     """`returncode` None: timed out."""
 
-    lane: str
+    strategy: str
     returncode: int | None
     log: str
     library: Path
@@ -121,8 +121,8 @@ class Builder:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Requests by status; compilations by strategy ("lane fast") and reason ("reason it uses requires"); and what
-        is going on (`harness.domain.build`)."""
+        """Requests by status; compilations by strategy ("strategy fast") and reason ("reason it uses requires"); and
+        what is going on (`harness.domain.build`)."""
         with self._counting:
             return dict(self._counts)
 
@@ -219,14 +219,14 @@ class Builder:
         os.utime(folder)
         library = folder / LIBRARY
         found = library.exists()
-        lane, _, reason = (folder / STRATEGY).read_text(encoding="utf-8").partition("\n")
+        strategy, _, reason = (folder / STRATEGY).read_text(encoding="utf-8").partition("\n")
         return BuildResult(
             key=key,
             status="cached" if found else "uncovered" if (folder / UNCOVERED).exists() else "failed",
             extension=str(library) if found else None,
             log=(folder / LOG).read_text(encoding="utf-8"),
             duration_s=time.monotonic() - began_s,
-            lane=lane,
+            strategy=strategy,
             reason=reason,
         )
 
@@ -241,7 +241,7 @@ class Builder:
                 log = f"{done.log}\nbuild stopped after {self._runner.timeout_s:g} s"
                 return BuildResult(
                     key=key, status="timeout", extension=None, log=log, duration_s=time.monotonic() - began_s,
-                    lane=done.lane, reason=done.reason,
+                    strategy=done.strategy, reason=done.reason,
                 )  # fmt: skip
             if done.returncode != 0 and _KILLED.search(done.log) and self._has_killed(kills_before):
                 raise HarnessError(
@@ -257,7 +257,7 @@ class Builder:
             extension=None if library is None else str(library),
             log=done.log,
             duration_s=time.monotonic() - began_s,
-            lane=done.lane,
+            strategy=done.strategy,
             reason=done.reason,
         )
 
@@ -279,7 +279,7 @@ class Builder:
             self._working.add(tuple(command))
 
     def _count_strategy(self, done: _Compiled) -> None:
-        self._count(f"lane {done.lane}")
+        self._count(f"strategy {done.strategy}")
         if done.reason:
             self._count(f"reason {_DETAIL.split(done.reason)[0]}")
 
@@ -289,7 +289,7 @@ class Builder:
         if strategy is not None:
             emulated = strategy.build(request, work)
             return _Compiled(
-                lane="emulated", returncode=emulated.returncode, log=emulated.log, library=emulated.extension,
+                strategy="emulated", returncode=emulated.returncode, log=emulated.log, library=emulated.extension,
                 is_uncovered=emulated.is_uncovered,
             )  # fmt: skip
         write_plan(request, work)
@@ -306,7 +306,7 @@ class Builder:
             verdict = log if returncode in (0, None) else fast.find_verdict(returncode or 0, log)
             if verdict is not None:
                 library = fast.folder / f"{request.name}.so"
-                return _Compiled(lane="fast", returncode=returncode, log=verdict, library=library)
+                return _Compiled(strategy="fast", returncode=returncode, log=verdict, library=library)
             reason, failed = f"{FAST_FAILED}: {name_first_error(log)}", [fast.name_failed(returncode or 0)]
         return self._run_plain(request, work, reason, *failed)
 
@@ -319,7 +319,7 @@ class Builder:
             if returncode != 0:
                 break
         library = work / f"{request.name}.so"
-        return _Compiled(lane="plain", returncode=returncode, log=log, library=library, reason=reason)
+        return _Compiled(strategy="plain", returncode=returncode, log=log, library=library, reason=reason)
 
     def _has_killed(self, before: int | None) -> bool:
         """True if the OOM killer was active since then, or if that is unknown."""
@@ -336,7 +336,7 @@ class Builder:
         finished = work / "finished"
         finished.mkdir()
         (finished / LOG).write_text(done.log, encoding="utf-8")
-        (finished / STRATEGY).write_text(f"{done.lane}\n{done.reason}", encoding="utf-8")
+        (finished / STRATEGY).write_text(f"{done.strategy}\n{done.reason}", encoding="utf-8")
         if done.is_uncovered:
             (finished / UNCOVERED).touch()
         if done.returncode == 0:

@@ -1,6 +1,6 @@
 """Size and pruning of the build cache.
 
-    <two digits>/<key>/   library.so, log.txt, lane: one build, moved here atomically
+    <two digits>/<key>/   library.so, log.txt, lane (the strategy): one build, moved here atomically
     locks/<key>           held during a build
     kits/<kind>-<key>/    prebuilt headers
     driver-<key>/         the forwarding driver library of workers on a GPU, see harness.sandbox.gpu.driver_library

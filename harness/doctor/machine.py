@@ -52,7 +52,7 @@ def examine_machine(
     yield sandbox
     if builds:
         yield "building a small extension with each strategy, minutes the first time, then seconds"
-        yield from _lane_checks(toolchain, cache_dir, isolation)
+        yield from _strategy_checks(toolchain, cache_dir, isolation)
     yield "evaluating a Triton kernel"
     with ThreadPoolExecutor() as pool:  # each import takes seconds, in a process of its own
         packages = [pool.submit(_package_check, *names) for names in _PACKAGES]
@@ -96,10 +96,10 @@ def _toolchain_checks(toolchain: Toolchain) -> list[Check]:
     ]
 
 
-def _lane_checks(toolchain: Toolchain, cache_dir: Path | None, isolation: str) -> Iterator[Check]:
-    from harness.doctor.strategies import try_lanes
+def _strategy_checks(toolchain: Toolchain, cache_dir: Path | None, isolation: str) -> Iterator[Check]:
+    from harness.doctor.strategies import try_strategies
 
-    for trial in try_lanes(toolchain, cache_dir, isolation):
+    for trial in try_strategies(toolchain, cache_dir, isolation):
         yield Check(part=f"build {trial.name}", present=trial.works, found=trial.found, without_it=trial.found)
 
 

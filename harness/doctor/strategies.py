@@ -30,15 +30,15 @@ torch::Tensor run(torch::Tensor x) {
 }
 """
 _CUDA_REQUEST = BuildRequest(
-    name="lane", cpp_sources=("torch::Tensor run(torch::Tensor x);",), cuda_sources=(_CUDA,), functions=(("run", ""),)
+    name="trial", cpp_sources=("torch::Tensor run(torch::Tensor x);",), cuda_sources=(_CUDA,), functions=(("run", ""),)
 )
 _CPP_REQUEST = BuildRequest(
-    name="lane", cpp_sources=("torch::Tensor run(torch::Tensor x) { return x + x; }",), functions=(("run", ""),)
+    name="trial", cpp_sources=("torch::Tensor run(torch::Tensor x) { return x + x; }",), functions=(("run", ""),)
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LaneTrial:
+class StrategyTrial:
     """`found`: build time, or why it failed."""
 
     name: str
@@ -47,59 +47,59 @@ class LaneTrial:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Lane:
+class _Strategy:
     language: Literal["cuda", "cpp"]
-    lane: Literal["fast", "plain", "emulated"]
+    name: Literal["fast", "plain", "emulated"]
 
     @property
     def request(self) -> BuildRequest:
         """A name per strategy, since all share one cache."""
         request = _CUDA_REQUEST if self.language == "cuda" else _CPP_REQUEST
-        return replace(request, name=f"{self.lane}_lane")
+        return replace(request, name=f"{self.name}_strategy")
 
 
-def try_lanes(toolchain: Toolchain, cache: Path | None, isolation: str = "auto") -> Iterator[LaneTrial]:
+def try_strategies(toolchain: Toolchain, cache: Path | None, isolation: str = "auto") -> Iterator[StrategyTrial]:
     """Gives each when it ends: after minutes without a precompiled header cache, seconds with it."""
-    lanes = list(_list_lanes(toolchain))
+    strategies = list(_list_strategies(toolchain))
     layers = probe_isolation(isolation)
 
-    def attempt(lane: _Lane) -> LaneTrial:
+    def attempt(strategy: _Strategy) -> StrategyTrial:
         builder = Builder(
             cache=cache or default_cache_folder(), toolchain=toolchain, wrap=layers.wrap,
-            readable=interpreter_folders(), environment=clean_environment, fast=lane.lane == "fast",
-            emulate=Emulation(target=find_gpu_model(DEFAULT_TARGET)) if lane.lane == EMULATED else None,
+            readable=interpreter_folders(), environment=clean_environment, fast=strategy.name == "fast",
+            emulate=Emulation(target=find_gpu_model(DEFAULT_TARGET)) if strategy.name == EMULATED else None,
         )  # fmt: skip
         builder.expect_many()
-        return _try(builder, lane)
+        return _try(builder, strategy)
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        for trial in as_completed([pool.submit(attempt, lane) for lane in lanes]):
+        for trial in as_completed([pool.submit(attempt, strategy) for strategy in strategies]):
             yield trial.result()
 
 
-def _list_lanes(toolchain: Toolchain) -> Iterator[_Lane]:
+def _list_strategies(toolchain: Toolchain) -> Iterator[_Strategy]:
     if toolchain.compiler_version is None:
         return
     if toolchain.can_build_cuda:
-        yield _Lane(language="cuda", lane="fast")
-        yield _Lane(language="cuda", lane="plain")
-    yield _Lane(language="cuda", lane="emulated")
-    yield _Lane(language="cpp", lane="fast")
-    yield _Lane(language="cpp", lane="plain")
+        yield _Strategy(language="cuda", name="fast")
+        yield _Strategy(language="cuda", name="plain")
+    yield _Strategy(language="cuda", name="emulated")
+    yield _Strategy(language="cpp", name="fast")
+    yield _Strategy(language="cpp", name="plain")
 
 
-def _try(builder: Builder, lane: _Lane) -> LaneTrial:
-    name = f"{lane.language} {lane.lane}"
+def _try(builder: Builder, strategy: _Strategy) -> StrategyTrial:
+    name = f"{strategy.language} {strategy.name}"
     try:
-        result = builder.build(lane.request)
-        if result.extension is None or result.lane != lane.lane:
+        result = builder.build(strategy.request)
+        if result.extension is None or result.strategy != strategy.name:
             # The cached result may predate a change of the machine.
             fresh = f"// {time.time_ns()}\n"
-            result = builder.build(replace(lane.request, cpp_sources=(fresh + lane.request.cpp_sources[0],)))
+            result = builder.build(replace(strategy.request, cpp_sources=(fresh + strategy.request.cpp_sources[0],)))
     except BuildToolError as error:
-        return LaneTrial(name=name, works=False, found=str(error))
-    works = result.extension is not None and result.lane == lane.lane
-    return LaneTrial(name=name, works=works, found=_describe_time(result) if works else _describe_failure(result))
+        return StrategyTrial(name=name, works=False, found=str(error))
+    works = result.extension is not None and result.strategy == strategy.name
+    return StrategyTrial(name=name, works=works, found=_describe_time(result) if works else _describe_failure(result))
 
 
 def _describe_time(result: BuildResult) -> str:

@@ -51,7 +51,7 @@ class BuildResult:
     extension: str | None
     log: str
     duration_s: float
-    lane: str = "plain"
+    strategy: str = "plain"
     reason: str = ""
 
     def __post_init__(self) -> None:

@@ -204,7 +204,7 @@ class BuildSummary:
     keys: tuple[str, ...]
     cached: bool
     duration_s: float
-    lane: str
+    strategy: str
     log: str
     reason: str = ""
 

@@ -264,7 +264,7 @@ class EvaluationRecord:
             keys=tuple(build.key for build in self.builds),
             cached=all(build.status == "cached" for build in self.builds),
             duration_s=sum(build.duration_s for build in self.builds),
-            lane=slow.lane,
+            strategy=slow.strategy,
             reason=slow.reason,
             log="\n".join(build.log for build in self.builds),
         )

@@ -43,6 +43,7 @@ _RENAMED = {
     for old, new in (("claim", "reported"), ("judge", "evaluator"))
 } | {
     "confinement": "isolation",
+    "lane": "strategy",
     "plausibility": "roofline",
     "own": "custom",
     "own_kernels": "custom_kernels",

@@ -82,7 +82,7 @@ def store_honest(store, generated):
         peak_fraction=0.25,
     )  # fmt: skip
     finding = Finding(check="build", severity="fatal", message="the build failed", evidence=BUILD_EVIDENCE)
-    build = BuildSummary(keys=("k",), cached=False, duration_s=3.0, lane="plain", log=BUILD_EVIDENCE)
+    build = BuildSummary(keys=("k",), cached=False, duration_s=3.0, strategy="plain", log=BUILD_EVIDENCE)
     measured = {"roofline": limits, "phases_s": (("build", 1.5), ("timing", 0.5))}
     for evaluation, source in (
         (make_evaluation("softmax", "build_error", findings=(finding,), build=build, device="none"), SOURCE),
@@ -128,7 +128,7 @@ def store_hostile(store, generated):
     evaluation = make_evaluation(
         HOSTILE, "wrong_value", source=source, model=HOSTILE, prompt=HOSTILE, run="demo", suite=HOSTILE,
         message=HOSTILE, findings=(finding,), correctness=Correctness(trials=(trial,), weights="none"),
-        build=BuildSummary(keys=(HOSTILE,), cached=False, duration_s=1.0, lane=HOSTILE, log=HOSTILE),
+        build=BuildSummary(keys=(HOSTILE,), cached=False, duration_s=1.0, strategy=HOSTILE, log=HOSTILE),
         isolation=HOSTILE, seeds_digest=HOSTILE, phases_s=((HOSTILE, 1.0),),
         environment=(("harness", HOSTILE), ("cpu", HOSTILE), (HOSTILE, HOSTILE)),
     )  # fmt: skip

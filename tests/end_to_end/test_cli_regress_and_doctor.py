@@ -184,8 +184,8 @@ def test_doctor_fits_on_80_columns(doctor, monkeypatch, capsys):
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_doctor_says_of_each_lane_whether_it_works_here(command, monkeypatch, needs_compiler):
-    monkeypatch.setenv("CUDA_HOME", "none")  # `test_fast_lane.py` builds CUDA by nvcc in both lanes
+def test_doctor_says_of_each_strategy_whether_it_works_here(command, monkeypatch, needs_compiler):
+    monkeypatch.setenv("CUDA_HOME", "none")  # `test_fast_strategy.py` builds CUDA by nvcc in both strategies
     code, stdout, _ = command("doctor", "--json")
     parts = {name: part for name, part in json.loads(stdout).items() if name.startswith("build ")}
     assert code == 0

@@ -1,7 +1,7 @@
-"""What both lanes build of the CUDA corpus gives the same bits, or the same error, on a GPU.
+"""What both strategies build of the CUDA corpus gives the same bits, or the same error, on a GPU.
 
-Many programs share one library: the plain lane's are large, since each costs it a minute; the fast lane's are small, so
-that its façade, which is made for the words of a source, stays lean. About four minutes on 16 cores.
+Many programs share one library: the plain strategy's are large, since each costs it a minute; the fast strategy's are
+small, so that its façade, which is made for the words of a source, stays lean. About four minutes on 16 cores.
 """
 
 import importlib.util
@@ -60,14 +60,14 @@ def run_plainly(command, *, readable, writable):
     return list(command)
 
 
-def write_request(corpus, lane, numbered):
+def write_request(corpus, strategy, numbered):
     """One library of some programs: `run_program(number, x)` runs one of them."""
     from harness.domain import BuildRequest
 
     cases = "".join(f"case {number}: return {program.name}::run(x); " for number, program in numbered)
     entry = f"torch::Tensor run_program(int64_t number, torch::Tensor x) {{ switch (number) {{ {cases}}} return x; }}\n"
     return BuildRequest(
-        name=f"{lane}_{numbered[0][0]}",
+        name=f"{strategy}_{numbered[0][0]}",
         cpp_sources=("torch::Tensor run_program(int64_t number, torch::Tensor x);",),
         cuda_sources=(corpus.write_source([program for _, program in numbered]) + entry,),
         functions=(("run_program", "Runs one."),),
@@ -86,7 +86,7 @@ def split_programs(corpus, size):
 
 @pytest.fixture(scope="module")
 def make_builder(tmp_path_factory):
-    """(builder, its folder) of one lane; the fast one makes its kit at the first request that asks for it."""
+    """(builder, its folder) of one strategy; the fast one makes its kit at the first request that asks for it."""
     from harness.builder import Builder, probe_toolchain
     from harness.builder.fast import prebuilt_cache
 
@@ -94,10 +94,10 @@ def make_builder(tmp_path_factory):
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(prebuilt_cache, "REQUESTS_BEFORE_MADE", 0)
 
-        def make(lane):
-            folder = tmp_path_factory.mktemp(lane)
+        def make(strategy):
+            folder = tmp_path_factory.mktemp(strategy)
             builder = Builder(
-                cache=folder, toolchain=toolchain, wrap=run_plainly, fast=lane == "fast",
+                cache=folder, toolchain=toolchain, wrap=run_plainly, fast=strategy == "fast",
                 environment=lambda: dict(os.environ), timeout_s=900.0,
             )  # fmt: skip
             return builder, folder
@@ -105,17 +105,17 @@ def make_builder(tmp_path_factory):
         yield make
 
 
-def build_all(corpus, make_builder, lane, pool):
-    """Starts the builds of one lane: (the numbers of its programs, what will be the result) of each library."""
-    builder, folder = make_builder(lane)
+def build_all(corpus, make_builder, strategy, pool):
+    """Starts the builds of one strategy: (the numbers of its programs, what will be the result) of each library."""
+    builder, folder = make_builder(strategy)
     requests = [
-        ([number for number, _ in group], write_request(corpus, lane, group))
-        for group in split_programs(corpus, PER_LIBRARY[lane])
+        ([number for number, _ in group], write_request(corpus, strategy, group))
+        for group in split_programs(corpus, PER_LIBRARY[strategy])
     ]
-    if lane == "fast":
+    if strategy == "fast":
         builder.build(requests[0][1])  # makes the kit, which the others would not wait for
         reasons = [path.read_text() for path in folder.glob("kits/*/unusable.txt")]
-        assert not reasons, f"the fast lane cannot be made ready here: {reasons}"
+        assert not reasons, f"the fast strategy cannot be made ready here: {reasons}"
     return [(numbers, request.name, pool.submit(builder.build, request)) for numbers, request in requests]
 
 
@@ -126,23 +126,23 @@ def run_all(libraries):
     return json.loads(finished.stdout)
 
 
-def test_every_program_gives_the_same_bits_in_both_lanes(make_builder):
+def test_every_program_gives_the_same_bits_in_both_strategies(make_builder):
     corpus = load_corpus()
     began_s = time.monotonic()
     with ThreadPoolExecutor(min(16, len(os.sched_getaffinity(0)))) as pool:
-        started = {lane: build_all(corpus, make_builder, lane, pool) for lane in ("plain", "fast")}
+        started = {strategy: build_all(corpus, make_builder, strategy, pool) for strategy in ("plain", "fast")}
         results = {
-            lane: [(name, future.result(), numbers) for numbers, name, future in builds]
-            for lane, builds in started.items()
+            strategy: [(name, future.result(), numbers) for numbers, name, future in builds]
+            for strategy, builds in started.items()
         }
     print(f"built in {time.monotonic() - began_s:.0f} s")
     for name, result, _ in (*results["plain"], *results["fast"]):
         assert result.extension is not None, f"{name}:\n{result.log[-3000:]}"
-    lanes = [result.lane for _, result, _ in results["fast"]]
-    assert lanes.count("fast") > 0.8 * len(lanes), f"too few in the fast lane: {lanes}"
+    strategies = [result.strategy for _, result, _ in results["fast"]]
+    assert strategies.count("fast") > 0.8 * len(strategies), f"too few in the fast strategy: {strategies}"
     found = {
-        lane: run_all([[name, result.extension, numbers] for name, result, numbers in results[lane]])
-        for lane in results
+        strategy: run_all([[name, result.extension, numbers] for name, result, numbers in results[strategy]])
+        for strategy in results
     }
     assert len(found["plain"]) == len(corpus.list_programs())
     assert [number for number in found["plain"] if found["plain"][number] != found["fast"][number]] == []

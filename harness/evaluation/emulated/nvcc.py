@@ -24,7 +24,7 @@ class NvccCheck:
         differs = False
         with record.phase("nvcc"):
             for request, result in zip(record.requests, record.builds, strict=True):
-                if not request.needs_cuda or result.lane != EMULATED or result.key in self._corrected:
+                if not request.needs_cuda or result.strategy != EMULATED or result.key in self._corrected:
                     continue
                 try:
                     corrected = reconcile_builds(result, self._compiler.build(request))

@@ -169,7 +169,7 @@ def _describe_build(build: BuildSummary) -> dict[str, Any]:
         "keys": build.keys[:20],
         "cached": build.cached,
         "duration_s": build.duration_s,
-        "lane": build.lane,
+        "strategy": build.strategy,
         "reason": build.reason,
         "errors": shorten_log(build.log) if build.log else "",
     }

@@ -248,7 +248,7 @@ def _build_parts(evaluation: Evaluation, build: BuildSummary, *, whole_log: bool
     count = len(build.keys)
     origin = "from the cache" if build.cached else f"built in {build.duration_s:.1f} s"
     yield _heading("Build")
-    strategy = f"{build.lane}: {build.reason}" if build.reason else build.lane
+    strategy = f"{build.strategy}: {build.reason}" if build.reason else build.strategy
     yield style_text(f"{count} extension{'s' if count != 1 else ''}, {origin}, strategy {strategy}")
     yield style_text(", ".join(build.keys) or "no key", "dim")
     if whole_log or evaluation.outcome in _BUILD_DECIDED:

@@ -112,16 +112,16 @@ def describe_builds(counts: dict[str, int], waiting: int) -> str:
     found = (
         f"{running}{counts.get('built', 0)} built, {counts.get('cached', 0)} cached, {failed} failed, {waiting} waiting"
     )
-    lanes = describe_lanes(counts)
+    strategies = describe_strategies(counts)
     headers = "headers are precompiled, once per machine" if counts.get(PRECOMPILING) else ""
-    return "; ".join(filter(None, (found, lanes, headers)))
+    return "; ".join(filter(None, (found, strategies, headers)))
 
 
-def describe_lanes(counts: dict[str, int]) -> str:
+def describe_strategies(counts: dict[str, int]) -> str:
     """Number of builds by strategy, and the reasons against the fast one, the commonest first."""
-    lanes = ", ".join(f"{number} {lane}" for number, lane in _count_by(counts, "lane "))
+    strategies = ", ".join(f"{number} {strategy}" for number, strategy in _count_by(counts, "strategy "))
     reasons = [f"{number}: {reason}" for number, reason in _count_by(counts, "reason ")]
-    return lanes + (f" ({'; '.join(reasons[:REASONS_SHOWN])})" if reasons else "")
+    return strategies + (f" ({'; '.join(reasons[:REASONS_SHOWN])})" if reasons else "")
 
 
 def _count_by(counts: dict[str, int], prefix: str) -> list[tuple[int, str]]:

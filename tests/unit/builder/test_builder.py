@@ -70,8 +70,10 @@ def test_a_build_says_why_it_was_not_fast_now_and_from_the_cache(make_builder):
     for request, status in ((TINY, "built"), (BROKEN, "failed")):
         results = [builder.build(request), builder.build(request)]
         assert [result.status for result in results] == [status, "cached" if status == "built" else status]
-        assert {(result.lane, result.reason) for result in results} == {("plain", "it asks for no_implicit_headers")}
-    assert builder.counts["lane plain"] == builder.counts["reason it asks for no_implicit_headers"] == 2
+        assert {(result.strategy, result.reason) for result in results} == {
+            ("plain", "it asks for no_implicit_headers")
+        }
+    assert builder.counts["strategy plain"] == builder.counts["reason it asks for no_implicit_headers"] == 2
 
 
 def test_what_goes_on_is_counted_a_build_and_a_wait_for_the_same_one_of_another_process(make_builder, tmp_path):

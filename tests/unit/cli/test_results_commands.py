@@ -48,7 +48,7 @@ def run(tmp_path, monkeypatch):
 @pytest.fixture
 def stored(tmp_path, evaluation_of):
     build = BuildSummary(
-        keys=("k",), cached=True, duration_s=0.0, lane="plain", log="\n".join(f"line {n}" for n in range(60))
+        keys=("k",), cached=True, duration_s=0.0, strategy="plain", log="\n".join(f"line {n}" for n in range(60))
     )
     with ResultStore.open(tmp_path / "results") as store:
         store.record(evaluation_of("correct", 2.0, problem="softmax", extra={"build": build}), SOURCE)

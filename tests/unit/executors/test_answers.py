@@ -75,7 +75,7 @@ EVALUATION = Evaluation(
     correctness=Correctness(
         trials=(Trial(distribution="as_given", passed=True, worst_ratio=float("inf")),), weights="none"
     ),
-    build=BuildSummary(keys=("k",), cached=False, duration_s=1.5, lane="fast", log="printed"),
+    build=BuildSummary(keys=("k",), cached=False, duration_s=1.5, strategy="fast", log="printed"),
     work=Work(custom=1.0, torch=0.0, library=0.0, other=0.0, custom_kernels=("k",)),
     counters=CounterReport(
         kernels=(KernelCounters(kernel="k", grid="1", block="1", launches=1, metrics=(("m", 1.0),)),)

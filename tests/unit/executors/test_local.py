@@ -315,6 +315,6 @@ class ModelNew(nn.Module):
     for few, made in ((tasks[:3], 0), (tasks[3:], 1)):
         judged = evaluate(few, cache=tmp_path / "cache")
         assert {one.outcome for one in judged} == {"correct"}
-        assert {one.build.lane for one in judged if one.build is not None} == {"fast"}
+        assert {one.build.strategy for one in judged if one.build is not None} == {"fast"}
         assert len(list(kits.glob("host-header-*/ready"))) == made
         assert len(list(kits.glob("binding-*/ready"))) == 1

@@ -1,9 +1,9 @@
 from harness.report.terminal.progress import describe_builds
 
 
-def test_builds_are_counted_by_lane_with_the_commonest_reasons():
+def test_builds_are_counted_by_strategy_with_the_commonest_reasons():
     counts = {
-        "built": 6, "failed": 1, "cached": 2, "lane fast": 4, "lane plain": 3, "reason it uses requires": 1,
+        "built": 6, "failed": 1, "cached": 2, "strategy fast": 4, "strategy plain": 3, "reason it uses requires": 1,
         "reason its headers cannot be precompiled here": 2,
     }  # fmt: skip
     assert describe_builds(counts, 5) == (
@@ -12,5 +12,5 @@ def test_builds_are_counted_by_lane_with_the_commonest_reasons():
     )
 
 
-def test_before_the_first_build_no_lane_is_named():
+def test_before_the_first_build_no_strategy_is_named():
     assert describe_builds({}, 3) == "0 built, 0 cached, 0 failed, 3 waiting"

@@ -21,7 +21,7 @@ def turn_of(evaluation_of):
         more = {name: changes.pop(name) for name in names}
         spread = changes.pop("spread", 0.1)
         if log:
-            changes["build"] = BuildSummary(keys=("k",), cached=False, duration_s=1.0, lane="plain", log=log)
+            changes["build"] = BuildSummary(keys=("k",), cached=False, duration_s=1.0, strategy="plain", log=log)
         evaluation = evaluation_of(outcome, speedup, spread=spread, turn=number, extra=changes)
         parent = number - 1 if parent is None and number else parent
         return Turn(number=number, evaluation=evaluation, source=source, parent=parent, **more)

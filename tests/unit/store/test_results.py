@@ -122,7 +122,7 @@ def test_sorting_by_what_is_no_column_is_an_error_that_lists_the_columns(store):
 
 
 def test_the_source_and_the_build_log_are_kept_with_the_evaluation(results_dir, evaluation_of):
-    build = BuildSummary(keys=("k",), cached=False, duration_s=1.0, lane="plain", log="error: ;\n" * 1000)
+    build = BuildSummary(keys=("k",), cached=False, duration_s=1.0, strategy="plain", log="error: ;\n" * 1000)
     with ResultStore.open(results_dir) as store:
         evaluation_id = store.record(evaluation_of("build_error", extra={"build": build}), "class ModelNew: ...")
     with ResultStore.open(results_dir, read_only=True) as store:

@@ -79,7 +79,7 @@ BUILDS = st.builds(
     keys=st.lists(TEXT, max_size=2).map(tuple),
     cached=st.booleans(),
     duration_s=NUMBER,
-    lane=TEXT,
+    strategy=TEXT,
     log=TEXT | st.just("error: expected ';'\n" * 500),
 )
 CONDITIONS = st.builds(

@@ -188,7 +188,7 @@ function renderBuild(record, answer) {
   const log = answer && answer.textOf(answer.log);
   if (!record.build && !log) return null;
   const { build } = record;
-  const how = build && `${plural(build.keys.length, "extension")}, ${build.cached ? "from the cache" : `built in ${formatSeconds(build.duration_s)}`}, strategy ${build.lane}${build.reason ? `: ${build.reason}` : ""}`;
+  const how = build && `${plural(build.keys.length, "extension")}, ${build.cached ? "from the cache" : `built in ${formatSeconds(build.duration_s)}`}, strategy ${build.strategy}${build.reason ? `: ${build.reason}` : ""}`;
   const failed = record.findings.some((finding) => finding.check === "build" && finding.severity === "fatal");
   return card("Build", how, failed && build && build.errors && h("pre", {}, build.errors), log && h("details", {}, h("summary", {}, "Log"), h("pre", { class: "long" }, log)));
 }

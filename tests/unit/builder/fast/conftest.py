@@ -1,4 +1,4 @@
-"""A builder for each lane, whose headers are precompiled once for all tests and processes of the session."""
+"""A builder for each strategy, whose headers are precompiled once for all tests and processes of the session."""
 
 import os
 
@@ -28,7 +28,7 @@ def fast(build_cache):
 
 @pytest.fixture(scope="session")
 def plain(build_cache):
-    """In a cache of its own: the lane is no part of a library's key."""
+    """In a cache of its own: the strategy is no part of a library's key."""
     return Builder(cache=build_cache / "plain", toolchain=probe_toolchain(), wrap=run_plainly, fast=False, **OPTIONS)
 
 

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - a program, or an expression, to a line
-"""Small CUDA programs over torch's C++ API, always the same ones: what both lanes of a build must agree on.
+"""Small CUDA programs over torch's C++ API, always the same ones: what both strategies of a build must agree on.
 
 Each stands in a namespace of its own, so that many fit in one source.
 """
@@ -104,7 +104,7 @@ def list_programs():
 
 
 def list_broken_programs():
-    """Programs that no lane may build, each for a reason of its own."""
+    """Programs that no strategy may build, each for a reason of its own."""
     kernel = _float_kernel("v * 2.f")
     launch = f"k<<<blocks, threads>>>{FLOATS}"
     bodies = [

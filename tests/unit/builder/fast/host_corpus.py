@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - a program to a line
-"""Small C++ programs over torch's C++ API, always the same ones: what both lanes of a build must agree on.
+"""Small C++ programs over torch's C++ API, always the same ones: what both strategies of a build must agree on.
 
 Each stands in a namespace of its own; its `run` takes one float tensor, 6 by 8. One source holds them all.
 """

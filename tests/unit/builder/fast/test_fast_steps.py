@@ -1,4 +1,4 @@
-"""Which sources the fast lane takes, and what it makes of the texts it works on; no compiler is run."""
+"""Which sources the fast strategy takes, and what it makes of the texts it works on; no compiler is run."""
 
 import json
 import re
@@ -91,7 +91,7 @@ def test_headers_of_cuda_are_read_for_their_macros_and_those_of_torch_are_not(ki
         ),
     ],
 )
-def test_a_source_whose_meaning_could_change_is_left_to_the_plain_lane(kit, tmp_path, source, reason):
+def test_a_source_whose_meaning_could_change_is_left_to_the_plain_strategy(kit, tmp_path, source, reason):
     assert why_unfit(kit, tmp_path, source) == reason
 
 
@@ -182,7 +182,7 @@ def test_other_steps_than_the_known_ones_are_no_kit():
         (1, False, "main.o"),
     ],
 )
-def test_what_failed_is_named_as_the_plain_lane_names_it(tmp_path, returncode, has_cuda, target):
+def test_what_failed_is_named_as_the_plain_strategy_names_it(tmp_path, returncode, has_cuda, target):
     build = FastBuild(folder=tmp_path, readable=(), has_standard_main=True, prebuilt=tmp_path if has_cuda else None)
     assert build.name_failed(returncode) == target
 

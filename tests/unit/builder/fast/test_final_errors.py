@@ -1,4 +1,4 @@
-"""Which errors are final without asking the plain lane; texts only, no compiler is run."""
+"""Which errors are final without asking the plain strategy; texts only, no compiler is run."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def test_a_macro_whose_header_was_not_included_is_final_in_the_compilers_words()
     assert ask(log) == log
 
 
-def test_a_name_of_any_header_that_is_included_is_the_plain_lanes():
+def test_a_name_of_any_header_that_is_included_is_left_to_the_plain_strategy():
     assert ask(block(3, ': identifier "MISSING_CHECK" is undefined'), known=KNOWN | {"MISSING_CHECK"}) is None
 
 
@@ -66,12 +66,12 @@ def test_only_what_the_first_error_says_makes_it_final():
     assert ask(log) is None
 
 
-def test_an_error_in_a_header_is_the_plain_lanes():
+def test_an_error_in_a_header_is_left_to_the_plain_strategy():
     log = block(4, ': identifier "x" is undefined', "/usr/include/x.h")
     assert ask(log + block(3, ': identifier "MISSING_CHECK" is undefined')) is None
 
 
-def test_an_instance_that_host_code_asked_for_is_the_plain_lanes():
+def test_an_instance_that_host_code_asked_for_is_left_to_the_plain_strategy():
     log = block(3, ': identifier "MISSING_CHECK" is undefined').replace(
         "\n\n", '\n          detected during instantiation of "void k<T>(T) [with T=at::Half]"\n\n'
     )
@@ -142,11 +142,11 @@ def test_a_syntax_error_is_final_where_torch_cannot_give_names_another_meaning(b
     assert (found is None) != decided
 
 
-def test_a_syntax_error_in_host_code_of_torch_is_the_plain_lanes():
+def test_a_syntax_error_in_host_code_of_torch_is_left_to_the_plain_strategy():
     assert ask(SEMICOLON) is None
 
 
-def test_an_error_of_another_kind_in_a_kernel_is_the_plain_lanes():
+def test_an_error_of_another_kind_in_a_kernel_is_left_to_the_plain_strategy():
     assert ask(block(3, ': argument of type "float" is incompatible'), KERNEL) is None
 
 

@@ -1,4 +1,4 @@
-"""The lanes with another torch than that of the tests: HARNESS_TEST_PYTHON names an interpreter that has it."""
+"""The strategies with another torch than that of the tests: HARNESS_TEST_PYTHON names an interpreter that has it."""
 
 import json
 import os
@@ -13,16 +13,16 @@ import json, sys
 from dataclasses import asdict
 from pathlib import Path
 from harness.builder import probe_toolchain
-from harness.doctor.strategies import try_lanes
+from harness.doctor.strategies import try_strategies
 toolchain = probe_toolchain()
-trials = [asdict(trial) for trial in try_lanes(toolchain, Path(sys.argv[1]))]
+trials = [asdict(trial) for trial in try_strategies(toolchain, Path(sys.argv[1]))]
 print(json.dumps({"torch": toolchain.torch_version, "cuda": toolchain.can_build_cuda, "trials": trials}))
 """
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_every_lane_works_with_the_other_torch(tmp_path):
+def test_every_strategy_works_with_the_other_torch(tmp_path):
     python = os.environ.get(INTERPRETER)
     if python is None:
         pytest.skip(f"{INTERPRETER} names no interpreter with another torch")

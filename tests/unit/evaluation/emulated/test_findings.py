@@ -161,9 +161,9 @@ def test_findings_that_do_not_decide_are_warnings():
     assert [one.severity for one in explain((*decided, *gap))] == ["warning"] * 2
 
 
-def build(status, log="", lane="emulated"):
+def build(status, log="", strategy="emulated"):
     library = "/x.so" if status in ("built", "cached") else None
-    return BuildResult(key="k", status=status, extension=library, log=log, duration_s=0.0, lane=lane)
+    return BuildResult(key="k", status=status, extension=library, log=log, duration_s=0.0, strategy=strategy)
 
 
 @pytest.mark.parametrize(
@@ -179,4 +179,4 @@ def build(status, log="", lane="emulated"):
     ],
 )
 def test_nvcc_has_the_last_word_on_what_builds(emulated, compiled, told):
-    assert reconcile_builds(build(emulated), build(compiled, lane="fast")).status == told
+    assert reconcile_builds(build(emulated), build(compiled, strategy="fast")).status == told

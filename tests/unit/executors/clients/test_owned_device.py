@@ -156,7 +156,9 @@ def test_a_trusted_process_that_ends_is_a_lost_device():
 
 @pytest.mark.parametrize("changes", [{"subject": replace(SUBJECT, run="forged", device="none")}, {"duration_s": -1e9}])
 def test_what_is_known_here_is_not_taken_from_a_clients_process(changes):
-    forged = replace(judge(None), build=BuildSummary(keys=(), cached=False, duration_s=float("nan"), lane="", log=""))
+    forged = replace(
+        judge(None), build=BuildSummary(keys=(), cached=False, duration_s=float("nan"), strategy="", log="")
+    )
     found = Opened(act=lambda _: replace(forged, **changes)).evaluate("alice")
     assert found.subject == SUBJECT
     assert 0 <= found.build.duration_s <= found.duration_s < 60

@@ -107,7 +107,7 @@ def full_evaluation(evaluation_of, timing):
                 keys=("k" * 16,),
                 cached=False,
                 duration_s=12.0,
-                lane="plain",
+                strategy="plain",
                 reason="it uses requires",
                 log="\n".join(map("line {}".format, range(99))),
             ),

@@ -1,6 +1,6 @@
-"""Host C++ in both lanes, through the builder: the programs of a corpus give the same bits or the same error, and what
-does not compile is told in the same words. Many programs share one source, as the lanes differ in headers and binding
-alone."""
+"""Host C++ in both strategies, through the builder: the programs of a corpus give the same bits or the same error, and
+what does not compile is told in the same words. Many programs share one source, as the strategies differ in headers and
+binding alone."""
 
 import json
 import re
@@ -70,9 +70,9 @@ def test_every_host_program_gives_the_same_bits_or_the_same_error(builders, part
     request = BuildRequest(
         name="corpus", cpp_sources=(write_host_source(bodies),), functions=(("run_program", "Runs one."),)
     )
-    results = {lane: builder.build(request) for lane, builder in builders.items()}
-    assert {lane: (result.status, result.lane) for lane, result in results.items()} == {
-        lane: ("built", lane) for lane in builders
+    results = {strategy: builder.build(request) for strategy, builder in builders.items()}
+    assert {strategy: (result.status, result.strategy) for strategy, result in results.items()} == {
+        strategy: ("built", strategy) for strategy in builders
     }, results["plain"].log[-3000:]
     assert is_bound_by_our_object(results["fast"]) == (part != "modules")
     libraries = [result.extension for result in results.values()]
@@ -135,7 +135,7 @@ def test_every_plain_type_is_passed_and_documented_as_by_pybind11(builders, flag
     functions = tuple((name, f"{name}: doc") for name in NAMES)
     request = BuildRequest(name="bound", cpp_sources=(BOUND,), functions=functions, extra_cflags=flags)
     results = [builder.build(request) for builder in builders.values()]
-    assert [(result.status, result.lane) for result in results] == [("built", "fast"), ("built", "plain")]
+    assert [(result.status, result.strategy) for result in results] == [("built", "fast"), ("built", "plain")]
     assert [is_bound_by_our_object(result) for result in results] == [True, False]
     printed = [
         subprocess.run([sys.executable, "-c", CALL, result.extension, json.dumps(BOUND_CALLS)], capture_output=True,
@@ -185,7 +185,7 @@ WIDER = {
 def test_what_needs_all_of_torchs_header_gets_it(builders, name):
     functions = (("f", ""), ("g", "")) if "optional" in name else (("f", ""),)
     result = builders["fast"].build(BuildRequest(name="wider", cpp_sources=(WIDER[name],), functions=functions))
-    assert (result.status, result.lane) == ("built", "fast"), result.log[-2000:]
+    assert (result.status, result.strategy) == ("built", "fast"), result.log[-2000:]
     assert is_bound_by_our_object(result) == ("overloaded" in name)
     script = "import importlib.util as u, torch, sys; s = u.spec_from_file_location('wider', sys.argv[1]); "
     script += "m = u.module_from_spec(s); s.loader.exec_module(m); print(m.f())"
@@ -196,11 +196,11 @@ def test_what_needs_all_of_torchs_header_gets_it(builders, name):
 
 
 @pytest.mark.slow
-def test_a_source_that_includes_torchs_header_itself_is_built_in_the_fast_lane(builders):
+def test_a_source_that_includes_torchs_header_itself_is_built_in_the_fast_strategy(builders):
     source = "#include <torch/extension.h>\n#include <vector>\nat::Tensor f(at::Tensor x) { return x + 1; }"
     request = BuildRequest(name="included", cpp_sources=(source,), functions=(("f", ""),))
     result = builders["fast"].build(request)
-    assert (result.status, result.lane) == ("built", "fast"), result.log[-2000:]
+    assert (result.status, result.strategy) == ("built", "fast"), result.log[-2000:]
 
 
 WRONG = (
@@ -226,10 +226,10 @@ def read_errors(result):
 @pytest.mark.slow
 @pytest.mark.usefixtures("precompiled")
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_does_not_compile_is_told_by_the_fast_lane_in_the_plain_lanes_words(builders, name):
+def test_what_does_not_compile_is_told_by_the_fast_strategy_in_the_words_of_the_plain_strategy(builders, name):
     request = BuildRequest(name="broken", cpp_sources=(BROKEN[name],), functions=(("f", ""),))
-    fast, plain = (builders[lane].build(request) for lane in ("fast", "plain"))
-    assert [(result.status, result.lane) for result in (fast, plain)] == [("failed", "fast"), ("failed", "plain")]
+    fast, plain = (builders[strategy].build(request) for strategy in ("fast", "plain"))
+    assert [(result.status, result.strategy) for result in (fast, plain)] == [("failed", "fast"), ("failed", "plain")]
     assert read_errors(fast) == read_errors(plain) != []
     if name == "many":
         lines = {error.split(":")[1] for error in read_errors(plain)}
@@ -238,8 +238,8 @@ def test_what_does_not_compile_is_told_by_the_fast_lane_in_the_plain_lanes_words
 
 
 @pytest.mark.slow
-def test_a_missing_library_is_told_by_the_fast_lane(builders):
+def test_a_missing_library_is_told_by_the_fast_strategy(builders):
     request = BuildRequest(name="unlinked", cpp_sources=("int f() { return 1; }",), functions=(("f", ""),))
     result = builders["fast"].build(replace(request, extra_ldflags=("-lno_such_library",)))
-    assert (result.status, result.lane) == ("failed", "fast")
+    assert (result.status, result.strategy) == ("failed", "fast")
     assert "no_such_library" in result.log

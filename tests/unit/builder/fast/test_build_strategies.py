@@ -1,7 +1,7 @@
-"""Both lanes make the same of every program of the corpus: the host code that is compiled, and the device's code; what
-the fast lane makes can be linked and loaded. No lane builds a broken program.
+"""Both strategies make the same of every program of the corpus: the host code that is compiled, and the device's code;
+what the fast strategy makes can be linked and loaded. No strategy builds a broken program.
 
-The plain lane's front end reads all programs at once, the fast lane's a few; line markers name each.
+The plain strategy's front end reads all programs at once, the fast strategy's a few; line markers name each.
 """
 
 import os
@@ -63,7 +63,8 @@ def write_together(programs, implicit=()):
 
 
 def build_fast(kit, programs, folder, link_command="true"):
-    """(host code by program, entry points) of a few programs in the fast lane; None where it does not build them."""
+    """(host code by program, entry points) of a few programs in the fast strategy; None where it does not build
+    them."""
     folder.mkdir()
     request = BuildRequest(name="few", cuda_sources=(write_together(programs),))
     reason = write_fast_steps(kit, request, folder, main_command="true", link_command=link_command)
@@ -160,7 +161,7 @@ def has_header(plan, name):
 
 @pytest.fixture
 def plainly_made(kit, once, tmp_path):
-    """Host code by program and the device's code by entry point, of these programs in the plain lane."""
+    """Host code by program and the device's code by entry point, of these programs in the plain strategy."""
 
     def make(programs):
         host = lower_plainly(kit, programs, tmp_path, run_checked)
@@ -171,7 +172,7 @@ def plainly_made(kit, once, tmp_path):
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_both_lanes_make_the_same_of_every_program(kit, plan, plainly_made, tmp_path, part):
+def test_both_strategies_make_the_same_of_every_program(kit, plan, plainly_made, tmp_path, part):
     absent = {name for name in ("curand_kernel.h",) if not has_header(plan, name)}
     programs = [program for program in list_programs() if not absent.intersection(program.headers)]
     assert len(programs) >= 200
@@ -188,7 +189,7 @@ def test_both_lanes_make_the_same_of_every_program(kit, plan, plainly_made, tmp_
         assert own_host == {program.name: host[program.name] for program in few}
         assert own_device == {name: code for name, code in device.items() if name in own_device}
         assert own_device, "programs without a kernel show nothing"
-    assert len(unfit) <= sum(map(len, groups)) // 20, f"the fast lane is to build nearly all; not {unfit}"
+    assert len(unfit) <= sum(map(len, groups)) // 20, f"the fast strategy is to build nearly all; not {unfit}"
     libraries = sorted(map(str, tmp_path.glob("*/linked.so")))
     assert len(libraries) == len(built) - built.count(None)
     run_checked([sys.executable, "-c", LOAD, *libraries], tmp_path)
@@ -202,7 +203,7 @@ def blame_plainly(kit, programs, folder):
 
 
 def blame_fast(kit, programs, folder):
-    """The same with the fast lane's headers."""
+    """The same with the fast strategy's headers."""
     build_fast(kit, programs, folder)
     return read_blamed((folder / FRONT_LOG).read_text())
 
@@ -227,12 +228,12 @@ def compiles_device_plainly(kit, program, folder):
 
 
 @pytest.mark.parametrize("part", range(2))
-def test_the_plain_lane_builds_no_broken_program(kit, once, tmp_path, part):
+def test_the_plain_strategy_builds_no_broken_program(kit, once, tmp_path, part):
     blamed = once("blamed_plainly", lambda: blame_plainly(kit, list_broken_programs(), tmp_path))
     others = list_others(blamed)[part::2]
     assert [one.name for one in others if compiles_device_plainly(kit, one, tmp_path / one.name)] == []
 
 
-def test_the_fast_lane_builds_no_broken_program(kit, tmp_path):
+def test_the_fast_strategy_builds_no_broken_program(kit, tmp_path):
     others = list_others(blame_fast(kit, list_broken_programs(), tmp_path / "all"))
     assert [one.name for one in others if build_fast(kit, [one], tmp_path / one.name) is not None] == []

@@ -1,4 +1,5 @@
-"""The fast lane with real compilers: it builds what the plain lane builds, and where it fails that one decides."""
+"""The fast strategy with real compilers: it builds what the plain strategy builds, and where it fails that one
+decides."""
 
 import json
 import subprocess
@@ -134,16 +135,16 @@ def idle_runner():
 
 @pytest.mark.slow
 @pytest.mark.nvcc
-@pytest.mark.parametrize("lane", ["fast", "plain"])
-def test_instructions_of_hopper_alone_are_built(request, lane):
+@pytest.mark.parametrize("strategy", ["fast", "plain"])
+def test_instructions_of_hopper_alone_are_built(request, strategy):
     """wgmma, and a tensor map that TMA reads."""
-    result = request.getfixturevalue(lane).build(
+    result = request.getfixturevalue(strategy).build(
         BuildRequest(
             name="hopper", cpp_sources=("torch::Tensor run(torch::Tensor x);",), cuda_sources=(HOPPER,),
             functions=(("run", ""),),
         )
     )  # fmt: skip
-    assert (result.status, result.lane) == ("built", lane), result.reason + result.log[-3000:]
+    assert (result.status, result.strategy) == ("built", strategy), result.reason + result.log[-3000:]
 
 
 def read_errors(result):
@@ -158,9 +159,9 @@ def call_all(result, name, calls):
 @pytest.mark.slow
 @pytest.mark.nvcc
 @pytest.mark.timeout(3600)
-def test_a_cuda_candidate_of_both_lanes_answers_alike(fast, plain):
+def test_a_cuda_candidate_of_both_strategies_answers_alike(fast, plain):
     results = [fast.build(REQUEST), plain.build(REQUEST)]
-    assert [(result.status, result.lane) for result in results] == [("built", "fast"), ("built", "plain")]
+    assert [(result.status, result.strategy) for result in results] == [("built", "fast"), ("built", "plain")]
     found = [call_all(result, "scaling", CUDA_CALLS) for result in results]
     assert found[0] == found[1]
 
@@ -169,9 +170,9 @@ def test_a_cuda_candidate_of_both_lanes_answers_alike(fast, plain):
 @pytest.mark.nvcc
 @pytest.mark.timeout(3600)
 @pytest.mark.usefixtures("precompiled")
-def test_host_code_of_both_lanes_gives_the_same_bits(fast, plain):
+def test_host_code_of_both_strategies_gives_the_same_bits(fast, plain):
     results = [fast.build(HOST), plain.build(HOST)]
-    assert [(result.status, result.lane) for result in results] == [("built", "fast"), ("built", "plain")]
+    assert [(result.status, result.strategy) for result in results] == [("built", "fast"), ("built", "plain")]
     found = [call_all(result, "host_code", HOST_CALLS) for result in results]
     assert found[0] == found[1]
 
@@ -180,7 +181,7 @@ def test_host_code_of_both_lanes_gives_the_same_bits(fast, plain):
 @pytest.mark.nvcc
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
-    ("broken", "words", "lane"),
+    ("broken", "words", "strategy"),
     [
         (
             "y[i] = at::nothing_like_it(x[i]) * no_such_factor; }",
@@ -193,15 +194,15 @@ def test_host_code_of_both_lanes_gives_the_same_bits(fast, plain):
     ],
     ids=["unknown names", "syntax", "syntax beside torch", "brackets"],
 )
-def test_what_does_not_compile_is_shown_in_the_plain_lanes_words(fast, plain, broken, words, lane):
+def test_what_does_not_compile_is_shown_in_the_words_of_the_plain_strategy(fast, plain, broken, words, strategy):
     source = CUDA.replace("y[i] = x[i] * by; }", broken)
     request = replace(REQUEST, cuda_sources=(source,))
     found = fast.build(request)
-    assert (found.status, found.lane) == ("failed", lane)
+    assert (found.status, found.strategy) == ("failed", strategy)
     assert [one for one in words if one not in found.log] == []
-    if lane == "fast":  # else these are the plain lane's words
+    if strategy == "fast":  # else these are the plain strategy's words
         expected = plain.build(request)
-        assert (expected.status, expected.lane) == ("failed", "plain")
+        assert (expected.status, expected.strategy) == ("failed", "plain")
         # The lines quoted below them differ in what a macro stands for.
         assert read_errors(found) == read_errors(expected) != []
 
@@ -209,7 +210,7 @@ def test_what_does_not_compile_is_shown_in_the_plain_lanes_words(fast, plain, br
 @pytest.mark.slow
 @pytest.mark.nvcc
 @pytest.mark.timeout(3600)
-def test_a_name_of_a_header_that_is_not_included_fails_in_the_fast_lane_too(fast):
+def test_a_name_of_a_header_that_is_not_included_fails_in_the_fast_strategy_too(fast):
     source = CUDA.replace("#include <c10/cuda/CUDAGuard.h>\n", "")
     assert fast.build(replace(REQUEST, cuda_sources=(source,))).status == "failed"
 
