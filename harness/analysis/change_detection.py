@@ -241,7 +241,7 @@ def _classify(before: Sequence[Evaluation], after: Sequence[Evaluation], rule: G
 
 
 def _is_correct(one: Evaluation) -> bool:
-    """Judged without a device, as far as that is possible."""
+    """Decided without a device, as far as that is possible."""
     return one.outcome in (Outcome.CORRECT, Outcome.NOT_RUN)
 
 
