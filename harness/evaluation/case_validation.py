@@ -81,7 +81,7 @@ def _run_once(problem: Problem, device: torch.device) -> Check:
 
 
 def _list_ends(case: Case) -> tuple[Case, ...]:
-    """With every range at its low end, and at its high end."""
+    """The cases with every range at its low end, and at its high end."""
     if not case.is_secret:
         return (case,)
     return tuple(replace(case, sizes=_take_end(case.sizes, end), small=_take_end(case.small, end)) for end in (0, 1))

@@ -112,7 +112,7 @@ def list_runs(problem: Problem, workload: WorkloadName, seed: int) -> tuple[tupl
 def put_smallest_first(
     runs: Sequence[tuple[Problem, CaseRun]], workload: WorkloadName
 ) -> list[tuple[Problem, CaseRun]]:
-    """By the size of their inputs, since a wrong output ends the evaluation. By the sizes in the file where inputs need
+    """Sort by the size of inputs, since a wrong output ends the evaluation; by the sizes in the file if inputs need
     real values."""
     if len(runs) < 2:
         return list(runs)

@@ -32,7 +32,8 @@ _RUN = re.compile(r"\"-m\", \"(harness[\w.]*)\"")
 
 
 def find_closure(package: Path, module: str) -> set[Path]:
-    """Of `module` in the folder `package`, itself included, with the other files in its packages, such as headers."""
+    """Import closure of `module` in the folder `package`, itself included, with other files of its packages, such as
+    headers."""
     files = [Path(folder, name) for folder, _, names in os.walk(package) for name in names]
     modules = {_name_module(path.relative_to(package)): path for path in files if path.suffix == ".py"}
     found, waiting = set[str](), {module}
@@ -51,7 +52,7 @@ def _name_module(path: Path) -> str:
 
 
 def _list_imports(text: str) -> Iterator[str]:
-    """What is imported from a package may be a module or a name."""
+    """A name imported from a package may be a module or another name."""
     for found in _FROM.finditer(text):
         yield found[1]
         yield from (f"{found[1]}.{name}" for name in re.findall(r"\w+", found[2]))
@@ -101,7 +102,7 @@ class Certificate:
 
 
 def hash_trusted_code(package: Path) -> str:
-    """Of what decides verdicts: the command line and the reports do not end a certificate."""
+    """Hash of the code that decides verdicts; the command line and the reports are not part of it."""
     return hash_files(package, find_closure(package, DECIDING_MODULE))
 
 
@@ -148,7 +149,7 @@ def read_certificate(state_folder: Path, device: str) -> Certificate | None:
 
 
 def remove_certificate(state_folder: Path, device: str) -> None:
-    """After a run with deviations, so that no older certificate remains in force."""
+    """Called after a run with deviations, so that no older certificate remains valid."""
     certificate_path(state_folder, device).unlink(missing_ok=True)
 
 

@@ -23,7 +23,7 @@ CANDIDATE_ENTRY = "ModelNew"
 
 
 def find_load_error(source: str) -> str | None:
-    """What can be told before anything is built or run."""
+    """An error that can be found before anything is built or run."""
     is_named = CANDIDATE_ENTRY in source
     return find_syntax_error(source) or (None if is_named else f"the program defines no class {CANDIDATE_ENTRY}")
 
@@ -38,7 +38,7 @@ def load_only(
     answer_build: AnswerBuild,
     limits: TimeLimits,
 ) -> None:
-    """On the CPU or the emulated device. Raises CandidateFailure. A construction that fails may only lack its
+    """Load on the CPU or the emulated device. Raises CandidateFailure. A construction that fails may only lack its
     device, so it counts only after a failed build."""
     stand_in = device if device is not None and device.is_emulated else Device("cpu")
     nothing = Footprint.measure((), FlatOutputs(tree={"v": None}, tensors=()), {})

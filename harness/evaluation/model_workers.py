@@ -90,7 +90,7 @@ class ModelWorkers:
 
     @contextmanager
     def open_constructed_candidate(self, candidate: Candidate, reference: Reference) -> Iterator[ModelSession]:
-        """With the reference's weights."""
+        """The candidate has the reference's weights."""
         limits = self._builds.reduce_limits(self._limits, candidate)
         with self.open_candidate(candidate, reference, limits=limits, is_timed=True) as session:
             construct_with_state(session, reference)
@@ -98,7 +98,7 @@ class ModelWorkers:
 
     @contextmanager
     def open_baseline(self, reference: Reference, baseline: str) -> Iterator[ModelSession]:
-        """With the reference's weights."""
+        """The baseline has the reference's weights."""
         source = workload_source(reference.loaded)
         if baseline == "compile" and self._preloads:
             self.ahead.preload((COMPILE,))

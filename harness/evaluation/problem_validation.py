@@ -158,7 +158,7 @@ def _check_seeds(run: _Run) -> Check:
 
 
 def _check_shapes(run: _Run) -> Check:
-    """As an evaluation requires them."""
+    """Shapes must be as an evaluation requires them."""
     name, own = "stable shapes", run.truth.reference_outputs
     is_small = count_bytes(list_tensors(run.inputs)) <= SHAPE_BYTES
     given = [
@@ -215,7 +215,7 @@ def _check_fake(draws: _Draws, name: str) -> Check:
 
 
 def _is_always_accepted(draws: _Draws, name: str, index: int, at: int) -> bool:
-    """Of the fakes for an output, the one at this position."""
+    """True if the wrong output at this position passes with every seed."""
     found = (_try_fakes(run, name, index) for run in draws)
     return all(at < len(verdicts) and verdicts[at].outcome is None for verdicts in found)
 
@@ -260,7 +260,7 @@ def _are_equal(one: Tensor, other: Tensor) -> bool:
 
 
 def _check_cast(draws: _Draws) -> Check:
-    """Of integers and booleans no format is coarser."""
+    """Integers and booleans have no coarser format."""
     name = "coarser format"
     if not any(_is_rounded(leaf.reference) for leaf in draws.first.truth.leaves):
         return Check(name=name, passed=True, evidence="not applicable: no floating-point outputs")

@@ -14,7 +14,7 @@ MOST_BYTES = 24 << 20  # more is compiled again
 
 
 def place(root: Path, files: Mapping[str, str]) -> None:
-    """Before the program is imported."""
+    """Called before the program is imported."""
     for name, content in files.items():
         path = root / name
         if not path.resolve().is_relative_to(root.resolve()):

@@ -123,7 +123,7 @@ def _answer_spawn(evaluator: Channel, message: dict[str, Any], descriptors: list
 
 
 def _start(evaluator: Channel, message: dict[str, Any], connection: int, output: int) -> None:
-    """In the child. Never returns."""
+    """Runs in the child. Never returns."""
     status = 70
     try:
         evaluator.close()
@@ -319,7 +319,7 @@ def main() -> None:
 
 
 def _load_driver_library() -> None:
-    """Before torch: whoever loads libcuda.so.1 from now on gets the forwarding library."""
+    """Called before torch is imported: later loads of libcuda.so.1 get the forwarding library."""
     path = os.environ.pop(DRIVER_LIBRARY, "")
     if path:
         ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)

@@ -136,7 +136,7 @@ class Observer:
         )
 
     def ablates_everything(self) -> bool:
-        """Whether all candidate code was called as usual and none of it took effect."""
+        """True if all candidate code was called as usual and none of it took effect."""
         return self._conclusive and not find_candidate_libraries(self._scratch)
 
     def profile(self, call: Callable[[], None], device: torch.device) -> dict[str, Any]:
@@ -386,7 +386,7 @@ def _holds_tensor(value: Any) -> bool:
 
 
 def _holds_address(value: Any) -> bool:
-    """As a number, or in a tensor of 64-bit integers."""
+    """True for numbers, and for tensors of 64-bit integers."""
     return any(
         bool((leaf >= POINTER_FLOOR).any())
         if isinstance(leaf, torch.Tensor) and leaf.dtype is torch.int64

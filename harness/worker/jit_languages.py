@@ -21,7 +21,8 @@ def prepare_languages(
     target: dict[str, Any] | None,
     compiles: bool,
 ) -> None:
-    """Those that the source names. `target`: the emulated GPU. `compiles`: kernels are compiled for it, and not run."""
+    """Prepare the languages that the source names. `target`: the emulated GPU. `compiles`: kernels are compiled for it,
+    and not run."""
     if any(name in source for name in TRANSLATED_TO_TRITON):
         os.environ["HELION_AUTOTUNE_EFFORT"] = "none"  # its search takes minutes: the default configuration instead
         if target is not None:

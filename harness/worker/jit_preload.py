@@ -24,7 +24,7 @@ WARM_POOL = "TORCH_WARM_POOL"
 
 
 def preload_compilers(words: Sequence[str]) -> None:
-    """What fails here fails again, with its reason, in the program that uses it."""
+    """A failure here occurs again, with its reason, in the program that uses the compiler."""
     with _without_pool():
         for module in dict.fromkeys(module for word in words for module in MODULES[word]):
             with suppress(Exception):

@@ -179,7 +179,7 @@ def _strings(value: Any) -> list[str]:
 
 
 def _functions(value: Any) -> list[list[str]] | None:
-    """By torch's rules and with its error."""
+    """Follows torch's rules and raises its error."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -214,7 +214,7 @@ def _sendable(path: Path) -> str:
 
 
 def _is_own(folder: Path) -> bool:
-    """Whether the candidate may have written this folder."""
+    """True if the candidate may have written this folder."""
     path = folder.resolve()
     temporary = any(Path(root).resolve() in path.parents for root in SHARED_TEMPORARY_FOLDERS)
     return path.is_dir() and os.access(path, os.W_OK) and (temporary or path.is_relative_to(Path.home().resolve()))

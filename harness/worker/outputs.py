@@ -39,7 +39,7 @@ def flatten_outputs(result: Any) -> tuple[dict[str, Any], list[Tensor]]:
 
 
 def read_outputs(result: Any) -> tuple[dict[str, Any], list[Tensor]]:
-    """As `flatten_outputs`, with the elements in memory that lazy conjugation and negation stand for."""
+    """`flatten_outputs`, with lazy conjugation and negation written to memory."""
     tree, tensors = flatten_outputs(result)
     return tree, resolve_views(tensors)
 

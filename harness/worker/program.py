@@ -189,7 +189,7 @@ class Worker:
         return {"kind": WorkerReply.LOADED}
 
     def do_hold_state(self, message: dict[str, Any]) -> dict[str, Any]:
-        """From now on calls may begin with given values of this state, and return copies of it, made after the call."""
+        """Prepare calls that begin with given values of this state, and return copies of it, made after the call."""
         entries = [(name, own, TensorSpec.from_json(spec)) for name, own, spec in message["entries"]]
         self._state = HeldState(self._model, entries)
         return {"kind": WorkerReply.HOLDS_STATE}
@@ -346,7 +346,7 @@ class Worker:
             torch.cuda.manual_seed_all(seed)
 
     def _forget_outputs(self) -> None:
-        """Before a call: afterwards it would delay the answer."""
+        """Called before a call: afterwards it would delay the answer."""
         last = self._outputs[0] if self._outputs else []
         size_bytes = sum(tensor.numel() * tensor.element_size() for tensor in last)
         del last

@@ -79,7 +79,7 @@ class Window:
         return WindowCall(reported_ns, tree, tensors, left)
 
     def _synchronize_stream(self) -> None:
-        """As a next operation would: a kernel on the default stream waits for streams that block it."""
+        """Waits like a next operation: a kernel on the default stream waits for streams that block it."""
         self._touched.add_(1.0)
         torch.cuda.current_stream().synchronize()
 

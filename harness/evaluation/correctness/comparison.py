@@ -52,7 +52,7 @@ def compare_outputs(
 def compare_leaves(
     truth: Truth, outputs: FlatOutputs, tolerance: Tolerance, *, exact: bool = False, by_peak: bool = False
 ) -> Iterator[LeafVerdict]:
-    """Of equal form."""
+    """Both must have equal form."""
     for leaf, tensor in zip(truth.leaves, outputs.tensors, strict=True):
         yield compare_leaf(
             leaf, tensor, tolerance, truth_is_reference=truth.kind == "reference", exact=exact, by_peak=by_peak

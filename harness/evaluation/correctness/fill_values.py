@@ -28,7 +28,7 @@ class Fills:
     size: float = 0.0
 
     def zero(self, tensor: Tensor) -> Tensor:
-        """With 0 for fills, infinity and NaN."""
+        """Replace fills, infinity and NaN by 0."""
         for value in self.values:
             tensor = tensor.masked_fill(tensor == value, 0.0)
         return tensor.nan_to_num(0.0, 0.0, 0.0) if self.has_special else tensor

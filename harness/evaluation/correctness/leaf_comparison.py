@@ -113,8 +113,8 @@ def compare_leaf(
 
 
 def is_countable(leaf: TruthLeaf) -> bool:
-    """Whether T is integral, R equals it, and its dtype represents all such integers: sums of zeros and ones are
-    then exact in any order and format."""
+    """True if T is integral, R equals it, and its dtype represents all such integers: sums of zeros and ones are then
+    exact in any order and format."""
     limit = 2 / torch.finfo(leaf.reference.dtype).eps
     return all(
         bool(((exact == exact.round()) & (exact.abs() <= limit) & (own == exact)).all())
@@ -192,7 +192,7 @@ def _count_tolerated(elements: int, tolerance: Tolerance) -> float:
 
 
 def _are_finite(*tensors: Tensor) -> bool:
-    """By their sums, in one pass; an overflow is False too."""
+    """Tests sums, in one pass; an overflow is False too."""
     return bool(torch.stack([tensor.sum() for tensor in tensors]).isfinite().all())
 
 

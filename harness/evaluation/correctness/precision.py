@@ -40,7 +40,7 @@ WIDER = {
 
 @contextmanager
 def float32_precision(allow_tf32: bool) -> Iterator[None]:
-    """Of products on a GPU."""
+    """Precision of products on a GPU."""
     matmul, cudnn = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
     torch.set_float32_matmul_precision("high" if allow_tf32 else "highest")
     torch.backends.cudnn.allow_tf32 = allow_tf32
@@ -53,7 +53,7 @@ def float32_precision(allow_tf32: bool) -> Iterator[None]:
 
 @contextmanager
 def reference_precision(allow_tf32: bool, tensors: Iterable[Tensor] = ()) -> Iterator[None]:
-    """Of products and sums of a reference, on any device. `tensors`: its inputs and parameters."""
+    """Precision of a reference's products and sums, on any device. `tensors`: its inputs and parameters."""
     products = _ProductsInTf32() if allow_tf32 else nullcontext()
     sums = _AtomicSums() if any(map(_is_narrow, tensors)) else nullcontext()
     with float32_precision(allow_tf32), products, sums:

@@ -1,4 +1,4 @@
-"""Whether a reference is usable. Failures are faults of the problem or the machine."""
+"""Checks whether a reference is usable. Failures are faults of the problem or the machine."""
 
 from __future__ import annotations
 

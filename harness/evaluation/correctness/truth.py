@@ -73,8 +73,11 @@ class Truth:
 
 
 class Expected:
-    """What a call should return. `own`: the reference's outputs, if the call is compared with them first; then the
-    truth is computed only where that does not settle it. The inputs must be unchanged then."""
+    """The expected result of a call.
+
+    `own`: the reference's outputs, if the call is compared with them first; the truth is then computed only if that
+    comparison is inconclusive, and the inputs must be unchanged until then.
+    """
 
     def __init__(self, find_truth: Callable[[], Truth], own: FlatOutputs | None = None) -> None:
         self._find_truth = find_truth
@@ -87,7 +90,7 @@ class Expected:
 
     @property
     def is_calm(self) -> bool:
-        """Whether all outputs are compared."""
+        """True if all outputs are compared."""
         return all(leaf.is_calm for leaf in self.form.leaves)
 
     @property
@@ -300,7 +303,7 @@ def _find_other_form(own: FlatOutputs, exact: FlatOutputs) -> str:
 
 
 def _exceeds(exact: Tensor, own: Tensor) -> bool:
-    """Whether finite values have no place in the dtype of `own`, which has finite ones there."""
+    """True if finite values exceed the range of the dtype of `own`, which is finite there."""
     if not own.is_floating_point() or not own.numel():
         return False
     if max(map(abs, map(float, exact.aminmax()))) <= torch.finfo(own.dtype).max:
@@ -347,7 +350,7 @@ def _name_leaves(tree: dict[str, Any], path: str) -> Iterator[str]:
 
 
 def _to_double(tensor: Tensor, device: torch.device | None) -> Tensor:
-    """On the device. What is in host memory is converted there in parts, since the host is slow."""
+    """Convert on the device. Tensors in host memory are converted there in parts, since the host is slow."""
     target, dtype = device or tensor.device, _float64_dtype(tensor.dtype)
     if tensor.device == target or not tensor.is_contiguous():
         return tensor.to(device=target, dtype=dtype, copy=True)

@@ -29,7 +29,7 @@ _ERROR = re.compile(r"^==ERROR== (.*)$", re.MULTILINE)
 
 
 def find_ncu() -> str | None:
-    """From PATH, or in CUDA_HOME."""
+    """Search PATH and CUDA_HOME."""
     folders = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")]
     more = os.pathsep.join(str(Path(folder) / "bin") for folder in (*folders, "/usr/local/cuda") if folder)
     return shutil.which("ncu") or shutil.which("ncu", path=more)

@@ -36,7 +36,8 @@ class CounterReader:
         self._limit_s = limit_s
 
     def read(self, candidate: Candidate, reference: Reference, seed: int, custom: CustomKernels) -> CounterReport:
-        """Of one call, after a first one. What fails here is a note: the verdict stands. `seed`: of the inputs."""
+        """Read the counters of one call, after a first one. A failure is a note, and the verdict stands. `seed`: of the
+        inputs."""
         obstacle = explain_obstacle() or ("" if self._forkserver.can_profile else NO_ISOLATION)
         if obstacle or not custom.names:
             return CounterReport(note=obstacle or "the candidate has no custom kernel")

@@ -72,12 +72,13 @@ def merge_kernel_findings(findings: Iterable[KernelFinding]) -> list[KernelFindi
 
 
 def put_causes_first(findings: Iterable[KernelFinding]) -> list[KernelFinding]:
-    """Before what may follow from them: a write beyond an end also races with another one."""
+    """Sort causes before consequences: a write beyond an end also races with another one."""
     return sorted(findings, key=lambda one: (not one.decides, one.outcome is Outcome.WRONG_VALUE))
 
 
 def has_race_at_all_sizes(findings: Iterable[Finding]) -> bool:
-    """In shared memory, as by a missing barrier, unless it may follow from what other sizes do not show."""
+    """True for a race in shared memory, as by a missing barrier, unless it may follow from a fault that does not occur
+    at other sizes."""
     checks = {one.check for one in findings if one.evidence.startswith(IN_KERNEL)}
     return RACE in checks and not any(word in check for check in checks for word in SIZED)
 

@@ -68,7 +68,7 @@ def _evaluate(record: EvaluationRecord, problem: Problem, evaluate: Evaluate) ->
 def _evaluate_again(
     record: EvaluationRecord, problem: Problem, source: str, evaluate: Evaluate
 ) -> tuple[EvaluationRecord, CandidateFailure | None] | None:
-    """At other sizes. None, with a note, if the reference fails there."""
+    """Evaluate at other sizes. None, with a note, if the reference fails there."""
     again = EvaluationRecord(seed=record.seed, findings=list(screen_source(source)))
     try:
         return again, _evaluate(again, problem, evaluate)
@@ -78,7 +78,7 @@ def _evaluate_again(
 
 
 def _has_slow_kernels(record: EvaluationRecord, failure: CandidateFailure) -> bool:
-    """Not where the first block does not end, as in an endless loop."""
+    """False if the first block does not end, as in an endless loop."""
     limits = [finding for finding in failure.findings if finding.check == TIME_LIMIT]
     is_endless = any(FIRST_BLOCK in finding.evidence for finding in limits)
     return failure.outcome is Outcome.TIMEOUT and "correctness" in record.phases_s and not is_endless

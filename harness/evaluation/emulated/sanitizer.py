@@ -240,7 +240,7 @@ def explained_by_kernels(session: ModelSession, findings: list[Finding]) -> Iter
 
 
 def _drop_repetition(message: str, cause: str) -> str:
-    """Without the cause in parentheses at the end."""
+    """Drop the repeated cause in parentheses at the end."""
     rest, _, repeated = message.removesuffix(")").partition(" (")
     return rest if repeated and cause.startswith(repeated) else message
 

@@ -286,7 +286,7 @@ def _sum_kernels(profile: Profile, custom: CustomKernels) -> LaunchedKernels | N
 
 
 def classify_range(name: str, custom: CustomKernels) -> Owner:
-    """On the CPU."""
+    """Classify a range of the CPU."""
     if name.startswith(CUSTOM_RANGE) or (custom.generated and _GENERATED_RANGE.match(name)):
         return "custom"
     if _LIBRARY_OPERATOR.fullmatch(name):

@@ -36,7 +36,7 @@ def explaining_missing_packages(problem: Problem, *, emulated: bool) -> Iterator
 
 
 def _find_missing(failure: CandidateFailure) -> str | None:
-    """What the worker says is believed only if it is missing here, too."""
+    """The worker's report counts only if the package is missing here, too."""
     found = _MISSING.search(failure.message)
     if found is None or failure.outcome not in (Outcome.LOAD_ERROR, Outcome.RUNTIME_ERROR):
         return None

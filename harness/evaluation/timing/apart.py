@@ -46,7 +46,7 @@ Calls = list[tuple[int, Run]]  # seed of the inputs, call
 
 
 class ApartTimer:
-    """For one measurement."""
+    """Used for one measurement."""
 
     def __init__(self, *, reference: Reference, plan: TimingPlan, seed: int) -> None:
         self._reference = reference
@@ -77,7 +77,7 @@ class ApartTimer:
         return mark_disturbed_unreliable(result)
 
     def _draw_seeds(self, seeds: Iterator[int], count: int) -> list[int]:
-        """Of given inputs, and of each other kind as many as can be charged for, in random order."""
+        """Seeds of given inputs, and of each other kind as many as can be charged for, in random order."""
         each = FEWEST_PAIRS if count >= self._plan.min_blocks else 1
         steps = [GIVEN] * count + list(self._reference.changed_steps) * each
         return [draw_seed(self._reference, seeds, step) for step in self._random.sample(steps, len(steps))]
@@ -92,7 +92,7 @@ class ApartTimer:
         return self._reference.choose_timed_step(seed) == GIVEN
 
     def _pair(self, theirs: Calls, mine: Calls) -> dict[str, list[Block]]:
-        """By the kind of their inputs."""
+        """Pair times by the kind of their inputs."""
         pairs: dict[str, list[Block]] = {GIVEN: []}
         for (seed, baseline), (_, candidate) in zip(theirs, mine, strict=False):
             pairs.setdefault(self._reference.choose_timed_step(seed), []).append(make_block(baseline, candidate))
@@ -191,7 +191,7 @@ class ApartTimer:
 
 
 def _call_us(run: Run) -> float:
-    """By the evaluator's clock on a GPU; on a CPU as reported."""
+    """By the evaluator's clock on a GPU; as reported on a CPU."""
     return run.called.reported_us if run.call_us is None else run.call_us
 
 

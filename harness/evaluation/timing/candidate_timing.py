@@ -58,7 +58,7 @@ class CandidateTimer:
     def time_session(
         self, session: ModelSession, reference: Reference, baseline: str, seeds: Iterator[int]
     ) -> TimingResult:
-        """On a CPU, beside a new worker with the baseline."""
+        """Time on a CPU, beside a new worker with the baseline."""
         floor = 0.0
         if self._noise is not None:
             with session.paused():
@@ -70,13 +70,13 @@ class CandidateTimer:
     def compare_session(
         self, session: ModelSession, reference: Reference, rival: Candidate, timing: Timing, seeds: Iterator[int]
     ) -> TimingResult:
-        """On a CPU, beside a new worker with the rival. `timing`: against the baseline."""
+        """Time on a CPU, beside a new worker with the rival. `timing`: against the baseline."""
         return self._pair(session, reference, self._name_rival(reference, rival), timing.noise_floor or 0.0, seeds)
 
     def replay(
         self, candidate: Recording | NotReplayable, reference: Reference, baseline: str, seeds: Iterator[int]
     ) -> TimingResult | NotReplayable:
-        """On a GPU. Ends the worker of the recording. Returns the reason if it cannot be replayed."""
+        """Time on a GPU. Ends the worker of the recording. Returns the reason if it cannot be replayed."""
 
         @contextmanager
         def take() -> Iterator[Recording]:
@@ -100,7 +100,7 @@ class CandidateTimer:
         seeds: Iterator[int],
         reason: NotReplayable | None = None,
     ) -> TimingResult:
-        """On a GPU by whole calls, for a `reason`; and where two workers do not fit."""
+        """Time whole calls on a GPU, for a `reason`; also if two workers do not fit."""
         opponent = self._name_baseline(reference, baseline)
         result = self._time_calls(candidate, reference, opponent, seeds)
         return result if reason is None else label_bound(result, reason)
@@ -108,7 +108,7 @@ class CandidateTimer:
     def compare_in_fresh_workers(
         self, candidate: Candidate, reference: Reference, rival: Candidate, seeds: Iterator[int]
     ) -> TimingResult:
-        """With the rival in the baseline's place."""
+        """Time with the rival in the baseline's place."""
         opponent = self._name_rival(reference, rival)
         open_candidate = partial(self._workers.open_constructed_candidate, candidate, reference)
         if reference.device.is_cuda:

@@ -190,7 +190,7 @@ def median_reported_us(blocks: Sequence[Block]) -> float:
 
 
 def summarise_blocks(baseline: str, blocks: Sequence[Block], noise_floor: float) -> Timing:
-    """Before confirmation."""
+    """The summary before confirmation."""
     ratio, low, high = interval_of(blocks)
     low, high = low / (1 + noise_floor), high * (1 + noise_floor)
     overheads = [block.baseline_evaluator_us - block.baseline_reported_us for block in blocks]
@@ -215,12 +215,12 @@ def is_hopeless(blocks: Sequence[Block]) -> bool:
 
 
 def is_certain_tie(low: float, high: float, floor: float) -> bool:
-    """Whether an interval of the ratio lies within the noise floor."""
+    """True if an interval of the ratio lies within the noise floor."""
     return 1 / (1 + floor) < low and high < 1 + floor
 
 
 def choose_half_width(ratio: float, least: float) -> float:
-    """Of the interval, relative: a speedup far from 1 needs less precision."""
+    """Relative half width of the interval: a speedup far from 1 needs less precision."""
     return max(least, FAR_SHARE * abs(math.log(min(max(ratio, 1 / FAR), FAR))))
 
 
@@ -265,7 +265,7 @@ def _contradicts(gap: ClockGap, reported_us: float, *, disturbed: bool) -> bool:
 
 
 def depends_on_clocks(low: float, reported_us: float, gaps: ClockGaps) -> bool:
-    """Whether only unaccounted time prevents `faster`. `low` includes the noise floor."""
+    """True if only unaccounted time prevents `faster`. `low` includes the noise floor."""
     return low > 1 and low * reported_us <= reported_us + gaps.count_missing_us()[1]
 
 

@@ -151,7 +151,7 @@ def _measure_product(device: Device, dtype: torch.dtype, size: int, *, allow_tf3
 
 
 def _best_s(device: Device, work: Callable[[], object], before: Callable[[], object] | None = None) -> float:
-    """After a warm-up."""
+    """The best time after a warm-up."""
     times: list[float] = []
     began_s = time.perf_counter()
     work()

@@ -53,7 +53,7 @@ SHORT_BELOW_US = 20_000.0  # the outputs of all longer calls are read, since tha
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """What a block's calls get. `state` None: the usual one."""
+    """Inputs and state of a block's calls. `state` None: the usual one."""
 
     seed: int
     inputs: tuple[Any, ...]
@@ -220,7 +220,7 @@ class PairedTimer:
 
 
 def _deal_steps(reference: Reference, source: random.Random) -> Iterator[str]:
-    """Of the inputs of each block: a quarter of them changed."""
+    """The kinds of inputs of each block: a quarter of them changed."""
     changed = deal_changed_steps(reference, source)
     while True:
         places = source.sample(range(DEALT_BLOCKS), DEALT_BLOCKS // 4)

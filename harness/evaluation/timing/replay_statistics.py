@@ -1,4 +1,4 @@
-"""From the times of replays to a speedup: pure functions. See docs/measurement.md."""
+"""Computes a speedup from the times of replays: pure functions. See docs/measurement.md."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def label_bound(result: TimingResult, reason: NotReplayable) -> TimingResult:
 
 
 def is_steady(pairs: Sequence[tuple[float, float]]) -> bool:
-    """Whether more pairs in this round would tell nothing new."""
+    """True if more pairs in this round would not change the result."""
     if len(pairs) < STEADY_PAIRS:
         return False
     low, _, high = statistics.quantiles((theirs / mine for theirs, mine in pairs), n=4)
@@ -125,7 +125,7 @@ def is_far_slower(times: ReplayTimes) -> bool:
 
 
 def compare_kind(pairs: Sequence[tuple[float, float]], given: Sequence[tuple[float, float]]) -> float:
-    """How many times longer the candidate takes with inputs of a kind, relative to the baseline; 1 if by chance."""
+    """Factor by which the candidate is slower with inputs of a kind, relative to the baseline; 1 if by chance."""
     if not pairs or not given:
         return 1.0
     kind, usual = (statistics.median(mine / theirs for theirs, mine in some) for some in (pairs, given))
@@ -142,7 +142,8 @@ def list_slower_inputs(rounds: Sequence[ReplayTimes]) -> list[SlowerInputs]:
 
 
 def find_forged_us(rounds: Sequence[ReplayTimes], baseline_us: float, candidate_us: float) -> float:
-    """What the candidate takes longer by the host's clock than by events, beyond the baseline; 0 within the bound."""
+    """Time by which the candidate is slower by the host's clock than by events, beyond the baseline; 0 within the
+    bound."""
     host = [pair for times in rounds for pair in times.host]
     if not host:
         return 0.0

@@ -70,7 +70,7 @@ class _Side:
 
 
 class ReplayTimer:
-    """For one measurement."""
+    """Used for one measurement."""
 
     def __init__(self, *, reference: Reference, plan: TimingPlan, seed: int, ahead: WorkersAhead) -> None:
         self._reference = reference
@@ -202,7 +202,7 @@ class ReplayTimer:
         return times
 
     def _list_clocks(self) -> list[Clock]:
-        """Of the pairs of a round: fewer where several cases share the time."""
+        """Clocks of the pairs of a round: fewer if several cases share the time."""
         share = self._plan.min_blocks / TimingPlan().min_blocks
         device_pairs, host_pairs = max(round(DEVICE_PAIRS * share), 5), max(round(HOST_PAIRS * share), 3)
         clocks: list[Clock] = ["device"] * device_pairs
@@ -235,7 +235,7 @@ class ReplayTimer:
         return placed
 
     def _replay(self, side: _Side, clock: Clock, places: Sequence[Place]) -> tuple[float, list[str]]:
-        """With a cold cache: this process flushes it, which device code of a candidate cannot reach."""
+        """Replay with a cold cache: this process flushes it, which device code of a candidate cannot affect."""
         if self._clean is None:
             self._clean = torch.zeros(CLEAN_BYTES // 4, device=self._device.torch_device)
         self._device.reset_cache()
@@ -291,7 +291,7 @@ def record_rival(start: Open, reference: Reference, seeds: Iterator[int]) -> Ite
 
 @contextmanager
 def record_call(start: Open, reference: Reference, seeds: Iterator[int]) -> Iterator[Recording]:
-    """Of a session's program, whose memory stays until the end. Raises NotReplayable."""
+    """Record a call of a session's program, whose memory stays until the end. Raises NotReplayable."""
     with start() as session, closing(_record(session, reference, seeds)) as recording:
         yield recording
 

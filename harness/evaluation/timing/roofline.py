@@ -215,7 +215,7 @@ class _Sampler:
 
 
 def _lower_bound(hits: int, samples: int) -> float:
-    """Of the exact (Clopper-Pearson) confidence interval."""
+    """The lower end of the exact (Clopper-Pearson) confidence interval."""
     from scipy.special import betaincinv
 
     return float(betaincinv(hits, samples - hits + 1, DOUBT)) if hits else 0.0

@@ -92,7 +92,7 @@ def calm_load(cores: int | None = None) -> float:
 
 
 def _read_busy_s(cores: set[int]) -> float | None:
-    """By all processes, since boot."""
+    """CPU time of all processes since boot."""
     ticks = os.sysconf("SC_CLK_TCK")
     total = 0
     try:

@@ -21,12 +21,12 @@ def require_form(run: Run) -> Run:
 
 
 def draw_seed(reference: Reference, seeds: Iterator[int], step: str) -> int:
-    """Of a timed call with such inputs; "": any."""
+    """The seed of a timed call with inputs of this kind; "": any."""
     return next(seed for seed in seeds if step in ("", reference.choose_timed_step(seed)))
 
 
 def deal_changed_steps(reference: Reference, source: random.Random) -> Iterator[str]:
-    """In turn, without end; "" where timed calls have given inputs only."""
+    """Changed kinds of inputs in endless rotation; "" if timed calls have given inputs only."""
     steps = reference.changed_steps
     return cycle(source.sample(steps, len(steps)) or [""])
 

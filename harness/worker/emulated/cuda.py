@@ -115,7 +115,7 @@ class StreamContext(DeviceContext): ...
 
 
 class CUDAGraph:
-    """Not supported: graphs would have to record what is executed immediately here."""
+    """Not supported: graphs would have to record operations that run immediately here."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         raise RuntimeError("CUDA graphs are not covered by the emulated device")

@@ -13,7 +13,7 @@ _GENERATED = re.compile(r"kernel_cutlass_(?P<name>\w+?)_(tensorptr|ptr|\d)\w*") 
 
 
 def install(link: EmulatorLink, target: dict[str, Any]) -> None:
-    """Before the candidate is imported. Without the package, the candidate's own import fails."""
+    """Called before the candidate is imported. Without the package, the candidate's own import fails."""
     os.environ["CUTE_DSL_ARCH"] = f"sm_{target['major']}{target['minor']}" + ("a" if target["major"] >= 9 else "")
     try:
         from cutlass.base_dsl.dsl import BaseDSL

@@ -77,7 +77,7 @@ def _forget_result_device(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def can_be_guarded(source: str) -> bool:
-    """Whether the source moves no tensor between devices, and queries devices only to refuse tensors."""
+    """True if the source moves no tensor between devices, and queries devices only to refuse tensors."""
     text = _TO_DTYPE.sub(lambda found: found[0] if _CUDA_TYPE.search(found[0]) else "", source)
     return not (_MOVES.search(text) or _BRANCHES.search(text) or _ASKS.search(_CHECK.sub("", text)))
 

@@ -58,7 +58,7 @@ class EmulatorLink:
     def report_compilation(
         self, check: str, kernel: str, message: str, *, decides: bool = True, file: str = "", line: int = 0
     ) -> None:
-        """Of a kernel in Python that is not run."""
+        """For a kernel in Python that is compiled and not run."""
         self.report({
             "check": check, "severity": "error" if decides else "warning", "message": message,
             "file": file, "line": line, "kernel": kernel, "block": "", "thread": "",

@@ -182,7 +182,7 @@ def _tell_watchers(tensor: torch.Tensor) -> None:
 
 
 def is_on_host(tensor: torch.Tensor) -> bool:
-    """Whether the tensor would be in host memory on a machine with a GPU."""
+    """True if the tensor would be in host memory on a machine with a GPU."""
     return _device_of(tensor) is HOST
 
 

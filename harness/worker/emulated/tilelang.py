@@ -12,7 +12,7 @@ COMPILED, FAILED = "compiled", "compile_error"
 
 
 def install(link: EmulatorLink) -> None:
-    """Before the candidate is imported. Without the package, the candidate's own import fails."""
+    """Called before the candidate is imported. Without the package, the candidate's own import fails."""
     try:
         from tilelang.jit import JITImpl
         from tilelang.jit.kernel import JITKernel

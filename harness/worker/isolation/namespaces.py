@@ -139,7 +139,8 @@ def restrict_calls(access: Access, *, has_own_root: bool) -> list[str]:
 
 
 def restrict_evaluator() -> None:
-    """What an evaluator of a client's problem files can do without, although it makes sandboxes itself."""
+    """Removes privileges that an evaluator of a client's problem files does not need, although it makes sandboxes
+    itself."""
     Path("/proc/self/oom_score_adj").write_text(str(FIRST_TO_KILL))
     _limit_processes(EVALUATOR_PROCESSES, shares_user=False)
     filter_system_calls(allow_connections=True, allow_sandboxes=True)

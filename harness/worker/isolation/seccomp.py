@@ -117,7 +117,7 @@ def _check_processes(index: int) -> list[bytes]:
 
 
 def _check_socket(*, allow_connections: bool) -> list[bytes]:
-    """Without connections, only types that cannot send without one."""
+    """If connections are refused, only socket types that cannot send without one are allowed."""
     is_unix = [_step(_LOAD, _FIRST_ARGUMENT), *_unless_equal(_AF_UNIX, _REFUSE)]
     if allow_connections:
         return [*is_unix, _step(_RETURN, _ALLOW)]

@@ -13,7 +13,7 @@ MOST_RECORDINGS = 6  # until two in a row have the same shape: the first ones ma
 
 
 class NotRecordable(Exception):
-    """With the reason."""
+    """The message is the reason."""
 
 
 class CallRecorder:
@@ -66,5 +66,5 @@ def _read(descriptor: int) -> bytes:
 
 
 def _outline(row: list[Any]) -> list[Any]:
-    """Of an operation, what does not depend on addresses."""
+    """The parts of an operation that do not depend on addresses."""
     return [row[0], row[1:6]] if row[0] == "launch" else row[:1]

@@ -96,7 +96,7 @@ class RecordedGraph:
             self._globals.append((one["address"], one["size"], address.value or 0))
 
     def _find(self, address: int) -> ctypes.c_ulonglong:
-        """Of a copy or set: a global's address depends on the process."""
+        """The address of a copy or set: a global's address depends on the process."""
         found = (here + address - start for start, size, here in self._globals if start <= address < start + size)
         return ctypes.c_ulonglong(next(found, address))
 

@@ -80,7 +80,7 @@ def _refuse_tied(constraints: str) -> None:
 
 
 def _list_statements(text: str) -> list[str]:
-    """Without comments, declarations, hints and the braces of scopes."""
+    """Statements without comments, declarations, hints and the braces of scopes."""
     text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL).replace("$$", "$")
     text = re.sub(r"(^|;|(?<=\})|(?<=\{))(\s*[{}])+", r"\1", text.strip())
     statements = [" ".join(one.split()) for one in text.split(";")]

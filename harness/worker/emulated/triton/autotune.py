@@ -20,7 +20,7 @@ TRIED_S = 60.0  # for configurations that do not compile
 
 
 def choose_by_order(link: EmulatorLink) -> None:
-    """In the interpreter: the first configurations, the last, or random ones."""
+    """In the interpreter the first configurations, the last, or random ones."""
     prune = Autotuner.prune_configs
 
     def choose(self: Any, kwargs: dict[str, Any]) -> list[Any]:
@@ -52,7 +52,7 @@ def choose_compilable() -> None:
 
 
 def _replace(choose: Callable[..., list[Any]], benchmark: Callable[..., list[float]]) -> None:
-    """Also a benchmark function of the candidate's."""
+    """Also replaces a benchmark function of the candidate."""
     Autotuner.prune_configs = choose
     Autotuner.do_bench = property(lambda _: benchmark)
 

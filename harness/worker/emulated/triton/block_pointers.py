@@ -22,7 +22,8 @@ class _BlockPointer:
 
 
 def install(note_use: Callable[[], None]) -> None:
-    """Before kernels are compiled or interpreted. Does nothing where Triton has its own. `note_use`: at each use."""
+    """Called before kernels are compiled or interpreted. Does nothing if Triton has its own. `note_use`: called at each
+    use."""
     if hasattr(ir.builder, "create_make_block_ptr") or hasattr(tl.core, "_block_ptr"):
         return
     load, store = tl.load, tl.store

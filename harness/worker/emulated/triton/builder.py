@@ -32,7 +32,7 @@ class TimeLimit(RuntimeError): ...
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Of inline assembly."""
+    """Results of inline assembly."""
 
     handles: list[TensorHandle]
 
@@ -74,7 +74,7 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
         return number // (ny * nz), number // nz % ny, number % nz
 
     def __getattr__(self, name: str) -> Any:
-        """For what the compiler's builder has and the interpreter's lacks."""
+        """Called for methods that the compiler's builder has and the interpreter's lacks."""
         if name.startswith("_") or not hasattr(ir.builder, name):
             raise AttributeError(name)
         if name.startswith("create_grid_dependency"):
@@ -122,7 +122,7 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
         return arithmetic.fuse(x, y, z)
 
     def create_minnumf(self, lhs: TensorHandle, rhs: TensorHandle) -> TensorHandle:
-        """Without NaN, as later than in Triton 3.6."""
+        """Ignores NaN, unlike Triton 3.6 and older."""
         return self.binary_op(lhs, rhs, np.fmin)
 
     def create_maxnumf(self, lhs: TensorHandle, rhs: TensorHandle) -> TensorHandle:
@@ -307,7 +307,7 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
 
 
 def _find_bits(values: np.ndarray, chosen: np.ndarray, kind: np.dtype) -> np.ndarray:
-    """Of these lanes, so that NaN equals NaN."""
+    """Bit patterns of these lanes, so that NaN equals NaN."""
     taken = np.broadcast_to(values, chosen.shape)[chosen].astype(kind, copy=False)
     return np.ascontiguousarray(taken).view(f"u{kind.itemsize}")
 

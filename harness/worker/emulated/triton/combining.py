@@ -15,7 +15,7 @@ from triton.runtime.interpreter import ReduceOps, ScanOps, TensorHandle
 
 
 def install() -> None:
-    """Before the interpreter gives kernels its reductions."""
+    """Called before the interpreter gives kernels its reductions."""
     ReduceOps.generic_reduce, ScanOps.generic_scan = _reduce, _scan
     usual = ReduceOps.apply_impl
     ReduceOps.apply_impl = lambda self, inputs: (_reduce if _needs_function(inputs) else usual)(self, inputs)
@@ -27,7 +27,7 @@ def install() -> None:
 
 
 def _needs_function(inputs: tuple[Any, ...]) -> bool:
-    """Whether NumPy gives another result than the function of two values, applied again and again."""
+    """True if NumPy gives another result than repeated calls of the function of two values."""
     kinds = [one.dtype.scalar for one in inputs]
     return any(kind.is_floating() and kind.primitive_bitwidth <= 16 for kind in kinds) or any(
         kind.is_floating() and len(inputs) > 1 and np.isnan(one.handle.data).any()
@@ -90,7 +90,7 @@ def _reduce(self: Any, inputs: tuple[Any, ...]) -> list[Any]:
 
 
 def _scan(self: Any, inputs: tuple[Any, ...]) -> list[Any]:
-    """Each element with the one `step` before it, for doubled steps."""
+    """Combines each element with the one `step` before it, for doubled steps."""
     kinds = [one.dtype for one in inputs]
     arrays = [one.handle.data for one in inputs]
     axis, step = self.axis % arrays[0].ndim, 1

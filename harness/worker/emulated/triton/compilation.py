@@ -119,8 +119,8 @@ def _explain(error: BaseException, function: Any, stderr: str) -> tuple[str, int
 
 
 def _find_line(error: CompilationError, function: Any) -> int:
-    """In the candidate's file: the error counts from the definition of the function. Errors in calls have a place in
-    the caller, and may have the source of the function that is called."""
+    """The line in the candidate's file: the error counts from the definition of the function. Errors in calls have a
+    position in the caller, and may have the source of the called function."""
     within = getattr(error.node, "lineno", 1)
     source = error.src if error.src and _is_part(error.node, error.src) else function.src
     head = source.lstrip().splitlines()[0].strip()

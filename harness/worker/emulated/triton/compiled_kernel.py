@@ -1,4 +1,4 @@
-"""What a launch or a warm-up returns where kernels are interpreted, instead of Triton's compiled kernel."""
+"""The result of a launch or warm-up of an interpreted kernel, in place of Triton's compiled kernel."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class InterpretedKernel:
         self._function, self._launched, self._report = function, launched, report
 
     def __getattr__(self, name: str) -> Any:
-        """For what only compiling gives."""
+        """Called for attributes that need a compilation."""
         if name in COMPILED:
             self._report(
                 "uncovered", f"{name} of a compiled kernel is not covered by the emulated device", decides=False

@@ -142,8 +142,8 @@ class Launch:
 
 
 def report_failure(error: Exception, builder: CheckedBuilder) -> None:
-    """Of the interpretation: `uncovered` where the interpreter itself raises, and not the kernel or Triton's language,
-    whose checks the compiler shares."""
+    """Report an error of the interpretation. It is `uncovered` if the interpreter itself raised it, and not the kernel
+    or Triton's language, whose checks the compiler shares."""
     frames = [one for one in traceback.extract_tb(error.__traceback__) if "numpy" not in Path(one.filename).parts]
     is_own = frames[-1].filename in (
         interpreter.__file__,
@@ -200,7 +200,7 @@ def find_arguments(bound: dict[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def refuse_host_tensors(tensors: list[tuple[str, torch.Tensor]]) -> None:
-    """With Triton's own message."""
+    """Raises Triton's own message."""
     for at, (name, tensor) in enumerate(tensors):
         if is_on_host(tensor):
             raise ValueError(f"Pointer argument (at {at}, {name}) cannot be accessed from Triton (cpu tensor?)")

@@ -28,7 +28,7 @@ ACCESSES = (*PLAIN_ACCESSES, _UPDATE)
 
 
 class IllegalAccess(RuntimeError):
-    """As a GPU reports it."""
+    """The error that a GPU reports."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class Program:
     polls: int = 0
 
     def is_waiting(self, address: int, values: bytes) -> bool:
-        """Whether it reads the same again and again."""
+        """True if it reads the same values repeatedly."""
         self.polls = self.polls + 1 if self.polled == (address, values) else 0
         self.polled = address, values
         return self.polls > 0 and self.polls % POLLS == 0
@@ -129,7 +129,7 @@ class LaunchMemory:
             self.regions.append(Region(name=name, start=start, end=end, cell_bytes=tensor.element_size()))
 
     def add_live_tensors(self) -> None:
-        """For kernels that make pointers of integers."""
+        """Needed by kernels that make pointers of integers."""
         import gc
 
         for one in gc.get_objects():
@@ -209,7 +209,8 @@ class LaunchMemory:
         self.order(access, acquires=acquires, releases=releases)
 
     def order(self, access: Access, *, acquires: bool, releases: bool) -> None:
-        """What an atomic operation acquires from earlier programs, and publishes to later ones."""
+        """Memory order: an atomic operation acquires the accesses of earlier programs, and publishes its own to later
+        ones."""
         program = self.program
         if access.width > MOST_ORDERING_LANES:
             return
@@ -234,7 +235,7 @@ class LaunchMemory:
     def _find_race(
         self, part: Part, what: str, kinds: Iterable[tuple[str, str, str]], counted: np.ndarray | None = None
     ) -> None:
-        """Of this access with an earlier one of these kinds by another program. `counted`: of these lanes only."""
+        """A race of this access with an earlier one of these kinds by another program. `counted`: only these lanes."""
         for kind, programs, clocks in kinds:
             others = getattr(part.shadow, programs)[part.cells]
             racing = (others != 0) & (others != self.program.number)
@@ -286,7 +287,7 @@ def fill_new(tensor: torch.Tensor) -> None:
 
 
 def find_unwritten(values: np.ndarray, *, is_floating: bool) -> np.ndarray:
-    """Which values still are FILL."""
+    """A mask of the values that are still FILL."""
     width = values.dtype.itemsize
     if width == 2 and is_floating:
         return np.asarray(values.view(np.uint16) == FILL)

@@ -107,7 +107,7 @@ _BUILTINS = {range: count_up, min: _choose(min, "minimum"), max: _choose(max, "m
 
 
 def _join(is_and: bool, *operands: Callable[[], Any]) -> Any:
-    """As Triton compiles it: constants decide early, and tensors are all evaluated."""
+    """Like Triton's compiler: constants decide early, and all tensors are evaluated."""
     value, tensors = None, []
     for operand in operands:
         value = operand()

@@ -35,7 +35,7 @@ class Turns:
             raise self._error
 
     def give_away(self) -> None:
-        """By a program that waits: the next one runs, or one that waits longer."""
+        """Called by a program that waits: the next one runs, or one that waits longer."""
         if not self._all_started:
             self._wait(self._start_thread)
         elif self._waiting:
