@@ -1,6 +1,6 @@
 """Panels of `--help`: a parameter whose type is a panel stands for the options of that panel.
 
-    def prune(paths: Annotated[PathsPanel, Only("cache_dir")]) -> None: ...
+def prune(paths: Annotated[PathsPanel, Only("cache_dir")]) -> None: ...
 """
 
 from __future__ import annotations
