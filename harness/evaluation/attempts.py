@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from harness.domain import BuildToolError, Finding, HarnessError, Outcome, ProblemError, ProblemTooLarge
 from harness.evaluation.allocation_failure import forget_frames
@@ -14,24 +14,37 @@ from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.memory_limits import is_out_of_memory
 
 Attempt = Callable[[EvaluationRecord], None]  # raises on any outcome but correct
+Repetition = Callable[[EvaluationRecord, Outcome, str], EvaluationRecord | None]  # the record of another attempt
 
-REPEATED_CHECKS = ("device_busy", "pause")
+DISTURBED = ("device_busy", "pause")  # checks that a busy machine may fail
 
 
-def evaluate_with_repetition(
-    record: EvaluationRecord, attempt: Attempt, device: Device | None
+def run_attempts(
+    record: EvaluationRecord, attempt: Attempt, device: Device | None, repetitions: Sequence[Repetition]
 ) -> tuple[EvaluationRecord, Outcome, str]:
-    """The record, outcome and message that count. Repeats once a suspicion that a busy machine may cause, and once,
-    with less memory, after a failed allocation."""
+    """The record, outcome and message of the last attempt. Each repetition may ask for one more."""
     outcome, message = _run_attempt(record, attempt, device)
-    if outcome is Outcome.SUSPECT and _may_be_chance(record):
-        note = Finding(check="repeated", severity="note", message=f"evaluated a second time: {message[:300]}")
-        record = EvaluationRecord(seed=secrets.randbits(62), findings=[note])
-        outcome, message = _run_attempt(record, attempt, device)
-    if record.is_short and record.thrift == "planned" and device is not None:
-        record = record.repeat_smaller(outcome, message)
-        outcome, message = _run_attempt(record, attempt, device)
+    for repetition in repetitions:
+        again = repetition(record, outcome, message)
+        if again is not None:
+            record = again
+            outcome, message = _run_attempt(record, attempt, device)
     return record, outcome, message
+
+
+def repeat_if_disturbed(record: EvaluationRecord, outcome: Outcome, message: str) -> EvaluationRecord | None:
+    """With a new seed, after a suspicion that a busy machine may cause."""
+    fatal = [finding.check for finding in record.findings if finding.severity == "fatal"]
+    if outcome is not Outcome.SUSPECT or not any(check in DISTURBED for check in fatal):
+        return None
+    note = Finding(check="repeated", severity="note", message=f"evaluated a second time: {message[:300]}")
+    return EvaluationRecord(seed=secrets.randbits(62), findings=[note])
+
+
+def repeat_with_less_memory(record: EvaluationRecord, outcome: Outcome, message: str) -> EvaluationRecord | None:
+    """After a failed allocation."""
+    is_planned = record.is_short and record.thrift == "planned"
+    return record.repeat_smaller(outcome, message) if is_planned else None
 
 
 def _run_attempt(record: EvaluationRecord, attempt: Attempt, device: Device | None) -> tuple[Outcome, str]:
@@ -66,7 +79,3 @@ def _explain(record: EvaluationRecord, error: Exception) -> tuple[Outcome, str]:
     evidence = "".join(traceback.format_exception(error))[-8000:]
     record.findings.append(Finding(check="harness", severity="fatal", message=message, evidence=evidence))
     return Outcome.HARNESS_ERROR, message
-
-
-def _may_be_chance(record: EvaluationRecord) -> bool:
-    return any(finding.check in REPEATED_CHECKS for finding in record.findings if finding.severity == "fatal")

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Protocol
 
 from harness.builder.error_excerpt import shorten_log
 from harness.domain import (
@@ -39,15 +38,17 @@ from harness.sandbox.memory_plan import MemoryPlan, Room, Thrift
 MAX_MESSAGE_CHARACTERS = 2000
 
 
-class CheckOutcome(Protocol):
-    """`outcome` None: passed."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepResult:
+    """`outcome` None: passed. Facts that are not None replace those of the record."""
 
-    @property
-    def outcome(self) -> Outcome | None: ...
-    @property
-    def message(self) -> str: ...
-    @property
-    def findings(self) -> tuple[Finding, ...]: ...
+    findings: tuple[Finding, ...] = ()
+    outcome: Outcome | None = None
+    message: str = ""
+    timing: Timing | None = None
+    roofline: RooflineBounds | None = None
+    work: Work | None = None
+    counters: CounterReport | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -161,11 +162,18 @@ class EvaluationRecord:
         for name, spent_s in other.phases_s.items():
             self.phases_s[name] += spent_s
 
-    def add_result(self, result: CheckOutcome) -> None:
-        """Raises CandidateFailure if the check failed."""
+    def add_result(self, result: StepResult) -> None:
+        """Raises CandidateFailure if the step failed."""
         self.findings += [one for one in result.findings if one not in self.findings]
+        self.timing = result.timing or self.timing
+        self.roofline = result.roofline or self.roofline
+        self.work = result.work or self.work
+        self.counters = result.counters or self.counters
         if result.outcome is not None:
             raise CandidateFailure(result.outcome, result.message)
+
+    def note(self, check: str, message: str) -> None:
+        self.findings.append(Finding(check=check, severity="note", message=message))
 
     def add_build(self, request: BuildRequest, result: BuildResult) -> None:
         if self.cases and any(result.key == known.key for known in self.builds):

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.domain import Block, Candidate, Comparison, Conditions, Outcome, Rival
-from harness.evaluation.rivals import find_doubt, summarise_pairs
+from harness.evaluation.timing.rivals import find_doubt, summarise_pairs
 from harness.evaluation.timing.clocks import (
     compare_clocks,
     confirm_reported_times,

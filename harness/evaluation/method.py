@@ -1,0 +1,175 @@
+"""The method: what is done to evaluate one candidate.
+
+`evaluate_candidate` goes through the cases of a workload, the smallest first. For each case `evaluate_case` prepares
+the reference, opens the candidate's worker and runs the steps below in order; the first failure ends the evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+
+from harness.domain import Outcome
+from harness.evaluation.cases import list_runs, put_smallest_first
+from harness.evaluation.emulated.other_sizes import evaluate_with_other_sizes
+from harness.evaluation.emulated.sanitizer import explain
+from harness.evaluation.emulated.unsupported import excuse_unsupported
+from harness.evaluation.integrity.static_checks import screen_source
+from harness.evaluation.load_check import find_load_error
+from harness.evaluation.record import StepResult
+from harness.evaluation.steps import (
+    CaseContext,
+    EvaluationTools,
+    Task,
+    attribute_time,
+    check_outputs,
+    compare_rival,
+    confirm_custom_kernels,
+    measure_time,
+    open_case,
+    probe_robustness,
+    read_counters,
+    record_gpu_work,
+    wait_for_quiet,
+)
+from harness.languages import LANGUAGES
+from harness.problems.loading import load_problem
+from harness.problems.shrink import REDUCED, describe_sizes, has_own_sizes
+from harness.sandbox.failure import CandidateFailure
+
+Step = Callable[[CaseContext], StepResult]
+
+# On a CPU the candidate's worker is timed beside the baseline's; probes come last, since one may crash it.
+IN_ONE_WORKER: tuple[Step, ...] = (
+    check_outputs,
+    wait_for_quiet,
+    attribute_time,
+    measure_time,
+    compare_rival,
+    confirm_custom_kernels,
+    probe_robustness,
+)
+# On a GPU recorded work is replayed after the worker's end; so are calls where memory is too short for two workers.
+IN_FRESH_WORKERS: tuple[Step, ...] = (
+    check_outputs,
+    record_gpu_work,
+    probe_robustness,
+    measure_time,
+    attribute_time,
+    compare_rival,
+    confirm_custom_kernels,
+    read_counters,
+)
+EXPLAINABLE = (Outcome.WRONG_VALUE, Outcome.RUNTIME_ERROR)  # the sanitizer may find the cause
+
+
+def evaluate_candidate(tools: EvaluationTools, task: Task) -> None:
+    """Raises CandidateFailure on any outcome but correct."""
+    record, source, rules = task.record, task.candidate.source, LANGUAGES[task.subject.language]
+    load_error = find_load_error(source)
+    if load_error is not None:
+        raise CandidateFailure(Outcome.LOAD_ERROR, load_error)
+    record.findings += screen_source(source, may_compile=not rules.writes_kernels)
+    if not rules.writes_kernels:
+        task = replace(task, problem=replace(task.problem, requires_kernel=False))
+    _require_device(tools, task)
+    evaluate_with_other_sizes(
+        record,
+        task.problem,
+        task.subject.workload,
+        source,
+        lambda attempt, problem: _evaluate_workload(tools, replace(task, record=attempt, problem=problem)),
+        cost=rules.emulation_cost,
+    )
+    if tools.is_emulated and not has_own_sizes(task.problem, task.subject.workload):
+        _check_launch_limits(tools, task)
+
+
+def _require_device(tools: EvaluationTools, task: Task) -> None:
+    """Raises CandidateFailure if the device cannot run the language, or if an extension is known to have failed."""
+    record, rules = task.record, LANGUAGES[task.subject.language]
+    missing = rules.find_missing(tools.is_emulated)
+    if missing is not None:
+        raise CandidateFailure(Outcome.NOT_RUN, missing)
+    if tools.device is None:
+        tools.load_only(record, task.problem, task.subject.workload, task.candidate)
+        reason = f"language {task.subject.language} runs on {' or '.join(rules.devices)}, and not on the chosen device"
+        raise CandidateFailure(Outcome.NOT_RUN, f"{record.describe_builds()}, but {reason} (--device, --language)")
+    if tools.device.is_cuda and any(build.extension is None for build in task.ahead.builds.values()):
+        tools.require_builds(task)
+
+
+def _evaluate_workload(tools: EvaluationTools, task: Task) -> None:
+    """Every case, then the sanitizer at the sizes of the first."""
+    problem, workload, record = task.problem, task.subject.workload, task.record
+    record.sizes = describe_sizes(problem, REDUCED) if workload == REDUCED else ""
+    if tools.is_emulated:
+        _compile_kernels(tools, task)
+    runs = list_runs(problem, workload, record.seed)
+    with record.in_order([run.name for _, run in runs]):
+        for chosen, run in put_smallest_first(runs, workload):
+            with record.at_case(run):
+                evaluate_case(tools, replace(task, problem=chosen, run=run))
+    if record.cases:
+        record.combine_cases()
+    _sanitize_kernels(tools, replace(task, problem=runs[0][0]), decides=tools.is_emulated)
+
+
+def evaluate_case(tools: EvaluationTools, task: Task) -> None:
+    record, device = task.record, tools.require_device()
+    loaded = load_problem(task.problem, task.subject.workload, device.torch_device)
+    tools.prepare_device(task)
+    seeds = record.draw_seeds(task.run.name)
+    try:
+        with ExitStack() as stack:
+            with record.phase("reference"):
+                borrowed = tools.prepared.borrow(
+                    loaded, tools.require_device(), (next(seeds), next(seeds)), record.thrift
+                )
+                reference = stack.enter_context(borrowed)
+            with record.blaming_builds():
+                case = stack.enter_context(open_case(tools, task, reference, seeds))
+                for step in IN_ONE_WORKER if case.in_one_worker else IN_FRESH_WORKERS:
+                    record.add_result(step(case))
+    except CandidateFailure as failure:
+        if failure.outcome in EXPLAINABLE:
+            _sanitize_kernels(tools, task, decides=False)
+        if tools.is_emulated:
+            excuse_unsupported(task.candidate.source, failure, LANGUAGES[task.subject.language].modules)
+        raise
+
+
+def _sanitize_kernels(tools: EvaluationTools, task: Task, *, decides: bool) -> None:
+    """Without `decides` it only adds warnings."""
+    record = task.record
+    builds_cuda = any(request.needs_cuda for request in record.built)
+    runs_host_code = tools.is_emulated and bool(record.built)
+    if tools.checker is None or not (builds_cuda or runs_host_code or task.kernels):
+        return
+    with record.phase("kernels"):
+        checked = tools.checker.check(task.problem, task.subject.workload, task.candidate, record.draw_seeds())
+    record.findings += checked.findings if decides else explain(checked.findings)
+    if decides and builds_cuda and not tools.has_nvcc:
+        message = "not compiled with nvcc (not found, or disabled), which may reject what the emulator accepts"
+        record.note("nvcc", message)
+    if decides and checked.outcome is not None:
+        raise CandidateFailure(checked.outcome, checked.message)
+
+
+def _compile_kernels(tools: EvaluationTools, task: Task) -> None:
+    """Those of a language that has a compiler of its own. Raises CandidateFailure if they can only be compiled."""
+    if tools.checker is not None and task.kernels:
+        with task.record.phase("build"):
+            compiled = tools.checker.compilation.check(task.problem, task.subject.workload, task.candidate)
+        task.record.findings += compiled
+    if not LANGUAGES[task.subject.language].is_emulated:
+        only = f"the emulated device only compiles kernels of language {task.subject.language}"
+        raise CandidateFailure(Outcome.NOT_RUN, f"{only}: it needs a GPU")
+
+
+def _check_launch_limits(tools: EvaluationTools, task: Task) -> None:
+    """At the problem's own sizes, where smaller ones were evaluated."""
+    if tools.checker is not None and any(request.needs_cuda for request in task.record.built):
+        with task.record.phase("kernels"):
+            task.record.findings += tools.checker.launches.check(task.problem, task.candidate)

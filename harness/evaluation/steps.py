@@ -1,0 +1,377 @@
+"""The steps of the method: each takes a case and returns its findings and facts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+
+from harness.domain import (
+    NOTHING_AHEAD,
+    BuiltAhead,
+    Candidate,
+    Problem,
+    Rival,
+    Subject,
+    WorkloadName,
+)
+from harness.evaluation.builds import CandidateBuilds
+from harness.evaluation.cases import WHOLE, CaseRun
+from harness.evaluation.correctness.calls import Exercises
+from harness.evaluation.correctness.checks import check_correctness
+from harness.evaluation.correctness.reference import Reference, describe_calls, note_variation
+from harness.evaluation.correctness.robustness import probe_candidate
+from harness.evaluation.counters.reading import CounterReader
+from harness.evaluation.emulated.sanitizer import KernelChecker, explained_by_kernels
+from harness.evaluation.integrity.attribution import (
+    WorkResult,
+    attribute_work,
+    confirm_custom_code,
+    name_custom_kernels,
+)
+from harness.evaluation.integrity.static_checks import warn_of_narrow_formats
+from harness.evaluation.load_check import load_only
+from harness.evaluation.model_construction import construct_model
+from harness.evaluation.model_workers import ModelWorkers
+from harness.evaluation.prepared_references import PreparedReferences
+from harness.evaluation.record import EvaluationRecord, StepResult
+from harness.evaluation.settings import EvaluationSettings
+from harness.evaluation.timing.apart import await_idle
+from harness.evaluation.timing.candidate_timing import CandidateTimer
+from harness.evaluation.timing.clocks import TimingResult
+from harness.evaluation.timing.device_peaks import PeakStore
+from harness.evaluation.timing.replay_timing import record_call
+from harness.evaluation.timing.rivals import compare_with_rival
+from harness.evaluation.timing.roofline import Roofline
+from harness.languages import LANGUAGES
+from harness.problems.apart import read_init_inputs
+from harness.sandbox.devices import Device
+from harness.sandbox.failure import CandidateFailure
+from harness.sandbox.forkserver import Forkserver
+from harness.sandbox.gpu.recording import NotReplayable, Recording
+from harness.sandbox.memory_plan import plan_in_full
+from harness.sandbox.model_session import ModelSession
+
+NOTHING = StepResult()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    record: EvaluationRecord
+    problem: Problem
+    subject: Subject
+    candidate: Candidate
+    ahead: BuiltAhead = NOTHING_AHEAD
+    run: CaseRun = WHOLE
+    rival: Rival | None = None
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """Of a language that has a compiler of its own."""
+        return LANGUAGES[self.subject.language].list_kernels(self.candidate.source)
+
+    @property
+    def libraries(self) -> list[str]:
+        return [build.extension for build in self.record.builds if build.extension is not None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationTools:
+    """What all evaluations of one language on one device share. `device` None: candidates are only loaded. `quiet` may
+    wait for builds."""
+
+    device: Device | None
+    settings: EvaluationSettings
+    forkserver: Forkserver
+    builds: CandidateBuilds
+    workers: ModelWorkers
+    prepared: PreparedReferences
+    timer: CandidateTimer
+    peaks: PeakStore
+    roofline: Roofline
+    counters: CounterReader
+    checker: KernelChecker | None
+    has_nvcc: bool
+    quiet: Callable[[], AbstractContextManager[None]]
+
+    @property
+    def is_emulated(self) -> bool:
+        return self.device is not None and self.device.is_emulated
+
+    def require_device(self) -> Device:
+        assert self.device is not None
+        return self.device
+
+    def times(self, task: Task) -> bool:
+        return self.settings.measure_time and task.run.is_timed and not self.is_emulated
+
+    def prepare_device(self, task: Task) -> None:
+        """A GPU's peaks need an idle device with free memory."""
+        device = self.require_device()
+        if device.is_cuda:
+            await_idle(device)  # work of the previous candidate may still run
+            if self.times(task) and self.peaks.look_up(device) is None:
+                with self.quiet():
+                    self.find_peaks(task)
+
+    def find_peaks(self, task: Task) -> None:
+        """The device must be idle."""
+        with task.record.phase("peaks"):
+            self.peaks.find(self.require_device())
+
+    def require_builds(self, task: Task) -> None:
+        """Raises CandidateFailure if the candidate needs extensions that failed. Does not use the GPU."""
+        attempt = EvaluationRecord(seed=task.record.seed)
+        try:
+            self.load_only(attempt, task.problem, task.subject.workload, task.candidate)
+        except CandidateFailure:
+            task.record.add_builds_of(attempt)
+            raise
+
+    def load_only(
+        self, record: EvaluationRecord, problem: Problem, workload: WorkloadName, candidate: Candidate
+    ) -> None:
+        load_only(
+            record,
+            read_init_inputs(problem, workload),
+            candidate,
+            forkserver=self.forkserver,
+            device=self.device,
+            answer_build=self.builds.answer_for(record, candidate, ahead=True),
+            limits=self.settings.limits,
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class CaseContext:
+    """One case while its steps run. `session`: the candidate's worker, until `worker` is closed. `in_one_worker`: it
+    stays, stopped while others run; otherwise it ends before time is attributed or whole calls are timed."""
+
+    tools: EvaluationTools
+    task: Task
+    reference: Reference
+    seeds: Iterator[int]
+    exercises: Exercises
+    session: ModelSession
+    worker: ExitStack
+    recorded: Recording | NotReplayable | None = None
+
+    @property
+    def record(self) -> EvaluationRecord:
+        return self.task.record
+
+    @property
+    def in_one_worker(self) -> bool:
+        return not self.reference.device.is_cuda and self.reference.plan.baseline_beside
+
+    @property
+    def is_timed(self) -> bool:
+        return self.tools.times(self.task)
+
+    @property
+    def is_attributed(self) -> bool:
+        return self.tools.settings.attribute_work and self.task.run.is_first
+
+    @property
+    def timer(self) -> CandidateTimer:
+        return self.tools.timer.for_run(self.task.run)
+
+    def quiet(self) -> AbstractContextManager[None]:
+        """See `wait_for_quiet`."""
+        return nullcontext() if self.in_one_worker else self.tools.quiet()
+
+    def beside_worker(self) -> AbstractContextManager[None]:
+        """While other workers run."""
+        if self.in_one_worker:
+            return self.session.paused()
+        self.worker.close()
+        return nullcontext()
+
+
+@contextmanager
+def open_case(tools: EvaluationTools, task: Task, reference: Reference, seeds: Iterator[int]) -> Iterator[CaseContext]:
+    record, candidate, device = task.record, task.candidate, reference.device
+    with record.phase("reference"):
+        record.note_memory(reference.plan, plan_in_full(reference.need), device.measure_room())
+        exercises = Exercises(reference, seeds, fully=task.run.is_checked_fully)
+        if reference.computes_on is not None:
+            exercises.make_ahead()
+    record.findings += note_variation(reference)
+    record.calls = describe_calls(reference)
+    limits = tools.builds.reduce_limits(tools.settings.limits, candidate)
+    answer_build = tools.builds.answer_for(record, candidate)
+    with ExitStack() as worker:
+        opened = tools.workers.open_candidate(candidate, reference, answer_build, limits=limits)
+        case = CaseContext(
+            tools=tools,
+            task=task,
+            reference=reference,
+            seeds=seeds,
+            exercises=exercises,
+            session=worker.enter_context(opened),
+            worker=worker,
+        )
+        tools.workers.prepare(reference, case.is_attributed, case.is_timed)
+        yield case
+
+
+def check_outputs(case: CaseContext) -> StepResult:
+    """Constructs the candidate and compares its outputs for fresh secret inputs with the truth."""
+    record, task, reference, session = case.record, case.task, case.reference, case.session
+    explained = explained_by_kernels(session, record.findings) if case.tools.is_emulated else nullcontext()
+    with explained:
+        with record.phase("load"):
+            weights = construct_model(session, reference)
+        with record.phase("correctness"):
+            result = check_correctness(session, case.exercises, weights)
+        record.add_correctness(result.correctness, task.run.name)
+        record.add_result(StepResult(findings=result.findings, outcome=result.outcome, message=result.message))
+    record.check_builds()
+    findings = list(case.tools.workers.keep_compiled(task.candidate, session))
+    if reference.format_bits and task.run.is_first:
+        findings += warn_of_narrow_formats(task.candidate.source, task.problem.source, reference.format_bits)
+    case.reference = replace(reference, timed_steps=case.exercises.list_timed_steps())
+    return StepResult(findings=tuple(findings))
+
+
+def wait_for_quiet(case: CaseContext) -> StepResult:
+    """Until the worker ends, no build runs beside it."""
+    with case.session.paused():
+        case.worker.enter_context(case.tools.quiet())
+        if case.is_timed:
+            case.tools.find_peaks(case.task)
+    return NOTHING
+
+
+def record_gpu_work(case: CaseContext) -> StepResult:
+    """The GPU work of one call, as data that is valid while the worker lives."""
+    if case.reference.device.is_cuda and case.is_timed:
+        try:
+            with case.record.phase("recording"):
+                opened = record_call(lambda: nullcontext(case.session), case.reference, case.seeds)
+                case.recorded = case.worker.enter_context(opened)
+        except NotReplayable as reason:
+            case.recorded = reason
+    return NOTHING
+
+
+def probe_robustness(case: CaseContext) -> StepResult:
+    """Calls with other layouts, shapes and values, which only add findings unless the problem requires them."""
+    record, task = case.record, case.task
+    if record.correctness is None or not case.reference.plan.probes or not task.run.is_first:
+        return NOTHING
+    with record.phase("probes"):
+        found = probe_candidate(
+            case.session,
+            case.reference,
+            case.seeds,
+            record.correctness,
+            record.phases_s.get("correctness", 0.0),
+            may_recompile=not LANGUAGES[task.subject.language].writes_kernels,
+        )
+    return StepResult(findings=tuple(found))
+
+
+def measure_time(case: CaseContext) -> StepResult:
+    """Against the baseline, and against the roofline."""
+    if not case.is_timed:
+        return NOTHING
+    with case.quiet():
+        timed = _time(case)
+    with case.record.phase("roofline"), case.beside_worker():
+        examined = case.tools.roofline.examine(timed.timing, case.reference, next(case.seeds))
+    failed = next((one for one in (timed, examined) if one.outcome is not None), timed)
+    return StepResult(
+        findings=tuple(map(case.task.run.name_finding, (*timed.findings, *examined.findings))),
+        outcome=failed.outcome,
+        message=failed.message,
+        timing=timed.timing,
+        roofline=examined.roofline,
+    )
+
+
+def _time(case: CaseContext) -> TimingResult:
+    record, reference, seeds, baseline = case.record, case.reference, case.seeds, case.task.subject.baseline
+    if case.in_one_worker:
+        with record.phase("timing"):
+            return case.timer.time_session(case.session, reference, baseline, seeds)
+    reason: NotReplayable | None = None
+    if case.recorded is not None:
+        with record.phase("timing"):
+            replayed = case.timer.replay(case.recorded, reference, baseline, seeds)
+        if isinstance(replayed, TimingResult):
+            return replayed
+        reason = replayed
+    with case.beside_worker(), record.phase("timing"):
+        return case.timer.time_in_fresh_workers(case.task.candidate, reference, baseline, seeds, reason)
+
+
+def attribute_time(case: CaseContext) -> StepResult:
+    """How much of a call the candidate's own code takes, and whether its outputs depend on it."""
+    record, task, reference = case.record, case.task, case.reference
+    if not case.is_attributed or (record.builds and not record.built):
+        return NOTHING
+    with record.phase("work"), case.beside_worker():
+        result = attribute_work(
+            lambda mode: case.tools.workers.open_candidate(task.candidate, reference, mode=mode),
+            reference,
+            reference.make_inputs(next(case.seeds)),
+            record.built,
+            source=task.candidate.source,
+            libraries=task.libraries,
+            kernels=task.kernels,
+            writes_kernels=LANGUAGES[task.subject.language].writes_kernels,
+        )
+    return _conclude_work(result, is_measured=not case.tools.is_emulated)  # emulated times mean nothing
+
+
+def confirm_custom_kernels(case: CaseContext) -> StepResult:
+    """On a CPU, by calls whose custom code is left out."""
+    if case.record.work is None or case.reference.device.is_cuda or not case.is_attributed:
+        return NOTHING
+    work = WorkResult(work=case.record.work)
+    with case.record.phase("work"), _open_constructed(case) as session:
+        return _conclude_work(confirm_custom_code(session, case.reference, case.seeds, work))
+
+
+def compare_rival(case: CaseContext) -> StepResult:
+    """Against the best program of the search before."""
+    rival, timing = case.task.rival, case.record.timing
+    if rival is None or timing is None:
+        return NOTHING
+
+    def measure() -> TimingResult:
+        if case.in_one_worker:
+            return case.timer.compare_session(case.session, case.reference, rival.candidate, timing, case.seeds)
+        return case.timer.compare_in_fresh_workers(case.task.candidate, case.reference, rival.candidate, case.seeds)
+
+    with case.quiet(), nullcontext() if case.in_one_worker else case.beside_worker():
+        compare_with_rival(case.record, case.task.run, rival, measure)
+    return NOTHING
+
+
+def read_counters(case: CaseContext) -> StepResult:
+    """The hardware's, with ncu."""
+    work, settings = case.record.work, case.tools.settings
+    if work is None or not case.reference.device.is_cuda or not settings.read_counters or not case.task.run.is_first:
+        return NOTHING
+    custom = name_custom_kernels(work.custom_kernels, case.task.libraries)
+    with case.record.phase("counters"), case.beside_worker():
+        read = case.tools.counters.read(case.task.candidate, case.reference, next(case.seeds), custom)
+    return StepResult(counters=read)
+
+
+def _open_constructed(case: CaseContext) -> AbstractContextManager[ModelSession]:
+    if case.in_one_worker:
+        return nullcontext(case.session)
+    case.worker.close()
+    return case.tools.workers.open_constructed_candidate(case.task.candidate, case.reference)
+
+
+def _conclude_work(result: WorkResult, *, is_measured: bool = True) -> StepResult:
+    return StepResult(
+        findings=result.findings,
+        outcome=result.outcome,
+        message=result.message,
+        work=result.work if is_measured else None,
+    )
