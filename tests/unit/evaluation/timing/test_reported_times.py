@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.domain import Block, Candidate, Comparison, Conditions, Outcome, Rival
-from harness.evaluation.timing.rivals import find_doubt, summarise_pairs
 from harness.evaluation.timing.clocks import (
     compare_clocks,
     confirm_reported_times,
@@ -15,6 +14,7 @@ from harness.evaluation.timing.clocks import (
     interval_of,
     summarise_blocks,
 )
+from harness.evaluation.timing.rivals import find_doubt, summarise_pairs
 
 FLOOR = 0.05
 EXCHANGE_US = 60.0
