@@ -307,7 +307,7 @@ def _time(case: CaseContext) -> TimingResult:
 
 
 def attribute_time(case: CaseContext) -> StepResult:
-    """How much of a call the candidate's own code takes, and whether its outputs depend on it."""
+    """The share of a call's time that custom kernels take, and whether the outputs depend on them."""
     record, task, reference = case.record, case.task, case.reference
     if not case.is_attributed or (record.builds and not record.built):
         return NOTHING
