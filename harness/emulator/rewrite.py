@@ -20,6 +20,7 @@ from harness.emulator.device_queries import rename_host_names
 from harness.emulator.indices import rewrite_indices
 from harness.emulator.launches import find_callee, find_chevrons_end
 from harness.emulator.nvcc_rules import find_errors
+from harness.emulator.parameters import list_pointers
 from harness.emulator.ptx.instructions import write_ptx
 from harness.emulator.ptx.operands import PtxError
 from harness.emulator.shared_memory import read_shared_declaration, write_shared_declaration
@@ -199,7 +200,7 @@ def _rewrite_kernels(work: Rewrite, kernels: tuple[Kernel, ...], simple: SimpleK
         work.put_after(
             kernel.opening,
             f" return ::harness_emulator::{runner}(__func__, __FILE__, __LINE__, "
-            f"::harness_emulator::Bounds{{{bounds}}}, "
+            f"::harness_emulator::Bounds{{{bounds}}}, {{{_write_arguments(work.tokens, kernel)}}}, "
             f"[=]({argument}) mutable __attribute__((always_inline)) -> void {{",
         )
         work.put_before(kernel.closing, "}); ")
@@ -210,6 +211,16 @@ def _rewrite_kernels(work: Rewrite, kernels: tuple[Kernel, ...], simple: SimpleK
             if closing is not None:
                 work.blank(at, closing)
     return inside
+
+
+def _write_arguments(tokens: list[Token], kernel: Kernel) -> str:
+    """The parameters that are pointers, with their names."""
+    opening = step(tokens, kernel.name)
+    closing = None if opening is None else match_forward(tokens, opening)
+    if opening is None or closing is None:
+        return ""
+    names = list_pointers(tokens[opening + 1 : closing])
+    return ", ".join(f'{{"{name}", ::harness_emulator::find_address({name})}}' for name in names)
 
 
 def _rewrite_launches(work: Rewrite) -> None:

@@ -22,7 +22,10 @@ WRONG_VALUES = ("race", "uninit", "order")
 SIZED = ("bounds", "align", "launch", "too_many", "too_much", "assert", "trap", "overflow")
 IN_KERNEL = "in kernel"  # begins the evidence
 _LOCATION = re.compile(r"\S+:\d+: ")  # of a described finding
-RACE, UNWRITTEN = "shared_race", "uninitialised_shared"
+DIVERGENT, RACE, UNWRITTEN = "barrier_divergence", "shared_race", "uninitialised_shared"
+_BARRIER_CHECKS = (DIVERGENT, RACE, UNWRITTEN)  # causes first
+_OTHER_LINE = re.compile(r"\bat line (\d+) of\b")
+_VARIABLE = re.compile(r"\b(?:of|reads) (?P<name>\w+|dynamic shared memory) \(byte \d+\)")
 TIME_LIMIT, UNCOVERED = "time_limit", "uncovered"
 INTERPRETER = "interpreter"  # an error in Python, which says nothing about a GPU if a compiler accepts the kernel
 
@@ -67,8 +70,38 @@ def parse_kernel_findings(value: object) -> list[KernelFinding]:
 
 
 def merge_kernel_findings(findings: Iterable[KernelFinding]) -> list[KernelFinding]:
-    """One per check and line."""
-    return list({(one.check, one.file, one.line): one for one in reversed(list(findings))}.values())[::-1]
+    """One per check and line, and one per missing or divergent barrier."""
+    merged = list({(one.check, one.file, one.line): one for one in reversed(list(findings))}.values())[::-1]
+    kept: list[KernelFinding] = []
+    for one in sorted(merged, key=_rank_cause):
+        if not any(_has_same_cause(one, other) for other in kept):
+            kept.append(one)
+    return [one for one in merged if one in kept]
+
+
+def _rank_cause(one: KernelFinding) -> int:
+    return _BARRIER_CHECKS.index(one.check) if one.check in _BARRIER_CHECKS else 0
+
+
+def _has_same_cause(one: KernelFinding, other: KernelFinding) -> bool:
+    """A barrier that not all threads reach lets accesses race; a race is found by both of its accesses, and by each
+    that meets the same one; memory that one thread has yet to write is unwritten for another."""
+    if not {one.check, other.check} <= {*_BARRIER_CHECKS} or (one.file, one.kernel) != (other.file, other.kernel):
+        return False
+    if other.check == DIVERGENT:
+        return True
+    return bool(_list_lines(one) & _list_lines(other)) or (
+        one.check == UNWRITTEN and other.check == RACE and _find_variable(one) == _find_variable(other)
+    )
+
+
+def _list_lines(one: KernelFinding) -> set[int]:
+    return {one.line, *map(int, _OTHER_LINE.findall(one.message))}
+
+
+def _find_variable(one: KernelFinding) -> str:
+    found = _VARIABLE.search(one.message)
+    return found["name"] if found else ""
 
 
 def put_causes_first(findings: Iterable[KernelFinding]) -> list[KernelFinding]:
@@ -88,10 +121,15 @@ def drop_repeated(findings: Iterable[Finding]) -> list[Finding]:
     kept: dict[object, Finding] = {}
     for number, one in enumerate(findings):
         location = _LOCATION.match(one.message) if one.evidence.startswith(IN_KERNEL) else None
-        place = (one.check, location[0]) if location else number
+        place = (one.check, _locate(one, location[0])) if location else number
         if place not in kept or (one.severity == "fatal" and kept[place].severity != "fatal"):
             kept[place] = one
     return list(kept.values())
+
+
+def _locate(one: Finding, location: str) -> str:
+    """The kernel instead of the line for a barrier that not all threads reach, since they wait at different lines."""
+    return one.evidence.partition(",")[0] if one.check == DIVERGENT else location
 
 
 def excuse_compiled(findings: Iterable[KernelFinding], compiled: frozenset[str]) -> list[KernelFinding]:

@@ -186,10 +186,7 @@ def _run_orders(session: ModelSession, reference: Reference, seeds: Iterator[int
 
 def _conclude(sanitized: _SanitizerPass) -> CheckedKernels:
     found = put_causes_first(merge_kernel_findings(sanitized.found))
-    known = {(one.check, one.location) for one in found}
-    at_other_sizes = [
-        one for one in merge_kernel_findings(sanitized.at_other_sizes) if (one.check, one.location) not in known
-    ]
+    at_other_sizes = [one for one in merge_kernel_findings([*found, *sanitized.at_other_sizes]) if one not in found]
     also = (*report_kernel_findings(at_other_sizes, "warning", "with other sizes"), *_explain_gap(sanitized))
     findings = (*report_kernel_findings(found, "fatal"), *also)
     decisive = [one for one in found if one.decides]

@@ -148,6 +148,11 @@ def test_each_planted_mistake_is_named_with_its_line(bad_checked: dict[str, dict
     assert found and found[0]["line"] in lines and found[0]["file"] == "bad.cu" and found[0]["kernel"] == name
 
 
+def test_an_access_beyond_an_end_names_the_parameter(bad_checked: dict[str, dict]) -> None:
+    (found,) = bad_checked["beyond_the_end"]["findings"]
+    assert found["message"] == "reads beyond the end of x: byte 4000 of an allocation of 4000 bytes"
+
+
 def test_a_lane_that_adds_what_no_result_needs_is_only_warned_of(bad_checked: dict[str, dict]) -> None:
     assert [one["severity"] for one in bad_checked["first_eighth_only"]["findings"]] == ["warning"]
 

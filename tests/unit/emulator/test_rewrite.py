@@ -82,7 +82,8 @@ def test_chevrons_in_comments_and_strings_are_no_launches() -> None:
 
 def test_a_kernel_runs_its_body_for_each_thread() -> None:
     found = rewrite("template <int N> __global__ void __launch_bounds__(N, 2) k(float* x) { x[0] = f(); }")
-    assert "run_kernel(__func__, __FILE__, __LINE__, ::harness_emulator::Bounds{N, 2}, [=]() mutable" in found
+    assert "run_kernel(__func__, __FILE__, __LINE__, ::harness_emulator::Bounds{N, 2}, " in found
+    assert '{{"x", ::harness_emulator::find_address(x)}}, [=]() mutable' in found
     assert "__launch_bounds__" not in found and "x[0] = f(); }); " in found
 
 

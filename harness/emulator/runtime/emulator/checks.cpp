@@ -114,7 +114,9 @@ std::string name_global(const char* address) {
   const char* begin = nullptr;
   size_t bytes = 0;
   if (!find_device(address, &begin, &bytes)) { return "a global variable"; }
-  return "byte " + std::to_string(address - begin) + " of an allocation of " + std::to_string(bytes) + " bytes";
+  const std::string names = name_arguments(begin, bytes);
+  return "byte " + std::to_string(address - begin) + " of " + (names.empty() ? "" : names + ", ") + "an allocation of " +
+         std::to_string(bytes) + " bytes";
 }
 
 std::string show_value(const char* address, size_t bytes) {
@@ -270,7 +272,7 @@ bool is_near_piece(const char* address, std::string& description) {
   size_t bytes = 0;
   for (const long distance : {-1L, -16L, -64L, -256L, -1024L, -4096L, 16L, 64L, 256L, 1024L, 4096L}) {
     if (!find_device(address + distance, &begin, &bytes)) { continue; }
-    description = "byte " + std::to_string(address - begin) + " of an allocation of " + std::to_string(bytes) + " bytes";
+    description = describe_outside(address, begin, bytes);
     return true;
   }
   return false;
@@ -325,15 +327,15 @@ void check_access(const void* place, size_t bytes, bool is_write, bool is_atomic
   std::string description;
   if (!in_arena && !is_piece && !is_own_data) {
     if (is_near_piece(address, description)) {
-      report("out_of_bounds", std::string(is_write ? "writes " : "reads ") + description, code, thread, "");
+      report("out_of_bounds", std::string(is_write ? "writes" : "reads") + description, code, thread, "");
     }
     return;
   }
   if (is_own_data && !is_write && !is_atomic) { return; }  // constants, and what the emulator itself keeps
   if (is_own_data) { return; }
   if (is_piece && address + bytes > begin + piece_bytes) {
-    report("out_of_bounds", std::string(is_write ? "writes" : "reads") + " beyond the end: byte " + std::to_string(address - begin) +
-           " of an allocation of " + std::to_string(piece_bytes) + " bytes", code, thread, "");
+    report("out_of_bounds", std::string(is_write ? "writes" : "reads") + describe_outside(address, begin, piece_bytes), code,
+           thread, "");
     return;
   }
   if (in_arena && !check_shared_place(address, bytes, code, thread)) { return; }

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <type_traits>
 #include <utility>
 
@@ -27,6 +28,17 @@ struct Place {
   dim3 blockDim, gridDim;
 };
 
+// A pointer among a kernel's parameters, for messages.
+struct Argument {
+  const char* name;
+  const void* address;
+};
+inline const void* find_address(...) { return nullptr; }
+template <typename T>
+const void* find_address(T* pointer) { return (const void*)pointer; }
+template <typename T, typename = decltype(std::declval<const T&>().data())>
+const void* find_address(const T& accessor) { return accessor.data(); }
+
 struct Launch {
   const char* kernel;
   const char* file;
@@ -37,6 +49,8 @@ struct Launch {
   const void* closure;
   void (*run_thread)(const void* closure);
   void (*run_block)(const void* closure, Place& place);
+  const Argument* arguments;
+  size_t argument_count;
 };
 
 struct Thread {
@@ -116,19 +130,21 @@ void answer_key(const void* key, const char* kernel, Bounds bounds);
 void start(Launch& launch, const void* key, Bounds bounds);
 
 template <typename Body>
-void run_kernel(const char* kernel, const char* file, int line, Bounds bounds, const Body& body) {
+void run_kernel(const char* kernel, const char* file, int line, Bounds bounds, std::initializer_list<Argument> arguments,
+                const Body& body) {
   auto run = +[](const void* closure) {
     Body own(*static_cast<const Body*>(closure));
     own();
   };
   const void* key = reinterpret_cast<const void*>(run);
   if (is_only_asked_for_key()) { return answer_key(key, kernel, bounds); }
-  Launch launch{kernel, file, line, {}, {}, 0, false, false, &body, run, nullptr};
+  Launch launch{kernel, file, line, {}, {}, 0, false, false, &body, run, nullptr, arguments.begin(), arguments.size()};
   start(launch, key, bounds);
 }
 
 template <typename Body>
-void run_plain_kernel(const char* kernel, const char* file, int line, Bounds bounds, const Body& body) {
+void run_plain_kernel(const char* kernel, const char* file, int line, Bounds bounds,
+                      std::initializer_list<Argument> arguments, const Body& body) {
   auto run = +[](const void* closure, Place& given) {
     const Body first(*static_cast<const Body*>(closure));
     const Place place = given;
@@ -145,7 +161,7 @@ void run_plain_kernel(const char* kernel, const char* file, int line, Bounds bou
   };
   const void* key = reinterpret_cast<const void*>(run);
   if (is_only_asked_for_key()) { return answer_key(key, kernel, bounds); }
-  Launch launch{kernel, file, line, {}, {}, 0, true, false, &body, nullptr, run};
+  Launch launch{kernel, file, line, {}, {}, 0, true, false, &body, nullptr, run, arguments.begin(), arguments.size()};
   start(launch, key, bounds);
 }
 

@@ -53,15 +53,14 @@ void unblock(int signal_number) {
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
 
-std::string describe_address(const void* address) {
+std::string describe_access(const void* address) {
   char text[64];
-  std::snprintf(text, sizeof text, "address %p", address);
+  std::snprintf(text, sizeof text, " memory that is no allocation: address %p", address);
   const char* begin = nullptr;
   size_t bytes = 0;
   for (long distance : {0L, -4096L, -65536L, 4096L, 65536L}) {
     if (!find_device(static_cast<const char*>(address) + distance, &begin, &bytes)) { continue; }
-    const long offset = long(static_cast<const char*>(address) - begin);
-    return std::string(text) + ", byte " + std::to_string(offset) + " of an allocation of " + std::to_string(bytes) + " bytes";
+    return describe_outside(static_cast<const char*>(address), begin, bytes);
   }
   return text;
 }
@@ -94,7 +93,7 @@ void on_fault(int signal_number, siginfo_t* info, void* context) {
     check = "host_memory";
     message = "a thread reads or writes a tensor that is not on the GPU";
   } else {
-    message = "a thread reads or writes memory that is no allocation: " + describe_address(address);
+    message = "a thread reads or writes" + describe_access(address);
   }
   record(check.c_str(), "error", message, file.c_str(), line, &thread, "");
   stop_launch(error, message + (line ? ", " + file + ":" + std::to_string(line) : ""));
@@ -136,6 +135,24 @@ void install_handlers(Worker& own) {
     return true;
   }();
   static_cast<void>(is_installed);
+}
+
+std::string name_arguments(const char* begin, size_t bytes) {
+  std::string names;
+  const Launch& launch = *current->block->launch;
+  for (size_t i = 0; i < launch.argument_count; ++i) {
+    const char* address = static_cast<const char*>(launch.arguments[i].address);
+    if (address < begin || address >= begin + std::max<size_t>(bytes, 1)) { continue; }
+    names += (names.empty() ? "" : " or ") + std::string(launch.arguments[i].name);
+  }
+  return names;
+}
+
+std::string describe_outside(const char* address, const char* begin, size_t bytes) {
+  const std::string names = name_arguments(begin, bytes);
+  const std::string side = address < begin ? " before the beginning" : " beyond the end";
+  return side + (names.empty() ? "" : " of " + names) + ": byte " + std::to_string(address - begin) + " of an allocation of " +
+         std::to_string(bytes) + " bytes";
 }
 
 void fail_thread(int error, const char* check, const char* message, int line) {

@@ -1,5 +1,6 @@
 // The threads of one block, each a fiber, run one after the other until one must wait: at a barrier, or for the lanes of its
 // warp. A fiber that ends lends its stack to the next thread, so a block whose threads never wait needs one.
+#include <algorithm>
 #include <cstdio>
 
 #include "worker.h"
@@ -140,7 +141,8 @@ bool resolve(Block& block) {
 }
 
 void report_deadlock(Block& block) {
-  for (uint32_t i = 0; i < block.count; ++i) {
+  const bool is_known = std::any_of(block.barriers, block.barriers + BARRIERS, [](const Barrier& one) { return one.mixed; });
+  for (uint32_t i = 0; i < block.count && !is_known; ++i) {
     const Thread& thread = block.threads[i];
     if (!thread.is_started || thread.has_exited) { continue; }
     record("barrier_divergence", "error", "threads wait for each other for ever: not all of them reach this barrier",

@@ -87,6 +87,11 @@ struct Settings {
   bool launches_only = false;  // they are checked, and no kernel runs
 };
 
+// The parameters of the kernel that point into this memory, " or " between them; empty if there is none.
+std::string name_arguments(const char* begin, size_t bytes);
+// ` beyond the end of x: byte 4096 of an allocation of 4096 bytes`
+std::string describe_outside(const char* address, const char* begin, size_t bytes);
+
 extern thread_local Worker* worker __attribute__((tls_model("initial-exec")));
 extern Settings settings;
 extern thread_local const char* launching __attribute__((tls_model("initial-exec")));  // the kernel whose launch is checked

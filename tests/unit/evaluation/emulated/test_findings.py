@@ -50,6 +50,45 @@ def test_the_same_thing_at_the_same_place_is_told_once():
     assert merge_kernel_findings(found(RACE, other, BOUNDS)) == found(RACE, BOUNDS)
 
 
+def describe_race(line, other, variable="s"):
+    message = (
+        f"race: this read and the write by thread (1, 0, 0) at line {other} of {variable} (byte 4) are not ordered"
+    )
+    return {**RACE, "check": "shared_race", "line": line, "message": message}
+
+
+UNWRITTEN = {
+    **RACE,
+    "check": "uninitialised_shared",
+    "line": 14,
+    "message": "reads s (byte 8) of shared memory, which nobody has written before",
+}
+DIVERGENT = {**RACE, "check": "barrier_divergence", "line": 9, "message": "not all threads reach this barrier"}
+
+
+@pytest.mark.parametrize(
+    ("findings", "kept"),
+    [
+        ((describe_race(10, 11), describe_race(11, 10)), (0,)),
+        ((describe_race(12, 10), describe_race(12, 11, "t"), describe_race(13, 10)), (0,)),
+        ((UNWRITTEN, describe_race(11, 10)), (1,)),
+        ((describe_race(11, 10), UNWRITTEN, DIVERGENT), (2,)),
+        ((BOUNDS, DIVERGENT), (0, 1)),
+        ((describe_race(11, 10), describe_race(21, 20)), (0, 1)),
+        ((describe_race(11, 10, "t"), UNWRITTEN), (0, 1)),
+        ((DIVERGENT, {**describe_race(11, 10), "kernel": "other"}), (0, 1)),
+    ],
+)
+def test_one_missing_or_divergent_barrier_is_one_finding(findings, kept):
+    assert merge_kernel_findings(found(*findings)) == found(*(findings[number] for number in kept))
+
+
+def test_one_divergent_barrier_is_told_once_at_whichever_line_threads_wait():
+    elsewhere = {**DIVERGENT, "line": 12}
+    reported = report_kernel_findings(found(DIVERGENT, elsewhere), "warning")
+    assert drop_repeated(reported) == [reported[0]]
+
+
 def test_a_cause_comes_before_what_follows_from_it():
     mild = {**BOUNDS, "severity": "warning"}
     assert put_causes_first(found(mild, RACE, BOUNDS)) == found(BOUNDS, RACE, mild)
