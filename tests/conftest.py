@@ -78,11 +78,24 @@ def _set_up_hypothesis():
         settings.load_profile("harness")
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are deselected by marker
 def pytest_collection_modifyitems(items):
+    _mark_further_parameters_slow(items)
     if any(item.get_closest_marker("gpu") for item in items):
         _skip_all(items, "gpu", _why_no_gpu())
     if any(item.get_closest_marker("nvcc") for item in items):
         _skip_all(items, "nvcc", _why_no_nvcc())
+
+
+def _mark_further_parameters_slow(items):
+    """`quick(n)`: all but the first n parameters of the test are slow."""
+    seen = Counter()
+    for item in items:
+        quick = item.get_closest_marker("quick")
+        if quick is not None:
+            seen[item.function] += 1
+            if seen[item.function] > quick.args[0]:
+                item.add_marker("slow")
 
 
 def pytest_collection_finish():

@@ -12,31 +12,20 @@ NAMES = [f"{kind}/{path.stem}" for kind in ("attacks", "controls") for path in s
 # as is what compiles torch's headers: `test_work.py` does so once for many tests.
 REPRESENTATIVES = {
     "attacks": """
-        zeros not_a_number constant ninety_nine_per_cent first_rows_only computes_in_float16 lower_dtype_returned
-        broadcastable_shape hard_coded_shape empty_list every_third_call_wrong copy_of_an_input adds_into_its_input
-        writes_beyond_its_output uninitialised_memory one_row_with_forged_strides overridden_method_of_its_output
-        weights_of_the_first_call state_that_lies function_mode_left_on unstable_where_values_tie flips_global_flags
-        known_sizes_only remembers_in_later_cases affine_part_left_out positive_part_left_out
-        wrong_for_special_values counts_a_sample right_until_it_is_timed
-        cached_by_address guesses_the_seed thread_finishes_later
-        answers_before_it_is_done ring_of_three smaller_claim_in_the_message
-        torch_operator forged_profile
-        forged_verdict_on_stdout forged_answers_at_import garbage_on_the_line frame_without_end answer_of_many_nodes
-        tensor_outside_the_memory line_full_of_descriptors pickle_that_runs_code weights_of_no_size
-        ends_with_exit_code_zero blames_the_evaluator raises_an_interrupt fork_bomb eats_all_memory
-        frozen_scratch hangs_at_its_end outlives_its_worker kills_every_process edits_the_evaluator
-        asks_the_network traces_its_parent builds_without_end build_that_reads_files build_that_writes_elsewhere
-        escape_codes_in_its_error group_that_holds_itself chain_of_names hooks_imports
+        zeros constant ninety_nine_per_cent computes_in_float16 broadcastable_shape hard_coded_shape copy_of_an_input
+        adds_into_its_input writes_beyond_its_output uninitialised_memory overridden_method_of_its_output
+        weights_of_the_first_call state_that_lies known_sizes_only wrong_for_special_values right_until_it_is_timed
+        cached_by_address guesses_the_seed answers_before_it_is_done smaller_claim_in_the_message forged_profile
+        forged_verdict_on_stdout frame_without_end answer_of_many_nodes pickle_that_runs_code ends_with_exit_code_zero
+        blames_the_evaluator fork_bomb frozen_scratch outlives_its_worker kills_every_process edits_the_evaluator
+        asks_the_network builds_without_end build_that_writes_elsewhere escape_codes_in_its_error hooks_imports
         gpu_half_of_the_grid gpu_float16 gpu_hidden_stream gpu_graph_on_its_own_stream gpu_computes_while_woken
         gpu_decoy_kernel gpu_cublas_inside gpu_fills_device_memory
     """,
     "controls": """
-        plain right_in_every_case plain_c_kernel half_precision
-        weights_of_other_names weights_to_be_loaded weights_packed_at_construction
-        statistics_of_its_calls nested_outputs small_things
-        view_where_the_reference_has_one works_in_place_as_the_reference processes_kept
-        warnings_are_errors writes_to_its_scratch autograd_function random_numbers_unused gpu_nvrtc_kernel
-        gpu_programmatic_launch
+        plain right_in_every_case plain_c_kernel half_precision weights_to_be_loaded statistics_of_its_calls
+        nested_outputs view_where_the_reference_has_one processes_kept warnings_are_errors random_numbers_unused
+        gpu_nvrtc_kernel gpu_programmatic_launch
     """,
 }
 HEADER = {

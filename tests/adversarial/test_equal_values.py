@@ -15,6 +15,7 @@ NEAR_MISSES = {
 
 @pytest.mark.parametrize("dtype", NEAR_MISSES)
 @pytest.mark.parametrize("side", ["inside", "outside"])
+@pytest.mark.quick(5)
 def test_a_near_miss_is_told_from_a_hit(judge, dtype, side):
     scale = NEAR_MISSES[dtype][side == "outside"]
     wide = "complex128" if dtype == "complex64" else "float64"

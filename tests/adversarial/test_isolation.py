@@ -318,6 +318,7 @@ def report(request, inside):
     return inside(request.param)
 
 
+@pytest.mark.quick(1)
 def test_no_network_is_there(report):
     reached = {name: what for name, what in report["network"].items() if "Error" not in what}
     assert reached == {}
@@ -406,6 +407,7 @@ class ModelNew(nn.Module):
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "nothing"])
+@pytest.mark.quick(1)
 def test_a_warning_tells_of_isolation_that_is_weaker_than_a_root_of_its_own(kind, isolated_bench):
     evaluation = isolated_bench(kind).judge(GOOD, attribute_work=False)
     warnings = [finding.message for finding in evaluation.findings if finding.check == "confinement"]
@@ -437,6 +439,7 @@ class ModelNew(nn.Module):
 
 @pytest.mark.parametrize("end", ["return a + b", "os._exit(0)", "os.abort()"], ids=["returns", "exits", "crashes"])
 @pytest.mark.parametrize("kind", [*KINDS, "nothing"])
+@pytest.mark.quick(4)
 def test_what_a_candidate_starts_ends_with_it(kind, end, isolated_bench, processes_with):
     seconds = f"{4321 + os.getpid() % 1000}.{len(end)}"
     source = ESCAPING.replace("__SECONDS__", seconds).replace("__END__", end)

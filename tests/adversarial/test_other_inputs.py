@@ -73,6 +73,7 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.quick(2)
 def test_a_candidate_for_one_shape_is_right_with_a_warning(judge, name):
     evaluation = judge(write_candidate(SHAPES[name]), write_problem("return x * 2"))
     assert evaluation.outcome == "correct", evaluation.message
@@ -84,6 +85,7 @@ def test_a_candidate_for_one_shape_is_right_with_a_warning(judge, name):
 
 
 @pytest.mark.parametrize("name", ["hard_coded", "first_rows_only", "raises"])
+@pytest.mark.quick(1)
 def test_a_candidate_for_one_shape_is_wrong_where_shapes_are_dynamic(judge, name):
     problem = write_problem("return x * 2", settings="DYNAMIC_SHAPES = True")
     evaluation = judge(write_candidate(SHAPES[name]), problem)

@@ -126,6 +126,7 @@ def list_wrong():
 
 
 @pytest.mark.parametrize(("name", "budget"), [*list_wrong()])
+@pytest.mark.quick(3)
 def test_wrong_candidates_are_caught_with_little_memory(bench_with, name, budget):
     evaluation = bench_with(BUDGETS[budget]).judge(candidate(*WRONG[name]), LARGE, attribute_work=False)
     assert evaluation.outcome == "wrong_value", evaluation.message
@@ -173,6 +174,7 @@ def test_declared_inputs_in_a_row_are_tried_where_there_is_room(bench_with):
     assert {trial.distribution for trial in told.correctness.trials} >= {"as_given", "large", "mixed"}
 
 
+@pytest.mark.slow
 def test_running_statistics_are_judged_with_little_memory(bench_with):
     source = PROBLEM.format(rows=2048).replace(
         "self.weight = nn.Parameter(torch.randn(columns))", "self.n = nn.BatchNorm1d(columns)"

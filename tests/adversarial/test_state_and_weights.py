@@ -208,6 +208,7 @@ def test_dropout_that_draws_other_numbers_is_wrong(judge, name):
     assert judge(candidate, SEEDED).outcome == "wrong_value"
 
 
+@pytest.mark.slow
 def test_each_timed_call_has_a_seed_of_its_own(judge):
     from harness.evaluation.timing.plan import TimingPlan
 

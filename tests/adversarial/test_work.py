@@ -142,6 +142,7 @@ def test_a_kernel_of_its_own_does_the_work(bench, needs_compiler):
 
 
 @pytest.mark.parametrize("way", OWN_OTHERWISE)
+@pytest.mark.quick(1)
 def test_a_kernel_that_writes_into_tensors_or_is_an_operator_does_the_work(way, bench, needs_compiler):
     evaluation = judge(bench, OWN_OTHERWISE[way], requires_kernel=True)
     assert evaluation.outcome == "correct", evaluation.message
@@ -160,6 +161,7 @@ def test_an_extension_that_only_calls_torch_is_a_library_at_work(bench, needs_co
 
 
 @pytest.mark.parametrize("way", DECOYS)
+@pytest.mark.quick(2)
 def test_a_decoy_is_found_out(way, bench, needs_compiler):
     evaluation = judge(bench, DECOYS[way])
     assert evaluation.outcome == "correct", evaluation.message

@@ -98,11 +98,13 @@ def fail(bench, body, **limits):
     [HEAP, MEMORY_FILES, SHARED_PAGES, MANY_PROCESSES],
     ids=["heap", "memory files", "shared pages", "processes"],
 )
+@pytest.mark.quick(4)
 def test_memory_is_limited_in_every_way_of_taking_it(bench, body):
     assert fail(bench, body, processes=200).outcome == "out_of_memory"
 
 
 @pytest.mark.parametrize("body", [PROCESSES, SCRATCH], ids=["processes", "scratch"])
+@pytest.mark.quick(2)
 def test_too_many_processes_or_files_end_the_candidate(bench, body):
     plenty_bytes = 4000 * MIB  # a hundred processes hold some hundred megabytes together
     assert fail(bench, body, memory_bytes=plenty_bytes).outcome == "runtime_error"
@@ -113,6 +115,7 @@ def test_a_folder_that_its_owner_cannot_read_does_not_hide_files(benches):
     assert failure.outcome == "runtime_error"
 
 
+@pytest.mark.quick(1)
 def test_processor_time_is_limited_and_the_verdict_says_so(bench):
     failure = fail(bench, PROCESSOR_TIME, cpu_s=1)
     assert failure.outcome == "runtime_error"

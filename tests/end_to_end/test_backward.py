@@ -76,6 +76,7 @@ def write(hook="pass", result=APPLIED):
 
 
 @pytest.mark.parametrize("dtype", [None, "bf16"])
+@pytest.mark.quick(1)
 def test_a_function_with_a_backward_of_its_own_is_correct(bench, dtype):
     problem = read() if dtype is None else read().in_precision(dtype)
     evaluation = bench.judge(write(), problem)
@@ -96,6 +97,7 @@ def test_a_function_with_a_backward_of_its_own_is_correct(bench, dtype):
     ],
     ids=["scaled", "no weight", "zeros", "derivative left out", "detached", "weight detached"],
 )
+@pytest.mark.quick(3)
 def test_wrong_or_missing_gradients_are_wrong_values(bench, program):
     evaluation = bench.judge(program, read())
     assert evaluation.outcome is Outcome.WRONG_VALUE, evaluation.message
@@ -134,6 +136,7 @@ def test_a_problem_without_a_floating_output_has_no_backward():
 
 
 @pytest.mark.parametrize("name", ["layer_norm_backward", "swiglu_backward"])
+@pytest.mark.quick(1)
 def test_the_reference_of_a_shipped_problem_is_correct_as_its_own_candidate(bench, name):
     path = Path(__file__).parents[2] / "reference_models" / "fused" / f"{name}.py"
     text = path.read_text().replace("tokens = 8192", "tokens = 97").replace("features = 4096", "features = 307")

@@ -49,6 +49,7 @@ def test_a_source_of_ten_megabytes_is_built(make_builder):
     assert make_builder().build(replace(TINY, cpp_sources=(line * 105_000, *TINY.cpp_sources))).status == "built"
 
 
+@pytest.mark.slow
 def test_a_source_that_writes_endless_errors_has_a_bounded_log(make_builder):
     result = make_builder().build(replace(TINY, cpp_sources=("int f() { return missing; }\n" * 5_000,)))
     assert result.status == "failed"

@@ -92,6 +92,7 @@ def write_candidate(init, *forward):
     ],
     ids=["at_first_forward", "two_of_one_name", "load"],
 )
+@pytest.mark.quick(1)
 def test_a_candidate_with_its_own_headers_is_correct(bench, source):
     evaluation = bench.judge(source)
     assert (evaluation.outcome.value, evaluation.message) == ("correct", "")

@@ -150,6 +150,7 @@ def doctor(command, once, tmp_path, monkeypatch):
     return once("doctor", examine)
 
 
+@pytest.mark.slow
 def test_doctor_says_of_every_part_what_was_found_or_what_it_would_give(doctor):
     code, parts, _ = doctor
     assert code == 0

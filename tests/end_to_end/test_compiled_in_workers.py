@@ -41,6 +41,7 @@ CASES = 'CASES = [{"name": "given"}, {"name": "evaluated_first", "sizes": {"rows
 
 
 @pytest.mark.parametrize("cases", ["", CASES], ids=["one_case", "two_cases"])
+@pytest.mark.slow
 def test_later_workers_of_an_evaluation_get_the_files_and_the_next_evaluation_does_not(bench, cases):
     problem = parse_problem(PROBLEM + cases, Path("sum.py"), "tiny")
     for _ in range(2):

@@ -28,6 +28,7 @@ def write(forward=SCALED, hook="pass"):
 
 
 @pytest.mark.parametrize(("dtype", "name"), [("bf16", "bfloat16"), ("fp16", "float16"), ("fp32", "float32")])
+@pytest.mark.quick(1)
 def test_inputs_and_weights_have_the_chosen_dtype_in_every_case(bench, dtype, name):
     problem = read(settings='CASES = [{"name": "given"}, {"name": "exact", "dtype": "float64"}]')
     expects = f"assert {{x.dtype, self.weight.dtype}} == {{torch.{name}}}"

@@ -63,6 +63,7 @@ sys.exit(code)
 """
 
 
+@pytest.mark.slow
 def test_without_a_compiler_a_candidate_is_not_run_and_the_commands_own_process_never_imports_torch(
     judge_file, tmp_path
 ):
@@ -277,6 +278,7 @@ def test_one_program_that_cannot_be_judged_for_lack_of_a_workload_is_an_error(co
     assert "add.py has no small workload: write SMALL = {...} into its file" in stderr.replace("\n", " ")
 
 
+@pytest.mark.slow
 def test_one_program_is_explained_also_if_it_was_evaluated_before(command, tiny_suite, tmp_path):
     (tmp_path / "kernel.py").write_text("import triton\n@triton.jit\ndef f(x):\n    pass\nnot python (\n")
     args = ["evaluate", "--candidate", tmp_path / "kernel.py", "--problem", tiny_suite / "add.py", "--gpu", "H100"]

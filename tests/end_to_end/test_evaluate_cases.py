@@ -93,6 +93,7 @@ def test_a_workload_of_which_only_the_given_sizes_are_part_is_as_without_cases(b
     assert "given" not in evaluation.message
 
 
+@pytest.mark.slow
 def test_secret_sizes_differ_between_evaluations_and_show_a_specialised_candidate(bench):
     problem = read(RANGES)
     first, again = (bench.judge(write(), problem) for _ in range(2))

@@ -127,6 +127,7 @@ def test_a_killed_run_issued_again_asks_only_for_what_is_missing(folder: Path) -
     assert [path.name for path in run_dir.iterdir() if path.name.startswith(".partial")] == []
 
 
+@pytest.mark.slow
 def test_an_interrupt_keeps_what_came(folder: Path) -> None:
     server = ChatServer(lambda number, request: reply_with(delay_s=0.0 if number <= 2 else 120.0))
     with server.running():

@@ -104,6 +104,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
+@pytest.mark.quick(8)
 def test_it_is_asked_again_after(bad: Reply) -> None:
     server = serve(bad, bad, reply_with())
     assert ask_server(server).text == ANSWER

@@ -57,6 +57,7 @@ def test_all_inputs_are_compared_with_what_the_reference_makes_of_them(bench):
 
 
 @pytest.mark.parametrize("result", ["cache", "entries, 3", "'done'"])
+@pytest.mark.quick(1)
 def test_what_a_candidate_returns_does_not_matter_where_the_reference_returns_nothing(bench, result):
     evaluation = bench.judge(write(f"{RIGHT}; return {result}"), read())
     assert evaluation.outcome is Outcome.CORRECT, evaluation.message
@@ -102,6 +103,7 @@ def write_other(forward):
 
 
 @pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.quick(2)
 def test_the_memory_of_the_inputs_is_compared_whatever_their_names_stand_for(bench, name):
     forward, inputs, cheat = OTHERS[name]
     problem = read_other(forward, inputs)
@@ -119,6 +121,7 @@ def test_the_memory_of_the_inputs_is_compared_whatever_their_names_stand_for(ben
     ],
     ids=["half of the calls", "other distributions", "an expanded input"],
 )
+@pytest.mark.quick(1)
 def test_a_right_program_is_right_whichever_calls_change_their_inputs(bench, forward, inputs):
     for seed in range(2):
         evaluation = bench.judge(write_other(forward), read_other(forward, inputs), seed=seed, language="torch")
@@ -140,6 +143,7 @@ def test_a_reference_that_replaces_inputs_is_refused(bench, forward):
     assert "forward replaces entries or memory of its inputs" in evaluation.message
 
 
+@pytest.mark.slow
 def test_a_timed_call_that_changes_little_of_its_inputs_is_not_suspect(bench):
     text = PROBLEM.replace("torch.randn(rows, columns), torch", "torch.zeros(rows, columns), torch")
     text = text.replace("rows, columns = 64, 48", "rows, columns = 2048, 64")

@@ -64,6 +64,7 @@ CHEAPER = {
 
 
 @pytest.mark.parametrize("name", CHEAPER)
+@pytest.mark.quick(1)
 def test_a_cheaper_program_is_refused_where_the_given_inputs_hide_it(name, judge):
     task, body = CHEAPER[name]
     assert judge(task, body, only_as_given=True).outcome == "correct"
@@ -102,6 +103,7 @@ HONEST = {
 
 
 @pytest.mark.parametrize("name", HONEST)
+@pytest.mark.quick(2)
 def test_an_honest_program_with_other_roundings_is_accepted(name, judge):
     evaluation = judge(*HONEST[name])
     assert evaluation.outcome == "correct", evaluation.message
@@ -182,6 +184,7 @@ def get_init_inputs():
         ("scale", "gain", "suspect"),
     ],
 )
+@pytest.mark.quick(1)
 def test_a_branch_with_a_negligible_weight_must_be_computed(old, new, outcome, bench):
     from harness.domain import Problem
 
@@ -196,6 +199,7 @@ def test_inputs_for_which_outputs_have_another_shape_are_not_tried(judge):
 
 
 @pytest.mark.parametrize(("task", "is_warned"), [(PRODUCT, True), (MEAN, False)])
+@pytest.mark.quick(1)
 def test_a_program_that_names_narrower_formats_than_its_problem_gets_a_warning(task, is_warned, judge):
     body = HONEST["product_of_three_bfloat16_parts" if is_warned else "mean_of_row_sums"][1]
     findings = [finding.check for finding in judge(task, body).findings]

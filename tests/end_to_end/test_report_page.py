@@ -132,6 +132,7 @@ def test_the_overview_ranks_the_models_of_one_section(visit):
     assert page.locator(".heat td").count() == 6
 
 
+@pytest.mark.slow
 def test_the_leaderboard_is_filtered_and_sorted(open_page, honest):
     page = open_page(honest)
     page.keyboard.press("/")
@@ -143,6 +144,7 @@ def test_the_leaderboard_is_filtered_and_sorted(open_page, honest):
     assert page.locator("#leaderboard th[aria-sort=ascending]").inner_text().startswith("model")
 
 
+@pytest.mark.slow
 def test_an_emulated_section_shows_correctness_and_no_time(open_page, honest):
     page = open_page(honest)
     page.locator("#section").select_option(label="core, full workload: cuda emulated, correctness only")
@@ -176,6 +178,7 @@ def test_a_choice_filters_by_the_whole_name(visit):
     assert page.locator("[role=status]").inner_text() == "4 of 7 evaluations"
 
 
+@pytest.mark.slow
 def test_rows_are_walked_and_opened_with_the_keyboard(open_page, honest):
     page = open_page(honest, "/evaluations")
     for key in ("j", "j", "k", "j"):
@@ -208,6 +211,7 @@ def test_a_candidate_shows_source_reference_samples_and_answer(visit):
     assert "123456" in main.inner_text()
 
 
+@pytest.mark.slow
 def test_the_cases_of_a_candidate_are_listed_with_the_generalisation_gap(open_page, write_report):
     page = open_page(write_report(material.store_cases), "/candidate/1")
     rows = [text.split("\t") for text in page.locator("#cases tbody tr").all_inner_texts()]
@@ -241,6 +245,7 @@ def test_what_a_turn_changed_is_shown_as_a_difference(visit):
     follow(page, ".turns a", "#/candidate/1")
 
 
+@pytest.mark.slow
 def test_the_turns_of_a_search_are_a_tree_with_curves_of_the_best_speedup(open_page, write_report):
     page = open_page(write_report(material.store_search), "/candidate/5")
     rows = [texts(row, "td") for row in page.locator("#turns tbody tr").all()]
@@ -341,6 +346,7 @@ def test_a_script_that_got_in_all_the_same_would_not_run(browser, honest):
     page.close()
 
 
+@pytest.mark.slow
 def test_dark_mode_follows_the_system_and_can_be_turned(open_page, honest):
     page = open_page(honest, color_scheme="dark")
     ground = "getComputedStyle(document.body).backgroundColor"
@@ -353,6 +359,7 @@ def test_dark_mode_follows_the_system_and_can_be_turned(open_page, honest):
 
 
 @pytest.mark.parametrize("address", ["/", "/evaluations", "/candidate/2"])
+@pytest.mark.quick(1)
 def test_no_page_is_wider_than_its_screen(visit, address):
     page = visit(address)
     for width in (390, 1280):
@@ -360,6 +367,7 @@ def test_no_page_is_wider_than_its_screen(visit, address):
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.slow
 def test_on_paper_everything_is_unfolded_and_light(open_page, honest):
     page = open_page(honest, "/candidate/2", color_scheme="dark")
     page.emulate_media(media="print")
@@ -369,6 +377,7 @@ def test_on_paper_everything_is_unfolded_and_light(open_page, honest):
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
+@pytest.mark.slow
 def test_single_candidates_are_listed_and_no_model_is_ranked(open_page, write_report):
     single = material.make_evaluation("softmax", "correct", 1.2, run="file", prompt="-")
     page = open_page(write_report(lambda store, generated: store.record(single)))
@@ -379,6 +388,7 @@ def test_single_candidates_are_listed_and_no_model_is_ranked(open_page, write_re
     assert "softmax" in page.locator("main").inner_text()
 
 
+@pytest.mark.slow
 def test_one_evaluation_is_enough_for_every_page(open_page, write_report):
     report = write_report(lambda store, generated: store.record(material.make_evaluation("softmax", "correct", 1.2)))
     page = open_page(report)
@@ -392,6 +402,7 @@ def test_an_id_that_is_not_in_the_report_says_so(visit):
     assert "No evaluation 99 in this report" in visit("/candidate/99").locator("main").inner_text()
 
 
+@pytest.mark.slow
 def test_what_was_left_out_for_size_is_said(open_page, write_report):
     report = write_report(material.store_honest, max_bytes=1)
     text = open_page(report, "/candidate/2").locator("main").inner_text()

@@ -86,6 +86,7 @@ def test_a_stored_reference_that_was_changed_is_an_error(ask, call_harness, refe
     assert "was changed after the run was made" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_file_that_changed_is_not_added_to_its_run(ask, reference):
     with serve(reply_with(ANSWER)).running() as server:
         ask("generate", server, "--problem", reference, "--run", "mine")

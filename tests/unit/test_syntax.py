@@ -23,6 +23,7 @@ def other_threads_run_during_collections():
 
 
 @pytest.mark.usefixtures("other_threads_run_during_collections")
+@pytest.mark.slow
 def test_threads_parse_at_the_same_time():
     with ThreadPoolExecutor(8) as pool:
         trees = list(pool.map(parse_python, [SOURCE] * 64))

@@ -52,6 +52,7 @@ def test_disturbances_that_hit_both_sides_of_a_pair_leave_the_ratio_alone():
 
 @pytest.mark.parametrize("pairs", [10, 25, 60])
 @pytest.mark.parametrize("interval", [by_ranks, bootstrap_ratio_interval])
+@pytest.mark.quick(2)
 def test_an_a_against_a_interval_holds_one_about_as_often_as_it_promises(pairs, interval):
     source = random.Random(pairs)
     noise = lambda: [100.0 * source.lognormvariate(0.0, 0.05) for _ in range(pairs)]  # noqa: E731

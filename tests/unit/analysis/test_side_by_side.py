@@ -168,6 +168,7 @@ SIDES = st.lists(
 
 
 @given(SIDES, SIDES)
+@pytest.mark.slow
 def test_turned_around_everything_is_mirrored(before, after):
     there, back = compare_rows(before, after), compare_rows(after, before)
     assert [group.group for group in there.groups] == [group.group for group in back.groups]

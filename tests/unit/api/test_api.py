@@ -36,6 +36,7 @@ def test_claims_are_named_as_such_and_are_no_results(tmp_path, write_run):
 
 
 @pytest.mark.parametrize("candidate", ["absent.py", "\0", "x=1", "", " \n", "x" * 5000, None, 5, b"x"])
+@pytest.mark.quick(4)
 def test_a_candidate_that_cannot_be_read_is_wrong_usage(candidate):
     with pytest.raises(UsageError, match=r"cannot read .*: give the path of a file, or source of several"):
         harness.evaluate(candidate, "softmax")
@@ -93,6 +94,7 @@ print(os.environ.get("OMP_WAIT_POLICY"), "torch" in sys.modules)
 
 
 @pytest.mark.parametrize("before", ["", pytest.param("import torch", marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_one_evaluator_serves_many_from_several_threads_and_changes_nothing_of_its_process(
     tiny_suite, clean_environment_for, before
 ):

@@ -19,6 +19,7 @@ def test_headers_of_a_candidates_own_need_no_kit_of_their_own(own: str) -> None:
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+@pytest.mark.slow
 def test_a_checked_build_uses_the_header_that_was_precompiled_for_plain_ones(tmp_path):
     """Without torch's part, which takes half a minute."""
     header = tmp_path / "device.h"

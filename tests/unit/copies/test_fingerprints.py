@@ -90,6 +90,7 @@ def test_a_triton_kernel_is_compared_by_its_syntax_tree():
     assert take_fingerprint(renamed).kernels == take_fingerprint(example).kernels
 
 
+@pytest.mark.slow
 def test_copies_of_the_reference_have_nothing_of_their_own():
     references = sorted((ROOT / "reference_models").rglob("*.py"))
     assert len(references) > 50

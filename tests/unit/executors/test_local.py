@@ -75,6 +75,7 @@ def evaluate(open_executor, shared_executor):
     return run
 
 
+@pytest.mark.slow
 def test_notes_on_the_answer_join_the_findings_and_explain_why_there_is_no_program(evaluate):
     cut_off = Finding(check=TRUNCATED, severity="note", message="cut off at the limit of 9 tokens")
     chosen = Finding(check="extraction", severity="note", message="taken of 2 programs")
@@ -171,6 +172,7 @@ def ended(open_executor):
     return Ended(before, after, while_building, unfinished, str(refusal.value), tuple(sessions), left)
 
 
+@pytest.mark.slow
 def test_candidates_are_evaluated_while_others_are_built(ended):
     assert ended.while_building == "correct"
 
@@ -191,6 +193,7 @@ def test_no_process_is_left_behind(ended):
 
 
 @pytest.mark.nvcc
+@pytest.mark.slow
 def test_a_cuda_candidate_for_the_cpu_is_built_linked_and_loaded_but_not_run(evaluate):
     (evaluation,) = evaluate([make_task(CUDA, language="cuda")], device="cpu")
     assert evaluation.outcome == "not_run", evaluation.message
@@ -201,6 +204,7 @@ def test_a_cuda_candidate_for_the_cpu_is_built_linked_and_loaded_but_not_run(eva
     assert len(evaluation.build.keys) == 1
 
 
+@pytest.mark.slow
 def test_an_evaluator_ends_with_its_parent_although_that_blocks_signals(open_executor):
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # as Ray does; the process inherits it
     try:

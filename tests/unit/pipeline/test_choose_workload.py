@@ -45,6 +45,7 @@ def test_the_emulated_device_takes_what_it_can_do_unless_asked_otherwise(problem
     assert choose_workload(problem, device, EvaluateOptions(workload=asked)) == chosen
 
 
+@pytest.mark.slow
 def test_a_problem_without_a_small_workload_is_cut_and_stays_the_same_problem():
     reduced = provide_workload(PLAIN, "reduced", "cuda")
     assert reduced.digest == PLAIN.digest

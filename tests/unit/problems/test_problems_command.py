@@ -154,6 +154,7 @@ def test_a_rejected_file_has_the_name_that_an_admitted_one_has(suites):
     assert [one["problem"] for one in json.loads(result.stdout)["problems"]] == ["broken"]
 
 
+@pytest.mark.slow
 def test_check_refuses_a_full_workload_that_does_not_run(suites):
     (suites / "mine" / "broken.py").write_text(GOOD.replace("x * self", "x.view(33, 40) * self"))
     result = run("check", "broken", *options(suites))

@@ -35,6 +35,7 @@ def test_a_forkserver_that_was_killed_while_idle_is_restarted(forkserver):
         assert worker._outer_pid in children_of(forkserver._outer_id)
 
 
+@pytest.mark.slow
 def test_the_end_of_a_lost_worker_ends_none_that_has_its_id_now(forkserver):
     lost = forkserver.spawn(LIMITS)
     _lose(forkserver)
@@ -43,6 +44,7 @@ def test_the_end_of_a_lost_worker_ends_none_that_has_its_id_now(forkserver):
         assert worker._outer_pid in children_of(forkserver._outer_id)
 
 
+@pytest.mark.slow
 def test_an_interrupted_start_is_ended_by_close():
     def interrupt(*_):
         raise KeyboardInterrupt

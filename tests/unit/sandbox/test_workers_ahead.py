@@ -138,6 +138,7 @@ class ModelNew(nn.Module):
 """
 
 
+@pytest.mark.slow
 def test_compilers_are_imported_once_for_all_workers(bench):
     forkserver = Forkserver(probe_isolation())
     try:

@@ -102,6 +102,7 @@ def test_a_reference_that_fails_has_no_verdict_and_is_not_repeated(server, clien
 @pytest.mark.parametrize(
     "trouble", [(0, {}), (429, {"detail": "full"}), (502, {"detail": "proxy"}), (202, {"state": "running"}), FAILED]
 )
+@pytest.mark.quick(2)
 def test_trouble_is_retried_with_the_same_task(flaky, client_of, trouble):
     url, requests = flaky(trouble, DONE)
     assert client_of(url).evaluate(candidate="x = 1", problem="add")["outcome"] == "correct"

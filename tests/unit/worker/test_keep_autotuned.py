@@ -53,6 +53,7 @@ def scale(x, n, BLOCK: tl.constexpr):
 """
 
 
+@pytest.mark.slow
 def test_later_workers_choose_what_the_first_measured_unless_it_cannot_be_written(tmp_path):
     """Each file is run twice, as two workers do."""
     pytest.importorskip("triton", reason="Triton is not installed")

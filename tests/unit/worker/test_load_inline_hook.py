@@ -272,6 +272,7 @@ def test_extensions_of_one_name_are_all_there_and_equal_ones_are_one(load_twin):
 
 
 @pytest.mark.usefixtures("needs_compiler")
+@pytest.mark.slow
 def test_a_library_of_operators_that_is_requested_again_is_loaded_once(load_twin):
     load, requests = load_twin
     paths = [load(number, is_python_module=False) for number in (1, 2, 1)]

@@ -74,6 +74,7 @@ def remember_outputs(reference):
     return lambda seed: replace(find(seed), tensors=tuple(tensor.clone() for tensor in find(seed).tensors))
 
 
+@pytest.mark.slow
 def test_differences_that_the_truth_allows_keep_no_later_call_from_being_compared(reference):
     found, compute = [], remember_outputs(reference)
     for source in map(random.Random, range(12)):
@@ -86,6 +87,7 @@ def test_differences_that_the_truth_allows_keep_no_later_call_from_being_compare
     assert sum(map(bool, found)) >= 10  # one in 55 has only right calls among the three
 
 
+@pytest.mark.slow
 def test_differences_that_the_truth_allows_keep_no_call_with_other_inputs_from_being_compared(reference):
     reference = replace(reference, timed_steps=("biased", "varied"))
     usual = [seed for seed in range(400) if reference.choose_timed_step(seed) == "as_given"]
@@ -171,6 +173,7 @@ def judge_large(reference, spoil, calls=12):
     return chosen.find_wrong()
 
 
+@pytest.mark.slow
 def test_a_large_output_that_is_wrong_in_some_calls_is_found(large_reference):
     assert judge_large(large_reference, lambda output, seed: None) is None
     assert judge_large(large_reference, lambda output, seed: output.mul_(1.01) if seed == 7 else None) is not None

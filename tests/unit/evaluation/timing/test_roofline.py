@@ -145,6 +145,7 @@ def test_what_the_outputs_depend_on_is_still_counted(name):
 
 
 @pytest.mark.parametrize("name", NOT_NEEDED)
+@pytest.mark.quick(4)
 def test_what_the_outputs_do_not_depend_on_is_left_out(name):
     body, names, inputs = NOT_NEEDED[name]
     reference = make_reference(body, names, inputs)
