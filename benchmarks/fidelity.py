@@ -21,7 +21,6 @@ from statistics import median
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from harness.domain import Candidate, Evaluation, Fidelity, Problem
-from harness.evaluation.settings import EvaluationSettings
 from harness.executors.executor import Executor
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
@@ -131,7 +130,7 @@ def main() -> None:
     jobs = {side: make_tasks(side, options.programs) for side in options.sides}
     with tempfile.TemporaryDirectory() as cache:
         for fidelity in options.fidelities:
-            settings = LocalSettings(cache=Path(cache), device="cuda:0", judge=EvaluationSettings(fidelity=fidelity))
+            settings = LocalSettings(cache=Path(cache), device="cuda:0", fidelity=fidelity)
             with LocalExecutor(settings) as executor:
                 for side, tasks in jobs.items():
                     measure(executor, tasks if fidelity == options.fidelities[0] else tasks[:1])

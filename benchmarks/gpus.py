@@ -18,7 +18,6 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from fidelity import FIDELITIES, describe, make_tasks, measure
 
-from harness.evaluation.settings import EvaluationSettings
 from harness.executors.cluster.connection import LOCAL, ClusterSettings
 from harness.executors.cluster.executor import RayExecutor
 from harness.executors.local import LocalExecutor
@@ -46,10 +45,10 @@ def main() -> None:
     options = parser.parse_args()
     tasks = make_tasks(SIDE, options.programs)
     with tempfile.TemporaryDirectory() as cache:
-        settings = LocalSettings(cache=Path(cache), device="cuda", judge=EvaluationSettings(fidelity="correctness"))
+        settings = LocalSettings(cache=Path(cache), device="cuda", fidelity="correctness")
         with LocalExecutor(settings) as executor:
             print(f"built, {measure(executor, tasks)[1]:.0f} s", flush=True)
-        settings = replace(settings, judge=EvaluationSettings(fidelity=options.fidelity))
+        settings = replace(settings, fidelity=options.fidelity)
         for name in options.executors:
             taken_s: list[float] = []
             for all_gpus in (False, True):

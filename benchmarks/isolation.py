@@ -14,7 +14,6 @@ import time
 from pathlib import Path
 
 from harness.domain import Candidate, Outcome
-from harness.evaluation.settings import EvaluationSettings
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
 from harness.executors.tasks import Origin, Task, make_task
@@ -63,9 +62,7 @@ def write_task(folder: Path) -> Task:
 def measure_evaluations(folder: Path) -> tuple[float, float]:
     """(median seconds of an evaluation, median seconds of the calls inside it), the extension being built before."""
     task = write_task(folder)
-    settings = LocalSettings(
-        cache=folder / "cache", judge=EvaluationSettings(fidelity="correctness", attribute_work=False)
-    )
+    settings = LocalSettings(cache=folder / "cache", fidelity="correctness", attribute_work=False)
     totals, own = [], []
     with LocalExecutor(settings) as executor:
         executor.submit(task).result()  # builds, and warms the forkserver

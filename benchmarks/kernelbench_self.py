@@ -26,7 +26,6 @@ import torch
 
 from harness.builder import probe_toolchain
 from harness.domain import Candidate, Evaluation, Language, WorkloadName
-from harness.evaluation.settings import EvaluationSettings
 from harness.evaluation.timing.plan import TimingPlan
 from harness.executors.device_evaluators import DeviceEvaluators
 from harness.executors.settings import LocalSettings, Setup
@@ -100,12 +99,13 @@ def main() -> None:
         if name != "cpu":
             torch.cuda.set_per_process_memory_fraction(options.memory_fraction)
     plan = TimingPlan(allow_load=options.allow_load)
-    judge = EvaluationSettings(fidelity="correctness" if options.no_time else "full", plan=plan)
     outcomes: Counter[str] = Counter()
     before_bytes, began_s = count_held_bytes(), time.monotonic()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        settings = LocalSettings(device=name, cache=folder / "cache", memory_bytes=memory_bytes, judge=judge)
+        settings = LocalSettings(
+            device=name, cache=folder / "cache", memory_bytes=memory_bytes, time=not options.no_time, plan=plan
+        )
         setup = Setup(settings=settings, toolchain=probe_toolchain(None), isolation=probe_isolation("auto"))
         device = Device(name, memory_bytes=memory_bytes)
         with closing(DeviceEvaluators(setup, device, checks=False)) as evaluators:  # in this process, for its memory

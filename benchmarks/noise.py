@@ -20,7 +20,6 @@ from pathlib import Path
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from harness.domain import Candidate, Evaluation, Fidelity, Problem, Timing
-from harness.evaluation.settings import EvaluationSettings
 from harness.evaluation.timing.plan import TimingPlan
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
@@ -61,8 +60,7 @@ def slow_down(problem: Problem) -> str:
 
 
 def open_executor(cache: Path, fidelity: Fidelity, *, allow_load: bool) -> LocalExecutor:
-    judge = EvaluationSettings(fidelity=fidelity, plan=TimingPlan(allow_load=allow_load))
-    return LocalExecutor(LocalSettings(cache=cache, judge=judge))
+    return LocalExecutor(LocalSettings(cache=cache, fidelity=fidelity, plan=TimingPlan(allow_load=allow_load)))
 
 
 def measure(executor: LocalExecutor, tasks: list[Task]) -> Iterator[Evaluation]:

@@ -36,7 +36,6 @@ from harness.domain import (
     Problem,
     Trial,
 )
-from harness.evaluation.settings import EvaluationSettings
 from harness.executors.cluster.connection import ClusterSettings
 from harness.executors.cluster.executor import RayExecutor
 from harness.executors.executor import DeviceFacts, ExecutorStatus, run_tasks
@@ -149,7 +148,7 @@ def open_cluster(nodes: int, cache: Path, device: str) -> Iterator[tuple[Simulat
     cluster = SimulatedNodes(nodes)
     try:
         opened, used = (SimulatedExecutor, "cpu") if device == "simulated" else (LocalExecutor, device)
-        settings = LocalSettings(cache=cache, device=used, judge=EvaluationSettings(fidelity="correctness"))
+        settings = LocalSettings(cache=cache, device=used, fidelity="correctness")
         with RayExecutor(ClusterSettings(address=cluster.address), settings, opened) as executor:
             executor.devices(LANGUAGES[device])
             yield cluster, executor

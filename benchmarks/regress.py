@@ -133,9 +133,9 @@ def measure(tasks: Sequence[Task], repeat: int, store: ResultStore, *, allow_loa
     ]
     cache = os.environ.get("HARNESS_CACHE_DIR")
     settings = LocalSettings(cache=Path(cache) if cache else None)
-    plan = replace(settings.judge.plan, allow_load=allow_load)
-    limits = replace(settings.judge.limits, first_call_s=10.0, call_s=10.0)
-    with LocalExecutor(replace(settings, judge=replace(settings.judge, plan=plan, limits=limits))) as executor:
+    plan = replace(settings.plan, allow_load=allow_load)
+    limits = replace(settings.limits, first_call_s=10.0, call_s=10.0)
+    with LocalExecutor(replace(settings, plan=plan, limits=limits)) as executor:
 
         def take(task: Task, evaluation: Evaluation) -> None:
             store.record(evaluation, task.candidate.source if task.candidate else None)

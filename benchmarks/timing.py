@@ -18,7 +18,6 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 import torch
 
 from harness.domain import Candidate, Evaluation, Outcome
-from harness.evaluation.settings import EvaluationSettings
 from harness.evaluation.timing.plan import TimingPlan
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
@@ -56,7 +55,7 @@ def judge(folder: Path, blocks: int) -> Evaluation:
     problem = read_problem(path, "benchmark")
     candidate = Candidate(source=PROBLEM.replace("class Model(", "class ModelNew("), language="cpp", rule="file")
     plan = TimingPlan(max_blocks=blocks, wanted_half_width=0.0, budget_s=600.0, allow_load=True)  # not before the last
-    with LocalExecutor(LocalSettings(cache=folder / "cache", judge=EvaluationSettings(plan=plan))) as executor:
+    with LocalExecutor(LocalSettings(cache=folder / "cache", plan=plan)) as executor:
         task = make_task(problem, candidate, Origin(run="benchmark", model="-"), language="cpp")
         executor.submit(task).result()  # also measures the noise floor and the peaks, once for all candidates
         evaluation = executor.submit(task).result()

@@ -100,8 +100,14 @@ class Evaluator:
             _require_known("fidelity", fidelity, get_args(Fidelity))
         cache = os.environ.get("HARNESS_CACHE_DIR")
         chosen = settings or LocalSettings(cache=Path(cache) if cache else None)
-        evaluation = replace(chosen.judge, fidelity=(fidelity or chosen.judge.fidelity) if time else "correctness")
-        self._executor = LocalExecutor(replace(chosen, device=device or chosen.device, judge=evaluation))
+        self._executor = LocalExecutor(
+            replace(
+                chosen,
+                device=device or chosen.device,
+                fidelity=fidelity or chosen.fidelity,
+                time=time and chosen.time,
+            )
+        )
         self._suite = suite
         self._problems_dir = None if problems_dir is None else Path(problems_dir)
 
@@ -213,11 +219,12 @@ def improve(
 ) -> list[History]:
     """The turns of each sample, like `harness improve`. `program`: path of a program to start from; None: the problem
     alone. `strategy`: a name or an object. The same call resumes."""
-    from harness.generate.planning import GenerateOptions
-    from harness.pipeline.evaluate import EvaluateOptions
-    from harness.pipeline.improve import SearchOptions
+    from harness.builder.cache import read_cache_size
+    from harness.generate.options import GenerateOptions
     from harness.pipeline.improve import improve as search
     from harness.pipeline.improve_file import improve_file
+    from harness.pipeline.options import EvaluateOptions
+    from harness.search.options import SearchOptions
 
     _require_known("language", language, LANGUAGES)
     stored, runs = Path(results_dir), Path(generated_dir)
@@ -228,8 +235,8 @@ def improve(
         problems_dir=references,
     )  # fmt: skip
     options = EvaluateOptions(
-        device=device, workload=workload, fidelity="full" if time else "correctness", results_dir=stored,
-        generated_dir=runs, problems_dir=references,
+        device=device, workload=workload, time=time, results_dir=stored, generated_dir=runs, problems_dir=references,
+        max_cache_bytes=read_cache_size(os.environ.get("HARNESS_CACHE_SIZE")),
     )  # fmt: skip
     how = SearchOptions(turns=turns, strategy=strategy)
     report = search(asked, options, how) if program is None else improve_file(Path(program), asked, options, how)[0]

@@ -305,7 +305,7 @@ class Bench:
         from harness.sandbox.policy import clean_environment, interpreter_folders
         from harness.sandbox.workers_ahead import WorkersAhead
 
-        self._limits = {"first_call_s": call_s, "call_s": call_s, "start_s": load_s, "construct_s": load_s}
+        self._limits = {"first_call_s": call_s, "call_s": call_s, "load_s": load_s}
         self._device = device if isinstance(device, Device) else Device(device)
         self._peaks = PeakStore(find_machine_folder(cache))
         self._noise = NoiseFloors(find_machine_folder(cache))

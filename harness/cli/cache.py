@@ -9,22 +9,22 @@ from typing import Annotated
 import typer
 
 from harness.cli.grouped_help import GroupedCommand
-from harness.cli.options import PathsPanel, SandboxPanel
 from harness.cli.panels import Only, expand_panels
+from harness.executors.settings import LocalSettings
 
 cache_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 @cache_app.command(cls=GroupedCommand)
 @expand_panels
-def info(paths: Annotated[PathsPanel, Only("cache_dir")]) -> None:
+def info(settings: Annotated[LocalSettings, Only("cache_dir")]) -> None:
     """Show the number and size of cached builds and precompiled headers.
 
     Example: harness cache info
     """
     from harness.builder.cache import read_cache
 
-    folder = _find_folder(paths.cache_dir)
+    folder = _find_folder(settings.cache)
     contents = read_cache(folder)
     typer.echo(f"cache    {folder}")
     for name, entries in (
@@ -40,17 +40,15 @@ def info(paths: Annotated[PathsPanel, Only("cache_dir")]) -> None:
 
 @cache_app.command(cls=GroupedCommand)
 @expand_panels
-def prune(
-    paths: Annotated[PathsPanel, Only("cache_dir")], sandbox: Annotated[SandboxPanel, Only("cache_size")]
-) -> None:
+def prune(settings: Annotated[LocalSettings, Only("cache_dir", "cache_size")]) -> None:
     """Remove the least recently used builds until the rest fits. Builds in use stay.
 
     Example: harness cache prune --cache-size 5G
     """
-    from harness.builder.cache import prune_cache, read_cache, read_cache_size
+    from harness.builder.cache import prune_cache, read_cache
 
-    folder = _find_folder(paths.cache_dir)
-    count, size_bytes = prune_cache(folder, read_cache_size(sandbox.cache_size))
+    folder = _find_folder(settings.cache)
+    count, size_bytes = prune_cache(folder, settings.max_cache_bytes)
     left = read_cache(folder)
     typer.echo(f"removed {count} ({_describe_size(size_bytes)}), {_describe_size(left.size_bytes)} left in {folder}")
 

@@ -10,11 +10,12 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.options import EvaluationPanel, JsonOption, PathsPanel, SandboxPanel
+from harness.cli.options import JsonOption
 from harness.cli.output import print_records, print_rich
 from harness.cli.panels import Only
 from harness.doctor.machine import Check, examine_machine
 from harness.domain import UsageError
+from harness.pipeline.options import EvaluateOptions
 
 PART_WIDTH = 20  # of the column; a longer name is folded
 
@@ -33,9 +34,7 @@ def doctor(
         bool,
         typer.Option("--builds/--no-builds", help="Test each build strategy; minutes the first time, then seconds."),
     ] = True,
-    evaluation: Annotated[EvaluationPanel, Only("executor", "address")],
-    sandbox: Annotated[SandboxPanel, Only("arch", "confinement")],
-    paths: Annotated[PathsPanel, Only("cache_dir")],
+    options: Annotated[EvaluateOptions, Only("executor", "address", "arch", "confinement", "cache_dir")],
     json_output: JsonOption = False,
 ) -> None:
     """Report what this machine can do: compilers, torch, GPUs, sandbox. With --executor ray: the nodes of a cluster.
@@ -45,15 +44,17 @@ def doctor(
     if red_team:
         from harness.cli.red_team import red_team as run_red_team
 
-        run_red_team(corpus=corpus, only=only, sandbox=sandbox, paths=paths, json_output=json_output)
+        run_red_team(corpus=corpus, only=only, settings=options, json_output=json_output)
         return
     if corpus is not None or only is not None:
         raise UsageError("--corpus and --only go with --red-team")
-    if evaluation.executor == "ray":
-        _report_cluster(evaluation.address, paths.cache_dir, sandbox.confinement, json_output=json_output)
+    if options.executor == "ray":
+        _report_cluster(options, json_output=json_output)
         return
     checks = _show_steps(
-        examine_machine(sandbox.arch, paths.cache_dir, measure=measure, builds=builds, isolation=sandbox.confinement)
+        examine_machine(
+            options.architecture, options.cache, measure=measure, builds=builds, isolation=options.isolation
+        )
     )
     if json_output:
         typer.echo(json.dumps({check.part: asdict(check) for check in checks}))
@@ -107,13 +108,12 @@ def summarise(checks: list[Check]) -> list[str]:
     ]
 
 
-def _report_cluster(address: str, cache_dir: Path | None, isolation: str, *, json_output: bool) -> None:
+def _report_cluster(options: EvaluateOptions, *, json_output: bool) -> None:
     from harness.doctor.cluster_nodes import examine_cluster
     from harness.executors.cluster.connection import ClusterSettings
-    from harness.executors.settings import LocalSettings
 
     typer.echo("asking the nodes of the cluster ...", err=True)
-    reports = examine_cluster(ClusterSettings(address=address), LocalSettings(cache=cache_dir, isolation=isolation))
+    reports = examine_cluster(ClusterSettings(address=options.address), options)
     if json_output:
         print_records(*map(asdict, reports))
         return

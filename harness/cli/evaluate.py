@@ -10,21 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.completion import complete_problem, complete_suite
-from harness.cli.options import (
-    EvaluationPanel,
-    JsonOption,
-    PathsPanel,
-    RunsArgument,
-    SandboxPanel,
-    make_evaluate_options,
-)
+from harness.cli.options import JsonOption, RunsArgument
 from harness.cli.output import print_records, print_rich
-from harness.cli.panels import Without
 from harness.domain import EMULATED, FILE_RUN, Language, Outcome, UsageError
+from harness.pipeline.options import EvaluateOptions
 
 if TYPE_CHECKING:
     from harness.domain import Evaluation, Finding
-    from harness.pipeline.evaluate import EvaluateOptions, EvaluationReport
+    from harness.pipeline.evaluate import EvaluationReport
     from harness.store.results import StoredEvaluation
 
 USAGE_EXIT_CODE = 2
@@ -52,9 +45,7 @@ def evaluate(
             envvar="HARNESS_SUITE", help="With --candidate: the suite of NAME.", autocompletion=complete_suite
         ),
     ] = "core",
-    evaluation: EvaluationPanel,
-    sandbox: SandboxPanel,
-    paths: Annotated[PathsPanel, Without("prompts_dir")],
+    options: EvaluateOptions,
     json_output: JsonOption = False,
     exit_zero: Annotated[bool, typer.Option("--exit-zero", help="With --candidate: always exit with 0.")] = False,
 ) -> None:
@@ -74,7 +65,6 @@ def evaluate(
     from harness.pipeline.evaluate import evaluate_tasks, file_task, sample_tasks
     from harness.problems.workloads import describe_lacking_workload
 
-    options = make_evaluate_options(evaluation, sandbox, paths)
     if candidate is None:
         if problem is not None:
             raise UsageError("--problem needs --candidate; to evaluate runs, name the runs")

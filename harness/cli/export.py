@@ -9,10 +9,10 @@ from typing import Annotated, Literal
 import typer
 
 from harness.cli.completion import complete_run, complete_suite
-from harness.cli.options import PathsPanel
 from harness.cli.panels import Only
 from harness.cli.results import StoredPanel
 from harness.domain import Language, UsageError
+from harness.domain.options import RunFolders
 
 
 def export(
@@ -38,7 +38,7 @@ def export(
         typer.Option("--level", min=0, help="kernelbench: level of a suite without one in its name. [default: 1]"),
     ] = None,
     stored: Annotated[StoredPanel, Only("results_dir")],
-    paths: Annotated[PathsPanel, Only("generated_dir", "problems_dir")],
+    paths: RunFolders,
 ) -> None:
     """Export problems, or a run in KernelBench's format.
 

@@ -10,11 +10,12 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.options import JsonOption, PathsPanel
+from harness.cli.options import JsonOption
 from harness.cli.panels import Only
 from harness.cli.reextract import CheckOption, DiffOption, WriteOption, reextract
 from harness.domain import UsageError
 from harness.domain.files import explain_failure, find_wide_encoding
+from harness.domain.options import RunFolders
 
 NOTHING_FOUND_EXIT_CODE = 1
 
@@ -34,7 +35,7 @@ def extract(
     check: CheckOption = False,
     show_diff: DiffOption = False,
     json_output: JsonOption = False,
-    paths: Annotated[PathsPanel, Only("generated_dir")],
+    paths: Annotated[RunFolders, Only("generated_dir")],
 ) -> None:
     """Print the program that a raw completion submits, and on stderr the rule that found it.
 

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.options import (
-    EvaluationPanel,
-    JsonOption,
-    ModelPanel,
-    PathsPanel,
-    ProblemOption,
-    RunOption,
-    SuiteOption,
-    make_generate_options,
-)
-from harness.cli.panels import Only, option
+from harness.cli.options import JsonOption, ProblemOption, RunOption, SuiteOption
+from harness.cli.panels import Only
+from harness.generate.options import GenerateOptions
+from harness.pipeline.options import EvaluateOptions
 
 if TYPE_CHECKING:
     from harness.generate.sampler import SessionReport
@@ -27,9 +19,16 @@ FAILED_EXIT_CODE = 1
 INTERRUPTED_EXIT_CODE = 130
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrawPanel(ModelPanel):
-    dry_run: bool = option(False, "Print the prompts without sending them.", "--dry-run")
+DryRunOption = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        envvar="HARNESS_DRY_RUN",
+        show_envvar=False,
+        help="Print the prompts without sending them.",
+        rich_help_panel=GenerateOptions.title,
+    ),
+]
 
 
 def generate(
@@ -37,9 +36,9 @@ def generate(
     suite: SuiteOption = "core",
     problem: ProblemOption = None,
     run: RunOption = None,
-    model: DrawPanel,
-    evaluation: Annotated[EvaluationPanel, Only("dtype")],
-    paths: Annotated[PathsPanel, Only("generated_dir", "problems_dir", "prompts_dir")],
+    dry_run: DryRunOption = False,
+    options: GenerateOptions,
+    evaluation: Annotated[EvaluateOptions, Only("dtype")],
     json_output: JsonOption = False,
 ) -> None:
     """Ask a model for kernels and store its answers.
@@ -52,16 +51,7 @@ def generate(
     """
     from harness.pipeline.generate import describe_report, generate_run, print_dry_run, print_notes
 
-    options = make_generate_options(
-        model,
-        paths,
-        suite=suite,
-        problems=problem or (),
-        run=run,
-        dtype=evaluation.dtype,
-        is_evaluated=False,
-    )
-    if model.dry_run:
+    if dry_run:
         print_dry_run(options, as_json=json_output)
         return
     try:

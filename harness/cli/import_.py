@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from harness.cli.options import PathsPanel
-from harness.cli.panels import Only
 from harness.domain import Language, UsageError
+from harness.domain.options import RunFolders
 from harness.pipeline.data_folders import SUITES, find_suite_folder
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def import_(
     baseline_times: Annotated[
         Path | None, typer.Option("--baseline-times", help="Baseline timing JSON, for the reported speedups.")
     ] = None,
-    paths: Annotated[PathsPanel, Only("generated_dir", "problems_dir")],
+    paths: RunFolders,
 ) -> None:
     """Import problems, or a run with its kernels and reported results.
 

@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.options import (
-    EvaluationPanel,
-    JsonOption,
-    ModelPanel,
-    PathsPanel,
-    RunOption,
-    SandboxPanel,
-    SuiteOption,
-    TurnsPanel,
-    make_evaluate_options,
-    make_generate_options,
-    make_search_options,
-)
+from harness.cli.options import JsonOption, RunOption, SuiteOption
 from harness.cli.output import print_records
 from harness.cli.panels import Without
 from harness.domain import Language, UsageError
+from harness.generate.options import GenerateOptions
+from harness.pipeline.options import EvaluateOptions
+from harness.search.options import SearchOptions
 
 if TYPE_CHECKING:
-    from harness.pipeline.evaluate import EvaluateOptions
     from harness.pipeline.search_report import SearchReport
-
-
-MORE_TURNS = TurnsPanel(turns=4)
 
 
 def improve(
@@ -42,11 +28,9 @@ def improve(
     language: Annotated[Language | None, typer.Option(help="With FILE. [default: detected from the source]")] = None,
     suite: SuiteOption = "core",
     run: RunOption = None,
-    model: Annotated[ModelPanel, Without("language")],
-    turns: TurnsPanel = MORE_TURNS,
-    evaluation: Annotated[EvaluationPanel, Without("executor", "address", "chip", "gpu", "again", "known_solutions")],
-    sandbox: SandboxPanel,
-    paths: PathsPanel,
+    asked: Annotated[GenerateOptions, Without("language")],
+    search: SearchOptions,
+    options: Annotated[EvaluateOptions, Without("executor", "address", "chip", "gpu", "again", "known_solutions")],
     json_output: JsonOption = False,
 ) -> None:
     """Ask the model again, with errors and times fed back.
@@ -65,10 +49,6 @@ def improve(
     from harness.pipeline.improve_file import improve_file, improve_run
     from harness.pipeline.search_report import explain_failures
 
-    options = make_evaluate_options(replace(evaluation, gpu=model.gpu), sandbox, paths)
-    search = make_search_options(turns)
-    problems = () if problem is None else (problem,)
-    asked = make_generate_options(model, paths, suite=suite, problems=problems, run=run, dtype=evaluation.dtype)
     if not run_or_file.endswith(".py"):
         if problem is not None or language is not None:
             option = "--problem" if problem is not None else "--language"

@@ -1,14 +1,16 @@
-"""Panels of `--help`: a parameter whose type is a panel stands for the options of that panel.
+"""Settings as options: a command's parameter whose type is a dataclass with options stands for these options.
 
-def prune(paths: Annotated[PathsPanel, Only("cache_dir")]) -> None: ...
+def prune(settings: Annotated[LocalSettings, Only("cache_dir")]) -> None: ...
+
+An option is given once: its value goes to each of a command's parameters that has a field of its name.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
-from dataclasses import field, fields, replace
+from collections.abc import Callable, Iterator
+from dataclasses import Field, fields, is_dataclass, replace
 from inspect import Parameter
 from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 
@@ -16,17 +18,11 @@ import typer
 
 
 class Panel:
-    """A frozen dataclass. Each field is an option, also set in harness.toml and, unless disabled, by HARNESS_<NAME>."""
+    """Options of commands alone. `title`: of the panel in `--help`; `has_variables`: HARNESS_<NAME> sets them, too."""
 
     __slots__ = ()
     title: ClassVar[str] = "Options"
     has_variables: ClassVar[bool] = True
-
-
-def option(default: Any, help: str, *names: str, **more: Any) -> Any:
-    """A field of a panel. `names`: if they do not follow from the field's name; `more`: arguments of typer.Option, such
-    as `show_envvar` for a variable that errors name."""
-    return field(default=default, metadata={"names": names, "help": help, **more})
 
 
 class Only(tuple[str, ...]):
@@ -49,45 +45,63 @@ class Without(Only):
 def expand_panels(command: Callable[..., None]) -> Callable[..., None]:
     """The command with options as parameters, as typer expects it. A panel as default value gives other defaults."""
     signature = inspect.signature(command, eval_str=True)
-    parameters: list[Parameter] = []
-    panels: dict[str, tuple[Any, list[str]]] = {}
+    parameters: dict[str, Parameter] = {}
+    panels: dict[str, Any] = {}
+    options: set[str] = set()
     for parameter in signature.parameters.values():
+        kind: Any
         kind, *choice = get_args(parameter.annotation) or [parameter.annotation]
-        if not (isinstance(kind, type) and issubclass(kind, Panel)):
-            parameters.append(parameter)
+        if not (isinstance(kind, type) and is_dataclass(kind)):
+            parameters[parameter.name] = parameter
             continue
-        defaults: Any = kind() if parameter.default is Parameter.empty else parameter.default
-        known = [one.name for one in fields(defaults)]
-        names = choice[0].choose(known) if choice else known
-        panels[parameter.name] = defaults, names
-        parameters += _make_parameters(defaults, names)
+        panels[parameter.name] = defaults = kind() if parameter.default is Parameter.empty else parameter.default
+        known = dict(_list_options(defaults))
+        for name in choice[0].choose(list(known)) if choice else known:
+            parameters.setdefault(name, known[name])
+            options.add(name)
 
     @functools.wraps(command)
     def run(**values: Any) -> None:
-        filled = {
-            panel: replace(defaults, **{name: values.pop(name) for name in names})
-            for panel, (defaults, names) in panels.items()
-        }
-        command(**values, **filled)
+        filled = {name: _fill(defaults, values, options) for name, defaults in panels.items()}
+        command(**{name: values[name] for name in signature.parameters.keys() & values.keys()} | filled)
 
-    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__signature__ = signature.replace(parameters=list(parameters.values()))  # type: ignore[attr-defined]
     return run
 
 
-def _make_parameters(defaults: Any, names: list[str]) -> list[Parameter]:
-    types = get_type_hints(type(defaults))
-    settings = {one.name: dict(one.metadata) for one in fields(defaults)}
-    return [
-        Parameter(
-            name,
-            Parameter.KEYWORD_ONLY,
-            default=getattr(defaults, name),
-            annotation=Annotated[types[name], _make_option(name, type(defaults), **settings[name])],
-        )
-        for name in names
-    ]
+def _list_options(panel: Any) -> Iterator[tuple[str, Parameter]]:
+    """The options of its class, then those that it inherits."""
+    declared, hints, usual = {one.name: one for one in fields(panel)}, get_type_hints(type(panel)), type(panel)()
+    for owner in type(panel).__mro__:
+        for name in filter(declared.__contains__, inspect.get_annotations(owner)):
+            one = declared.pop(name)
+            if one.metadata.get("help"):
+                value = getattr(panel, name)
+                typed = one.metadata["text"] if one.metadata["parse"] else one.default
+                default = typed if value == getattr(usual, name) else value
+                parameter = _make_parameter(one, default, hints[name], owner)
+                yield parameter.name, parameter
+            elif is_dataclass(getattr(panel, name)):
+                yield from _list_options(getattr(panel, name))
 
 
-def _make_option(field_name: str, panel: type[Panel], *, names: tuple[str, ...], **more: Any) -> Any:
-    variable = f"HARNESS_{field_name.upper()}" if panel.has_variables else None
-    return typer.Option(*names, **{"envvar": variable, "show_envvar": False, "rich_help_panel": panel.title, **more})
+def _make_parameter(one: Field[Any], default: Any, hint: Any, owner: Any) -> Parameter:
+    about, name = one.metadata, one.metadata["key"] or one.name
+    more: dict[str, Any] = {"envvar": f"HARNESS_{name.upper()}" if getattr(owner, "has_variables", True) else None}
+    more |= {"show_envvar": False, "rich_help_panel": about["panel"] or owner.title, "help": about["help"]}
+    declared = typer.Option(*about["names"], **more | about["typer"])
+    typed = about["kind"] or hint
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[typed, declared])
+
+
+def _fill(panel: Any, values: dict[str, Any], options: set[str]) -> Any:
+    """A parameter of the command that is no option of a panel gives its value only to fields without help."""
+    changes = {}
+    for one in fields(panel):
+        name, known = one.metadata.get("key") or one.name, getattr(panel, one.name)
+        if one.metadata and name in values and (name in options or not one.metadata["help"]):
+            parse = one.metadata["parse"]
+            changes[one.name] = values[name] if parse is None else parse(values[name])
+        elif is_dataclass(known):
+            changes[one.name] = _fill(known, values, options)
+    return replace(panel, **changes)

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.cli.options import JsonOption, PathsPanel, SandboxPanel
+from harness.cli.options import JsonOption
 from harness.cli.panels import Only
 from harness.domain import UsageError
+from harness.executors.settings import LocalSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,9 +33,7 @@ _STYLES = {"caught": "green", "passed": "green", "skipped": "dim"}
 class RedTeamOptions:
     corpus: Path | None = None
     only: str | None = None
-    architecture: str | None = None
-    isolation: str = "auto"
-    cache_dir: Path | None = None
+    local: LocalSettings
 
 
 CorpusOption = Annotated[
@@ -47,8 +46,7 @@ def red_team(
     *,
     corpus: CorpusOption = None,
     only: OnlyOption = None,
-    sandbox: Annotated[SandboxPanel, Only("arch", "confinement")],
-    paths: Annotated[PathsPanel, Only("cache_dir")],
+    settings: Annotated[LocalSettings, Only("arch", "confinement", "cache_dir")],
     json_output: JsonOption = False,
 ) -> None:
     """Evaluate a corpus of exploits and legitimate programs with this evaluator.
@@ -58,14 +56,7 @@ def red_team(
 
     Example: harness red-team --only 'attacks/forged*'
     """
-    options = RedTeamOptions(
-        corpus=corpus,
-        only=only,
-        architecture=sandbox.arch,
-        isolation=sandbox.confinement,
-        cache_dir=paths.cache_dir,
-    )
-    if not run_red_team(options, json_output=json_output):
+    if not run_red_team(RedTeamOptions(corpus=corpus, only=only, local=settings), json_output=json_output):
         raise typer.Exit(1)
 
 
@@ -74,7 +65,7 @@ def run_red_team(options: RedTeamOptions, *, json_output: bool) -> bool:
     from harness.redteam.runner import RedTeam, RedTeamSettings, choose_files, read_corpus
 
     files = choose_files(read_corpus(_find_corpus(options)), options.only)
-    with RedTeam(RedTeamSettings(local=_local_settings(options))) as team:
+    with RedTeam(RedTeamSettings(local=options.local)) as team:
         earns = options.corpus is None and options.only is None
         before = _describe_devices(team) if earns else []
         results = _evaluate(team, files)
@@ -93,12 +84,6 @@ def _find_corpus(options: RedTeamOptions) -> Path:
     if folder is None:
         raise UsageError("the red-team corpus is not installed: give one with --corpus")
     return folder
-
-
-def _local_settings(options: RedTeamOptions) -> Any:
-    from harness.executors.settings import LocalSettings
-
-    return LocalSettings(architecture=options.architecture, isolation=options.isolation, cache=options.cache_dir)
 
 
 def _describe_devices(team: RedTeam) -> list[tuple[Any, Basis]]:
@@ -143,7 +128,7 @@ def _settle(
     from harness.builder import find_machine_folder
     from harness.redteam.runner import settle_certificate
 
-    folder = find_machine_folder(options.cache_dir)
+    folder = find_machine_folder(options.local.cache)
     settled = (settle_certificate(folder, device, basis, results) for device, basis in before)
     return [certificate for certificate in settled if certificate is not None]
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.options import JsonOption, PathsPanel
+from harness.cli.options import JsonOption
 from harness.cli.output import print_records
 from harness.cli.panels import Only
+from harness.domain.options import RunFolders
 
 if TYPE_CHECKING:
     from harness.domain import Sample
@@ -29,7 +30,7 @@ def reextract(
     check: CheckOption = False,
     show_diff: DiffOption = False,
     json_output: JsonOption = False,
-    paths: Annotated[PathsPanel, Only("generated_dir")],
+    paths: Annotated[RunFolders, Only("generated_dir")],
 ) -> None:
     """The old name of `harness extract --stored`."""
     from harness.generate.extraction.stored import reextract as extract_again

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.completion import complete_run
-from harness.cli.options import EvaluationPanel, PathsPanel, SandboxPanel, make_evaluate_options
-from harness.cli.panels import Only, Panel, Without, option
+from harness.cli.panels import Only, Panel
 from harness.domain import UsageError
+from harness.domain.options import option
+from harness.pipeline.options import EvaluateOptions
 
 if TYPE_CHECKING:
     from harness.analysis.change_detection import Change
@@ -50,12 +51,25 @@ def regress(
     *,
     selected: SelectionPanel,
     comparison: ComparisonPanel,
-    evaluation: Annotated[
-        EvaluationPanel,
-        Only("time", "gpu", "allow_load", "call_timeout", "first_call_timeout", "load_timeout", "reference_timeout"),
+    options: Annotated[
+        EvaluateOptions,
+        Only(
+            "time",
+            "gpu",
+            "allow_load",
+            "call_timeout",
+            "first_call_timeout",
+            "load_timeout",
+            "reference_timeout",
+            "arch",
+            "jobs",
+            "confinement",
+            "results_dir",
+            "generated_dir",
+            "problems_dir",
+            "cache_dir",
+        ),
     ],
-    sandbox: Annotated[SandboxPanel, Only("arch", "jobs", "confinement")],
-    paths: Annotated[PathsPanel, Without("prompts_dir")],
     junit: Annotated[Path | None, typer.Option(help="Write JUnit XML into this file.")] = None,
     markdown: Annotated[
         Path | None, typer.Option(help="Write a comment for a pull request into this file; - prints it.")
@@ -76,7 +90,7 @@ def regress(
 
     if [markdown, json_file].count(Path("-")) > 1:
         raise UsageError("only one of --markdown and --json can be printed: give the other one a file")
-    options = make_evaluate_options(replace(evaluation, again=True), sandbox, paths)
+    options = replace(options, again=True)
     rule = GateRule(factor=comparison.factor, most=comparison.most)
     changes = regress_stored(
         _make_selection(runs or (), selected), options, rule, extraction=comparison.extraction, update=comparison.update

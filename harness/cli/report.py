@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.analysis.prices import parse_prices
 from harness.cli.completion import complete_run
-from harness.cli.options import parse_prices
 from harness.cli.output import print_records
 from harness.cli.panels import Without
 from harness.cli.results import AsJson, FilterPanel, StoredPanel

@@ -11,8 +11,9 @@ import typer
 
 from harness.cli.completion import complete_problem, complete_run, complete_suite
 from harness.cli.output import print_records, print_rich
-from harness.cli.panels import Only, Panel, option
+from harness.cli.panels import Only, Panel
 from harness.domain import UsageError
+from harness.domain.options import option
 
 if TYPE_CHECKING:
     from harness.store.columns import ResultRow

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated
 
 import typer
 
-from harness.cli.generate import DrawPanel
-from harness.cli.options import (
-    EvaluationPanel,
-    JsonOption,
-    PathsPanel,
-    ProblemOption,
-    RunOption,
-    SandboxPanel,
-    SuiteOption,
-    TurnsPanel,
-    make_evaluate_options,
-    make_generate_options,
-    make_search_options,
-)
+from harness.cli.generate import DryRunOption
+from harness.cli.options import JsonOption, ProblemOption, RunOption, SuiteOption
 from harness.cli.panels import Without
 from harness.domain import HarnessError
+from harness.generate.options import GenerateOptions
+from harness.pipeline.options import EvaluateOptions
+from harness.search.options import SearchOptions
+
+ONE_TURN = SearchOptions(turns=1)
 
 
 def run(
@@ -30,11 +22,10 @@ def run(
     suite: SuiteOption = "core",
     problem: ProblemOption = None,
     run: RunOption = None,
-    model: DrawPanel,
-    turns: TurnsPanel,
-    evaluation: Annotated[EvaluationPanel, Without("executor", "address", "chip", "gpu")],
-    sandbox: SandboxPanel,
-    paths: PathsPanel,
+    dry_run: DryRunOption = False,
+    asked: GenerateOptions,
+    search: SearchOptions = ONE_TURN,
+    options: Annotated[EvaluateOptions, Without("executor", "address", "chip", "gpu")],
     json_output: JsonOption = False,
 ) -> None:
     """Generate candidates, evaluate them, and print the leaderboard.
@@ -53,13 +44,10 @@ def run(
     from harness.pipeline.generate import generate_run, print_dry_run, print_notes
     from harness.pipeline.improve import improve
 
-    options = make_evaluate_options(replace(evaluation, gpu=model.gpu), sandbox, paths)
-    asked = make_generate_options(model, paths, suite=suite, problems=problem or (), run=run, dtype=evaluation.dtype)
-    if model.dry_run:
+    if dry_run:
         print_dry_run(asked, as_json=json_output)
         return
-    if turns.turns > 1:
-        search = make_search_options(turns)
+    if search.turns > 1:
         print_search(improve(asked, options, search), options, as_json=json_output, ranked=True)
         return
     report = generate_run(asked, check=lambda plan: check_plan(plan, options))

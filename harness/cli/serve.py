@@ -10,10 +10,11 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.options import EvaluationPanel, PathsPanel, SandboxPanel, make_evaluate_options
-from harness.cli.panels import Only, Panel, Without, option
+from harness.cli.panels import Panel, Without
 from harness.domain import UsageError
 from harness.domain.files import explain_failure
+from harness.domain.options import option
+from harness.pipeline.options import EvaluateOptions
 from harness.shipped import name_install
 
 TOKEN_VARIABLE = "HARNESS_SERVICE_TOKEN"
@@ -39,19 +40,16 @@ class ServicePanel(Panel):
     max_queued: int = option(10_000, "Limit of queued tasks.", min=1, metavar="N")
     max_per_client: int = option(5_000, "Limit of one client's unfinished tasks.", min=1, metavar="N")
     keep_hours: float = option(168.0, "Delete finished tasks after.", min=0.01, metavar="HOURS")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServicePathsPanel(PathsPanel):
-    queue_dir: Path = option(Path("service"), "Folder of the queue and its verdicts.", metavar="DIR")
+    queue_dir: Path = option(Path("service"), "Folder of the queue and its verdicts.", panel="Paths", metavar="DIR")
 
 
 def serve(
     *,
     service: ServicePanel,
-    evaluation: Annotated[EvaluationPanel, Without("workload", "dtype", "baseline", "again", "time", "profile")],
-    sandbox: SandboxPanel,
-    paths: Annotated[ServicePathsPanel, Only("queue_dir", "problems_dir", "cache_dir")],
+    options: Annotated[
+        EvaluateOptions,
+        Without("workload", "dtype", "baseline", "again", "time", "profile", "results_dir", "generated_dir"),
+    ],
 ) -> None:
     """Evaluate candidates on request, over HTTP.
 
@@ -75,13 +73,12 @@ def serve(
         raise UsageError(f"the service needs {error.name}: {name_install('serve')}") from error
     from harness.service.settings import ServiceSettings
 
-    options = make_evaluate_options(evaluation, sandbox, paths)
     obstacle = "" if service.trusted_clients or options.executor != "local" else explain_evaluator_failure()
     if service.references and obstacle:
         typer.echo(f"references by text are refused, since there is no sandbox for them: {obstacle}", err=True)
         typer.echo("--trusted-clients accepts them, and lets clients read all files of this service", err=True)
     settings = ServiceSettings(
-        folder=paths.queue_dir,
+        folder=service.queue_dir,
         fidelity=options.fidelity,
         tokens=clients,
         problems_dir=options.problems_dir,

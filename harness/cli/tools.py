@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from harness.cli.grouped_help import GroupedCommand
-from harness.cli.options import EvaluationPanel, PathsPanel, SandboxPanel, make_evaluate_options
-from harness.cli.panels import Only, Panel, Without, expand_panels, option
+from harness.cli.panels import Panel, Without, expand_panels
 from harness.domain import UsageError
+from harness.domain.options import option
+from harness.pipeline.options import EvaluateOptions
 from harness.shipped import name_install
 
 tools_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -35,12 +36,23 @@ def _tools() -> None:
 def serve(
     *,
     agent: AgentPanel,
-    evaluation: Annotated[
-        EvaluationPanel,
-        Without("executor", "address", "chip", "again", "fidelity", "profile", "reference_timeout", "known_solutions"),
+    options: Annotated[
+        EvaluateOptions,
+        Without(
+            "executor",
+            "address",
+            "chip",
+            "again",
+            "fidelity",
+            "profile",
+            "reference_timeout",
+            "known_solutions",
+            "arch",
+            "jobs",
+            "cache_size",
+            "generated_dir",
+        ),
     ],
-    sandbox: Annotated[SandboxPanel, Only("build_timeout", "confinement")],
-    paths: Annotated[PathsPanel, Only("results_dir", "problems_dir", "cache_dir")],
 ) -> None:
     """Serve the Model Context Protocol (MCP) on standard input and output.
 
@@ -55,5 +67,4 @@ def serve(
         raise UsageError(f"the tools need {error.name}: {name_install('mcp')}") from error
     from harness.service.tools.session import ToolSettings
 
-    options = make_evaluate_options(evaluation, sandbox, paths)
     run_server(ToolSettings(options=options, run=agent.run, model=agent.model, budget=agent.budget_evaluations))

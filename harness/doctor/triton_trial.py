@@ -6,7 +6,6 @@ from importlib.metadata import version
 
 from harness.builder import probe_toolchain
 from harness.domain import EMULATED, Candidate, Evaluation, Outcome, Problem
-from harness.evaluation.settings import EvaluationSettings
 from harness.executors.device_evaluators import DeviceEvaluators
 from harness.executors.settings import LocalSettings, Setup
 from harness.executors.tasks import Origin, make_task
@@ -62,8 +61,7 @@ def try_triton() -> tuple[str, str]:
 
 
 def _evaluate(device: str) -> Evaluation:
-    judge = EvaluationSettings(fidelity="correctness", measure_noise=False, attribute_work=False)
-    settings = LocalSettings(device=device, judge=judge)
+    settings = LocalSettings(device=device, fidelity="correctness", measure_noise=False, attribute_work=False)
     setup = Setup(settings=settings, toolchain=probe_toolchain(None), isolation=probe_isolation())
     problem = Problem(name="triton_trial", suite="doctor", source=_PROBLEM)
     candidate = Candidate(source=_CANDIDATE, language="triton", rule="file")

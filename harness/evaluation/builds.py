@@ -38,7 +38,7 @@ class CandidateBuilds:
     def reduce_limits(self, limits: TimeLimits, candidate: Candidate) -> TimeLimits:
         """Shorter limits after a timeout in the prebuild."""
         share = SECOND_LOAD_SHARE if candidate.digest in self._hung_ahead else 1.0
-        return replace(limits, start_s=limits.start_s * share, construct_s=limits.construct_s * share)
+        return replace(limits, load_s=limits.load_s * share)
 
     def answer_for(self, record: EvaluationRecord, candidate: Candidate, *, ahead: bool = False) -> AnswerBuild:
         """A function that builds and records requests. `ahead`: also for the sanitizer."""

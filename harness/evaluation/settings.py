@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from harness.domain import Fidelity
+from harness.domain.options import option
 from harness.evaluation.timing.plan import TimingPlan
 from harness.sandbox.worker_process import TimeLimits
 
@@ -10,14 +12,24 @@ from harness.sandbox.worker_process import TimeLimits
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationSettings:
     """Without `attribute_work`, a suite's requirement of a custom kernel is not checked. Without `measure_noise`,
-    the noise floor is that of the device type. `plan`: of fidelity `full`. `read_counters`: with ncu, on a GPU."""
+    the noise floor is that of the device type. `plan`: of fidelity `full`. `profile`: read hardware counters with ncu,
+    on a GPU."""
 
-    limits: TimeLimits = field(default_factory=TimeLimits)
+    title: ClassVar[str] = "Evaluation"
+
+    fidelity: Fidelity = option("full", "correctness: no timing; quick: fewer timed pairs, wider interval.")
+    time: bool = option(True, "--no-time: as --fidelity correctness.")
+    profile: bool | None = option(
+        None, "Read hardware counters of correct GPU programs with ncu. [default: in timed searches]"
+    )
     plan: TimingPlan = field(default_factory=TimingPlan)
-    fidelity: Fidelity = "full"
+    limits: TimeLimits = field(default_factory=TimeLimits)
     attribute_work: bool = True
     measure_noise: bool = True
-    read_counters: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.time:
+            object.__setattr__(self, "fidelity", "correctness")
 
     @property
     def measure_time(self) -> bool:

@@ -353,7 +353,7 @@ def compare_rival(case: CaseContext) -> StepResult:
 def read_counters(case: CaseContext) -> StepResult:
     """The hardware's, with ncu."""
     work, settings = case.record.work, case.tools.settings
-    if work is None or not case.reference.device.is_cuda or not settings.read_counters or not case.task.run.is_first:
+    if work is None or not case.reference.device.is_cuda or not settings.profile or not case.task.run.is_first:
         return NOTHING
     custom = name_custom_kernels(work.custom_kernels, case.task.libraries)
     with case.record.phase("counters"), case.beside_worker():

@@ -147,7 +147,7 @@ class DeviceEvaluators:
             device=device,
             builder=self._find_builder(None if device is None else _describe_emulation(device)),
             workers=self._workers,
-            settings=self._setup.settings.judge,
+            settings=self._setup.settings,
             peaks=PeakStore(self._setup.settings.measurements or self._machine),
             noise=NoiseFloors(self._floors),
             certificate=None if device is None else check_standing(self._machine, device).certificate,
@@ -167,7 +167,7 @@ class DeviceEvaluators:
             device=device,
             builder=self._find_builder(_describe_emulation(device, checked=True)),
             forkserver=self._emulated,
-            limits=self._setup.settings.judge.limits,
+            limits=self._setup.settings.limits,
         )
 
     def _find_builder(self, emulate: Emulation | None) -> Builder:

@@ -194,7 +194,7 @@ class LocalExecutor:
             device="cuda:0" if kind == "cuda" else kind,
             checks=self._checks(kind),
             floors=machine / name.replace(":", "-") if len(names) > 1 else machine,
-            alone=plan.shared and kind != EMULATED and self._settings.judge.measure_time,
+            alone=plan.shared and kind != EMULATED and self._settings.measure_time,
             build_cores=plan.builds,
         )
         cores, visible = plan.devices[names.index(name)], choose_visible(int(index)) if index else None

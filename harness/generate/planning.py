@@ -5,21 +5,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Literal
 
 from harness.domain import (
-    Language,
-    Precision,
     Problem,
     Prompt,
     ReferenceFile,
     RunManifest,
     SampleKey,
-    TokenLimitName,
     UsageError,
 )
 from harness.generate.gpu_facts import GpuFacts, find_gpu, read_gpu_facts
 from harness.generate.host_facts import read_host_facts
+from harness.generate.options import GenerateOptions
 from harness.generate.prompting import render_prompt
 from harness.generate.sampler import Plan
 from harness.languages import LANGUAGES
@@ -27,40 +24,8 @@ from harness.problems.discovery import find_problem, find_suite
 from harness.store.results import ResultFilter, ResultStore
 from harness.store.runs import check_name, has_sample, list_runs, locate_run, read_manifest, read_search
 
-ProviderName = Literal["openai", "recorded"]
 # Manifest fields that are not settings.
 _NOT_SETTINGS = {"run", "created_at", "harness_version"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GenerateOptions:
-    """Empty `problems`: the whole suite. `run` None: continue an unfinished run or choose a name. Folders that are None
-    are searched."""
-
-    suite: str = "core"
-    problems: tuple[str, ...] = ()
-    model: str | None = None
-    base_url: str | None = None
-    provider: ProviderName = "openai"
-    recording: Path | None = None
-    samples: int = 1
-    temperature: float | None = None
-    max_tokens: int | None = None
-    language: Language = "cuda"
-    prompt: str = "plain"
-    gpu: str | None = None
-    run: str | None = None
-    concurrency: int = 16
-    timeout_s: float = 1200.0
-    max_wait_s: float = 600.0
-    token_limit_name: TokenLimitName = "auto"
-    generated_dir: Path = Path("generated")
-    problems_dir: Path | None = None
-    prompts_dir: Path | None = None
-    results_dir: Path | None = None  # None: the command does not evaluate the run
-    turns: int = 1
-    strategy: str = ""
-    dtype: Precision | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

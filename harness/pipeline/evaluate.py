@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -10,7 +9,7 @@ from functools import cache
 from math import inf
 from pathlib import Path
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, get_args
 
 import typer
 
@@ -19,14 +18,12 @@ from harness.domain import (
     FIDELITY,
     FILE_RUN,
     NO_DEVICE,
-    Baseline,
     Candidate,
     DeviceError,
     Evaluation,
     Fidelity,
     Language,
     Outcome,
-    Precision,
     Problem,
     Sample,
     Subject,
@@ -37,6 +34,7 @@ from harness.generate.extraction.notes import note_sample
 from harness.languages import detect_language
 from harness.pipeline.candidate_file import name_candidate, read_candidate
 from harness.pipeline.data_folders import find_named_problem
+from harness.pipeline.options import EvaluateOptions
 from harness.pipeline.run_problems import find_run_problem
 from harness.problems.apart import describe_inputs
 from harness.problems.workloads import describe_lacking_workload, provide_workload
@@ -48,7 +46,6 @@ if TYPE_CHECKING:
     from harness.executors.cluster.executor import RayExecutor
     from harness.executors.executor import DeviceFacts, Executor
     from harness.executors.local import LocalExecutor
-    from harness.executors.settings import LocalSettings
     from harness.executors.tasks import Task
     from harness.generate.sampler import Plan
     from harness.pipeline.provenance import Provenance
@@ -56,37 +53,6 @@ if TYPE_CHECKING:
 
 _FIDELITIES = get_args(Fidelity)
 POLL_S = 0.2  # for the end of another process
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluateOptions:
-    device: str = "auto"
-    gpu: str | None = None
-    check_kernels: bool | None = None
-    workload: WorkloadName | None = None  # None: full; if emulated, small or reduced
-    baseline: Baseline = "eager"
-    again: bool = False
-    fidelity: Fidelity = "full"
-    profile: bool | None = None  # read hardware counters; None: only in searches that optimise
-    allow_load: bool = False
-    call_timeout_s: float = 60.0
-    first_call_timeout_s: float | None = None  # None: 300, or call_timeout_s if longer
-    load_timeout_s: float = 120.0
-    reference_timeout_s: float = 600.0
-    build_timeout_s: float = 600.0
-    architecture: str | None = None
-    jobs: int | None = None
-    isolation: str = "auto"
-    results_dir: Path = Path("results")
-    generated_dir: Path = Path("generated")
-    problems_dir: Path | None = None
-    cache_dir: Path | None = None
-    cache_size: str | None = None  # None: HARNESS_CACHE_SIZE
-    executor: Literal["local", "ray"] = "local"
-    address: str = "auto"  # of the Ray cluster
-    chip: str | None = None  # of the Ray cluster's devices
-    known_solutions: Path | None = None
-    dtype: Precision | None = None  # None: as the run was generated, else as in the problem
 
 
 @dataclass(slots=True, kw_only=True)
@@ -353,44 +319,11 @@ def open_provenance(store: ResultStore, options: EvaluateOptions) -> Provenance:
 
 def open_executor(options: EvaluateOptions, expected_builds: int = 0) -> LocalExecutor | RayExecutor:
     """Raises UsageError and DeviceError."""
-    settings = make_local_settings(options)
     if options.executor == "local":
         from harness.executors.local import LocalExecutor
 
-        return LocalExecutor(settings, expected_builds=expected_builds)
+        return LocalExecutor(options, expected_builds=expected_builds)
     from harness.executors.cluster.connection import ClusterSettings
     from harness.executors.cluster.executor import RayExecutor
 
-    return RayExecutor(ClusterSettings(address=options.address, chip=options.chip), settings)
-
-
-def make_local_settings(options: EvaluateOptions) -> LocalSettings:
-    from harness.builder.cache import read_cache_size
-    from harness.evaluation.settings import EvaluationSettings
-    from harness.evaluation.timing.plan import TimingPlan
-    from harness.executors.settings import LocalSettings
-    from harness.sandbox.worker_process import TimeLimits
-
-    first_call_s = options.first_call_timeout_s or max(TimeLimits().first_call_s, options.call_timeout_s)
-    limits = TimeLimits(
-        start_s=options.load_timeout_s,
-        construct_s=options.load_timeout_s,
-        first_call_s=first_call_s,
-        call_s=options.call_timeout_s,
-    )
-    plan = TimingPlan(allow_load=options.allow_load)
-    return LocalSettings(
-        device=options.device,
-        gpu=options.gpu,
-        check_kernels=options.check_kernels,
-        architecture=options.architecture,
-        jobs=options.jobs,
-        cache=options.cache_dir,
-        isolation=options.isolation,
-        build_timeout_s=options.build_timeout_s,
-        reference_timeout_s=options.reference_timeout_s,
-        max_cache_bytes=read_cache_size(options.cache_size or os.environ.get("HARNESS_CACHE_SIZE")),
-        judge=EvaluationSettings(
-            limits=limits, plan=plan, fidelity=options.fidelity, read_counters=bool(options.profile)
-        ),
-    )
+    return RayExecutor(ClusterSettings(address=options.address, chip=options.chip), options)

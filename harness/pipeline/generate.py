@@ -16,7 +16,8 @@ import typer
 
 import harness
 from harness.domain import INCOMPLETE_ANSWER, SampleKey, UsageError
-from harness.generate.planning import GenerateOptions, GenerationSettings, find_problems, make_plan, render_prompts
+from harness.generate.options import GenerateOptions
+from harness.generate.planning import GenerationSettings, find_problems, make_plan, render_prompts
 from harness.generate.providers.base import Provider, RecordedProvider, name_recorded_model
 from harness.generate.sampler import DrawOutcome, Plan, SessionReport, draw_samples, start_report
 from harness.pipeline.data_folders import find_folder, find_suite_folder

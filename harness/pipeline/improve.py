@@ -30,30 +30,26 @@ from harness.domain import (
     UsageError,
 )
 from harness.generate.extraction.extractor import extract_candidate
-from harness.generate.planning import GenerateOptions
+from harness.generate.options import GenerateOptions
 from harness.generate.prompting import render_feedback
 from harness.generate.providers.base import CompletionRequest, Provider
 from harness.generate.providers.retries import RunRefused
 from harness.generate.sampler import Plan, describe_provenance
 from harness.pipeline.data_folders import find_folder
-from harness.pipeline.evaluate import (
-    EvaluateOptions,
-    check_plan,
-    make_local_settings,
-    make_sample_task,
-    open_provenance,
-)
+from harness.pipeline.evaluate import check_plan, make_sample_task, open_provenance
 from harness.pipeline.generate import open_run, prepare_run, read_clock
+from harness.pipeline.options import EvaluateOptions
 from harness.pipeline.run_problems import find_run_problem
-from harness.pipeline.screening import Screen, open_screening
+from harness.pipeline.screening import open_screening
 from harness.pipeline.search_report import SampleSearch, SearchReport
 from harness.pipeline.single_evaluations import SingleEvaluations
 from harness.report.terminal.search_progress import OTHER_PROCESS, SearchProgress, show_search
-from harness.search.conversation import CONTEXT_TOKENS, count_tokens, make_prompt
+from harness.search.conversation import count_tokens, make_prompt
 from harness.search.feedback import Feedback
 from harness.search.history import History, Turn
-from harness.search.strategies import AUTO, find_strategy
-from harness.search.strategy import ROOFLINE, Ask, Limits, Stop, Strategy, Target, decide
+from harness.search.options import SearchOptions
+from harness.search.strategies import find_strategy
+from harness.search.strategy import Ask, Stop, Strategy, decide
 from harness.store.completions import read_prompt
 from harness.store.reservations import Reservations
 from harness.store.runs import (
@@ -70,31 +66,6 @@ if TYPE_CHECKING:
     from harness.executors.executor import ExecutorStatus
 
 MEASUREMENTS_OF_BEST = 2  # the second one on fresh seeds, after the choice
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchOptions:
-    """`start`: the program of turn 0, in the place of an answer."""
-
-    turns: int = 4
-    strategy: str | Strategy = AUTO
-    patience: int | None = None
-    width: int | None = None
-    budget_tokens: int | None = None
-    budget_usd: float | None = None
-    target: Target = ROOFLINE
-    deadline_s: float | None = None
-    screen: Screen | None = None
-    context_tokens: int = CONTEXT_TOKENS
-    start: Candidate | None = None
-    prices: tuple[Price, ...] = ()
-
-    @property
-    def limits(self) -> Limits:
-        return Limits(
-            turns=self.turns, given=int(self.start is not None), patience=self.patience,
-            budget_tokens=self.budget_tokens, budget_usd=self.budget_usd, target=self.target,
-        )  # fmt: skip
 
 
 def choose_strategy(search: SearchOptions, language: Language, options: EvaluateOptions) -> Strategy:
@@ -128,7 +99,7 @@ def improve(generate: GenerateOptions, options: EvaluateOptions, search: SearchO
     with (
         open_run(plan),
         ResultStore.open(options.results_dir) as store,
-        LocalExecutor(make_local_settings(_profile_in(strategy, options))) as executor,
+        LocalExecutor(_profile_in(strategy, options)) as executor,
         Reservations(options.results_dir) as reservations,
         open_screening(search.screen, options, generate.language) as screening,
     ):

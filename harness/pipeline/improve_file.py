@@ -10,13 +10,14 @@ from pathlib import Path
 from harness.analysis.turns import find_best
 from harness.domain import Candidate, Language, UsageError
 from harness.domain.files import replacing
-from harness.generate.planning import GenerateOptions
+from harness.generate.options import GenerateOptions
 from harness.languages import detect_language
 from harness.pipeline.candidate_file import read_candidate
-from harness.pipeline.evaluate import EvaluateOptions
-from harness.pipeline.improve import SearchOptions, improve
+from harness.pipeline.improve import improve
+from harness.pipeline.options import EvaluateOptions
 from harness.pipeline.search_report import SampleSearch, SearchReport
 from harness.search.feedback import summarise
+from harness.search.options import SearchOptions
 from harness.store.runs import find_run, locate_reference, read_manifest
 
 _NO_MODEL = ("kernelbench",)  # providers of runs that no endpoint answers

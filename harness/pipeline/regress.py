@@ -38,7 +38,7 @@ from harness.store.results import ResultFilter, ResultStore, StoredEvaluation
 if TYPE_CHECKING:
     from harness.executors.executor import Executor
     from harness.executors.tasks import Task
-    from harness.pipeline.evaluate import EvaluateOptions
+    from harness.pipeline.options import EvaluateOptions
 
 REGRESS_FOLDER = "regress"
 _Setting = tuple[str, WorkloadName, Baseline, str | None]

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Literal
 
 from harness.domain import EMULATED, Evaluation, Finding, Language, Outcome, UsageError
 from harness.languages import LANGUAGES
-from harness.pipeline.evaluate import EvaluateOptions, make_local_settings, place_task
+from harness.pipeline.evaluate import place_task
+from harness.pipeline.options import EvaluateOptions
+from harness.search.options import Screen
 
 if TYPE_CHECKING:
     from harness.executors.executor import Executor
     from harness.executors.tasks import Task
 
-Screen = Literal["small", "emulated"]
 OF_THE_EMULATION = (Outcome.TIMEOUT, Outcome.OUT_OF_MEMORY)  # a GPU is faster, and has other memory
 
 
@@ -66,5 +67,5 @@ def open_screening(screen: Screen | None, options: EvaluateOptions, language: La
         raise UsageError("--screen emulated: the emulated device is where the candidates are evaluated anyway")
     device = EMULATED if screen == EMULATED else options.device
     options = replace(options, device=device, fidelity="correctness", profile=False)
-    with LocalExecutor(make_local_settings(options)) as executor:
+    with LocalExecutor(options) as executor:
         yield Screening(screen, options, executor)

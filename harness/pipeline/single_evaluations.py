@@ -7,13 +7,8 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import TYPE_CHECKING
 
 from harness.domain import Evaluation, Language, Problem, UsageError
-from harness.pipeline.evaluate import (
-    POLL_S,
-    EvaluateOptions,
-    find_verdict,
-    place_problem,
-    place_task,
-)
+from harness.pipeline.evaluate import POLL_S, find_verdict, place_problem, place_task
+from harness.pipeline.options import EvaluateOptions
 from harness.problems.workloads import describe_lacking_workload
 from harness.store.reservations import Reservations
 from harness.store.results import ResultFilter

@@ -24,7 +24,6 @@ from harness.evaluation.certificate import (
     remove_certificate,
     write_certificate,
 )
-from harness.evaluation.settings import EvaluationSettings
 from harness.evaluation.timing.plan import TimingPlan
 from harness.executors.executor import run_tasks
 from harness.executors.local import LocalExecutor
@@ -55,7 +54,7 @@ CUSTOM_SHARE = 0.25  # of the time; candidates below do not do their own work
 _FIELD = re.compile(r"([a-z_]+):(?: (.*))?")
 _FASTER = re.compile(r"faster than (\d+(?:\.\d+)?)")
 
-LIMITS = TimeLimits(start_s=30.0, construct_s=30.0, first_call_s=8.0, call_s=8.0)
+LIMITS = TimeLimits(load_s=30.0, first_call_s=8.0, call_s=8.0)
 # Shorter than for ranking: only false speedups must be detected.
 FIRST_CALL_S = 60.0  # of a program in one of these languages, which import and run large compilers in it
 TRANSLATED: tuple[Language, ...] = ("cute", "tilelang", "helion")
@@ -286,13 +285,13 @@ def _find_executor(file: CorpusFile) -> str:
 
 
 def _local_settings(settings: RedTeamSettings, *, timed: bool) -> LocalSettings:
-    judge = EvaluationSettings(
+    return replace(
+        settings.local,
         limits=settings.limits,
         plan=settings.plan,
         fidelity="full" if timed else "correctness",
         measure_noise=False,  # stricter, and on a CPU saves the A/A runs of every baseline
     )
-    return replace(settings.local, judge=judge)
 
 
 def _make_task(file: CorpusFile) -> Task:

@@ -124,7 +124,7 @@ class ModelSession:
             call=call,
             returned_inputs=returned_inputs,
             constants=constants,
-            timeout_s=self._limits.construct_s,
+            timeout_s=self._limits.load_s,
         )
 
     def read_compiled(self) -> dict[str, str]:

@@ -73,7 +73,7 @@ def open_client(
             device=str(device.torch_device),
             threads=threads,
             allow_tf32=allow_tf32,
-            timeout_s=limits.start_s,
+            timeout_s=limits.load_s,
             mode=mode,
             emulates=device.describe_emulation(threads, limits.call_s),
             most_kept=most_kept,

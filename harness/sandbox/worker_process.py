@@ -8,9 +8,10 @@ import signal
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.domain import HarnessError
+from harness.domain.options import option
 from harness.protocol import Channel
 from harness.protocol.messages import ForkserverRequest
 from harness.protocol.process_tree import find_innermost, find_tree
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from harness.sandbox.forkserver import Forkserver
 
 KEPT_OUTPUT_BYTES = 8000
+FIRST_CALL_S = 300.0
 STOP_TIMEOUT_S, GPU_STOP_TIMEOUT_S = 1.0, 10.0  # for processes that were told to stop
 MAX_HANDLES = 32  # processes that are stopped without the forkserver
 
@@ -38,10 +40,28 @@ class WorkerLimits:
 class TimeLimits:
     """Builds do not count. `first_call_s`: of a worker's first call, in which compilers run and kernels are tuned."""
 
-    start_s: float = 120.0
-    construct_s: float = 120.0
-    first_call_s: float = 300.0
-    call_s: float = 60.0
+    title: ClassVar[str] = "Evaluation"
+
+    call_s: float = option(60.0, "Limit for one call.", key="call_timeout", min=0.1, metavar="SECONDS")
+    first_call_s: float = option(
+        None,
+        "Limit for the first call in each worker, in which compilers run. [default: 300, or --call-timeout if longer]",
+        key="first_call_timeout",
+        kind=float | None,
+        min=0.1,
+        metavar="SECONDS",
+    )
+    load_s: float = option(
+        120.0,
+        "Limit for importing and for constructing a candidate, without its builds.",
+        key="load_timeout",
+        min=0.1,
+        metavar="SECONDS",
+    )
+
+    def __post_init__(self) -> None:
+        if self.first_call_s is None:
+            object.__setattr__(self, "first_call_s", max(FIRST_CALL_S, self.call_s))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

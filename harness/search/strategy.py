@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from harness.domain import UsageError
 from harness.search.history import History, Turn
 
 
@@ -48,6 +49,19 @@ class Target:
 
 
 ROOFLINE = Target()
+
+
+def parse_target(text: str) -> Target:
+    """Raises UsageError."""
+    try:
+        value = float(text.removesuffix("x"))
+    except ValueError:
+        value = 0.0
+    if text.endswith("x") and value > 0:
+        return Target(speedup=value)
+    if 0 < value <= 1:
+        return Target(roofline=value)
+    raise UsageError(f"--target {text}: give a share of the roofline in 0..1, or a speedup with an x, such as 2x")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

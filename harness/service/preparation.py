@@ -12,7 +12,8 @@ from harness.executors.tasks import Origin, Task, make_task
 from harness.languages import LANGUAGES, detect_language
 from harness.pipeline.candidate_file import extract_program, read_submission
 from harness.pipeline.data_folders import find_suite_folder, list_suite_roots
-from harness.pipeline.evaluate import EvaluateOptions, choose_workload
+from harness.pipeline.evaluate import choose_workload
+from harness.pipeline.options import EvaluateOptions
 from harness.problems.discovery import list_files, parse_problem, read_problem, suggest
 from harness.problems.workloads import describe_lacking_workload, provide_workload
 from harness.service.submission import Submission

@@ -53,7 +53,7 @@ def team(build_cache, tmp_path_factory):
     from harness.sandbox.worker_process import TimeLimits
 
     plan = TimingPlan(warmup_calls=2, max_blocks=20, budget_s=0.5, attempts=1)
-    limits = TimeLimits(start_s=30.0, construct_s=30.0, first_call_s=5.0, call_s=5.0)
+    limits = TimeLimits(load_s=30.0, first_call_s=5.0, call_s=5.0)
     settings = RedTeamSettings(local=LocalSettings(cache=build_cache), limits=limits, plan=plan)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(tmp_path_factory.mktemp("lock")))

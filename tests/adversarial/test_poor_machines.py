@@ -9,7 +9,6 @@ import subprocess
 import pytest
 
 from harness.domain import Candidate
-from harness.evaluation.settings import EvaluationSettings
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
 from harness.executors.tasks import Origin, make_task
@@ -106,7 +105,7 @@ def test_shared_memory_that_cannot_be_had_is_a_harness_error_and_the_next_candid
 
 
 def test_a_candidate_that_never_ends_to_load_is_a_timeout_with_the_limit_that_was_set(bench):
-    evaluation = bench.judge("import time\ntime.sleep(1e6)\nclass ModelNew:\n    pass\n", start_s=2.0)
+    evaluation = bench.judge("import time\ntime.sleep(1e6)\nclass ModelNew:\n    pass\n", load_s=2.0)
     assert evaluation.outcome == "timeout"
     assert "the program was not imported within 2 s" in evaluation.message
 
@@ -120,9 +119,10 @@ def test_a_candidate_that_hangs_at_import_does_not_cost_its_time_limit_twice(tmp
     monkeypatch.setattr("tempfile.tempdir", None)
     candidate = Candidate(source=HANGS, language="cpp", rule="file")
     problem = read_problem(tiny_suite / "add.py", "tiny")
-    settings = EvaluationSettings(limits=TimeLimits(start_s=LONG_S), fidelity="correctness", attribute_work=False)
+    limits = TimeLimits(load_s=LONG_S)
+    settings = LocalSettings(cache=tmp_path, limits=limits, fidelity="correctness", attribute_work=False)
     task = make_task(problem, candidate, Origin(run="bench", model="m"), language="cpp")
-    with LocalExecutor(LocalSettings(cache=tmp_path, judge=settings)) as executor:
+    with LocalExecutor(settings) as executor:
         first, built_ahead = [future.result() for future in [executor.submit(task) for _ in range(2)]]
     assert (first.outcome, built_ahead.outcome) == ("timeout", "timeout")
     assert first.duration_s >= LONG_S > built_ahead.duration_s

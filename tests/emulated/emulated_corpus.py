@@ -282,18 +282,17 @@ class Bench:
         return make_task(problem, candidate, Origin(run="corpus", model="-"), language=candidate.language)
 
     def _executor(self, gpu: str):
-        from harness.evaluation.settings import EvaluationSettings
         from harness.executors.local import LocalExecutor
         from harness.executors.settings import LocalSettings
         from harness.sandbox.worker_process import TimeLimits
 
         if gpu not in self._executors:
             limits = TimeLimits(first_call_s=20.0, call_s=20.0)
-            judge = EvaluationSettings(limits=limits, fidelity="correctness", measure_noise=False)
             is_emulated = self._device == "emulated"
             settings = LocalSettings(
                 device=self._device, gpu=gpu if is_emulated else None, check_kernels=self._checked and is_emulated,
-                cache=self._cache, jobs=self._jobs, judge=judge,
+                cache=self._cache, jobs=self._jobs, limits=limits, fidelity="correctness",
+                measure_noise=False,
             )  # fmt: skip
             executor = LocalExecutor(settings)
             if is_emulated and not self._nvcc:

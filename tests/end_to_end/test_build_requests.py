@@ -5,9 +5,6 @@ import os
 
 import pytest
 
-from harness.domain import UsageError
-from harness.pipeline.evaluate import EvaluateOptions, evaluate_tasks
-
 pytestmark = pytest.mark.usefixtures("needs_compiler")
 
 # A module without torch's headers builds in half a second; it is handed addresses.
@@ -123,6 +120,7 @@ def test_the_cache_keeps_within_the_size_that_evaluate_was_given(call_harness, t
     assert len(list(cache.glob("[0-9a-f][0-9a-f]/*/library.so"))) == 1, "what is in use stays"
 
 
-def test_a_cache_size_that_is_none_is_refused_before_anything_is_judged(tmp_path):
-    with pytest.raises(UsageError, match=r"--cache-size or HARNESS_CACHE_SIZE: expected a size such as 20G.*lots"):
-        evaluate_tasks([], EvaluateOptions(cache_size="lots", results_dir=tmp_path))
+def test_a_cache_size_that_is_none_is_refused_before_anything_is_evaluated(call_harness):
+    finished = call_harness(["evaluate", "--cache-size", "lots"])
+    assert finished.returncode == 2
+    assert "--cache-size or HARNESS_CACHE_SIZE: expected a size such as 20G" in finished.stderr

@@ -9,7 +9,6 @@ from textwrap import indent
 import pytest
 
 from harness.domain import Candidate
-from harness.evaluation.settings import EvaluationSettings
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
 from harness.executors.tasks import Origin, make_task
@@ -77,7 +76,7 @@ def executor(tmp_path_factory):
         pytest.skip(f"needs user namespaces: {why}")
     settings = LocalSettings(
         device="cpu", cache=tmp_path_factory.mktemp("cache"), build_timeout_s=10.0, reference_timeout_s=4.0,
-        judge=EvaluationSettings(fidelity="correctness"),
+        fidelity="correctness",
     )  # fmt: skip
     with LocalExecutor(settings) as executor:
         yield executor

@@ -10,7 +10,8 @@ import pytest
 import small_problem
 
 from harness.domain import Outcome
-from harness.pipeline.evaluate import EvaluateOptions, sample_tasks
+from harness.pipeline.evaluate import sample_tasks
+from harness.pipeline.options import EvaluateOptions
 from harness.problems.discovery import parse_problem
 from harness.service.preparation import find_submitted_problem
 from harness.service.submission import Submission

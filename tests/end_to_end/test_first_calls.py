@@ -5,7 +5,6 @@ import time
 import pytest
 
 from harness.domain import Candidate, Outcome, Problem
-from harness.evaluation.settings import EvaluationSettings
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
 from harness.executors.tasks import Origin, make_task
@@ -54,9 +53,9 @@ def test_a_long_first_call_is_shown_with_its_candidate_and_duration_until_it_end
     source = Problem(name="add", suite="tiny", source=PROBLEM)
     candidate = Candidate(source=sleep_in(1, 6), language="cpp", rule="file")
     task = make_task(source, candidate, Origin(run="r", sample=3, model="m"), language="cpp")
-    limits = TimeLimits(first_call_s=60.0, call_s=5.0)
-    judge, shown = EvaluationSettings(fidelity="correctness", attribute_work=False, limits=limits), []
-    with LocalExecutor(LocalSettings(cache=build_cache, judge=judge)) as executor:
+    limits, shown = TimeLimits(first_call_s=60.0, call_s=5.0), []
+    settings = LocalSettings(cache=build_cache, fidelity="correctness", attribute_work=False, limits=limits)
+    with LocalExecutor(settings) as executor:
         future = executor.submit(task)
         while not future.done():
             shown.append(executor.status().waits_for)

@@ -90,11 +90,10 @@ WITH_CUBLAS = TRITON.replace("n = a.numel()", "b = (a @ b).contiguous(); a = tor
 def count(tmp_path_factory, build_cache):
     """The report about one correct program, and the seconds that it took."""
     from harness.api import Evaluator
-    from harness.evaluation.settings import EvaluationSettings
     from harness.executors.settings import LocalSettings
 
     problems = tmp_path_factory.mktemp("problems")
-    settings = LocalSettings(cache=build_cache, judge=EvaluationSettings(read_counters=True))
+    settings = LocalSettings(cache=build_cache, profile=True)
     with Evaluator(device="cuda:0", fidelity="correctness", settings=settings) as evaluator:
 
         def evaluate(candidate, problem, language):

@@ -91,7 +91,7 @@ def _list_sizes(problem: Problem, workload: WorkloadName) -> Iterator[LoadedProb
 def _run_host_code(client: WorkerClient, loaded: LoadedProblem, limits: TimeLimits) -> CandidateFailure | None:
     """Raises CandidateFailure if the worker is gone."""
     try:
-        construct(client, loaded, limits.construct_s)
+        construct(client, loaded, limits.load_s)
         call_host_code(client, loaded, limits.first_call_s)
     except CandidateFailure as failure:
         if not any(finding.check == "exception" for finding in failure.findings):

@@ -96,7 +96,7 @@ class LaunchChecker:
 
 def _launch(client: WorkerClient, loaded: LoadedProblem, limits: TimeLimits) -> list[KernelFinding]:
     client.check_kernels({"launches_only": 1}, own_inputs=False, timeout_s=limits.call_s)
-    construct(client, loaded, limits.construct_s)
+    construct(client, loaded, limits.load_s)
     try:
         call_host_code(client, loaded, CALL_S)
     except CandidateFailure as failure:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from harness.domain.options import option
 
 PATIENCE = 10.0  # times the budget: then fewer pairs are enough
 
@@ -19,6 +22,8 @@ class Choice:
 class TimingPlan:
     """A candidate cannot lower the minimum number of blocks, except by being slower in every one."""
 
+    title: ClassVar[str] = "Evaluation"
+
     warmup_calls: int = 3
     min_blocks: int = 20
     min_blocks_when_slow: int = 5  # for baselines of 1 s per call or more
@@ -27,7 +32,7 @@ class TimingPlan:
     wanted_half_width: float = 0.01
     choice: Choice = field(default_factory=Choice)
     attempts: int = 3  # at most, while measurements are disturbed
-    allow_load: bool = False  # by other processes: recorded, but no disturbance
+    allow_load: bool = option(False, "Allow timing on a busy machine.", "--allow-load")  # recorded, no disturbance
 
 
 def shorten_plan(plan: TimingPlan) -> TimingPlan:

@@ -15,7 +15,8 @@ from harness.executors.tasks import Task
 from harness.generate.prompting import render_feedback
 from harness.languages.devices import find_devices
 from harness.pipeline.data_folders import find_folder
-from harness.pipeline.evaluate import EvaluateOptions, make_local_settings, open_provenance
+from harness.pipeline.evaluate import open_provenance
+from harness.pipeline.options import EvaluateOptions
 from harness.report.export.csv_files import write_csvs
 from harness.search.feedback import Feedback, list_told_findings, make_feedback
 from harness.search.history import History, Turn
@@ -51,7 +52,7 @@ class ToolSession:
             raise UsageError(f"run {settings.run!r} has a model's answers: choose another --run name for submissions")
         find_devices(settings.options.device, "cuda")  # only to refuse an unknown or missing one at the start
         self.settings = settings
-        self._local = make_local_settings(settings.options)
+        self._local = settings.options
         self._executors = {self._local: LocalExecutor(self._local)}
         self._lock = asyncio.Lock()
         self._verdicts = self._started = 0
@@ -103,7 +104,7 @@ class ToolSession:
     def _find_executor(self, language: Language, sanitizes: bool, profiles: bool) -> Executor:
         local = replace(self._local, device=EMULATED, check_kernels=None) if sanitizes else self._local
         if profiles:
-            local = replace(local, judge=replace(local.judge, fidelity="correctness", read_counters=True))
+            local = replace(local, fidelity="correctness", profile=True)
             _require_gpu(find_devices(local.device, language))
         if not find_devices(local.device, language):
             raise UsageError(f"device {local.device} evaluates no {language} programs")

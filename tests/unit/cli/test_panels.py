@@ -4,9 +4,11 @@ from typing import Annotated
 
 import pytest
 
-from harness.cli.options import EvaluationPanel, PathsPanel, SandboxPanel, make_evaluate_options
-from harness.cli.panels import Only, Panel, Without, expand_panels, option
-from harness.pipeline.evaluate import EvaluateOptions, make_local_settings
+from harness.cli.panels import Only, Panel, Without, expand_panels
+from harness.domain.options import option
+from harness.generate.options import GenerateOptions
+from harness.pipeline.options import EvaluateOptions
+from harness.search.options import SearchOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +54,25 @@ def test_an_option_that_a_command_lacks_keeps_the_default_of_the_command():
     [({}, 300.0), ({"call_timeout": 600.0}, 600.0), ({"call_timeout": 600.0, "first_call_timeout": 5.0}, 5.0)],
 )
 def test_a_first_call_has_its_own_limit_or_that_of_calls_if_longer(options, first_call_s):
-    settings = make_local_settings(make_evaluate_options(EvaluationPanel(**options), SandboxPanel(), PathsPanel()))
-    assert settings.judge.limits.first_call_s == first_call_s
+    read = []
+
+    def measure(*, settings: EvaluateOptions) -> None:
+        read.append(settings.limits.first_call_s)
+
+    command = expand_panels(measure)
+    defaults = {name: one.default for name, one in inspect.signature(command).parameters.items()}
+    command(**defaults | options)
+    assert read == [first_call_s]
 
 
-def test_options_have_the_defaults_of_the_api():
-    assert make_evaluate_options(EvaluationPanel(), SandboxPanel(), PathsPanel()) == EvaluateOptions()
+@pytest.mark.parametrize("kind", [EvaluateOptions, GenerateOptions, SearchOptions])
+def test_options_have_the_defaults_of_the_api(kind):
+    read = []
+
+    def keep(*, settings) -> None:
+        read.append(settings)
+
+    keep.__annotations__["settings"] = kind
+    command = expand_panels(keep)
+    command(**{name: one.default for name, one in inspect.signature(command).parameters.items()})
+    assert read == [kind()]

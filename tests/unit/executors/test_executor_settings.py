@@ -2,11 +2,11 @@ import pytest
 
 from harness.domain import UsageError
 from harness.executors.settings import LocalSettings
-from harness.pipeline.evaluate import EvaluateOptions, make_local_settings
+from harness.pipeline.options import EvaluateOptions
 
 
 @pytest.mark.parametrize("device", ["auto", "cpu", "cuda", "emulated"])
 def test_an_unknown_gpu_is_wrong_usage_on_every_device(device):
     with pytest.raises(UsageError, match="unknown GPU 'H1000': did you mean H100"):
-        make_local_settings(EvaluateOptions(device=device, gpu="H1000"))
+        EvaluateOptions(device=device, gpu="H1000")
     assert LocalSettings(device=device, gpu="h 100").gpu == "h 100"

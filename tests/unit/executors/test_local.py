@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from harness.domain import TRUNCATED, Candidate, DeviceError, Finding, Problem, UsageError
-from harness.evaluation.settings import EvaluationSettings
 from harness.executors import processes, tasks
 from harness.executors.executor import run_tasks
 from harness.executors.local import LocalExecutor
@@ -47,7 +46,7 @@ def make_task(source, *, language="cpp", sample=0, problem_source=PROBLEM):
 @pytest.fixture(scope="module")
 def open_executor(build_cache, tmp_path_factory):
     def make(expected_builds=0, **changes):
-        settings = LocalSettings(**{"cache": build_cache} | changes, judge=EvaluationSettings(fidelity="correctness"))
+        settings = LocalSettings(**{"cache": build_cache} | changes, fidelity="correctness")
         return LocalExecutor(settings, expected_builds=expected_builds)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -7,9 +7,10 @@ import pytest
 
 from harness.domain import Completion, Problem, Prompt, ProviderError, RunManifest, Usage
 from harness.generate.sampler import Plan
-from harness.pipeline.evaluate import EvaluateOptions
-from harness.pipeline.improve import SearchOptions, _search_all, _Session
+from harness.pipeline.improve import _search_all, _Session
+from harness.pipeline.options import EvaluateOptions
 from harness.pipeline.search_report import SearchReport
+from harness.search.options import SearchOptions
 from harness.search.strategies import find_strategy
 from harness.store.runs import read_search, write_manifest
 

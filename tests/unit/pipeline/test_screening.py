@@ -10,7 +10,7 @@ import pytest
 from harness.domain import Candidate
 from harness.executors.executor import DeviceFacts
 from harness.executors.tasks import Origin, make_task
-from harness.pipeline.evaluate import EvaluateOptions
+from harness.pipeline.options import EvaluateOptions
 from harness.pipeline.screening import Screening
 from harness.problems.discovery import parse_problem
 

@@ -1,0 +1,34 @@
+"""Settings of evaluations by the commands and the API."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from harness.domain import Baseline, Precision, WorkloadName
+from harness.domain.options import RunFolders, option
+from harness.executors.settings import LocalSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateOptions(LocalSettings, RunFolders):
+    """`dtype` None: as the run was generated, else as in the problem. `address` and `chip`: of the Ray cluster."""
+
+    title: ClassVar[str] = "Evaluation"
+
+    workload: WorkloadName | None = option(
+        None, "Sizes; full is scored. [default: full; if emulated, small or reduced]"
+    )
+    dtype: Precision | None = option(
+        None, "Dtype of floating inputs and weights; tf32: fp32 with TF32 products. [default: the run's or problem's]"
+    )
+    baseline: Baseline = option("eager", "Baseline to time the candidate against.")
+    again: bool = option(False, "Re-evaluate finished candidates.", "--again")
+    executor: Literal["local", "ray"] = option("local", "local: devices of this machine; ray: of a Ray cluster.")
+    address: str = option("auto", "With --executor ray: the cluster; local starts one.", metavar="ADDRESS")
+    chip: str | None = option(None, "With --executor ray: part of the GPU's name.", metavar="NAME")
+    known_solutions: Path | None = option(
+        None, "Warn of candidates whose program or kernel is in this folder.", metavar="DIR"
+    )
+    results_dir: Path = option(Path("results"), "Folder of results.", panel="Paths", metavar="DIR")
