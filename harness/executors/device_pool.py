@@ -140,7 +140,7 @@ class DevicePool:
                 job.fail(DeviceError("the executor was closed"))
             elif not self._list_used():
                 job.fail(DeviceError("; ".join(self._lost)))
-            else:
+            elif not job.future.done():  # its build may have failed
                 self._waiting.put(job)
             self._changed.notify_all()
 
@@ -153,15 +153,20 @@ class DevicePool:
                 for one, share in zip(used, shares, strict=True)
             )
 
-    def close(self) -> None:
-        """All jobs end with DeviceError. Thread-safe."""
+    def end_jobs(self) -> None:
+        """Those that wait end with DeviceError now, the others when their device is closed. Thread-safe."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
             left = self._waiting.clear()
-            devices = [slot.device for slot in self._slots.values() if slot.device is not None]
         for job in left:
             job.fail(DeviceError("the executor was closed"))
+
+    def close(self) -> None:
+        """All jobs end with DeviceError. Thread-safe."""
+        self.end_jobs()
+        with self._changed:
+            devices = [slot.device for slot in self._slots.values() if slot.device is not None]
         for device in devices:
             device.close()
         for thread in self._threads:

@@ -149,6 +149,8 @@ class LocalExecutor:
         with self._lock:
             self._closed = True
             threads, pools, processes = self._build_threads, list(self._devices.values()), list(self._processes)
+        for one in pools:
+            one.end_jobs()  # before a process ends, which would be the fault of the problem whose step it runs
         for process in processes:
             process.close()
         for one in pools:

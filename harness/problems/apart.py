@@ -76,7 +76,7 @@ def main() -> None:
     line, _ = connect(sys.argv[1:])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     flags = fcntl.fcntl(line.fileno(), fcntl.F_GETFL)
-    fcntl.fcntl(line.fileno(), fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(line.fileno(), fcntl.F_SETOWN, -os.getpgrp())  # with processes that the code has started
     fcntl.fcntl(line.fileno(), fcntl.F_SETSIG, signal.SIGKILL)
     with suppress(EOFError):
         while True:

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -181,6 +182,18 @@ def test_evaluations_under_way_end_when_the_executor_is_closed(ended):
     assert "closed" in ended.refusal
 
 
+@pytest.mark.slow
+def test_an_evaluation_ends_although_the_executor_is_closed_in_a_step_of_its_problem(open_executor):
+    executor = open_executor(jobs=1)
+    stuck = executor.submit(make_task(GOOD, problem_source=f"{PROBLEM}\nsum(range(10 ** 15))\n"))
+    while not executor.status().devices[0].running:
+        time.sleep(0.05)
+    time.sleep(3)  # its module level runs
+    executor._processes.append(SimpleNamespace(close=lambda: time.sleep(2)))  # as of another device, under load
+    executor.close()
+    assert isinstance(stuck.exception(timeout=20), DeviceError)
+
+
 def test_an_evaluator_that_ends_is_started_again_and_the_task_is_evaluated_once_more(ended):
     assert (ended.before, ended.after) == ("correct", "correct")
     assert len(set(ended.sessions)) == 2
@@ -238,6 +251,7 @@ def test_an_executor_that_lost_all_devices_of_a_kind_says_that_it_failed(open_ex
 FAKE_NVML = """
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from types import SimpleNamespace
 
 class Nvml:

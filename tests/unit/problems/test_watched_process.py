@@ -236,7 +236,7 @@ def test_a_process_of_calls_ends_with_its_parent_whatever_it_runs(tmp_path):
     parent = f"""
 import os, threading, time
 from harness.problems.apart import run_apart
-code = "echo $PPID > {tmp_path}/pid; exec sleep 1000"
+code = "echo $$ > {tmp_path}/started; echo $PPID > {tmp_path}/pid; exec sleep 1000"
 threading.Thread(target=run_apart, args=(os.system, code), daemon=True).start()
 while not os.path.exists("{tmp_path}/pid") or not os.path.getsize("{tmp_path}/pid"):
     time.sleep(0.05)
@@ -244,6 +244,7 @@ os.kill(os.getpid(), 9)
 """
     subprocess.run([sys.executable, "-c", parent], check=False, timeout=60)
     require_end(tmp_path / "pid")
+    require_end(tmp_path / "started")
 
 
 def test_a_step_in_a_process_that_is_not_watched_changes_nothing():
