@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 
 .PHONY: demo demo-cpp demo-cuda demo-triton test test-quick test-slow test-all check lint types imports system-packages rl-packages clean
 
-# Recorded answers, judged for real: C++ candidates are timed on this CPU; CUDA and Triton candidates are timed on a GPU
+# Recorded answers, evaluated for real: C++ candidates are timed on this CPU; CUDA and Triton candidates are timed on a GPU
 # where there is one, and otherwise emulated: checked on the CPU. Without a GPU the three commands run at once, since the
 # timing of one waits for the builds and the emulated kernels of the others, and nvcc, which takes a minute of CPU time per
 # program, is not asked. The demo takes a part of the recordings; without --problem the same commands take all of them.

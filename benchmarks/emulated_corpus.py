@@ -1,7 +1,7 @@
-"""How much of the corpus of CUDA programs the emulated device builds and judges, and how often it is right.
+"""How much of the corpus of CUDA programs the emulated device builds and evaluates, and how often it is right.
 
 Run: python benchmarks/emulated_corpus.py [--only WORD] [--unchecked] [--nvcc] [--device cuda:0] [--verbose]
-Goal: at least 95 % built and judged, every verdict right, every planted bug named, no false alarm. With --nvcc each
+Goal: at least 95 % built and evaluated, every verdict right, every planted bug named, no false alarm. With --nvcc each
 program is compiled by nvcc as well, as `harness evaluate` does.
 """
 
@@ -19,7 +19,7 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "emulated"))
 from emulated_corpus import KINDS, Bench, Program, Result, read_corpus
 
-UNJUDGED = ("not_run", "load_error", "harness_error")
+UNEVALUATED = ("not_run", "load_error", "harness_error")
 
 
 def main() -> int:
@@ -37,7 +37,7 @@ def main() -> int:
         with Bench(
             cache, device=options.device, checked=not options.unchecked, nvcc=options.nvcc, jobs=options.jobs
         ) as bench:
-            bench.judge(programs, report)
+            bench.evaluate(programs, report)
     console.print(make_table(programs, results))
     console.print(f"{len(results)} programs in {time.perf_counter() - began:.0f} s")
     return 0 if all(result.is_right for result in results) else 1
@@ -64,14 +64,14 @@ def describe(result: Result) -> str:
 
 def make_table(programs: list[Program], results: list[Result]) -> Table:
     table = Table(title="the emulated device on its corpus")
-    for column in ("kind", "programs", "built and judged", "right"):
+    for column in ("kind", "programs", "built and evaluated", "right"):
         table.add_column(column, justify="left" if column == "kind" else "right")
     for kind in KINDS:
         own = [result for result in results if result.program.kind == kind]
-        judged = [result for result in own if result.evaluation.outcome.value not in UNJUDGED]
+        evaluated = [result for result in own if result.evaluation.outcome.value not in UNEVALUATED]
         count = sum(program.kind == kind for program in programs)
         right = sum(result.is_right for result in own)
-        table.add_row(kind, str(count), f"{len(judged)}/{count}", f"{right}/{count}")
+        table.add_row(kind, str(count), f"{len(evaluated)}/{count}", f"{right}/{count}")
     return table
 
 

@@ -21,7 +21,7 @@ from harness.problems.discovery import read_problem
 
 REPEATS = 10
 GOAL_S = 0.3
-JUDGED_CALLS = ("correctness", "probes")  # the phases in which the candidate is called and its outputs are judged
+EVALUATED_CALLS = ("correctness", "probes")  # the phases in which the candidate is called and its outputs are evaluated
 
 PROBLEM = """
 import torch
@@ -71,7 +71,7 @@ def measure_evaluations(folder: Path) -> tuple[float, float]:
             evaluation = executor.submit(task).result()
             totals.append(time.monotonic() - began_s)
             assert evaluation.outcome is Outcome.CORRECT, evaluation.message
-            own.append(sum(spent_s for phase, spent_s in evaluation.phases_s if phase in JUDGED_CALLS))
+            own.append(sum(spent_s for phase, spent_s in evaluation.phases_s if phase in EVALUATED_CALLS))
     return statistics.median(totals), statistics.median(own)
 
 
@@ -98,8 +98,8 @@ def main() -> None:
         fresh_s = measure_fresh_interpreter(folder)
     beyond_s = total_s - own_s
     print(f"{'':44}{'seconds':>8}  ratio to baseline")
-    print(f"{'evaluation, prebuild and judging workers':44}{total_s:8.3f}  {total_s / fresh_s:.3f}")
-    print(f"{'  of it the judged calls':44}{own_s:8.3f}  {own_s / fresh_s:.3f}")
+    print(f"{'evaluation, prebuild and evaluating workers':44}{total_s:8.3f}  {total_s / fresh_s:.3f}")
+    print(f"{'  of it the evaluated calls':44}{own_s:8.3f}  {own_s / fresh_s:.3f}")
     print(f"{'  beyond them':44}{beyond_s:8.3f}  {beyond_s / fresh_s:.3f}")
     print(f"{'baseline: fresh interpreter with torch':44}{fresh_s:8.3f}  1")
     print(f"goal {GOAL_S} s beyond its own work: {'met' if beyond_s < GOAL_S else 'MISSED'}")

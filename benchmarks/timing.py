@@ -1,4 +1,4 @@
-"""What it costs that a time cannot be faked: judging a candidate of about a millisecond a call, part by part.
+"""What it costs that a time cannot be faked: evaluating a candidate of about a millisecond a call, part by part.
 
 Run: python benchmarks/timing.py [--blocks N]
 Goal: at most twice the time of plain timing. Baseline: plain timing of as many pairs of calls in one process that
@@ -48,7 +48,7 @@ def get_init_inputs():
 """
 
 
-def judge(folder: Path, blocks: int) -> Evaluation:
+def evaluate(folder: Path, blocks: int) -> Evaluation:
     """The evaluation of the reference as its own candidate, once everything that is measured once is known."""
     path = folder / "problem.py"
     path.write_text(PROBLEM)
@@ -87,7 +87,7 @@ def main() -> None:
     parser.add_argument("--blocks", type=int, default=most, help="pairs of calls that both time")
     blocks = parser.parse_args().blocks
     with tempfile.TemporaryDirectory() as name:
-        evaluation = judge(Path(name), blocks)
+        evaluation = evaluate(Path(name), blocks)
         plain_s, call_us = time_plainly(Path(name), blocks)
     print(f"{blocks} pairs of calls of {call_us:.0f} us{'':20}{'seconds':>8}  ratio to baseline")
     print(f"{'baseline: plain timing in one process':48}{plain_s:8.3f}  1")

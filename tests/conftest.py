@@ -1,5 +1,5 @@
-"""What tests of several rooms share: the real command line in a process of its own, one judge per session, one cache
-of built libraries per session, and tests that skip themselves where the machine lacks what they need.
+"""What tests of several rooms share: the real command line in a process of its own, one evaluator per session, one
+cache of built libraries per session, and tests that skip themselves where the machine lacks what they need.
 
 Runs from a checkout on a machine that has neither openai nor hypothesis: imports only pytest at the top.
 """
@@ -61,8 +61,8 @@ def _listen_to_interrupts():
 
 
 def _keep_to_own_cores():
-    """Each of several test processes keeps to its own cores: two judges whose threads share all of them wait for each
-    other's most of the time."""
+    """Each of several test processes keeps to its own cores: two evaluators whose threads share all of them wait for
+    each other's most of the time."""
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")
     cores, count = sorted(os.sched_getaffinity(0)), int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     own = cores[int(worker.removeprefix("gw")) :: count] if worker else cores
@@ -294,7 +294,8 @@ def write_run(tmp_path):
 
 
 class Bench:
-    """A judge with a warm forkserver in the tests' own process: what it takes to judge one candidate quickly."""
+    """An evaluator with a warm forkserver in the tests' own process: what it takes to evaluate one candidate
+    quickly."""
 
     def __init__(self, *, forkserver, isolation, cache, device="cpu", call_s=5.0, load_s=30.0):
         from harness.builder import Builder, find_machine_folder, probe_toolchain
@@ -320,7 +321,7 @@ class Bench:
             environment=clean_environment,
         )
 
-    def judge(
+    def evaluate(
         self, source, problem=TINY_PROBLEM, *, time=False, plan=None, baseline="eager", attribute_work=True,
         language=None, rival=None, seed=None, **limits,
     ):  # fmt: skip
@@ -339,7 +340,7 @@ class Bench:
             fidelity="full" if time else "correctness",
             attribute_work=attribute_work,
         )
-        judge = CandidateEvaluator(
+        evaluator = CandidateEvaluator(
             device=self._device, builder=self.builder, workers=self.workers, settings=settings,
             peaks=self._peaks, noise=self._noise, prepared=self._prepared,
         )  # fmt: skip
@@ -351,7 +352,7 @@ class Bench:
             problem_digest=found.digest, candidate_digest=candidate.digest, language=language,
             device=self._device.name, workload="full", baseline=baseline,
         )  # fmt: skip
-        return judge.evaluate(subject, found, candidate, seed=seed, rival=rival)
+        return evaluator.evaluate(subject, found, candidate, seed=seed, rival=rival)
 
     @property
     def device(self):
@@ -363,7 +364,7 @@ class Bench:
 
     @contextmanager
     def open_session(self, source, problem=TINY_PROBLEM, *, forkserver=None, **worker_limits):
-        """A worker that has imported a candidate, without a verdict: (session, the judge's own reference)."""
+        """A worker that has imported a candidate, without a verdict: (session, the evaluator's own reference)."""
         from harness.domain import Problem
         from harness.evaluation.correctness.reference import prepare_reference
         from harness.problems.loading import load_problem
@@ -420,7 +421,7 @@ def open_bench(build_cache):
 
 @pytest.fixture(scope="session")
 def bench(open_bench):
-    """The judge on the CPU with the strongest isolation of this machine."""
+    """The evaluator on the CPU with the strongest isolation of this machine."""
     return open_bench(isolation="auto")
 
 

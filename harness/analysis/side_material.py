@@ -31,7 +31,7 @@ MOST_LINES = 3000  # of a compared file
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Tokens and latency are sums over the `counted` of `answers` whose files exist; `judged_s` covers all
+    """Tokens and latency are sums over the `counted` of `answers` whose files exist; `evaluated_s` covers all
     evaluations; `correct` counts samples.
     """
 
@@ -41,7 +41,7 @@ class Cost:
     completion_tokens: int
     reasoning_tokens: int
     latency_s: float
-    judged_s: float
+    evaluated_s: float
     correct: int
 
     @property
@@ -161,7 +161,7 @@ def _sum_cost(rows: Sequence[ResultRow], generated_dir: Path | None) -> Cost:
         completion_tokens=sum(spent.completion_tokens or 0 for spent in known),
         reasoning_tokens=sum(spent.reasoning_tokens or 0 for spent in known),
         latency_s=sum(spent.latency_s or 0.0 for spent in read),
-        judged_s=sum(row.duration_s for row in rows),
+        evaluated_s=sum(row.duration_s for row in rows),
         correct=len({(row.run, row.problem, row.sample) for row in rows if row.outcome == "correct"}),
     )
 

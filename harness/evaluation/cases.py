@@ -155,7 +155,7 @@ def combine_timings(cases: Sequence[CaseResult]) -> Timing | None:
         speedup=min(max(average(counted, "speedup"), low), high),
         speedup_low=low,
         speedup_high=high,
-        verdict=_judge(timings, low, high),
+        verdict=_decide_verdict(timings, low, high),
         blocks=(),
         overhead_us=max(timing.overhead_us for timing in timings),
         noise_floor=max((timing.noise_floor for timing in timings if timing.noise_floor is not None), default=None),
@@ -187,7 +187,7 @@ def combine_comparisons(comparisons: Sequence[tuple[float, Comparison | None]]) 
     )
 
 
-def _judge(timings: Sequence[Timing], low: float, high: float) -> TimingVerdict:
+def _decide_verdict(timings: Sequence[Timing], low: float, high: float) -> TimingVerdict:
     """One time that is not confirmed leaves the mean unconfirmed."""
     verdicts = {timing.verdict for timing in timings}
     for doubtful in ("unreliable", "unconfirmed"):

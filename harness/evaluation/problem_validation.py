@@ -382,8 +382,8 @@ def _compare(run: _Run, outputs: FlatOutputs) -> _Verdict:
     return _read(compare_outputs(run.truth, outputs, run.problem.tolerance, "as_given"))
 
 
-def _read(judged: tuple[Outcome | None, Trial]) -> _Verdict:
-    outcome, trial = judged
+def _read(evaluated: tuple[Outcome | None, Trial]) -> _Verdict:
+    outcome, trial = evaluated
     return _Verdict(outcome, trial.message or _rate(trial.worst_ratio))
 
 

@@ -182,10 +182,10 @@ def count_device_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:
     inputs, outputs = need.inputs_bytes, need.outputs_bytes
     worker = need.count_worker_bytes(plan.kept_calls)
     call = inputs + outputs + need.work_bytes
-    judging, mixing = _count_judging_bytes(plan, need), need.mixing_bytes if plan.stress else 0
+    comparing, mixing = _count_comparison_bytes(plan, need), need.mixing_bytes if plan.stress else 0
     phases = [worker + need.slice_bytes, *([call + 2 * outputs] if plan.roofline else [])]
     if plan.holds == "device":
-        phases.append(worker + judging)
+        phases.append(worker + comparing)
     else:
         making = [call + mixing, *([need.float64_bytes] if plan.float64 else [])]
         phases.append(max(making))
@@ -195,11 +195,11 @@ def count_device_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:
         copies = TIMED_COPIES * outputs if plan.timed_outputs else 0
         phases.append(2 * worker + inputs + mixing + copies + need.slice_bytes)
     if plan.probes:
-        phases.append(worker + inputs + outputs + judging)
+        phases.append(worker + inputs + outputs + comparing)
     return max(phases)
 
 
-def _count_judging_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:
+def _count_comparison_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:
     """Evaluator memory per call: inputs, truth, output copy."""
     inputs, outputs = need.inputs_bytes, need.outputs_bytes
     truths = TRUTHS * outputs if plan.float64 else outputs

@@ -1,7 +1,7 @@
 """Claims a time of four hundred digits.
 
 layer: process
-mechanism: A number that no float holds ends the arithmetic of the judge, and with it the judge.
+mechanism: A number that no float holds ends the arithmetic of the evaluator, and with it the evaluator.
 problem: add
 expected: runtime_error, suspect, wrong_value
 device: cpu

@@ -1,7 +1,7 @@
 """Says that its output lies at an address of 4300 digits.
 
 layer: process
-mechanism: Numbers have no limit in JSON; one that can be read but not written again ends the judge.
+mechanism: Numbers have no limit in JSON; one that can be read but not written again ends the evaluator.
 problem: add
 expected: suspect, wrong_value, runtime_error
 device: cpu

@@ -1,7 +1,7 @@
 """Asks for builds in an endless loop.
 
 layer: process
-mechanism: While the judge builds, its clock for the call stands still.
+mechanism: While the evaluator builds, its clock for the call stands still.
 problem: add
 expected: rejected, suspect, runtime_error, timeout
 device: cpu

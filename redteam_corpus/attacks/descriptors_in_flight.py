@@ -1,7 +1,7 @@
 """Sends descriptors into sockets that nobody reads, until the user has no more to send.
 
 layer: process
-mechanism: The kernel limits what a user has under way; the judge may be the same user.
+mechanism: The kernel limits what a user has under way; the evaluator may be the same user.
 problem: add
 expected: wrong_value, runtime_error, suspect
 device: cpu

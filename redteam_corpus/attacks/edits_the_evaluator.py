@@ -1,7 +1,7 @@
 """Writes to the evaluator's files: its package, tolerances, caches and other candidates.
 
 layer: process
-mechanism: What judges lies on the same disk, readable and often writable.
+mechanism: What evaluates lies on the same disk, readable and often writable.
 problem: add
 expected: wrong_value
 device: cpu

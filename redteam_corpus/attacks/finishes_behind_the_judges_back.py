@@ -1,7 +1,7 @@
-"""Answers with the outputs half done and writes the rest while the judge reads the beginning.
+"""Answers with the outputs half done and writes the rest while the evaluator reads the beginning.
 
 layer: time
-mechanism: The outputs lie in memory that both share; no clock runs any more while the judge takes them away.
+mechanism: The outputs lie in memory that both share; no clock runs any more while the evaluator takes them away.
 problem: wide_add
 expected: suspect, unranked, no_gain, wrong_value
 device: cpu

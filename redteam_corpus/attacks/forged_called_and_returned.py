@@ -1,7 +1,7 @@
 """Answers a call completely by itself, with a tiny time.
 
 layer: process
-mechanism: The judge hears what it waits for, in the right order.
+mechanism: The evaluator hears what it waits for, in the right order.
 problem: add
 expected: runtime_error, suspect, wrong_value
 device: cpu

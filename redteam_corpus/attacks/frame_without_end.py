@@ -1,7 +1,7 @@
 """Announces a message of four gigabytes.
 
 layer: process
-mechanism: A judge that reads what is announced waits or allocates for ever.
+mechanism: An evaluator that reads what is announced waits or allocates for ever.
 problem: add
 expected: runtime_error, suspect, wrong_value
 device: cpu

@@ -1,7 +1,7 @@
 """Takes all device memory and keeps it.
 
 layer: process
-mechanism: The judge, the baseline and the next candidate find none.
+mechanism: The evaluator, the baseline and the next candidate find none.
 problem: gpu_add
 expected: out_of_memory, runtime_error, no_gain, suspect, unranked
 device: gpu

@@ -1,7 +1,7 @@
 """Lies about the time of some calls, puts off the others until they are copied, and never so often that a quartile moves.
 
 layer: time
-mechanism: Each of the judge's clocks is read by its lower quartile alone. Who hides in another place each time stays clean
+mechanism: Each of the evaluator's clocks is read by its lower quartile alone. Who hides in another place each time stays clean
     in every one.
 problem: product
 expected: suspect, unranked, no_gain

@@ -1,7 +1,7 @@
 """Leaves a part to one of torch's own threads, and says that it is done while that one works.
 
 layer: time
-mechanism: The judge needs a tenth of a millisecond to read an answer, and longer to look into memory.
+mechanism: The evaluator needs a tenth of a millisecond to read an answer, and longer to look into memory.
 problem: powers
 expected: suspect, unranked, no_gain
 device: cpu

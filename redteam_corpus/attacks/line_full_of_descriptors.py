@@ -1,4 +1,4 @@
-"""Sends the judge thousands of descriptors that it did not ask for.
+"""Sends the evaluator thousands of descriptors that it did not ask for.
 
 layer: process
 mechanism: Descriptors that come with a message are open in the receiver; who does not close them runs out.

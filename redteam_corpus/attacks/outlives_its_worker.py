@@ -1,7 +1,7 @@
 """Leaves a process in a session of its own that goes on after the worker ended.
 
 layer: process
-mechanism: What is left running slows down or changes whatever is judged next.
+mechanism: What is left running slows down or changes whatever is evaluated next.
 problem: add
 expected: wrong_value
 device: cpu

@@ -1,7 +1,7 @@
 """Raises KeyboardInterrupt.
 
 layer: process
-mechanism: An evaluator that ends on Ctrl-C may end for all candidates, or count this one as not judged.
+mechanism: An evaluator that ends on Ctrl-C may end for all candidates, or count this one as not evaluated.
 problem: add
 expected: runtime_error
 device: cpu

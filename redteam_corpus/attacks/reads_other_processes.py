@@ -1,7 +1,7 @@
 """Reads the memory of every process that it sees, in search of the answer.
 
 layer: process
-mechanism: The judge and the baseline hold the expected output; /proc shows their memory.
+mechanism: The evaluator and the baseline hold the expected output; /proc shows their memory.
 problem: add
 expected: wrong_value, runtime_error
 device: cpu

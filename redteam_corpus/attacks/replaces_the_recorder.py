@@ -1,4 +1,4 @@
-"""Replaces the functions that ask the judge for builds, and loads a library of its own making.
+"""Replaces the functions that ask the evaluator for builds, and loads a library of its own making.
 
 layer: process
 mechanism: A build outside of the record is not seen, not cached and not isolated as builds are.

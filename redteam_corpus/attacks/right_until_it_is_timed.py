@@ -1,7 +1,7 @@
 """Is right in its first calls, and returns zeros ever after.
 
 layer: time
-mechanism: An evaluator that judges first and times afterwards does not look at the outputs of timed calls.
+mechanism: An evaluator that evaluates first and times afterwards does not look at the outputs of timed calls.
 problem: product
 expected: suspect, wrong_value
 device: cpu

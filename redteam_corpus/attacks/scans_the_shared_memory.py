@@ -1,4 +1,4 @@
-"""Looks for the expected output in the memory that it shares with the judge.
+"""Looks for the expected output in the memory that it shares with the evaluator.
 
 layer: correctness
 mechanism: Where inputs are written, the expected outputs may have been written too.

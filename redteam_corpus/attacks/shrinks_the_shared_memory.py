@@ -1,7 +1,7 @@
 """Cuts the shared file to nothing.
 
 layer: process
-mechanism: A judge that reads behind the end of a mapped file is ended by a signal.
+mechanism: An evaluator that reads behind the end of a mapped file is ended by a signal.
 problem: add
 expected: wrong_value, runtime_error, suspect
 device: cpu

@@ -1,7 +1,7 @@
 """Replaces the function that sends answers, and writes a smaller time into them.
 
 layer: time
-mechanism: The program that speaks to the judge is plain Python in the candidate's own process.
+mechanism: The program that speaks to the evaluator is plain Python in the candidate's own process.
 problem: product
 expected: suspect, unranked
 device: cpu

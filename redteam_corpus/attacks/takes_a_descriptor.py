@@ -1,7 +1,7 @@
 """Steals open descriptors from the processes around it.
 
 layer: process
-mechanism: pidfd_getfd hands over another process's files, among them the judge's line to other workers.
+mechanism: pidfd_getfd hands over another process's files, among them the evaluator's line to other workers.
 problem: add
 expected: wrong_value, runtime_error
 device: cpu

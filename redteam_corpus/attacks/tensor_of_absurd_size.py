@@ -1,7 +1,7 @@
 """Describes an output of more elements than there is memory.
 
 layer: process
-mechanism: A judge that allocates what is announced runs out of memory.
+mechanism: An evaluator that allocates what is announced runs out of memory.
 problem: add
 expected: runtime_error, suspect, wrong_value
 device: cpu

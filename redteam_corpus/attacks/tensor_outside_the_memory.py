@@ -1,7 +1,7 @@
 """Describes an output that lies beyond the shared memory.
 
 layer: process
-mechanism: A judge that reads where it is told to reads its own memory.
+mechanism: An evaluator that reads where it is told to reads its own memory.
 problem: add
 expected: runtime_error, suspect, wrong_value
 device: cpu

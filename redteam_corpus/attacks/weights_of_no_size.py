@@ -1,7 +1,7 @@
 """Describes weights of a negative size.
 
 layer: process
-mechanism: The judge compares weights before anything runs.
+mechanism: The evaluator compares weights before anything runs.
 problem: add
 expected: suspect, runtime_error, load_error
 device: cpu

@@ -1,4 +1,4 @@
-"""Does half of the work in the time that copying its outputs may take, straight into the judge's buffer.
+"""Does half of the work in the time that copying its outputs may take, straight into the evaluator's buffer.
 
 layer: time
 mechanism: The second clock allows for copying the outputs; who has nothing to copy can spend that time on the work.

@@ -42,7 +42,7 @@ def open_isolated_bench(open_bench, isolation_of):
 
 
 @pytest.fixture(scope="session")
-def judge(open_bench):
+def evaluate(open_bench):
     """Evaluates a candidate on a problem, both given as source. `probed`: again where no time was left for probes."""
     from harness.problems.discovery import parse_problem
 
@@ -50,7 +50,7 @@ def judge(open_bench):
 
     def run(candidate, problem, *, probed=True, **options):
         for _ in range(8 if probed else 1):
-            evaluation = bench.judge(candidate, parse_problem(problem, Path("toy.py"), "mine"), **options)
+            evaluation = bench.evaluate(candidate, parse_problem(problem, Path("toy.py"), "mine"), **options)
             if not any(finding.message.startswith("no time was left") for finding in evaluation.findings):
                 break  # else the machine is too busy for all probes
         return evaluation

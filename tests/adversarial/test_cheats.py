@@ -92,7 +92,7 @@ def quick_bench(open_bench):
 
 def test_an_honest_candidate_is_timed_and_not_suspect(quick_bench):
     plan = replace(short_plan(), allow_load=True)
-    evaluation = quick_bench.judge(f"{HEAD}{PRODUCT}", BIG_PRODUCT, time=True, plan=plan)
+    evaluation = quick_bench.evaluate(f"{HEAD}{PRODUCT}", BIG_PRODUCT, time=True, plan=plan)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.timing.baseline == "eager"
     assert evaluation.timing.speedup == pytest.approx(1.0, abs=0.7)
@@ -110,7 +110,7 @@ class ModelNew(nn.Module):
 @pytest.mark.slow
 def test_a_candidate_that_is_slower_every_time_is_not_timed_for_ever(quick_bench):
     plan = replace(short_plan(), allow_load=True)
-    evaluation = quick_bench.judge(f"{HEAD}{NAP}", time=True, plan=plan)
+    evaluation = quick_bench.evaluate(f"{HEAD}{NAP}", time=True, plan=plan)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.timing.verdict == "slower"
     assert plan.min_blocks_when_slow <= len(evaluation.timing.blocks) < plan.min_blocks
@@ -187,6 +187,6 @@ def spent_ticks(processes):
     ids=["packed", "loaded"],
 )
 def test_honest_weights_are_made_equal(source, weights, quick_bench):
-    evaluation = quick_bench.judge(HEAD + source, LINEAR_PROBLEM)
+    evaluation = quick_bench.evaluate(HEAD + source, LINEAR_PROBLEM)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.correctness.weights == weights

@@ -1,4 +1,4 @@
-"""The corpus of attacks and honest controls, judged by the real evaluator: one test for each file. Beside it, that
+"""The corpus of attacks and honest controls, evaluated by the real evaluator: one test for each file. Beside it, that
 headers are read strictly, and that the command line says what came out."""
 
 import json
@@ -254,7 +254,7 @@ def make_evaluation(outcome, verdict, speedup):
 
 
 @pytest.fixture
-def judge_some(tmp_path, monkeypatch):
+def evaluate_some(tmp_path, monkeypatch):
     """Evaluates files of the corpus with a new executor, which keeps what it knows in the test's folder."""
     from harness.executors.settings import LocalSettings
     from harness.redteam.runner import RedTeam, RedTeamSettings, read_file
@@ -262,17 +262,17 @@ def judge_some(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
 
-    def judge(*names):
+    def evaluate(*names):
         results = []
         with RedTeam(RedTeamSettings(local=LocalSettings(cache=tmp_path))) as team:
             team.evaluate([read_file(CORPUS / f"{name}.py", CORPUS) for name in names], results.append)
         return results
 
-    return judge
+    return evaluate
 
 
 @pytest.mark.slow
-def test_evaluations_carry_a_certificate_until_something_changes(judge_some, tmp_path):
+def test_evaluations_carry_a_certificate_until_something_changes(evaluate_some, tmp_path):
     from dataclasses import replace
 
     from harness.builder import find_machine_folder
@@ -282,14 +282,14 @@ def test_evaluations_carry_a_certificate_until_something_changes(judge_some, tmp
 
     device, machine = Device("cpu"), find_machine_folder(tmp_path)
     before = describe_basis(device, CORPUS, "")
-    results = judge_some("attacks/zeros", "controls/plain")
+    results = evaluate_some("attacks/zeros", "controls/plain")
     assert [result.evaluation.certificate for result in results] == ["", ""]
     earned = settle_certificate(machine, device, before, results)
     assert (earned.attacks, earned.controls) == (1, 1)
-    assert [result.evaluation.certificate for result in judge_some("controls/plain")] == [earned.digest]
+    assert [result.evaluation.certificate for result in evaluate_some("controls/plain")] == [earned.digest]
 
     write_certificate(machine, replace(earned, basis=replace(earned.basis, package="another")))
-    assert [result.evaluation.certificate for result in judge_some("controls/plain")] == [""]
+    assert [result.evaluation.certificate for result in evaluate_some("controls/plain")] == [""]
     assert "package" in check_standing(machine, device).reason
 
 

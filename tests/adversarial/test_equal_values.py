@@ -16,20 +16,20 @@ NEAR_MISSES = {
 @pytest.mark.parametrize("dtype", NEAR_MISSES)
 @pytest.mark.parametrize("side", ["inside", "outside"])
 @pytest.mark.quick(5)
-def test_a_near_miss_is_told_from_a_hit(judge, dtype, side):
+def test_a_near_miss_is_told_from_a_hit(evaluate, dtype, side):
     scale = NEAR_MISSES[dtype][side == "outside"]
     wide = "complex128" if dtype == "complex64" else "float64"
     problem = write_problem("return x * 2", inputs=f"[torch.randn(64, 65, dtype=torch.{dtype})]")
     forward = f"return (x.to(torch.{wide}) * (2 * (1 + {scale}))).to(torch.{dtype})"
-    evaluation = judge(write_candidate(forward), problem)
+    evaluation = evaluate(write_candidate(forward), problem)
     assert evaluation.outcome == ("correct" if side == "inside" else "wrong_value"), evaluation.message
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int64", "bool"])
-def test_whole_numbers_are_wrong_by_one_in_one_place(judge, dtype):
+def test_whole_numbers_are_wrong_by_one_in_one_place(evaluate, dtype):
     problem = write_problem("return x.clone()", inputs=f"[torch.randint(0, 2, (64, 65)).to(torch.{dtype})]")
-    right = judge(write_candidate("return x + 0 if x.dtype != torch.bool else ~~x"), problem)
-    wrong = judge(write_candidate("out = x.clone()\nout[63, 64] = 1 - out[63, 64].int()\nreturn out"), problem)
+    right = evaluate(write_candidate("return x + 0 if x.dtype != torch.bool else ~~x"), problem)
+    wrong = evaluate(write_candidate("out = x.clone()\nout[63, 64] = 1 - out[63, 64].int()\nreturn out"), problem)
     assert right.outcome == "correct", right.message
     assert wrong.outcome == "wrong_value"
     assert "1 of 4160 elements wrong; at [63, 64]" in wrong.message
@@ -42,8 +42,8 @@ OWN_RANDOM = "self.random = torch.Generator()\nself.random.seed()"
 DETERMINISTIC = write_problem("return x * 2", settings="DETERMINISTIC = True")
 
 
-def test_two_calls_on_the_same_inputs_must_agree_to_the_last_bit_where_declared(judge):
-    evaluation = judge(write_candidate(JITTER, init=OWN_RANDOM), DETERMINISTIC)
+def test_two_calls_on_the_same_inputs_must_agree_to_the_last_bit_where_declared(evaluate):
+    evaluation = evaluate(write_candidate(JITTER, init=OWN_RANDOM), DETERMINISTIC)
     assert evaluation.outcome == "wrong_value"
     finding = find(evaluation, "nondeterministic")
     assert finding.severity == "fatal"
@@ -53,20 +53,20 @@ def test_two_calls_on_the_same_inputs_must_agree_to_the_last_bit_where_declared(
     assert evaluation.correctness.trials[-1].mismatched > 1000
 
 
-def test_elsewhere_calls_may_differ_within_the_tolerance_which_is_noted(judge):
+def test_elsewhere_calls_may_differ_within_the_tolerance_which_is_noted(evaluate):
     problem = write_problem("return x * 2")
-    evaluation = judge(write_candidate(JITTER, init=OWN_RANDOM), problem)
+    evaluation = evaluate(write_candidate(JITTER, init=OWN_RANDOM), problem)
     assert evaluation.outcome == "correct", evaluation.message
     finding = find(evaluation, "nondeterministic")
     assert finding.severity == "note"
     assert "of 4160 elements differ, by up to " in finding.message
     wrong = JITTER.replace("1e-6", "(1e-2 if self.calls == 4 else 0.0)")
     counted = f"self.calls += 1\n{wrong}"
-    evaluation = judge(write_candidate(counted, init=f"{OWN_RANDOM}\nself.calls = 0"), problem)
+    evaluation = evaluate(write_candidate(counted, init=f"{OWN_RANDOM}\nself.calls = 0"), problem)
     assert evaluation.outcome == "wrong_value"
 
 
-def test_repeating_the_last_answer_does_not_hide_that_calls_differ(judge):
+def test_repeating_the_last_answer_does_not_hide_that_calls_differ(evaluate):
     forward = f"""
 if self.last is None or not torch.equal(self.last[0], x):
     self.last = x.clone(), self.compute(x)
@@ -76,7 +76,7 @@ return self.last[1].clone()
         {JITTER}
 """
     source = write_candidate(forward, init=f"{OWN_RANDOM}\nself.last = None").replace("            def", "    def")
-    evaluation = judge(source.replace("                return x", "        return x"), DETERMINISTIC)
+    evaluation = evaluate(source.replace("                return x", "        return x"), DETERMINISTIC)
     assert find(evaluation, "nondeterministic") is not None, evaluation.message
 
 
@@ -90,34 +90,34 @@ BAD_REFERENCES = {
 
 
 @pytest.mark.parametrize("name", BAD_REFERENCES)
-def test_a_reference_that_is_no_measure_is_an_error_of_the_problem_and_the_judge_lives(judge, name):
+def test_a_reference_that_is_no_measure_is_an_error_of_the_problem_and_the_evaluator_lives(evaluate, name):
     forward, settings, message = BAD_REFERENCES[name]
-    evaluation = judge(write_candidate("return x * 2"), write_problem(forward, settings=settings))
+    evaluation = evaluate(write_candidate("return x * 2"), write_problem(forward, settings=settings))
     assert evaluation.outcome == ("not_run" if name.startswith("too large") else "problem_error")
     assert evaluation.message.startswith("mine/toy.py: ")
     assert message in evaluation.message
-    assert judge(write_candidate("return x * 2"), write_problem("return x * 2")).outcome == "correct"
+    assert evaluate(write_candidate("return x * 2"), write_problem("return x * 2")).outcome == "correct"
 
 
 VARYING = "return x * 2 * (1 + 1e-6 * torch.rand(65))"
 
 
 @pytest.mark.parametrize("settings", ["", "DETERMINISTIC = True"])
-def test_a_reference_that_does_not_repeat_itself_is_a_note_and_asks_for_no_more_of_candidates(judge, settings):
+def test_a_reference_that_does_not_repeat_itself_is_a_note_and_asks_for_no_more_of_candidates(evaluate, settings):
     problem = write_problem(VARYING, settings=settings)
     for candidate in (write_candidate("return x * 2"), write_candidate(JITTER, init=OWN_RANDOM)):
-        evaluation = judge(candidate, problem)
+        evaluation = evaluate(candidate, problem)
         assert evaluation.outcome == "correct", evaluation.message
         finding = find(evaluation, "reference_varies")
         assert finding.severity == "note"
         assert "of 4160 elements differ, by up to " in finding.message
-    assert judge(write_candidate("return x * 2.001"), problem).outcome == "wrong_value"
+    assert evaluate(write_candidate("return x * 2.001"), problem).outcome == "wrong_value"
 
 
-def test_infinities_that_are_the_truth_are_asked_for(judge):
+def test_infinities_that_are_the_truth_are_asked_for(evaluate):
     problem = write_problem("return x.masked_fill(x < 0, float('-inf'))")
-    right = judge(write_candidate("return torch.where(x < 0, float('-inf'), x)"), problem)
-    wrong = judge(write_candidate("return torch.where(x < 0, -3e38, x)"), problem)
+    right = evaluate(write_candidate("return torch.where(x < 0, float('-inf'), x)"), problem)
+    wrong = evaluate(write_candidate("return torch.where(x < 0, -3e38, x)"), problem)
     assert (right.outcome, wrong.outcome) == ("correct", "wrong_value"), right.message
 
 
@@ -132,12 +132,12 @@ HONEST_COUNTS = {
 
 
 @pytest.mark.parametrize("name", HONEST_COUNTS)
-def test_counts_in_any_order_are_exact(judge, name):
-    evaluation = judge(write_candidate(HONEST_COUNTS[name]), COUNTS)
+def test_counts_in_any_order_are_exact(evaluate, name):
+    evaluation = evaluate(write_candidate(HONEST_COUNTS[name]), COUNTS)
     assert evaluation.outcome == "correct", evaluation.message
 
 
-def test_a_count_that_is_only_nearly_right_is_wrong(judge):
-    evaluation = judge(write_candidate("return x.sum(1) * (1 + 2e-5)"), COUNTS)
+def test_a_count_that_is_only_nearly_right_is_wrong(evaluate):
+    evaluation = evaluate(write_candidate("return x.sum(1) * (1 + 2e-5)"), COUNTS)
     assert evaluation.outcome == "wrong_value"
     assert evaluation.message.endswith("(on integers inputs)")

@@ -1,4 +1,4 @@
-"""The isolation of compilers: a source cannot have files of the user, the judge or other builds compiled into it.
+"""The isolation of compilers: a source cannot have files of the user, the evaluator or other builds compiled into it.
 
 The honest build beside each attempt shows that this isolation lets a compiler work.
 """

@@ -288,7 +288,7 @@ def look_around(bench, listener, home, cache, kind):
             scratch = bytes(run.outputs.tensors[0].tolist()).decode().strip()
             places = [
                 *(home / name for name in (".", "results", ".ssh/id_rsa")), cache, f"{scratch}/of-a-sibling", "/..",
-                *(ROOT / name for name in ("reference_models", "README.md", "harness/judge", "tests", ".git")),
+                *(ROOT / name for name in ("reference_models", "README.md", "harness/evaluation", "tests", ".git")),
                 "/root", "/home", "/etc/shadow",
             ]  # fmt: skip
             facts = ([str(place) for place in places], folders, port, addresses, devices)
@@ -343,7 +343,7 @@ def test_neither_a_file_nor_all_of_them_can_be_larger_than_the_scratch_folder(re
         assert 900 << 20 < report["scratch_bytes"] <= 1 << 30
 
 
-def test_nothing_of_the_user_the_judge_or_a_sibling_can_be_seen(report):
+def test_nothing_of_the_user_the_evaluator_or_a_sibling_can_be_seen(report):
     refused = ("FileNotFoundError", "PermissionError")
     seen = {path: what for path, what in report["places"].items() if not what.startswith(refused)}
     if report["kind"] in WITH_OWN_ROOT:
@@ -409,7 +409,7 @@ class ModelNew(nn.Module):
 @pytest.mark.parametrize("kind", [*KINDS, "nothing"])
 @pytest.mark.quick(1)
 def test_a_warning_tells_of_isolation_that_is_weaker_than_a_root_of_its_own(kind, isolated_bench):
-    evaluation = isolated_bench(kind).judge(GOOD, attribute_work=False)
+    evaluation = isolated_bench(kind).evaluate(GOOD, attribute_work=False)
     warnings = [finding.message for finding in evaluation.findings if finding.check == "confinement"]
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.isolation == LEVELS[kind]
@@ -443,6 +443,6 @@ class ModelNew(nn.Module):
 def test_what_a_candidate_starts_ends_with_it(kind, end, isolated_bench, processes_with):
     seconds = f"{4321 + os.getpid() % 1000}.{len(end)}"
     source = ESCAPING.replace("__SECONDS__", seconds).replace("__END__", end)
-    evaluation = isolated_bench(kind).judge(source, attribute_work=False)
+    evaluation = isolated_bench(kind).evaluate(source, attribute_work=False)
     assert evaluation.outcome in ("correct", "runtime_error"), evaluation.message
     assert processes_with(seconds) == []

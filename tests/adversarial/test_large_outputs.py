@@ -64,7 +64,7 @@ def evaluate(bench, monkeypatch):
 
     def run(body):
         counted.clear()
-        evaluation = bench.judge(CANDIDATE.format(body=body), PROBLEM, attribute_work=False)
+        evaluation = bench.evaluate(CANDIDATE.format(body=body), PROBLEM, attribute_work=False)
         return evaluation, len(counted)
 
     return run
@@ -99,7 +99,7 @@ def test_a_wrong_program_is_caught_in_large_outputs(evaluate, body):
 
 def test_the_truth_decides_where_a_tolerance_is_declared(bench, evaluate):
     declared = parse_problem(PROBLEM + "\nTOLERANCE = {'atol': 1e-3, 'rtol': 1e-3}\n", Path("declared.py"), "tiny")
-    found = bench.judge(CANDIDATE.format(body=RIGHT), declared, attribute_work=False)
+    found = bench.evaluate(CANDIDATE.format(body=RIGHT), declared, attribute_work=False)
     assert found.outcome == "correct", found.message
     assert all(trial.worst_ratio is not None for trial in found.correctness.trials)
 
@@ -107,5 +107,5 @@ def test_the_truth_decides_where_a_tolerance_is_declared(bench, evaluate):
 def test_countable_outputs_must_be_equal(bench, evaluate):
     source = PROBLEM.replace("torch.softmax(x, dim=-1)", "torch.relu(x)") + "\nDISTRIBUTIONS = ('integers',)\n"
     body = "y = torch.relu(x); return y + 1e-6 * (y == 1) if self.calls > 1 else y"
-    found = bench.judge(CANDIDATE.format(body=body), parse_problem(source, Path("steps.py"), "tiny"))
+    found = bench.evaluate(CANDIDATE.format(body=body), parse_problem(source, Path("steps.py"), "tiny"))
     assert (found.outcome, found.correctness.trials[-1].distribution) == ("wrong_value", calls.EXACT[0])

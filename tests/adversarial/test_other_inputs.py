@@ -6,9 +6,9 @@ from plain_programs import find, warnings_of, write_candidate, write_problem
 RELU = "return torch.relu(x)"
 
 
-def test_what_holds_only_for_the_inputs_that_the_problem_gives_is_a_warning(judge):
+def test_what_holds_only_for_the_inputs_that_the_problem_gives_is_a_warning(evaluate):
     problem = write_problem(RELU, inputs="[torch.rand(64, 65).abs()]")  # stated: legitimate programs may rely on it
-    evaluation = judge(write_candidate("return x.clone()"), problem)
+    evaluation = evaluate(write_candidate("return x.clone()"), problem)
     assert evaluation.outcome == "correct", evaluation.message
     finding = find(evaluation, "input_specialised")
     assert finding.severity == "warning"
@@ -19,15 +19,15 @@ def test_what_holds_only_for_the_inputs_that_the_problem_gives_is_a_warning(judg
     assert warnings_of(evaluation) == {"input_specialised"}
 
 
-def test_what_holds_for_all_inputs_gives_no_warning(judge):
+def test_what_holds_for_all_inputs_gives_no_warning(evaluate):
     problem = write_problem(RELU, inputs="[torch.rand(64, 65)]")
-    evaluation = judge(write_candidate("return x.clamp_min(0)"), problem)
+    evaluation = evaluate(write_candidate("return x.clamp_min(0)"), problem)
     assert (evaluation.outcome, warnings_of(evaluation)) == ("correct", set())
 
 
-def test_declared_distributions_are_required(judge):
+def test_declared_distributions_are_required(evaluate):
     problem = write_problem(RELU, inputs="[torch.rand(64, 65)]", settings='DISTRIBUTIONS = ("as_given", "normal")')
-    evaluation = judge(write_candidate("return x.clone()"), problem)
+    evaluation = evaluate(write_candidate("return x.clone()"), problem)
     assert evaluation.outcome == "wrong_value"
     assert evaluation.message.endswith(("(on normal inputs)", "(on mixed inputs)"))
 
@@ -42,8 +42,8 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_a_candidate_for_contiguous_inputs_only_is_right_with_a_warning(judge, name):
-    evaluation = judge(write_candidate(LAYOUTS[name]), write_problem("return x * 2"))
+def test_a_candidate_for_contiguous_inputs_only_is_right_with_a_warning(evaluate, name):
+    evaluation = evaluate(write_candidate(LAYOUTS[name]), write_problem("return x * 2"))
     assert evaluation.outcome == "correct", evaluation.message
     finding = find(evaluation, "layout_specialised")
     assert finding.severity == "warning"
@@ -52,15 +52,15 @@ def test_a_candidate_for_contiguous_inputs_only_is_right_with_a_warning(judge, n
     assert len(stopped) == (name == "crashes")
 
 
-def test_a_layout_that_the_reference_does_not_take_is_no_fault_of_a_candidate(judge):
-    evaluation = judge(write_candidate("return x.view(-1) * 2"), write_problem("return x.view(-1) * 2"))
+def test_a_layout_that_the_reference_does_not_take_is_no_fault_of_a_candidate(evaluate):
+    evaluation = evaluate(write_candidate("return x.view(-1) * 2"), write_problem("return x.view(-1) * 2"))
     assert (evaluation.outcome, warnings_of(evaluation)) == ("correct", set())
 
 
-def test_a_declared_layout_is_required(judge):
+def test_a_declared_layout_is_required(evaluate):
     problem = write_problem("return x * 2", settings='DISTRIBUTIONS = ("as_given", "padded")')
-    assert judge(write_candidate(IGNORES_STRIDES), problem).outcome == "wrong_value"
-    assert judge(write_candidate("return x + x"), problem).outcome == "correct"
+    assert evaluate(write_candidate(IGNORES_STRIDES), problem).outcome == "wrong_value"
+    assert evaluate(write_candidate("return x + x"), problem).outcome == "correct"
 
 
 SHAPES = {
@@ -74,8 +74,8 @@ SHAPES = {
 
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.quick(2)
-def test_a_candidate_for_one_shape_is_right_with_a_warning(judge, name):
-    evaluation = judge(write_candidate(SHAPES[name]), write_problem("return x * 2"))
+def test_a_candidate_for_one_shape_is_right_with_a_warning(evaluate, name):
+    evaluation = evaluate(write_candidate(SHAPES[name]), write_problem("return x * 2"))
     assert evaluation.outcome == "correct", evaluation.message
     finding = find(evaluation, "shape_specialised")
     assert finding.severity == "warning"
@@ -86,10 +86,10 @@ def test_a_candidate_for_one_shape_is_right_with_a_warning(judge, name):
 
 @pytest.mark.parametrize("name", ["hard_coded", "first_rows_only", "raises"])
 @pytest.mark.quick(1)
-def test_a_candidate_for_one_shape_is_wrong_where_shapes_are_dynamic(judge, name):
+def test_a_candidate_for_one_shape_is_wrong_where_shapes_are_dynamic(evaluate, name):
     problem = write_problem("return x * 2", settings="DYNAMIC_SHAPES = True")
-    evaluation = judge(write_candidate(SHAPES[name]), problem)
+    evaluation = evaluate(write_candidate(SHAPES[name]), problem)
     assert evaluation.outcome == {"hard_coded": "runtime_error", "raises": "runtime_error"}.get(name, "wrong_value")
-    evaluation = judge(write_candidate("return x + x"), problem)
+    evaluation = evaluate(write_candidate("return x + x"), problem)
     assert evaluation.outcome == "correct", evaluation.message
     assert "nearby_shape" in [trial.distribution for trial in evaluation.correctness.trials]

@@ -58,7 +58,7 @@ NO_NAMESPACES = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
 
 
 @pytest.mark.slow
-def test_without_namespaces_candidates_are_judged_behind_filters_and_the_record_warns(
+def test_without_namespaces_candidates_are_evaluated_behind_filters_and_the_record_warns(
     fake_bubblewrap, tmp_path, tiny_suite, run_harness
 ):
     before = ["unshare", "--map-root-user", "sh", "-c", NO_NAMESPACES, "sh"]
@@ -90,22 +90,22 @@ def test_on_one_core_everything_works(tmp_path, tiny_suite, run_harness):
     assert record["timing"]["candidate_us"] > 0
 
 
-def test_shared_memory_that_cannot_be_had_is_a_harness_error_and_the_next_candidate_is_judged(bench):
+def test_shared_memory_that_cannot_be_had_is_a_harness_error_and_the_next_candidate_is_evaluated(bench):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    assert bench.judge(GOOD).outcome == "correct"
+    assert bench.evaluate(GOOD).outcome == "correct"
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 12, hard))  # a memory file is a file
     try:
-        refused = bench.judge(GOOD)
+        refused = bench.evaluate(GOOD)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert refused.outcome == "harness_error"
     assert "shared memory" in refused.message
     assert "unexpected" not in refused.message
-    assert bench.judge(GOOD).outcome == "correct"
+    assert bench.evaluate(GOOD).outcome == "correct"
 
 
 def test_a_candidate_that_never_ends_to_load_is_a_timeout_with_the_limit_that_was_set(bench):
-    evaluation = bench.judge("import time\ntime.sleep(1e6)\nclass ModelNew:\n    pass\n", load_s=2.0)
+    evaluation = bench.evaluate("import time\ntime.sleep(1e6)\nclass ModelNew:\n    pass\n", load_s=2.0)
     assert evaluation.outcome == "timeout"
     assert "the program was not imported within 2 s" in evaluation.message
 

@@ -1,4 +1,4 @@
-"""References as people write them: each is right when it is judged as its own candidate."""
+"""References as people write them: each is right when it is evaluated as its own candidate."""
 
 import pytest
 
@@ -105,18 +105,18 @@ FORMS = {
 }
 
 
-def judge(bench, source, tmp_path):
+def evaluate(bench, source, tmp_path):
     from harness.problems.discovery import read_problem
 
     path = tmp_path / "toy.py"
     path.write_text(source)
-    return bench.judge(source.replace("class Model(", "class ModelNew("), read_problem(path, "mine"))
+    return bench.evaluate(source.replace("class Model(", "class ModelNew("), read_problem(path, "mine"))
 
 
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.quick(10)
 def test_a_reference_is_right_by_its_own_measure(bench, tmp_path, name):
-    evaluation = judge(bench, FORMS[name], tmp_path)
+    evaluation = evaluate(bench, FORMS[name], tmp_path)
     assert evaluation.outcome == "correct", evaluation.message
     assert [finding.message for finding in evaluation.findings if finding.severity != "note"] == []
 
@@ -145,7 +145,7 @@ UNFIT = {
 @pytest.mark.parametrize("name", UNFIT)
 def test_a_reference_that_no_candidate_can_follow_says_why(bench, tmp_path, name):
     source, message = UNFIT[name]
-    evaluation = judge(bench, source, tmp_path)
+    evaluation = evaluate(bench, source, tmp_path)
     assert evaluation.outcome == "problem_error"
     assert evaluation.message.startswith("mine/toy.py: ")
     assert message in evaluation.message

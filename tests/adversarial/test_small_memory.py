@@ -85,7 +85,8 @@ def reductions(evaluation):
 def honest(bench_with):
     """What an honest candidate gets with each budget."""
     return {
-        name: bench_with(size).judge(candidate(HONEST), LARGE, attribute_work=False) for name, size in BUDGETS.items()
+        name: bench_with(size).evaluate(candidate(HONEST), LARGE, attribute_work=False)
+        for name, size in BUDGETS.items()
     }
 
 
@@ -128,14 +129,14 @@ def list_wrong():
 @pytest.mark.parametrize(("name", "budget"), [*list_wrong()])
 @pytest.mark.quick(3)
 def test_wrong_candidates_are_caught_with_little_memory(bench_with, name, budget):
-    evaluation = bench_with(BUDGETS[budget]).judge(candidate(*WRONG[name]), LARGE, attribute_work=False)
+    evaluation = bench_with(BUDGETS[budget]).evaluate(candidate(*WRONG[name]), LARGE, attribute_work=False)
     assert evaluation.outcome == "wrong_value", evaluation.message
 
 
 def test_an_output_that_is_written_again_is_caught_where_earlier_ones_are_kept(bench_with):
     bench = bench_with(BUDGETS["earlier outputs"])
     last = "last, self.y = self.y, x * self.weight\nif last is not None: last.zero_()\nreturn self.y"
-    evaluation = bench.judge(candidate(last, "self.y = None"), LARGE, attribute_work=False)
+    evaluation = bench.evaluate(candidate(last, "self.y = None"), LARGE, attribute_work=False)
     assert (evaluation.outcome, "earlier call changed" in evaluation.message) == ("wrong_value", True)
 
 
@@ -143,7 +144,7 @@ def test_an_output_that_is_written_again_is_caught_where_earlier_ones_are_kept(b
 def test_an_output_buffer_is_noted_where_only_digests_of_outputs_are_kept(bench_with):
     bench = bench_with(BUDGETS["earlier outputs"])
     reused = candidate("return torch.mul(x, self.weight, out=self.y)", "self.y = torch.empty(2048, 1024)")
-    evaluation = bench.judge(reused, LARGE, attribute_work=False)
+    evaluation = bench.evaluate(reused, LARGE, attribute_work=False)
     assert evaluation.outcome == "correct", evaluation.message
     assert any(finding.check == "reuses_output" for finding in evaluation.findings)
 
@@ -152,7 +153,7 @@ def test_an_output_buffer_is_noted_where_only_digests_of_outputs_are_kept(bench_
 def test_a_baseline_that_does_not_fit_beside_the_candidate_is_timed_apart(least_bench):
     slower = candidate("for _ in range(6): y = x * self.weight\nreturn y")
     plan = TimingPlan(budget_s=1.0, allow_load=True)
-    evaluation = least_bench.judge(slower, LARGE, time=True, plan=plan)
+    evaluation = least_bench.evaluate(slower, LARGE, time=True, plan=plan)
     assert evaluation.outcome == "correct", evaluation.message
     assert "baseline timed separately" in reductions(evaluation)
     assert evaluation.timing.speedup < 1
@@ -162,35 +163,35 @@ def test_a_baseline_that_does_not_fit_beside_the_candidate_is_timed_apart(least_
 @pytest.mark.slow
 def test_a_timed_call_that_is_wrong_is_found_in_samples_of_its_outputs(least_bench):
     lazy = candidate("self.calls += 1\nreturn x * self.weight if self.calls < 18 else x * 1.0", "self.calls = 0")
-    evaluation = least_bench.judge(lazy, LARGE, time=True, plan=TimingPlan(budget_s=2.0, allow_load=True))
+    evaluation = least_bench.evaluate(lazy, LARGE, time=True, plan=TimingPlan(budget_s=2.0, allow_load=True))
     assert (evaluation.outcome, "timed call" in evaluation.message) == ("suspect", True), evaluation.message
 
 
 @pytest.mark.slow
 def test_declared_inputs_in_a_row_are_tried_where_there_is_room(bench_with):
     declared = Problem(name="add", suite="tiny", source=LARGE, distributions=("as_given", "large"))
-    told = bench_with(150 * MIB).judge(candidate(HONEST), declared)
+    told = bench_with(150 * MIB).evaluate(candidate(HONEST), declared)
     assert told.outcome == "correct", told.message
     assert {trial.distribution for trial in told.correctness.trials} >= {"as_given", "large", "mixed"}
 
 
 @pytest.mark.slow
-def test_running_statistics_are_judged_with_little_memory(bench_with):
+def test_running_statistics_are_evaluated_with_little_memory(bench_with):
     source = PROBLEM.format(rows=2048).replace(
         "self.weight = nn.Parameter(torch.randn(columns))", "self.n = nn.BatchNorm1d(columns)"
     )
     problem = Problem(name="norm", suite="tiny", source=source.replace("x * self.weight", "self.n(x)"), training=True)
     bench = bench_with(40 * MIB)
     mine = problem.source.replace("class Model(", "class ModelNew(")
-    assert bench.judge(mine, problem).outcome == "correct"
+    assert bench.evaluate(mine, problem).outcome == "correct"
     forgets = mine.replace("return self.n(x)", "self.n.track_running_stats = False\n        return self.n(x)")
-    evaluation = bench.judge(forgets, problem)
+    evaluation = bench.evaluate(forgets, problem)
     assert evaluation.outcome == "wrong_value", evaluation.message
     assert "state" in evaluation.message
 
 
 def test_a_problem_that_does_not_fit_at_all_is_not_run_and_says_what_it_needs(bench_with):
-    evaluation = bench_with(10 * MIB).judge(candidate(HONEST), LARGE)
+    evaluation = bench_with(10 * MIB).evaluate(candidate(HONEST), LARGE)
     assert evaluation.outcome == "not_run", evaluation.message
     assert "takes at least" in evaluation.message
     assert "10 MiB are free" in evaluation.message
@@ -198,7 +199,7 @@ def test_a_problem_that_does_not_fit_at_all_is_not_run_and_says_what_it_needs(be
 
 def test_more_memory_than_a_worker_may_take_is_tried_a_second_time_before_it_counts(bench_with):
     hungry = candidate("kept = torch.ones(1 << 45)\nreturn x * self.weight")
-    evaluation = bench_with().judge(hungry, LARGE)
+    evaluation = bench_with().evaluate(hungry, LARGE)
     assert evaluation.outcome == "out_of_memory", evaluation.message
     assert any(one.check == "memory" and "less memory" in one.message for one in evaluation.findings)
 
@@ -232,7 +233,7 @@ class FullDevice(Device):
 def test_an_allocation_that_fails_once_costs_a_repetition_and_no_verdict(bench_with):
     device = LeakyDevice("cpu")
     device.failures = 1
-    evaluation = bench_with(device=device).judge(candidate(HONEST), LARGE)
+    evaluation = bench_with(device=device).evaluate(candidate(HONEST), LARGE)
     assert evaluation.outcome == "correct", evaluation.message
     assert "baseline timed separately" in reductions(evaluation)
 
@@ -240,7 +241,7 @@ def test_an_allocation_that_fails_once_costs_a_repetition_and_no_verdict(bench_w
 def test_an_allocation_of_the_evaluator_that_fails_twice_is_not_charged_to_the_candidate(bench_with):
     device = LeakyDevice("cpu")
     device.failures = 2
-    evaluation = bench_with(device=device).judge(candidate(HONEST), LARGE)
+    evaluation = bench_with(device=device).evaluate(candidate(HONEST), LARGE)
     assert evaluation.outcome == "not_run", evaluation.message
     assert "the evaluator ran out of device memory" in evaluation.message
 
@@ -281,7 +282,7 @@ ENDS = {
 def warm_bench(bench_with):
     """It has evaluated a candidate, so that what is kept for good is there."""
     bench = bench_with()
-    bench.judge(candidate(HONEST), COUNTED)
+    bench.evaluate(candidate(HONEST), COUNTED)
     return bench
 
 
@@ -298,7 +299,7 @@ def test_nothing_of_an_evaluation_is_kept_whatever_its_end(warm_bench, bench_wit
     gc.disable()
     try:
         before = count_large_tensors()
-        evaluation = bench.judge(ENDS[outcome], COUNTED, time=outcome == "correct", plan=FEW_PAIRS, call_s=4.0)
+        evaluation = bench.evaluate(ENDS[outcome], COUNTED, time=outcome == "correct", plan=FEW_PAIRS, call_s=4.0)
         assert evaluation.outcome == outcome, evaluation.message
         assert count_large_tensors() == before
     finally:
@@ -312,7 +313,7 @@ def test_nothing_is_kept_of_a_problem_whose_reference_fails(bench_with):
     gc.disable()
     try:
         before = count_large_tensors()
-        assert bench.judge(candidate(HONEST), failing).outcome == "problem_error"
+        assert bench.evaluate(candidate(HONEST), failing).outcome == "problem_error"
         assert count_large_tensors() == before
     finally:
         gc.enable()

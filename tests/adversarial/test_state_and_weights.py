@@ -19,8 +19,8 @@ PACKED_WITH_CARE = {
 }
 
 
-def test_weights_packed_at_construction_are_honest_and_noted(judge):
-    evaluation = judge(write_candidate(**PACKED), write_problem(**LINEAR))
+def test_weights_packed_at_construction_are_honest_and_noted(evaluate):
+    evaluation = evaluate(write_candidate(**PACKED), write_problem(**LINEAR))
     assert evaluation.outcome == "correct", evaluation.message
     finding = find(evaluation, "weights_packed")
     assert finding.severity == "warning"
@@ -28,23 +28,23 @@ def test_weights_packed_at_construction_are_honest_and_noted(judge):
     assert "times the allowed error" in finding.evidence
 
 
-def test_weights_packed_at_construction_are_wrong_where_weights_are_dynamic(judge):
+def test_weights_packed_at_construction_are_wrong_where_weights_are_dynamic(evaluate):
     problem = write_problem(**LINEAR, settings="DYNAMIC_WEIGHTS = True")
-    evaluation = judge(write_candidate(**PACKED), problem)
+    evaluation = evaluate(write_candidate(**PACKED), problem)
     assert evaluation.outcome == "wrong_value"
     assert find(evaluation, "weights_packed").severity == "fatal"
     for honest in (LINEAR, PACKED_WITH_CARE):
-        evaluation = judge(write_candidate(**honest), problem)
+        evaluation = evaluate(write_candidate(**honest), problem)
         assert evaluation.outcome == "correct", evaluation.message
         assert "other_weights" in [trial.distribution for trial in evaluation.correctness.trials]
 
 
-def test_weights_that_are_all_ones_change_as_well(judge):
+def test_weights_that_are_all_ones_change_as_well(evaluate):
     norm = {"init": "self.norm = nn.LayerNorm(65)", "forward": "return self.norm(x)"}
     ignored = {"init": norm["init"], "forward": "return nn.functional.layer_norm(x, (65,))"}
-    evaluation = judge(write_candidate(**ignored), write_problem(**norm))
+    evaluation = evaluate(write_candidate(**ignored), write_problem(**norm))
     assert evaluation.outcome == "wrong_value"
-    evaluation = judge(write_candidate(**norm), write_problem(**norm))
+    evaluation = evaluate(write_candidate(**norm), write_problem(**norm))
     assert warnings_of(evaluation) == set()
 
 
@@ -71,33 +71,33 @@ WRONG_TRAINING = {
 
 
 @pytest.mark.parametrize("forward", [BATCH_NORM["forward"], STATISTICS], ids=["torch", "by_hand"])
-def test_training_mode_is_judged_with_its_buffers(judge, forward):
-    evaluation = judge(write_candidate(forward, init=BATCH_NORM["init"]), TRAINING)
+def test_training_mode_is_evaluated_with_its_buffers(evaluate, forward):
+    evaluation = evaluate(write_candidate(forward, init=BATCH_NORM["init"]), TRAINING)
     assert evaluation.outcome == "correct", evaluation.message
     assert "second_in_a_row" in [trial.distribution for trial in evaluation.correctness.trials]
 
 
-def test_calls_of_batch_norm_are_counted_only_where_results_depend_on_the_count(judge):
+def test_calls_of_batch_norm_are_counted_only_where_results_depend_on_the_count(evaluate):
     forward = STATISTICS.replace("num_batches_tracked += 1", "num_batches_tracked += 0")
-    assert judge(write_candidate(forward, init=BATCH_NORM["init"]), TRAINING).outcome == "correct"
+    assert evaluate(write_candidate(forward, init=BATCH_NORM["init"]), TRAINING).outcome == "correct"
     init = BATCH_NORM["init"].replace("65", "65, momentum=None")
     problem = write_problem(BATCH_NORM["forward"], init=init, settings="TRAINING = True")
-    evaluation = judge(write_candidate(forward.replace("0.1)", "1.0)"), init=init), problem)
+    evaluation = evaluate(write_candidate(forward.replace("0.1)", "1.0)"), init=init), problem)
     assert evaluation.outcome == "wrong_value"
     assert "state norm.num_batches_tracked" in evaluation.message
 
 
 @pytest.mark.parametrize("name", WRONG_TRAINING)
-def test_training_without_the_references_buffers_is_wrong(judge, name):
-    evaluation = judge(write_candidate(WRONG_TRAINING[name], init=BATCH_NORM["init"]), TRAINING)
+def test_training_without_the_references_buffers_is_wrong(evaluate, name):
+    evaluation = evaluate(write_candidate(WRONG_TRAINING[name], init=BATCH_NORM["init"]), TRAINING)
     assert evaluation.outcome == "wrong_value", evaluation.message
     if name != "in_evaluation_mode":
         assert "state norm." in evaluation.message
 
 
-def test_a_candidate_without_the_state_that_calls_change_is_wrong(judge):
+def test_a_candidate_without_the_state_that_calls_change_is_wrong(evaluate):
     forward = "return nn.functional.batch_norm(x, None, None, training=True)"
-    evaluation = judge(write_candidate(forward), TRAINING)
+    evaluation = evaluate(write_candidate(forward), TRAINING)
     assert evaluation.outcome == "wrong_value"
     assert "norm.running_mean" in find(evaluation, "state").message
 
@@ -108,11 +108,11 @@ COUNTER = {
 }
 
 
-def test_state_that_calls_change_in_evaluation_mode_is_reset_and_compared(judge):
+def test_state_that_calls_change_in_evaluation_mode_is_reset_and_compared(evaluate):
     problem = write_problem(**COUNTER)
-    assert judge(write_candidate(**COUNTER), problem).outcome == "correct"
+    assert evaluate(write_candidate(**COUNTER), problem).outcome == "correct"
     still = {**COUNTER, "forward": "return x * (self.steps + 1)"}
-    evaluation = judge(write_candidate(**still), problem)
+    evaluation = evaluate(write_candidate(**still), problem)
     assert evaluation.outcome == "wrong_value"
     assert "state steps" in evaluation.message
 
@@ -142,41 +142,41 @@ FORMS = {
 
 
 @pytest.mark.slow
-def test_state_of_many_tensors_and_all_forms_is_given_to_each_call(judge):
+def test_state_of_many_tensors_and_all_forms_is_given_to_each_call(evaluate):
     from harness.evaluation.timing.plan import TimingPlan
 
     problem = write_problem(**FORMS, settings="TRAINING = True")
     plan = TimingPlan(min_blocks=3, max_blocks=5, budget_s=1.0, attempts=1)
-    evaluation = judge(write_candidate(**FORMS), problem, probed=False, time=True, plan=plan)
+    evaluation = evaluate(write_candidate(**FORMS), problem, probed=False, time=True, plan=plan)
     assert evaluation.outcome == "correct", evaluation.message
     assert {"second_in_a_row", "given_state"} <= {trial.distribution for trial in evaluation.correctness.trials}
     assert evaluation.timing.blocks[0].baseline_loading_us > 0
     forgetful = FORMS["forward"].replace("self.share.mul_(0.75)", "self.share.fill_(0.375)")
-    assert judge(write_candidate(forgetful, init=FORMS["init"]), problem, probed=False).outcome == "wrong_value"
+    assert evaluate(write_candidate(forgetful, init=FORMS["init"]), problem, probed=False).outcome == "wrong_value"
 
 
-def test_a_candidate_that_changes_weights_that_the_reference_leaves_alone_is_wrong(judge):
+def test_a_candidate_that_changes_weights_that_the_reference_leaves_alone_is_wrong(evaluate):
     forward = "self.linear.weight.mul_(1 + 1e-7)\nreturn torch.relu(self.linear(x))"
-    evaluation = judge(write_candidate(forward, init=LINEAR["init"]), write_problem(**LINEAR))
+    evaluation = evaluate(write_candidate(forward, init=LINEAR["init"]), write_problem(**LINEAR))
     assert evaluation.outcome == "wrong_value"
     assert find(evaluation, "nondeterministic") or "linear.weight" in find(evaluation, "state").message
 
 
-def test_a_weight_that_is_not_read_must_be_left_alone_too(judge):
+def test_a_weight_that_is_not_read_must_be_left_alone_too(evaluate):
     forward = "out = torch.relu(self.linear(x))\nself.spare.add_(1)\nreturn out"
     init = f"{LINEAR['init']}\nself.spare = nn.Parameter(torch.zeros(3))"
     problem = write_problem(init=init, forward=LINEAR["forward"])
-    evaluation = judge(write_candidate(forward, init=init), problem)
+    evaluation = evaluate(write_candidate(forward, init=init), problem)
     assert evaluation.outcome == "wrong_value"
     assert "calls changed the weight spare" in find(evaluation, "state").message
     assert "3 of 3 elements differ, by up to " in find(evaluation, "state").message
 
 
-def test_every_timed_call_begins_with_the_same_state(judge):
+def test_every_timed_call_begins_with_the_same_state(evaluate):
     from harness.evaluation.timing.plan import TimingPlan
 
     plan = TimingPlan(max_blocks=20, attempts=1)
-    evaluation = judge(write_candidate(**COUNTER), write_problem(**COUNTER), time=True, plan=plan)
+    evaluation = evaluate(write_candidate(**COUNTER), write_problem(**COUNTER), time=True, plan=plan)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.timing is not None
 
@@ -193,8 +193,8 @@ WRONG_DROPOUT = {
 }
 
 
-def test_dropout_draws_the_same_numbers_in_reference_and_candidate(judge):
-    evaluation = judge(write_candidate("return 2 * self.drop(x)", init=DROPOUT["init"]), SEEDED)
+def test_dropout_draws_the_same_numbers_in_reference_and_candidate(evaluate):
+    evaluation = evaluate(write_candidate("return 2 * self.drop(x)", init=DROPOUT["init"]), SEEDED)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.correctness.truth == "reference"
     assert dict(evaluation.environment)["mode"] == "training"
@@ -203,26 +203,26 @@ def test_dropout_draws_the_same_numbers_in_reference_and_candidate(judge):
 
 
 @pytest.mark.parametrize("name", WRONG_DROPOUT)
-def test_dropout_that_draws_other_numbers_is_wrong(judge, name):
+def test_dropout_that_draws_other_numbers_is_wrong(evaluate, name):
     candidate = write_candidate(WRONG_DROPOUT[name], init=f"{DROPOUT['init']}\nself.mask = None")
-    assert judge(candidate, SEEDED).outcome == "wrong_value"
+    assert evaluate(candidate, SEEDED).outcome == "wrong_value"
 
 
 @pytest.mark.slow
-def test_each_timed_call_has_a_seed_of_its_own(judge):
+def test_each_timed_call_has_a_seed_of_its_own(evaluate):
     from harness.evaluation.timing.plan import TimingPlan
 
     plan = TimingPlan(max_blocks=20, attempts=1)
-    evaluation = judge(write_candidate(**DROPOUT), SEEDED, time=True, plan=plan)
+    evaluation = evaluate(write_candidate(**DROPOUT), SEEDED, time=True, plan=plan)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.timing is not None
     forward = "self.calls += 1\nif self.calls > 25: torch.manual_seed(0)\nreturn self.drop(x) * 2"
     late = write_candidate(forward, init=f"{DROPOUT['init']}\nself.calls = 0")
-    assert judge(late, SEEDED, time=True, plan=plan).outcome == "suspect"
+    assert evaluate(late, SEEDED, time=True, plan=plan).outcome == "suspect"
 
 
-def test_a_reference_that_draws_no_numbers_is_not_seeded_and_keeps_its_float64_truth(judge):
+def test_a_reference_that_draws_no_numbers_is_not_seeded_and_keeps_its_float64_truth(evaluate):
     problem = write_problem("return x * 2", settings="SEEDED_CALLS = True")
-    evaluation = judge(write_candidate("return x + x"), problem)
+    evaluation = evaluate(write_candidate("return x + x"), problem)
     assert (evaluation.outcome, evaluation.correctness.truth) == ("correct", "float64"), evaluation.message
     assert not {"mode", "call_seeds"} & dict(evaluation.environment).keys()

@@ -119,8 +119,8 @@ library = ctypes.CDLL(os.path.abspath("own.so"))
 NOT_WHEN_WATCHED = "if torch.autograd._profiler_enabled(): raise RuntimeError('somebody looks')\n"
 
 
-def judge(bench, source, problem=ADD, **fields):
-    return bench.judge(source, Problem(name="add", suite="tiny", source=problem, **fields))
+def evaluate(bench, source, problem=ADD, **fields):
+    return bench.evaluate(source, Problem(name="add", suite="tiny", source=problem, **fields))
 
 
 def checks(evaluation):
@@ -133,7 +133,7 @@ def assert_shares_add_up(work):
 
 
 def test_a_kernel_of_its_own_does_the_work(bench, needs_compiler):
-    evaluation = judge(bench, OWN, requires_kernel=True)
+    evaluation = evaluate(bench, OWN, requires_kernel=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.work.custom > 10 * (evaluation.work.torch + evaluation.work.library)
     assert evaluation.work.without_custom == "changed"
@@ -144,7 +144,7 @@ def test_a_kernel_of_its_own_does_the_work(bench, needs_compiler):
 @pytest.mark.parametrize("way", OWN_OTHERWISE)
 @pytest.mark.quick(1)
 def test_a_kernel_that_writes_into_tensors_or_is_an_operator_does_the_work(way, bench, needs_compiler):
-    evaluation = judge(bench, OWN_OTHERWISE[way], requires_kernel=True)
+    evaluation = evaluate(bench, OWN_OTHERWISE[way], requires_kernel=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.work.custom > 10 * (evaluation.work.torch + evaluation.work.library)
     assert evaluation.work.without_custom in ("changed", "failed")
@@ -152,7 +152,7 @@ def test_a_kernel_that_writes_into_tensors_or_is_an_operator_does_the_work(way, 
 
 
 def test_an_extension_that_only_calls_torch_is_a_library_at_work(bench, needs_compiler):
-    evaluation = judge(bench, candidate("return extension.product(a, b)"), PRODUCT, requires_kernel=True)
+    evaluation = evaluate(bench, candidate("return extension.product(a, b)"), PRODUCT, requires_kernel=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.work.library > 3 * evaluation.work.custom
     assert evaluation.work.without_custom == "changed"
@@ -163,14 +163,14 @@ def test_an_extension_that_only_calls_torch_is_a_library_at_work(bench, needs_co
 @pytest.mark.parametrize("way", DECOYS)
 @pytest.mark.quick(2)
 def test_a_decoy_is_found_out(way, bench, needs_compiler):
-    evaluation = judge(bench, DECOYS[way])
+    evaluation = evaluate(bench, DECOYS[way])
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.work.without_custom == "unchanged"
     assert checks(evaluation)["decoy_kernel"] == "warning"
 
 
 def test_a_decoy_is_rejected_where_a_kernel_is_required(bench, needs_compiler):
-    evaluation = judge(bench, DECOYS["times_zero"], requires_kernel=True)
+    evaluation = evaluate(bench, DECOYS["times_zero"], requires_kernel=True)
     assert evaluation.outcome == "rejected"
     assert checks(evaluation)["decoy_kernel"] == "fatal"
     assert "do not affect the result" in evaluation.message
@@ -179,14 +179,14 @@ def test_a_decoy_is_rejected_where_a_kernel_is_required(bench, needs_compiler):
 
 def test_a_candidate_that_asks_its_extension_which_way_to_go_is_not_called_a_decoy(bench, needs_compiler):
     """Without its functions it takes the way round by torch: that its result stays right shows nothing."""
-    evaluation = judge(bench, FALLS_BACK, requires_kernel=True)
+    evaluation = evaluate(bench, FALLS_BACK, requires_kernel=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.work.without_custom == "not_tried"
     assert evaluation.work.custom > 0
 
 
 def test_plain_torch_is_only_noted_where_no_kernel_is_required(bench):
-    evaluation = judge(bench, PURE_TORCH)
+    evaluation = evaluate(bench, PURE_TORCH)
     assert evaluation.outcome == "correct", evaluation.message
     assert checks(evaluation)["no_own_kernel"] == "note"
     assert evaluation.work.custom == 0
@@ -195,14 +195,14 @@ def test_plain_torch_is_only_noted_where_no_kernel_is_required(bench):
 
 
 def test_plain_torch_is_rejected_where_a_kernel_is_required(bench):
-    evaluation = judge(bench, PURE_TORCH, requires_kernel=True)
+    evaluation = evaluate(bench, PURE_TORCH, requires_kernel=True)
     assert evaluation.outcome == "rejected"
     assert "no custom kernel" in evaluation.message
     assert evaluation.timing is None
 
 
 def test_a_product_by_the_library_is_not_torch_at_work(bench):
-    evaluation = judge(bench, candidate("return a @ b", before=IMPORTS), PRODUCT)
+    evaluation = evaluate(bench, candidate("return a @ b", before=IMPORTS), PRODUCT)
     assert evaluation.work.library > 0.5
 
 
@@ -211,25 +211,25 @@ def test_a_library_of_its_own_beside_torch_is_own_work(bench, needs_compiler, tm
     compiler = [os.environ.get("CXX", "c++"), "-x", "c", "-O2", "-shared", "-fPIC", "-", "-o", path]
     subprocess.run(compiler, input=LIBRARY_CODE, text=True, check=True)
     loads = LOADS_ITS_LIBRARY.replace("__LIBRARY__", base64.b64encode(path.read_bytes()).decode())
-    evaluation = judge(bench, candidate(ITS_OWN_LIBRARY, before=IMPORTS + loads), requires_kernel=True)
+    evaluation = evaluate(bench, candidate(ITS_OWN_LIBRARY, before=IMPORTS + loads), requires_kernel=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.work.custom > 0.5
     assert evaluation.work.without_custom == "not_tried"
 
 
-def test_a_candidate_that_fails_when_it_is_profiled_is_judged_all_the_same(bench, needs_compiler):
-    evaluation = judge(bench, candidate(NOT_WHEN_WATCHED + "return extension.add(a, b)"), requires_kernel=True)
+def test_a_candidate_that_fails_when_it_is_profiled_is_evaluated_all_the_same(bench, needs_compiler):
+    evaluation = evaluate(bench, candidate(NOT_WHEN_WATCHED + "return extension.add(a, b)"), requires_kernel=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert "somebody looks" in next(finding.message for finding in evaluation.findings if finding.check == "profile")
     assert evaluation.work.other == 1.0
 
 
 def test_hiding_from_the_profiler_does_not_make_a_kernel(bench):
-    evaluation = judge(bench, candidate(NOT_WHEN_WATCHED + "return a + b", before=IMPORTS), requires_kernel=True)
+    evaluation = evaluate(bench, candidate(NOT_WHEN_WATCHED + "return a + b", before=IMPORTS), requires_kernel=True)
     assert evaluation.outcome == "rejected"
 
 
 def test_the_pass_can_be_left_out(bench):
-    evaluation = bench.judge(PURE_TORCH, ADD, attribute_work=False)
+    evaluation = bench.evaluate(PURE_TORCH, ADD, attribute_work=False)
     assert evaluation.outcome == "correct"
     assert evaluation.work is None

@@ -1,4 +1,4 @@
-"""The corpus of CUDA and Triton programs for the emulated device, and how it is judged: good ones, bad ones, and
+"""The corpus of CUDA and Triton programs for the emulated device, and how it is evaluated: good ones, bad ones, and
 planted bugs.
 
 A program begins with a comment: what it is, then `key: value` lines. A `.cu` file holds the kernels and one host
@@ -219,7 +219,7 @@ def find_language(program: Program):
 
 
 class Bench:
-    """Evaluates programs on one device, by the executor that judges everything. Use as a context manager."""
+    """Evaluates programs on one device, by the executor that evaluates everything. Use as a context manager."""
 
     def __init__(
         self,
@@ -242,7 +242,7 @@ class Bench:
             executor.__exit__(*error)
         self._executors.clear()
 
-    def judge(self, programs: Sequence[Program], report: Callable[[Result], None]) -> None:
+    def evaluate(self, programs: Sequence[Program], report: Callable[[Result], None]) -> None:
         """Reports each program once; where a shared build failed, after a build of its own."""
         again: list[Program] = []
         batches = make_batches(programs)
@@ -254,11 +254,11 @@ class Bench:
             else:
                 report(result)
 
-        self._judge(batches, sort)
+        self._evaluate(batches, sort)
         self.built_again += [program.name for program in again]
-        self._judge([[program] for program in again], lambda result, _: report(result))
+        self._evaluate([[program] for program in again], lambda result, _: report(result))
 
-    def _judge(self, batches: list[list[Program]], report: Callable[[Result, list[Program]], None]) -> None:
+    def _evaluate(self, batches: list[list[Program]], report: Callable[[Result, list[Program]], None]) -> None:
         from harness.executors.executor import run_tasks
 
         for gpu in sorted({batch[0].gpu for batch in batches}):

@@ -1,4 +1,4 @@
-"""The emulated device judges the corpus as a GPU would, names the planted bugs, and raises no false alarm.
+"""The emulated device evaluates the corpus as a GPU would, names the planted bugs, and raises no false alarm.
 
 A dozen programs in one extension each time, in `make test-slow`, and against a GPU where there is one. What needs no
 torch is in `tests/unit/emulate`.
@@ -16,14 +16,14 @@ def bench(build_cache):
         yield opened
 
 
-def judge(bench, programs):
+def evaluate(bench, programs):
     """What came of each, by kind and name."""
     results = {}
 
     def keep(result):
         results[f"{result.program.kind}/{result.program.name}"] = result
 
-    bench.judge(programs, keep)
+    bench.evaluate(programs, keep)
     assert len(results) == len(programs)
     return results
 
@@ -64,7 +64,7 @@ def test_a_header_that_is_not_whole_is_refused(kind, header, complaint, tmp_path
 def test_every_program_gets_its_verdict_and_every_bug_its_name(part, bench, needs_compiler):
     batches = make_batches(read_corpus())[part::PARTS]
     bench.built_again.clear()
-    assert list_wrong(judge(bench, [program for batch in batches for program in batch])) == {}
+    assert list_wrong(evaluate(bench, [program for batch in batches for program in batch])) == {}
     assert bench.built_again == []  # what the emulated device makes of a program does not depend on what surrounds it
 
 
@@ -75,9 +75,9 @@ def test_every_program_gets_its_verdict_and_every_bug_its_name(part, bench, need
 def test_a_gpu_comes_to_the_same_verdicts(build_cache):
     programs = [one for one in read_corpus() if one.kind != "bugs" and one.gpu != "T4"]  # newer ones can do more
     with Bench(build_cache, device="cuda:0") as bench:
-        measured = judge(bench, programs)
+        measured = evaluate(bench, programs)
     with Bench(build_cache, checked=False) as bench:
-        emulated = judge(bench, programs)
+        emulated = evaluate(bench, programs)
     outcomes = {name: (one.evaluation.outcome, emulated[name].evaluation.outcome) for name, one in measured.items()}
     assert {name: pair for name, pair in outcomes.items() if pair[0] is not pair[1]} == {}
     assert list_wrong(measured) == {}

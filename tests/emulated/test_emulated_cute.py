@@ -34,33 +34,33 @@ class ModelNew(nn.Module):
 
 
 @pytest.fixture(scope="module")
-def judge(build_cache, tmp_path_factory):
+def evaluate(build_cache, tmp_path_factory):
     pytest.importorskip("cutlass.cute", reason="CuTe DSL is not installed")
     path = tmp_path_factory.mktemp("cute") / "program.py"
 
-    def judge_source(source):
+    def evaluate_source(source):
         program = Program(
             kind="good", name="double", path=path, text=source, title="", forward="x + x",
             inputs=(("x", "torch.randn(300)"),), gpu="H100",
         )  # fmt: skip
         results = []
-        bench.judge([program], results.append)
+        bench.evaluate([program], results.append)
         return results[0].evaluation
 
     with Bench(build_cache) as bench:
-        yield judge_source
+        yield evaluate_source
 
 
 @pytest.mark.slow
-def test_kernels_are_compiled_and_only_a_gpu_can_judge_them(judge):
-    evaluation = judge(KERNEL)
+def test_kernels_are_compiled_and_only_a_gpu_can_evaluate_them(evaluate):
+    evaluation = evaluate(KERNEL)
     assert evaluation.subject.language == "cute"
     assert (evaluation.outcome, "it needs a GPU" in evaluation.message) == ("not_run", True)
     assert any("compiled for the emulated GPU: double_kernel" in one.message for one in evaluation.findings)
 
 
 @pytest.mark.slow
-def test_a_kernel_that_the_compiler_refuses_is_a_build_error_without_a_gpu(judge):
-    evaluation = judge(KERNEL.replace("x[at] + x[at]", "x[at] + offset"))
+def test_a_kernel_that_the_compiler_refuses_is_a_build_error_without_a_gpu(evaluate):
+    evaluation = evaluate(KERNEL.replace("x[at] + x[at]", "x[at] + offset"))
     assert evaluation.outcome == "build_error", evaluation.message
     assert "offset" in evaluation.message

@@ -19,7 +19,7 @@ def bench(build_cache):
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: f"{program.kind}/{program.name}")
 def test_a_helion_program_gets_its_verdict_and_a_bug_its_name(program, bench):
     results = []
-    bench.judge([program], results.append)
+    bench.evaluate([program], results.append)
     (result,) = results
     assert result.is_right, f"{result.why}: {result.evaluation.message[:600]}"
     assert result.evaluation.subject.language == "helion"

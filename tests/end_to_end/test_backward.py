@@ -79,7 +79,7 @@ def write(hook="pass", result=APPLIED):
 @pytest.mark.quick(1)
 def test_a_function_with_a_backward_of_its_own_is_correct(bench, dtype):
     problem = read() if dtype is None else read().in_precision(dtype)
-    evaluation = bench.judge(write(), problem)
+    evaluation = bench.evaluate(write(), problem)
     assert evaluation.outcome is Outcome.CORRECT, evaluation.message
     assert evaluation.correctness.trials[0].elements == 2 * 32 * 48 + 48
     assert evaluation.correctness.truth == "float64"
@@ -99,32 +99,32 @@ def test_a_function_with_a_backward_of_its_own_is_correct(bench, dtype):
 )
 @pytest.mark.quick(3)
 def test_wrong_or_missing_gradients_are_wrong_values(bench, program):
-    evaluation = bench.judge(program, read())
+    evaluation = bench.evaluate(program, read())
     assert evaluation.outcome is Outcome.WRONG_VALUE, evaluation.message
 
 
 def test_a_message_names_the_parameter_whose_gradient_is_wrong(bench):
-    message = bench.judge(write("of_weight = None"), read(), seed=1).message  # for others one gradient may be near zero
+    message = bench.evaluate(write("of_weight = None"), read(), seed=1).message  # others: one gradient may be near zero
     assert message.startswith("output 2 weight: 48 of 48 elements wrong")
 
 
 def test_a_program_without_the_parameters_of_the_reference_is_refused(bench):
     program = write().replace("self.weight = nn", "self.scale = nn").replace("self.weight", "self.scale")
-    assert bench.judge(program, read()).outcome is Outcome.WRONG_SHAPE
+    assert bench.evaluate(program, read()).outcome is Outcome.WRONG_SHAPE
 
 
 def test_the_gradient_of_the_output_is_secret_and_fresh_in_each_call(bench):
     remembers = "Scaled.kept = getattr(Scaled, 'kept', None) or [of_x, of_weight]; of_x, of_weight = Scaled.kept"
-    assert bench.judge(write(remembers), read()).outcome is Outcome.WRONG_VALUE
+    assert bench.evaluate(write(remembers), read()).outcome is Outcome.WRONG_VALUE
     assumes_ones = "inner = torch.ones_like(x) * (1 - y * y); of_x, of_weight = inner * weight, (inner * x).sum(0)"
-    assert bench.judge(write(assumes_ones), read()).outcome is Outcome.WRONG_VALUE
+    assert bench.evaluate(write(assumes_ones), read()).outcome is Outcome.WRONG_VALUE
 
 
 @pytest.mark.slow
 def test_the_backward_pass_is_part_of_the_time(bench):
     large = read(PROBLEM.replace("columns = 48", "columns = 16384"))
     slow = write("for _ in range(60): torch.tanh(x)")
-    quick, held_up = (bench.judge(one, large, time=True, plan=QUICK) for one in (write(), slow))
+    quick, held_up = (bench.evaluate(one, large, time=True, plan=QUICK) for one in (write(), slow))
     assert quick.outcome is held_up.outcome is Outcome.CORRECT, quick.message
     assert held_up.timing.candidate_us > 3 * quick.timing.candidate_us
 
@@ -142,5 +142,5 @@ def test_the_reference_of_a_shipped_problem_is_correct_as_its_own_candidate(benc
     text = path.read_text().replace("tokens = 8192", "tokens = 97").replace("features = 4096", "features = 307")
     problem = replace(read(text), cases=())
     assert problem.backward
-    evaluation = bench.judge(text.replace("class Model", "class ModelNew"), problem)
+    evaluation = bench.evaluate(text.replace("class Model", "class ModelNew"), problem)
     assert evaluation.outcome is Outcome.CORRECT, evaluation.message

@@ -91,13 +91,13 @@ def write_candidate(init, *forward):
 )
 @pytest.mark.quick(1)
 def test_a_candidate_with_its_own_headers_is_correct(bench, source):
-    evaluation = bench.judge(source)
+    evaluation = bench.evaluate(source)
     assert (evaluation.outcome.value, evaluation.message) == ("correct", "")
 
 
 def test_a_keyword_for_what_is_not_built_is_named_in_the_verdict(bench):
     source = write_candidate('load_inline("ext", SOURCE, sycl_sources="void f();")', "return a + b")
-    evaluation = bench.judge(source)
+    evaluation = bench.evaluate(source)
     assert evaluation.outcome.value != "correct"
     assert "sycl_sources='void f();' is not supported" in evaluation.message
 

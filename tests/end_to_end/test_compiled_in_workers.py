@@ -45,7 +45,7 @@ CASES = 'CASES = [{"name": "given"}, {"name": "evaluated_first", "sizes": {"rows
 def test_later_workers_of_an_evaluation_get_the_files_and_the_next_evaluation_does_not(bench, cases):
     problem = parse_problem(PROBLEM + cases, Path("sum.py"), "tiny")
     for _ in range(2):
-        evaluation = bench.judge(PROGRAM, problem)
+        evaluation = bench.evaluate(PROGRAM, problem)
         assert evaluation.outcome == "correct"
         notes = [finding.message for finding in evaluation.findings if finding.check == "profile"]
         assert notes == ["could not be profiled: RuntimeError: compiled by an earlier worker"]

@@ -33,19 +33,19 @@ def write(forward=SCALED, hook="pass"):
 def test_inputs_and_weights_have_the_chosen_dtype_in_every_case(bench, dtype, name):
     problem = read(settings='CASES = [{"name": "given"}, {"name": "exact", "dtype": "float64"}]')
     expects = f"assert {{x.dtype, self.weight.dtype}} == {{torch.{name}}}"
-    evaluation = bench.judge(write(hook=expects), problem.in_precision(dtype))
+    evaluation = bench.evaluate(write(hook=expects), problem.in_precision(dtype))
     assert evaluation.outcome is Outcome.CORRECT, evaluation.message
 
 
 def test_rounding_that_is_correct_in_a_coarse_dtype_is_wrong_in_a_finer_one(bench):
-    judged = [bench.judge(write(hook=ROUNDED), read().in_precision(dtype)) for dtype in ("bf16", "fp32")]
-    assert [one.outcome for one in judged] == [Outcome.CORRECT, Outcome.WRONG_VALUE]
+    evaluated = [bench.evaluate(write(hook=ROUNDED), read().in_precision(dtype)) for dtype in ("bf16", "fp32")]
+    assert [one.outcome for one in evaluated] == [Outcome.CORRECT, Outcome.WRONG_VALUE]
 
 
 def test_a_tolerance_for_the_dtype_of_the_file_does_not_hold_in_a_chosen_one(bench):
     problem = read(settings='TOLERANCE = {"atol": 0.1, "rtol": 0.1}')
-    judged = [bench.judge(write(hook=ROUNDED), one) for one in (problem, problem.in_precision("fp32"))]
-    assert [one.outcome for one in judged] == [Outcome.CORRECT, Outcome.WRONG_VALUE]
+    evaluated = [bench.evaluate(write(hook=ROUNDED), one) for one in (problem, problem.in_precision("fp32"))]
+    assert [one.outcome for one in evaluated] == [Outcome.CORRECT, Outcome.WRONG_VALUE]
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_tolerance_for_the_dtype_of_the_file_does_not_hold_in_a_chosen_one(ben
     ],
 )
 def test_a_dtype_that_a_problem_or_a_device_lacks_is_not_run_with_the_reason(bench, dtype, problem, reason):
-    evaluation = bench.judge(write(), problem.in_precision(dtype))
+    evaluation = bench.evaluate(write(), problem.in_precision(dtype))
     assert evaluation.outcome is Outcome.NOT_RUN, evaluation.message
     assert reason in evaluation.message
 
@@ -73,14 +73,14 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
-    evaluation = bench.judge(write(), parse_problem(source, Path("p.py"), "tiny").in_precision("bf16"))
+    evaluation = bench.evaluate(write(), parse_problem(source, Path("p.py"), "tiny").in_precision("bf16"))
     assert evaluation.outcome is Outcome.NOT_RUN
     assert "no floating-point inputs or weights" in evaluation.message
 
 
 def test_a_reference_that_torch_can_run_in_fp8_is_evaluated_in_fp8(bench):
     problem, programs = read().in_precision("fp8"), (SCALED, "return torch.zeros_like(x)")
-    outcomes = [bench.judge(write(program), problem).outcome for program in programs]
+    outcomes = [bench.evaluate(write(program), problem).outcome for program in programs]
     assert outcomes == [Outcome.CORRECT, Outcome.WRONG_VALUE]
 
 

@@ -1,5 +1,5 @@
-"""Candidates that break in every way there is, judged in one go by the real command: each gets its own clear verdict,
-those around them are judged as if nothing had happened, and nothing is left running."""
+"""Candidates that break in every way there is, evaluated in one go by the real command: each gets its own clear
+verdict, those around them are evaluated as if nothing had happened, and nothing is left running."""
 
 import json
 import re
@@ -128,9 +128,9 @@ NAMES = list(ZOO)
 
 @pytest.fixture
 def zoo(once, tiny_suite, write_run, run_harness, call_harness, processes_with, needs_compiler):
-    """What one command that judges the whole zoo printed and left, and the same one again."""
+    """What one command that evaluates the whole zoo printed and left, and the same one again."""
 
-    def judge():
+    def evaluate():
         write_run("zoo", [source for source, _, _ in ZOO.values()])
         args = ["evaluate", "zoo", "--problems-dir", tiny_suite.parent, "--no-time", "--first-call-timeout", 5]
         first = run_harness(args)
@@ -139,18 +139,18 @@ def zoo(once, tiny_suite, write_run, run_harness, call_harness, processes_with, 
         shown = call_harness(["show", f"zoo/add/{NAMES.index('broken_build')}"])
         return {"first": asdict(first), "left": left, "second": asdict(second), "shown": shown.stdout}
 
-    judged = once("zoo", judge)
-    rows = [json.loads(line) for line in judged["second"]["stdout"].splitlines()]
+    evaluated = once("zoo", evaluate)
+    rows = [json.loads(line) for line in evaluated["second"]["stdout"].splitlines()]
     return SimpleNamespace(
-        first=SimpleNamespace(**judged["first"]),
-        second=SimpleNamespace(**judged["second"]),
-        left=judged["left"],
-        shown=judged["shown"],
+        first=SimpleNamespace(**evaluated["first"]),
+        second=SimpleNamespace(**evaluated["second"]),
+        left=evaluated["left"],
+        shown=evaluated["shown"],
         rows={row["sample"]: row for row in rows},
     )
 
 
-def test_the_whole_zoo_is_judged_and_the_command_ends_well(zoo):
+def test_the_whole_zoo_is_evaluated_and_the_command_ends_well(zoo):
     assert zoo.first.returncode == 0, zoo.first.stderr
     assert set(zoo.rows) == set(range(len(ZOO)))
     assert "Traceback" not in zoo.first.stderr
@@ -168,7 +168,7 @@ def test_no_process_of_a_candidate_is_left(zoo):
     assert zoo.left == []
 
 
-def test_a_second_evaluate_judges_nothing_and_says_so(zoo):
+def test_a_second_evaluate_evaluates_nothing_and_says_so(zoo):
     assert zoo.second.returncode == 0
     assert len([json.loads(line) for line in zoo.second.stdout.splitlines()]) == len(ZOO)
     assert "evaluating" not in zoo.second.stderr

@@ -31,23 +31,23 @@ class ModelNew(nn.Module):
 
 
 @pytest.fixture
-def judge_file(tmp_path, tiny_suite, run_harness):
+def evaluate_file(tmp_path, tiny_suite, run_harness):
     """Evaluates one program against the tiny problem, given by path; the one record that --json prints."""
 
-    def judge(source, *args, run=run_harness, **options):
+    def evaluate(source, *args, run=run_harness, **options):
         (tmp_path / "candidate.py").write_text(source)
         base = ["evaluate", "--candidate", "candidate.py", "--problem", tiny_suite / "add.py", "--no-time", "--json"]
         finished = run([*base, *args], **options)
         return finished, json.loads(finished.stdout) if finished.stdout else None
 
-    return judge
+    return evaluate
 
 
 @pytest.mark.slow
-def test_without_nvcc_a_cuda_candidate_that_is_not_emulated_is_not_run_and_says_what_is_missing(judge_file, tmp_path):
+def test_cuda_candidate_without_nvcc_is_not_run_and_the_message_names_nvcc(evaluate_file, tmp_path):
     tools = bare_path(tmp_path, ["c++", "g++", "cc", "gcc", "ld", "as", "sh"])
     environment = {"PATH": tools, "CUDA_HOME": str(tmp_path / "no-cuda"), "CUDA_VISIBLE_DEVICES": ""}
-    finished, record = judge_file(CUDA, "--device", "cpu", env=environment)
+    finished, record = evaluate_file(CUDA, "--device", "cpu", env=environment)
     assert finished.returncode == 3, finished.stderr
     assert record["outcome"] == "not_run"
     assert "needs nvcc" in record["message"]
@@ -65,10 +65,10 @@ sys.exit(code)
 
 @pytest.mark.slow
 def test_without_a_compiler_a_candidate_is_not_run_and_the_commands_own_process_never_imports_torch(
-    judge_file, tmp_path
+    evaluate_file, tmp_path
 ):
     environment = {"PATH": bare_path(tmp_path, ["sh"]), "CXX": None, "CC": None}
-    finished, record = judge_file(CPP, env=environment, program=("-c", WITHOUT_TORCH))
+    finished, record = evaluate_file(CPP, env=environment, program=("-c", WITHOUT_TORCH))
     assert finished.returncode == 3, finished.stderr
     assert finished.stderr.splitlines()[-1] == "False"
     assert record["outcome"] == "not_run"
@@ -94,28 +94,28 @@ def bare_path(tmp_path, names):
         pytest.param("x = 1\n", "load_error", 1, marks=pytest.mark.slow),
     ],
 )
-def test_the_exit_code_of_a_single_candidate_tells_its_verdict(judge_file, call_harness, source, outcome, code):
-    finished, record = judge_file(source, run=call_harness)
+def test_the_exit_code_of_a_single_candidate_tells_its_verdict(evaluate_file, call_harness, source, outcome, code):
+    finished, record = evaluate_file(source, run=call_harness)
     assert (record["outcome"], finished.returncode) == (outcome, code)
-    again, _ = judge_file(source, run=call_harness)  # judged before
+    again, _ = evaluate_file(source, run=call_harness)  # evaluated before
     assert again.returncode == code
-    lenient, _ = judge_file(source, "--exit-zero", run=call_harness)
+    lenient, _ = evaluate_file(source, "--exit-zero", run=call_harness)
     assert lenient.returncode == 0
 
 
 @pytest.mark.slow
-def test_a_candidate_that_never_ends_to_load_is_a_timeout_with_the_limit_that_was_set(judge_file, call_harness):
-    finished, record = judge_file("while True:\n    pass\n", "--load-timeout", "2", run=call_harness)
+def test_a_candidate_that_never_ends_to_load_is_a_timeout_with_the_limit_that_was_set(evaluate_file, call_harness):
+    finished, record = evaluate_file("while True:\n    pass\n", "--load-timeout", "2", run=call_harness)
     assert (record["outcome"], finished.returncode) == ("timeout", 1)
     assert "the program was not imported within" in record["message"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("device", "language"), [("cpu", "cpp"), ("emulated", "cuda")])
-def test_a_reference_that_never_ends_is_an_error_that_names_it_and_its_limit(judge_file, tiny_suite, device, language):
+def test_endless_reference_is_an_error_with_its_name_and_limit(evaluate_file, tiny_suite, device, language):
     problem = tiny_suite / "add.py"
     problem.write_text(problem.read_text().replace("def get_inputs():\n", "def get_inputs():\n    while True: pass\n"))
-    finished, record = judge_file(GOOD, "--device", device, "--language", language, "--reference-timeout", "1")
+    finished, record = evaluate_file(GOOD, "--device", device, "--language", language, "--reference-timeout", "1")
     assert (finished.returncode, record["outcome"]) == (2, "problem_error")
     assert "tiny/add.py: get_inputs() did not end within 1 s" in record["message"]
 
@@ -131,9 +131,9 @@ def on_a_small_disk(folder, size):
 
 
 @pytest.mark.slow
-def test_a_cache_on_a_full_disk_is_a_harness_error_that_says_what_to_do(judge_file, tmp_path, needs_compiler):
+def test_a_cache_on_a_full_disk_is_a_harness_error_that_says_what_to_do(evaluate_file, tmp_path, needs_compiler):
     prefix = on_a_small_disk(tmp_path / "cache", "16k")
-    finished, record = judge_file(CPP, "--cache-dir", tmp_path / "cache", before=prefix)
+    finished, record = evaluate_file(CPP, "--cache-dir", tmp_path / "cache", before=prefix)
     assert finished.returncode == 3, finished.stderr
     assert record["outcome"] == "harness_error"
     assert "No space left" in record["message"]
@@ -248,7 +248,7 @@ def test_a_database_of_a_newer_version_is_left_as_it_is(command, tiny_suite, wri
 
 
 @pytest.mark.slow
-def test_judged_once_it_is_left_alone_and_again_judges_it_anew(command, tiny_suite, write_run, tmp_path, build_cache):
+def test_finished_candidate_is_evaluated_anew_only_with_again(command, tiny_suite, write_run, tmp_path, build_cache):
     write_run("r", [GOOD, None])
     args = ["evaluate", "r", "--problems-dir", tiny_suite.parent, "--no-time", "--cache-dir", build_cache]
     assert command(*args)[0] == 0
@@ -263,14 +263,14 @@ def test_judged_once_it_is_left_alone_and_again_judges_it_anew(command, tiny_sui
     assert csv.count("no_code") == 1
 
 
-def test_a_workload_that_the_problem_lacks_is_said_and_not_judged(command, tiny_suite, write_run):
+def test_a_workload_that_the_problem_lacks_is_said_and_not_evaluated(command, tiny_suite, write_run):
     write_run("r", [GOOD])
     code, stdout, _ = command("evaluate", "r", "--problems-dir", tiny_suite.parent, "--workload", "small")
     assert code == 0
     assert "no small workload: add" in stdout
 
 
-def test_one_program_that_cannot_be_judged_for_lack_of_a_workload_is_an_error(command, tiny_suite, tmp_path):
+def test_one_program_that_cannot_be_evaluated_for_lack_of_a_workload_is_an_error(command, tiny_suite, tmp_path):
     (tmp_path / "kernel.py").write_text(GOOD)
     args = ("--candidate", tmp_path / "kernel.py", "--problem", tiny_suite / "add.py", "--language", "cpp")
     code, stdout, stderr = command("evaluate", *args, "--workload", "small", "--json")

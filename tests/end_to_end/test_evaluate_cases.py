@@ -43,7 +43,7 @@ def write(hook: str = "pass") -> str:
 
 
 def test_a_candidate_that_is_right_in_every_case_is_correct(bench):
-    evaluation = bench.judge(write(), read(CASES))
+    evaluation = bench.evaluate(write(), read(CASES))
     assert evaluation.outcome is Outcome.CORRECT, evaluation.message
     names = ["given", "tall", "wide", "half"]
     assert [case.name for case in evaluation.cases] == names
@@ -61,7 +61,7 @@ def test_a_candidate_that_is_right_in_every_case_is_correct(bench):
     ],
 )
 def test_a_case_that_is_wrong_makes_the_candidate_wrong_and_is_named(bench, hook, case):
-    evaluation = bench.judge(write(hook), read(CASES))
+    evaluation = bench.evaluate(write(hook), read(CASES))
     assert evaluation.outcome is Outcome.WRONG_VALUE
     assert evaluation.message.startswith(case)
     outcomes = {one.name: one.outcome for one in evaluation.cases}
@@ -70,8 +70,9 @@ def test_a_case_that_is_wrong_makes_the_candidate_wrong_and_is_named(bench, hook
 
 
 @pytest.mark.parametrize("is_wrong", [True, False])
-def test_the_case_with_the_smallest_inputs_is_first_and_nothing_follows_a_wrong_output(bench, is_wrong):
-    evaluation = bench.judge(write("return x" if is_wrong else "pass"), read(LARGEST_FIRST), time=is_wrong, plan=QUICK)
+def test_smallest_case_is_first_and_wrong_output_ends_evaluation(bench, is_wrong):
+    candidate = write("return x" if is_wrong else "pass")
+    evaluation = bench.evaluate(candidate, read(LARGEST_FIRST), time=is_wrong, plan=QUICK)
     assert evaluation.outcome is (Outcome.WRONG_VALUE if is_wrong else Outcome.CORRECT), evaluation.message
     names = ["flat"] if is_wrong else ["tall", "given", "flat"]
     assert [case.name for case in evaluation.cases] == names
@@ -82,13 +83,13 @@ def test_the_case_with_the_smallest_inputs_is_first_and_nothing_follows_a_wrong_
 
 def test_a_case_that_the_reference_cannot_run_is_named_and_counts_against_nobody(bench):
     problem = read('CASES = [{"name": "given"}, {"name": "empty", "sizes": {"columns": -1}}]')
-    evaluation = bench.judge(write(), problem)
+    evaluation = bench.evaluate(write(), problem)
     assert evaluation.outcome is Outcome.PROBLEM_ERROR
     assert evaluation.message.startswith("case empty (columns=-1): ")
 
 
 def test_a_workload_of_which_only_the_given_sizes_are_part_is_as_without_cases(bench):
-    evaluation = bench.judge(write("return x * 2"), read('CASES = [{"name": "given"}]'))
+    evaluation = bench.evaluate(write("return x * 2"), read('CASES = [{"name": "given"}]'))
     assert (evaluation.outcome, evaluation.cases) == (Outcome.WRONG_VALUE, ())
     assert "given" not in evaluation.message
 
@@ -96,11 +97,11 @@ def test_a_workload_of_which_only_the_given_sizes_are_part_is_as_without_cases(b
 @pytest.mark.slow
 def test_secret_sizes_differ_between_evaluations_and_show_a_specialised_candidate(bench):
     problem = read(RANGES)
-    first, again = (bench.judge(write(), problem) for _ in range(2))
+    first, again = (bench.evaluate(write(), problem) for _ in range(2))
     assert first.outcome is again.outcome is Outcome.CORRECT
     assert [case.is_secret for case in first.cases] == [False, True]
     assert first.cases[1].sizes != again.cases[1].sizes
-    specialised = bench.judge(write("x = x[:64] if x.size(0) > 64 else x"), problem)
+    specialised = bench.evaluate(write("x = x[:64] if x.size(0) > 64 else x"), problem)
     assert specialised.outcome is Outcome.WRONG_SHAPE
     assert specialised.message.startswith("case secret (rows=")
 
@@ -108,7 +109,7 @@ def test_secret_sizes_differ_between_evaluations_and_show_a_specialised_candidat
 @pytest.fixture(scope="module")
 def timed(bench):
     """A candidate that is right in every case, timed."""
-    return bench.judge(write(), read(CASES + RANGES), time=True, plan=QUICK)
+    return bench.evaluate(write(), read(CASES + RANGES), time=True, plan=QUICK)
 
 
 def test_the_speedup_is_the_geometric_mean_of_the_timed_known_cases(timed):
@@ -153,7 +154,7 @@ extension = load_inline(name="f", cpp_sources=source, functions=["f"])
 
 @pytest.mark.slow
 def test_an_extension_is_built_once_for_all_cases(bench):
-    evaluation = bench.judge(BUILDS, read(CASES))
+    evaluation = bench.evaluate(BUILDS, read(CASES))
     assert evaluation.outcome is Outcome.CORRECT, evaluation.message
     assert len(evaluation.cases) == 4
     assert len(evaluation.build.keys) == 1

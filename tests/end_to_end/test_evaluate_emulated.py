@@ -1,4 +1,4 @@
-"""CUDA candidates judged on the CPU by the real command: a right one, a wrong one, and ones that a GPU may run over.
+"""CUDA candidates evaluated on the CPU by the real command: a right one, a wrong one, and ones that a GPU may run over.
 
 nvcc is hidden from the command: what it would say takes longer than all the rest. All kernels of a kind share a build.
 """
@@ -57,7 +57,7 @@ def candidate(mode, source=BODY):
 
 
 @pytest.fixture
-def judge(tmp_path, tiny_suite, write_run, run_harness, without_nvcc):
+def evaluate(tmp_path, tiny_suite, write_run, run_harness, without_nvcc):
     """Evaluates candidates on the emulated device; their stored evaluations, by number, and what was printed."""
 
     def run(sources, *args):
@@ -73,20 +73,20 @@ def judge(tmp_path, tiny_suite, write_run, run_harness, without_nvcc):
 
 
 @pytest.mark.slow
-def test_right_wrong_racy_endless_and_unknown_kernels_each_get_their_verdict(judge, needs_compiler, tmp_path):
+def test_right_wrong_racy_endless_and_unknown_kernels_each_get_their_verdict(evaluate, needs_compiler, tmp_path):
     sources = [candidate(RIGHT), candidate(WRONG), candidate(RACY), candidate(ENDLESS), candidate(RIGHT, UNCOVERED)]
     sources += [candidate(RIGHT), candidate(BEYOND)]
-    judged, printed = judge(sources, "--call-timeout", "5", "--first-call-timeout", "5", "--gpu", "H100")
-    outcomes = [judged[number].outcome.value for number in range(7)]
+    evaluated, printed = evaluate(sources, "--call-timeout", "5", "--first-call-timeout", "5", "--gpu", "H100")
+    outcomes = [evaluated[number].outcome.value for number in range(7)]
     assert outcomes == ["correct", "wrong_value", "wrong_value", "timeout", "not_run", "correct", "runtime_error"]
-    assert any(one.check == "out_of_bounds" and one.severity == "fatal" for one in judged[6].findings)
-    assert "tcgen05" in judged[4].message
+    assert any(one.check == "out_of_bounds" and one.severity == "fatal" for one in evaluated[6].findings)
+    assert "tcgen05" in evaluated[4].message
 
-    race = judged[2]
+    race = evaluated[2]
     assert race.message.startswith("cuda.cu:"), race.message
     assert any(one.severity == "fatal" and "race" in one.check for one in race.findings)
 
-    right = judged[0]
+    right = evaluated[0]
     assert (right.subject.device, right.subject.workload, right.timing, right.work) == (
         "emulated",
         "reduced",
@@ -102,10 +102,10 @@ def test_right_wrong_racy_endless_and_unknown_kernels_each_get_their_verdict(jud
 
 
 @pytest.mark.slow
-def test_without_checks_a_race_that_gives_right_values_is_not_noticed(judge, needs_compiler):
-    judged, _ = judge([candidate(RACY), candidate(BEYOND)], "--no-check")
-    assert {one.outcome.value for one in judged.values()} <= {"correct", "wrong_value", "runtime_error"}
-    assert not any("race" in finding.check for one in judged.values() for finding in one.findings)
+def test_without_checks_a_race_that_gives_right_values_is_not_noticed(evaluate, needs_compiler):
+    evaluated, _ = evaluate([candidate(RACY), candidate(BEYOND)], "--no-check")
+    assert {one.outcome.value for one in evaluated.values()} <= {"correct", "wrong_value", "runtime_error"}
+    assert not any("race" in finding.check for one in evaluated.values() for finding in one.findings)
 
 
 def test_an_unknown_gpu_is_refused_with_those_that_can_be_emulated(call_harness, tiny_suite, tmp_path):
@@ -157,15 +157,15 @@ class ModelNew(nn.Module):
 
 
 @pytest.mark.slow
-def test_what_is_made_for_a_problems_own_sizes_is_right_at_sizes_like_them(judge, tiny_suite):
+def test_what_is_made_for_a_problems_own_sizes_is_right_at_sizes_like_them(evaluate, tiny_suite):
     (tiny_suite / "add.py").write_text(LARGE)
-    judged, _ = judge([HEAD + source for source in (BY_FOURS, FOR_ITS_SIZES, WRONG_AT_ALL_SIZES)])
-    assert [judged[number].outcome.value for number in range(3)] == ["correct", "correct", "wrong_value"]
+    evaluated, _ = evaluate([HEAD + source for source in (BY_FOURS, FOR_ITS_SIZES, WRONG_AT_ALL_SIZES)])
+    assert [evaluated[number].outcome.value for number in range(3)] == ["correct", "correct", "wrong_value"]
     warnings = [
-        [one.message for one in judged[number].findings if one.check == "size_specialised"] for number in range(3)
+        [one.message for one in evaluated[number].findings if one.check == "size_specialised"] for number in range(3)
     ]
     assert [len(found) for found in warnings] == [1, 1, 0]
-    sizes = [dict(judged[number].environment)["workload_sizes"] for number in range(3)]
+    sizes = [dict(evaluated[number].environment)["workload_sizes"] for number in range(3)]
     assert sizes == ["width=512", "width=4096", "width=511"]
     assert warnings[0][0].startswith("wrong at width=511 (wrong_value: ")
     assert warnings[1][0].startswith("wrong at width=511 (runtime_error: ")
@@ -208,15 +208,16 @@ class ModelNew(nn.Module):
 
 
 @pytest.mark.slow
-def test_what_is_made_for_the_channels_of_a_problem_is_right_where_they_are_not_cut(judge, tiny_suite):
+def test_what_is_made_for_the_channels_of_a_problem_is_right_where_they_are_not_cut(evaluate, tiny_suite):
     """The whole problem costs too much for a CPU; its 64 channels with less of everything else do not."""
     (tiny_suite / "add.py").write_text(CHANNELS)
-    judged, _ = judge([HEAD + OF_CHANNELS.replace("COUNT", str(count)) for count in (64, 65)])
-    assert [judged[number].outcome.value for number in range(2)] == ["correct", "wrong_value"]
-    right, wrong = ([one for one in judged[number].findings if one.check == "size_specialised"] for number in range(2))
+    evaluated, _ = evaluate([HEAD + OF_CHANNELS.replace("COUNT", str(count)) for count in (64, 65)])
+    assert [evaluated[number].outcome.value for number in range(2)] == ["correct", "wrong_value"]
+    findings = [evaluated[number].findings for number in range(2)]
+    right, wrong = ([one for one in found if one.check == "size_specialised"] for found in findings)
     assert [one.severity for one in (*right, *wrong)] == ["warning", "note"]
     assert "channels=31" in right[0].message
-    assert "channels=64" in dict(judged[0].environment)["workload_sizes"]
+    assert "channels=64" in dict(evaluated[0].environment)["workload_sizes"]
     assert "not evaluated at the problem's own sizes" in wrong[0].message
 
 
@@ -247,11 +248,11 @@ class ModelNew(nn.Module):
 
 
 @pytest.mark.slow
-def test_a_launch_that_is_too_large_only_at_the_problems_own_sizes_is_refused(judge, tiny_suite, needs_compiler):
+def test_a_launch_that_is_too_large_only_at_the_problems_own_sizes_is_refused(evaluate, tiny_suite, needs_compiler):
     """A row of 511 elements fits into a block of threads; one of 4096, which nobody computes here, does not."""
     (tiny_suite / "add.py").write_text(LARGE)
-    judged, _ = judge([ROWS])
-    assert judged[0].outcome == "runtime_error"
-    assert judged[0].message.startswith("at the problem's own sizes: ")
-    assert "4096" in judged[0].message
-    assert judged[0].correctness.passed
+    evaluated, _ = evaluate([ROWS])
+    assert evaluated[0].outcome == "runtime_error"
+    assert evaluated[0].message.startswith("at the problem's own sizes: ")
+    assert "4096" in evaluated[0].message
+    assert evaluated[0].correctness.passed

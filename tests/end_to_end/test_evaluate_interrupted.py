@@ -63,7 +63,7 @@ def interrupt(process, number):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["ctrl_c", "killed"])
-def test_ended_while_judging_it_keeps_what_is_finished_and_goes_on(
+def test_ended_while_evaluating_it_keeps_what_is_finished_and_goes_on(
     number, tmp_path, tiny_suite, write_run, start_harness, call_harness, processes_with, marker
 ):
     write_run("runs", [variant(0), variant(1), HANGING, variant(3)])

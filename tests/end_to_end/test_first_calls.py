@@ -32,18 +32,18 @@ def sleep_in(call, seconds):
 
 
 def test_a_first_call_may_take_longer_than_later_ones(bench):
-    evaluation = bench.judge(sleep_in(1, 2), attribute_work=False, first_call_s=60.0, call_s=1.5)
+    evaluation = bench.evaluate(sleep_in(1, 2), attribute_work=False, first_call_s=60.0, call_s=1.5)
     assert evaluation.outcome is Outcome.CORRECT, evaluation.message
 
 
 def test_a_second_call_that_is_too_long_is_a_timeout_that_names_its_option(bench):
-    evaluation = bench.judge(sleep_in(2, 60), attribute_work=False, first_call_s=60.0, call_s=1.5)
+    evaluation = bench.evaluate(sleep_in(2, 60), attribute_work=False, first_call_s=60.0, call_s=1.5)
     assert evaluation.outcome is Outcome.TIMEOUT
     assert evaluation.message == "forward() did not return within 1.5 s (--call-timeout)"
 
 
 def test_a_first_call_that_is_too_long_is_a_timeout_that_names_its_option(bench):
-    evaluation = bench.judge(sleep_in(1, 60), attribute_work=False, first_call_s=1.0, call_s=30.0)
+    evaluation = bench.evaluate(sleep_in(1, 60), attribute_work=False, first_call_s=1.0, call_s=30.0)
     assert evaluation.outcome is Outcome.TIMEOUT
     assert evaluation.message == "the first call of forward() did not return within 1 s (--first-call-timeout)"
 

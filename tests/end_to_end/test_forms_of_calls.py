@@ -29,7 +29,7 @@ class ModelNew(nn.Module):
 
 
 def test_lists_for_tuples_are_a_note(bench):
-    evaluation = bench.judge(CANDIDATE, PROBLEM, language="torch")
+    evaluation = bench.evaluate(CANDIDATE, PROBLEM, language="torch")
     assert evaluation.outcome is Outcome.CORRECT, evaluation.message
     (note,) = [finding for finding in evaluation.findings if finding.check == "containers"]
     assert (note.severity, note.message) == (
@@ -75,5 +75,5 @@ class ModelNew(nn.Module):
 
 
 def test_arguments_by_name_reach_reference_and_candidate(bench):
-    evaluation = bench.judge(TAKER, BY_NAME, language="torch")
+    evaluation = bench.evaluate(TAKER, BY_NAME, language="torch")
     assert evaluation.outcome is Outcome.CORRECT, evaluation.message

@@ -49,19 +49,19 @@ def write(body=RIGHT):
 
 
 def test_all_inputs_are_compared_with_what_the_reference_makes_of_them(bench):
-    evaluation = bench.judge(write(), read())
+    evaluation = bench.evaluate(write(), read())
     assert evaluation.outcome is Outcome.CORRECT, evaluation.message
     assert evaluation.correctness.trials[0].elements == 64 * 48 + 16 * 48 + 16
     assert evaluation.correctness.truth == "float64"
-    assert bench.judge(write(f"{RIGHT}; entries.zero_()"), read()).outcome is Outcome.WRONG_VALUE
+    assert bench.evaluate(write(f"{RIGHT}; entries.zero_()"), read()).outcome is Outcome.WRONG_VALUE
 
 
 @pytest.mark.parametrize("result", ["cache", "entries, 3", "'done'"])
 @pytest.mark.quick(1)
 def test_what_a_candidate_returns_does_not_matter_where_the_reference_returns_nothing(bench, result):
-    evaluation = bench.judge(write(f"{RIGHT}; return {result}"), read())
+    evaluation = bench.evaluate(write(f"{RIGHT}; return {result}"), read())
     assert evaluation.outcome is Outcome.CORRECT, evaluation.message
-    assert bench.judge(write(f"return {result}"), read()).outcome is Outcome.WRONG_VALUE
+    assert bench.evaluate(write(f"return {result}"), read()).outcome is Outcome.WRONG_VALUE
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_what_a_candidate_returns_does_not_matter_where_the_reference_returns_no
     ids=["nothing", "other values", "a copy", "cleared", "all but one row"],
 )
 def test_inputs_that_are_left_as_given_or_changed_otherwise_are_wrong_values(bench, body):
-    evaluation = bench.judge(write(body), read())
+    evaluation = bench.evaluate(write(body), read())
     assert evaluation.outcome is Outcome.WRONG_VALUE, evaluation.message
 
 
@@ -107,8 +107,8 @@ def write_other(forward):
 def test_the_memory_of_the_inputs_is_compared_whatever_their_names_stand_for(bench, name):
     forward, inputs, cheat = OTHERS[name]
     problem = read_other(forward, inputs)
-    assert bench.judge(write_other(forward), problem).outcome is Outcome.CORRECT
-    evaluation = bench.judge(write_other(cheat), problem)
+    assert bench.evaluate(write_other(forward), problem).outcome is Outcome.CORRECT
+    evaluation = bench.evaluate(write_other(cheat), problem)
     assert evaluation.outcome is Outcome.WRONG_VALUE, evaluation.message
 
 
@@ -124,7 +124,7 @@ def test_the_memory_of_the_inputs_is_compared_whatever_their_names_stand_for(ben
 @pytest.mark.quick(1)
 def test_a_right_program_is_right_whichever_calls_change_their_inputs(bench, forward, inputs):
     for seed in range(2):
-        evaluation = bench.judge(write_other(forward), read_other(forward, inputs), seed=seed, language="torch")
+        evaluation = bench.evaluate(write_other(forward), read_other(forward, inputs), seed=seed, language="torch")
         assert evaluation.outcome is Outcome.CORRECT, evaluation.message
         assert [finding for finding in evaluation.findings if finding.severity != "note"] == []
 
@@ -132,13 +132,13 @@ def test_a_right_program_is_right_whichever_calls_change_their_inputs(bench, for
 def test_a_candidate_may_take_inputs_out_of_their_containers(bench):
     forward, inputs, _ = OTHERS["other entries"]
     program = write_other("k = x.pop('k'); k += y")
-    assert bench.judge(program, read_other(forward, inputs)).outcome is Outcome.CORRECT
+    assert bench.evaluate(program, read_other(forward, inputs)).outcome is Outcome.CORRECT
 
 
 @pytest.mark.parametrize("forward", ["x['k'] = x['k'] + y; y.zero_()", "y.set_(y + 1)"])
 def test_a_reference_that_replaces_inputs_is_refused(bench, forward):
     problem = read_other(forward, "{'k': torch.randn(9, 9)}, torch.randn(9, 9)")
-    evaluation = bench.judge(write_other(forward), problem)
+    evaluation = bench.evaluate(write_other(forward), problem)
     assert evaluation.outcome is Outcome.PROBLEM_ERROR
     assert "forward replaces entries or memory of its inputs" in evaluation.message
 
@@ -147,7 +147,7 @@ def test_a_reference_that_replaces_inputs_is_refused(bench, forward):
 def test_a_timed_call_that_changes_little_of_its_inputs_is_not_suspect(bench):
     text = PROBLEM.replace("torch.randn(rows, columns), torch", "torch.zeros(rows, columns), torch")
     text = text.replace("rows, columns = 64, 48", "rows, columns = 2048, 64")
-    evaluation = bench.judge(write(), read(text), time=True)
+    evaluation = bench.evaluate(write(), read(text), time=True)
     assert evaluation.outcome is Outcome.CORRECT, evaluation.message
 
 
@@ -161,11 +161,11 @@ def test_what_the_reference_returns_is_compared_too(bench):
     body = "first = cache.sum(0)\n        cache[where] = torch.tanh(entries)\n        return first"
     problem = read(PROBLEM.replace("cache[where] = torch.tanh(entries)", body))
     right = f"first = cache.sum(0); {RIGHT}; return first"
-    assert bench.judge(write(right), problem).outcome is Outcome.CORRECT
-    evaluation = bench.judge(write(f"{RIGHT}; return cache.sum(0)"), problem)
+    assert bench.evaluate(write(right), problem).outcome is Outcome.CORRECT
+    evaluation = bench.evaluate(write(f"{RIGHT}; return cache.sum(0)"), problem)
     assert evaluation.outcome is Outcome.WRONG_VALUE
     assert evaluation.message.startswith("output returned")
-    assert bench.judge(write(), problem).outcome is Outcome.WRONG_SHAPE
+    assert bench.evaluate(write(), problem).outcome is Outcome.WRONG_SHAPE
 
 
 def test_a_problem_whose_calls_change_inputs_is_admitted():
@@ -175,7 +175,7 @@ def test_a_problem_whose_calls_change_inputs_is_admitted():
 
 def test_a_problem_whose_calls_change_no_input_is_refused(bench):
     problem = read(PROBLEM.replace("cache[where] = torch.tanh(entries)", "return cache + 1"))
-    evaluation = bench.judge(write("return cache + 1"), problem)
+    evaluation = bench.evaluate(write("return cache + 1"), problem)
     assert evaluation.outcome is Outcome.PROBLEM_ERROR
     assert "IN_PLACE = True, but forward changes no input" in evaluation.message
 

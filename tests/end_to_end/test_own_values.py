@@ -43,14 +43,14 @@ LOSS = ("((inputs[0] - inputs[1]) ** 2).mean()", "torch.rand(700, 701), torch.ra
 
 
 @pytest.fixture
-def judge(bench):
+def evaluate(bench):
     from harness.domain import Problem
 
     def evaluate(task, body, **settings):
         expression, inputs = task
         source = PROBLEM.replace("EXPRESSION", expression).replace("INPUTS", inputs)
         problem = Problem(name="one", suite="own", source=source, **settings)
-        return bench.judge(CANDIDATE.replace("BODY", body), problem, attribute_work=False)
+        return bench.evaluate(CANDIDATE.replace("BODY", body), problem, attribute_work=False)
 
     return evaluate
 
@@ -65,10 +65,10 @@ CHEAPER = {
 
 @pytest.mark.parametrize("name", CHEAPER)
 @pytest.mark.quick(1)
-def test_a_cheaper_program_is_refused_where_the_given_inputs_hide_it(name, judge):
+def test_a_cheaper_program_is_refused_where_the_given_inputs_hide_it(name, evaluate):
     task, body = CHEAPER[name]
-    assert judge(task, body, only_as_given=True).outcome == "correct"
-    evaluation = judge(task, body)
+    assert evaluate(task, body, only_as_given=True).outcome == "correct"
+    evaluation = evaluate(task, body)
     assert evaluation.outcome == "wrong_value"
     assert "inputs)" in evaluation.message
 
@@ -104,8 +104,8 @@ HONEST = {
 
 @pytest.mark.parametrize("name", HONEST)
 @pytest.mark.quick(2)
-def test_an_honest_program_with_other_roundings_is_accepted(name, judge):
-    evaluation = judge(*HONEST[name])
+def test_an_honest_program_with_other_roundings_is_accepted(name, evaluate):
+    evaluation = evaluate(*HONEST[name])
     assert evaluation.outcome == "correct", evaluation.message
 
 
@@ -190,17 +190,18 @@ def test_a_branch_with_a_negligible_weight_must_be_computed(old, new, outcome, b
 
     candidate = SCALED.replace("class Model(", "class ModelNew(").replace(old, new)
     problem = Problem(name="one", suite="own", source=SCALED)
-    assert bench.judge(candidate, problem, attribute_work=False).outcome == outcome
+    assert bench.evaluate(candidate, problem, attribute_work=False).outcome == outcome
 
 
-def test_inputs_for_which_outputs_have_another_shape_are_not_tried(judge):
-    evaluation = judge(("inputs[0][inputs[0] > -50.0]", "torch.randn(30, 40)"), "return inputs[0][inputs[0] > -50.0]")
+def test_inputs_for_which_outputs_have_another_shape_are_not_tried(evaluate):
+    body = "inputs[0][inputs[0] > -50.0]"
+    evaluation = evaluate((body, "torch.randn(30, 40)"), f"return {body}")
     assert evaluation.outcome == "correct", evaluation.message
 
 
 @pytest.mark.parametrize(("task", "is_warned"), [(PRODUCT, True), (MEAN, False)])
 @pytest.mark.quick(1)
-def test_a_program_that_names_narrower_formats_than_its_problem_gets_a_warning(task, is_warned, judge):
+def test_a_program_that_names_narrower_formats_than_its_problem_gets_a_warning(task, is_warned, evaluate):
     body = HONEST["product_of_three_bfloat16_parts" if is_warned else "mean_of_row_sums"][1]
-    findings = [finding.check for finding in judge(task, body).findings]
+    findings = [finding.check for finding in evaluate(task, body).findings]
     assert ("narrow_format" in findings) == is_warned

@@ -67,7 +67,7 @@ def evaluate(bench, body, *, results=DOUBLED, settings="", **options):
     text = PROBLEM.format(results=results, settings=settings)
     lines = "".join(f"        {line}\n" for line in body.strip().splitlines())
     problem = parse_problem(text, Path("doubled.py"), "mine")
-    return bench.judge(CANDIDATE.format(body=lines), problem, attribute_work=False, **options)
+    return bench.evaluate(CANDIDATE.format(body=lines), problem, attribute_work=False, **options)
 
 
 def list_notes(evaluation):

@@ -32,7 +32,7 @@ def rival_of(source: str, **lows: float) -> Rival:
 def compare(bench):
     def run(source, rival, problem=PROBLEM, plan=QUICK):
         for _ in range(8):
-            evaluation = bench.judge(source, problem, time=True, plan=plan, attribute_work=False, rival=rival)
+            evaluation = bench.evaluate(source, problem, time=True, plan=plan, attribute_work=False, rival=rival)
             assert evaluation.outcome is Outcome.CORRECT, evaluation.message
             notes = [one.message for one in evaluation.findings if one.check == "comparison"]
             if evaluation.timing.verdict != "unreliable" and not any("unreliable" in note for note in notes):

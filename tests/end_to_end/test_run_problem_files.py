@@ -63,7 +63,7 @@ def test_a_run_of_a_file_is_evaluated_on_the_text_that_was_asked(ask, call_harne
 
 
 @pytest.mark.slow
-def test_a_run_of_a_file_can_be_shown_reported_exported_and_judged_again(ask, call_harness, reference, tmp_path):
+def test_a_run_of_a_file_can_be_shown_reported_exported_and_evaluated_again(ask, call_harness, reference, tmp_path):
     with serve(reply_with(ANSWER)).running() as server:
         done = ask("run", server, "--problem", reference, "--run", "mine", "--no-time")
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Problems that keep state: the state after a call is judged, and the next call starts from it."""
+"""Problems that keep state: the state after a call is evaluated, and the next call starts from it."""
 
 from pathlib import Path
 
@@ -45,13 +45,13 @@ OWN_CACHE = CACHE.replace("class Model(", "class ModelNew(").replace(
 )
 
 
-def judge(bench, forward):
+def evaluate(bench, forward):
     candidate = write(forward, init=f"{MEAN}\nself.own, self.version = torch.zeros(columns), None")
-    return bench.judge(candidate, read(REFERENCE, init=MEAN, drawn=DRAWN))
+    return bench.evaluate(candidate, read(REFERENCE, init=MEAN, drawn=DRAWN))
 
 
 def test_a_candidate_that_keeps_the_state_as_the_reference_does_is_correct(bench):
-    evaluation = judge(bench, HONEST)
+    evaluation = evaluate(bench, HONEST)
     assert evaluation.outcome is Outcome.CORRECT, evaluation.message
     assert {"second_in_a_row", "given_state"} <= {trial.distribution for trial in evaluation.correctness.trials}
 
@@ -62,21 +62,21 @@ def test_a_candidate_that_keeps_the_state_as_the_reference_does_is_correct(bench
     ids=["stateless", "unwritten", "private", "private until written"],
 )
 def test_a_candidate_that_ignores_the_state_it_was_given_is_wrong(bench, body):
-    assert judge(bench, body).outcome is Outcome.WRONG_VALUE
+    assert evaluate(bench, body).outcome is Outcome.WRONG_VALUE
 
 
 def test_a_candidate_that_exits_while_its_state_is_looked_up_fails(bench):
     exits = write(HONEST, init=f"{MEAN}\nimport os\nself.get_submodule = lambda path: os._exit(3)")
-    evaluation = bench.judge(exits, read(REFERENCE, init=MEAN, drawn=DRAWN))
+    evaluation = bench.evaluate(exits, read(REFERENCE, init=MEAN, drawn=DRAWN))
     assert (evaluation.outcome, "exited with code 3" in evaluation.message) == (Outcome.RUNTIME_ERROR, True)
 
 
 def test_only_a_state_that_the_candidate_never_had_shows_that_it_knows_the_usual_one(bench):
-    trials = judge(bench, PRIVATE_UNTIL_WRITTEN).correctness.trials
+    trials = evaluate(bench, PRIVATE_UNTIL_WRITTEN).correctness.trials
     assert [trial.distribution for trial in trials if not trial.passed] == ["given_state"]
 
 
 def test_a_candidate_that_returns_a_cache_of_its_own_is_wrong(bench):
     problem = parse_problem(CACHE, Path("toy.py"), "tiny")
-    honest = bench.judge(CACHE.replace("class Model(", "class ModelNew("), problem)
-    assert (honest.outcome, bench.judge(OWN_CACHE, problem).outcome) == (Outcome.CORRECT, Outcome.WRONG_VALUE)
+    honest = bench.evaluate(CACHE.replace("class Model(", "class ModelNew("), problem)
+    assert (honest.outcome, bench.evaluate(OWN_CACHE, problem).outcome) == (Outcome.CORRECT, Outcome.WRONG_VALUE)

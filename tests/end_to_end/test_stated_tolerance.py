@@ -50,13 +50,13 @@ def read(settings):
     ],
 )
 def test_the_share_of_elements_decides_and_not_a_single_one(bench, hook, outcome):
-    evaluation = bench.judge(CANDIDATE.replace("HOOK", hook), read(MATCHED))
+    evaluation = bench.evaluate(CANDIDATE.replace("HOOK", hook), read(MATCHED))
     assert evaluation.outcome is outcome, evaluation.message
 
 
 @pytest.mark.parametrize("settings", [TOO_WIDE, 'CASES = [{"name": "wide", "tolerance": {"atol": 2.0}}]'])
 def test_a_tolerance_that_zeros_would_pass_is_an_error_of_the_problem(bench, settings):
-    evaluation = bench.judge(CANDIDATE.replace("HOOK", "y *= 0"), read(settings))
+    evaluation = bench.evaluate(CANDIDATE.replace("HOOK", "y *= 0"), read(settings))
     assert evaluation.outcome is Outcome.PROBLEM_ERROR
     assert "would be within TOLERANCE if it were all zeros" in evaluation.message
 

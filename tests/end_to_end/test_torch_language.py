@@ -30,9 +30,9 @@ DECOY = COMPILED.replace("return run(x)", "run(x)\n        return torch.softmax(
 COMPILING = {"call_s": 300.0, "language": "torch"}  # seconds, where other processes keep all cores busy
 
 
-def judge(bench, source, **settings):
+def evaluate(bench, source, **settings):
     problem = Problem(name="softmax", suite="tiny", source=PROBLEM, requires_kernel=True)
-    return bench.judge(source, problem, **settings)
+    return bench.evaluate(source, problem, **settings)
 
 
 def list_checks(evaluation):
@@ -40,7 +40,7 @@ def list_checks(evaluation):
 
 
 def test_eager_torch_is_accepted_where_its_suite_requires_kernels_and_has_no_kernels_of_its_own(bench):
-    evaluation = judge(bench, EAGER, language="torch")
+    evaluation = evaluate(bench, EAGER, language="torch")
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.work.custom == 0
     assert list_checks(evaluation).isdisjoint({"no_own_kernel", "decoy_kernel"})
@@ -48,19 +48,19 @@ def test_eager_torch_is_accepted_where_its_suite_requires_kernels_and_has_no_ker
 
 @pytest.mark.slow
 def test_compiled_graphs_are_own_in_language_torch_and_in_no_other(bench):
-    evaluation = judge(bench, COMPILED, **COMPILING)
+    evaluation = evaluate(bench, COMPILED, **COMPILING)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.work.custom > 0.01
     assert evaluation.work.without_custom == "changed"
     assert "screen" not in list_checks(evaluation)
-    elsewhere = judge(bench, COMPILED, **COMPILING | {"language": "cpp"})
+    elsewhere = evaluate(bench, COMPILED, **COMPILING | {"language": "cpp"})
     assert elsewhere.outcome == "rejected"
     assert elsewhere.work.custom == 0
 
 
 @pytest.mark.slow
 def test_a_compiled_graph_whose_result_is_dropped_is_a_decoy(bench):
-    evaluation = judge(bench, DECOY, **COMPILING)
+    evaluation = evaluate(bench, DECOY, **COMPILING)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.work.without_custom == "unchanged"
     assert "decoy_kernel" in list_checks(evaluation)
@@ -86,9 +86,9 @@ class ModelNew(nn.Module):  # torch.compile reads the environment
 @pytest.mark.slow
 def test_a_program_that_sets_a_compilers_options_has_them_though_others_have_imported_it(bench):
     plain = SETS_OPTIONS.replace('os.environ["TORCHINDUCTOR_MAX_AUTOTUNE"] = "1"', "").replace("assert", "assert not")
-    before = bench.judge(plain)
+    before = bench.evaluate(plain)
     assert before.outcome == "correct", before.message
     assert bench.forkserver.has_preloaded
-    after = bench.judge(SETS_OPTIONS)
+    after = bench.evaluate(SETS_OPTIONS)
     assert after.outcome == "correct", after.message
     assert not bench.forkserver.has_preloaded

@@ -1,4 +1,4 @@
-"""The whole way on a GPU: build, load, judge, time. One extension holds the kernels of all candidates, so that nvcc
+"""The whole way on a GPU: build, load, evaluate, time. One extension holds the kernels of all candidates, so that nvcc
 runs once; the candidates differ in what they call."""
 
 import json
@@ -107,7 +107,7 @@ def gpu_bench(open_bench):
 
 
 def test_a_right_fused_kernel_is_correct_and_timed_against_the_named_baseline(gpu_bench):
-    evaluation = gpu_bench.judge(GOOD, PROBLEM, time=True)
+    evaluation = gpu_bench.evaluate(GOOD, PROBLEM, time=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.timing.baseline == "eager"
     assert evaluation.timing.verdict in ("faster", "tie"), evaluation.timing
@@ -151,29 +151,29 @@ class ModelNew(nn.Module):
     def forward(self, x):
         return x @ self.weight.t()
 """
-    evaluation = gpu_bench.judge(source, problem)
+    evaluation = gpu_bench.evaluate(source, problem)
     assert evaluation.outcome == "correct", evaluation.message
 
 
 def test_a_wrong_kernel_is_a_wrong_value(gpu_bench):
-    evaluation = gpu_bench.judge(candidate("kernels.fused(a, b, -1.0)"), PROBLEM)
+    evaluation = gpu_bench.evaluate(candidate("kernels.fused(a, b, -1.0)"), PROBLEM)
     assert evaluation.outcome == "wrong_value", evaluation.message
 
 
 def test_a_kernel_that_could_not_be_launched_does_not_live_on_what_was_in_the_buffer(gpu_bench):
-    evaluation = gpu_bench.judge(candidate("kernels.too_much_shared(a, b)"), PROBLEM)
+    evaluation = gpu_bench.evaluate(candidate("kernels.too_much_shared(a, b)"), PROBLEM)
     assert evaluation.outcome in ("wrong_value", "runtime_error"), evaluation.message
 
 
 def test_an_illegal_access_ends_its_candidate_and_not_the_next_one(gpu_bench):
-    broken = gpu_bench.judge(candidate("kernels.illegal(a, b)"), PROBLEM)
+    broken = gpu_bench.evaluate(candidate("kernels.illegal(a, b)"), PROBLEM)
     assert broken.outcome == "runtime_error"
     assert "illegal" in broken.message
-    assert gpu_bench.judge(GOOD, PROBLEM).outcome == "correct"
+    assert gpu_bench.evaluate(GOOD, PROBLEM).outcome == "correct"
 
 
 def test_returning_before_the_work_on_an_own_stream_is_done_saves_no_time(gpu_bench):
-    evaluation = gpu_bench.judge(candidate(f"kernels.early(a, b, {SPIN_CYCLES})"), PROBLEM, time=True)
+    evaluation = gpu_bench.evaluate(candidate(f"kernels.early(a, b, {SPIN_CYCLES})"), PROBLEM, time=True)
     assert evaluation.outcome in ("correct", "suspect", "wrong_value"), evaluation.message
     if evaluation.timing is not None:
         assert evaluation.timing.candidate_us > 1000.0
@@ -181,24 +181,24 @@ def test_returning_before_the_work_on_an_own_stream_is_done_saves_no_time(gpu_be
 
 
 def test_outputs_on_the_cpu_are_not_taken(gpu_bench):
-    evaluation = gpu_bench.judge(candidate("torch.relu(a + b).cpu()"), PROBLEM)
+    evaluation = gpu_bench.evaluate(candidate("torch.relu(a + b).cpu()"), PROBLEM)
     assert evaluation.outcome == "wrong_dtype", evaluation.message
     assert "expected cuda:0" in evaluation.message
 
 
 def test_half_precision_inside_is_a_wrong_value(gpu_bench):
-    evaluation = gpu_bench.judge(candidate("torch.relu(a.half() + b.half()).float()"), PROBLEM)
+    evaluation = gpu_bench.evaluate(candidate("torch.relu(a.half() + b.half()).float()"), PROBLEM)
     assert evaluation.outcome == "wrong_value", evaluation.message
 
 
 def test_a_full_device_memory_is_its_candidates_own_and_gone_with_it(gpu_bench):
     hungry = candidate("[torch.empty(1 << 30, device='cuda') for _ in range(1000)]")
-    assert gpu_bench.judge(hungry, PROBLEM).outcome == "out_of_memory"
-    assert gpu_bench.judge(GOOD, PROBLEM).outcome == "correct"
+    assert gpu_bench.evaluate(hungry, PROBLEM).outcome == "out_of_memory"
+    assert gpu_bench.evaluate(GOOD, PROBLEM).outcome == "correct"
 
 
 def test_the_reference_against_itself_is_no_win(gpu_bench):
-    evaluation = gpu_bench.judge(candidate("torch.relu(a + b)"), PROBLEM, time=True)
+    evaluation = gpu_bench.evaluate(candidate("torch.relu(a + b)"), PROBLEM, time=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.timing.speedup == pytest.approx(1.0, abs=0.1)
 
@@ -233,7 +233,7 @@ class ModelNew(nn.Module):
         numbers = [number for number in range(3, 64) if os.path.lexists(f"/proc/self/fd/{number}")]
         raise RuntimeError(" ".join({os.readlink(f"/proc/self/fd/{number}") for number in numbers}))
 """
-    evaluation = bench.judge(source)
+    evaluation = bench.evaluate(source)
     assert evaluation.outcome == "runtime_error"
     assert "harness-arena" in evaluation.message
     assert "/dev/nvidia" not in evaluation.message
@@ -254,7 +254,7 @@ def test_the_facts_for_prompts_come_from_the_gpu_that_is_here():
     assert (facts.memory_gb, facts.l2_mb) == (round(properties.total_memory / 1e9), properties.L2_cache_size / 2**20)
 
 
-def test_the_command_judges_a_program_on_the_gpu(run_harness, tmp_path):
+def test_the_command_evaluates_a_program_on_the_gpu(run_harness, tmp_path):
     (tmp_path / "candidate.py").write_text(GOOD)
     (tmp_path / "problem.py").write_text(PROBLEM)
     args = ["evaluate", "--candidate", "candidate.py", "--problem", "problem.py", "--device", "cuda:0", "--json"]

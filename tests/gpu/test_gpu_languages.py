@@ -114,24 +114,24 @@ def require(language):
         pytest.skip(missing)
 
 
-def judge(bench, source, language, **settings):
+def evaluate(bench, source, language, **settings):
     problem = Problem(name="chain", suite="tiny", source=PROBLEM, requires_kernel=True)
-    return bench.judge(source, problem, language=language, **settings)
+    return bench.evaluate(source, problem, language=language, **settings)
 
 
 def test_a_compiled_graph_is_own_in_language_torch_and_in_no_other(gpu_bench):
-    evaluation = judge(gpu_bench, COMPILED, "torch", time=True)
+    evaluation = evaluate(gpu_bench, COMPILED, "torch", time=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.timing.speedup > 1.5
     assert evaluation.work.custom > 0.5
     assert evaluation.work.without_custom == "changed"
     assert evaluation.work.custom_kernels[0].startswith("triton_")
-    assert judge(gpu_bench, COMPILED, "cuda").outcome == "rejected"
+    assert evaluate(gpu_bench, COMPILED, "cuda").outcome == "rejected"
 
 
 def test_a_helion_kernel_does_the_work(gpu_bench):
     require("helion")
-    evaluation = judge(gpu_bench, HELION, "helion", time=True)
+    evaluation = evaluate(gpu_bench, HELION, "helion", time=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.timing.speedup > 1.5
     assert evaluation.work.custom > 0.5
@@ -141,7 +141,7 @@ def test_a_helion_kernel_does_the_work(gpu_bench):
 
 def test_a_kernel_of_cute_dsl_does_the_work(gpu_bench):
     require("cute")
-    evaluation = judge(gpu_bench, CUTE, "cute", time=True)
+    evaluation = evaluate(gpu_bench, CUTE, "cute", time=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.timing.speedup > 1.0
     assert evaluation.work.custom > 0.5
@@ -150,7 +150,7 @@ def test_a_kernel_of_cute_dsl_does_the_work(gpu_bench):
 
 def test_a_kernel_of_tilelang_does_the_work(gpu_bench):
     require("tilelang")
-    evaluation = judge(gpu_bench, TILELANG, "tilelang", time=True)
+    evaluation = evaluate(gpu_bench, TILELANG, "tilelang", time=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.timing.speedup > 1.0
     assert evaluation.work.custom > 0.5

@@ -74,9 +74,9 @@ def allocated(bench):
 @pytest.mark.parametrize("time", [False, True])
 @pytest.mark.parametrize("outcome", ENDS)
 def test_the_evaluators_own_memory_is_what_it_was_before(gpu_bench, outcome, time):
-    gpu_bench.judge(HONEST, MIDDLE, time=True)  # what is measured once per device is measured here
+    gpu_bench.evaluate(HONEST, MIDDLE, time=True)  # what is measured once per device is measured here
     before = allocated(gpu_bench)
-    evaluation = gpu_bench.judge(ENDS[outcome], MIDDLE, time=time)
+    evaluation = gpu_bench.evaluate(ENDS[outcome], MIDDLE, time=time)
     assert evaluation.outcome == outcome, evaluation.message
     assert allocated(gpu_bench) == before
 
@@ -101,10 +101,11 @@ def get_init_inputs():
 
 
 def test_a_large_problem_leaves_no_block_of_its_size(gpu_bench):
-    gpu_bench.judge(PRODUCT.format(exponent=8).replace("class Model(", "class ModelNew("), PRODUCT.format(exponent=8))
+    problem = PRODUCT.format(exponent=8)
+    gpu_bench.evaluate(problem.replace("class Model(", "class ModelNew("), problem)
     before = allocated(gpu_bench)[1]
     problem = PRODUCT.format(exponent=13)
-    assert gpu_bench.judge(problem.replace("class Model(", "class ModelNew("), problem).outcome == "correct"
+    assert gpu_bench.evaluate(problem.replace("class Model(", "class ModelNew("), problem).outcome == "correct"
     assert allocated(gpu_bench)[1] <= before + SLACK_BYTES
 
 
@@ -113,10 +114,10 @@ def test_the_memory_of_the_device_is_what_it_was_before(gpu_bench):
         gpu_bench.workers.release()  # those that wait for the next program
         return gpu_bench.device.count_used_bytes()
 
-    gpu_bench.judge(HONEST, MIDDLE)
+    gpu_bench.evaluate(HONEST, MIDDLE)
     before = count_used_bytes()
     for source in ENDS.values():
-        gpu_bench.judge(source, MIDDLE)
+        gpu_bench.evaluate(source, MIDDLE)
     assert count_used_bytes() <= before + SLACK_BYTES
 
 
@@ -129,14 +130,14 @@ def test_a_candidate_that_fills_the_device_is_no_error_of_the_evaluators(gpu_ben
         "return torch.relu(x)",
         init="self.kept = []",
     )
-    evaluation = gpu_bench.judge(fills, MIDDLE)
+    evaluation = gpu_bench.evaluate(fills, MIDDLE)
     assert evaluation.outcome in ("out_of_memory", "correct"), evaluation.message
-    honest = gpu_bench.judge(HONEST, MIDDLE)
+    honest = gpu_bench.evaluate(HONEST, MIDDLE)
     assert honest.outcome == "correct", honest.message
 
 
 def test_out_of_memory_names_what_the_candidate_held(gpu_bench):
-    evaluation = gpu_bench.judge(ENDS["out_of_memory"], MIDDLE)
+    evaluation = gpu_bench.evaluate(ENDS["out_of_memory"], MIDDLE)
     assert "its process holds" in evaluation.message
 
 
@@ -145,7 +146,7 @@ def test_out_of_memory_names_what_the_candidate_held(gpu_bench):
 def test_verdicts_are_the_same_with_little_memory(open_bench, budget_gib, source):
     device = Device("cuda:0", memory_bytes=int(budget_gib * GIB))
     bench = open_bench(isolation="auto", device=device, call_s=30.0, load_s=60.0)
-    evaluation = bench.judge(source, MIDDLE, time=True, plan=TimingPlan(budget_s=2.0, allow_load=True))
+    evaluation = bench.evaluate(source, MIDDLE, time=True, plan=TimingPlan(budget_s=2.0, allow_load=True))
     assert evaluation.outcome == ("correct" if source is HONEST else "wrong_value"), evaluation.message
     assert any(one.check == "memory_plan" for one in evaluation.findings)
 
@@ -156,7 +157,7 @@ def test_inputs_and_outputs_of_a_tenth_of_the_device_each_are_evaluated(gpu_benc
 
     total_bytes = torch.cuda.get_device_properties(0).total_memory
     exponent = (total_bytes // 10 // 4).bit_length() - 1
-    evaluation = gpu_bench.judge(HONEST, PROBLEM.format(exponent=exponent), time=True)
+    evaluation = gpu_bench.evaluate(HONEST, PROBLEM.format(exponent=exponent), time=True)
     assert evaluation.outcome == "correct", evaluation.message
 
 
@@ -185,7 +186,7 @@ def test_inputs_of_two_thirds_of_the_free_memory_are_evaluated(gpu_bench):
 
     free_bytes, _ = torch.cuda.mem_get_info(0)
     held = torch.empty(free_bytes - 10 * GIB, dtype=torch.uint8, device="cuda:0")
-    evaluation = gpu_bench.judge(POOLING.replace("class Model(", "class ModelNew("), POOLING)
+    evaluation = gpu_bench.evaluate(POOLING.replace("class Model(", "class ModelNew("), POOLING)
     assert evaluation.outcome == "correct", evaluation.message
     del held
     torch.cuda.empty_cache()
@@ -218,12 +219,12 @@ class ModelNew(nn.Module):
 
 @pytest.mark.parametrize(("last", "outcome"), [("pass", "correct"), ("x[5] = 3.0", "wrong_value")])
 def test_large_outputs_that_cannot_be_mapped_take_the_place_of_the_inputs(gpu_bench, last, outcome):
-    evaluation = gpu_bench.judge(MANAGED.format(last=last), PROBLEM.format(exponent=28))
+    evaluation = gpu_bench.evaluate(MANAGED.format(last=last), PROBLEM.format(exponent=28))
     assert evaluation.outcome == outcome, evaluation.message
 
 
 def test_a_problem_larger_than_the_device_is_not_run(gpu_bench):
-    evaluation = gpu_bench.judge(HONEST, PROBLEM.format(exponent=40))
+    evaluation = gpu_bench.evaluate(HONEST, PROBLEM.format(exponent=40))
     assert evaluation.outcome == "not_run", evaluation.message
     assert "takes at least" in evaluation.message
 

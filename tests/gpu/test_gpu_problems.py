@@ -56,7 +56,7 @@ def gpu_bench(open_bench):
 )
 def test_what_needs_the_host_is_made_there(gpu_bench, weights, inputs):
     problem = PROBLEM.format(weights=weights, inputs=inputs)
-    evaluation = gpu_bench.judge(problem.replace("class Model(", "class ModelNew("), problem)
+    evaluation = gpu_bench.evaluate(problem.replace("class Model(", "class ModelNew("), problem)
     assert evaluation.outcome == "correct", evaluation.message
     wrong = problem.replace("class Model(", "class ModelNew(").replace("+ self.offset", "+ 2 * self.offset")
-    assert gpu_bench.judge(wrong, problem).outcome == "wrong_value"
+    assert gpu_bench.evaluate(wrong, problem).outcome == "wrong_value"

@@ -38,7 +38,7 @@ def gpu_bench(open_bench):
 def test_equal_work_is_a_tie_by_device_time(gpu_bench, name):
     arguments, result, inputs = WORK[name]
     mine = program("ModelNew", arguments, [f"return {result}"])
-    evaluation = gpu_bench.judge(mine, problem(arguments, result, inputs), time=True)
+    evaluation = gpu_bench.evaluate(mine, problem(arguments, result, inputs), time=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert (evaluation.timing.clock, evaluation.timing.verdict) == ("device", "tie"), evaluation.timing
 
@@ -73,7 +73,7 @@ ELEMENTWISE = problem("x", "torch.tanh(x) * 2", "[torch.randn(1024, 1024)]")
 
 @pytest.mark.parametrize("name", REPLAYED)
 def test_work_of_this_form_is_replayed(gpu_bench, name):
-    evaluation = gpu_bench.judge(program("ModelNew", "x", REPLAYED[name]), ELEMENTWISE, time=True)
+    evaluation = gpu_bench.evaluate(program("ModelNew", "x", REPLAYED[name]), ELEMENTWISE, time=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.timing.clock == "device", evaluation.findings
 
@@ -86,7 +86,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("reason", REFUSED)
 def test_work_that_is_not_all_on_the_device_gets_a_lower_bound_with_the_reason(gpu_bench, reason):
-    evaluation = gpu_bench.judge(program("ModelNew", "x", REFUSED[reason]), ELEMENTWISE, time=True)
+    evaluation = gpu_bench.evaluate(program("ModelNew", "x", REFUSED[reason]), ELEMENTWISE, time=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.timing.clock == "bound", evaluation.timing
     notes = [finding.message for finding in evaluation.findings if finding.check == "not_replayable"]
@@ -100,7 +100,7 @@ def test_a_known_part_of_the_work_takes_its_part_of_the_time(gpu_bench, fewer):
         "\ndef get_inputs():\n    return [torch.randn(1 << 24)]\n\n\ndef get_init_inputs():\n    return []\n"
     )
     mine = program("ModelNew", "x", [loop.format(fewer - 1), f"return x * {1.0001 ** (61 - fewer)!r}"])
-    evaluation = gpu_bench.judge(mine, baseline, time=True)
+    evaluation = gpu_bench.evaluate(mine, baseline, time=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.timing.speedup == pytest.approx(60 / fewer, rel=0.01)
 
@@ -124,14 +124,14 @@ INPUTS = "\ndef get_inputs():\n    return [torch.randn(4096, 64)]\n\n\ndef get_i
 def test_state_that_calls_change_is_replayed(gpu_bench, counts):
     """Each replay begins with a given state, wherever a call leaves it."""
     problem = COUNTED.format(name="Model", counts="[...] =") + INPUTS
-    evaluation = gpu_bench.judge(COUNTED.format(name="ModelNew", counts=counts), problem, time=True)
+    evaluation = gpu_bench.evaluate(COUNTED.format(name="ModelNew", counts=counts), problem, time=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.timing.clock == "device", evaluation.findings
 
 
 def test_outputs_in_memory_that_is_freed_and_allocated_in_each_call_are_read_where_they_are(gpu_bench):
     lines = ["torch.cuda.empty_cache()", "return torch.tanh(x) * 2"]
-    evaluation = gpu_bench.judge(program("ModelNew", "x", lines), ELEMENTWISE, time=False)
+    evaluation = gpu_bench.evaluate(program("ModelNew", "x", lines), ELEMENTWISE, time=False)
     assert evaluation.outcome == "correct", evaluation.message
 
 
@@ -155,6 +155,6 @@ def test_the_inputs_of_a_seed_are_the_same_each_time():
 def test_the_next_candidate_of_a_problem_is_replayed_beside_the_kept_baseline(gpu_bench):
     for factor in ("2", "2.0", "(1 + 1)"):
         mine = program("ModelNew", "x", [f"return torch.tanh(x) * {factor}"])
-        evaluation = gpu_bench.judge(mine, ELEMENTWISE, time=True, seed=7)
+        evaluation = gpu_bench.evaluate(mine, ELEMENTWISE, time=True, seed=7)
         assert evaluation.outcome == "correct", evaluation.message
         assert (evaluation.timing.clock, evaluation.timing.verdict) == ("device", "tie"), evaluation.timing

@@ -52,7 +52,7 @@ def test_a_kernel_is_compiled_in_the_first_worker_only(open_bench):
     pytest.importorskip("triton", reason="Triton comes with torch for CUDA")
     bench = open_bench(isolation="auto", device="cuda:0")
     for _ in range(2):  # the next evaluation begins without the files
-        evaluation = bench.judge(CANDIDATE, PROBLEM)
+        evaluation = bench.evaluate(CANDIDATE, PROBLEM)
         assert evaluation.outcome == "correct", evaluation.message
         notes = [finding.message for finding in evaluation.findings if finding.check == "profile"]
         assert notes == ["could not be profiled: RuntimeError: compiled by an earlier worker"]

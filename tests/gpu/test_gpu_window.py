@@ -68,12 +68,12 @@ SPOILERS = {
 
 
 @pytest.mark.parametrize("name", SPOILERS)
-def test_an_honest_program_after_one_that_spoilt_the_device_is_judged_as_ever(gpu_bench, name):
+def test_an_honest_program_after_one_that_spoilt_the_device_is_evaluated_as_ever(gpu_bench, name):
     lines, outcomes = SPOILERS[name]
-    spoilt = gpu_bench.judge(body(lines), ADD)
+    spoilt = gpu_bench.evaluate(body(lines), ADD)
     assert spoilt.outcome in outcomes, spoilt.message
     began_s = time.monotonic()
-    honest = gpu_bench.judge(HONEST, ADD)
+    honest = gpu_bench.evaluate(HONEST, ADD)
     assert honest.outcome == "correct", honest.message
     assert time.monotonic() - began_s < ALLOWED_S
 
@@ -88,7 +88,7 @@ def test_a_kernel_that_is_left_running_is_not_its_opponents_problem(gpu_bench):
             "return out",
         ]
     )
-    evaluation = gpu_bench.judge(left, PROBLEM.format(cycles=CYCLES), time=True)
+    evaluation = gpu_bench.evaluate(left, PROBLEM.format(cycles=CYCLES), time=True)
     assert evaluation.outcome == "correct", evaluation.message
 
 
@@ -105,7 +105,7 @@ def test_work_that_is_not_waited_for_is_missing_in_the_snapshot(gpu_bench):
             "return out",
         ]
     )
-    evaluation = gpu_bench.judge(early, ADD)
+    evaluation = gpu_bench.evaluate(early, ADD)
     assert evaluation.outcome in ("wrong_value", "suspect"), evaluation.message
 
 
@@ -119,7 +119,7 @@ ON_ANOTHER_STREAM = [
 
 
 def test_work_on_a_stream_that_the_current_one_does_not_wait_for_is_wrong_although_it_is_short(gpu_bench):
-    evaluation = gpu_bench.judge(body([*ON_ANOTHER_STREAM, "return out"]), ADD)
+    evaluation = gpu_bench.evaluate(body([*ON_ANOTHER_STREAM, "return out"]), ADD)
     assert evaluation.outcome == "wrong_value", evaluation.message
     assert "stream_order" in [finding.check for finding in evaluation.findings], evaluation.findings
 
@@ -133,14 +133,14 @@ def test_work_on_a_stream_that_the_current_one_does_not_wait_for_is_wrong_althou
     ],
 )
 def test_work_on_another_stream_that_is_waited_for_is_correct(gpu_bench, wait):
-    evaluation = gpu_bench.judge(body([*ON_ANOTHER_STREAM, wait, "return out"]), ADD)
+    evaluation = gpu_bench.evaluate(body([*ON_ANOTHER_STREAM, wait, "return out"]), ADD)
     assert evaluation.outcome == "correct", evaluation.message
 
 
 @pytest.mark.parametrize("share", [1.0, 0.5])
 def test_a_known_speedup_is_recovered(gpu_bench, share):
     mine = PROBLEM.format(cycles=int(CYCLES * share)).replace("class Model(", "class ModelNew(")
-    evaluation = gpu_bench.judge(mine, PROBLEM.format(cycles=CYCLES), time=True)
+    evaluation = gpu_bench.evaluate(mine, PROBLEM.format(cycles=CYCLES), time=True)
     assert evaluation.outcome == "correct", evaluation.message
     timing = evaluation.timing
     by_reports = [
@@ -163,10 +163,10 @@ def test_outputs_in_memory_that_cannot_be_shared_are_copied_by_the_worker(gpu_be
             "return torch.add(a, b, out=out)",
         ]
     )
-    evaluation = gpu_bench.judge(own, ADD)
+    evaluation = gpu_bench.evaluate(own, ADD)
     assert evaluation.outcome == "correct", evaluation.message
 
 
 def test_an_emptied_cache_does_not_spoil_the_view_of_the_workers_memory(gpu_bench):
-    evaluation = gpu_bench.judge(body(["out = a + b", "torch.cuda.empty_cache()", "return out"]), ADD)
+    evaluation = gpu_bench.evaluate(body(["out = a + b", "torch.cuda.empty_cache()", "return out"]), ADD)
     assert evaluation.outcome == "correct", evaluation.message

@@ -91,12 +91,12 @@ def gpu_bench(open_bench):
     return open_bench(isolation="auto", device="cuda:0", call_s=30.0, load_s=200.0)
 
 
-def judge(bench, source, problem=PROBLEM, *, time=False, **fields):
-    return bench.judge(source, Problem(name="add", suite="tiny", source=problem, **fields), time=time)
+def evaluate(bench, source, problem=PROBLEM, *, time=False, **fields):
+    return bench.evaluate(source, Problem(name="add", suite="tiny", source=problem, **fields), time=time)
 
 
 def test_a_kernel_of_its_own_does_the_work_within_the_limits_of_the_device(gpu_bench):
-    evaluation = judge(gpu_bench, OWN, time=True, requires_kernel=True)
+    evaluation = evaluate(gpu_bench, OWN, time=True, requires_kernel=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.work.custom > 0.5
     assert evaluation.work.custom_kernels == ("add_relu",)
@@ -106,27 +106,27 @@ def test_a_kernel_of_its_own_does_the_work_within_the_limits_of_the_device(gpu_b
 
 
 def test_a_decoy_is_found_out(gpu_bench):
-    evaluation = judge(gpu_bench, DECOY, requires_kernel=True)
+    evaluation = evaluate(gpu_bench, DECOY, requires_kernel=True)
     assert evaluation.outcome == "rejected"
     assert evaluation.work.without_custom == "unchanged"
 
 
 def test_a_product_in_an_extension_is_the_librarys_work(gpu_bench):
-    evaluation = judge(gpu_bench, LIBRARY, PRODUCT)
+    evaluation = evaluate(gpu_bench, LIBRARY, PRODUCT)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.work.library > 0.3
     assert evaluation.work.custom < 0.1
 
 
 def test_torchs_operators_are_torchs_work(gpu_bench):
-    evaluation = judge(gpu_bench, PLAIN)
+    evaluation = evaluate(gpu_bench, PLAIN)
     assert evaluation.work.torch > 0.5
     assert evaluation.work.custom == 0
-    assert judge(gpu_bench, PLAIN, requires_kernel=True).outcome == "rejected"
+    assert evaluate(gpu_bench, PLAIN, requires_kernel=True).outcome == "rejected"
 
 
 def test_a_kernel_that_is_replayed_in_a_graph_is_no_decoy(gpu_bench):
-    evaluation = judge(gpu_bench, GRAPH, requires_kernel=True)
+    evaluation = evaluate(gpu_bench, GRAPH, requires_kernel=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.work.without_custom in ("changed", "failed")
     assert evaluation.work.custom > 0.2

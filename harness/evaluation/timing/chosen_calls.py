@@ -21,7 +21,7 @@ from harness.tensors.outputs import FlatOutputs
 
 MOST_DIFFERENT, MOST_OF_A_KIND = 6, 3  # calls that differ from the baseline's
 WHOLE_SHARE = 0.25  # of calls with given inputs whose whole outputs are compared with the baseline's
-JUDGED_SAMPLES = 2  # times as many calls, where only samples of their outputs are kept
+COMPARED_SAMPLES = 2  # times as many calls, where only samples of their outputs are kept
 
 
 class Reservoir:
@@ -93,8 +93,8 @@ class ChosenCalls:
         return compare_outputs(_sample_truth(expected.truth, sample), run.outputs, self._tolerance, "timed")
 
     def _keep_some(self, seed: int, run: Run) -> None:
-        judged_calls = self._choice.judged_calls * (1 if run.sample is None else JUDGED_SAMPLES)
-        self._kept.offer(seed, run, judged_calls)
+        compared_calls = self._choice.compared_calls * (1 if run.sample is None else COMPARED_SAMPLES)
+        self._kept.offer(seed, run, compared_calls)
 
     def _screen(self, seed: int, baseline: Run, candidate: Run) -> None:
         """Much cheaper than computing the truth. Of most large outputs a sample, in places that are chosen now."""

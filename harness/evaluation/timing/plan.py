@@ -12,9 +12,9 @@ PATIENCE = 10.0  # times the budget: then fewer pairs are enough
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """`judged_calls`: compared with the truth; `screened_share`: compared with the baseline."""
+    """`compared_calls`: compared with the truth; `screened_share`: compared with the baseline."""
 
-    judged_calls: int = 3
+    compared_calls: int = 3
     screened_share: float = 0.5
 
 
@@ -41,7 +41,7 @@ def shorten_plan(plan: TimingPlan) -> TimingPlan:
         plan,
         budget_s=plan.budget_s / 4,
         min_blocks=max(plan.min_blocks // 2, 1),
-        choice=Choice(judged_calls=0, screened_share=0.0),
+        choice=Choice(compared_calls=0, screened_share=0.0),
         attempts=1,
     )
 

@@ -157,7 +157,7 @@ class ReplayTimer:
             raise NotReplayable("the replay of the baseline gives other outputs than its calls")
 
     def _find_wrong(self, seed: int, run: Run) -> str | None:
-        chosen = ChosenCalls(self._reference, Choice(judged_calls=1, screened_share=0.0), self._random)
+        chosen = ChosenCalls(self._reference, Choice(compared_calls=1, screened_share=0.0), self._random)
         chosen.note(seed, run)
         return chosen.find_wrong()
 

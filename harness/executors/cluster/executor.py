@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from harness.domain import EMULATED, DeviceError, Evaluation, HarnessError, Language, UsageError
 from harness.executors.cluster.connection import ClusterSettings, connect
-from harness.executors.cluster.jobs import ClusterJob, judge_losses
+from harness.executors.cluster.jobs import ClusterJob, conclude_losses
 from harness.executors.cluster.nodes import KINDS, ClusterDevice, ClusterNode, Nodes, describe_error
 from harness.executors.cluster.remote import Broken, Built, OpenExecutor, build_ahead
 from harness.executors.executor import DeviceFacts, DeviceStatus, ExecutorStatus
@@ -260,7 +260,7 @@ class RayExecutor:
             job.losses.append(f"{device.name}: {reason}")
         self._nodes.lose(device, reason, for_good=for_good)
         self._ready[job.kind].forget(device.name)
-        verdict = judge_losses(job)
+        verdict = conclude_losses(job)
         if verdict is None:
             self._ready[job.kind].put(job)
         else:

@@ -41,7 +41,7 @@ class ClusterJob:
             self.future.set_exception(error)
 
 
-def judge_losses(job: ClusterJob) -> Evaluation | None:
+def conclude_losses(job: ClusterJob) -> Evaluation | None:
     """The evaluation of a job that must not run again."""
     if len(job.losses) >= MOST_LOSSES:
         reasons = "; ".join(job.losses)

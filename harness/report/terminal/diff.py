@@ -179,7 +179,7 @@ def list_costs(costs: tuple[Cost, Cost]) -> list[tuple[str, str, str]]:
     rows = [
         ("answers", *(f"{cost.answers:,}" for cost in costs)),
         ("correct samples", *(f"{cost.correct:,}" for cost in costs)),
-        ("evaluation seconds", *(f"{cost.judged_s:,.0f}" for cost in costs)),
+        ("evaluation seconds", *(f"{cost.evaluated_s:,.0f}" for cost in costs)),
     ]
     if any(cost.counted for cost in costs):
         rows += [

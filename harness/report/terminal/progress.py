@@ -85,13 +85,13 @@ def read_steps(executor: Executor, total: int, counts: tuple[int, int], began_s:
     notes = [f"{done} of {total}", *([f"{correct} correct"] if done else [])]
     if status.waits_for:
         notes.append(f"waiting for {status.waits_for}")
-    judge = Step(
+    evaluation = Step(
         name="evaluating", total=total, done=done, worked=done, began_s=began_s, note=", ".join(notes)
     )  # fmt: skip
     if len(status.devices) < 2:
-        return [build, judge]
+        return [build, evaluation]
     to_come = max(total - done - on_devices, 0) / len(status.devices)
-    return [build, judge, *(_describe_device(device, to_come, began_s) for device in status.devices)]
+    return [build, evaluation, *(_describe_device(device, to_come, began_s) for device in status.devices)]
 
 
 def _describe_device(device: DeviceStatus, to_come: float, began_s: float) -> Step:

@@ -213,7 +213,7 @@ def test_nothing_is_made_again_that_cannot_be_compared(evaluation_of):
     assert not needs_more([evaluation_of("correct", 2.0)], [evaluation_of("correct", 2.0, workload="small")], RULE)
 
 
-def judge_random(source, timed, deviation, shift, stored):
+def evaluate_random(source, timed, deviation, shift, stored):
     """One candidate check with evaluations that scatter as they do on a real machine."""
     draw = lambda centre: timed(math.exp(centre + source.gauss(0, deviation)))  # noqa: E731
     before, after = [draw(0.0) for _ in range(stored)], []
@@ -224,15 +224,15 @@ def judge_random(source, timed, deviation, shift, stored):
 
 def test_without_a_change_at_most_one_in_a_thousand_is_called_worse(timed):
     source = random.Random(1)
-    changes = [judge_random(source, timed, 0.015, 0.0, 1) for _ in range(1500)]
+    changes = [evaluate_random(source, timed, 0.015, 0.0, 1) for _ in range(1500)]
     assert gate(changes) == FINE
 
 
 def test_a_slow_down_by_a_tenth_is_found_nineteen_times_in_twenty_where_it_is_said_to_be_visible(timed):
     source = random.Random(2)
-    changes = [judge_random(source, timed, 0.012, -math.log(1.10), 3) for _ in range(300)]
+    changes = [evaluate_random(source, timed, 0.012, -math.log(1.10), 3) for _ in range(300)]
     assert sum(change.kind == "slower" for change in changes) >= 0.95 * 300
-    unchanged = [judge_random(source, timed, 0.005, 0.0, 3) for _ in range(50)]
+    unchanged = [evaluate_random(source, timed, 0.005, 0.0, 3) for _ in range(50)]
     assert all(change.speed.visible < 1.10 for change in unchanged)
 
 

@@ -132,7 +132,7 @@ def test_samples_of_several_runs_are_draws_of_their_own(evaluation_of, only_row)
     assert (row.samples, row.fast_p(0.0), row.runs) == (2, 0.5, ("again", "demo"))
 
 
-def test_a_sample_without_code_counts_on_every_device_its_model_was_judged_on(evaluation_of, rank_evaluations):
+def test_a_sample_without_code_counts_on_every_device_its_model_was_evaluated_on(evaluation_of, rank_evaluations):
     nothing = evaluation_of("no_code", problem="mul", device="none")
     devices = [evaluation_of("correct", 2.0, device=device) for device in ("cpu", "cuda:0")]
     rows = rank_evaluations([nothing, *devices])
@@ -179,12 +179,12 @@ def test_a_k_above_the_number_of_samples_is_an_error_that_names_the_problem(eval
         rank_evaluations([evaluation_of("correct", 2.0)], ks=(3,))
 
 
-def test_a_row_names_the_chip_it_was_judged_on(evaluation_of, only_row):
+def test_a_row_names_the_chip_it_was_evaluated_on(evaluation_of, only_row):
     row = only_row(evaluation_of("correct", 2.0), evaluation_of("no_code", problem="mul", device="none"))
     assert (row.hardware, row.group.chip) == (("Example CPU 9000",), "Example CPU 9000")
 
 
-def test_a_sample_without_code_counts_on_every_chip_its_model_was_judged_on(evaluation_of, rank_evaluations):
+def test_a_sample_without_code_counts_on_every_chip_its_model_was_evaluated_on(evaluation_of, rank_evaluations):
     nothing = evaluation_of("no_code", problem="mul", device="none")
     gpus = [
         evaluation_of("correct", 2.0, device="cuda:0", extra={"environment": (("cpu", "CPU"), ("gpu", gpu))})
@@ -229,12 +229,12 @@ def test_the_share_of_own_code_is_the_median_over_correct_candidates_where_it_is
 
 
 @pytest.mark.parametrize(("certificates", "expected"), [(("a", "b"), "yes"), (("a", ""), "part"), (("", ""), "no")])
-def test_a_row_says_whether_it_was_judged_under_a_certificate(evaluation_of, only_row, certificates, expected):
-    judged = [
+def test_a_row_says_whether_it_was_evaluated_under_a_certificate(evaluation_of, only_row, certificates, expected):
+    evaluated = [
         evaluation_of("correct", sample=sample, extra={"certificate": certificate})
         for sample, certificate in enumerate(certificates)
     ]
-    row = only_row(*judged, evaluation_of("no_code", sample=9, device="none"))
+    row = only_row(*evaluated, evaluation_of("no_code", sample=9, device="none"))
     assert (row.certificate, row.on_device) == (expected, 2)
 
 

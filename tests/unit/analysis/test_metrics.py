@@ -28,7 +28,7 @@ def draws(draw, max_samples=6):
 
 
 def successes_by_hand(one, threshold):
-    """The judged samples of a problem as a list of success flags."""
+    """The evaluated samples of a problem as a list of success flags."""
     correct = one.outcomes.count(Outcome.CORRECT)
     flags = [speedup > threshold for speedup in one.speedups] + [threshold == 0.0] * (correct - len(one.speedups))
     failed = sum(outcome not in (Outcome.CORRECT, *OUR_FAULT) for outcome in one.outcomes)

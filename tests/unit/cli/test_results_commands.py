@@ -104,7 +104,7 @@ def test_what_follows_from_the_cause_that_the_message_quotes_comes_after_it(caps
 
 @pytest.fixture
 def on_two_gpus(tmp_path, evaluation_of):
-    """One sample judged on two kinds of GPU that are both cuda:0 of their host."""
+    """One sample evaluated on two kinds of GPU that are both cuda:0 of their host."""
     with ResultStore.open(tmp_path / "results") as store:
         for gpu, speedup in (("NVIDIA A100", 2.0), ("NVIDIA H100", 4.0)):
             environment = (("cpu", "Some CPU"), ("gpu", gpu))

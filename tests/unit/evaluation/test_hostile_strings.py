@@ -1,4 +1,4 @@
-"""Texts of a candidate's own making cost the judge no more than their length, and never its stack."""
+"""Texts of a candidate's own making cost the evaluator no more than their length, and never its stack."""
 
 import time
 

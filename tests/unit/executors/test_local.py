@@ -89,10 +89,10 @@ def test_notes_on_the_answer_join_the_findings_and_explain_why_there_is_no_progr
 
 def test_every_task_is_reported_once_with_its_verdict_and_its_device(evaluate):
     sources = [GOOD, GOOD.replace("+ b", "- b"), None, "not python ("]
-    judged = evaluate([make_task(source, sample=number) for number, source in enumerate(sources)])
-    assert [one.outcome for one in judged] == ["correct", "wrong_value", "no_code", "load_error"]
-    assert [one.subject.sample for one in judged] == [0, 1, 2, 3]
-    assert {one.subject.device for one in judged} == {"cpu"}
+    evaluated = evaluate([make_task(source, sample=number) for number, source in enumerate(sources)])
+    assert [one.outcome for one in evaluated] == ["correct", "wrong_value", "no_code", "load_error"]
+    assert [one.subject.sample for one in evaluated] == [0, 1, 2, 3]
+    assert {one.subject.device for one in evaluated} == {"cpu"}
 
 
 def test_a_broken_reference_is_the_fault_of_the_problem_and_not_of_candidate_or_harness(evaluate):
@@ -330,8 +330,8 @@ class ModelNew(nn.Module):
     sources = [source.format().replace("ONE", "1." + "0" * number) for number in range(7)]
     tasks, kits = [make_task(one, sample=n) for n, one in enumerate(sources)], tmp_path / "cache" / "kits"
     for few, made in ((tasks[:3], 0), (tasks[3:], 1)):
-        judged = evaluate(few, cache=tmp_path / "cache")
-        assert {one.outcome for one in judged} == {"correct"}
-        assert {one.build.strategy for one in judged if one.build is not None} == {"fast"}
+        evaluated = evaluate(few, cache=tmp_path / "cache")
+        assert {one.outcome for one in evaluated} == {"correct"}
+        assert {one.build.strategy for one in evaluated if one.build is not None} == {"fast"}
         assert len(list(kits.glob("host-header-*/ready"))) == made
         assert len(list(kits.glob("binding-*/ready"))) == 1

@@ -1,4 +1,4 @@
-"""Which workload is judged where nothing was said, and when a stored verdict is made again."""
+"""Which workload is evaluated where nothing was said, and when a stored verdict is made again."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What `harness regress` chooses to judge again, what it compares it with, and what it guards without judging."""
+"""What `harness regress` chooses to evaluate again, what it compares it with, and what it guards without evaluating."""
 
 from dataclasses import replace
 

@@ -128,12 +128,12 @@ def test_a_file_that_sets_the_default_dtype_is_refused():
         'torch.rand(4).to(device="cuda")',
     ],
 )
-def test_a_file_that_asks_for_cuda_gets_the_device_it_is_judged_on(expression):
+def test_a_file_that_asks_for_cuda_gets_the_device_it_is_evaluated_on(expression):
     loaded = load_problem(with_inputs(f"    return [{expression}]"), "full")
     assert loaded.make_inputs(0, CPU)[0].device == CPU
 
 
-def test_a_model_that_moves_itself_to_cuda_stays_on_the_device_it_is_judged_on():
+def test_a_model_that_moves_itself_to_cuda_stays_on_the_device_it_is_evaluated_on():
     source = SOURCE.replace("self.drop =", "self.cuda(); self.drop =")
     assert load_problem(make_problem(source), "full").make_model(0, CPU).bias.device == CPU
 

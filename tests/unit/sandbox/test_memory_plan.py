@@ -114,7 +114,7 @@ def test_a_repetition_leaves_out_no_check_that_costs_nothing_beside_the_worker(n
         assert 2 * need.count_worker_bytes(plan.kept_calls) <= room.device_bytes
 
 
-def test_running_out_of_memory_on_purpose_buys_no_lenient_judgement():
+def test_running_out_of_memory_on_purpose_buys_no_lenient_verdict():
     need = MemoryNeed(
         inputs_bytes=GIB, outputs_bytes=GIB, weights_bytes=0, arena_bytes=2 * GIB, float64_bytes=8 * GIB, kept_calls=2
     )
@@ -162,7 +162,7 @@ def test_many_earlier_outputs_do_not_take_the_place_of_the_baselines_worker():
     assert [plan.kept_calls for plan in plans] != [2] * len(plans)
 
 
-def test_the_largest_elementwise_problems_of_kernelbench_are_judged_on_an_80_gb_gpu_in_float64():
+def test_the_largest_elementwise_problems_of_kernelbench_are_evaluated_on_an_80_gb_gpu_in_float64():
     size = 6 * GIB
     need = MemoryNeed(
         inputs_bytes=size, outputs_bytes=size, weights_bytes=0, arena_bytes=2 * size, float64_bytes=4 * size,

@@ -114,7 +114,7 @@ def test_memory_files_that_nothing_maps_count_once(arena):
         process.stdin.close()
 
 
-def test_the_judges_own_memory_file_does_not_count(arena):
+def test_the_evaluators_own_memory_file_does_not_count(arena):
     os.write(arena, bytes(64 << 20))
     program = "print(1, flush=True); input()"
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "pass_fds": (arena,)}

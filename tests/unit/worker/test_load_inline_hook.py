@@ -1,4 +1,4 @@
-"""What torch's two functions become: a request on the line to the judge, checked by the judge's own reader."""
+"""What torch's two functions become: a request on the line to the evaluator, checked by the evaluator's own reader."""
 
 import inspect
 import os
@@ -51,7 +51,7 @@ def refuse_all(request):
 
 @pytest.fixture
 def start_recorder(scratch):
-    """A recorder whose judge is a thread: (recorder, the requests that came)."""
+    """A recorder whose evaluator is a thread: (recorder, the requests that came)."""
     lines, threads = [], []
 
     def start(find_library=refuse_all):

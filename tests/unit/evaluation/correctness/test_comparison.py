@@ -39,12 +39,12 @@ def exact_truth(values: Tensor, kind: str = "float64") -> Truth:
     return make_truth(values if not values.is_floating_point() else values.double(), values, kind)
 
 
-def judge(truth: Truth, candidate: object, tolerance: Tolerance = DEFAULT):
+def evaluate(truth: Truth, candidate: object, tolerance: Tolerance = DEFAULT):
     return compare_outputs(truth, flatten_outputs(candidate), tolerance, "as_given")
 
 
 def outcome_of(truth: Truth, candidate: object, tolerance: Tolerance = DEFAULT) -> Outcome | None:
-    return judge(truth, candidate, tolerance)[0]
+    return evaluate(truth, candidate, tolerance)[0]
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -100,7 +100,7 @@ def test_one_wrong_element_is_found_wherever_it_is(elements):
     for at in {0, elements // 2, elements - 1}:
         candidate = values.clone()
         candidate[at] *= 1.01
-        outcome, trial = judge(exact_truth(values), candidate)
+        outcome, trial = evaluate(exact_truth(values), candidate)
         assert outcome is Outcome.WRONG_VALUE
         assert (trial.mismatched, trial.elements) == (1, elements)
         assert f"at [{at}]" in trial.message
@@ -120,7 +120,7 @@ def test_nan_or_infinity_where_the_truth_is_finite_always_fails(dtype, wrong):
     values = torch.ones(9, dtype=dtype)
     candidate = values.clone()
     candidate[4] = wrong
-    outcome, trial = judge(exact_truth(values), candidate, Tolerance(factor=1e9, atol=1e30, rtol=0.99))
+    outcome, trial = evaluate(exact_truth(values), candidate, Tolerance(factor=1e9, atol=1e30, rtol=0.99))
     assert outcome is Outcome.WRONG_VALUE
     assert (trial.mismatched, trial.worst_ratio, trial.max_abs_error) == (1, None, None)
 
@@ -160,7 +160,7 @@ def test_integers_and_booleans_are_exact(dtype):
     assert outcome_of(exact_truth(values), values.clone()) is None
     candidate = values.clone()
     candidate[2] = 0
-    outcome, trial = judge(exact_truth(values), candidate)
+    outcome, trial = evaluate(exact_truth(values), candidate)
     assert outcome is Outcome.WRONG_VALUE
     assert (trial.mismatched, trial.elements) == (1, 5)
     assert "at [2]" in trial.message
@@ -188,14 +188,14 @@ def test_complex_outputs_are_compared_by_their_parts():
 @pytest.mark.parametrize("shape", [(6,), (3, 2), (2, 3, 1), (1, 2, 3), (2, 1), ()])
 def test_another_shape_is_wrong_even_if_it_broadcasts(shape):
     truth = exact_truth(torch.ones(2, 3))
-    outcome, trial = judge(truth, torch.ones(shape))
+    outcome, trial = evaluate(truth, torch.ones(shape))
     assert outcome is Outcome.WRONG_SHAPE
     assert trial.message == f"output: expected shape (2, 3), found {shape}"
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.int32, torch.bool])
 def test_another_dtype_is_wrong_even_if_values_are_equal(dtype):
-    outcome, trial = judge(exact_truth(torch.ones(4)), torch.ones(4).to(dtype))
+    outcome, trial = evaluate(exact_truth(torch.ones(4)), torch.ones(4).to(dtype))
     assert outcome is Outcome.WRONG_DTYPE
     assert trial.message == f"output: expected torch.float32, found {dtype}"
 
@@ -208,7 +208,7 @@ def test_another_structure_is_wrong(found):
     right = flatten_outputs((torch.ones(2), torch.ones(3)))
     leaves = tuple(TruthLeaf(name="o", reference=tensor, exact=tensor.double()) for tensor in right.tensors)
     truth = Truth(kind="float64", tree=right.tree, leaves=leaves)
-    outcome, trial = judge(truth, found)
+    outcome, trial = evaluate(truth, found)
     assert outcome is Outcome.WRONG_SHAPE
     assert trial.message.startswith("expected tuple of (tensor, tensor), found ")
 
@@ -233,8 +233,8 @@ def test_every_output_counts():
     right = flatten_outputs((torch.ones(2000), torch.ones(3)))
     leaves = tuple(TruthLeaf(name=f"o{n}", reference=t, exact=t.double()) for n, t in enumerate(right.tensors))
     truth = Truth(kind="float64", tree=right.tree, leaves=leaves)
-    assert judge(truth, (torch.ones(2000), torch.ones(3)))[1].elements == 2003
-    outcome, trial = judge(truth, (torch.ones(2000), torch.zeros(3)))
+    assert evaluate(truth, (torch.ones(2000), torch.ones(3)))[1].elements == 2003
+    outcome, trial = evaluate(truth, (torch.ones(2000), torch.zeros(3)))
     assert outcome is Outcome.WRONG_VALUE
     assert trial.mismatched == 3
     assert trial.message.startswith("o1: 3 of 3 elements wrong")
@@ -245,7 +245,7 @@ def test_strides_do_not_decide():
     assert outcome_of(exact_truth(values), values.to(memory_format=torch.channels_last)) is None
     wrong = values.to(memory_format=torch.channels_last).clone()
     wrong[1, 2, 3, 4] += 1
-    assert "at [1, 2, 3, 4]" in judge(exact_truth(values), wrong)[1].message
+    assert "at [1, 2, 3, 4]" in evaluate(exact_truth(values), wrong)[1].message
 
 
 def test_empty_outputs_pass():
@@ -283,7 +283,7 @@ def test_the_trial_holds_the_numbers():
     reference = (exact + 2.0**-20).float()
     candidate = exact.float()
     candidate[9] += 2.0**-14
-    _, trial = judge(make_truth(exact, reference), candidate)
+    _, trial = evaluate(make_truth(exact, reference), candidate)
     assert trial.reference_max_abs_error == 2.0**-20
     assert trial.max_abs_error == 2.0**-14
     assert trial.worst_ratio == pytest.approx(2.0**-14 / 1e-4)
@@ -294,9 +294,9 @@ def test_the_size_of_a_chunk_does_not_change_the_verdict(monkeypatch):
     exact = torch.randn(40 * BLOCK + 3, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
     candidate = exact.float()
     candidate[17 * BLOCK + 1] += 0.1
-    whole = judge(exact_truth(exact.float()), candidate)
+    whole = evaluate(exact_truth(exact.float()), candidate)
     monkeypatch.setitem(CHUNK, "cpu", 3 * BLOCK)
-    assert judge(exact_truth(exact.float()), candidate) == whole
+    assert evaluate(exact_truth(exact.float()), candidate) == whole
 
 
 @settings(max_examples=60)

@@ -1,4 +1,4 @@
-"""Which calls a candidate's correctness is judged by."""
+"""Which calls a candidate's correctness is evaluated by."""
 
 import random
 

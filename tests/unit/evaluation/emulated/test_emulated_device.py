@@ -1,4 +1,4 @@
-"""The emulated device as the judge sees it: the CPU, on which a worker is told of a GPU."""
+"""The emulated device as the evaluator sees it: the CPU, on which a worker is told of a GPU."""
 
 import pytest
 import torch

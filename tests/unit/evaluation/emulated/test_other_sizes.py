@@ -98,12 +98,12 @@ def test_no_other_sizes_are_begun_when_too_much_time_is_spent(monkeypatch):
     monkeypatch.setattr(other_sizes, "MOST_S", -1.0)
     asked = []
 
-    def judge(even):
+    def evaluate(even):
         asked.append(even)
         return Outcome.WRONG_VALUE
 
     with pytest.raises(CandidateFailure):
-        evaluate_with(judge)
+        evaluate_with(evaluate)
     assert asked == [False]
 
 

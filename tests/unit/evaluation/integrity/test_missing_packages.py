@@ -94,6 +94,6 @@ def get_init_inputs():
     return []
 """
     program = f"{HEAD}import no_such_package\nclass ModelNew(nn.Module):\n    pass\n"
-    evaluation = bench.judge(program, problem, attribute_work=False)
+    evaluation = bench.evaluate(program, problem, attribute_work=False)
     assert evaluation.outcome is Outcome.PROBLEM_ERROR
     assert "imports no_such_package, which is not installed" in evaluation.message

@@ -60,8 +60,8 @@ def run_of(outputs, sample=SAMPLE):
     return Run(outputs=sampled, called=called, taken=True, inputs_unchanged=True, sample=sample)
 
 
-def judge(reference, spoil):
-    chosen = ChosenCalls(reference, Choice(judged_calls=1), random.Random(1))
+def evaluate(reference, spoil):
+    chosen = ChosenCalls(reference, Choice(compared_calls=1), random.Random(1))
     own = reference.outputs_of(reference.make_timed_inputs(5))
     spoil(own.tensors[0])
     chosen.note(5, run_of(own))
@@ -78,7 +78,7 @@ def remember_outputs(reference):
 def test_differences_that_the_truth_allows_keep_no_later_call_from_being_compared(reference):
     found, compute = [], remember_outputs(reference)
     for source in map(random.Random, range(12)):
-        chosen = ChosenCalls(reference, Choice(judged_calls=0, screened_share=1.0), source)
+        chosen = ChosenCalls(reference, Choice(compared_calls=0, screened_share=1.0), source)
         for seed in range(12):
             baseline, mine = compute(seed), compute(seed)
             (baseline if seed < 4 else mine).tensors[0].zero_()  # the candidate is right, then wrong
@@ -94,7 +94,7 @@ def test_differences_that_the_truth_allows_keep_no_call_with_other_inputs_from_b
     compute = remember_outputs(reference)
     unusual = next(seed for seed in range(400) if reference.choose_timed_step(seed) == "varied")
     for source in map(random.Random, range(12)):
-        chosen = ChosenCalls(reference, Choice(judged_calls=0, screened_share=1.0), source)
+        chosen = ChosenCalls(reference, Choice(compared_calls=0, screened_share=1.0), source)
         for seed in (*usual[:8], unusual, *usual[8:16]):
             baseline, mine = compute(seed), compute(seed)
             (mine if seed == unusual else baseline).tensors[0].zero_()
@@ -106,7 +106,7 @@ def test_differences_that_the_truth_allows_keep_no_call_with_other_inputs_from_b
 @pytest.mark.parametrize("is_right", [True, False])
 def test_a_call_that_differs_from_the_baselines_is_compared_with_the_truth(reference, sample, is_right):
     """Also one whose sample cannot be compared with the baseline's."""
-    chosen = ChosenCalls(reference, Choice(judged_calls=0, screened_share=1.0), random.Random(1))
+    chosen = ChosenCalls(reference, Choice(compared_calls=0, screened_share=1.0), random.Random(1))
     for seed in range(20):
         outputs = reference.outputs_of(reference.make_timed_inputs(seed))
         baseline = run_of(outputs)
@@ -127,13 +127,13 @@ def test_a_call_that_differs_from_the_baselines_is_compared_with_the_truth(refer
     ],
 )
 def test_a_sample_is_wrong_where_one_of_its_elements_is(reference, spoil, is_right):
-    found = judge(reference, spoil)
+    found = evaluate(reference, spoil)
     assert (found is None) == is_right, found
 
 
 def test_the_truth_is_not_computed_for_a_sample_that_is_near_the_references(reference, monkeypatch):
     monkeypatch.setattr(references, "compute_truth", lambda *_, **__: pytest.fail("computed"))
-    assert judge(reference, lambda output: output.mul_(1 + 1e-6)) is None
+    assert evaluate(reference, lambda output: output.mul_(1 + 1e-6)) is None
 
 
 LARGE = """
@@ -160,8 +160,8 @@ def large_reference():
     return prepare_reference(load_problem(Problem(name="p", suite="s", source=LARGE), "full"), Device("cpu"), 1, 2)
 
 
-def judge_large(reference, spoil, calls=12):
-    chosen = ChosenCalls(reference, Choice(judged_calls=0, screened_share=1.0), random.Random(1))
+def evaluate_large(reference, spoil, calls=12):
+    chosen = ChosenCalls(reference, Choice(compared_calls=0, screened_share=1.0), random.Random(1))
     spec = TensorSpec(dtype="float32", shape=(1001, 1500), stride=(1, 1001))
     for seed in range(calls):
         theirs = reference.outputs_of(reference.make_timed_inputs(seed))
@@ -175,19 +175,19 @@ def judge_large(reference, spoil, calls=12):
 
 @pytest.mark.slow
 def test_a_large_output_that_is_wrong_in_some_calls_is_found(large_reference):
-    assert judge_large(large_reference, lambda output, seed: None) is None
-    assert judge_large(large_reference, lambda output, seed: output.mul_(1.01) if seed == 7 else None) is not None
+    assert evaluate_large(large_reference, lambda output, seed: None) is None
+    assert evaluate_large(large_reference, lambda output, seed: output.mul_(1.01) if seed == 7 else None) is not None
 
 
 def test_some_large_outputs_are_compared_whole(large_reference, monkeypatch):
     monkeypatch.setattr(chosen_calls, "choose_sample", lambda *_: Sample(firsts=((0,),)))
-    assert judge_large(large_reference, lambda output, seed: output[-1, -1].add_(9.0)) is not None
+    assert evaluate_large(large_reference, lambda output, seed: output[-1, -1].add_(9.0)) is not None
 
 
 @pytest.mark.parametrize("shape", [(1500, 1001), (2002, 1500)])
 def test_a_large_output_of_another_form_is_found(large_reference, shape):
     """Of which only the description was taken."""
-    chosen = ChosenCalls(large_reference, Choice(judged_calls=0, screened_share=1.0), random.Random(1))
+    chosen = ChosenCalls(large_reference, Choice(compared_calls=0, screened_share=1.0), random.Random(1))
     theirs = large_reference.outputs_of(large_reference.make_timed_inputs(1))
     spec = TensorSpec(dtype="float32", shape=shape, stride=(shape[1], 1))
     called = Called(reported_us=1.0, at_ns=0, tree=theirs.tree, specs=(spec,), devices=("cpu",), addresses=(0,))

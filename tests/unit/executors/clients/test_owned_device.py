@@ -65,7 +65,7 @@ class Process:
         self.is_closed = True
 
 
-def judge(process):
+def give_verdict(process):
     return Evaluation(subject=SUBJECT, outcome=Outcome.WRONG_VALUE, duration_s=5e9)
 
 
@@ -76,7 +76,7 @@ def lose(process):
 class Opened:
     """A device, and the processes that it started. `act`: what those of clients do."""
 
-    def __init__(self, act=judge, **limits):
+    def __init__(self, act=give_verdict, **limits):
         self.act, self.processes, self.obstacle = act, [], ""
         settings = LocalSettings(**{"build_timeout_s": 60.0, "reference_timeout_s": 60.0} | limits)
         self.device = OwnedDevice("cpu", self.open, settings, times=False, require_open=lambda: None)
@@ -84,7 +84,7 @@ class Opened:
     def open(self, owner):
         if owner and self.obstacle:
             raise DeviceError(self.obstacle)
-        self.processes.append(Process(owner, self.act if owner else judge))
+        self.processes.append(Process(owner, self.act if owner else give_verdict))
         return self.processes[-1]
 
     def evaluate(self, owner=""):
@@ -127,7 +127,7 @@ def test_a_reference_that_stops_its_process_is_not_tried_again():
 
 
 def test_a_clients_process_that_ended_by_chance_is_started_again():
-    acts = [lose, judge]
+    acts = [lose, give_verdict]
 
     def act(process):
         return acts.pop(0)(process)
@@ -157,7 +157,7 @@ def test_a_trusted_process_that_ends_is_a_lost_device():
 @pytest.mark.parametrize("changes", [{"subject": replace(SUBJECT, run="forged", device="none")}, {"duration_s": -1e9}])
 def test_what_is_known_here_is_not_taken_from_a_clients_process(changes):
     forged = replace(
-        judge(None), build=BuildSummary(keys=(), cached=False, duration_s=float("nan"), strategy="", log="")
+        give_verdict(None), build=BuildSummary(keys=(), cached=False, duration_s=float("nan"), strategy="", log="")
     )
     found = Opened(act=lambda _: replace(forged, **changes)).evaluate("alice")
     assert found.subject == SUBJECT

@@ -191,15 +191,15 @@ def test_a_run_whose_files_are_gone_has_its_results(render, evaluation_of, tmp_p
     assert blocks["references"] == {}
 
 
-def test_a_reference_is_embedded_only_in_the_version_that_was_judged(render, evaluation_of, tmp_path):
+def test_a_reference_is_embedded_only_in_the_version_that_was_evaluated(render, evaluation_of, tmp_path):
     folder = tmp_path / "problems" / "core"
     folder.mkdir(parents=True)
-    (folder / "add.py").write_text("judged")
-    digest = sha256(b"judged").hexdigest()[:16]
+    (folder / "add.py").write_text("evaluated")
+    digest = sha256(b"evaluated").hexdigest()[:16]
     (tmp_path / "secret.py").write_text("secret")
     hostile = evaluation_of(problem="../../secret", problem_digest=sha256(b"secret").hexdigest()[:16], sample=1)
     evaluations = evaluation_of(problem_digest=digest), hostile
-    assert render(*evaluations, problems_dirs=[tmp_path / "problems"])["references"] == {digest: "judged"}
+    assert render(*evaluations, problems_dirs=[tmp_path / "problems"])["references"] == {digest: "evaluated"}
     (folder / "add.py").write_text("changed")
     assert render(problems_dirs=[tmp_path / "problems"])["references"] == {}
 
@@ -207,10 +207,10 @@ def test_a_reference_is_embedded_only_in_the_version_that_was_judged(render, eva
 def test_a_reference_that_was_given_as_a_file_is_read_from_its_run(render, evaluation_of, tmp_path):
     folder = tmp_path / "generated" / "demo" / "add"
     folder.mkdir(parents=True)
-    (folder / "add.py").write_text("judged")
-    digest = sha256(b"judged").hexdigest()[:16]
+    (folder / "add.py").write_text("evaluated")
+    digest = sha256(b"evaluated").hexdigest()[:16]
     evaluation = evaluation_of(problem_digest=digest)
-    assert render(evaluation, generated_dir=tmp_path / "generated")["references"] == {digest: "judged"}
+    assert render(evaluation, generated_dir=tmp_path / "generated")["references"] == {digest: "evaluated"}
 
 
 def test_huge_and_strange_sources_are_cut_and_shown(render, evaluation_of):

@@ -44,10 +44,10 @@ def test_what_was_cached_or_refused_took_no_time():
 def test_builds_and_verdicts_are_counted_while_both_go_on():
     cpu = DeviceStatus(name="cpu", waiting=3, running=1, done=2)
     executor = FixedExecutor(cpu, building=2, builds={"built": 4})
-    build, judge = read_steps(executor, 10, (2, 1), time.monotonic() - 60)
+    build, evaluation = read_steps(executor, 10, (2, 1), time.monotonic() - 60)
     assert (build.done, build.note) == (4, "4 built, 0 cached, 0 failed, 6 waiting")
-    assert (judge.name, judge.done, judge.note) == ("evaluating", 2, "2 of 10, 1 correct")
-    assert TimeLeft().describe(judge) == "2 of 10, 1 correct, about 4 min left"
+    assert (evaluation.name, evaluation.done, evaluation.note) == ("evaluating", 2, "2 of 10, 1 correct")
+    assert TimeLeft().describe(evaluation) == "2 of 10, 1 correct, about 4 min left"
 
 
 def test_a_build_that_runs_in_an_evaluation_is_said():
@@ -61,8 +61,8 @@ def test_a_build_that_runs_in_an_evaluation_is_said():
 
 def test_a_wait_for_another_process_is_said():
     cpu = DeviceStatus(name="cpu", waiting=1, running=1, done=0)
-    _, judge = read_steps(FixedExecutor(cpu, waits_for="another harness process"), 2, (0, 0), time.monotonic())
-    assert judge.note == "0 of 2, waiting for another harness process"
+    _, evaluation = read_steps(FixedExecutor(cpu, waits_for="another harness process"), 2, (0, 0), time.monotonic())
+    assert evaluation.note == "0 of 2, waiting for another harness process"
 
 
 def test_several_gpus_have_a_bar_each_with_what_they_are_to_expect():
@@ -74,12 +74,12 @@ def test_several_gpus_have_a_bar_each_with_what_they_are_to_expect():
 
 
 def test_without_a_terminal_there_is_a_line_now_and_then_and_at_the_end(capsys):
-    judge = Step(name="evaluating", total=2, note="0 of 2")
+    evaluation = Step(name="evaluating", total=2, note="0 of 2")
     lines = []
-    with show_steps(lambda: [Step(name="building", total=2, note="0 built"), judge], line_every_s=0.01):
+    with show_steps(lambda: [Step(name="building", total=2, note="0 built"), evaluation], line_every_s=0.01):
         while len(lines) < 3:
             lines += capsys.readouterr().err.splitlines()
             time.sleep(0.01)
-        judge.done, judge.worked, judge.note = 2, 2, "2 of 2, 1 correct"
+        evaluation.done, evaluation.worked, evaluation.note = 2, 2, "2 of 2, 1 correct"
     assert set(lines) == {"building: 0 built; evaluating: 0 of 2"}
     assert capsys.readouterr().err.splitlines()[-1] == "building: 0 built; evaluating: 2 of 2, 1 correct"
