@@ -13,6 +13,7 @@ All raise `harness.domain.HarnessError`.
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
@@ -20,7 +21,6 @@ from typing import TYPE_CHECKING, Self, get_args
 
 from harness.domain import (
     FILE_RUN,
-    LANGUAGES,
     Baseline,
     Evaluation,
     Fidelity,
@@ -138,7 +138,7 @@ class Evaluator:
     ) -> Future[Evaluation]:
         """`evaluate` without waiting."""
         from harness.executors.tasks import Origin, make_task
-        from harness.languages import detect_language
+        from harness.languages import LANGUAGES, detect_language
         from harness.pipeline.candidate_file import read_submission
         from harness.pipeline.data_folders import find_named_problem
 
@@ -221,6 +221,7 @@ def improve(
     alone. `strategy`: a name or an object. The same call resumes."""
     from harness.builder.cache import read_cache_size
     from harness.generate.options import GenerateOptions
+    from harness.languages import LANGUAGES
     from harness.pipeline.improve import improve as search
     from harness.pipeline.improve_file import improve_file
     from harness.pipeline.options import EvaluateOptions
@@ -285,7 +286,7 @@ def _make_unreadable(candidate: object, cause: object) -> UsageError:
     )
 
 
-def _require_known(what: str, value: str, known: tuple[str, ...]) -> None:
+def _require_known(what: str, value: str, known: Collection[str]) -> None:
     if value not in known:
         near = get_close_matches(str(value), known, n=1)
         hint = f"did you mean {near[0]}? " if near else ""

@@ -108,7 +108,7 @@ class GroupComparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class DiffResult:
     """`only_before`, `only_after`: problems without a counterpart; `other_version`: problems with changed source, not
     compared. Outcomes and messages map to (before, after) counts.
     """
@@ -130,7 +130,7 @@ def compare_rows(
     versions: Mapping[int, str] | None = None,
     *,
     by_sample: bool = False,
-) -> Comparison:
+) -> DiffResult:
     """Both sides are in evaluation order, with speedups as measured (None unless they may be ranked). `versions`: of
     the rows' problems, by their ids. `by_sample`: each sample is paired with itself, instead of all of a problem.
     """
@@ -145,7 +145,7 @@ def compare_rows(
         by_group[key[0]].append(Pair(problem=key[1], pair=key[2], before=rows[0], after=rows[1]))
     groups = tuple(_compare_group(group, pairs) for group, pairs in sorted(by_group.items()))
     pairs = [pair for group in groups for pair in group.pairs]
-    return Comparison(
+    return DiffResult(
         groups=groups,
         only_before=_name_keys(key for key in sides[0] if key not in sides[1]),
         only_after=_name_keys(key for key in sides[1] if key not in sides[0]),

@@ -10,7 +10,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Literal
 
-from harness.analysis.side_by_side import Comparison, Pair, compare_rows
+from harness.analysis.side_by_side import DiffResult, Pair, compare_rows
 from harness.domain import UsageError
 from harness.store.columns import ResultRow
 from harness.store.completions import locate_answer, read_prompt, read_spent
@@ -67,7 +67,7 @@ class SideBySide:
     kind: SideKind
     before: str
     after: str
-    comparison: Comparison
+    comparison: DiffResult
     costs: tuple[Cost, Cost]
     prompts: tuple[TextDiff, ...]
     prompts_read: int
@@ -167,7 +167,7 @@ def _sum_cost(rows: Sequence[ResultRow], generated_dir: Path | None) -> Cost:
 
 
 def _diff_prompts(
-    comparison: Comparison, rows: dict[int, ResultRow], generated_dir: Path | None
+    comparison: DiffResult, rows: dict[int, ResultRow], generated_dir: Path | None
 ) -> tuple[tuple[TextDiff, ...], int, int]:
     """(Distinct diffs, problems read, problems shared). Hunk headers differ between problems and do not make a diff
     distinct.
@@ -190,7 +190,7 @@ def _diff_prompts(
     return diffs, read, len(pairs)
 
 
-def _diff_code(store: ResultStore, comparison: Comparison) -> Iterable[TextDiff]:
+def _diff_code(store: ResultStore, comparison: DiffResult) -> Iterable[TextDiff]:
     """Diffs of flipped pairs, then of changed speed, one representative sample per side."""
     flipped = [pair for group in comparison.groups for pair in group.pairs if pair.flip]
     changed = [pair for group in comparison.groups for pair in group.changed_speed()]

@@ -13,7 +13,7 @@ import typer
 from harness.cli.options import JsonOption
 from harness.cli.output import print_records, print_rich
 from harness.cli.panels import Only
-from harness.doctor.machine import Check, examine_machine
+from harness.doctor.machine import MachinePart, examine_machine
 from harness.domain import UsageError
 from harness.pipeline.options import EvaluateOptions
 
@@ -62,7 +62,7 @@ def doctor(
         print_checks(checks)
 
 
-def _show_steps(found: Iterable[Check | str]) -> Iterator[Check]:
+def _show_steps(found: Iterable[MachinePart | str]) -> Iterator[MachinePart]:
     """Names steps on stderr: beside a spinner in a terminal, otherwise in a line."""
     from rich.console import Console
 
@@ -71,7 +71,7 @@ def _show_steps(found: Iterable[Check | str]) -> Iterator[Check]:
     try:
         for one in found:
             status.stop()
-            if isinstance(one, Check):
+            if isinstance(one, MachinePart):
                 yield one
             elif console.is_terminal:
                 status.update(f"{one} ...")
@@ -82,7 +82,7 @@ def _show_steps(found: Iterable[Check | str]) -> Iterator[Check]:
         status.stop()
 
 
-def summarise(checks: list[Check]) -> list[str]:
+def summarise(checks: list[MachinePart]) -> list[str]:
     present = {check.part for check in checks if check.present}
     gpu = any(part.startswith("GPU cuda") for part in present)
     builds_cuda = {"nvcc", "torch with CUDA"} <= present
@@ -131,14 +131,14 @@ def _report_cluster(options: EvaluateOptions, *, json_output: bool) -> None:
     print_rich(table)
 
 
-def print_checks(checks: Iterable[Check]) -> None:
+def print_checks(checks: Iterable[MachinePart]) -> None:
     """Prints each check as soon as it is known."""
     from rich.console import Console
 
     from harness.report.terminal.tables import make_table, style_text
 
     console = Console()
-    printed: list[Check] = []
+    printed: list[MachinePart] = []
     for check in checks:
         mark = style_text("yes", "green") if check.present else style_text("no", "yellow")
         row = make_table(None if printed else "This machine")

@@ -74,7 +74,7 @@ def import_(
 
 
 def _print_claims(claims: Sequence[Claim]) -> None:
-    from harness.report.escaping import make_printable
+    from harness.report.values import make_printable
 
     correct = [claim for claim in claims if claim.correct]
     speedups = [claim.speedup for claim in correct if claim.speedup is not None]

@@ -22,7 +22,7 @@ _PACKAGES: tuple[tuple[Language, str, str], ...] = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class MachinePart:
     """`without_it`: the effect of its absence."""
 
     part: str
@@ -38,7 +38,7 @@ def examine_machine(
     measure: bool = False,
     builds: bool = True,
     isolation: str = "auto",
-) -> Iterator[Check | str]:
+) -> Iterator[MachinePart | str]:
     """Gives each check when it is known, and before a slow step its name. Starts compilers and a sandbox. Stores the
     devices' speed (again with `measure`) and, with `builds`, the precompiled header cache."""
     from harness.builder import probe_toolchain
@@ -65,29 +65,29 @@ def examine_machine(
     yield _generate_check()
 
 
-def _toolchain_checks(toolchain: Toolchain) -> list[Check]:
+def _toolchain_checks(toolchain: Toolchain) -> list[MachinePart]:
     cuda = f"CUDA {toolchain.torch_cuda} build" if toolchain.torch_cuda else "CPU build"
     return [
-        Check(part="torch", present=True, found=f"{toolchain.torch_version} ({cuda})", without_it=""),
-        Check(
+        MachinePart(part="torch", present=True, found=f"{toolchain.torch_version} ({cuda})", without_it=""),
+        MachinePart(
             part="C++ compiler",
             present=toolchain.compiler_version is not None,
             found=toolchain.compiler_version or "none",
             without_it="nothing can be built: install g++, or set CXX",
         ),
-        Check(
+        MachinePart(
             part="ninja",
             present=toolchain.ninja_version is not None,
             found=toolchain.ninja_version or "none",
             without_it="nothing can be built: pip install ninja",
         ),
-        Check(
+        MachinePart(
             part="nvcc",
             present=toolchain.nvcc_version is not None,
             found=f"{toolchain.nvcc_version}, building for {toolchain.architecture}",
             without_it="CUDA candidates can only be emulated, without checking that nvcc accepts them",
         ),
-        Check(
+        MachinePart(
             part="torch with CUDA",
             present=toolchain.torch_cuda is not None,
             found=f"CUDA {toolchain.torch_cuda}",
@@ -96,22 +96,22 @@ def _toolchain_checks(toolchain: Toolchain) -> list[Check]:
     ]
 
 
-def _strategy_checks(toolchain: Toolchain, cache_dir: Path | None, isolation: str) -> Iterator[Check]:
+def _strategy_checks(toolchain: Toolchain, cache_dir: Path | None, isolation: str) -> Iterator[MachinePart]:
     from harness.doctor.strategies import try_strategies
 
     for trial in try_strategies(toolchain, cache_dir, isolation):
-        yield Check(part=f"build {trial.name}", present=trial.works, found=trial.found, without_it=trial.found)
+        yield MachinePart(part=f"build {trial.name}", present=trial.works, found=trial.found, without_it=trial.found)
 
 
-def _triton_check() -> Check:
+def _triton_check() -> MachinePart:
     """Interprets a kernel in a sandboxed worker, and compiles it for the default target."""
     from harness.doctor.triton_trial import try_triton
 
     found, problem = try_triton()
-    return Check(part="Triton", present=not problem, found=found, without_it=f"no language triton: {problem}")
+    return MachinePart(part="Triton", present=not problem, found=found, without_it=f"no language triton: {problem}")
 
 
-def _package_check(language: Language, package: str, part: str) -> Check:
+def _package_check(language: Language, package: str, part: str) -> MachinePart:
     """Checks whether the packages of the language are installed; runs nothing."""
     from importlib.metadata import PackageNotFoundError, version
 
@@ -123,32 +123,32 @@ def _package_check(language: Language, package: str, part: str) -> Check:
         found = version(package)
     except PackageNotFoundError:
         found = "none"
-    return Check(part=part, present=missing is None, found=found, without_it=f"no language {language}: {missing}")
+    return MachinePart(part=part, present=missing is None, found=found, without_it=f"no language {language}: {missing}")
 
 
-def _gpu_checks() -> list[Check]:
+def _gpu_checks() -> list[MachinePart]:
     from harness.hardware.cuda_driver import list_gpus
 
     without_it = "CUDA candidates are emulated: checked on the CPU, not timed"
     checks = [
-        Check(part=f"GPU cuda:{index}", present=True, found=gpu.name, without_it=without_it)
+        MachinePart(part=f"GPU cuda:{index}", present=True, found=gpu.name, without_it=without_it)
         for index, gpu in enumerate(list_gpus())
     ]
     if not checks:
-        return [Check(part="GPU", present=False, found="none", without_it=without_it)]
+        return [MachinePart(part="GPU", present=False, found="none", without_it=without_it)]
     return [*checks, _counter_check()]
 
 
-def _counter_check() -> Check:
+def _counter_check() -> MachinePart:
     from harness.evaluation.counters.ncu import explain_obstacle, find_ncu
 
     obstacle = explain_obstacle()
-    return Check(
+    return MachinePart(
         part="ncu", present=not obstacle, found=find_ncu() or "none", without_it=f"no hardware counters: {obstacle}"
     )
 
 
-def _speed_checks(cache_dir: Path | None, *, measure: bool) -> Iterator[Check]:
+def _speed_checks(cache_dir: Path | None, *, measure: bool) -> Iterator[MachinePart]:
     """Upper bounds for every candidate."""
     from harness.builder import find_machine_folder
     from harness.evaluation.timing.device_peaks import PeakStore
@@ -160,14 +160,14 @@ def _speed_checks(cache_dir: Path | None, *, measure: bool) -> Iterator[Check]:
         device = Device(name)
         peaks = store.measure(device) if measure else store.find(device)
         found = f"{peaks.bandwidth_gb_s:,.0f} GB/s, {peaks.tflops:,.3g} TFLOP/s ({peaks.matrix_dtype})"
-        yield Check(part=f"speed of {name}", present=True, found=found, without_it="")
+        yield MachinePart(part=f"speed of {name}", present=True, found=found, without_it="")
 
 
-def _isolation_check() -> Check:
+def _isolation_check() -> MachinePart:
     from harness.sandbox.policy import probe_isolation
 
     path = probe_isolation().bubblewrap
-    return Check(
+    return MachinePart(
         part="bubblewrap",
         present=path is not None,
         found=path or "none",
@@ -175,7 +175,7 @@ def _isolation_check() -> Check:
     )
 
 
-def _worker_check() -> Check:
+def _worker_check() -> MachinePart:
     from harness.sandbox.forkserver import Forkserver
     from harness.sandbox.policy import probe_isolation
     from harness.sandbox.worker_process import WorkerLimits
@@ -187,7 +187,7 @@ def _worker_check() -> Check:
         level = server.isolation
     finally:
         server.close()
-    return Check(
+    return MachinePart(
         part="worker sandbox",
         present=sandbox.has_own_root and "namespaces" in level,
         found=level,
@@ -195,7 +195,7 @@ def _worker_check() -> Check:
     )
 
 
-def _certificate_checks(cache_dir: Path | None, sandbox: str) -> list[Check]:
+def _certificate_checks(cache_dir: Path | None, sandbox: str) -> list[MachinePart]:
     """One per kind of device."""
     from harness.builder import find_machine_folder
     from harness.evaluation.certificate import check_standing
@@ -208,16 +208,16 @@ def _certificate_checks(cache_dir: Path | None, sandbox: str) -> list[Check]:
             kept = standing.certificate
             found = "" if kept is None else f"{kept.digest}, {kept.attacks} attacks caught on {kept.made_at}"
             name = f"certificate {device.torch_device.type}"
-            checks.append(Check(part=name, present=kept is not None, found=found, without_it=standing.reason))
+            checks.append(MachinePart(part=name, present=kept is not None, found=found, without_it=standing.reason))
     return checks
 
 
-def _generate_check() -> Check:
+def _generate_check() -> MachinePart:
     from importlib.util import find_spec
 
     installed = find_spec("openai") is not None
     key = "a key is set" if os.environ.get("OPENAI_API_KEY") else "no OPENAI_API_KEY set"
-    return Check(
+    return MachinePart(
         part="openai package",
         present=installed,
         found=key if installed else "none",

@@ -10,7 +10,6 @@ from harness.domain.files import BYTE_ORDER_MARK
 from harness.domain.problem import Precision
 
 Language = Literal["cute", "tilelang", "helion", "triton", "cuda", "torch", "cpp"]
-LANGUAGES: tuple[Language, ...] = ("cute", "tilelang", "helion", "triton", "cuda", "torch", "cpp")
 # Checks that explain an answer without a whole program: ended by the token limit or a content filter, or for no stated
 # reason; no content at all, or besides reasoning; a program in reasoning only.
 TRUNCATED, FILTERED, NO_FINISH_REASON = "truncated", "filtered", "no_finish_reason"

@@ -52,7 +52,7 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class Assignment:
     task: Task
     ahead: BuiltAhead
     expects_many: bool
@@ -190,7 +190,7 @@ def _name_chip(device: Device) -> str:
     return torch.cuda.get_device_name(device.torch_device) if device.is_cuda else cpu_name()
 
 
-def _evaluate(device: Device, evaluators: DeviceEvaluators, work: Work, watch: XidWatch | None) -> Done | Lost:
+def _evaluate(device: Device, evaluators: DeviceEvaluators, work: Assignment, watch: XidWatch | None) -> Done | Lost:
     """A fault of the GPU before the evaluation, while it was idle, counts as one during it does."""
 
     if watch is not None and (fault := watch.find_fault()):

@@ -13,7 +13,7 @@ from harness.domain.build import GOING_ON
 from harness.executors.answers import LEAST_BYTES, MOST_BYTES, Builds, Done, Lost, Ready, Waiting, decode_answer
 from harness.executors.clients import sandbox
 from harness.executors.device_pool import DeviceLost, Job
-from harness.executors.evaluator_process import Start, Work
+from harness.executors.evaluator_process import Assignment, Start
 from harness.problems.watched_process import ProcessEnded, WatchedProcess
 from harness.sandbox.forkserver import EXPANDABLE_SEGMENTS
 from harness.sandbox.worker_process import OutputTail
@@ -61,7 +61,7 @@ class EvaluatorProcess:
 
     def evaluate(self, job: Job, *, expects_many: bool) -> Evaluation:
         """Raises DeviceLost and ReferenceStopped."""
-        self._send(Work(task=job.task, ahead=job.ahead, expects_many=expects_many, upcoming=job.upcoming))
+        self._send(Assignment(task=job.task, ahead=job.ahead, expects_many=expects_many, upcoming=job.upcoming))
         done = self._receive()
         if not isinstance(done, Done):
             raise DeviceLost("the evaluator process sent no evaluation")

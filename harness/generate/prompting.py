@@ -16,9 +16,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.domain import CASES_FUNCTION, LANGUAGES, PROBLEM_SETTINGS, Language, Problem, Prompt, UsageError
+from harness.domain import CASES_FUNCTION, PROBLEM_SETTINGS, Language, Problem, Prompt, UsageError
 from harness.generate.gpu_facts import GpuFacts
 from harness.generate.host_facts import HostFacts
+from harness.languages import LANGUAGES
 from harness.problems.discovery import bound_names
 from harness.shipped import find_shipped
 from harness.syntax import parse_python

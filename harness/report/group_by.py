@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from harness.analysis.clocks import combine_clocks
 from harness.analysis.metrics import geometric_mean
 from harness.domain import Outcome
-from harness.report.rounding import format_rate
 from harness.report.terminal.tables import add_column, format_cell, make_table
+from harness.report.values import format_rate
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -28,7 +28,7 @@ UNKNOWN_COST = Spent()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class TurnOrigin:
     """The parent turns; see `harness.search.strategy.Ask`."""
 
     parent: int | None = None
@@ -92,15 +92,15 @@ def read_prompt(folder: Path | None) -> str | None:
         return None
 
 
-def read_origin(folder: Path | None, *, turn: int) -> Origin:
+def read_origin(folder: Path | None, *, turn: int) -> TurnOrigin:
     """Without a record: the previous turn."""
     before = turn - 1 if turn else None
     try:
         record = {} if folder is None else json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
         parent, partner = record.get("parent", before), record.get("partner")
     except (OSError, ValueError, AttributeError):
-        return Origin(parent=before)
-    return Origin(
+        return TurnOrigin(parent=before)
+    return TurnOrigin(
         parent=parent if parent is None or isinstance(parent, int) else before,
         partner=partner if isinstance(partner, int) else None,
     )

@@ -7,7 +7,7 @@ import pytest
 
 from harness.cli.doctor import print_checks
 from harness.cli.main import run_command
-from harness.doctor.machine import Check
+from harness.doctor.machine import MachinePart
 from harness.domain import Candidate, Correctness, Evaluation, Outcome, Subject, Trial
 from harness.hardware.cpu import cpu_name
 from harness.problems.discovery import read_problem
@@ -164,7 +164,7 @@ def test_doctor_names_slow_steps_on_standard_error(doctor):
 
 def test_doctor_prints_each_check_before_the_next_is_made(capsys):
     def check(part):
-        return Check(part=part, present=True, found="yes", without_it="")
+        return MachinePart(part=part, present=True, found="yes", without_it="")
 
     def examine():
         yield check("first")
@@ -177,7 +177,7 @@ def test_doctor_prints_each_check_before_the_next_is_made(capsys):
 
 def test_doctor_fits_on_80_columns(doctor, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
-    print_checks([Check(**part) for part in doctor[1].values()])
+    print_checks([MachinePart(**part) for part in doctor[1].values()])
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) > len(doctor[1])
     assert max(map(len, lines)) <= 80

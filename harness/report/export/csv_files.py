@@ -18,8 +18,8 @@ from harness.analysis.ranking import rank_stored
 from harness.analysis.samples import GroupKey
 from harness.domain import Outcome, StoreError
 from harness.domain.files import replacing
-from harness.report.escaping import make_cell
 from harness.report.export.json_records import leaderboard_record
+from harness.report.values import make_cell
 from harness.store.columns import COLUMNS, ResultRow
 from harness.store.results import ResultStore
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from harness.analysis.leaderboard import LeaderboardRow
-from harness.report.strict_json import make_strict
+from harness.report.values import make_strict
 from harness.store.columns import ResultRow
 from harness.store.results import StoredEvaluation
 

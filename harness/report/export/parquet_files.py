@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.domain import StoreError, UsageError
 from harness.domain.files import explain_failure, replacing
-from harness.report.escaping import make_printable
+from harness.report.values import make_printable
 from harness.store.columns import COLUMNS, ResultRow
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from harness.analysis.side_by_side import Pair
 from harness.analysis.side_material import SideBySide, TextDiff, pick_samples
-from harness.report.escaping import make_printable
-from harness.report.strict_json import make_strict
 from harness.report.terminal.diff import (
     describe_correctness,
     describe_prompts,
@@ -22,6 +20,7 @@ from harness.report.terminal.diff import (
     summarise_sides,
 )
 from harness.report.terminal.tables import describe_section, format_speedup
+from harness.report.values import make_printable, make_strict
 
 TEMPLATE = "diff_page.html.jinja"
 MOST_ROWS = 2000  # per table

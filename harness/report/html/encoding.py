@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from math import isfinite
 from typing import Any
 
-from harness.report.escaping import make_printable
+from harness.report.values import make_printable
 
 DIGITS = 5
 

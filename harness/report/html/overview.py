@@ -22,12 +22,12 @@ from harness.analysis.prices import Price, find_price
 from harness.analysis.ranking import list_ranked
 from harness.analysis.samples import Section
 from harness.domain import Outcome
-from harness.report.escaping import make_printable
 from harness.report.export.json_records import leaderboard_record
 from harness.report.html.encoding import clean
 from harness.report.terminal.tables import list_clock_notes
+from harness.report.values import make_printable
 from harness.store.columns import ResultRow
-from harness.store.completions import Origin, Spent
+from harness.store.completions import Spent, TurnOrigin
 from harness.store.results import EvidenceRow
 
 STAGES = (
@@ -48,7 +48,7 @@ class Material:
     rows: Sequence[ResultRow]
     evidence: Mapping[int, EvidenceRow]
     spent: Mapping[int, Spent]
-    origins: Mapping[int, Origin]  # of later turns
+    origins: Mapping[int, TurnOrigin]  # of later turns
     asked: Mapping[str, Collection[str]]
     prices: Sequence[Price] = ()
 

@@ -26,7 +26,7 @@ from harness.report.html.chunks import pack_shards
 from harness.report.html.encoding import clean, encode_numbers, encode_texts, pack
 from harness.report.html.overview import Material, describe_overview
 from harness.store.columns import COLUMNS, ResultRow
-from harness.store.completions import Origin, Spent, has_run, locate_answer, read_origin, read_spent
+from harness.store.completions import Spent, TurnOrigin, has_run, locate_answer, read_origin, read_spent
 from harness.store.no_match import explain_no_match
 from harness.store.results import EVERYTHING, EvidenceRow, ResultFilter, ResultStore
 from harness.store.runs import check_name, locate_reference
@@ -195,7 +195,7 @@ def _describe_index(material: Material) -> dict[str, Any]:
     rows, nothing = material.rows, EvidenceRow(0, "", "", (), None)
     evidence = [material.evidence.get(row.id, nothing) for row in rows]
     limits = [one.roofline for one in evidence]
-    origins = [material.origins.get(row.id, Origin()) for row in rows]
+    origins = [material.origins.get(row.id, TurnOrigin()) for row in rows]
     best_turns = find_best_turns(rows)
     return {
         "count": len(rows),
@@ -205,7 +205,7 @@ def _describe_index(material: Material) -> dict[str, Any]:
         "numbers": {name: encode_numbers(getattr(row, name) for row in rows) for name in _NUMBERS}
         | {name: encode_numbers(getattr(one, name) if one else None for one in limits) for name in _LIMITS}
         | {name: encode_numbers(getattr(material.spent[row.id], name) for row in rows) for name in Spent.__slots__}
-        | {name: encode_numbers(getattr(origin, name) for origin in origins) for name in Origin.__slots__}
+        | {name: encode_numbers(getattr(origin, name) for origin in origins) for name in TurnOrigin.__slots__}
         | {"best_turn": encode_numbers(best_turns.get(row.id) for row in rows)},
     }
 

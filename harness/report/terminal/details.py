@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from harness.analysis.source_locations import find_lines
 from harness.domain import BuildSummary, Correctness, CounterReport, Evaluation, Finding, Outcome, Trial, Work
-from harness.report.escaping import make_printable
 from harness.report.terminal.compiler_text import CompilerText, drop_installed_frames
 from harness.report.terminal.sources import render_excerpt
 from harness.report.terminal.tables import format_speedup, make_table, name_workload, style_outcome, style_text
 from harness.report.terminal.timing_details import list_conditions, render_timing
 from harness.report.terminal.turn_details import NO_TURNS, SampleTurns, render_turns
+from harness.report.values import make_printable
 from harness.report.verdict_text import (
     explain_certificate,
     explain_roofline,

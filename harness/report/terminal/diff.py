@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from harness.analysis.side_by_side import FlipKind, GroupComparison, Pair, SpeedTest
 from harness.analysis.side_material import Cost, SideBySide, TextDiff, pick_samples
 from harness.domain import Outcome
-from harness.report.rounding import format_rate
 from harness.report.terminal.tables import describe_section, format_speedup, make_table, style_outcome, style_text
+from harness.report.values import format_rate
 from harness.store.columns import ResultRow
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 from harness.analysis.change_detection import CHANGE_KINDS, Change
 from harness.domain import FILE_RUN, Outcome, Subject
-from harness.report.escaping import make_printable
-from harness.report.strict_json import make_strict
 from harness.report.terminal.tables import format_speedup, make_table, style_outcome, style_text
+from harness.report.values import make_printable, make_strict
 from harness.report.verdict_text import name_sample
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ import typer
 from harness.analysis.prices import Price
 from harness.analysis.turns import find_best
 from harness.domain import Completion, Evaluation, SampleKey
-from harness.report.rounding import format_fixed
 from harness.report.terminal.progress import LINE_EVERY_S, repeat
 from harness.report.terminal.tables import add_column, format_speedup, make_table, style_text
+from harness.report.values import format_fixed
 from harness.search.history import History, Turn
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from difflib import unified_diff
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from harness.report.escaping import make_printable
 from harness.report.terminal.tables import style_text
+from harness.report.values import make_printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

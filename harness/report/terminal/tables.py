@@ -14,8 +14,7 @@ from harness.analysis.clocks import describe_clocks
 from harness.analysis.leaderboard import LeaderboardRow, describe_unequal_problems
 from harness.analysis.samples import GroupKey, Section
 from harness.domain import EMULATED, NO_DEVICE, Outcome
-from harness.report.escaping import make_printable
-from harness.report.rounding import format_fixed, format_rate
+from harness.report.values import format_fixed, format_rate, make_printable
 from harness.store.columns import COLUMNS, ResultRow
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from harness.analysis.turns import list_best, result_of
 from harness.report.terminal.sources import render_difference
 from harness.report.terminal.tables import format_speedup, make_table, style_outcome, style_text
 from harness.store.columns import ResultRow
-from harness.store.completions import Origin, Spent
+from harness.store.completions import Spent, TurnOrigin
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -27,7 +27,7 @@ class SampleTurns:
     parent, and its feedback."""
 
     rows: Sequence[ResultRow] = ()
-    origins: Mapping[int, Origin] = field(default_factory=dict)
+    origins: Mapping[int, TurnOrigin] = field(default_factory=dict)
     spent: Mapping[int, Spent] = field(default_factory=dict)
     before: str | None = None
     fed_back: str | None = None
@@ -45,7 +45,7 @@ def render_turns(turns: SampleTurns, shown: int, source: str | None) -> Iterator
         cut = len(turns.fed_back) > LONGEST_FEEDBACK
         yield _heading("Fed back")
         yield style_text(turns.fed_back[:LONGEST_FEEDBACK].rstrip() + ("\n... (cut)" if cut else ""))
-    parent = turns.origins.get(shown, Origin()).parent
+    parent = turns.origins.get(shown, TurnOrigin()).parent
     if turns.before is not None and source and parent is not None:
         yield _heading(f"Changed since turn {parent}")
         yield render_difference(turns.before, source, turn=parent)
@@ -69,15 +69,15 @@ def _render_tree(turns: SampleTurns, shown: int) -> RenderableType:
     return table
 
 
-def _trace(origins: Mapping[int, Origin], turn: int) -> tuple[int, ...]:
+def _trace(origins: Mapping[int, TurnOrigin], turn: int) -> tuple[int, ...]:
     """The turns from the first ancestor to this one."""
     path = [turn]
-    while (parent := origins.get(path[0], Origin()).parent) is not None and parent < path[0]:
+    while (parent := origins.get(path[0], TurnOrigin()).parent) is not None and parent < path[0]:
         path.insert(0, parent)
     return tuple(path)
 
 
-def _name_turn(path: Sequence[int], origin: Origin | None) -> str:
+def _name_turn(path: Sequence[int], origin: TurnOrigin | None) -> str:
     depth = min(len(path) - 1, DEEPEST)
     partner = f" and {origin.partner}" if origin is not None and origin.partner is not None else ""
     return f"{' ' * (depth - 1)}└{path[-1]}{partner}" if depth else str(path[-1])

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from harness.domain import LANGUAGES, Baseline, Fidelity, Outcome, UsageError
+from harness.domain import Baseline, Fidelity, Outcome, UsageError
+from harness.languages import LANGUAGES
 from harness.service.answers import format_time
 from harness.service.queue import Entry, NewTask
 from harness.service.requests import Priority, Text

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.domain import LANGUAGES, PROBLEM_SETTINGS, Language, Problem, UsageError
+from harness.domain import PROBLEM_SETTINGS, Language, Problem, UsageError
 from harness.generate.extraction.extractor import find_code
 from harness.generate.gpu_facts import find_gpu
 from harness.generate.host_facts import HostFacts, read_host_facts
 from harness.generate.prompting import list_prompts, render_prompt
 from harness.hardware.gpus import GPU_MODELS
+from harness.languages import LANGUAGES
 from harness.problems.discovery import parse_problem
 
 PROMPTS = Path(harness.__file__).resolve().parent.parent / "prompts"

@@ -9,7 +9,6 @@ from harness.analysis.leaderboard import SearchSpending
 from harness.domain import TRUNCATED, Finding, Outcome, Work
 from harness.report.export.csv_files import format_leaderboard
 from harness.report.export.json_records import leaderboard_record
-from harness.report.rounding import format_fixed
 from harness.report.terminal.tables import (
     WIDE_COLUMNS,
     choose_columns,
@@ -18,6 +17,7 @@ from harness.report.terminal.tables import (
     render_leaderboard,
     render_leaderboard_markdown,
 )
+from harness.report.values import format_fixed
 from harness.store.results import ResultStore
 
 LONG_MODEL = "organisation/some-very-long-model-name-70b-instruct-2026"

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.report.escaping import make_cell, make_printable
+from harness.report.values import make_cell, make_printable
 
 
 @given(st.text(alphabet=st.characters()))

@@ -1,0 +1,52 @@
+"""Values for output: strings from candidates and models without terminal control sequences and spreadsheet formulas,
+numbers rounded as on the page, JSON without infinities."""
+
+from __future__ import annotations
+
+import re
+from decimal import ROUND_HALF_UP, Decimal
+from math import isfinite
+from typing import Any
+
+# C0 and C1 controls except newline and tab, DEL, bidirectional controls, lone surrogates.
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # full-width ones too
+
+
+def make_printable(text: str) -> str:
+    r"""Write control characters out, such as `\x1b`; newlines and tabs stay, CRLF becomes a newline."""
+    return _UNSAFE.sub(_escape, text.replace("\r\n", "\n")) if not text.isprintable() else text
+
+
+def make_cell(text: str) -> str:
+    """Printable, with a leading `'` if a spreadsheet would read it as a formula."""
+    printable = make_printable(text)
+    return f"'{printable}" if printable.startswith(_FORMULA_STARTS) else printable
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def format_fixed(value: float, digits: int) -> str:
+    """Rounds half away from zero, as JavaScript's `toFixed` does."""
+    if not isfinite(value):
+        return str(value)
+    return str(Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
+
+
+def format_rate(share: float | None, digits: int = 1) -> str:
+    """A share in 0..1 as a percentage."""
+    return "-" if share is None else f"{format_fixed(100 * share, digits)}%"
+
+
+def make_strict(value: Any, *, as_strings: bool = False) -> Any:
+    """Replaces non-finite floats by None, or by "inf", "-inf" and "nan" with `as_strings`."""
+    if isinstance(value, dict):
+        return {key: make_strict(entry, as_strings=as_strings) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [make_strict(entry, as_strings=as_strings) for entry in value]
+    if isinstance(value, float) and not isfinite(value):
+        return str(value) if as_strings else None
+    return value
