@@ -67,11 +67,13 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each page of a worker's device memory is a descriptor
     with opened as line, suppress(KeyboardInterrupt, BrokenPipeError):
         messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        has_ended = threading.Event()
+        has_ended, has_started = threading.Event(), threading.Event()
         signal.signal(signal.SIGINT, partial(_interrupt, has_ended))
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # Ray's threads block it
-        threading.Thread(target=_receive, args=(line, messages, has_ended), name="messages", daemon=True).start()
-        _serve(line, messages)
+        threading.Thread(
+            target=_receive, args=(line, messages, has_ended, has_started), name="messages", daemon=True
+        ).start()
+        _serve(line, messages, has_ended, has_started)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # everything is closed; unloading torch would take half a second more
@@ -85,18 +87,23 @@ def _interrupt(has_ended: threading.Event, *_: object) -> None:
     raise ProcessInterrupted
 
 
-def _receive(line: Connection, messages: queue.SimpleQueue[Any], has_ended: threading.Event) -> None:
+def _receive(
+    line: Connection, messages: queue.SimpleQueue[Any], has_ended: threading.Event, has_started: threading.Event
+) -> None:
     """A thread, to detect the parent's end at any time. None follows the signal, which does not wake a thread that
     is just about to wait."""
     with suppress(EOFError, OSError):
         while True:
             messages.put(line.recv())
     has_ended.set()
-    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    if has_started.is_set():  # an exception amid an import prints a traceback or is lost
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
     messages.put(None)
 
 
-def _serve(line: Connection, messages: queue.SimpleQueue[Any]) -> None:
+def _serve(
+    line: Connection, messages: queue.SimpleQueue[Any], has_ended: threading.Event, has_started: threading.Event
+) -> None:
     from harness.domain import HarnessError
     from harness.executors.clients.builds import BuildsAhead
     from harness.executors.clients.sandbox import settle
@@ -130,6 +137,9 @@ def _serve(line: Connection, messages: queue.SimpleQueue[Any]) -> None:
         lock = "" if device.is_emulated else _name_lock(device)
         send(Ready(chip=_name_chip(device), lock=lock))
         watch = _watch(device)
+        has_started.set()
+        if has_ended.is_set():
+            return
         while (work := messages.get()) is not None:
             builds.begin(work.upcoming)
             with hold_to_evaluate(lock, say, times=start.alone):

@@ -229,6 +229,29 @@ def test_an_evaluator_ends_with_its_parent_although_that_blocks_signals(open_exe
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def test_an_evaluator_that_ends_while_it_starts_prints_no_traceback(open_executor, monkeypatch, capfd, tmp_path):
+    """Python prints an exception that a destructor raises, as of a lock of an import."""
+    program = f"""
+import pathlib, time
+import harness.executors.evaluator_process as process
+class Lock:
+    def __del__(self):
+        pathlib.Path({str(tmp_path / "starts")!r}).touch()
+        time.sleep(2)
+def start(*_):
+    Lock()
+    raise RuntimeError
+process._open = start
+process.main()
+"""
+    monkeypatch.setattr(processes, "_RUN", program)
+    with open_executor() as executor:
+        executor.submit(make_task(GOOD))
+        while not (tmp_path / "starts").exists():
+            time.sleep(0.05)
+    assert "Traceback" not in capfd.readouterr().err
+
+
 @pytest.mark.slow
 def test_an_evaluator_ends_with_its_parent_although_the_signal_comes_too_early_to_wake_it(open_executor, monkeypatch):
     monkeypatch.setattr(processes, "_RUN", f"import signal; signal.pthread_kill = lambda *_: None; {processes._RUN}")
