@@ -138,7 +138,7 @@ def results(
         elif rows:
             _print_table(rows, chosen)
             matches = store.count(matching, history=view.history)
-            typer.echo(_state_count(len(rows), matches, "newest" if view.sort is None else "first"))
+            typer.echo(_state_count(len(rows), matches, "Newest" if view.sort is None else "First"))
 
 
 def check_one_format(*, as_csv: bool, as_json: bool, parquet: Path | None = None) -> None:
@@ -228,5 +228,5 @@ def _print_table(rows: Sequence[ResultRow], columns: Sequence[str] | None) -> No
 
 def _state_count(shown: int, matches: int, which: str) -> str:
     if matches > shown:
-        return f"The {which} {shown} of {matches} evaluations; --limit 0 shows all. `harness show ID` shows one."
+        return f"{which} {shown} of {matches} evaluations; --limit 0 shows all. `harness show ID` shows one."
     return f"{matches} evaluation{'s' if matches != 1 else ''}. `harness show ID` shows one."

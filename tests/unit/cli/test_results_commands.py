@@ -155,7 +155,7 @@ def test_results_prints_chosen_columns_as_json(run, stored):
 def test_results_prints_a_table_that_says_how_many_there_are(run, stored):
     output = run("results", "--limit", "3").stdout
     assert "softmax" in output
-    assert "The newest 3 of 4 evaluations; --limit 0 shows all." in output
+    assert "Newest 3 of 4 evaluations; --limit 0 shows all." in output
     assert "4 evaluations." in run("results", "--limit", "0").stdout
 
 
