@@ -15,10 +15,11 @@ import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from harness.analysis.intervals import bootstrap_ratio_interval
 from harness.domain import NO_DEVICE, Clock, Evaluation, Outcome, Subject, Timing
+from harness.domain.options import option
 
 ChangeKind = Literal["same", "fixed", "broken", "faster", "slower", "unreliable", "not_comparable"]
 
@@ -48,10 +49,10 @@ _TIMED_MUST_MATCH = {"driver": "driver", "threads": "number of threads"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateRule:
-    """`factor`: smallest change of a speedup that counts; `most`: limit of new evaluations per candidate."""
+    title: ClassVar[str] = "Options"
 
-    factor: float = 1.05
-    most: int = 6
+    factor: float = option(1.05, "A speedup must change by more than this factor.", min=1.0, show_envvar=True)
+    most: int = option(6, "Maximum evaluations of a candidate that seems changed.", envvar=None, min=2, max=50)
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.factor) and self.factor >= 1.0):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.analysis.change_detection import GateRule
 from harness.cli.completion import complete_run
 from harness.cli.panels import Only, Panel
 from harness.domain import UsageError
@@ -35,8 +36,6 @@ class SelectionPanel(Panel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonPanel(Panel):
-    factor: float = option(1.05, "A speedup must change by more than this factor.", min=1.0, show_envvar=True)
-    most: int = option(6, "Maximum evaluations of a candidate that seems changed.", envvar=None, min=2, max=50)
     update: bool = option(
         False, "Measure each fully, and store the results for later comparisons.", "--update", envvar=None
     )
@@ -50,6 +49,7 @@ def regress(
     ] = None,
     *,
     selected: SelectionPanel,
+    rule: GateRule,
     comparison: ComparisonPanel,
     options: Annotated[
         EvaluateOptions,
@@ -85,13 +85,12 @@ def regress(
 
     Example: harness regress --best --junit regress.xml
     """
-    from harness.analysis.change_detection import GateRule, gate
+    from harness.analysis.change_detection import gate
     from harness.pipeline.regress import regress_stored
 
     if [markdown, json_file].count(Path("-")) > 1:
         raise UsageError("only one of --markdown and --json can be printed: give the other one a file")
     options = replace(options, again=True)
-    rule = GateRule(factor=comparison.factor, most=comparison.most)
     changes = regress_stored(
         _make_selection(runs or (), selected), options, rule, extraction=comparison.extraction, update=comparison.update
     )

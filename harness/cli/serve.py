@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
@@ -15,10 +15,10 @@ from harness.domain import UsageError
 from harness.domain.files import explain_failure
 from harness.domain.options import option
 from harness.pipeline.options import EvaluateOptions
+from harness.service.settings import ServiceSettings
 from harness.shipped import name_install
 
 TOKEN_VARIABLE = "HARNESS_SERVICE_TOKEN"
-MOST_BODIES = 128 * 1024  # KiB of requests that are being answered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,20 +32,12 @@ class ServicePanel(Panel):
         f"File with a client's name and its bearer token per line. [default: ${TOKEN_VARIABLE} for all]",
         metavar="FILE",
     )
-    references: bool = option(True, "Accept references by text, which are executed in a sandbox for each client.")
-    trusted_clients: bool = option(
-        False, "Execute them without it: clients can then read tokens, tasks and files of this machine."
-    )
-    max_body: int = option(4096, "Limit of a request's body.", min=1, metavar="KIB")
-    max_queued: int = option(10_000, "Limit of queued tasks.", min=1, metavar="N")
-    max_per_client: int = option(5_000, "Limit of one client's unfinished tasks.", min=1, metavar="N")
-    keep_hours: float = option(168.0, "Delete finished tasks after.", min=0.01, metavar="HOURS")
-    queue_dir: Path = option(Path("service"), "Folder of the queue and its verdicts.", panel="Paths", metavar="DIR")
 
 
 def serve(
     *,
     service: ServicePanel,
+    settings: ServiceSettings,
     options: Annotated[
         EvaluateOptions,
         Without("workload", "dtype", "baseline", "again", "time", "profile", "results_dir", "generated_dir"),
@@ -71,25 +63,16 @@ def serve(
         from harness.service.service import Service
     except ImportError as error:
         raise UsageError(f"the service needs {error.name}: {name_install('serve')}") from error
-    from harness.service.settings import ServiceSettings
 
-    obstacle = "" if service.trusted_clients or options.executor != "local" else explain_evaluator_failure()
-    if service.references and obstacle:
+    obstacle = "" if settings.trusts_references or options.executor != "local" else explain_evaluator_failure()
+    if settings.accepts_references and obstacle:
         typer.echo(f"references by text are refused, since there is no sandbox for them: {obstacle}", err=True)
         typer.echo("--trusted-clients accepts them, and lets clients read all files of this service", err=True)
-    settings = ServiceSettings(
-        folder=service.queue_dir,
-        fidelity=options.fidelity,
+    settings = replace(
+        settings,
         tokens=clients,
-        problems_dir=options.problems_dir,
-        known_solutions=options.known_solutions,
-        accepts_references=service.references and not obstacle,
-        trusts_references=service.trusted_clients,
-        max_body_bytes=service.max_body * 1024,
-        max_bodies_bytes=max(MOST_BODIES, service.max_body) * 1024,
-        max_queued=service.max_queued,
-        max_per_client=service.max_per_client,
-        keep_s=service.keep_hours * 3600,
+        accepts_references=settings.accepts_references and not obstacle,
+        max_bodies_bytes=max(settings.max_bodies_bytes, settings.max_body_bytes),
     )
     run_server(Service(settings, open_executor(options)), service.host, service.port)
 

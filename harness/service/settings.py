@@ -2,8 +2,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from harness.domain import Fidelity
+from harness.domain.options import option
+from harness.pipeline.options import EvaluateOptions
 
 ANONYMOUS = "anonymous"  # client name without tokens
 
@@ -15,21 +18,59 @@ class ServiceSettings:
     being answered; `max_message_bytes`: of a WebSocket's message. `head_s`, `body_s`: limits for receiving the head of
     a request and its body."""
 
-    folder: Path
-    fidelity: Fidelity = "full"
+    title: ClassVar[str] = "Service"
+
+    accepts_references: bool = option(
+        True, "Accept references by text, which are executed in a sandbox for each client.", key="references"
+    )
+    trusts_references: bool = option(
+        False,
+        "Execute them without it: clients can then read tokens, tasks and files of this machine.",
+        key="trusted_clients",
+    )
+    max_body_bytes: int = option(
+        4 * 2**20,
+        "Limit of a request's body.",
+        key="max_body",
+        text=4096,
+        parse=lambda kib: kib * 1024,
+        min=1,
+        metavar="KIB",
+    )
+    max_queued: int = option(10_000, "Limit of queued tasks.", min=1, metavar="N")
+    max_per_client: int = option(5_000, "Limit of one client's unfinished tasks.", min=1, metavar="N")
+    keep_s: float = option(
+        7 * 86_400.0,
+        "Delete finished tasks after.",
+        key="keep_hours",
+        text=168.0,
+        parse=lambda hours: hours * 3600,
+        min=0.01,
+        metavar="HOURS",
+    )
+    folder: Path = option(
+        Path("service"), "Folder of the queue and its verdicts.", key="queue_dir", panel="Paths", metavar="DIR"
+    )
+    fidelity: Fidelity = option("full")
+    problems_dir: Path | None = option(None)
+    known_solutions: Path | None = option(None)
     tokens: dict[str, str] = field(default_factory=dict, repr=False)
-    problems_dir: Path | None = None
-    known_solutions: Path | None = None
-    accepts_references: bool = True
-    trusts_references: bool = False
-    max_body_bytes: int = 4 * 2**20
     max_bodies_bytes: int = 128 * 2**20
     max_message_bytes: int = 2**20
     max_sessions: int = 256  # WebSockets
     max_connections: int = 2048
     head_s: float = 10.0
     body_s: float = 60.0
-    max_queued: int = 10_000
-    max_per_client: int = 5_000  # unfinished tasks
-    keep_s: float = 7 * 86_400.0  # finished tasks
     retry_after_s: int = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSettings:
+    """Of one agent. `budget`: verdicts at most."""
+
+    title: ClassVar[str] = "Agent"
+
+    run: str = option("agent", "Run of the stored submissions; one server at a time.", metavar="NAME")
+    model: str = option("agent", "Name of the agent in the leaderboard.", metavar="NAME")
+    budget: int | None = option(None, "Evaluations at most.", key="budget_evaluations", min=1, metavar="N")
+    options: EvaluateOptions = field(default_factory=EvaluateOptions)

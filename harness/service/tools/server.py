@@ -23,9 +23,10 @@ from harness import __version__
 from harness.domain import HarnessError, Language, WorkloadName
 from harness.languages.devices import find_devices
 from harness.service.preparation import PROMPTED
+from harness.service.settings import ToolSettings
 from harness.service.submission import Submission
 from harness.service.tools.problem_facts import describe_problem, list_suite, render_task
-from harness.service.tools.session import ToolSession, ToolSettings
+from harness.service.tools.session import ToolSession
 
 INSTRUCTIONS = """Optimise kernels against an evaluator that verifies and times them.
 Start with get_problem: its task states what a program must keep, with an example. Then repeat: write a program, call

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from harness.copies.duplicates import is_reference_copy
@@ -16,12 +16,12 @@ from harness.generate.prompting import render_feedback
 from harness.languages.devices import find_devices
 from harness.pipeline.data_folders import find_folder
 from harness.pipeline.evaluate import open_provenance
-from harness.pipeline.options import EvaluateOptions
 from harness.report.export.csv_files import write_csvs
 from harness.search.feedback import Feedback, list_told_findings, make_feedback
 from harness.search.history import History, Turn
 from harness.search.quoting import clean
 from harness.service.preparation import find_submitted_problem, make_submitted_task
+from harness.service.settings import ToolSettings
 from harness.service.submission import Submission
 from harness.service.tools.problem_facts import PROMPT
 from harness.store.completions import has_run
@@ -30,16 +30,6 @@ from harness.store.runs import check_name
 
 MOST_SOURCE_BYTES = 2**20
 PROMPT_NAME = "tools"  # of stored submissions
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolSettings:
-    """`run` and `model`: names of stored submissions; `budget`: verdicts at most."""
-
-    options: EvaluateOptions
-    run: str = "agent"
-    model: str = "agent"
-    budget: int | None = None
 
 
 class ToolSession:

@@ -1,8 +1,9 @@
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 import pytest
+import typer
 
 from harness.cli.panels import Only, Panel, Without, expand_panels
 from harness.domain.options import option
@@ -76,3 +77,50 @@ def test_options_have_the_defaults_of_the_api(kind):
     command = expand_panels(keep)
     command(**{name: one.default for name, one in inspect.signature(command).parameters.items()})
     assert read == [kind()]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OvenSettings:
+    title = "Oven"
+
+    heat_c: float = option(180.0, "Temperature.", key="heat", min=0.0)
+    fan: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KitchenSettings(MealPanel):
+    oven: OvenSettings = field(default_factory=OvenSettings)
+    covers: tuple[str, ...] = option((), "Guests.", kind=str, text="", parse=lambda names: tuple(names.split()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BillSettings:
+    starter: str = option("")
+    main: str = "none"
+
+
+def test_a_setting_is_declared_in_one_place(monkeypatch):
+    """An inherited field, one of a nested setting and a parsed one, from the command line, a variable and the file."""
+    served = []
+
+    def serve(*, kitchen: KitchenSettings) -> None:
+        served.append(kitchen)
+
+    app = typer.Typer()
+    app.command()(expand_panels(serve))
+    monkeypatch.setenv("HARNESS_HEAT", "220")
+    defaults = {"main": "beans"}
+    typer.main.get_command(app).main(["--covers", "ann bob"], default_map=defaults, standalone_mode=False)
+    assert served == [KitchenSettings(main="beans", oven=OvenSettings(heat_c=220.0), covers=("ann", "bob"))]
+
+
+def test_an_option_of_two_settings_is_given_once_and_reaches_both():
+    served = []
+
+    def serve(*, meal: MealPanel, bill: BillSettings) -> None:
+        served.append((meal, bill))
+
+    command = expand_panels(serve)
+    assert list(inspect.signature(command).parameters) == ["starter", "main", "dessert"]
+    command(starter="salad", main="fish", dessert="none")
+    assert served == [(MealPanel(starter="salad", main="fish", dessert="none"), BillSettings(starter="salad"))]
