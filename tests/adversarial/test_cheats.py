@@ -128,7 +128,7 @@ class ModelNew(nn.Module):
 """
 
 
-def test_what_a_candidate_leaves_running_does_not_run_beside_its_opponent(quick_bench, processes_with):
+def test_background_work_of_a_candidate_does_not_run_during_baseline_calls(quick_bench, processes_with):
     mark = uuid.uuid4().hex
     with quick_bench.open_session(HEAD + HOG.replace("__MARK__", mark)) as (session, reference):
         session.construct(1, ())

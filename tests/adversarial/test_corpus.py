@@ -212,7 +212,9 @@ def test_a_field_that_stands_twice_is_refused(write_corpus):
         ("no_gain", "correct", "faster", 2.0, "accepted"),
     ],
 )
-def test_what_counts_as_caught_is_what_the_header_says(write_corpus, expected, outcome, verdict, speedup, result):
+def test_attack_is_caught_by_the_outcomes_in_its_header(
+    write_corpus, expected, outcome, verdict, speedup, result
+):
     from harness.redteam.runner import conclude, read_file
 
     file = read_file(*write_corpus(expected=expected, timed="yes"))

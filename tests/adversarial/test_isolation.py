@@ -440,7 +440,7 @@ class ModelNew(nn.Module):
 @pytest.mark.parametrize("end", ["return a + b", "os._exit(0)", "os.abort()"], ids=["returns", "exits", "crashes"])
 @pytest.mark.parametrize("kind", [*KINDS, "nothing"])
 @pytest.mark.quick(4)
-def test_what_a_candidate_starts_ends_with_it(kind, end, isolated_bench, processes_with):
+def test_processes_of_a_candidate_end_with_its_worker(kind, end, isolated_bench, processes_with):
     seconds = f"{4321 + os.getpid() % 1000}.{len(end)}"
     source = ESCAPING.replace("__SECONDS__", seconds).replace("__END__", end)
     evaluation = isolated_bench(kind).evaluate(source, attribute_work=False)

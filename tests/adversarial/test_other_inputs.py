@@ -6,7 +6,7 @@ from plain_programs import find, warnings_of, write_candidate, write_problem
 RELU = "return torch.relu(x)"
 
 
-def test_what_holds_only_for_the_inputs_that_the_problem_gives_is_a_warning(evaluate):
+def test_program_right_only_for_the_given_inputs_gets_a_warning(evaluate):
     problem = write_problem(RELU, inputs="[torch.rand(64, 65).abs()]")  # stated: legitimate programs may rely on it
     evaluation = evaluate(write_candidate("return x.clone()"), problem)
     assert evaluation.outcome == "correct", evaluation.message
@@ -19,7 +19,7 @@ def test_what_holds_only_for_the_inputs_that_the_problem_gives_is_a_warning(eval
     assert warnings_of(evaluation) == {"input_specialised"}
 
 
-def test_what_holds_for_all_inputs_gives_no_warning(evaluate):
+def test_program_right_for_all_inputs_gets_no_warning(evaluate):
     problem = write_problem(RELU, inputs="[torch.rand(64, 65)]")
     evaluation = evaluate(write_candidate("return x.clamp_min(0)"), problem)
     assert (evaluation.outcome, warnings_of(evaluation)) == ("correct", set())

@@ -66,6 +66,6 @@ def test_importing_harness_imports_nothing_heavy():
     assert finished.stdout == "[]\n"
 
 
-def test_what_the_api_offers_is_listed():
+def test_public_names_of_the_api_are_listed():
     assert {"evaluate", "improve", "load_claims", "load_results", "render_report"} <= set(dir(harness))
     assert not hasattr(harness, "nothing_of_that_name")

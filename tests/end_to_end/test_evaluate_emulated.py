@@ -157,7 +157,7 @@ class ModelNew(nn.Module):
 
 
 @pytest.mark.slow
-def test_what_is_made_for_a_problems_own_sizes_is_right_at_sizes_like_them(evaluate, tiny_suite):
+def test_kernel_specialised_for_problem_sizes_passes_at_similar_sizes(evaluate, tiny_suite):
     (tiny_suite / "add.py").write_text(LARGE)
     evaluated, _ = evaluate([HEAD + source for source in (BY_FOURS, FOR_ITS_SIZES, WRONG_AT_ALL_SIZES)])
     assert [evaluated[number].outcome.value for number in range(3)] == ["correct", "correct", "wrong_value"]
@@ -208,7 +208,7 @@ class ModelNew(nn.Module):
 
 
 @pytest.mark.slow
-def test_what_is_made_for_the_channels_of_a_problem_is_right_where_they_are_not_cut(evaluate, tiny_suite):
+def test_kernel_specialised_for_channels_passes_if_channels_are_kept(evaluate, tiny_suite):
     """The whole problem costs too much for a CPU; its 64 channels with less of everything else do not."""
     (tiny_suite / "add.py").write_text(CHANNELS)
     evaluated, _ = evaluate([HEAD + OF_CHANNELS.replace("COUNT", str(count)) for count in (64, 65)])

@@ -157,7 +157,7 @@ def test_two_commands_at_once_on_one_run_evaluate_each_candidate_once(tmp_path, 
 
 
 @pytest.mark.slow
-def test_what_a_killed_command_was_at_is_evaluated_by_the_other_one(
+def test_task_of_a_killed_command_is_evaluated_by_another_command(
     tmp_path, tiny_suite, write_run, start_harness, processes_with, marker
 ):
     write_run("runs", [variant(0), HANGING, *map(variant, range(2, 6))])

@@ -72,7 +72,7 @@ def test_a_program_in_the_arguments_of_a_tool_call_is_found(content: str | None)
 
 
 @pytest.mark.parametrize("calls", [None, [], "none", [None], [{"type": "function"}]])
-def test_what_is_no_tool_call_leaves_the_content_as_it_is(calls: object) -> None:
+def test_malformed_tool_call_leaves_the_content_unchanged(calls: object) -> None:
     assert ask_server(serve(reply_with("a", tool_calls=calls))).text == "a"
 
 
@@ -121,7 +121,7 @@ def test_it_is_asked_again_after(bad: Reply) -> None:
         ("a connection that breaks in the body", "cannot reach http://127"),
     ],
 )
-def test_what_never_improves_ends_with_what_came_back(bad: str, message: str) -> None:
+def test_retries_without_improvement_return_the_last_answer(bad: str, message: str) -> None:
     with pytest.raises(ProviderError, match=rf"0.3 s of --max-wait: .*{message}.*Run the same command again"):
         ask_server(serve(BAD[bad]), retries=SHORT)
 

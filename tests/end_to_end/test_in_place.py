@@ -58,7 +58,7 @@ def test_all_inputs_are_compared_with_what_the_reference_makes_of_them(bench):
 
 @pytest.mark.parametrize("result", ["cache", "entries, 3", "'done'"])
 @pytest.mark.quick(1)
-def test_what_a_candidate_returns_does_not_matter_where_the_reference_returns_nothing(bench, result):
+def test_return_value_is_ignored_if_the_reference_returns_none(bench, result):
     evaluation = bench.evaluate(write(f"{RIGHT}; return {result}"), read())
     assert evaluation.outcome is Outcome.CORRECT, evaluation.message
     assert bench.evaluate(write(f"return {result}"), read()).outcome is Outcome.WRONG_VALUE
@@ -157,7 +157,7 @@ def test_cases_of_a_problem_whose_calls_change_inputs_are_checked():
     assert admissions and all(one.admitted for one in admissions), admissions
 
 
-def test_what_the_reference_returns_is_compared_too(bench):
+def test_return_value_of_an_in_place_reference_is_compared(bench):
     body = "first = cache.sum(0)\n        cache[where] = torch.tanh(entries)\n        return first"
     problem = read(PROBLEM.replace("cache[where] = torch.tanh(entries)", body))
     right = f"first = cache.sum(0); {RIGHT}; return first"

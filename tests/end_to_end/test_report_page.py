@@ -238,7 +238,7 @@ def test_hardware_counters_stand_by_kernel_in_the_time_attribution(open_page, wr
     assert "12.5 us" in card and "33.3 %" in card and "ncu was ended after 18 s" in card
 
 
-def test_what_a_turn_changed_is_shown_as_a_difference(visit):
+def test_changes_of_a_turn_are_shown_as_a_diff(visit):
     page = visit("/candidate/2")
     assert texts(page, "#difference .removed") == ["-         return x  # turn 0"]
     assert texts(page, "#difference .added") == ["+         return x  # turn 1"]
@@ -403,7 +403,7 @@ def test_an_id_that_is_not_in_the_report_says_so(visit):
 
 
 @pytest.mark.slow
-def test_what_was_left_out_for_size_is_said(open_page, write_report):
+def test_report_names_what_it_omits_for_size(open_page, write_report):
     report = write_report(material.store_honest, max_bytes=1)
     text = open_page(report, "/candidate/2").locator("main").inner_text()
     assert "omitted to limit the file size" in text

@@ -54,7 +54,7 @@ def gpu_bench(open_bench):
     ],
     ids=["drawn weights", "numpy weights", "drawn inputs", "numpy inputs"],
 )
-def test_what_needs_the_host_is_made_there(gpu_bench, weights, inputs):
+def test_host_only_operations_run_on_the_host(gpu_bench, weights, inputs):
     problem = PROBLEM.format(weights=weights, inputs=inputs)
     evaluation = gpu_bench.evaluate(problem.replace("class Model(", "class ModelNew("), problem)
     assert evaluation.outcome == "correct", evaluation.message

@@ -29,7 +29,7 @@ def run(tmp_path):
     return run_with
 
 
-def test_what_is_missing_is_installed(run):
+def test_missing_package_is_installed(run):
     code, _, calls = run(user=0, apt_get="exit 0", chromium="exit 0", c__="exit 0")
     assert (code, calls[0]) == (0, "apt-get update")
     assert calls[1].startswith("apt-get install") and calls[1].endswith(" bubblewrap")
@@ -48,7 +48,7 @@ def test_where_all_is_there_nothing_is_asked_for(run):
     ],
     ids=["no apt-get", "no root", "no network"],
 )
-def test_what_cannot_be_installed_is_named_with_the_reason_and_the_command(run, machine, why):
+def test_failed_installation_names_package_reason_and_command(run, machine, why):
     code, message, _ = run(**machine)
     assert code == 1
     assert why in message

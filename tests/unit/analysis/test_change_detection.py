@@ -189,7 +189,7 @@ def test_the_scatter_of_blocks_widens_the_interval(timed):
     assert measure(0.2) > 1.1 * measure(0.001)
 
 
-def test_what_looks_the_same_is_evaluated_twice_and_what_looks_changed_as_often_as_allowed(timed, evaluation_of):
+def test_unchanged_candidate_is_evaluated_twice_and_changed_one_up_to_the_limit(timed, evaluation_of):
     before = [timed(2.0)]
     assert needs_more(before, [], RULE)
     assert needs_more(before, [timed(2.0)], RULE)
@@ -201,7 +201,7 @@ def test_what_looks_the_same_is_evaluated_twice_and_what_looks_changed_as_often_
     assert not needs_more(before, [disturbed] * 6, RULE)
 
 
-def test_what_looks_broken_is_tried_again_and_what_failed_as_before_is_not(evaluation_of):
+def test_new_failure_is_evaluated_again_and_repeated_failure_is_not(evaluation_of):
     right, wrong = evaluation_of("correct", 2.0), evaluation_of("wrong_value")
     assert needs_more([right], [wrong], RULE)
     assert not needs_more([right], [wrong, wrong], RULE)

@@ -40,12 +40,12 @@ def test_rows_are_sorted_by_fast_1_then_correctness_then_mean_speedup(evaluation
         {"extra": {"environment": (("cpu", "Another CPU"),)}},
     ],
 )
-def test_what_differs_in_the_group_never_shares_a_row(evaluation_of, change, rank_evaluations):
+def test_samples_of_different_groups_have_separate_rows(evaluation_of, change, rank_evaluations):
     rows = rank_evaluations([evaluation_of("correct", 2.0), evaluation_of("wrong_value", **change)])
     assert sorted(row.fast_p(0.0) for row in rows) == [0.0, 1.0]
 
 
-def test_what_was_emulated_has_a_row_of_its_own_with_correctness_and_no_speed(evaluation_of, rank_evaluations):
+def test_emulated_evaluations_have_a_separate_row_without_speed(evaluation_of, rank_evaluations):
     emulated = evaluation_of("correct", device="emulated", language="cuda", workload="small")
     timed = evaluation_of("correct", 2.0, device="cuda:0", language="cuda", workload="small")
     rows = {row.group.device: row for row in rank_evaluations([emulated, timed], ks=(1,))}
@@ -147,12 +147,12 @@ def test_samples_that_went_to_different_gpus_of_one_chip_share_a_row(evaluation_
     assert (only_row(one, other).group.device, only_row(one, other).samples) == ("cuda", 2)
 
 
-def test_what_was_not_run_here_gives_way_to_its_evaluation_on_a_device(evaluation_of, only_row):
+def test_evaluation_on_a_device_replaces_a_not_run_one(evaluation_of, only_row):
     row = only_row(evaluation_of("correct", 2.0, device="cuda:0"), evaluation_of("not_run", device="none"))
     assert (row.group.device, row.samples, row.fast_p(1.0)) == ("cuda", 1, 1.0)
 
 
-def test_what_never_reached_any_device_has_a_row_of_its_own(evaluation_of, only_row):
+def test_samples_without_any_device_have_a_separate_row(evaluation_of, only_row):
     row = only_row(evaluation_of("not_run", device="none"))
     assert (row.group.device, row.scored, row.fast_p(0.0)) == ("none", 0, None)
 
@@ -238,7 +238,7 @@ def test_a_row_says_whether_it_was_evaluated_under_a_certificate(evaluation_of, 
     assert (row.certificate, row.on_device) == (expected, 2)
 
 
-def test_what_reached_no_device_needs_no_certificate(evaluation_of, only_row):
+def test_sample_without_a_device_needs_no_certificate(evaluation_of, only_row):
     assert only_row(evaluation_of("no_code", device="none")).certificate is None
 
 

@@ -103,7 +103,7 @@ def test_a_correct_sample_without_a_time_counts_for_correctness_only():
 
 
 @pytest.mark.parametrize("fault", OUR_FAULT)
-def test_what_is_our_fault_neither_counts_against_the_model_nor_for_it(fault):
+def test_harness_errors_are_excluded_from_rates(fault):
     solved = Draws(problem="add", outcomes=(Outcome.CORRECT, fault), speedups=(2.0,))
     dropped = Draws(problem="mul", outcomes=(fault,))
     assert estimate_fast([solved, dropped], 0.0) == 1.0

@@ -51,7 +51,7 @@ def test_a_problem_with_several_samples_flips_only_when_none_is_left_correct():
         {"hardware": "Y"},
     ],
 )
-def test_what_may_not_be_mixed_is_not_paired(change):
+def test_incomparable_samples_are_not_paired(change):
     comparison = compare_rows([row()], [row(**change)])
     assert not comparison.groups
     assert (len(comparison.only_before), len(comparison.only_after)) == (1, 1)
@@ -79,7 +79,7 @@ def test_the_last_turn_and_the_latest_evaluation_count():
 
 
 @pytest.mark.parametrize("outcome", ["not_run", "harness_error"])
-def test_what_is_no_verdict_on_the_model_is_left_out(outcome):
+def test_outcomes_that_do_not_rate_the_model_are_excluded(outcome):
     comparison = compare_rows([row()], [row(outcome)])
     assert not comparison.groups
     assert len(comparison.only_before) == 1

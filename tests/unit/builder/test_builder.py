@@ -76,7 +76,7 @@ def test_a_build_says_why_it_was_not_fast_now_and_from_the_cache(make_builder):
     assert builder.counts["strategy plain"] == builder.counts["reason it asks for no_implicit_headers"] == 2
 
 
-def test_what_goes_on_is_counted_a_build_and_a_wait_for_the_same_one_of_another_process(make_builder, tmp_path):
+def test_running_builds_and_waits_for_other_processes_are_counted(make_builder, tmp_path):
     seen = []
     builder = make_builder(on_count=lambda: seen.append({name: builder.counts.get(name, 0) for name in GOING_ON}))
     (tmp_path / "cache" / "locks").mkdir(parents=True)
@@ -247,7 +247,7 @@ def test_a_cache_that_cannot_be_written_is_an_error_that_says_what_to_do(make_bu
         make_builder().build(TINY)
 
 
-def test_what_is_left_of_a_killed_build_is_no_result(make_builder, tmp_path):
+def test_partial_result_of_a_killed_build_is_not_used(make_builder, tmp_path):
     builder = make_builder()
     (tmp_path / "cache" / "build-left" / "work").mkdir(parents=True)
     assert builder.build(TINY).status == "built"

@@ -50,7 +50,7 @@ def test_a_cache_within_its_limit_loses_nothing(tmp_path):
 
 
 @pytest.mark.parametrize(("age_s", "left"), [(LEFTOVER_S + 1, 0), (LEFTOVER_S - 1, 1)])
-def test_what_a_killed_build_has_left_goes_after_a_day(tmp_path, age_s, left):
+def test_partial_result_of_a_killed_build_is_removed_after_a_day(tmp_path, age_s, left):
     path = tmp_path / "build-left"
     (path / "work").mkdir(parents=True)
     use(path, age_s)
@@ -79,7 +79,7 @@ def test_a_size_is_a_number_with_a_unit(text, size_bytes):
 
 
 @given(st.text().filter(lambda text: not text.strip()[:1].isdigit()))
-def test_what_is_no_size_is_refused_with_its_own_words(text):
+def test_invalid_size_is_refused_and_quoted(text):
     with pytest.raises(ValueError, match="expected a size such as 20G"):
         parse_size(text)
 

@@ -100,12 +100,12 @@ def test_without_the_device_code_is_compiled_as_asked_or_for_a_newer_target(devi
 
 
 @pytest.mark.parametrize("flag", ["-arch=native", "-arch=all", "-arch=all-major"])
-def test_what_includes_every_device_is_the_devices_own_target(flag):
+def test_target_that_includes_every_device_becomes_the_device_target(flag):
     assert select(flag, "-O3") == ([generate("90a", "sm_90a"), "-O3"], None)
 
 
 @pytest.mark.parametrize("flag", ["-arch=sm_xy", "-gencode=nonsense", "-gencode=arch=lto_90,code=lto_90", "-arch"])
-def test_what_is_no_target_is_left_to_nvcc(flag):
+def test_invalid_target_is_passed_to_nvcc(flag):
     assert select(flag) == ([generate("90a", "sm_90a"), flag], None)
 
 

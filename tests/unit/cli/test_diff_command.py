@@ -157,7 +157,7 @@ def test_without_any_results_it_says_so(command):
     assert "known: none" in stderr
 
 
-def test_what_was_evaluated_on_other_chips_is_not_compared_and_said(command, record):
+def test_evaluations_on_other_chips_are_not_compared_and_named(command, record):
     for run, chip in (("a", "One"), ("b", "Other")):
         record("correct", 2.0, run=run, model="m", extra={"environment": (("cpu", chip),)})
     code, stdout, _ = command("a", "b")

@@ -37,7 +37,7 @@ def test_runs_filters_and_the_place_are_chosen(run, tmp_path):
     assert record["size_bytes"] == (tmp_path / "sub" / "a.html").stat().st_size
 
 
-def test_what_does_not_fit_is_said(run):
+def test_report_names_what_does_not_fit(run):
     _, output = run("--max-mb", "0.1")
     assert "To stay within --max-mb, 2 lack their answer and 2 their details" in output.out
     assert "To stay within" not in run("--max-mb", "0")[1].out

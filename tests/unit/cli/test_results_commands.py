@@ -90,7 +90,7 @@ def test_an_error_of_a_kernel_comes_before_the_wrong_values_that_follow_from_it(
     ]
 
 
-def test_what_follows_from_the_cause_that_the_message_quotes_comes_after_it(capsys, evaluation_of):
+def test_consequences_are_printed_after_the_quoted_cause(capsys, evaluation_of):
     cause, race = (
         Finding(check=check, severity="warning", message=f"cuda.cu:9: error: {text}", evidence="in kernel k")
         for check, text in (("out_of_bounds", "writes beyond y"), ("global_race", "race"))

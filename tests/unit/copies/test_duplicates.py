@@ -27,7 +27,7 @@ def test_code_matters(old, new):
     assert normalise(PROGRAM.replace(old, new)) != normalise(PROGRAM)
 
 
-def test_what_does_not_parse_is_compared_by_its_words():
+def test_unparsable_program_is_compared_by_words():
     assert normalise("def f(:\n  x") == normalise("def f(:  x")
     assert normalise("def f(:") != normalise("def g(:")
 

@@ -15,7 +15,7 @@ def test_a_file_takes_the_place_of_an_older_one_and_leaves_nothing_beside_it(tmp
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_what_fails_in_the_middle_leaves_the_older_file_alone(tmp_path):
+def test_failed_replacement_keeps_the_older_file(tmp_path):
     path = tmp_path / "file.txt"
     path.write_text("older")
 

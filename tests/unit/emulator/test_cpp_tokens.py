@@ -53,7 +53,7 @@ def test_each_token_knows_its_line(text: str) -> None:
         ("a // b \\\n c", "word"),
     ],
 )
-def test_what_looks_like_code_elsewhere_is_one_token(text: str, kind: str) -> None:
+def test_strings_and_comments_are_single_tokens(text: str, kind: str) -> None:
     assert tokenize(text)[0].kind == kind
 
 

@@ -169,7 +169,7 @@ FATAL = {
 
 
 @pytest.mark.parametrize("name", FATAL)
-def test_what_cannot_go_on_ends_as_an_error_in_bounded_time(bad_plain: dict[str, dict], name: str) -> None:
+def test_deadlocked_kernel_ends_as_an_error_in_bounded_time(bad_plain: dict[str, dict], name: str) -> None:
     check, error, line = FATAL[name]
     found = bad_plain[name]
     assert (found["outcome"], found["error"]) == ("raised", error)

@@ -70,12 +70,12 @@ def refused(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_nvcc_refuses_is_an_error(name: str, refused: set[str]) -> None:
+def test_source_refused_by_nvcc_is_an_error(name: str, refused: set[str]) -> None:
     assert name in refused
 
 
 @pytest.mark.parametrize("name", TAKEN)
-def test_what_nvcc_takes_is_none(name: str, refused: set[str]) -> None:
+def test_source_accepted_by_nvcc_is_no_error(name: str, refused: set[str]) -> None:
     assert name not in refused
 
 

@@ -205,7 +205,7 @@ def test_a_shared_variable_with_a_value_is_left_for_the_compiler_to_refuse() -> 
         ("c10::DispatchKey::CUDA", "c10::DispatchKey::CPU"),
     ],
 )
-def test_what_asks_for_the_gpu_asks_for_the_cpu(text: str, expected: str) -> None:
+def test_requests_for_the_gpu_become_requests_for_the_cpu(text: str, expected: str) -> None:
     assert rewrite_host_source(text) == expected
 
 

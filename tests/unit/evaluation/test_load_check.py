@@ -16,5 +16,5 @@ def test_a_program_that_may_define_its_entry_point_is_built_and_run(source):
         ("class ModelNew:\n  def f(:", "SyntaxError: invalid syntax (line 2: def f(:)"),
     ],
 )
-def test_what_cannot_be_loaded_is_reported_before_it_is_built(source, error):
+def test_load_error_is_reported_before_builds(source, error):
     assert find_load_error(source) == error

@@ -228,7 +228,7 @@ def test_a_cancelled_evaluation_is_skipped():
         assert executor.pool.status()[0].done == 2
 
 
-def test_what_waits_ends_with_an_exception_when_the_executor_is_closed():
+def test_waiting_tasks_raise_when_the_executor_is_closed():
     held = threading.Event()
     executor = PoolExecutor(lambda name: FailingDevice(name, {}, held=held))
     futures = [executor.submit(make_task(sample)) for sample in range(3)]

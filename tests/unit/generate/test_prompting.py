@@ -81,7 +81,7 @@ def test_every_code_block_of_a_prompt_is_closed_and_parses(prompt: str, language
         ast.parse(block.removeprefix("python\n"))
 
 
-def test_what_only_the_harness_reads_is_not_shown() -> None:
+def test_settings_of_the_harness_are_not_shown_in_prompts() -> None:
     text = _render("plain")
     assert "SMALL" not in text
     assert "TOLERANCE" not in text

@@ -24,7 +24,7 @@ def name(task):
     return f"{task.subject.problem}/{task.subject.sample}"
 
 
-def test_what_took_longest_before_starts_first_after_what_is_not_known(task_of, evaluation_of, tmp_path):
+def test_longest_tasks_start_first_after_unknown_ones(task_of, evaluation_of, tmp_path):
     tasks = [task_of("short"), task_of("new"), task_of("mixed", 0), task_of("long"), task_of("mixed", 1), task_of("b")]
     known = {"short/0": 2.0, "mixed/0": 30.0, "mixed/2": 9.0, "long/0": 20.0}
     with ResultStore.open(tmp_path) as store:

@@ -50,7 +50,7 @@ def test_arguments_by_position_and_by_name_become_positional(value, taker, argum
         (4, two, "found int; write [value]"),
     ],
 )
-def test_what_does_not_fit_is_an_error_with_advice(value, taker, advice):
+def test_unfitting_arguments_are_an_error_with_advice(value, taker, advice):
     with pytest.raises(ProblemError) as raised:
         read_arguments(value, "get_init_inputs()", taker, "Model")
     assert advice in str(raised.value)

@@ -72,7 +72,7 @@ def test_padded_inputs_are_the_same_values_in_a_view_that_is_not_contiguous(dtyp
     assert not made.is_contiguous()
 
 
-def test_what_lies_between_padded_rows_is_no_value_of_the_tensor():
+def test_padding_between_rows_is_not_part_of_the_tensor():
     made = fill(torch.ones(2, 3), "padded")
     whole = made.as_strided((2 * (3 + PADDING),), (1,), 0)
     assert int(whole.isnan().sum()) == 2 * PADDING

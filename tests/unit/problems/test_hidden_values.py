@@ -15,7 +15,7 @@ def make_inputs():
     return (torch.randn(30), [torch.ones(4), 0.5], {"k": 3, "lengths": lengths}, expanded)
 
 
-def test_what_is_equal_under_two_seeds_is_constant():
+def test_input_equal_under_two_seeds_is_constant():
     first, second = make_inputs(), make_inputs()
     assert find_constants(first, second, with_integers=True) == (1, 2, 4, 5)
     assert find_constants(first, second, with_integers=False) == (1, 2, 5)

@@ -114,7 +114,7 @@ def test_sizes_that_cannot_be_found_are_kept_if_the_call_takes_seconds():
     assert fit_problem(unnamed, 10_000) is None
 
 
-def test_what_is_small_as_it_is_keeps_its_sizes():
+def test_small_problem_keeps_its_sizes():
     source = MATMUL.replace("= 4096", "= 40").replace("= 2048", "= 20")
     assert describe_sizes(reduce_problem(problem_of(source), BUDGET), "reduced") == "height=40, width=20"
 
@@ -210,7 +210,7 @@ def get_init_inputs():
     assert "size=96" not in even and "size=96" in rows
 
 
-def test_what_costs_too_much_as_it_is_written_is_no_kinder_cut():
+def test_too_expensive_problem_is_not_used_unshrunk():
     reduced = reduce_problem(problem_of(MATMUL), BUDGET)
     assert len(list(list_milder_sizes(reduced, BUDGET, BUDGET))) == 1
 

@@ -185,7 +185,7 @@ def test_a_process_that_just_starts_ends_without_a_word():
         assert printed.read() == ""
 
 
-def test_what_a_killed_step_has_started_ends_with_it(tmp_path):
+def test_processes_of_a_killed_step_end_with_it(tmp_path):
     note = tmp_path / "pid"
     with pytest.raises(ReferenceStopped):
         watch(f"open({str(note)!r}, 'w').write(str(subprocess.Popen(['sleep', '1000']).pid)); os.abort()")
@@ -255,7 +255,7 @@ def test_a_step_in_a_process_that_is_not_watched_changes_nothing():
 @pytest.mark.parametrize(
     "written", [b"[[1]]", b"[1]", b"{}", b'[["a", "b", "c"]]', b"[" * 60_000, b"\xff", b'[["a", 1, {}]]']
 )
-def test_what_code_of_a_problem_file_writes_into_the_memory_of_steps_is_no_step(written):
+def test_step_forged_in_shared_memory_is_ignored(written):
     memory = mmap.mmap(-1, MEMORY_BYTES)
     memory[: len(written) + 1] = written + b"\0"
     assert read_steps(memory) == []

@@ -140,7 +140,7 @@ def test_a_line_that_falls_silent_is_a_timeout(sent, ends, receiver):
 
 
 @pytest.mark.parametrize("after_s", [0.002, 0.05])
-def test_what_comes_while_somebody_waits_is_taken(after_s, ends, receiver):
+def test_message_that_arrives_during_a_wait_is_received(after_s, ends, receiver):
     sender = Channel(ends[1])
     threading.Timer(after_s, sender.send, ({"kind": "x"},)).start()
     assert receiver.receive(timeout_s=30) == ({"kind": "x"}, [])

@@ -13,7 +13,7 @@ def test_nothing_that_steers_a_terminal_is_left(text):
     printable.encode()
 
 
-def test_what_is_unsafe_is_written_out_and_the_rest_is_kept():
+def test_unsafe_characters_are_escaped_and_others_kept():
     assert make_printable("a\x1b[2J\r\nb\tü\u202e\udcff") == "a\\x1b[2J\nb\tü\\u202e\\udcff"
 
 

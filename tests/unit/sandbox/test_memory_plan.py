@@ -172,7 +172,7 @@ def test_the_largest_elementwise_problems_of_kernelbench_are_evaluated_on_an_80_
     assert (plan.holds, plan.float64, plan.stress, plan.baseline_beside) == ("device", True, True, True)
 
 
-def test_what_was_reduced_is_told_in_words():
+def test_memory_plan_describes_its_reductions():
     need = MemoryNeed(inputs_bytes=8, outputs_bytes=8, weights_bytes=0, arena_bytes=16)
     words = plan_smallest(need).describe_reductions(plan_in_full(need))
     assert "2 of 3 inputs as given" in words

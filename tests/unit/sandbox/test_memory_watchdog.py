@@ -40,14 +40,14 @@ def test_shared_pages_that_no_process_shows_are_blamed_on_it_when_memory_runs_ou
     assert "10240 MiB were taken" in message
 
 
-def test_what_comes_back_when_the_worker_has_ended_was_its_own(arena):
+def test_memory_released_at_the_end_of_a_worker_is_charged_to_it(arena):
     watch = watch_through(view(10 * GIB), view(0), view(1 * GIB), view(9 * GIB))
     with pytest.raises(HarnessError) as raised:
         watch.find_overuse(arena)
     assert "0 MiB of memory were free" in watch.explain_shortage(raised.value)
 
 
-def test_what_does_not_come_back_was_somebody_elses(arena, monkeypatch):
+def test_memory_not_released_by_a_worker_is_not_charged_to_it(arena, monkeypatch):
     monkeypatch.setattr(memory_watchdog, "RECOVERY_S", 0.0)
     watch = watch_through(view(10 * GIB), view(0), view(1 * GIB))
     with pytest.raises(HarnessError) as raised:

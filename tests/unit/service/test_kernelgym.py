@@ -158,7 +158,7 @@ def test_an_answer_after_the_timeout_says_that_the_task_runs(server, gym_request
         {"kernel_code": ""},
     ],
 )
-def test_what_the_evaluator_cannot_do_is_refused(shared_server, gym_request_of, changes):
+def test_unsupported_request_is_refused(shared_server, gym_request_of, changes):
     assert shared_server.post("/evaluate", gym_request_of(**changes)).status == 422
 
 

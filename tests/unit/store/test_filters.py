@@ -71,7 +71,7 @@ def test_a_condition_selects_the_rows_it_describes(store, condition, ids):
         ("id == 1 or " * 300 + "id == 2", "at most 2,000"),
     ],
 )
-def test_what_is_no_condition_is_refused_with_a_reason(store, condition, reason):
+def test_invalid_condition_is_refused_with_a_reason(store, condition, reason):
     with pytest.raises(UsageError, match=reason):
         list(store.rows(ResultFilter(condition=condition)))
 

@@ -293,7 +293,7 @@ def test_two_processes_that_start_at_once_both_record_everything(results_dir):
         assert len(sample_ids(store, run="left")) == len(sample_ids(store, run="right")) == 40
 
 
-def test_what_a_killed_process_had_recorded_is_there(results_dir, evaluation_of):
+def test_results_of_a_killed_process_are_kept(results_dir, evaluation_of):
     writer = start(WRITE, results_dir, "killed", 100_000)
     reported = [int(writer.stdout.readline()) for _ in range(25)]
     writer.send_signal(signal.SIGKILL)

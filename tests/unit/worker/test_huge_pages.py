@@ -27,7 +27,7 @@ print(os.waitpid(child, 0)[1], bytes(data) == before)
 """
 
 
-def test_what_it_holds_stays_and_a_fork_shares_it():
+def test_huge_pages_keep_their_contents_and_are_shared_by_a_fork():
     finished = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
     collapsed, huge, same, status, same_after = finished.stdout.split()
     assert (same, status, same_after) == ("True", "0", "True")

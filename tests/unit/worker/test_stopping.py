@@ -110,7 +110,7 @@ def is_restless(held, pid):
     return pause(held, pid)["running"] > 0
 
 
-def test_what_is_stopped_stays_so_and_is_not_restless(start):
+def test_stopped_process_stays_stopped(start):
     pid = start(IDLE)
     held = PauseControl(pid)
     for _ in range(5):

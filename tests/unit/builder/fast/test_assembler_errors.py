@@ -61,5 +61,5 @@ def test_a_function_that_nobody_defines_is_final_unless_a_header_may():
 @pytest.mark.parametrize(
     "text", ["ptxas fatal   : Memory allocation failure", "cuda.cu(3): error: expected a \";\"", "Killed", ""]
 )  # fmt: skip
-def test_what_may_be_the_machines_or_the_headers_fault_is_not_final(text):
+def test_assembler_error_caused_by_machine_or_headers_is_not_final(text):
     assert not has_final_error(text, PTX.replace("KERNEL", "scale"), frozenset())

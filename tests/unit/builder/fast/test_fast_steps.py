@@ -182,7 +182,7 @@ def test_other_steps_than_the_known_ones_are_no_kit():
         (1, False, "main.o"),
     ],
 )
-def test_what_failed_is_named_as_the_plain_strategy_names_it(tmp_path, returncode, has_cuda, target):
+def test_fast_failure_has_the_message_of_the_plain_strategy(tmp_path, returncode, has_cuda, target):
     build = FastBuild(folder=tmp_path, readable=(), has_standard_main=True, prebuilt=tmp_path if has_cuda else None)
     assert build.name_failed(returncode) == target
 

@@ -194,7 +194,7 @@ def test_host_code_of_both_strategies_gives_the_same_bits(fast, plain):
     ],
     ids=["unknown names", "syntax", "syntax beside torch", "brackets"],
 )
-def test_what_does_not_compile_is_shown_in_the_words_of_the_plain_strategy(fast, plain, broken, words, strategy):
+def test_compile_error_is_shown_in_the_words_of_the_plain_strategy(fast, plain, broken, words, strategy):
     source = CUDA.replace("y[i] = x[i] * by; }", broken)
     request = replace(REQUEST, cuda_sources=(source,))
     found = fast.build(request)
@@ -280,7 +280,7 @@ def test_who_waits_for_a_kit_ends_when_builds_are_stopped(tmp_path, idle_runner)
         maker.result(timeout=60)
 
 
-def test_what_else_is_needed_is_made_beside_a_kit(tmp_path):
+def test_further_headers_are_precompiled_beside_the_cache(tmp_path):
     shelf = PrebuiltCache(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
     other = threading.Event()
     found = shelf._find("kind", ["flags"], lambda work: other.wait(60) or work.rmdir(), asked=1, beside=other.set)
@@ -301,7 +301,7 @@ def test_a_kit_that_cannot_be_made_is_not_tried_again(tmp_path):
     assert "AT_FORALL_SCALAR_TYPES" in next(tmp_path.glob("*/unusable.txt")).read_text()
 
 
-def test_what_a_killed_maker_has_left_is_no_kit(tmp_path):
+def test_partial_header_cache_of_a_killed_process_is_not_used(tmp_path):
     shelf = PrebuiltCache(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
 
     def die(work):

@@ -182,7 +182,7 @@ WIDER = {
 @pytest.mark.slow
 @pytest.mark.usefixtures("precompiled")
 @pytest.mark.parametrize("name", WIDER)
-def test_what_needs_all_of_torchs_header_gets_it(builders, name):
+def test_source_that_needs_the_whole_torch_header_gets_it(builders, name):
     functions = (("f", ""), ("g", "")) if "optional" in name else (("f", ""),)
     result = builders["fast"].build(BuildRequest(name="wider", cpp_sources=(WIDER[name],), functions=functions))
     assert (result.status, result.strategy) == ("built", "fast"), result.log[-2000:]
@@ -226,7 +226,7 @@ def read_errors(result):
 @pytest.mark.slow
 @pytest.mark.usefixtures("precompiled")
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_does_not_compile_is_told_by_the_fast_strategy_in_the_words_of_the_plain_strategy(builders, name):
+def test_both_strategies_report_the_same_compile_error(builders, name):
     request = BuildRequest(name="broken", cpp_sources=(BROKEN[name],), functions=(("f", ""),))
     fast, plain = (builders[strategy].build(request) for strategy in ("fast", "plain"))
     assert [(result.status, result.strategy) for result in (fast, plain)] == [("failed", "fast"), ("failed", "plain")]

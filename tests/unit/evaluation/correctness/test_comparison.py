@@ -331,7 +331,7 @@ def test_the_reference_itself_always_passes(elements, seed, dtype):
     error=st.sampled_from([0.0, 0.3, 0.6, 1.5]),
     special=st.sampled_from([0.0, math.inf, math.nan]),
 )
-def test_what_is_surely_close_passes(seed, dtype, error, special):
+def test_certainly_close_values_pass(seed, dtype, error, special):
     source = torch.Generator().manual_seed(seed)
     own = torch.randn(3, 40, dtype=torch.float64, generator=source).to(dtype)
     own[1, 1] = special

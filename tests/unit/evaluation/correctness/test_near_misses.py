@@ -123,7 +123,7 @@ def test_zero_has_no_sign_in_a_count():
     ],
     ids=["a fraction", "an inexact reference", "beyond the gapless range", "infinity", "NaN"],
 )
-def test_what_is_no_count_is_compared_as_any_number(exact, reference):
+def test_number_that_is_no_count_is_compared_with_tolerance(exact, reference):
     assert not is_countable(TruthLeaf(name="output", reference=reference, exact=exact.double()))
 
 
@@ -165,7 +165,7 @@ def test_sums_that_cancel_lose_few_elements(dtype):
     assert outcome_of(exact, exact.to(dtype), split, Tolerance()) is None
 
 
-def test_what_the_reference_loses_too_does_not_count():
+def test_error_shared_by_the_reference_is_not_counted():
     exact = wide_range()
     flushed = torch.where(exact < 1, 0, exact).float()
     assert outcome_of(exact, flushed, flushed.clone()) is None

@@ -18,7 +18,7 @@ def test_a_device_that_cannot_run_the_language_is_none(device, language):
     assert open_device(device, language) is None
 
 
-def test_what_cannot_be_emulated_is_an_error_that_names_what_can():
+def test_unknown_device_is_an_error_that_names_the_known_ones():
     with pytest.raises(UsageError, match=r"Known: .*A100"):
         open_device("emulated", "cuda", "Voodoo 3")
 

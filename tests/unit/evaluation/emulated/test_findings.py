@@ -39,7 +39,7 @@ def test_a_finding_without_a_place_is_said_without_one():
     assert (finding.message, finding.evidence) == ("error: somewhere", "")
 
 
-def test_what_is_no_error_never_decides():
+def test_notes_of_the_emulator_never_decide():
     mild = {**RACE, "severity": "warning"}
     assert report_kernel_findings(found(mild), "fatal")[0].severity == "warning"
     assert _conclude(_SanitizerPass(found=found(mild))).outcome is None
@@ -106,7 +106,7 @@ def test_a_consequence_does_not_repeat_its_cause():
     assert _drop_repetition(error, cause) == error
 
 
-def test_what_is_known_of_a_line_is_not_said_again_and_what_decides_is_kept():
+def test_repeated_findings_of_a_line_are_dropped_and_deciding_ones_kept():
     other = Finding(check="clock", severity="warning", message="cuda.cu:12: short")
     again = {**RACE, "message": "two threads write s[4]"}
     warnings, fatal = (report_kernel_findings(found(again, BOUNDS), severity) for severity in ("warning", "fatal"))
@@ -128,7 +128,7 @@ def test_what_is_known_of_a_line_is_not_said_again_and_what_decides_is_kept():
         [{**RACE, "thread": [1, 2, 3, 4]}],
     ],
 )
-def test_what_no_emulator_would_say_breaks_the_protocol(lie):
+def test_impossible_finding_is_a_protocol_error(lie):
     with pytest.raises(CandidateFailure) as failure:
         parse_kernel_findings(lie)
     assert failure.value.outcome is Outcome.SUSPECT
@@ -160,7 +160,7 @@ def test_a_race_decides_at_any_size_and_bounds_only_at_the_sizes_that_were_asked
     assert not _SanitizerPass(wrong={"ascending": "wrong_value: other sizes"}).holds_for_all_sizes
 
 
-def test_what_was_noticed_with_other_sizes_is_a_warning():
+def test_finding_at_other_sizes_is_a_warning():
     checked = _conclude(_SanitizerPass(at_other_sizes=found(BOUNDS)))
     assert checked.outcome is None
     assert [finding.severity for finding in checked.findings] == ["warning"]
@@ -174,7 +174,7 @@ def test_results_that_depend_on_the_order_are_wrong():
     assert checked.findings[0].evidence == "wrong_value: all elements"
 
 
-def test_what_could_not_be_checked_is_said_and_decides_nothing():
+def test_unchecked_access_is_reported_and_decides_nothing():
     unbuilt = BuildResult(key="k", status="uncovered", extension=None, log="cuda.cu:3: asm", duration_s=0.0)
     for look in (
         _SanitizerPass(unbuilt=unbuilt),

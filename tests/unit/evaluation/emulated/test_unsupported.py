@@ -18,7 +18,7 @@ from harness.evaluation.emulated.unsupported import find_uncovered
         ("not python (", None),
     ],
 )
-def test_what_is_not_covered_is_named_with_its_line(source, found):
+def test_unsupported_feature_is_named_with_its_line(source, found):
     assert find_uncovered(source) == found
 
 

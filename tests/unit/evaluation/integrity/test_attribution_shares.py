@@ -169,7 +169,7 @@ def shares(profile, custom=()):
     return [round(share, 6) for share in (work.custom, work.torch, work.library, work.other)]
 
 
-def test_what_nobody_spent_is_other():
+def test_unattributed_time_is_other():
     host = [("own::f", 50.0), ("aten::add", 20.0), ("aten::mm", 10.0), ("harness::call", 5.0)]
     assert shares(make_profile(host)) == [0.5, 0.2, 0.1, 0.2]
 

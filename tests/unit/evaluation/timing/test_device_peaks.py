@@ -30,7 +30,7 @@ def test_a_cpu_moves_memory_and_multiplies():
     assert torch.get_num_threads() == threads
 
 
-def test_what_is_remembered_is_not_measured_again(tmp_path):
+def test_cached_peaks_are_not_measured_again(tmp_path):
     impossible = make(bandwidth=1e9, tflops=1e9)
     remember(tmp_path, impossible)
     assert PeakStore(tmp_path).find(CPU) == impossible

@@ -63,7 +63,7 @@ def test_another_problem_or_machine_is_measured_again(tmp_path):
         assert pairs.asked == PAIRS
 
 
-def test_what_a_machine_gives_whose_load_was_allowed_is_remembered_by_this_process_only(tmp_path):
+def test_noise_floor_under_allowed_load_is_cached_in_this_process_only(tmp_path):
     floors, again = NoiseFloors(tmp_path), Pairs(1.02, 1.0, 1.0)
     loaded = floors.find(KEY, Pairs(1.5, 1.0, 1.0, foreign_load=1.5))
     assert floors.find(KEY, Pairs()) == loaded > 0.5
@@ -71,7 +71,7 @@ def test_what_a_machine_gives_whose_load_was_allowed_is_remembered_by_this_proce
     assert again.asked == PAIRS
 
 
-def test_what_a_disturbed_machine_gives_is_not_remembered(tmp_path):
+def test_noise_floor_of_a_disturbed_machine_is_not_cached(tmp_path):
     floors = NoiseFloors(tmp_path)
     assert floors.find(KEY, Pairs(1.5, 1.0, 1.0, disturbed="others were busy")) > 0.5
     assert floors.find(KEY, Pairs(1.0, 1.0, 1.0)) < 0.01

@@ -138,7 +138,7 @@ NOT_NEEDED = {
 
 
 @pytest.mark.parametrize("name", NEEDED)
-def test_what_the_outputs_depend_on_is_still_counted(name):
+def test_data_that_outputs_depend_on_is_counted(name):
     reference = make_reference(NEEDED[name])
     refined = refine_traffic(count_traffic(reference, 3), reference, 4)
     assert 0.8 * X_BYTES < refined.bound_bytes <= X_BYTES
@@ -146,7 +146,7 @@ def test_what_the_outputs_depend_on_is_still_counted(name):
 
 @pytest.mark.parametrize("name", NOT_NEEDED)
 @pytest.mark.quick(4)
-def test_what_the_outputs_do_not_depend_on_is_left_out(name):
+def test_data_that_outputs_do_not_depend_on_is_excluded(name):
     body, names, inputs = NOT_NEEDED[name]
     reference = make_reference(body, names, inputs)
     refined = refine_traffic(count_traffic(reference, 3), reference, 4)
@@ -187,7 +187,7 @@ def test_fewer_operations_than_the_reference_are_a_warning_only():
     assert (finding.check, finding.severity) == ("operations", "warning")
 
 
-def test_what_the_baseline_reaches_is_possible():
+def test_rates_of_the_baseline_raise_the_peaks():
     assert examine(60.0, make_traffic(1000, flops=10**9), baseline_us=50.0).findings == ()
     assert (
         examine(40.0, make_traffic(1000, flops=10**9), baseline_us=50.0).findings == ()

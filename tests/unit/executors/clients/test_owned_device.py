@@ -155,7 +155,7 @@ def test_a_trusted_process_that_ends_is_a_lost_device():
 
 
 @pytest.mark.parametrize("changes", [{"subject": replace(SUBJECT, run="forged", device="none")}, {"duration_s": -1e9}])
-def test_what_is_known_here_is_not_taken_from_a_clients_process(changes):
+def test_known_fields_are_not_taken_from_the_process_of_a_client(changes):
     forged = replace(
         give_verdict(None), build=BuildSummary(keys=(), cached=False, duration_s=float("nan"), strategy="", log="")
     )

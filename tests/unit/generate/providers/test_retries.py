@@ -58,7 +58,7 @@ def test_no_patience_means_one_attempt() -> None:
     assert simulation.waits_s == []
 
 
-def test_what_the_endpoint_asks_for_is_waited_at_least() -> None:
+def test_wait_is_at_least_the_retry_after_of_the_endpoint() -> None:
     simulation = Simulation(up_at_s=20.0, retry_after_s=7.0)
     simulation.run(RetryPolicy())
     assert all(7.0 <= wait_s <= 8.0 for wait_s in simulation.waits_s)

@@ -37,7 +37,7 @@ def test_the_time_left_only_falls_while_nothing_finishes():
     assert describe(10, now_s - 1200, done=5, worked=2) == "about 50 min left"
 
 
-def test_what_was_cached_or_refused_took_no_time():
+def test_cached_and_refused_builds_take_no_time():
     assert count_finished({"built": 2, "cached": 40, "failed": 1, "refused": 7, "timeout": 1, "fast": 2}) == 4
 
 

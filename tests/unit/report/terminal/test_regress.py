@@ -47,7 +47,7 @@ def render(changes, width):
     return console.file.getvalue()
 
 
-def test_what_got_worse_comes_first(changes):
+def test_regressions_are_listed_first(changes):
     kinds = [change.kind for change in sort_changes(changes)]
     assert kinds == ["broken", "slower", "fixed", "unreliable", "not_comparable", "not_comparable", "same"]
 

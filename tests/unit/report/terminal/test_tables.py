@@ -65,7 +65,7 @@ def test_evaluations_fit_120_columns_with_more_of_them(rows_of, every_outcome):
     assert "out_of_memory" in text
 
 
-def test_what_looks_like_markup_or_an_escape_is_printed_as_it_is(rows_of, evaluation_of):
+def test_markup_and_escapes_are_printed_literally(rows_of, evaluation_of):
     hostile = evaluation_of("timeout", model="[red]m[/red]", extra={"message": "x\x1b[2Jy"})
     text = render(render_evaluations(rows_of(hostile), ["model", "message"]))
     assert "[red]m[/red]" in text

@@ -116,7 +116,7 @@ def test_outputs_are_copied_with_their_form(host_copies):
 
 @pytest.mark.parametrize("rows", [4, 4096])
 @pytest.mark.parametrize("late_share", [1.0, 0.05])
-def test_what_is_written_after_the_window_is_missing(host_copies, rows, late_share):
+def test_data_written_after_the_window_is_missing(host_copies, rows, late_share):
     device, late = host_copies
     output = torch.zeros(rows, 1024)
     first_late = rows - max(int(rows * late_share), 1)
@@ -163,7 +163,7 @@ def test_a_sample_contains_the_bytes_that_were_read_in_places(host_copies):
         assert found.numel() > chosen.take(index, output).numel()
 
 
-def test_what_is_written_after_the_window_is_missing_in_a_sample(host_copies):
+def test_data_written_after_the_window_is_missing_in_a_sample(host_copies):
     device, late = host_copies
     output = torch.zeros(4096, 1024)
     late.append(lambda: output.fill_(1.0))

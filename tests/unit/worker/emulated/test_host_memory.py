@@ -19,7 +19,7 @@ from harness.worker.emulated.tensors import TensorsOnGpu, is_on_host
         "auto y = torch::zeros({n}, torch::device(torch::kCUDA));",
     ],
 )
-def test_what_takes_tensors_as_they_come_is_guarded(source):
+def test_function_that_takes_any_tensor_is_guarded(source):
     assert can_be_guarded(source)
 
 
@@ -35,7 +35,7 @@ def test_what_takes_tensors_as_they_come_is_guarded(source):
         "if (x.device().type() == torch::kCUDA) { on_gpu(x); }",
     ],
 )
-def test_what_may_move_tensors_or_choose_by_their_place_is_left_alone(source):
+def test_function_that_may_move_tensors_is_not_guarded(source):
     assert not can_be_guarded(source)
 
 
@@ -75,7 +75,7 @@ def test_an_expanded_tensor_of_the_host_is_lent_and_a_pinned_one_is_given_as_it_
         assert len(kept) == 2
 
 
-def test_what_cpp_may_have_moved_lies_nobody_knows_where():
+def test_tensor_passed_to_cpp_has_an_unknown_location():
     with TensorsOnGpu():
         run, _ = watch(lambda x: x, "return x.to(torch::kCUDA);")
         assert (run(torch.ones(3)) + torch.ones(3, device="cuda")).tolist() == [2.0] * 3

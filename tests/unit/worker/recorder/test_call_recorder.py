@@ -32,7 +32,7 @@ def test_calls_that_tune_themselves_first_are_recorded_afterwards(record):
     assert record("    answer = try_record(lambda: (fill(max(4 - (n := next(calls)), 2)), n)[1])") == [3, 2, 2]
 
 
-def test_what_precedes_each_call_is_not_recorded(record):
+def test_work_before_a_call_is_not_recorded(record):
     assert record("    answer = try_record(lambda: (fill(3), next(calls))[1], lambda: fill(1))") == [1, 3, 2]
 
 
