@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from harness.analysis.intervals import bootstrap_ratio_interval
-from harness.domain import NO_DEVICE, Clock, Evaluation, Outcome, Subject, Timing
+from harness.analysis.speed_ratio import STANDARD_ERRORS, SpeedRatio
+from harness.domain import NO_DEVICE, Evaluation, Outcome, Subject, Timing
 from harness.domain.options import option
 
 ChangeKind = Literal["same", "fixed", "broken", "faster", "slower", "unreliable", "not_comparable"]
@@ -62,19 +63,13 @@ class GateRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpeedChange:
+class SpeedChange(SpeedRatio):
     """New / stored speedup. `floor`: ratio within which two groups of evaluations of one program may differ. `visible`:
     slowdown that would be detected with 95 % probability.
     """
 
-    before: float
-    after: float
-    ratio: float
-    low: float
-    high: float
     floor: float
     visible: float
-    clock: Clock = "call"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,23 +146,16 @@ def compare_speed(before: Sequence[Evaluation], after: Sequence[Evaluation], rul
     variance, freedom = _estimate_scatter((logs_then, logs_now), (floor / FLOOR_DEVIATIONS) ** 2 + own_error)
     margin = _student(freedom) * share * math.sqrt(variance)
     before_log, after_log = statistics.median(logs_then), statistics.median(logs_now)
-    change = after_log - before_log
     # An apparent slowdown would have been evaluated up to `most` times.
     more = max(rule.most - len(now), 0)
     full_share = math.sqrt(_median_variance(len(then)) + _median_variance(len(now) + more))
     full_margin = _student(freedom + more) * full_share * math.sqrt(variance)
     down, up = _interval_reach(then) if len(then) < ENOUGH_STORED else (0.0, 0.0)
     visible = max(math.log(rule.factor) + max(full_margin, down), floor * full_share) + full_margin
-    return SpeedChange(
-        before=math.exp(before_log),
-        after=math.exp(after_log),
-        ratio=math.exp(change),
-        low=math.exp(change - max(margin, up)),
-        high=math.exp(change + max(margin, down)),
-        floor=math.exp(floor * share),
-        visible=math.exp(visible),
-        clock=now[-1].clock,
-    )
+    return SpeedChange.of_logs(
+        before_log, after_log, max(margin, up), max(margin, down),
+        floor=math.exp(floor * share), visible=math.exp(visible), clock=now[-1].clock,
+    )  # fmt: skip
 
 
 def gate(changes: Iterable[Change]) -> int:
@@ -303,7 +291,7 @@ def _standard_error(timing: Timing) -> float:
         return math.inf
     else:
         width = max(math.log(timing.speedup_high / timing.speedup_low) - 2 * math.log1p(timing.noise_floor or 0.0), 0.0)
-    return width / (2 * 1.96)
+    return width / STANDARD_ERRORS
 
 
 def _interval_reach(timings: Sequence[Timing]) -> tuple[float, float]:

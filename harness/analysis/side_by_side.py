@@ -20,33 +20,24 @@ from typing import Literal
 from harness.analysis.clocks import combine_clocks, count_clocks
 from harness.analysis.metrics import NO_VERDICT
 from harness.analysis.samples import Section, group_samples, section_of
+from harness.analysis.speed_ratio import SpeedRatio, find_error
 from harness.domain import Outcome
 from harness.store.columns import ResultRow
 
 FALSE_DISCOVERY_RATE = 0.05
 MESSAGE_CHARACTERS = 100
 _NO_VERDICT = frozenset(outcome.value for outcome in NO_VERDICT)
-_HALF_WIDTHS = 2 * 1.96  # of a 95 % interval, in standard errors
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 FlipKind = Literal["won", "lost"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpeedTest:
-    """Ratio (after
+class SpeedTest(SpeedRatio):
+    """Of geometric means; `q` is the adjusted p-value."""
 
-    before) of geometric means, with 95 % interval; `q` is the adjusted p-value.
-    """
-
-    before: float
-    after: float
-    ratio: float
-    low: float
-    high: float
     p: float
     q: float | None = None
-    clock: str | None = None
 
     @property
     def is_significant(self) -> bool:
@@ -209,11 +200,8 @@ def _logs_of(rows: Iterable[ResultRow]) -> list[tuple[float, float]]:
     found = []
     for row in rows:
         if row.speedup is not None:
-            known = row.speedup_low and row.speedup_high
-            width = (
-                math.log(row.speedup_high / row.speedup_low) if known and row.speedup_high and row.speedup_low else 0.0
-            )
-            found.append((math.log(row.speedup), width / _HALF_WIDTHS))
+            low, high = row.speedup_low, row.speedup_high
+            found.append((math.log(row.speedup), find_error(low, high) if low and high else 0.0))
     return found
 
 
@@ -231,25 +219,13 @@ def _test_means(before: Sequence[tuple[float, float]], after: Sequence[tuple[flo
     change, error = means[1] - means[0], math.sqrt(whole)
     margin = float(stdtrit(freedom, 0.975)) * error
     p = 2 * float(stdtr(freedom, -abs(change) / error)) if error > 0 else float(change == 0)
-    return _make_test(means, change - margin, change + margin, p)
+    return SpeedTest.of_logs(means[0], means[1], margin, margin, p=min(p, 1.0))
 
 
 def _variance(values: Sequence[float]) -> float:
     """Needs two values; `statistics.variance` uses fractions and is 100 times slower."""
     mean = fmean(values)
     return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
-
-
-def _make_test(means: Sequence[float], low: float, high: float, p: float) -> SpeedTest:
-    before, after = means
-    return SpeedTest(
-        before=math.exp(before),
-        after=math.exp(after),
-        ratio=math.exp(after - before),
-        low=math.exp(low),
-        high=math.exp(high),
-        p=min(p, 1.0),
-    )
 
 
 def _control_discoveries(pairs: Sequence[Pair]) -> list[Pair]:
@@ -277,8 +253,7 @@ def _test_ranks(tests: Sequence[SpeedTest]) -> SpeedTest | None:
     p = float(wilcoxon(changes).pvalue) if len(changes) > 1 and any(changes) else 1.0
     error = math.sqrt(_variance(changes) / len(changes)) if len(changes) > 1 else math.inf
     margin = float(stdtrit(len(changes) - 1, 0.975)) * error if len(changes) > 1 else math.inf
-    change = means[1] - means[0]
-    return _make_test(means, change - margin, min(change + margin, 700.0), p)
+    return SpeedTest.of_logs(means[0], means[1], margin, margin, p=min(p, 1.0))
 
 
 def _test_signs(changes: Sequence[float]) -> float:
