@@ -1,5 +1,5 @@
-"""Prose uses the field's terms. Extend HOUSE_WORDS by a pattern with its better word, PROSE by a set of files, and
-PACKAGES by a package (or module) whose docstrings and comments are checked.
+"""Prose and names use the field's terms. Extend HOUSE_WORDS by a pattern with its better word, PROSE by a set of files,
+PACKAGES by a package (or module) whose docstrings and comments are checked, and HOUSE_NAMES by a pattern of names.
 """
 
 import ast
@@ -19,6 +19,9 @@ PACKAGES = (
     "builder",
     "cli",
     "client.py",
+    "construction",
+    "copies",
+    "doctor",
     "domain",
     "emulator",
     "evaluation",
@@ -36,6 +39,7 @@ PACKAGES = (
     "search",
     "service",
     "store",
+    "tensors",
     "worker",
 )
 # Patterns are matched without regard to case, and across line breaks: a space stands for any white space.
@@ -67,6 +71,25 @@ HOUSE_WORDS = {
     r"\b(?:room|rooms) of the house\b|\bthe rooms\b": "packages",
     r"\bhonest (?:programs?|kernels?|style)\b": "legitimate program",
 }
+# Patterns for the names of modules, classes, fields, functions and arguments, in snake case.
+HOUSE_NAMES = {
+    r"confine": "isolation",
+    r"plausib": "roofline",
+    r"(?<![a-z])(?:own_(?:kernels?|code|share)|without_own)(?![a-z])": "custom",
+    r"(?<![a-z])lanes?(?![a-z])": "strategy",
+    r"judg": "evaluate, evaluator, verdict",
+    r"ceiling": "peak",
+    r"(?<![a-z])claim_": "reported",
+    r"^test_what_": "the subject of the statement",
+}
+DATA_NAMES = {
+    "confinement": "column",
+    "own_share": "column",
+    "min_own_share": "named for its column",
+    "without_own": "column",
+    "own_kernels": "option",
+}
+GPU_LANES = {"emulator", "emulated"}  # folders whose lanes are those of a warp
 CODE = re.compile(r"^(?:```.*?^```|(?: {4}|\t)[^\n]*)$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 
 
@@ -109,6 +132,47 @@ def test_docstrings_and_comments_use_the_terms_of_the_field(package):
         for word in find_house_words(prose)
     ]
     assert found == []
+
+
+def list_names(source: str) -> Iterator[tuple[int, str]]:
+    """(line, name) of each class, annotated field, function and argument of a module."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.lineno, node.name
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield node.lineno, node.target.id
+
+
+def find_house_names(name: str) -> list[str]:
+    """The better words for a name."""
+    snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    return [better for pattern, better in HOUSE_NAMES.items() if name not in DATA_NAMES and re.search(pattern, snake)]
+
+
+@pytest.mark.parametrize("folder", ["harness", "tests"])
+def test_names_use_the_terms_of_the_docs(folder):
+    found = []
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        where = path.relative_to(ROOT)
+        for line, name in [(1, path.stem), *list_names(path.read_text(encoding="utf-8"))]:
+            better = [word for word in find_house_names(name) if word != "strategy" or not GPU_LANES & {*where.parts}]
+            found += [f"{where}:{line}: {name}, better: {word}" for word in better]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Confinement", "plausibility", "own_code", "CeilingStore", "judgeAll", "claim_us", "test_what_it_is"],
+)
+def test_a_house_name_is_found(name):
+    assert len(find_house_names(name)) == 1
+
+
+@pytest.mark.parametrize("name", ["known_kernels", "list_claims", "planes", "own_share", "unconfirmed"])
+def test_other_names_are_no_house_names(name):
+    assert find_house_names(name) == []
 
 
 def test_every_set_of_files_exists():

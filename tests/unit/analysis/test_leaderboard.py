@@ -217,7 +217,7 @@ def test_only_code_of_its_own_counts_where_it_is_asked_for(evaluation_of, only_r
     assert only_row(*evaluations).fast_p(0.0) == 0.8
 
 
-def test_the_share_of_own_code_is_the_median_over_correct_candidates_where_it_is_known(evaluation_of, only_row):
+def test_custom_share_is_the_median_over_correct_candidates_with_one(evaluation_of, only_row):
     shares = [0.1, 0.8, 0.9]
     known = [
         evaluation_of("correct", 2.0, sample=sample, extra={"work": work_of(share)})

@@ -262,13 +262,13 @@ def whose_work(tmp_path, evaluation_of):
             store.record(evaluation_of("correct", 2.0, sample=sample, extra={"work": work}))
 
 
-def test_own_kernels_filters_the_listing(run, whose_work):
+def test_option_filters_the_listing_by_custom_kernels(run, whose_work):
     assert [record["id"] for record in read_lines(run("results", "--json", "--own-kernels", "0.5").stdout)] == [1]
     assert "1 evaluation." in run("results", "--own-kernels", "0.5").stdout
     assert "matches all filters; remove one" in run("results", "--own-kernels", "1").stdout
 
 
-def test_own_kernels_changes_what_the_leaderboard_counts_and_says_so(run, whose_work):
+def test_leaderboard_counts_only_custom_kernels_if_asked_and_says_so(run, whose_work):
     (row,) = read_lines(run("leaderboard", "--json", "--own-kernels", "0.5").stdout)
     assert (row["correct"], row["not_own"], row["outcomes"]) == (pytest.approx(1 / 3), 2, {"correct": 3})
     assert "2 correct candidates left out" in " ".join(run("leaderboard", "--own-kernels", "0.5").stdout.split())

@@ -127,7 +127,7 @@ def test_claims_are_read_from_either_shape_of_results(entries):
     ("results", "count"),
     [({}, 0), ({"x": {}}, 0), ({"1": "text"}, 0), ({"1": [None, {}]}, 1), ({"1": {"runtime": float("nan")}}, 1)],
 )
-def test_results_that_are_not_as_expected_claim_nothing(results, count):
+def test_malformed_results_have_no_correct_claims(results, count):
     claims = list_claims(results, {"level1": "nothing"}, 1)
     assert len(claims) == count
     assert not any(claim.correct or claim.speedup or claim.runtime_ms for claim in claims)

@@ -48,7 +48,7 @@ def test_a_task_has_the_files_that_harbor_reads(exported):
     assert subprocess.run(["bash", "-n", exported / "tests" / "test.sh"], check=False).returncode == 0
 
 
-def test_a_suites_demand_for_own_kernels_is_kept(tiny_suite, exported, call_harness, tmp_path):
+def test_requirement_of_custom_kernels_by_a_suite_is_kept(tiny_suite, exported, call_harness, tmp_path):
     (tiny_suite / "suite.toml").write_text("requires_kernel = true\n")
     call_harness(["export", "--format", "harbor", "--suite", "tiny", "--problems-dir", tiny_suite.parent, tmp_path])
     for folder in ("environment", "tests"):

@@ -89,7 +89,7 @@ def test_filters_match_exactly_or_by_wildcard(store, evaluation_of):
     assert sample_ids(store, model="' OR 1=1 --") == []
 
 
-def test_own_kernels_are_a_measured_share_of_code_that_the_outputs_depend_on(store, evaluation_of):
+def test_filter_requires_a_custom_share_that_changes_outputs(store, evaluation_of):
     works = [
         (0.9, "changed"), (0.5, "failed"), (0.49, "changed"), (0.9, "unchanged"), (0.6, "not_tried"),
     ]  # fmt: skip
