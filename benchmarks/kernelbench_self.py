@@ -33,7 +33,7 @@ from harness.executors.tasks import Origin, Task, make_task
 from harness.kernelbench.format import BenchProblem, keep_semantics, read_problems
 from harness.problems.discovery import read_problem
 from harness.problems.workloads import provide_workload
-from harness.sandbox.devices import Device
+from harness.sandbox.devices import open_device
 from harness.sandbox.policy import probe_isolation
 
 GIB = 1 << 30
@@ -95,7 +95,7 @@ def main() -> None:
     held = torch.ones(int(options.hold_gb * GIB), dtype=torch.uint8, device=name)
     memory_bytes = None
     if options.memory_fraction is not None:
-        memory_bytes = int(Device(name).measure_room().device_bytes * options.memory_fraction)
+        memory_bytes = int(open_device(name).measure_room().device_bytes * options.memory_fraction)
         if name != "cpu":
             torch.cuda.set_per_process_memory_fraction(options.memory_fraction)
     plan = TimingPlan(allow_load=options.allow_load)
@@ -107,7 +107,7 @@ def main() -> None:
             device=name, cache=folder / "cache", memory_bytes=memory_bytes, time=not options.no_time, plan=plan
         )
         setup = Setup(settings=settings, toolchain=probe_toolchain(None), isolation=probe_isolation("auto"))
-        device = Device(name, memory_bytes=memory_bytes)
+        device = open_device(name, memory_bytes=memory_bytes)
         with closing(DeviceEvaluators(setup, device, checks=False)) as evaluators:  # in this process, for its memory
             for problem in choose_problems(options.folder, options.problems):
                 what = f"level{problem.level}/{problem.stem}"[:48]

@@ -25,7 +25,7 @@ from harness.domain import Candidate, Evaluation, Problem
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
 from harness.executors.tasks import Origin, Task, make_task
-from harness.sandbox.devices import Device
+from harness.sandbox.devices import Device, open_device
 
 SIZES = {"cuda": (2_000, 6_000, 20_000, 100_000, 600_000), "cpp": (1 << 12, 1 << 16, 1 << 20)}
 REFERENCE_STEPS, CANDIDATE_STEPS = 60, (60, 57, 50, 30)
@@ -113,7 +113,7 @@ def main() -> None:
     parser.add_argument("--language", default="cpp", choices=sorted(SIZES), help="cpp: on this CPU; cuda: on a GPU")
     parser.add_argument("--sizes", type=int, nargs="*", metavar="SIZE")
     options = parser.parse_args()
-    device = Device("cuda:0" if options.language == "cuda" else "cpu")
+    device = open_device("cuda:0" if options.language == "cuda" else "cpu")
     met = []
     with tempfile.TemporaryDirectory() as cache:
         settings = LocalSettings(cache=Path(cache), device=device.name)

@@ -27,7 +27,7 @@ from typing import Any
 import torch
 
 from harness.builder.toolchain import find_cuda_home
-from harness.sandbox.devices import Device
+from harness.sandbox.devices import Device, open_device
 
 ROWS = COLUMNS = 8192
 DIFFERENT = 0.05
@@ -502,7 +502,7 @@ def main() -> None:
     if equal:
         met = report_equal(records[EQUAL])
     else:
-        true_us = measure_truth(programs, Device(options.device.split(",")[0]))
+        true_us = measure_truth(programs, open_device(options.device.split(",")[0]))
         met = False not in [report_steps(records[problem], true_us[problem]) for problem in programs]
     print(f"goal: {'none accepted as better' if equal else 'true order'}: {'met' if met else 'MISSED'}")
 

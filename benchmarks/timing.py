@@ -24,7 +24,7 @@ from harness.executors.settings import LocalSettings
 from harness.executors.tasks import Origin, make_task
 from harness.problems.discovery import read_problem
 from harness.problems.loading import load_problem
-from harness.sandbox.devices import Device
+from harness.sandbox.devices import CpuDevice
 
 GOAL_RATIO = 2.0
 
@@ -66,7 +66,7 @@ def evaluate(folder: Path, blocks: int) -> Evaluation:
 def time_plainly(folder: Path, blocks: int) -> tuple[float, float]:
     """(seconds for all, median microseconds of a call) of as many pairs of calls in this process."""
     loaded = load_problem(read_problem(folder / "problem.py", "benchmark"), "full")
-    device = Device("cpu")
+    device = CpuDevice()
     models = [loaded.make_model(1, device.torch_device) for _ in range(2)]
     times = []
     began_s = time.monotonic()

@@ -302,12 +302,12 @@ class Bench:
         from harness.evaluation.prepared_references import PreparedReferences
         from harness.evaluation.timing.device_peaks import PeakStore
         from harness.evaluation.timing.noise_floor import NoiseFloors
-        from harness.sandbox.devices import Device
+        from harness.sandbox.devices import Device, open_device
         from harness.sandbox.policy import clean_environment, interpreter_folders
         from harness.sandbox.workers_ahead import WorkersAhead
 
         self._limits = {"first_call_s": call_s, "call_s": call_s, "load_s": load_s}
-        self._device = device if isinstance(device, Device) else Device(device)
+        self._device = device if isinstance(device, Device) else open_device(device)
         self._peaks = PeakStore(find_machine_folder(cache))
         self._noise = NoiseFloors(find_machine_folder(cache))
         self.forkserver = forkserver
@@ -344,7 +344,7 @@ class Bench:
             device=self._device, builder=self.builder, workers=self.workers, settings=settings,
             peaks=self._peaks, noise=self._noise, prepared=self._prepared,
         )  # fmt: skip
-        language = language or ("cuda" if self._device.is_cuda else "cpp")
+        language = language or ("cuda" if self._device.is_gpu else "cpp")
         candidate = Candidate(source=source, language=language, rule="file")
         found = problem if isinstance(problem, Problem) else Problem(name="add", suite="tiny", source=problem)
         subject = Subject(
@@ -373,7 +373,7 @@ class Bench:
 
         loaded = load_problem(Problem(name="add", suite="tiny", source=problem), "full")
         reference = prepare_reference(loaded, self._device, 1, 2)
-        worker_limits = WorkerLimits(**({"memory_bytes": None} if self._device.is_cuda else {}) | worker_limits)
+        worker_limits = WorkerLimits(**({"memory_bytes": None} if self._device.is_gpu else {}) | worker_limits)
         with open_session(
             start_worker=lambda: (forkserver or self.forkserver).spawn(worker_limits),
             device=self._device,

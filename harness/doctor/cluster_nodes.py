@@ -16,8 +16,7 @@ from harness.executors.cluster.connection import (
     read_own_versions,
 )
 from harness.executors.settings import LocalSettings
-from harness.hardware.cpu import cpu_name
-from harness.sandbox.devices import Device
+from harness.sandbox.devices import open_device
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.policy import probe_isolation
 from harness.sandbox.worker_process import WorkerLimits
@@ -83,7 +82,7 @@ def explain(error: Exception) -> str:
 
 def examine_device(settings: LocalSettings, name: str) -> DeviceReport:
     """Runs on the device's node."""
-    device, server = Device(name), Forkserver(probe_isolation(settings.isolation))
+    device, server = open_device(name), Forkserver(probe_isolation(settings.isolation))
     try:
         server.spawn(WorkerLimits()).end()
         isolation = server.isolation
@@ -92,14 +91,8 @@ def examine_device(settings: LocalSettings, name: str) -> DeviceReport:
     standing = check_standing(find_machine_folder(settings.cache), device, isolation)
     return DeviceReport(
         name=name,
-        chip=_name_chip(device),
+        chip=device.chip,
         isolation=isolation,
         certificate=standing.certificate.digest if standing.certificate else standing.reason,
         is_certified=standing.certificate is not None,
     )
-
-
-def _name_chip(device: Device) -> str:
-    import torch
-
-    return torch.cuda.get_device_name(device.torch_device) if device.is_cuda else cpu_name()

@@ -153,11 +153,11 @@ def _speed_checks(cache_dir: Path | None, *, measure: bool) -> Iterator[MachineP
     from harness.builder import find_machine_folder
     from harness.evaluation.timing.device_peaks import PeakStore
     from harness.hardware.cuda_driver import list_gpus
-    from harness.sandbox.devices import Device
+    from harness.sandbox.devices import open_device
 
     store = PeakStore(find_machine_folder(cache_dir))
     for name in ("cpu", *(f"cuda:{index}" for index in range(len(list_gpus())))):
-        device = Device(name)
+        device = open_device(name)
         peaks = store.measure(device) if measure else store.find(device)
         found = f"{peaks.bandwidth_gb_s:,.0f} GB/s, {peaks.tflops:,.3g} TFLOP/s ({peaks.matrix_dtype})"
         yield MachinePart(part=f"speed of {name}", present=True, found=found, without_it="")
@@ -199,11 +199,11 @@ def _certificate_checks(cache_dir: Path | None, sandbox: str) -> list[MachinePar
     """One per kind of device."""
     from harness.builder import find_machine_folder
     from harness.evaluation.certificate import check_standing
-    from harness.sandbox.devices import open_device
+    from harness.sandbox.devices import find_device
 
     checks = []
-    for device in (open_device("auto", "cpp"), open_device("auto", "cuda")):
-        if device is not None and not device.is_emulated:
+    for device in (find_device("auto", "cpp"), find_device("auto", "cuda")):
+        if device is not None and device.is_timed:
             standing = check_standing(find_machine_folder(cache_dir), device, sandbox)
             kept = standing.certificate
             found = "" if kept is None else f"{kept.digest}, {kept.attacks} attacks caught on {kept.made_at}"

@@ -11,7 +11,7 @@ from harness.executors.settings import LocalSettings, Setup
 from harness.executors.tasks import Origin, make_task
 from harness.languages import LANGUAGES
 from harness.languages.devices import find_devices
-from harness.sandbox.devices import Device
+from harness.sandbox.devices import open_device
 from harness.sandbox.policy import probe_isolation
 
 _PROBLEM = """
@@ -66,7 +66,7 @@ def _evaluate(device: str) -> Evaluation:
     problem = Problem(name="triton_trial", suite="doctor", source=_PROBLEM)
     candidate = Candidate(source=_CANDIDATE, language="triton", rule="file")
     task = make_task(problem, candidate, Origin(run="doctor", model="-"), language="triton")
-    evaluators = DeviceEvaluators(setup, Device(device), checks=device == EMULATED)
+    evaluators = DeviceEvaluators(setup, open_device(device), checks=device == EMULATED)
     try:
         return evaluators.evaluate(task.on_device(device))
     finally:

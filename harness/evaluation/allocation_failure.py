@@ -50,7 +50,7 @@ class MemoryCharge:
         try:
             yield
         except CandidateFailure as failure:
-            if failure.outcome is not Outcome.OUT_OF_MEMORY or not self._device.is_cuda:
+            if failure.outcome is not Outcome.OUT_OF_MEMORY or not self._device.is_gpu:
                 raise
             message = f"{failure.message}; {self.measure()}"
             raise CandidateFailure(failure.outcome, message, failure.findings) from failure

@@ -19,7 +19,6 @@ from pathlib import Path
 import harness
 from harness.domain import StoreError
 from harness.domain.files import explain_failure, replacing
-from harness.evaluation.environment import describe_gpu
 from harness.hardware.cpu import cpu_name
 from harness.hardware.torch_build import read_torch_build
 from harness.sandbox.devices import Device
@@ -172,7 +171,7 @@ def find_corpus() -> Path | None:
 
 def check_standing(machine_folder: Path, device: Device, isolation: str | None = None) -> Standing:
     """`isolation` None is not compared: the isolation is unknown before a worker starts."""
-    if device.is_emulated:
+    if not device.is_timed:
         return Standing(certificate=None, reason="the emulated device earns none")
     kind, corpus = device.torch_device.type, find_corpus()
     kept = read_certificate(machine_folder, kind)
@@ -189,8 +188,8 @@ def check_standing(machine_folder: Path, device: Device, isolation: str | None =
 
 def describe_basis(device: Device, corpus: Path, isolation: str) -> Basis:
     """The state that a certificate is valid for."""
-    gpu = describe_gpu(device) if device.is_cuda else {}
-    hardware = f"{gpu.get('gpu')}, driver {gpu.get('driver')}, {cpu_name()}" if device.is_cuda else cpu_name()
+    facts = device.describe()
+    hardware = f"{facts['gpu']}, driver {facts['driver']}, {cpu_name()}" if "gpu" in facts else cpu_name()
     return Basis(
         device=device.torch_device.type,
         harness=harness.__version__,

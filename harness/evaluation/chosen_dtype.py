@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import torch
-
 from harness.domain import Outcome, Problem, ProblemError, ProblemTooLarge, ReferenceStopped
 from harness.sandbox.devices import Device
 from harness.sandbox.failure import CandidateFailure
-
-TF32_CAPABILITY = (8, 0)
 
 
 @contextmanager
@@ -20,7 +16,7 @@ def require_dtype(problem: Problem, device: Device | None) -> Iterator[None]:
     if not problem.precision:
         yield
         return
-    if problem.precision == "tf32" and device is not None and not _has_tf32(device):
+    if problem.precision == "tf32" and device is not None and not device.has_tf32:
         raise CandidateFailure(Outcome.NOT_RUN, f"{device.name} has no TF32 units: --dtype tf32 needs an Ampere GPU")
     try:
         yield
@@ -28,7 +24,3 @@ def require_dtype(problem: Problem, device: Device | None) -> Iterator[None]:
         raise
     except ProblemError as error:
         raise CandidateFailure(Outcome.NOT_RUN, f"not evaluated in {problem.precision}: {error}") from error
-
-
-def _has_tf32(device: Device) -> bool:
-    return device.is_cuda and torch.cuda.get_device_capability(device.torch_device) >= TF32_CAPABILITY

@@ -11,7 +11,7 @@ from harness.builder import Toolchain
 from harness.evaluation.correctness.reference import usable_threads
 from harness.hardware.cpu import cpu_name
 from harness.hardware.torch_build import read_torch_build
-from harness.sandbox.devices import Device, find_gpu
+from harness.sandbox.devices import Device
 
 
 def describe_environment(toolchain: Toolchain, device: Device | None) -> tuple[tuple[str, str], ...]:
@@ -29,10 +29,8 @@ def describe_environment(toolchain: Toolchain, device: Device | None) -> tuple[t
         "cpu": cpu_name(),
         "threads": str(usable_threads()),
     }
-    if device is not None and device.is_cuda:
-        facts |= describe_gpu(device)
-    if device is not None and device.target is not None:
-        facts |= {"emulated_gpu": device.target.name, "emulated_capability": device.target.architecture}
+    if device is not None:
+        facts |= device.describe()
     return tuple((name, value) for name, value in facts.items() if value is not None)
 
 
@@ -42,16 +40,3 @@ def _find_version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def describe_gpu(device: Device) -> dict[str, str | None]:
-    """Clocks are current."""
-    nvml, handle = find_gpu(device)
-    clock = nvml.nvmlDeviceGetClockInfo
-    return {
-        "gpu": str(nvml.nvmlDeviceGetName(handle)),
-        "driver": str(nvml.nvmlSystemGetDriverVersion()),
-        "gpu_memory_bytes": str(nvml.nvmlDeviceGetMemoryInfo(handle).total),
-        "sm_clock_mhz": str(clock(handle, nvml.NVML_CLOCK_SM)),
-        "memory_clock_mhz": str(clock(handle, nvml.NVML_CLOCK_MEM)),
-    }

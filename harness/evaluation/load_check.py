@@ -10,7 +10,7 @@ from harness.evaluation.integrity.static_checks import find_syntax_error
 from harness.evaluation.record import EvaluationRecord
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.build_requests import AnswerBuild
-from harness.sandbox.devices import Device
+from harness.sandbox.devices import CpuDevice, Device
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.memory_limits import limit_worker
@@ -40,7 +40,7 @@ def load_only(
 ) -> None:
     """Load on the CPU or the emulated device. Raises CandidateFailure. A construction that fails may only lack its
     device, so it counts only after a failed build."""
-    stand_in = device if device is not None and device.is_emulated else Device("cpu")
+    stand_in = device if device is not None and device.is_emulated else CpuDevice()
     nothing = Footprint.measure((), FlatOutputs(tree={"v": None}, tensors=()), {})
     opened = open_session(
         start_worker=partial(forkserver.spawn, limit_worker(stand_in.torch_device, nothing.arena_bytes)),

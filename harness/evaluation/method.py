@@ -50,15 +50,23 @@ IN_ONE_WORKER: tuple[Step, ...] = (
     confirm_custom_kernels,
     probe_robustness,
 )
-# On a GPU recorded work is replayed after the worker's end; so are calls where memory is too short for two workers.
+# On a CPU whose memory is too short for two workers.
 IN_FRESH_WORKERS: tuple[Step, ...] = (
+    check_outputs,
+    probe_robustness,
+    measure_time,
+    attribute_time,
+    compare_rival,
+    confirm_custom_kernels,
+)
+# The recorded work is replayed after the worker's end.
+ON_GPU: tuple[Step, ...] = (
     check_outputs,
     record_gpu_work,
     probe_robustness,
     measure_time,
     attribute_time,
     compare_rival,
-    confirm_custom_kernels,
     read_counters,
 )
 EXPLAINABLE = (Outcome.WRONG_VALUE, Outcome.RUNTIME_ERROR)  # the sanitizer may find the cause
@@ -96,7 +104,7 @@ def _require_device(tools: EvaluationTools, task: Task) -> None:
         tools.load_only(record, task.problem, task.subject.workload, task.candidate)
         reason = f"language {task.subject.language} runs on {' or '.join(rules.devices)}, and not on the chosen device"
         raise CandidateFailure(Outcome.NOT_RUN, f"{record.describe_builds()}, but {reason} (--device, --language)")
-    if tools.device.is_cuda and any(build.extension is None for build in task.ahead.builds.values()):
+    if tools.device.is_gpu and any(build.extension is None for build in task.ahead.builds.values()):
         tools.require_builds(task)
 
 
@@ -130,7 +138,7 @@ def evaluate_case(tools: EvaluationTools, task: Task) -> None:
                 reference = stack.enter_context(borrowed)
             with record.blaming_builds():
                 case = stack.enter_context(open_case(tools, task, reference, seeds))
-                for step in IN_ONE_WORKER if case.in_one_worker else IN_FRESH_WORKERS:
+                for step in _list_steps(case):
                     record.add_result(step(case))
     except CandidateFailure as failure:
         if failure.outcome in EXPLAINABLE:
@@ -138,6 +146,12 @@ def evaluate_case(tools: EvaluationTools, task: Task) -> None:
         if tools.is_emulated:
             excuse_unsupported(task.candidate.source, failure, LANGUAGES[task.subject.language].modules)
         raise
+
+
+def _list_steps(case: CaseContext) -> tuple[Step, ...]:
+    if case.reference.device.is_gpu:
+        return ON_GPU
+    return IN_ONE_WORKER if case.in_one_worker else IN_FRESH_WORKERS
 
 
 def _sanitize_kernels(tools: EvaluationTools, task: Task, *, decides: bool) -> None:

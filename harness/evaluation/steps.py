@@ -108,7 +108,7 @@ class EvaluationTools:
     def prepare_device(self, task: Task) -> None:
         """A GPU's peaks need an idle device with free memory."""
         device = self.require_device()
-        if device.is_cuda:
+        if device.is_gpu:
             await_idle(device)  # work of the previous candidate may still run
             if self.times(task) and self.peaks.look_up(device) is None:
                 with self.quiet():
@@ -162,7 +162,7 @@ class CaseContext:
 
     @property
     def in_one_worker(self) -> bool:
-        return not self.reference.device.is_cuda and self.reference.plan.baseline_beside
+        return not self.reference.device.is_gpu and self.reference.plan.baseline_beside
 
     @property
     def is_timed(self) -> bool:
@@ -245,7 +245,7 @@ def wait_for_quiet(case: CaseContext) -> StepResult:
 
 def record_gpu_work(case: CaseContext) -> StepResult:
     """The GPU work of one call, as data that is valid while the worker lives."""
-    if case.reference.device.is_cuda and case.is_timed:
+    if case.is_timed:
         try:
             with case.record.phase("recording"):
                 opened = record_call(lambda: nullcontext(case.session), case.reference, case.seeds)
@@ -326,8 +326,8 @@ def attribute_time(case: CaseContext) -> StepResult:
 
 
 def confirm_custom_kernels(case: CaseContext) -> StepResult:
-    """On a CPU, by calls whose custom code is left out."""
-    if case.record.work is None or case.reference.device.is_cuda or not case.is_attributed:
+    """By calls whose custom code is left out."""
+    if case.record.work is None or not case.is_attributed:
         return NOTHING
     work = WorkResult(work=case.record.work)
     with case.record.phase("work"), _open_constructed(case) as session:
@@ -353,7 +353,7 @@ def compare_rival(case: CaseContext) -> StepResult:
 def read_counters(case: CaseContext) -> StepResult:
     """The hardware's, with ncu."""
     work, settings = case.record.work, case.tools.settings
-    if work is None or not case.reference.device.is_cuda or not settings.profile or not case.task.run.is_first:
+    if work is None or not settings.profile or not case.task.run.is_first:
         return NOTHING
     custom = name_custom_kernels(work.custom_kernels, case.task.libraries)
     with case.record.phase("counters"), case.beside_worker():

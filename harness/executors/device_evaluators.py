@@ -13,7 +13,6 @@ from pathlib import Path
 from harness.builder import Builder, Toolchain, default_cache_folder, find_machine_folder
 from harness.builder.targets import name_architecture
 from harness.domain import (
-    EMULATED,
     INCOMPLETE_ANSWER,
     NOTHING_AHEAD,
     BuiltAhead,
@@ -34,7 +33,7 @@ from harness.executors.settings import Setup
 from harness.executors.tasks import Task
 from harness.languages import LANGUAGES
 from harness.problems.workloads import complete_problem
-from harness.sandbox.devices import Device
+from harness.sandbox.devices import Device, EmulatedDevice
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.policy import clean_environment, interpreter_folders
 from harness.sandbox.workers_ahead import WorkersAhead
@@ -162,7 +161,7 @@ class DeviceEvaluators:
         if self._emulated is None:
             self._emulated = Forkserver(self._setup.isolation)
             self._emulated.report_first_call = self._report_first_call
-        device = Device(EMULATED, self._setup.settings.gpu)
+        device = EmulatedDevice(self._setup.settings.gpu)
         return KernelChecker(
             device=device,
             builder=self._find_builder(_describe_emulation(device, checked=True)),

@@ -134,8 +134,8 @@ def _serve(
         send(Lost(reason=f"{type(error).__name__}: {error}"))
         return
     with closing(evaluators), closing(BuildsAhead(start)) as builds:
-        lock = "" if device.is_emulated else _name_lock(device)
-        send(Ready(chip=_name_chip(device), lock=lock))
+        lock = device.lock_name
+        send(Ready(chip=device.chip, lock=lock))
         watch = _watch(device)
         has_started.set()
         if has_ended.is_set():
@@ -158,7 +158,7 @@ def _open(start: Start, say: SayFor, report_builds: Callable[[], None]) -> tuple
     from harness.executors.device_evaluators import DeviceEvaluators
     from harness.executors.locks import hold_cores_to_time
     from harness.problems.steps import set_reference_limit
-    from harness.sandbox.devices import Device
+    from harness.sandbox.devices import open_device
     from harness.sandbox.memory_limits import keep_freed_memory
 
     gc.freeze()  # each collection would take 0.1 s
@@ -166,9 +166,8 @@ def _open(start: Start, say: SayFor, report_builds: Callable[[], None]) -> tuple
     settings = start.setup.settings
     set_reference_limit(settings.reference_timeout_s)
     keep_freed_memory()
-    device = Device(start.device, settings.gpu, memory_bytes=settings.memory_bytes)
-    if device.is_cuda:
-        _try_device(device)
+    device = open_device(start.device, settings.gpu, memory_bytes=settings.memory_bytes)
+    device.check()
     evaluators = partial(
         DeviceEvaluators, start.setup, device, checks=start.checks, floors=start.floors, forkserver=forkserver,
         on_count=report_builds, say=say,
@@ -176,28 +175,11 @@ def _open(start: Start, say: SayFor, report_builds: Callable[[], None]) -> tuple
     return device, evaluators(quiet=partial(hold_cores_to_time, say)) if start.alone else evaluators()
 
 
-def _try_device(device: Device) -> None:
-    """Raises RuntimeError."""
-    import torch
-
-    torch.ones(1, device=device.torch_device).add_(1)
-    torch.cuda.synchronize(device.torch_device)
-
-
 def _watch(device: Device) -> XidWatch | None:
     from harness.hardware.xid_errors import XidWatch
-    from harness.sandbox.devices import open_gpu
 
-    gpu = open_gpu(device)
+    gpu = device.open_nvml()
     return None if gpu is None else XidWatch(*gpu)
-
-
-def _name_chip(device: Device) -> str:
-    import torch
-
-    from harness.hardware.cpu import cpu_name
-
-    return torch.cuda.get_device_name(device.torch_device) if device.is_cuda else cpu_name()
 
 
 def _evaluate(device: Device, evaluators: DeviceEvaluators, work: Assignment, watch: XidWatch | None) -> Done | Lost:
@@ -210,15 +192,9 @@ def _evaluate(device: Device, evaluators: DeviceEvaluators, work: Assignment, wa
     evaluation = evaluators.evaluate(work.task, work.ahead)
     if watch is not None and (fault := watch.find_fault()):
         return Lost(reason=fault, for_good=True)
-    if device.is_cuda and evaluation.outcome.is_error:
+    if evaluation.outcome.is_error:
         try:
-            _try_device(device)
+            device.check()
         except RuntimeError as error:  # an illegal access has destroyed the CUDA context
             return Lost(reason=f"{error}, after {evaluation.message}")
     return Done(evaluation=evaluation)
-
-
-def _name_lock(device: Device) -> str:
-    import torch
-
-    return str(torch.cuda.get_device_properties(device.torch_device).uuid) if device.is_cuda else device.name

@@ -247,9 +247,9 @@ class LocalExecutor:
                 forkserver = Forkserver(self.isolation)
                 forkserver.begin_start()  # imports torch, too
                 from harness.executors.device_evaluators import DeviceEvaluators
-                from harness.sandbox.devices import Device
+                from harness.sandbox.devices import EmulatedDevice
 
-                device = Device(EMULATED, self._settings.gpu) if kind == EMULATED else None
+                device = EmulatedDevice(self._settings.gpu) if kind == EMULATED else None
                 checks = kind != NO_DEVICE and self._checks(kind)
                 evaluators = DeviceEvaluators(self._setup(), device, checks=checks, forkserver=forkserver)
                 with self._lock:

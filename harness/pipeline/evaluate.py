@@ -112,10 +112,10 @@ def sample_tasks(runs: Iterable[str], options: EvaluateOptions) -> list[Task]:
 def check_plan(plan: Plan, options: EvaluateOptions) -> None:
     """Raises if the plan cannot be evaluated here. Problems without the workload are named on stderr."""
     from harness.problems.steps import set_reference_limit
-    from harness.sandbox.devices import open_device
+    from harness.sandbox.devices import find_device
 
     set_reference_limit(options.reference_timeout_s)
-    opened = open_device(options.device, plan.manifest.language, options.gpu)
+    opened = find_device(options.device, plan.manifest.language, options.gpu)
     device = "" if opened is None else opened.name
     lacking = []
     for problem in plan.problems:

@@ -31,7 +31,7 @@ from harness.executors.settings import LocalSettings
 from harness.executors.tasks import Origin, Task, make_task
 from harness.languages import LANGUAGES, detect_language
 from harness.problems.discovery import read_problem
-from harness.sandbox.devices import Device, open_device
+from harness.sandbox.devices import Device, find_device
 from harness.sandbox.worker_process import TimeLimits
 from harness.syntax import parse_python
 
@@ -244,7 +244,7 @@ class RedTeam:
 
     def devices(self) -> list[Device]:
         """One device per kind on this machine."""
-        found = (open_device("auto", language) for language in LANGUAGES)
+        found = (find_device("auto", language) for language in LANGUAGES)
         real = (device for device in found if device is not None and not device.is_emulated)
         return list({device.name: device for device in real}.values())
 

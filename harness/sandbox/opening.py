@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 
 from harness.protocol.tensor_layout import MOST_KEPT
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.build_requests import AnswerBuild
 from harness.sandbox.devices import Device, SharedArena
-from harness.sandbox.gpu.window import WindowSession
 from harness.sandbox.model_session import ModelSession
 from harness.sandbox.worker_client import Mode, WorkerClient
 from harness.sandbox.worker_process import TimeLimits, WorkerProcess
@@ -39,13 +38,11 @@ def open_session(
         answer_build=answer_build, limits=limits, threads=threads, allow_tf32=allow_tf32, mode=mode,
         most_kept=footprint.most_kept, compiled=compiled,
     )  # fmt: skip
-    with client_opened as (client, arena):
-        if not device.is_cuda:
-            yield ModelSession(client, arena, footprint, limits, keeps_on_host=keeps_on_host)
-            return
-        opened = WindowSession(client, arena, footprint, limits, device, keeps_on_host=keeps_on_host)
-        with closing(opened) as session:
-            yield session
+    with (
+        client_opened as (client, arena),
+        device.open_session(client, arena, footprint, limits, keeps_on_host=keeps_on_host) as session,
+    ):
+        yield session
 
 
 @contextmanager

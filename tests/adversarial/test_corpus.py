@@ -280,9 +280,9 @@ def test_evaluations_carry_a_certificate_until_something_changes(evaluate_some, 
     from harness.builder import find_machine_folder
     from harness.evaluation.certificate import check_standing, describe_basis, write_certificate
     from harness.redteam.runner import settle_certificate
-    from harness.sandbox.devices import Device
+    from harness.sandbox.devices import CpuDevice
 
-    device, machine = Device("cpu"), find_machine_folder(tmp_path)
+    device, machine = CpuDevice(), find_machine_folder(tmp_path)
     before = describe_basis(device, CORPUS, "")
     results = evaluate_some("attacks/zeros", "controls/plain")
     assert [result.evaluation.certificate for result in results] == ["", ""]
@@ -300,9 +300,9 @@ def test_a_run_with_a_surprise_ends_the_certificate_before_it(team, tmp_path):
 
     from harness.evaluation.certificate import describe_basis, read_certificate
     from harness.redteam.runner import read_file, settle_certificate
-    from harness.sandbox.devices import Device
+    from harness.sandbox.devices import CpuDevice
 
-    device, results = Device("cpu"), []
+    device, results = CpuDevice(), []
     before = describe_basis(device, CORPUS, "")
     team.evaluate([read_file(CORPUS / "controls" / "plain.py", CORPUS)], results.append)
     (result,) = results

@@ -8,7 +8,7 @@ import torch
 
 from harness.domain import Problem
 from harness.evaluation.timing.plan import TimingPlan
-from harness.sandbox.devices import Device
+from harness.sandbox.devices import CpuDevice
 
 MIB = 1 << 20
 PROBLEM = """
@@ -63,7 +63,7 @@ def bench_with(open_bench):
     opened = {}
 
     def choose(memory_bytes=None, device=None):
-        device = device or Device("cpu", memory_bytes=memory_bytes)
+        device = device or CpuDevice(memory_bytes=memory_bytes)
         if "bench" not in opened:
             opened["bench"] = open_bench(isolation="auto", device=device, call_s=20.0)
         opened["bench"].use(device)
@@ -204,7 +204,7 @@ def test_more_memory_than_a_worker_may_take_is_tried_a_second_time_before_it_cou
     assert any(one.check == "memory" and "less memory" in one.message for one in evaluation.findings)
 
 
-class LeakyDevice(Device):
+class LeakyDevice(CpuDevice):
     """Allocations of the evaluator fail on it; `held_bytes` are another process's."""
 
     held_bytes = 0
@@ -217,7 +217,7 @@ class LeakyDevice(Device):
         return super().allocate(size_bytes)
 
 
-class FullDevice(Device):
+class FullDevice(CpuDevice):
     """Once a worker is there, it holds nearly all of the device, and no allocation succeeds any more."""
 
     held_bytes = 0
@@ -231,7 +231,7 @@ class FullDevice(Device):
 
 
 def test_an_allocation_that_fails_once_costs_a_repetition_and_no_verdict(bench_with):
-    device = LeakyDevice("cpu")
+    device = LeakyDevice()
     device.failures = 1
     evaluation = bench_with(device=device).evaluate(candidate(HONEST), LARGE)
     assert evaluation.outcome == "correct", evaluation.message
@@ -239,7 +239,7 @@ def test_an_allocation_that_fails_once_costs_a_repetition_and_no_verdict(bench_w
 
 
 def test_an_allocation_of_the_evaluator_that_fails_twice_is_not_charged_to_the_candidate(bench_with):
-    device = LeakyDevice("cpu")
+    device = LeakyDevice()
     device.failures = 2
     evaluation = bench_with(device=device).evaluate(candidate(HONEST), LARGE)
     assert evaluation.outcome == "not_run", evaluation.message
@@ -251,7 +251,7 @@ def test_who_holds_the_memory_is_charged_with_a_failed_allocation(held_gib, outc
     from harness.evaluation.allocation_failure import MemoryCharge
     from harness.sandbox.failure import CandidateFailure
 
-    device = FullDevice("cpu")
+    device = FullDevice()
     charge = MemoryCharge(device, planned_bytes=4 << 30, shared_bytes=1 << 30)
     device.held_bytes = (held_gib + 1) << 30
     expected = CandidateFailure if outcome == "out_of_memory" else torch.OutOfMemoryError

@@ -113,11 +113,11 @@ def list_steps(expression, inputs, **settings):
     from harness.domain import Problem
     from harness.evaluation.correctness.reference import prepare_reference
     from harness.problems.loading import load_problem
-    from harness.sandbox.devices import Device
+    from harness.sandbox.devices import CpuDevice
 
     source = PROBLEM.replace("EXPRESSION", expression).replace("INPUTS", inputs)
     problem = Problem(name="one", suite="own", source=source, **settings)
-    return prepare_reference(load_problem(problem, "full"), Device("cpu"), 1, 2).own_steps
+    return prepare_reference(load_problem(problem, "full"), CpuDevice(), 1, 2).own_steps
 
 
 def test_own_steps_are_those_on_which_honest_programs_agree():

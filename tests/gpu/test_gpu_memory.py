@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.evaluation.timing.plan import TimingPlan
-from harness.sandbox.devices import Device
+from harness.sandbox.devices import CudaDevice
 from harness.tensors.host_copies import HOST, copy_to
 
 pytestmark = pytest.mark.gpu
@@ -144,7 +144,7 @@ def test_out_of_memory_names_what_the_candidate_held(gpu_bench):
 @pytest.mark.parametrize("budget_gib", [3.5, 6.0])
 @pytest.mark.parametrize("source", [HONEST, body("return x.abs()")], ids=["right", "wrong"])
 def test_verdicts_are_the_same_with_little_memory(open_bench, budget_gib, source):
-    device = Device("cuda:0", memory_bytes=int(budget_gib * GIB))
+    device = CudaDevice(memory_bytes=int(budget_gib * GIB))
     bench = open_bench(isolation="auto", device=device, call_s=30.0, load_s=60.0)
     evaluation = bench.evaluate(source, MIDDLE, time=True, plan=TimingPlan(budget_s=2.0, allow_load=True))
     assert evaluation.outcome == ("correct" if source is HONEST else "wrong_value"), evaluation.message

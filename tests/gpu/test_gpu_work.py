@@ -134,9 +134,9 @@ def test_a_kernel_that_is_replayed_in_a_graph_is_no_decoy(gpu_bench):
 
 def test_a_gpu_moves_memory_and_multiplies():
     from harness.evaluation.timing.device_peaks import measure_peaks
-    from harness.sandbox.devices import Device
+    from harness.sandbox.devices import CudaDevice
 
-    peaks = measure_peaks(Device("cuda:0"))
+    peaks = measure_peaks(CudaDevice())
     assert 100 < peaks.bandwidth_gb_s < 20_000
     assert 10 < peaks.tflops < 5_000
     assert peaks.matrix_dtype in ("bfloat16", "float16")

@@ -80,7 +80,7 @@ class _Checker:
         self._aliases = AliasCheck(session, views=reference.views, kept_calls=reference.footprint.kept_calls)
         self._kept: list[_Kept] = []
         self._last_seed: int | None = None
-        self._held_steps = self._choose_held_steps() if reference.device.is_cuda else ()
+        self._held_steps = self._choose_held_steps() if reference.device.is_gpu else ()
         self.trials: list[Trial] = []
         self.findings: list[Finding] = []
         self.truth_kind: Literal["float64", "reference"] = "float64"
@@ -313,8 +313,7 @@ def _find_misfit(
     device = reference.device
     wrong_device = next((name for name in run.called.devices if name.split(":")[0] != device.seen_type), None)
     if wrong_device is not None:
-        expected = device.seen_type if device.is_emulated else device.name
-        return Outcome.WRONG_DTYPE, f"an output lies on {wrong_device}, expected {expected}"
+        return Outcome.WRONG_DTYPE, f"an output lies on {wrong_device}, expected {device.seen_name}"
     if _has_changed_inputs(run, reference):
         return Outcome.WRONG_VALUE, "the inputs were changed by the call"
     for leaf, spec in _pair_made(run, truth, reference):

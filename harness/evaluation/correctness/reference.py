@@ -251,7 +251,7 @@ def prepare_reference(
         host_bytes = count_host_bytes(least, reference.need)
         require_memory(loaded, host_bytes + room.is_shared * least.device_bytes, room.host_bytes, "the host")
         raise ProblemTooLarge(f"{loaded.problem.name}: no memory plan fits {room}")
-    if not device.is_cuda and not plan.timed_outputs:
+    if not device.is_gpu and not plan.timed_outputs:
         plan = replace(plan, baseline_beside=False)
     footprint = reference.footprint
     if plan.kept_calls < reference.need.kept_calls:
@@ -317,9 +317,9 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
         own_steps = list_own_steps(loaded, model, inputs, own, changing=changing, device=on_device)
     tries_padding = is_small or "padded" in loaded.problem.distributions
     wider = pad_rows(inputs) if tries_padding else ()
-    slack_bytes = INPUT_SLACK_BYTES if device.is_cuda else 0
+    slack_bytes = INPUT_SLACK_BYTES if device.is_gpu else 0
     footprint = Footprint.measure(inputs, outputs, state, wider, changing=changing, slack_bytes=slack_bytes)
-    work_bytes = again.work_bytes if device.is_cuda else None
+    work_bytes = again.work_bytes if device.is_gpu else None
     need = MemoryNeed(
         inputs_bytes=sizes[0] + 2 * count_bytes(changing.values()),  # the state of a call, and packed
         weights_bytes=sizes[1], outputs_bytes=sizes[2], arena_bytes=footprint.arena_bytes,

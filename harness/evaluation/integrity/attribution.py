@@ -132,7 +132,7 @@ def attribute_work(
         return _conclude(work, reference, libraries=(), findings=(note,), has_kernel=has_kernel)
     if not writes_kernels:
         return _attribute_generated(open_in, reference, inputs, outputs, profile)
-    custom = name_custom_kernels(names, libraries if reference.device.is_cuda else ())
+    custom = name_custom_kernels(names, libraries if reference.device.is_gpu else ())
     custom = replace(custom, words=frozenset(_WORD.findall(source)))
     work = replace(share_work(profile, custom), custom_kernels=names)
     if has_kernel:
@@ -162,7 +162,7 @@ def confirm_custom_code(
     session: ModelSession, reference: Reference, seeds: Iterator[int], result: WorkResult
 ) -> WorkResult:
     """If no unprofiled call runs the candidate's machine code, its share is 0. CPU only."""
-    if reference.device.is_cuda or reference.device.is_emulated or result.outcome is not None:
+    if result.outcome is not None:
         return result
     if result.work.custom < NOTHING and not reference.loaded.problem.requires_kernel:
         return result

@@ -70,7 +70,7 @@ class ApartTimer:
             after = self._time_alone(open_baseline, seeds, lambda *_: self._seeds[1::2], sampler)
             wrong = self._chosen.find_wrong()
         theirs = [call for pair in itertools.zip_longest(before, after) for call in pair if call is not None]
-        conclude = self._conclude_calls if self._device.is_cuda else self._conclude_reported
+        conclude = self._conclude_calls if self._device.is_gpu else self._conclude_reported
         result = conclude(name, self._pair(theirs, mine), self._find_floor(before, after), sampler.conclude())
         if wrong is not None:
             return call_suspect(result.timing, "timed_call", wrong)
@@ -139,10 +139,10 @@ class ApartTimer:
         hopeless_us: float | None = None,
     ) -> Calls:
         """`choose`: the seeds of the calls, see `_warm_up`. `hopeless_us`: of the candidate, see HOPELESS_CALLS."""
-        if self._device.is_cuda:
+        if self._device.is_gpu:
             await_idle(self._device)  # work of the previous worker may still run
         with open_worker() as session:
-            if not (self._device.is_cuda and self._reference.plan.timed_outputs):
+            if not (self._device.is_gpu and self._reference.plan.timed_outputs):
                 session.take_samples()
             chosen, calls, began_s = choose(*self._warm_up(session, seeds)), Calls(), time.monotonic()
             for seed, run in self._call_in_turn(session, chosen):
@@ -170,7 +170,7 @@ class ApartTimer:
 
     def _call_in_turn(self, session: ModelSession, chosen: Sequence[int]) -> Iterator[tuple[int, Run]]:
         """(seed of the inputs, call), cold cache."""
-        if self._device.is_cuda:
+        if self._device.is_gpu:
             for seed in chosen:
                 session.reset_state(self._reference.make_timed_state(seed))
                 yield seed, self._call(session, self._reference.make_timed_inputs(seed))

@@ -111,7 +111,7 @@ class CandidateTimer:
         """Time with the rival in the baseline's place."""
         opponent = self._name_rival(reference, rival)
         open_candidate = partial(self._workers.open_constructed_candidate, candidate, reference)
-        if reference.device.is_cuda:
+        if reference.device.is_gpu:
             timer = ReplayTimer(reference=reference, plan=self._plan, seed=next(seeds), ahead=self._workers.ahead)
             keep_rival = partial(record_rival, opponent.open, reference, seeds)
             record_candidate = partial(record_call, open_candidate, reference, seeds)

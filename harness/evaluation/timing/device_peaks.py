@@ -15,7 +15,6 @@ import torch
 from harness.domain import HarnessError, StoreError
 from harness.evaluation.correctness.precision import float32_precision
 from harness.evaluation.correctness.reference import usable_threads
-from harness.hardware.cpu import cpu_name
 from harness.sandbox.devices import Device
 from harness.store.machine_cache import add_to_record, read_record
 
@@ -80,12 +79,8 @@ class PeakStore:
 
 def name_device(device: Device) -> str:
     """The cache key."""
-    facts = [describe_hardware(device), usable_threads(), torch.__version__]
+    facts = [device.chip, usable_threads(), torch.__version__]
     return sha256(json.dumps(facts).encode()).hexdigest()[:16]
-
-
-def describe_hardware(device: Device) -> str:
-    return torch.cuda.get_device_name(device.torch_device) if device.is_cuda else cpu_name()
 
 
 def measure_peaks(device: Device) -> DevicePeaks:
@@ -98,9 +93,7 @@ def measure_peaks(device: Device) -> DevicePeaks:
         raise HarnessError(
             f"not enough memory to measure the peaks of {device.name}: {error}; end other programs that use it"
         ) from error
-    return DevicePeaks(
-        hardware=describe_hardware(device), bandwidth_gb_s=bandwidth / 1e9, tflops=tflops / 1e12, matrix_dtype=dtype
-    )
+    return DevicePeaks(hardware=device.chip, bandwidth_gb_s=bandwidth / 1e9, tflops=tflops / 1e12, matrix_dtype=dtype)
 
 
 @contextmanager
@@ -116,7 +109,7 @@ def _all_threads() -> Iterator[None]:
 def _measure_bandwidth(device: Device) -> float:
     """Bytes per second: copying, reading or writing tensors larger than the cache, or reading a small one after a
     flush, which may leave some of it."""
-    size = max(GPU_TENSOR_BYTES if device.is_cuda else CPU_TENSOR_BYTES, 4 * device.cache_bytes())
+    size = max(GPU_TENSOR_BYTES if device.is_gpu else CPU_TENSOR_BYTES, 4 * device.cache_bytes())
     source = torch.ones(size // 4, device=device.torch_device)
     target = torch.ones_like(source)
     small = source[: device.cache_bytes() // 8]
@@ -131,7 +124,7 @@ def _measure_bandwidth(device: Device) -> float:
 
 def _measure_products(device: Device) -> list[tuple[float, str]]:
     """(operations per second, dtype)."""
-    if not device.is_cuda:
+    if not device.is_gpu:
         return [(_measure_product(device, torch.float32, CPU_MATRIX_SIZE, allow_tf32=False), "float32")]
     wanted = ((torch.float32, False), (torch.float32, True), (torch.bfloat16, False), (torch.float16, False))
     return [

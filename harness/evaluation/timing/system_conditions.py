@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain import Conditions
-from harness.sandbox.devices import Device, open_gpu
+from harness.sandbox.devices import Device
 
 SAMPLE_EVERY_S = 0.1
 # Foreign load above which a timing is disturbed: cores, or a share of them.
@@ -30,7 +30,7 @@ class ConditionSampler:
     def __init__(self, device: Device, own_s: Callable[[], float] | None = None, *, load_matters: bool) -> None:
         self._device = device
         self._cores = os.sched_getaffinity(0)
-        self._gpu = open_gpu(device)
+        self._gpu = device.open_nvml()
         self._clocks_mhz: list[float] = []
         self._temperatures_c: list[float] = []
         self._throttled = 0
@@ -46,7 +46,7 @@ class ConditionSampler:
         if now_s - self._sampled_s < SAMPLE_EVERY_S:
             return
         self._sampled_s = now_s
-        if not self._device.is_cuda:
+        if not self._device.is_gpu:
             self._clocks_mhz += _read_cpu_clocks_mhz(self._cores)
         elif self._gpu is not None:
             self._sample_gpu(*self._gpu)

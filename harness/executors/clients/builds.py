@@ -55,11 +55,11 @@ def main() -> None:
     from harness.executors.device_evaluators import DeviceEvaluators
     from harness.executors.local import FEW_BUILDS
     from harness.problems.steps import set_reference_limit
-    from harness.sandbox.devices import Device
+    from harness.sandbox.devices import EmulatedDevice
 
     settings = start.setup.settings
     set_reference_limit(settings.reference_timeout_s)
-    device = Device(EMULATED, settings.gpu) if start.device == EMULATED else None
+    device = EmulatedDevice(settings.gpu) if start.device == EMULATED else None
     evaluators = DeviceEvaluators(start.setup, device, checks=start.checks)
     pool = ThreadPoolExecutor(settings.jobs or len(start.build_cores), "build")
     with suppress(EOFError, OSError):

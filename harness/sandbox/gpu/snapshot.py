@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from harness.protocol import ITEM_BYTES, TensorSpec, device_memory, storage_bytes
-from harness.sandbox.devices import Device
+from harness.sandbox.devices import CudaDevice, Device
 from harness.sandbox.gpu.worker_memory import Stretch
 from harness.tensors.host_copies import HOST
 from harness.tensors.output_samples import Rows, Sample, find_memory_order
@@ -80,7 +80,7 @@ class Reading:
         copy.start(stretches[output].address + first)
 
 
-def prepare_reading(combs: Sequence[Comb], device: Device) -> Reading:
+def prepare_reading(combs: Sequence[Comb], device: CudaDevice) -> Reading:
     staging = device.staging.data_ptr()
     copies = (
         device_memory.RowsCopy(staging + offset, pitch=comb.pitch, width=comb.width, rows=comb.rows)
@@ -98,7 +98,7 @@ def read_in_places(
     stretches: Sequence[Stretch],
     specs: Sequence[TensorSpec],
     reading: Reading,
-    device: Device,
+    device: CudaDevice,
     where: torch.device,
     *,
     sample: Sample | None = None,

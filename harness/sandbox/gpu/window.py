@@ -19,7 +19,7 @@ from harness.domain import Outcome
 from harness.protocol import HELD_US, Signal, TensorSpec, storage_bytes
 from harness.protocol.tensor_layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES, MOST_KEPT
 from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, Footprint, outline
-from harness.sandbox.devices import Device, SharedArena
+from harness.sandbox.devices import CudaDevice, Device, SharedArena
 from harness.sandbox.failure import fatal_failure
 from harness.sandbox.gpu.recording import NotReplayable, Recording, make_recording
 from harness.sandbox.gpu.snapshot import (
@@ -69,7 +69,7 @@ class WindowSession(ModelSession):
         arena: SharedArena,
         footprint: Footprint,
         limits: TimeLimits,
-        device: Device,
+        device: CudaDevice,
         *,
         keeps_on_host: bool = False,
     ) -> None:

@@ -7,7 +7,7 @@ import pytest
 from harness.domain import Problem
 from harness.evaluation.prepared_references import PreparedReferences
 from harness.problems.loading import load_problem
-from harness.sandbox.devices import Device
+from harness.sandbox.devices import CpuDevice
 from harness.sandbox.gpu.replayer import KeptBaseline
 from harness.sandbox.memory_plan import Room
 
@@ -30,15 +30,15 @@ def get_init_inputs():
 """
 
 
-class RoomyGpu(Device):
-    free_bytes, is_cuda = 1 << 40, False
+class RoomyGpu(CpuDevice):
+    free_bytes, is_gpu = 1 << 40, False
 
     def measure_room(self):
         return Room(device_bytes=self.free_bytes, host_bytes=1 << 40)
 
 
-class Cpu(Device):
-    is_cuda = False
+class Cpu(CpuDevice):
+    is_gpu = False
 
 
 def load(factor=2.0):
@@ -53,10 +53,10 @@ def prepared():
 @pytest.fixture
 def borrow(prepared):
     def run(loaded, seed=1, thrift="planned", device=None):
-        device = device or RoomyGpu("cpu")
+        device = device or RoomyGpu()
         with prepared.borrow(loaded, device, (seed, seed + 1), thrift) as reference:
-            device.is_cuda = isinstance(device, RoomyGpu)
-        device.is_cuda = False
+            device.is_gpu = isinstance(device, RoomyGpu)
+        device.is_gpu = False
         return reference
 
     return run
@@ -87,7 +87,7 @@ def test_another_problem_ends_what_was_kept(borrow):
 
 
 def test_nothing_is_kept_where_memory_is_short_or_an_allocation_failed(borrow):
-    device = RoomyGpu("cpu")
+    device = RoomyGpu()
     first = borrow(load(), device=device)
     device.free_bytes = first.plan.device_bytes * 2
     closed = add_baseline(first)
@@ -99,5 +99,5 @@ def test_nothing_is_kept_where_memory_is_short_or_an_allocation_failed(borrow):
 
 
 def test_on_a_cpu_nothing_is_kept(borrow):
-    first = borrow(load(), device=Cpu("cpu"))
-    assert borrow(load(), device=Cpu("cpu")).model is not first.model
+    first = borrow(load(), device=Cpu())
+    assert borrow(load(), device=Cpu()).model is not first.model

@@ -289,7 +289,7 @@ class Nvml:
 
 if any("evaluator_process" in word for word in sys.orig_argv):
     import harness.sandbox.devices
-    harness.sandbox.devices.open_gpu = lambda device: (Nvml, None)
+    harness.sandbox.devices.CpuDevice.open_nvml = lambda self: (Nvml, None)
 """
 
 

@@ -3,7 +3,7 @@ import pytest
 from harness.builder import Toolchain
 from harness.executors.device_evaluators import choose_toolchain
 from harness.executors.settings import LocalSettings, Setup
-from harness.sandbox.devices import Device
+from harness.sandbox.devices import CpuDevice, EmulatedDevice
 
 TOOLCHAIN = Toolchain(
     compiler=None, compiler_version=None, nvcc_version="13.0", cuda_home=None, ninja_version=None, torch_version="2",
@@ -14,10 +14,10 @@ TOOLCHAIN = Toolchain(
 @pytest.mark.parametrize(
     ("device", "option", "architecture"),
     [
-        (Device("emulated", "A100"), None, "8.0"),
-        (Device("emulated", "B200"), None, "10.0a"),
-        (Device("emulated", "A100"), "9.0a", "9.0a"),
-        (Device("cpu"), None, "9.0a"),
+        (EmulatedDevice("A100"), None, "8.0"),
+        (EmulatedDevice("B200"), None, "10.0a"),
+        (EmulatedDevice("A100"), "9.0a", "9.0a"),
+        (CpuDevice(), None, "9.0a"),
         (None, None, "9.0a"),
     ],
 )

@@ -13,7 +13,7 @@ from harness.evaluation.correctness.calls import Exercises
 from harness.evaluation.correctness.reference import prepare_reference
 from harness.evaluation.correctness.variations import make_later_states
 from harness.problems.loading import load_problem
-from harness.sandbox.devices import Device
+from harness.sandbox.devices import CpuDevice
 
 SOURCE = """
 import torch
@@ -44,7 +44,7 @@ def get_init_inputs():
 
 
 def prepare(source=SOURCE):
-    return prepare_reference(load_problem(Problem(name="p", suite="s", source=source), "full"), Device("cpu"), 1, 2)
+    return prepare_reference(load_problem(Problem(name="p", suite="s", source=source), "full"), CpuDevice(), 1, 2)
 
 
 @pytest.mark.parametrize(
@@ -73,8 +73,8 @@ def test_there_is_none_where_only_one_call_succeeds_nor_for_large_problems(monke
     assert make_later_states(prepare(), 5, 4, 4) == []
 
 
-class NamedGpu(Device):
-    is_cuda = True
+class NamedGpu(CpuDevice):
+    is_gpu = True
     torch_device = torch.device("cuda:0")
 
 

@@ -9,7 +9,7 @@ from harness.domain import Problem
 from harness.evaluation.correctness.hidden_work import HiddenWork
 from harness.evaluation.correctness.reference import prepare_reference
 from harness.problems.loading import load_problem
-from harness.sandbox.devices import Device
+from harness.sandbox.devices import CpuDevice
 
 SOURCE = """
 import torch
@@ -32,7 +32,7 @@ def get_init_inputs():
 
 def list_steps(forward, inputs):
     problem = Problem(name="p", suite="s", source=SOURCE.format(forward=forward, inputs=inputs))
-    return set(prepare_reference(load_problem(problem, "full"), Device("cpu"), 1, 2).own_steps)
+    return set(prepare_reference(load_problem(problem, "full"), CpuDevice(), 1, 2).own_steps)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_inputs_with_a_structure_keep_it(inputs):
 def test_beside_an_input_with_structure_the_others_get_all_kinds(second):
     source = SOURCE.format(forward="torch.relu(x) + more[0].sum()", inputs=f"torch.rand(8, 8), {second}")
     loaded = load_problem(Problem(name="p", suite="s", source=source), "full")
-    assert set(prepare_reference(loaded, Device("cpu"), 1, 2).own_steps) >= {"biased", "signed"}
+    assert set(prepare_reference(loaded, CpuDevice(), 1, 2).own_steps) >= {"biased", "signed"}
     assert loaded.structured_inputs == [1]
     given, varied = (loaded.make_inputs(5, torch.device("cpu"), kind) for kind in ("as_given", "signed"))
     assert not torch.equal(given[0], varied[0])

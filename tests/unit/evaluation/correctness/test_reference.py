@@ -15,7 +15,7 @@ from harness.domain import Problem, ProblemError, ProblemTooLarge
 from harness.evaluation.correctness.reference import prepare_reference
 from harness.evaluation.correctness.reference_checks import contain_memory, require_memory
 from harness.problems.loading import load_problem
-from harness.sandbox.devices import Device
+from harness.sandbox.devices import CpuDevice
 
 CPU = torch.device("cpu")
 SOURCE = """import torch
@@ -46,7 +46,7 @@ def load(forward, *, inputs="[torch.rand(300, 5) - 0.5]", **settings):
 
 
 def prepare(forward, **settings):
-    return prepare_reference(load(forward, **settings), Device("cpu"), 1, 2)
+    return prepare_reference(load(forward, **settings), CpuDevice(), 1, 2)
 
 
 def test_a_late_truth_uses_the_outputs_that_the_call_was_compared_with():
@@ -192,7 +192,7 @@ def test_references_may_work_in_place_and_on_views(forward, inputs):
     problem = Problem(
         name="toy", suite="mine", source=source.replace("def forward(self, x)", f"def forward({arguments})")
     )
-    reference = prepare_reference(load_problem(problem, "full"), Device("cpu"), 1, 2)
+    reference = prepare_reference(load_problem(problem, "full"), CpuDevice(), 1, 2)
     assert reference.variation is None
     assert reference.truth_of(reference.make_inputs(3)).kind == "float64"
 

@@ -19,7 +19,7 @@ from harness.evaluation.correctness.variations import (
     restricts_values,
 )
 from harness.problems.loading import load_problem
-from harness.sandbox.devices import Device
+from harness.sandbox.devices import CpuDevice
 
 SOURCE = """import torch
 from torch import nn
@@ -42,7 +42,7 @@ def get_init_inputs():
 
 def prepare(forward, *, init="pass", inputs="[torch.randn(40, 30)]"):
     source = SOURCE.replace("INIT", init).replace("FORWARD", forward).replace("INPUTS", inputs)
-    return prepare_reference(load_problem(Problem(name="t", suite="s", source=source), "full"), Device("cpu"), 1, 2)
+    return prepare_reference(load_problem(Problem(name="t", suite="s", source=source), "full"), CpuDevice(), 1, 2)
 
 
 def find_shapes(forward, inputs, seed=0):

@@ -4,32 +4,32 @@ import pytest
 import torch
 
 from harness.domain import UsageError
-from harness.sandbox.devices import Device, open_device
+from harness.sandbox.devices import CpuDevice, EmulatedDevice, find_device
 
 
 def test_auto_emulates_cuda_only_where_there_is_no_gpu():
     expected = "cuda:0" if torch.cuda.is_available() else "emulated"
-    assert open_device("auto", "cuda").name == expected
-    assert open_device("auto", "cpp").name == "cpu"
+    assert find_device("auto", "cuda").name == expected
+    assert find_device("auto", "cpp").name == "cpu"
 
 
 @pytest.mark.parametrize(("device", "language"), [("emulated", "cpp"), ("cpu", "cuda")])
 def test_a_device_that_cannot_run_the_language_is_none(device, language):
-    assert open_device(device, language) is None
+    assert find_device(device, language) is None
 
 
 def test_unknown_device_is_an_error_that_names_the_known_ones():
     with pytest.raises(UsageError, match=r"Known: .*A100"):
-        open_device("emulated", "cuda", "Voodoo 3")
+        find_device("emulated", "cuda", "Voodoo 3")
 
 
 def test_its_memory_is_the_cpus_and_its_outputs_lie_on_a_gpu():
-    device = Device("emulated")
-    assert (device.is_cuda, device.torch_device, device.seen_type) == (False, torch.device("cpu"), "cuda")
+    device = EmulatedDevice()
+    assert (device.is_gpu, device.torch_device, device.seen_type) == (False, torch.device("cpu"), "cuda")
 
 
 def test_a_worker_is_told_of_the_gpu_that_was_chosen():
-    told = Device("emulated", "h100").describe_emulation(threads=2, call_s=10.0)
+    told = EmulatedDevice("h100").describe_emulation(threads=2, call_s=10.0)
     assert told["target"]["name"] == "NVIDIA H100"
     assert (told["target"]["major"], told["target"]["minor"]) == (9, 0)
     assert told["settings"]["threads"] == 2
@@ -37,5 +37,5 @@ def test_a_worker_is_told_of_the_gpu_that_was_chosen():
 
 
 def test_no_other_device_pretends():
-    assert Device("cpu").describe_emulation(threads=2, call_s=10.0) is None
-    assert Device("cpu").seen_type == "cpu"
+    assert CpuDevice().describe_emulation(threads=2, call_s=10.0) is None
+    assert CpuDevice().seen_type == "cpu"

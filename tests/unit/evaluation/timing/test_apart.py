@@ -19,7 +19,7 @@ from harness.evaluation.timing.apart import (
 from harness.evaluation.timing.plan import TimingPlan
 from harness.problems.loading import load_problem
 from harness.protocol.tensor_layout import TensorSpec
-from harness.sandbox.devices import Device
+from harness.sandbox.devices import CpuDevice
 from harness.sandbox.gpu.window import WindowSession
 from harness.sandbox.model_session import Run
 from harness.sandbox.worker_client import Called
@@ -47,8 +47,8 @@ PLAN = TimingPlan(budget_s=0.2, allow_load=True)
 SPEC = TensorSpec(dtype="float32", shape=(8, 8), stride=(8, 1))
 
 
-class SimulatedGpu(Device):
-    is_cuda = True
+class SimulatedGpu(CpuDevice):
+    is_gpu = True
 
     def await_quiet(self, limit_s):
         return True
@@ -78,8 +78,8 @@ class SimulatedSession(WindowSession):
 
 @pytest.fixture(scope="module")
 def reference():
-    plain = prepare_reference(load_problem(Problem(name="p", suite="s", source=SOURCE), "full"), Device("cpu"), 1, 2)
-    return replace(plain, device=SimulatedGpu("cpu"))
+    plain = prepare_reference(load_problem(Problem(name="p", suite="s", source=SOURCE), "full"), CpuDevice(), 1, 2)
+    return replace(plain, device=SimulatedGpu())
 
 
 @pytest.fixture

@@ -58,7 +58,8 @@ def measure(plan=TimingPlan(min_blocks=PAIRS, max_blocks=PAIRS)):  # noqa: B008
     device = SimpleNamespace(
         evaluator_cores={0},
         torch_device=torch.device("cpu"),
-        is_cuda=False,
+        is_gpu=False,
+        open_nvml=lambda: None,
         flush_cache=lambda once=False: events.append(("flush", "once" if once else "all")),
     )
     loaded = SimpleNamespace(problem=SimpleNamespace(tolerance=None))

@@ -15,7 +15,7 @@ from harness.evaluation.timing.plan import Choice
 from harness.problems.loading import load_problem
 from harness.protocol import TensorSpec
 from harness.sandbox.arena_layout import outline
-from harness.sandbox.devices import Device
+from harness.sandbox.devices import CpuDevice
 from harness.sandbox.model_session import Run
 from harness.sandbox.worker_client import Called
 from harness.tensors.output_samples import Rows, Sample
@@ -50,7 +50,7 @@ SPECS = (
 
 @pytest.fixture(scope="module")
 def reference():
-    return prepare_reference(load_problem(Problem(name="p", suite="s", source=SOURCE), "full"), Device("cpu"), 1, 2)
+    return prepare_reference(load_problem(Problem(name="p", suite="s", source=SOURCE), "full"), CpuDevice(), 1, 2)
 
 
 def run_of(outputs, sample=SAMPLE):
@@ -157,7 +157,7 @@ def get_init_inputs():
 
 @pytest.fixture(scope="module")
 def large_reference():
-    return prepare_reference(load_problem(Problem(name="p", suite="s", source=LARGE), "full"), Device("cpu"), 1, 2)
+    return prepare_reference(load_problem(Problem(name="p", suite="s", source=LARGE), "full"), CpuDevice(), 1, 2)
 
 
 def evaluate_large(reference, spoil, calls=12):

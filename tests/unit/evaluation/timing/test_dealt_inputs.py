@@ -12,7 +12,7 @@ from harness.evaluation.correctness.reference import prepare_reference
 from harness.evaluation.timing.paired import _deal_steps
 from harness.evaluation.timing.timed_calls import draw_seed
 from harness.problems.loading import load_problem
-from harness.sandbox.devices import Device
+from harness.sandbox.devices import CpuDevice
 
 SOURCE = """
 import torch
@@ -36,7 +36,7 @@ STEPS = ("biased", "varied", "altered")
 
 @pytest.fixture(scope="module")
 def plain():
-    return prepare_reference(load_problem(Problem(name="p", suite="s", source=SOURCE), "full"), Device("cpu"), 1, 2)
+    return prepare_reference(load_problem(Problem(name="p", suite="s", source=SOURCE), "full"), CpuDevice(), 1, 2)
 
 
 @pytest.fixture(scope="module")

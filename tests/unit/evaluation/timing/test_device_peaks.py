@@ -8,9 +8,9 @@ import torch
 
 from harness.domain import StoreError
 from harness.evaluation.timing.device_peaks import FILE_NAME, DevicePeaks, PeakStore, measure_peaks, name_device
-from harness.sandbox.devices import Device
+from harness.sandbox.devices import CpuDevice
 
-CPU = Device("cpu")
+CPU = CpuDevice()
 
 
 def make(bandwidth=1.0, tflops=1.0, dtype="float32"):

@@ -20,7 +20,7 @@ from harness.evaluation.timing.roofline import (
     refine_traffic,
 )
 from harness.problems.loading import load_problem
-from harness.sandbox.devices import Device
+from harness.sandbox.devices import CpuDevice
 
 PEAKS = DevicePeaks(hardware="a chip", bandwidth_gb_s=10.0, tflops=1.0, matrix_dtype="float32")
 SOURCE = """
@@ -66,7 +66,7 @@ class OnePeakStore:
 
 def make_reference(body, names="x", inputs=X, init="pass"):
     source = SOURCE.format(body=body, names=names, inputs=inputs, init=init)
-    return prepare_reference(load_problem(Problem(name="p", suite="s", source=source), "full"), Device("cpu"), 1, 2)
+    return prepare_reference(load_problem(Problem(name="p", suite="s", source=source), "full"), CpuDevice(), 1, 2)
 
 
 def make_timing(candidate_us, baseline_us=1000.0):

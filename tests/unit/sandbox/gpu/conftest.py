@@ -12,7 +12,7 @@ def host_copies(monkeypatch):
     import torch
 
     from harness.protocol import device_memory
-    from harness.sandbox.devices import STAGING_BYTES, Device
+    from harness.sandbox.devices import STAGING_BYTES, CpuDevice
     from harness.sandbox.gpu import snapshot
 
     late = []
@@ -25,7 +25,7 @@ def host_copies(monkeypatch):
             ctypes.memmove(wanted.target_host + row * wanted.target_pitch, source, wanted.width)
         return 0
 
-    class Host(Device):
+    class Host(CpuDevice):
         staging = torch.empty(STAGING_BYTES, dtype=torch.uint8)
 
         def synchronize(self):
@@ -37,4 +37,4 @@ def host_copies(monkeypatch):
 
     monkeypatch.setattr(device_memory, "_load_driver", lambda: SimpleNamespace(cuMemcpy2DAsync_v2=copy_rows))
     monkeypatch.setattr(snapshot, "view_bytes", view_bytes)
-    return Host("cpu"), late
+    return Host(), late

@@ -1,0 +1,36 @@
+"""Devices that run candidates: a CPU, a GPU, and a CPU that emulates a GPU."""
+
+from __future__ import annotations
+
+from harness.domain import EMULATED, Language
+from harness.languages.devices import find_devices
+from harness.sandbox.devices.arena import SharedArena
+from harness.sandbox.devices.base import Device
+from harness.sandbox.devices.cpu import CpuDevice
+from harness.sandbox.devices.cuda import STAGING_BYTES, CudaDevice
+from harness.sandbox.devices.emulated import EmulatedDevice
+
+__all__ = [
+    "STAGING_BYTES",
+    "CpuDevice",
+    "CudaDevice",
+    "Device",
+    "EmulatedDevice",
+    "SharedArena",
+    "find_device",
+    "open_device",
+]
+
+
+def open_device(name: str, gpu: str | None = None, *, memory_bytes: int | None = None) -> Device:
+    """`name`: "cpu", "cuda:N" or "emulated". `gpu` to emulate (None: the default); `memory_bytes` for evaluations to
+    plan with (None: all free memory). Raises UsageError."""
+    if name == EMULATED:
+        return EmulatedDevice(gpu, memory_bytes=memory_bytes)
+    return CpuDevice(memory_bytes=memory_bytes) if name == "cpu" else CudaDevice(name, memory_bytes=memory_bytes)
+
+
+def find_device(wanted: str, language: Language, gpu: str | None = None) -> Device | None:
+    """The first of `find_devices`, or None."""
+    names = find_devices(wanted, language)
+    return open_device(names[0], gpu) if names else None

@@ -1,0 +1,181 @@
+"""What all devices have in common."""
+
+from __future__ import annotations
+
+import os
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import torch
+
+from harness.hardware.gpus import GpuModel
+from harness.sandbox.devices.arena import SharedArena
+from harness.sandbox.memory_plan import Room
+
+if TYPE_CHECKING:  # they import this package
+    from harness.sandbox.arena_layout import Footprint
+    from harness.sandbox.model_session import ModelSession
+    from harness.sandbox.worker_client import WorkerClient
+    from harness.sandbox.worker_process import TimeLimits
+
+BUSY_US = 1000.0  # a tiny operation takes this long only while another process uses the GPU
+QUIET_PROBES = 2  # in a row
+
+
+class Device(ABC):
+    """`is_timed`: times of calls mean something. `is_emulated`: candidates see it as the GPU `target`. `is_gpu`: work
+    runs asynchronously on streams, in a context that an illegal access destroys."""
+
+    kind: ClassVar[Literal["cpu", "cuda", "emulated"]]
+    is_gpu: ClassVar[bool] = False
+    is_emulated: ClassVar[bool] = False
+    is_timed: ClassVar[bool] = True
+    target: GpuModel | None = None
+
+    def __init__(self, name: str, torch_device: torch.device, memory_bytes: int | None) -> None:
+        self.name = name
+        self.torch_device = torch_device
+        self._memory_bytes = memory_bytes
+        self._cores = os.sched_getaffinity(0)
+        self._flush_buffer: torch.Tensor | None = None
+
+    @property
+    @abstractmethod
+    def chip(self) -> str:
+        """The name of the hardware."""
+
+    @property
+    @abstractmethod
+    def lock_name(self) -> str:
+        """Of the lock that prevents two measurements at once; empty without measurements."""
+
+    @property
+    def seen_type(self) -> str:
+        """The device type that workers see."""
+        return self.torch_device.type
+
+    @property
+    def seen_name(self) -> str:
+        return self.name
+
+    @property
+    def worker_core(self) -> int | None:
+        """The core of all workers, so that none gains by its core; None: any."""
+        return None
+
+    def list_worker_cores(self) -> list[int]:
+        return sorted(self._cores) if self.worker_core is None else [self.worker_core]
+
+    @property
+    @abstractmethod
+    def evaluator_cores(self) -> set[int]:
+        """Cores for the evaluator during timing."""
+
+    def describe(self) -> Mapping[str, str]:
+        """Facts for the environment of a verdict, beside those of the CPU."""
+        return {}
+
+    def describe_emulation(self, threads: int, call_s: float) -> dict[str, Any] | None:
+        """The emulated GPU's properties by CUDA's names, and the emulator's settings."""
+        return None
+
+    @abstractmethod
+    def measure_room(self) -> Room: ...
+
+    @property
+    @abstractmethod
+    def context_bytes(self) -> int:
+        """Estimated memory of an idle process."""
+
+    @property
+    @abstractmethod
+    def slice_bytes(self) -> int:
+        """Memory for comparing a slice and flushing the cache."""
+
+    @abstractmethod
+    def watch_peak(self) -> None:
+        """Starts the interval of `read_peak`."""
+
+    @abstractmethod
+    def read_peak(self, otherwise_bytes: int) -> int:
+        """Bytes allocated by this process; on a CPU `otherwise_bytes`."""
+
+    @abstractmethod
+    def count_own_bytes(self) -> int:
+        """Reserved by this process."""
+
+    @abstractmethod
+    def count_used_bytes(self) -> int:
+        """Used by all processes; 0 on a CPU, where workers have their own limits."""
+
+    @abstractmethod
+    def release_cache(self) -> None:
+        """Frees torch's cache for other processes."""
+
+    def release_memory(self) -> None:
+        self._flush_buffer = None
+        self.release_cache()
+
+    @abstractmethod
+    def allocate(self, size_bytes: int) -> SharedArena: ...
+
+    @abstractmethod
+    def synchronize(self) -> None: ...
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raises RuntimeError if torch cannot use it."""
+
+    def open_nvml(self) -> tuple[Any, Any] | None:
+        """NVML and a handle; None without a GPU or NVML."""
+        return None
+
+    @property
+    def has_tf32(self) -> bool:
+        return False
+
+    def flush_cache(self, *, once: bool = False) -> None:
+        """Writes twice the last-level cache, on a GPU asynchronously. `once`: on a CPU its size suffices."""
+        if self._flush_buffer is None:
+            elements = 2 * self.cache_bytes() // 4
+            self._flush_buffer = torch.zeros(elements, dtype=torch.float32, device=self.torch_device)
+        written = self._flush_buffer[: self._flush_buffer.numel() // 2] if once else self._flush_buffer
+        written.add_(1.0)
+
+    @abstractmethod
+    def reset_cache(self) -> None:
+        """Resets a GPU's persisting lines."""
+
+    @abstractmethod
+    def open_session(
+        self, client: WorkerClient, arena: SharedArena, footprint: Footprint, limits: TimeLimits, *, keeps_on_host: bool
+    ) -> AbstractContextManager[ModelSession]:
+        """The session of a worker on it."""
+
+    def await_quiet(self, limit_s: float) -> bool:
+        """Waits until tiny operations on the GPU are fast, so no other process uses it. False after the limit."""
+        deadline_s = time.monotonic() + limit_s
+        quick = 0
+        while quick < QUIET_PROBES:
+            quick = quick + 1 if self.time_tiny_operation() < BUSY_US else 0
+            if time.monotonic() > deadline_s:
+                return False
+        return True
+
+    def time_tiny_operation(self) -> float:
+        """Time in us. The operation waits for kernels of other processes."""
+        began_ns = time.perf_counter_ns()
+        self._probe.add_(1.0)
+        self.synchronize()
+        return (time.perf_counter_ns() - began_ns) / 1e3
+
+    @cached_property
+    def _probe(self) -> torch.Tensor:
+        return torch.zeros(1, device=self.torch_device)
+
+    @abstractmethod
+    def cache_bytes(self) -> int: ...

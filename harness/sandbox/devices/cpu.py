@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import torch
+
+from harness.hardware.cpu import cpu_name
+from harness.hardware.memory import available_memory_bytes
+from harness.sandbox.devices.arena import HostArena, SharedArena
+from harness.sandbox.devices.base import Device
+from harness.sandbox.memory_plan import Room
+
+if TYPE_CHECKING:
+    from harness.sandbox.arena_layout import Footprint
+    from harness.sandbox.model_session import ModelSession
+    from harness.sandbox.worker_client import WorkerClient
+    from harness.sandbox.worker_process import TimeLimits
+
+MINIMUM_CACHE_BYTES = 32 << 20
+
+
+class CpuDevice(Device):
+    kind: ClassVar[Literal["cpu", "cuda", "emulated"]] = "cpu"
+
+    def __init__(self, name: str = "cpu", *, memory_bytes: int | None = None) -> None:
+        super().__init__(name, torch.device("cpu"), memory_bytes)
+
+    @property
+    def chip(self) -> str:
+        return cpu_name()
+
+    @property
+    def lock_name(self) -> str:
+        return self.name
+
+    @property
+    def evaluator_cores(self) -> set[int]:
+        """Away from the workers' OpenMP threads, since a woken worker's main thread runs on the evaluator's core."""
+        return {min(self._cores)}
+
+    def measure_room(self) -> Room:
+        free_bytes = available_memory_bytes()
+        planned_bytes = free_bytes if self._memory_bytes is None else min(free_bytes, self._memory_bytes)
+        return Room(device_bytes=planned_bytes, host_bytes=free_bytes, is_shared=self._memory_bytes is None)
+
+    @property
+    def context_bytes(self) -> int:
+        return 0
+
+    @property
+    def slice_bytes(self) -> int:
+        return 0
+
+    def watch_peak(self) -> None:
+        """Nothing counts allocations on a CPU."""
+
+    def read_peak(self, otherwise_bytes: int) -> int:
+        return otherwise_bytes
+
+    def count_own_bytes(self) -> int:
+        return 0
+
+    def count_used_bytes(self) -> int:
+        return 0
+
+    def release_cache(self) -> None:
+        """Torch keeps none."""
+
+    def check(self) -> None:
+        """Torch can always use a CPU."""
+
+    def reset_cache(self) -> None:
+        """A CPU has no persisting lines."""
+
+    def allocate(self, size_bytes: int) -> SharedArena:
+        return HostArena(size_bytes)
+
+    def open_session(
+        self, client: WorkerClient, arena: SharedArena, footprint: Footprint, limits: TimeLimits, *, keeps_on_host: bool
+    ) -> AbstractContextManager[ModelSession]:
+        from harness.sandbox.model_session import ModelSession
+
+        return nullcontext(ModelSession(client, arena, footprint, limits, keeps_on_host=keeps_on_host))
+
+    def synchronize(self) -> None:
+        """Work on a CPU is done when a call returns."""
+
+    def cache_bytes(self) -> int:
+        sizes = [0]
+        for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
+            text = path.read_text().strip()
+            sizes.append(int(text[:-1]) * {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}[text[-1]])
+        return max(*sizes, MINIMUM_CACHE_BYTES)

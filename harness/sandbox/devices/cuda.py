@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import gc
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, closing
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import torch
+
+from harness.hardware.memory import available_memory_bytes
+from harness.protocol import device_memory
+from harness.sandbox.devices.arena import GpuArena, SharedArena
+from harness.sandbox.devices.base import Device
+from harness.sandbox.devices.cpu import MINIMUM_CACHE_BYTES
+from harness.sandbox.memory_limits import count_free_bytes
+from harness.sandbox.memory_plan import Room
+
+if TYPE_CHECKING:
+    from harness.sandbox.arena_layout import Footprint
+    from harness.sandbox.model_session import ModelSession
+    from harness.sandbox.worker_client import WorkerClient
+    from harness.sandbox.worker_process import TimeLimits
+
+CORES_TO_SPARE = 4
+STAGING_BYTES = 4 << 20  # pinned, for what is read of outputs at the end of a call
+CONTEXT_BYTES, SLICE_BYTES = 1 << 30, 1 << 30
+TF32_CAPABILITY = (8, 0)
+
+
+class CudaDevice(Device):
+    kind: ClassVar[Literal["cpu", "cuda", "emulated"]] = "cuda"
+    is_gpu: ClassVar[bool] = True
+
+    def __init__(self, name: str = "cuda:0", *, memory_bytes: int | None = None) -> None:
+        super().__init__(name, torch.device(name), memory_bytes)
+        self._allocated_bytes = 0
+
+    @property
+    def chip(self) -> str:
+        return torch.cuda.get_device_name(self.torch_device)
+
+    @property
+    def lock_name(self) -> str:
+        return str(torch.cuda.get_device_properties(self.torch_device).uuid)
+
+    @property
+    def worker_core(self) -> int | None:
+        """None with too few cores."""
+        return max(self._cores) if len(self._cores) >= CORES_TO_SPARE else None
+
+    @property
+    def evaluator_cores(self) -> set[int]:
+        """Neither the workers' core nor its neighbour, which may be its sibling."""
+        return self._cores if self.worker_core is None else set(sorted(self._cores)[:-2])
+
+    def describe(self) -> Mapping[str, str]:
+        """Clocks are current. Raises ImportError or NVMLError."""
+        nvml, handle = self._find_nvml()
+        clock = nvml.nvmlDeviceGetClockInfo
+        return {
+            "gpu": str(nvml.nvmlDeviceGetName(handle)),
+            "driver": str(nvml.nvmlSystemGetDriverVersion()),
+            "gpu_memory_bytes": str(nvml.nvmlDeviceGetMemoryInfo(handle).total),
+            "sm_clock_mhz": str(clock(handle, nvml.NVML_CLOCK_SM)),
+            "memory_clock_mhz": str(clock(handle, nvml.NVML_CLOCK_MEM)),
+        }
+
+    def measure_room(self) -> Room:
+        free_bytes = count_free_bytes(self.torch_device)
+        if self._memory_bytes is not None:
+            free_bytes = min(free_bytes, self._memory_bytes)
+        return Room(device_bytes=free_bytes, host_bytes=available_memory_bytes(), is_shared=False)
+
+    @property
+    def context_bytes(self) -> int:
+        return CONTEXT_BYTES
+
+    @property
+    def slice_bytes(self) -> int:
+        return SLICE_BYTES + 2 * self.cache_bytes()
+
+    def watch_peak(self) -> None:
+        torch.cuda.reset_peak_memory_stats(self.torch_device)
+        self._allocated_bytes = torch.cuda.memory_allocated(self.torch_device)
+
+    def read_peak(self, otherwise_bytes: int) -> int:
+        return torch.cuda.max_memory_allocated(self.torch_device) - self._allocated_bytes
+
+    def count_own_bytes(self) -> int:
+        return torch.cuda.memory_reserved(self.torch_device)
+
+    def count_used_bytes(self) -> int:
+        free_bytes, total_bytes = torch.cuda.mem_get_info(self.torch_device)
+        return total_bytes - free_bytes
+
+    def release_cache(self) -> None:
+        """With cuBLAS's workspaces, which may be in large blocks of torch's cache."""
+        torch._C._cuda_clearCublasWorkspaces()
+        torch.cuda.empty_cache()
+
+    def release_memory(self) -> None:
+        gc.collect()
+        super().release_memory()
+
+    def allocate(self, size_bytes: int) -> SharedArena:
+        return GpuArena(size_bytes, self.torch_device)
+
+    def open_session(
+        self, client: WorkerClient, arena: SharedArena, footprint: Footprint, limits: TimeLimits, *, keeps_on_host: bool
+    ) -> AbstractContextManager[ModelSession]:
+        from harness.sandbox.gpu.window import WindowSession
+
+        return closing(WindowSession(client, arena, footprint, limits, self, keeps_on_host=keeps_on_host))
+
+    def synchronize(self) -> None:
+        torch.cuda.synchronize(self.torch_device)
+
+    def check(self) -> None:
+        torch.ones(1, device=self.torch_device).add_(1)
+        self.synchronize()
+
+    def open_nvml(self) -> tuple[Any, Any] | None:
+        try:
+            import pynvml
+        except ImportError:
+            return None
+        try:
+            return self._find_nvml()
+        except pynvml.NVMLError:
+            return None
+
+    def _find_nvml(self) -> tuple[Any, Any]:
+        """Raises ImportError or NVMLError."""
+        import pynvml
+
+        pynvml.nvmlInit()
+        uuid = str(torch.cuda.get_device_properties(self.torch_device).uuid)
+        return pynvml, pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid.removeprefix('GPU-')}")
+
+    @property
+    def has_tf32(self) -> bool:
+        return torch.cuda.get_device_capability(self.torch_device) >= TF32_CAPABILITY
+
+    def reset_cache(self) -> None:
+        """Resets persisting lines."""
+        device_memory.reset_persisting_cache()
+
+    @cached_property
+    def staging(self) -> torch.Tensor:
+        return torch.empty(STAGING_BYTES, dtype=torch.uint8, pin_memory=True)
+
+    def cache_bytes(self) -> int:
+        return max(int(torch.cuda.get_device_properties(self.torch_device).L2_cache_size), MINIMUM_CACHE_BYTES)
