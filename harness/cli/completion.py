@@ -45,3 +45,6 @@ def _given(context: typer.Context, name: str) -> Any:
 
 def _matching(names: list[str] | tuple[str, ...], incomplete: str) -> list[str]:
     return sorted(name for name in names if name.startswith(incomplete) and not name.startswith(("_", ".")))
+
+
+COMPLETIONS = {"only_run": complete_run, "only_problem": complete_problem, "only_suite": complete_suite}

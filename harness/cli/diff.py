@@ -10,7 +10,8 @@ import typer
 
 from harness.cli.output import print_records, write_text
 from harness.cli.panels import Only
-from harness.cli.results import AsJson, FilterPanel, StoredPanel
+from harness.cli.results import AsJson, StoredPanel
+from harness.store.queries import ResultFilter
 
 if TYPE_CHECKING:
     from harness.analysis.side_material import SideBySide
@@ -29,7 +30,7 @@ def diff(
     only_problem: Annotated[
         str | None, typer.Option("--problem", help="Only this problem; * and ? are wildcards.")
     ] = None,
-    filters: Annotated[FilterPanel, Only("only_suite", "only_device", "only_workload")],
+    where: Annotated[ResultFilter, Only("only_suite", "only_device", "only_workload")],
     code: Annotated[bool, typer.Option("--code", help="Also show the programs' differences.")] = False,
     html: Annotated[Path | None, typer.Option("--html", help="Write the comparison as one offline page.")] = None,
     as_json: AsJson = False,
@@ -45,7 +46,7 @@ def diff(
     from harness.analysis.side_material import compare_sides
     from harness.store.results import ResultStore
 
-    where = replace(filters, only_problem=only_problem).make_filter()
+    where = replace(where, problem=only_problem)
     with ResultStore.open(folders.results_dir, read_only=True) as store:
         sides = compare_sides(store, before, after, kind=by, where=where, generated_dir=folders.generated_dir)
     if html is not None:

@@ -204,11 +204,12 @@ def print_paths(options: EvaluateOptions) -> None:
 
 def print_leaderboard(options: EvaluateOptions) -> None:
     from harness.cli.leaderboard import leaderboard
-    from harness.cli.results import FilterPanel, StoredPanel
+    from harness.cli.results import StoredPanel
+    from harness.store.queries import ResultFilter
 
     typer.echo()
     folders = StoredPanel(results_dir=options.results_dir, generated_dir=options.generated_dir)
-    leaderboard(filters=FilterPanel(), folders=folders)
+    leaderboard(matching=ResultFilter(), folders=folders)
     print_paths(options)
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.panels import Without
-from harness.cli.results import AsCsv, AsJson, FilterPanel, StoredPanel, check_one_format, make_sentence
+from harness.cli.results import AsCsv, AsJson, StoredPanel, check_one_format, make_sentence
+from harness.store.queries import ResultFilter
 
 if TYPE_CHECKING:
     from harness.analysis.leaderboard import LeaderboardRow
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 def leaderboard(
     *,
-    filters: Annotated[FilterPanel, Without("only_outcome", "own_kernels", "where")],
+    matching: Annotated[ResultFilter, Without("only_outcome", "own_kernels", "where")],
     k: Annotated[
         list[int] | None,
         typer.Option("-k", min=1, help="Also pass@k, the best of k distinct programs. Repeatable."),
@@ -55,9 +56,9 @@ def leaderboard(
 
     check_one_format(as_csv=as_csv, as_json=as_json)
     # By device last: samples without code reached no device, but count on each.
-    where = replace(filters, only_device=None).make_filter()
+    where = replace(matching, device=None)
     # With --problem only matching problems count, not all that the run requested.
-    asked_in = None if filters.only_problem else folders.generated_dir
+    asked_in = None if matching.problem else folders.generated_dir
     with ResultStore.open(folders.results_dir, read_only=True) as store:
         ranked = rank_stored(
             store.rows(where),
@@ -67,7 +68,7 @@ def leaderboard(
             programs=store.programs() if k else None,
             common=common,
         )
-        kind = "*" if filters.only_device is None else filters.only_device.partition(":")[0]
+        kind = "*" if matching.device is None else matching.device.partition(":")[0]
         rows = [row for row in ranked if fnmatchcase(row.group.device, kind)]
         if as_json or as_csv or as_markdown:
             typer.echo(_format_rows(rows, as_json=as_json, as_csv=as_csv), nl=False)
@@ -75,7 +76,7 @@ def leaderboard(
         elif rows:
             _print_leaderboard(rows, own_kernels)
         if not rows:
-            reason = _explain_no_row(store, replace(where, device=filters.only_device), common=common)
+            reason = _explain_no_row(store, matching, common=common)
             typer.echo(make_sentence(reason), err=as_json or as_csv or as_markdown)
 
 

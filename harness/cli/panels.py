@@ -16,6 +16,8 @@ from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 
 import typer
 
+from harness.cli.completion import COMPLETIONS
+
 
 class Panel:
     """Options of commands alone. `title`: of the panel in `--help`; `has_variables`: HARNESS_<NAME> sets them, too."""
@@ -89,6 +91,7 @@ def _make_parameter(one: Field[Any], default: Any, hint: Any, owner: Any) -> Par
     about, name = one.metadata, one.metadata["key"] or one.name
     more: dict[str, Any] = {"envvar": f"HARNESS_{name.upper()}" if getattr(owner, "has_variables", True) else None}
     more |= {"show_envvar": False, "rich_help_panel": about["panel"] or owner.title, "help": about["help"]}
+    more["autocompletion"] = COMPLETIONS.get(name)
     declared = typer.Option(*about["names"], **more | about["typer"])
     typed = about["kind"] or hint
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[typed, declared])

@@ -12,7 +12,8 @@ from harness.analysis.prices import parse_prices
 from harness.cli.completion import complete_run
 from harness.cli.output import print_records
 from harness.cli.panels import Without
-from harness.cli.results import AsJson, FilterPanel, StoredPanel
+from harness.cli.results import AsJson, StoredPanel
+from harness.store.queries import ResultFilter
 
 if TYPE_CHECKING:
     from harness.report.html.page import ReportSummary
@@ -27,7 +28,7 @@ def report(
     ] = None,
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("report.html"),
-    filters: Annotated[FilterPanel, Without("only_run", "only_outcome", "own_kernels")],
+    where: Annotated[ResultFilter, Without("only_run", "only_outcome", "own_kernels")],
     title: Annotated[str, typer.Option(envvar="HARNESS_TITLE", help="The page's title. [default: the runs]")] = "",
     price: Annotated[
         list[str] | None,
@@ -58,7 +59,7 @@ def report(
             output,
             now=datetime.now(UTC),
             runs=runs or (),
-            where=filters.make_filter(),
+            where=where,
             generated_dir=folders.generated_dir,
             problems_dirs=list_suite_roots(problems_dir),
             prices=parse_prices(price),

@@ -9,57 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.cli.completion import complete_problem, complete_run, complete_suite
 from harness.cli.output import print_records, print_rich
 from harness.cli.panels import Only, Panel
 from harness.domain import UsageError
 from harness.domain.options import option
+from harness.store.queries import ResultFilter
 
 if TYPE_CHECKING:
     from harness.store.columns import ResultRow
-    from harness.store.results import ResultFilter, ResultStore
-
-
-# No variables, and no fields called `model` or `run`: settings for `generate` must not hide other models here.
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilterPanel(Panel):
-    has_variables = False
-
-    only_run: str | None = option(None, "Only this run; * and ? are wildcards.", "--run", autocompletion=complete_run)
-    only_model: str | None = option(None, "Only this model; wildcards as above.", "--model")
-    only_problem: str | None = option(
-        None, "Only this problem; wildcards as above.", "--problem", autocompletion=complete_problem
-    )
-    only_suite: str | None = option(None, "Only this suite of problems.", "--suite", autocompletion=complete_suite)
-    only_outcome: str | None = option(None, "Only this outcome, e.g. correct, build_error.", "--outcome")
-    only_device: str | None = option(None, "Only this device: cpu, cuda:0, emulated, none.", "--device")
-    only_workload: str | None = option(None, "Only this workload: full, small or reduced.", "--workload")
-    own_kernels: float | None = option(
-        None,
-        "Only candidates with at least this share of their time in custom kernels, e.g. 0.5.",
-        metavar="SHARE",
-        min=0.0,
-        max=1.0,
-    )
-    where: str | None = option(
-        None, "Only matching evaluations, e.g. 'outcome == \"correct\" and speedup > 1.2'.", metavar="CONDITION"
-    )
-
-    def make_filter(self) -> ResultFilter:
-        """Raises UsageError."""
-        from harness.store.results import ResultFilter
-
-        return ResultFilter(
-            run=self.only_run,
-            model=self.only_model,
-            problem=self.only_problem,
-            suite=self.only_suite,
-            outcome=self.only_outcome,
-            device=self.only_device,
-            workload=self.only_workload,
-            min_own_share=self.own_kernels,
-            condition=self.where,
-        )
+    from harness.store.results import ResultStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +51,7 @@ class ViewPanel(Panel):
 
 def results(
     *,
-    filters: FilterPanel,
+    matching: ResultFilter,
     view: ViewPanel,
     as_csv: AsCsv = False,
     as_json: AsJson = False,
@@ -111,7 +69,6 @@ def results(
     from harness.store.results import ResultStore
 
     check_one_format(as_csv=as_csv, as_json=as_json, parquet=parquet)
-    matching = filters.make_filter()
     chosen, grouping = _choose_columns(view.columns), _choose_columns(view.group)
     with ResultStore.open(folders.results_dir, read_only=True) as store:
         usual = 0 if as_csv or as_json or parquet else TERMINAL_LIMIT

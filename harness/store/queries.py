@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
+from typing import ClassVar
 
 from harness.domain import INEXACT, UsageError
+from harness.domain.options import option
 from harness.store.columns import COLUMNS
 from harness.store.filters import Kind, compile_condition, list_compared
 
@@ -19,17 +21,34 @@ class ResultFilter:
     expression over the columns of ResultRow, see `harness.store.filters`.
     """
 
-    run: str | None = None
-    problem: str | None = None
+    title: ClassVar[str] = "Options"
+    has_variables: ClassVar[bool] = False  # settings for `generate` must not hide other models in listings
+
+    run: str | None = option(None, "Only this run; * and ? are wildcards.", "--run", key="only_run")
+    model: str | None = option(None, "Only this model; wildcards as above.", "--model", key="only_model")
+    problem: str | None = option(None, "Only this problem; wildcards as above.", "--problem", key="only_problem")
+    suite: str | None = option(None, "Only this suite of problems.", "--suite", key="only_suite")
+    outcome: str | None = option(None, "Only this outcome, e.g. correct, build_error.", "--outcome", key="only_outcome")
+    device: str | None = option(None, "Only this device: cpu, cuda:0, emulated, none.", "--device", key="only_device")
+    workload: str | None = option(
+        None, "Only this workload: full, small or reduced.", "--workload", key="only_workload"
+    )
+    min_own_share: float | None = option(
+        None,
+        "Only candidates with at least this share of their time in custom kernels, e.g. 0.5.",
+        key="own_kernels",
+        metavar="SHARE",
+        min=0.0,
+        max=1.0,
+    )
+    condition: str | None = option(
+        None,
+        "Only matching evaluations, e.g. 'outcome == \"correct\" and speedup > 1.2'.",
+        key="where",
+        metavar="CONDITION",
+    )
     sample: int | None = None
     turn: int | None = None
-    suite: str | None = None
-    model: str | None = None
-    outcome: str | None = None
-    device: str | None = None
-    workload: str | None = None
-    min_own_share: float | None = None
-    condition: str | None = None
 
 
 COLUMN_KINDS: dict[str, Kind] = {name: "number" if one.is_number else "text" for name, one in COLUMNS.items()}
