@@ -18,18 +18,6 @@ TORCH_DTYPES: dict[Precision, str] = {
     "fp16": "float16",
     "fp8": "float8_e4m3fn",
 }
-MIXED = "mixed"  # given inputs, with stress distributions at random positions
-BIASED = "biased"  # given inputs, with roundings of one sign
-SPARSE = "sparse"  # few of the given inputs, the others nearly zero
-SHIFTED = "shifted"  # given inputs plus 128
-LOWERED = "lowered"  # given inputs minus 128
-SIGNED = "signed"  # `varied`, and some with the other sign
-VARIED = "varied"  # given inputs, some eight times as large
-NEGATED = "negated"  # given inputs with the other sign
-STRETCHED = "stretched"  # given inputs, four times as far apart above one of them
-ALTERED = "altered"  # other values of what `get_inputs` makes alike under any seed
-RARE = "rare"  # given inputs, with the least and the largest values of their draws
-NO_STRESS = ("as_given", "integers", "padded")
 PROBLEM_FLAGS = (
     "ALLOW_TF32",
     "DETERMINISTIC",
@@ -215,10 +203,6 @@ class Problem:
     @property
     def digest(self) -> str:
         return sha256(self.source.encode()).hexdigest()[:16]
-
-    @property
-    def stress_distributions(self) -> tuple[str, ...]:
-        return tuple(name for name in self.distributions if name not in NO_STRESS)
 
     def workload(self, name: WorkloadName) -> Workload | None:
         return next((workload for workload in self.workloads if workload.name == name), None)

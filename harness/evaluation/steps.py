@@ -17,10 +17,10 @@ from harness.domain import (
 )
 from harness.evaluation.builds import CandidateBuilds
 from harness.evaluation.cases import WHOLE, CaseRun
-from harness.evaluation.correctness.calls import Exercises
 from harness.evaluation.correctness.checks import check_correctness
 from harness.evaluation.correctness.reference import Reference, describe_calls, note_variation
 from harness.evaluation.correctness.robustness import probe_candidate
+from harness.evaluation.correctness.steps import Exercises
 from harness.evaluation.counters.reading import CounterReader
 from harness.evaluation.emulated.sanitizer import KernelChecker, explained_by_kernels
 from harness.evaluation.integrity.attribution import (

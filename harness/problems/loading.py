@@ -14,7 +14,7 @@ import operator
 import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from types import ModuleType
@@ -34,17 +34,17 @@ from harness.construction.random_weights import (
     run_with_default,
     seed_generators,
 )
-from harness.domain import ALTERED, MIXED, RARE, CallKind, Problem, ProblemError, SizeValue, UsageError, WorkloadName
+from harness.domain import CallKind, Problem, ProblemError, SizeValue, UsageError, WorkloadName
 from harness.problems.arguments import read_arguments
-from harness.problems.discovery import DISTRIBUTION_NAMES, bound_names, parse_source
-from harness.problems.distributions import mix, redistribute
-from harness.problems.hidden_values import RareDraws, alter
-from harness.problems.own_values import INDEPENDENT, OWN_KINDS, restrict
+from harness.problems.discovery import bound_names, parse_source
+from harness.problems.inputs.kind import GIVEN
+from harness.problems.inputs.kinds import find_kind
+from harness.problems.inputs.traits import InputTraits
 from harness.problems.steps import limit_reference
 from harness.protocol import flatten_value
 from harness.syntax import parse_python
 from harness.tensors.slices import has_same_bits
-from harness.tensors.trees import list_tensors, map_tensors
+from harness.tensors.trees import map_tensors
 
 SEEDS_TRIED = 6
 Inputs = tuple[dict[str, Any], list[torch.Tensor]]  # form and tensors
@@ -55,9 +55,8 @@ class LoadedProblem:
     """A problem executed for one workload; `init_inputs` are the arguments of `Model`.
 
     Learned from the first calls: `differentiable`: shape and dtype of outputs with a gradient; `constants`: weights
-    that get other values; `constant_inputs`: inputs that `ALTERED` changes; `structured_inputs`: tensors that
-    `INDEPENDENT` kinds leave unchanged; `returned_inputs`: inputs that count as outputs (`IN_PLACE`);
-    `returns_nothing`: True if such calls return None.
+    that get other values; `returned_inputs`: inputs that count as outputs (`IN_PLACE`); `returns_nothing`: True if such
+    calls return None.
     """
 
     problem: Problem
@@ -66,8 +65,6 @@ class LoadedProblem:
     module: ModuleType
     differentiable: list[tuple[torch.Size, torch.dtype]] = field(default_factory=list, compare=False)
     constants: list[Kind] = field(default_factory=list, compare=False)
-    constant_inputs: list[int] = field(default_factory=list, compare=False)
-    structured_inputs: list[int] = field(default_factory=list, compare=False)
     returned_inputs: list[int] = field(default_factory=list, compare=False)
     returns_nothing: list[bool] = field(default_factory=list, compare=False)
 
@@ -110,31 +107,37 @@ class LoadedProblem:
         return model.train(self.problem.training).requires_grad_(False)
 
     def make_inputs(
-        self, seed: int, device: torch.device, distribution: str = "as_given", draws: RareDraws | None = None
+        self,
+        seed: int,
+        device: torch.device,
+        distribution: str = GIVEN.name,
+        *,
+        traits: InputTraits | None = None,
+        watch: AbstractContextManager[object] | None = None,
     ) -> tuple[Any, ...]:
-        """The arguments of one call on `device`; with `backward`, followed by the gradients of the outputs. `draws`
-        observes `get_inputs`."""
-        if distribution == MIXED:
-            return self._make_mixed_inputs(seed, device)
-        if distribution not in (*DISTRIBUTION_NAMES, *OWN_KINDS):
-            raise UsageError(f"unknown distribution {distribution!r}; choose among {', '.join(DISTRIBUTION_NAMES)}")
-        draws = draws or RareDraws(seed if distribution == RARE else None)
+        """The arguments of one call on `device`; with `backward`, followed by the gradients of the outputs.
+
+        `distribution` names a kind of inputs; kinds that the problem does not declare need its `traits`. `watch` is
+        active while `get_inputs` runs (None: what the kind needs).
+        """
+        kind, base = find_kind(distribution), find_kind(self.problem.draws or GIVEN.name)
+        traits, draws = traits or InputTraits(problem=self.problem), watch or kind.watch_draws(seed)
         given = run_with_default(device, lambda default: self._get_inputs(seed, device, default, draws))
         with seeded(seed, device), torch.no_grad():
             inputs = _cast(tuple(_move(value, device) for value in given), self.dtype, self.problem)
             generator = None if device.type == "meta" else torch.Generator(device=device).manual_seed(seed)
-            if distribution == ALTERED and generator is not None:
-                inputs = alter(inputs, tuple(self.constant_inputs), generator)
-            for name in (self.problem.draws, distribution):
-                if name in OWN_KINDS and generator is not None:
-                    restrict(self.list_unstructured(inputs) if name in INDEPENDENT else inputs, name, generator)
-                elif name not in ("", "as_given") and generator is not None:
-                    inputs = tuple(redistribute(value, name, generator) for value in inputs)
-            if not self.problem.backward:
-                return inputs
-            return (*inputs, self._draw_gradients(inputs, device))
+            gradients: tuple[Any, ...] = (self._draw_gradients(inputs, device),) if self.problem.backward else ()
+            if generator is None:  # there are no values to change
+                return (*inputs, *gradients)
+            for one in (kind, base) if kind.is_of_draws else (base, kind):
+                if one.changes_gradients:
+                    inputs, gradients = (*inputs, *gradients), ()
+                inputs = one.change(inputs, traits, generator)
+            return (*inputs, *gradients)
 
-    def _get_inputs(self, seed: int, device: torch.device, default: torch.device, draws: RareDraws) -> tuple[Any, ...]:
+    def _get_inputs(
+        self, seed: int, device: torch.device, default: torch.device, draws: AbstractContextManager[object]
+    ) -> tuple[Any, ...]:
         with run_user_code(self.problem, "get_inputs()", seed, device, default), torch.no_grad(), draws:
             forward = partial(self.module.Model.forward, None)  # of no module
             return _read_arguments(self.module.get_inputs(), self.problem, "get_inputs()", forward, "forward")
@@ -165,16 +168,6 @@ class LoadedProblem:
         if not changes_any:
             raise ProblemError(f"{_where(self.problem)}: IN_PLACE = True, but forward changes no input")
         return [at for at, tensor in enumerate(memory) if tensor.layout is torch.strided]
-
-    def _make_mixed_inputs(self, seed: int, device: torch.device) -> tuple[Any, ...]:
-        inputs = self.make_inputs(seed, device)
-        generator = torch.Generator(device=device).manual_seed(seed)
-        for name in self.problem.stress_distributions:
-            mix(inputs, name, generator)
-        return inputs
-
-    def list_unstructured(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
-        return [tensor for at, tensor in enumerate(list_tensors(inputs)) if at not in self.structured_inputs]
 
     def describe_inputs(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """(dtype, shape) of each input tensor on the meta device; () if the file needs real values."""

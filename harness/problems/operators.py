@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from harness.tensors.trees import list_tensors, memory_of
 
 
 class OperatorMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -46,34 +48,80 @@ REDUCING = {
 }  # fmt: skip
 
 
+# Operators on probabilities or rates, which assert on a GPU: overloads.
+VALUE_RESTRICTED = {
+    "multinomial", "bernoulli", "bernoulli.p", "bernoulli_.Tensor", "poisson", "binomial", "binary_cross_entropy",
+}  # fmt: skip
+# Their results depend on which of two close values is larger.
+ORDERING = {
+    "sort", "argsort", "topk", "argmax", "argmin", "kthvalue", "median", "mode", "searchsorted", "bucketize", "histc",
+    "unique_dim", "_unique2", "multinomial", "bernoulli", "poisson", "binomial",
+}  # fmt: skip
+DROPOUT = "bernoulli_.float"  # an overload
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorCall:
-    """`overload`: such as `bernoulli.p`; `tensors`: number of tensor arguments; `converts_to_integers`: from floating
-    values; `terms`: of one sum, in reductions without products."""
+    """`overload`: such as `bernoulli.p`; `on_input`: an argument is an input of the reference; `converts_to_integers`:
+    from floating values; `terms`: of one sum, in reductions without products."""
 
     name: str
     overload: str
-    tensors: int
+    on_input: bool
     converts_to_integers: bool
     terms: int
 
 
+@dataclass(frozen=True, slots=True)
+class OperatorUse:
+    """The distinct operator calls of one run."""
+
+    calls: frozenset[OperatorCall]
+
+    def has(self, names: Collection[str], *, on_input: bool = False) -> bool:
+        """True if one of these operators is called, in place or not; with `on_input`, on an input."""
+        return any(call.name.removesuffix("_") in names and (call.on_input or not on_input) for call in self.calls)
+
+    @property
+    def most_terms(self) -> int:
+        return max((call.terms for call in self.calls), default=0)
+
+    @property
+    def restricts_values(self) -> bool:
+        return any(call.overload in VALUE_RESTRICTED for call in self.calls)
+
+    @property
+    def converts_to_integers(self) -> bool:
+        return any(call.converts_to_integers for call in self.calls)
+
+    @property
+    def orders_values(self) -> bool:
+        return any(call.name.removesuffix("_") in ORDERING and call.overload != DROPOUT for call in self.calls)
+
+
 class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
-    def __init__(self) -> None:
+    """`inputs` are not kept, since a second set may not fit beside them; they must live as long as the watched run."""
+
+    def __init__(self, inputs: Sequence[Any] = ()) -> None:
         super().__init__()
-        self.calls: Counter[OperatorCall] = Counter()
+        self._addresses = {memory_of(tensor) for tensor in list_tensors(inputs)}
+        self._calls: set[OperatorCall] = set()
+
+    @property
+    def use(self) -> OperatorUse:
+        return OperatorUse(frozenset(self._calls))
 
     def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        name, wanted = name_operator(operator), kwargs.get("dtype")
-        converts = name == "_to_copy" and wanted in INTEGERS
+        name = name_operator(operator)
+        converts = name == "_to_copy" and kwargs.get("dtype") in INTEGERS
         call = OperatorCall(
             name=name,
             overload=operator.name().removeprefix("aten::"),
-            tensors=sum(isinstance(value, torch.Tensor) for value in (*args, *kwargs.values())),
+            on_input=any(memory_of(value) in self._addresses for value in args if isinstance(value, torch.Tensor)),
             converts_to_integers=converts and args[0].is_floating_point(),
             terms=_count_terms(args[0], result) if name in REDUCING else 0,
         )
-        self.calls[call] += 1
+        self._calls.add(call)
 
 
 def _count_terms(reduced: torch.Tensor, result: Any) -> int:

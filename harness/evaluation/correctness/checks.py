@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
-from harness.domain import SPARSE, Correctness, Finding, Outcome, Trial
+from harness.domain import Correctness, Finding, Outcome, Trial
 from harness.evaluation.correctness.aliasing import REUSES_OUTPUT, AliasCheck, describe_change, find_worst_allowed
-from harness.evaluation.correctness.calls import Exercise, Exercises
+from harness.evaluation.correctness.calls import Exercise
 from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs, describe_tree
 from harness.evaluation.correctness.reference import Reference, refuse_late_change
+from harness.evaluation.correctness.steps import FRESH, Exercises, Step
 from harness.evaluation.correctness.truth import Expected, Truth, TruthLeaf, trust_outputs
+from harness.problems.inputs.kind import GIVEN, InputKind
 from harness.protocol import TensorSpec, have_same_nesting
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.memory_probe import shares_memory_within
@@ -97,32 +99,24 @@ class _Checker:
             return failure
         return self._check_weights_kept() if self._weights in ("identical", "loaded") else None
 
-    def _take(self, index: int, step: str) -> _Failure | None:
-        if step == "rerun":
+    def _take(self, index: int, step: Step) -> _Failure | None:
+        if step.repeats:
             return self._call_again()
         if index in self._held_steps:
             return self._take_ahead_of_streams(index)
-        if step == "other_weights" and self._weights not in ("identical", "loaded"):
+        if step.changes_weights and self._weights not in ("identical", "loaded"):
             return _Failure(Outcome.SUSPECT, UNSEEN, "weights") if self._reference.hides_weights else None
-        exercises = self._exercises.take(index)
-        if exercises and step != "other_weights":  # those are the initial state of the call
-            self._session.reset_state()
-        if step == "other_weights":
-            return self._change_weights(exercises)
-        if step == "nearby_shape":
-            return self._change_shape(exercises)
-        return next(filter(None, map(self._try, exercises)), None)
+        return next(filter(None, map(self._try, self._exercises.take(index))), None)
 
     def _choose_held_steps(self) -> Sequence[int]:
         """At least one of the calls with inputs as given, after the first."""
-        places = [at for at, step in enumerate(self._exercises.steps) if at and step == "as_given"]
+        places = [at for at, step in enumerate(self._exercises.steps) if at and step is FRESH]
         return self._source.sample(places, self._source.randint(1, len(places))) if places else ()
 
     def _take_ahead_of_streams(self, index: int) -> _Failure | None:
         """With torch's other streams held back. The inputs are new, so nothing that an earlier call left is right."""
         for _ in range(1 if self._exercises.are_made_ahead else HELD_ATTEMPTS):
             (exercise,) = self._exercises.take(index)
-            self._session.reset_state()
             failure = self._try(exercise, hold_streams=True)
             if failure is not None:
                 return self._try_joined(exercise, failure)
@@ -133,30 +127,45 @@ class _Checker:
     def _try_joined(self, exercise: Exercise, failure: _Failure) -> _Failure:
         """`failure`, with its cause if the same call is right while no stream is held back."""
         self._aliases.forget()  # what was left to another stream may have been written since
-        self._session.reset_state()
         if self._try(exercise) is not None:
             return failure
         return replace(failure, message=f"{NOT_JOINED} ({failure.message})", check="stream_order")
 
     def _try(self, exercise: Exercise, *, hold_streams: bool = False) -> _Failure | None:
-        inputs, expected, distribution = exercise.inputs, exercise.expected, exercise.step
-        if distribution == "given_state":
+        if exercise.weights is not None:  # with the initial state of the call
+            self._session.write_weights(exercise.weights)
+        elif not exercise.continues:
             self._session.reset_state(exercise.state)
+        if exercise.footprint is None:
+            failure = self._check_call(exercise, hold_streams=hold_streams)
+        else:
+            self._aliases.forget()
+            with self._session.expecting(exercise.footprint):
+                failure = self._check_call(exercise, hold_streams=hold_streams)
+            self._aliases.forget()
+        if exercise.weights is not None:
+            self._session.write_weights({**self._reference.state, **self._reference.changing})
+        return failure
+
+    def _check_call(self, exercise: Exercise, *, hold_streams: bool) -> _Failure | None:
+        inputs, expected = exercise.inputs, exercise.expected
         self._session.place(inputs)
         self._aliases.check_inputs_apart()
         run = self._session.call(inputs, self._reference.device, hold_streams=hold_streams)
-        outcome, trial = compare_expected(run, expected, self._reference, distribution)
+        outcome, trial = compare_expected(run, expected, self._reference, exercise.label, kind=exercise.kind)
         if expected.known_truth is not None and expected.known_truth.kind == "reference":
             self.truth_kind = "reference"
         self.trials.append(trial)
         self._last_seed = exercise.seed
         self.findings += _note_form(run, expected.form, self._reference, self.findings)
         if outcome is not None:
-            return _Failure(outcome, _say_where(trial))
+            return _Failure(outcome, _say_where(trial), exercise.check)
         failure = self._weigh_change(*self._aliases.find_change(run))
-        if failure is None and distribution == "as_given":
+        if failure is not None:
+            return replace(failure, check=exercise.check)
+        if exercise.is_repeatable:
             self._keep(exercise, run)
-        return failure
+        return None
 
     def _weigh_change(self, change: Change, when: str) -> _Failure | None:
         """Of earlier outputs."""
@@ -208,7 +217,7 @@ class _Checker:
         if kept.outputs.tensors:
             outputs = FlatOutputs(tree=kept.tree, tensors=kept.outputs.tensors)
             return Expected(partial(trust_outputs, outputs, compared_on=self._reference.computes_on))
-        return self._exercises.expect(inputs, "again") if kept.exercise is None else kept.exercise.expected
+        return self._exercises.expect(inputs, GIVEN) if kept.exercise is None else kept.exercise.expected
 
     def _weigh_difference(self, difference: Difference, outcome: Outcome | None, trial: Trial) -> _Failure | None:
         message = f"two calls on the same inputs differ: {difference}"
@@ -221,27 +230,6 @@ class _Checker:
             return _Failure(outcome, _say_where(trial), "nondeterministic")
         if not any(finding.check == "nondeterministic" for finding in self.findings):
             self.findings.append(Finding(check="nondeterministic", severity="note", message=message))
-        return None
-
-    def _change_weights(self, exercises: Iterable[Exercise]) -> _Failure | None:
-        for exercise in exercises:
-            self._session.write_weights(exercise.state or {})
-            failure = self._try(exercise)
-            self._session.write_weights({**self._reference.state, **self._reference.changing})
-            if failure is not None:
-                return replace(failure, check="weights_packed")
-        return None
-
-    def _change_shape(self, exercises: Iterable[Exercise]) -> _Failure | None:
-        for exercise in exercises:
-            if exercise.footprint is None:
-                continue
-            self._aliases.forget()
-            with self._session.expecting(exercise.footprint):
-                failure = self._try(exercise)
-            self._aliases.forget()
-            if failure is not None:
-                return replace(failure, check="shape_specialised")
         return None
 
     def _check_weights_kept(self) -> _Failure | None:
@@ -264,39 +252,49 @@ class _Checker:
 
 
 def compare_expected(
-    run: Run, expected: Expected, reference: Reference, distribution: str, *, accepted: Sequence[TensorSpec] = ()
+    run: Run,
+    expected: Expected,
+    reference: Reference,
+    label: str,
+    *,
+    kind: InputKind = GIVEN,
+    accepted: Sequence[TensorSpec] = (),
 ) -> tuple[Outcome | None, Trial]:
-    """`accepted`: layouts that passed before."""
+    """`label` names the inputs in results, `kind` decides how their outputs are compared; `accepted`: layouts that
+    passed before."""
     if expected.own is not None and _is_surely_right(run, expected.own, reference):
         elements = sum(tensor.numel() for tensor in run.outputs.tensors)
-        return None, Trial(distribution=distribution, passed=True, elements=elements)
-    return compare_run(run, expected.truth, reference, distribution, accepted=accepted)
+        return None, Trial(distribution=label, passed=True, elements=elements)
+    return compare_run(run, expected.truth, reference, label, kind=kind, accepted=accepted)
 
 
 def compare_call(
-    session: ModelSession, reference: Reference, inputs: Sequence[Any], truth: Truth, distribution: str
+    session: ModelSession, reference: Reference, inputs: Sequence[Any], truth: Truth, label: str
 ) -> tuple[Outcome | None, Trial, Run]:
     """One call from the current state: its outputs and the state after it."""
     run = session.call(inputs, reference.device)
-    return *compare_run(run, truth, reference, distribution), run
+    return *compare_run(run, truth, reference, label), run
 
 
 def _say_where(trial: Trial) -> str:
-    return trial.message if trial.distribution == "as_given" else f"{trial.message} (on {trial.distribution} inputs)"
+    return trial.message if trial.distribution == GIVEN.name else f"{trial.message} (on {trial.distribution} inputs)"
 
 
 def compare_run(
-    run: Run, truth: Truth, reference: Reference, distribution: str, *, accepted: Sequence[TensorSpec] = ()
+    run: Run,
+    truth: Truth,
+    reference: Reference,
+    label: str,
+    *,
+    kind: InputKind = GIVEN,
+    accepted: Sequence[TensorSpec] = (),
 ) -> tuple[Outcome | None, Trial]:
-    """Compares one call with the truth. `accepted`: layouts that passed before."""
-    problem = reference.loaded.problem
-    exact = distribution == "integers" and distribution in problem.distributions
-    outcome, trial = compare_outputs(
-        truth, run.outputs, problem.tolerance, distribution, exact=exact, by_peak=distribution == SPARSE
-    )
+    """Compare one call with the truth; see `compare_expected`."""
+    tolerance = reference.loaded.problem.tolerance
+    outcome, trial = compare_outputs(truth, run.outputs, tolerance, label, exact=kind.is_exact, by_peak=kind.by_peak)
     misfit = None if outcome is not None else _find_misfit(run, truth, reference, accepted)
     if misfit is not None:
-        return misfit[0], Trial(distribution=distribution, passed=False, message=misfit[1])
+        return misfit[0], Trial(distribution=label, passed=False, message=misfit[1])
     return outcome, trial
 
 

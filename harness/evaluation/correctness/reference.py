@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from harness.domain import MIXED, Finding, ProblemError, ProblemTooLarge, Tolerance
-from harness.evaluation.correctness.own_steps import list_own_steps
+from harness.domain import Finding, ProblemError, ProblemTooLarge, Tolerance
+from harness.evaluation.correctness.input_plan import count_further_calls, learn_traits
 from harness.evaluation.correctness.reference_checks import (
     INPUT_SHAPES,
     compare_runs,
@@ -32,7 +32,6 @@ from harness.evaluation.correctness.reference_checks import (
     require_sendable,
     require_weights_known,
 )
-from harness.evaluation.correctness.steps import ROW_STEPS, count_further_steps
 from harness.evaluation.correctness.truth import (
     Expected,
     Truth,
@@ -48,9 +47,11 @@ from harness.evaluation.correctness.truth import (
     run_with_state,
     write_state,
 )
-from harness.problems.distributions import count_refill_bytes, pad_rows
+from harness.problems.inputs.kind import GIVEN, DerivedKind
+from harness.problems.inputs.kinds import MIXED, list_declared, list_derived
+from harness.problems.inputs.padded import pad_rows
+from harness.problems.inputs.traits import InputTraits
 from harness.problems.loading import LoadedProblem
-from harness.problems.own_values import count_own_bytes
 from harness.protocol import count_kept_calls
 from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, Footprint
 from harness.sandbox.devices import Device
@@ -79,6 +80,7 @@ ENTRY = "Model"
 SMALL_BYTES = 64 << 20
 SMALL_CALL_S = 0.05
 CHANGED_ONE_IN = 4  # timed calls
+ROW_STEPS = 4  # calls in a row
 NEGLIGIBLE = 1e-3  # all values of a parameter, which is then hardly visible in the outputs
 MIXABLE = (torch.float64, torch.float32, torch.bfloat16, torch.float16)  # states, for `make_timed_state`
 ROOMY = 8  # times the size of a copy must be free, or it is kept in host memory
@@ -90,9 +92,9 @@ class Reference:
     change, as before each call. `is_small`: many calls are affordable. `changes_inputs`: candidates may, too.
     `variation`: difference between two runs on the same inputs. `draws_numbers`: torch is seeded before each call.
     `views`: positions of outputs that share memory with inputs or state. `format_bits`: narrower formats are neither
-    given nor allowed; 32, 16, or 0 where 8 bits are given. `call_s`: seconds of a call. `own_steps`: calls with inputs
-    that no declaration asks for; `timed_steps`: those that are also timed. `baselines`: by name, or why one cannot
-    be replayed."""
+    given nor allowed; 32, 16, or 0 where 8 bits are given. `call_s`: seconds of a call. `derived_kinds`: of inputs,
+    which follow from their `traits`; `timed_steps`: names of those that are also timed. `baselines`: by name,
+    or why one cannot be replayed."""
 
     loaded: LoadedProblem
     device: Device
@@ -109,7 +111,8 @@ class Reference:
     draws_numbers: bool
     views: frozenset[int]
     format_bits: int
-    own_steps: tuple[str, ...]
+    traits: InputTraits
+    derived_kinds: tuple[DerivedKind, ...]
     need: MemoryNeed
     plan: MemoryPlan
     timed_steps: tuple[str, ...] = ()
@@ -158,13 +161,13 @@ class Reference:
         """The problem declares bitwise repeatability, and the reference has it here."""
         return self.loaded.problem.deterministic and self.variation is None
 
-    def make_inputs(self, seed: int, distribution: str = "as_given") -> tuple[Any, ...]:
+    def make_inputs(self, seed: int, distribution: str = GIVEN.name) -> tuple[Any, ...]:
         """In host memory if the plan says so."""
         inputs = self.make_device_inputs(seed, distribution)
         return inputs if self.computes_on is None else copy_all_to(inputs, HOST)
 
-    def make_device_inputs(self, seed: int, distribution: str = "as_given") -> tuple[Any, ...]:
-        inputs = self.loaded.make_inputs(seed, self.device.torch_device, distribution)
+    def make_device_inputs(self, seed: int, distribution: str = GIVEN.name) -> tuple[Any, ...]:
+        inputs = self.loaded.make_inputs(seed, self.device.torch_device, distribution, traits=self.traits)
         if _list_shapes(inputs) != self.input_shapes:
             refuse_varying(self.loaded, INPUT_SHAPES)
         return seed_call(inputs, seed) if self.draws_numbers else inputs
@@ -172,12 +175,12 @@ class Reference:
     @property
     def changed_steps(self) -> tuple[str, ...]:
         """Of timed calls whose inputs are not as given, against programs that know that they are timed."""
-        mixed = (MIXED,) * bool(self.loaded.problem.stress_distributions)
+        mixed = (MIXED.name,) if MIXED in list_declared(self.loaded.problem) else ()
         return mixed + self.timed_steps if self.plan.stress else ()
 
     def choose_timed_step(self, seed: int) -> str:
         steps = self.changed_steps
-        return steps[seed // CHANGED_ONE_IN % len(steps)] if steps and not seed % CHANGED_ONE_IN else "as_given"
+        return steps[seed // CHANGED_ONE_IN % len(steps)] if steps and not seed % CHANGED_ONE_IN else GIVEN.name
 
     def make_timed_inputs(self, seed: int) -> tuple[Any, ...]:
         make = self.make_device_inputs if self.plan.inputs_on_device else self.make_inputs
@@ -310,13 +313,12 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
         require_finite(loaded, find_truth())
     sizes = [count_bytes(tensors) for tensors in (list_tensors(inputs), state.values(), outputs.tensors)]
     is_small = sum(sizes) <= SMALL_BYTES and again.call_s <= SMALL_CALL_S
-    own_steps: tuple[str, ...] = ()
-    on_device = device.torch_device
+    traits = InputTraits(problem=loaded.problem)
     if not is_kept:
         own = outputs.tensors[: len(outputs.tensors) - len(changing)]
-        own_steps = list_own_steps(loaded, model, inputs, own, changing=changing, device=on_device)
-    tries_padding = is_small or "padded" in loaded.problem.distributions
-    wider = pad_rows(inputs) if tries_padding else ()
+        traits = learn_traits(loaded, model, inputs, own, changing=changing, device=device.torch_device)
+    declared, derived = list_declared(loaded.problem), list_derived(traits, inputs)
+    wider = pad_rows(inputs) if is_small or any(kind.changes_layout for kind in declared) else ()
     slack_bytes = INPUT_SLACK_BYTES if device.is_gpu else 0
     footprint = Footprint.measure(inputs, outputs, state, wider, changing=changing, slack_bytes=slack_bytes)
     work_bytes = again.work_bytes if device.is_gpu else None
@@ -324,20 +326,17 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
         inputs_bytes=sizes[0] + 2 * count_bytes(changing.values()),  # the state of a call, and packed
         weights_bytes=sizes[1], outputs_bytes=sizes[2], arena_bytes=footprint.arena_bytes,
         work_bytes=again.work_bytes,
-        mixing_bytes=max(
-            count_refill_bytes(inputs) if loaded.problem.stress_distributions else 0,
-            count_own_bytes(inputs) if own_steps else 0,
-        ),
+        mixing_bytes=max((kind.count_bytes(inputs) for kind in (*declared, *derived)), default=0),
         float64_bytes=estimate_float64_bytes(model, inputs, outputs.tensors, work_bytes),
         slice_bytes=device.slice_bytes, context_bytes=device.context_bytes, kept_calls=count_kept_calls(sizes[2]),
         row_steps=ROW_STEPS if changing else 0,
-        further_steps=count_further_steps(loaded.problem, is_small=is_small, own=own_steps),
+        further_steps=count_further_calls(loaded.problem, derived, is_small=is_small),
     )  # fmt: skip
     return Reference(
         loaded=loaded, device=device, seed=seed, model=model, state=state, input_shapes=_list_shapes(inputs),
         footprint=footprint, changing=changing,
         call_s=again.call_s, is_small=is_small, changes_inputs=changes_inputs, variation=variation,
-        draws_numbers=draws_numbers, views=again.views, own_steps=own_steps,
+        draws_numbers=draws_numbers, views=again.views, traits=traits, derived_kinds=derived,
         format_bits=_find_format_bits([*list_tensors(inputs), *state.values()], allow_tf32=loaded.problem.allow_tf32),
         need=need, plan=plan_in_full(need),
     )  # fmt: skip

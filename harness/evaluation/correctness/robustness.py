@@ -26,7 +26,8 @@ from harness.evaluation.correctness.variations import (
     restricts_values,
     takes_layout,
 )
-from harness.problems.discovery import DISTRIBUTION_NAMES
+from harness.problems.inputs.kind import GIVEN, InputKind
+from harness.problems.inputs.kinds import DECLARED, MIXED
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.model_session import ModelSession, Run, Weights
 from harness.tensors.outputs import find_difference
@@ -44,6 +45,7 @@ MESSAGES = {
     "layout_specialised": "wrong on non-contiguous inputs",
     "shape_specialised": "wrong on inputs of a nearby shape",
 }
+UNDECLARED = tuple(kind for kind in DECLARED if kind not in (GIVEN, MIXED))
 REMEDIES = {"layout_specialised": ": call x.contiguous() before taking its data pointer"}
 Probe = Callable[[], str | None]  # returns the failure; None: passed or not applicable
 
@@ -93,7 +95,7 @@ class _Prober:
     def run(self, budget_s: float, usual_s: float) -> None:
         """`usual_s`: of a call with its checks. At least one probe must fit beside the first, ordinary call."""
         first_s = began_s = time.monotonic()
-        inputs = self._make_inputs("as_given")
+        inputs = self._make_inputs(GIVEN)
         self._takes_any_values = self._may_change_values(inputs)
         if 2 * usual_s >= budget_s:
             self._untried += [name for _, name, _ in self._list_probes()]
@@ -136,11 +138,10 @@ class _Prober:
         if self._has_weights and not problem.dynamic_weights:
             yield "weights_packed", "other weights", self._try_other_weights
         if self._reference.is_small:
-            named = DISTRIBUTION_NAMES if self._takes_any_values else ("padded",)
-            for name in named:
-                if name not in (*problem.distributions, "as_given"):
-                    check = "layout_specialised" if name == "padded" else "input_specialised"
-                    yield check, name, partial(self._try_distribution, name)
+            for kind in UNDECLARED:
+                if kind.name not in problem.distributions and (self._takes_any_values or kind.changes_layout):
+                    check = "layout_specialised" if kind.changes_layout else "input_specialised"
+                    yield check, kind.name, partial(self._try_distribution, kind)
         if not problem.dynamic_shapes:
             yield "shape_specialised", "smaller", self._try_shape
 
@@ -154,28 +155,28 @@ class _Prober:
         other = make_other_weights(self._reference, next(self._seeds))
         if other is None:
             return None
-        inputs = self._make_inputs("as_given")
+        inputs = self._make_inputs(GIVEN)
         expected = Expected(partial(other.truth_of, self._reference, inputs))
         self._session.write_weights(other.state)
         evidence = self._compare(inputs, expected, "other_weights")
         self._session.write_weights({**self._reference.state, **self._reference.changing})
         return evidence
 
-    def _try_distribution(self, name: str) -> str | None:
+    def _try_distribution(self, kind: InputKind) -> str | None:
         try:
-            inputs = self._make_inputs(name)
-            if name == "padded" and not takes_layout(self._reference, inputs):
+            inputs = self._make_inputs(kind)
+            if kind.changes_layout and not takes_layout(self._reference, inputs):
                 return None
             expected = self._reference.expect(inputs, own_first=True)
             if not self._reference.footprint.expects(expected.form.reference_outputs):
                 return None  # shapes depend on values
             self._session.reset_state()
-            return self._compare(inputs, expected, name)
+            return self._compare(inputs, expected, kind.name)
         except ProblemError:
             return None  # the reference rejects such inputs
 
     def _try_shape(self) -> str | None:
-        nearby = find_nearby(self._reference, self._make_inputs("as_given"), random.Random(next(self._seeds)))
+        nearby = find_nearby(self._reference, self._make_inputs(GIVEN), random.Random(next(self._seeds)))
         if nearby is None:
             return None
         self._session.reset_state()
@@ -211,8 +212,8 @@ class _Prober:
             raise failure
         return f"{failure.outcome}: {failure.message}"[:1000]
 
-    def _make_inputs(self, distribution: str) -> tuple[Any, ...]:
-        return self._reference.make_inputs(next(self._seeds), distribution)
+    def _make_inputs(self, kind: InputKind) -> tuple[Any, ...]:
+        return self._reference.make_inputs(next(self._seeds), kind.name)
 
 
 def _note(message: str) -> Finding:

@@ -1,20 +1,105 @@
-"""Plans the calls that check correctness."""
+"""Plans the calls that check correctness as steps, and makes them on demand, or in advance in host memory if the
+device has too little."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 
-from harness.domain import ALTERED, BIASED, LOWERED, MIXED, RARE, SHIFTED, SIGNED, SPARSE, STRETCHED, VARIED, Problem
-from harness.protocol import KEPT_CALLS
-from harness.sandbox.memory_plan import TRIALS as AS_GIVEN_TRIALS
-from harness.sandbox.memory_plan import MemoryPlan
+from torch import Tensor
 
-# Other places or values in each call.
-REPEATED = (ALTERED, BIASED, LOWERED, RARE, SHIFTED, SIGNED, SPARSE, STRETCHED, VARIED)
-MIXED_TRIALS = 8  # where calls cost little; else 2
-ROW_STEPS = 4  # calls in a row
-RERUNS = 3  # where calls cost little; else 1
+from harness.domain import Problem
+from harness.evaluation.correctness.calls import CallMaker, Exercise
+from harness.evaluation.correctness.input_plan import RERUNS, plan_kinds
+from harness.evaluation.correctness.reference import Reference
+from harness.evaluation.correctness.truth import Expected
+from harness.evaluation.correctness.variations import find_nearby, make_later_states, make_other_weights
+from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind
+from harness.problems.inputs.kinds import list_declared
+from harness.sandbox.memory_plan import TRIALS, MemoryPlan
+
+MOST_CALLS = 128  # before a state that is new to the candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`make` returns the calls (none if the step does not apply). `kind`: of the inputs, if the step is one fresh call.
+    `repeats`: an earlier call is repeated instead. `changes_weights`: the candidate's weights must be writable."""
+
+    name: str
+    make: Callable[[CallMaker], Iterable[Exercise]]
+    kind: InputKind | None = None
+    repeats: bool = False
+    changes_weights: bool = False
+
+
+def take_inputs(kind: InputKind) -> Step:
+    return Step(kind.name, lambda maker: maker.make(kind), kind)
+
+
+def _make_row(maker: CallMaker) -> Iterator[Exercise]:
+    """Start the second call from the state that the first left, the others from states that are new to the candidate.
+    Only one call exists at a time."""
+    made = [maker.make_declared(GIVEN)]
+    left = made[0].expected.truth.state_after
+    yield made.pop()
+    yield _make_from(maker, left, "second_in_a_row", continues=True)
+    few = maker.source.randint(1, MOST_CALLS)
+    for given in make_later_states(maker.reference, next(maker.seeds), few, MOST_CALLS) or (None, None):
+        yield _make_from(maker, given or _find_new_state(maker), "given_state")
+
+
+def _find_new_state(maker: CallMaker) -> dict[str, Tensor]:
+    """Take the state after one call that only the reference makes."""
+    return maker.reference.truth_of(maker.reference.make_inputs(next(maker.seeds))).state_after
+
+
+def _make_from(maker: CallMaker, given: dict[str, Tensor], label: str, *, continues: bool = False) -> Exercise:
+    reference, seed = maker.reference, next(maker.seeds)
+    inputs = reference.make_inputs(seed)
+    expected = Expected(partial(reference.truth_of, inputs, given))
+    state = None if continues else reference.keep(given)
+    return Exercise(label=label, seed=seed, inputs=inputs, expected=expected, state=state, continues=continues)
+
+
+def _make_with_other_weights(maker: CallMaker) -> Iterator[Exercise]:
+    reference = maker.reference
+    other = make_other_weights(reference, next(maker.seeds))
+    if other is None:
+        return
+    seed = next(maker.seeds)
+    inputs = reference.make_inputs(seed)
+    yield Exercise(
+        label=OTHER_WEIGHTS.name,
+        seed=seed,
+        inputs=inputs,
+        expected=Expected(partial(other.truth_of, reference, inputs)),
+        weights=reference.keep(other.state),
+        check="weights_packed",
+    )
+
+
+def _make_nearby(maker: CallMaker) -> Iterator[Exercise]:
+    seed = next(maker.seeds)
+    nearby = find_nearby(maker.reference, maker.reference.make_inputs(seed), maker.source)
+    if nearby is not None:
+        yield Exercise(
+            label=NEARBY_SHAPE.name,
+            seed=seed,
+            inputs=nearby.inputs,
+            expected=nearby.expected,
+            footprint=nearby.footprint,
+            check="shape_specialised",
+        )
+
+
+CALLS_IN_A_ROW = Step("calls_in_a_row", _make_row)
+NEARBY_SHAPE = Step("nearby_shape", _make_nearby)
+OTHER_WEIGHTS = Step("other_weights", _make_with_other_weights, changes_weights=True)
+RERUN = Step("rerun", lambda _: (), repeats=True)
+FRESH = take_inputs(GIVEN)
 
 
 def plan_steps(
@@ -23,55 +108,69 @@ def plan_steps(
     is_small: bool,
     changes_state: bool,
     source: random.Random,
-    own: Sequence[str] = (),
+    derived: Sequence[DerivedKind] = (),
     hides_weights: bool = False,
-) -> tuple[str, ...]:
-    """First the problem's own inputs, then declared distributions, the steps `own` and repetitions in secret order,
-    then other declared variations and a last repetition. `hides_weights`: their effect is too small to be seen.
-
-    A small problem is called so often that a candidate which rotates as many output buffers as the worker keeps must
-    overwrite one with other values.
-    """
-    others = [name for name in problem.distributions if name != "as_given"]
-    if problem.stress_distributions:
-        others += [MIXED] * (MIXED_TRIALS if is_small else 2)
-    others += own
-    others += [name for name in own if name in (ALTERED, SIGNED, VARIED)]
-    if is_small:
-        others += 2 * [name for name in own if name in REPEATED]
-        others += ["rerun"] * (RERUNS - 1)
-        others += ["as_given"] * max(KEPT_CALLS - 1 - len(others), 0)
+) -> tuple[Step, ...]:
+    """Begin with the problem's own inputs; then come other kinds and repetitions in secret order, what else the problem
+    declares, and a last repetition. `hides_weights`: the effect of a weight is too small to be seen."""
+    kinds = plan_kinds(problem, derived, is_small=is_small)
+    others = [take_inputs(kind) for kind in kinds if kind is not GIVEN]
+    others += [RERUN] * (RERUNS - 1) * is_small + [FRESH] * kinds.count(GIVEN)
     source.shuffle(others)
     declared = {
-        "calls_in_a_row": changes_state,
-        "nearby_shape": problem.dynamic_shapes,
-        "other_weights": problem.dynamic_weights or hides_weights,
+        CALLS_IN_A_ROW: changes_state,
+        NEARBY_SHAPE: problem.dynamic_shapes,
+        OTHER_WEIGHTS: problem.dynamic_weights or hides_weights,
     }
-    return (*["as_given"] * AS_GIVEN_TRIALS, *others, *(name for name, wanted in declared.items() if wanted), "rerun")
+    return (*[FRESH] * TRIALS, *others, *(step for step, wanted in declared.items() if wanted), RERUN)
 
 
 def plan_few_steps(
-    problem: Problem, *, changes_state: bool, source: random.Random, own: Sequence[str] = ()
-) -> tuple[str, ...]:
-    """For the cases beside the one that is checked in full: a third of the declared distributions, in secret choice,
-    and the steps `own`. At least two calls."""
-    declared = [name for name in problem.distributions if name != "as_given"]
-    others = source.sample(declared, -(-len(declared) // 3)) + [MIXED] * bool(problem.stress_distributions)
-    others += own
-    source.shuffle(others)
-    return (*["as_given"] * (1 if others else 2), *others, *["calls_in_a_row"] * changes_state)
+    problem: Problem, *, changes_state: bool, source: random.Random, derived: Sequence[DerivedKind] = ()
+) -> tuple[Step, ...]:
+    """Plan cases beside the one that is checked in full: a random third of the declared distributions and the derived
+    kinds, with at least two calls."""
+    declared = list_declared(problem)
+    named = [kind for kind in declared if kind.name in problem.distributions]
+    kinds = [*source.sample(named, -(-len(named) // 3)), *declared[len(named) :], *derived]
+    source.shuffle(kinds)
+    return (*[FRESH] * (1 if kinds else 2), *map(take_inputs, kinds), *[CALLS_IN_A_ROW] * changes_state)
 
 
-def reduce_steps(steps: Sequence[str], plan: MemoryPlan) -> tuple[str, ...]:
-    """The steps that fit into memory."""
+def reduce_steps(steps: Sequence[Step], plan: MemoryPlan) -> tuple[Step, ...]:
+    """Keep the steps that fit into memory."""
     if plan.stress:
-        first = AS_GIVEN_TRIALS - plan.trials
-        return tuple(steps[first:])
-    row = tuple(step for step in steps if step == "calls_in_a_row")
-    return (*["as_given"] * plan.trials, *row, "rerun")
+        return tuple(steps[TRIALS - plan.trials :])
+    return (*[FRESH] * plan.trials, *(step for step in steps if step is CALLS_IN_A_ROW), RERUN)
 
 
-def count_further_steps(problem: Problem, *, is_small: bool, own: Sequence[str] = ()) -> int:
-    """Steps with inputs of their own, without the first ones and calls in a row."""
-    steps = plan_steps(problem, is_small=is_small, changes_state=False, source=random.Random(0), own=own)
-    return sum(step != "rerun" for step in steps) - AS_GIVEN_TRIALS
+class Exercises(CallMaker):
+    """Makes the calls of the planned steps; `fully` plans all of them."""
+
+    def __init__(self, reference: Reference, seeds: Iterator[int], *, fully: bool = True) -> None:
+        super().__init__(reference, seeds)
+        problem, changes_state, derived = reference.loaded.problem, reference.changes_state, reference.derived_kinds
+        if fully:
+            steps = plan_steps(
+                problem,
+                is_small=reference.is_small,
+                changes_state=changes_state,
+                source=self.source,
+                derived=derived,
+                hides_weights=reference.hides_weights,
+            )
+        else:
+            steps = plan_few_steps(problem, changes_state=changes_state, source=self.source, derived=derived)
+        self.steps = reduce_steps(steps, reference.plan) if fully or not reference.plan.stress else steps
+        self._ahead: dict[int, tuple[Exercise, ...]] = {}
+
+    def make_ahead(self) -> None:
+        self._ahead = {index: tuple(step.make(self)) for index, step in enumerate(self.steps)}
+
+    @property
+    def are_made_ahead(self) -> bool:
+        return bool(self._ahead)
+
+    def take(self, index: int) -> Iterable[Exercise]:
+        """Return the calls of a step, new ones each time unless they were made ahead."""
+        return self._ahead.pop(index) if self._ahead else self.steps[index].make(self)

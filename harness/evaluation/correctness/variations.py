@@ -14,7 +14,6 @@ import torch
 from torch import Tensor, nn
 
 from harness.domain import ProblemError
-from harness.evaluation.correctness.hidden_work import VALUE_RESTRICTED
 from harness.evaluation.correctness.reference import NEGLIGIBLE, SMALL_BYTES, Reference, find_largest
 from harness.evaluation.correctness.reference_checks import has_only_numbers
 from harness.evaluation.correctness.truth import (
@@ -27,7 +26,7 @@ from harness.evaluation.correctness.truth import (
     run_reference,
     write_state,
 )
-from harness.problems.distributions import split_parts, without_repeats
+from harness.problems.inputs.parts import split_parts, without_repeats
 from harness.problems.operators import OperatorCalls
 from harness.problems.steps import limit_reference
 from harness.sandbox.arena_layout import Footprint
@@ -204,7 +203,7 @@ def restricts_values(reference: Reference, inputs: Sequence[Any]) -> bool:
     with torch.no_grad(), watch, limit_reference(f"{problem.suite}/{problem.name}.py", "forward"):
         reference.model(*copy_tensors(inputs, reference.computes_on))
     write_state(reference.model, reference.changing)
-    return any(call.overload in VALUE_RESTRICTED or call.converts_to_integers for call in watch.calls)
+    return watch.use.restricts_values or watch.use.converts_to_integers
 
 
 def takes_layout(reference: Reference, inputs: Sequence[Any]) -> bool:

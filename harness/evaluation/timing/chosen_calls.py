@@ -7,13 +7,12 @@ import random
 from dataclasses import replace
 
 from harness.domain import Outcome, Trial
-from harness.evaluation.correctness.calls import compute_perturbed, find_calm
+from harness.evaluation.correctness.calls import is_settled
 from harness.evaluation.correctness.checks import compare_expected
 from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import Expected, Truth, trust_outputs
 from harness.evaluation.timing.plan import Choice
-from harness.problems.own_values import OWN_KINDS
 from harness.sandbox.memory_probe import shares_memory_within
 from harness.sandbox.model_session import Run
 from harness.tensors.output_samples import Sample, choose_sample
@@ -75,16 +74,11 @@ class ChosenCalls:
                 outcome, trial = compare_expected(run, expected, self._reference, "timed")
             else:
                 outcome, trial = self._compare_sample(run, run.sample, expected)
-            if outcome is not None and self._is_settled(seed, expected):
+            if outcome is not None and is_settled(
+                self._reference, expected, seed, self._reference.choose_timed_step(seed)
+            ):
                 return f"a timed call was wrong, untimed ones were correct: {trial.message}"
         return None
-
-    def _is_settled(self, seed: int, expected: Expected) -> bool:
-        """Of changed inputs some make results that legitimate programs compute differently."""
-        step = self._reference.choose_timed_step(seed)
-        if step not in OWN_KINDS:
-            return True
-        return find_calm(self._reference, expected, compute_perturbed(self._reference, seed, step), step) is expected
 
     def _compare_sample(self, run: Run, sample: Sample, expected: Expected) -> tuple[Outcome | None, Trial]:
         own, found = map(self._move_to_device, (sample.take_all(expected.form.reference_outputs), run.outputs))

@@ -4,9 +4,10 @@ import random
 
 import pytest
 
-from harness.evaluation.correctness.steps import AS_GIVEN_TRIALS, plan_steps
+from harness.evaluation.correctness.steps import plan_steps
 from harness.problems.discovery import read_problem
 from harness.protocol import KEPT_CALLS
+from harness.sandbox.memory_plan import TRIALS
 
 FRESH_INPUTS = "as_given"
 
@@ -26,16 +27,20 @@ def make_problem(tmp_path):
     return make
 
 
+def list_names(problem, **settings):
+    return [step.name for step in plan_steps(problem, changes_state=False, **settings)]
+
+
 @pytest.mark.parametrize("declaration", ["", "DISTRIBUTIONS = ['normal']", "DYNAMIC_SHAPES = True"])
 def test_outputs_written_into_places_in_turn_are_overwritten_with_others(make_problem, declaration):
     problem = make_problem(declaration)
     for seed in range(50):
-        steps = plan_steps(problem, is_small=True, changes_state=False, source=random.Random(seed))
-        assert steps[:AS_GIVEN_TRIALS] == (FRESH_INPUTS,) * AS_GIVEN_TRIALS  # of which the last is never repeated
+        steps = list_names(problem, is_small=True, source=random.Random(seed))
+        assert steps[:TRIALS] == [FRESH_INPUTS] * TRIALS  # of which the last is never repeated
         usual = [step for step in steps if step != "nearby_shape"]
-        assert len(usual) >= AS_GIVEN_TRIALS + KEPT_CALLS - 1
+        assert len(usual) >= TRIALS + KEPT_CALLS - 1
 
 
 def test_a_large_problem_is_called_only_as_often_as_there_is_something_to_try(make_problem):
-    steps = plan_steps(make_problem(""), is_small=False, changes_state=False, source=random.Random(1))
-    assert steps == (*[FRESH_INPUTS] * AS_GIVEN_TRIALS, "rerun")
+    steps = list_names(make_problem(""), is_small=False, source=random.Random(1))
+    assert steps == [*[FRESH_INPUTS] * TRIALS, "rerun"]

@@ -9,8 +9,8 @@ import torch
 
 from harness.domain import Problem
 from harness.evaluation.correctness import variations
-from harness.evaluation.correctness.calls import Exercises
 from harness.evaluation.correctness.reference import prepare_reference
+from harness.evaluation.correctness.steps import CALLS_IN_A_ROW, Exercises
 from harness.evaluation.correctness.variations import make_later_states
 from harness.problems.loading import load_problem
 from harness.sandbox.devices import CpuDevice
@@ -104,7 +104,7 @@ def test_calls_in_a_row_exist_one_at_a_time():
     def note(exercise):
         assert [one() for one in earlier] == [None] * len(earlier)
         earlier.append(weakref.ref(exercise.expected))
-        return exercise.step
+        return exercise.label
 
-    index = exercises.steps.index("calls_in_a_row")
+    index = exercises.steps.index(CALLS_IN_A_ROW)
     assert list(map(note, exercises.take(index))) == ["as_given", "second_in_a_row", "given_state", "given_state"]

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from harness.domain import Problem
-from harness.evaluation.correctness.hidden_work import HiddenWork
 from harness.evaluation.correctness.reference import prepare_reference
 from harness.problems.loading import load_problem
+from harness.problems.operators import OperatorCalls
 from harness.sandbox.devices import CpuDevice
 
 SOURCE = """
@@ -31,8 +31,12 @@ def get_init_inputs():
 
 
 def list_steps(forward, inputs):
+    return {kind.name for kind in prepare(forward, inputs).derived_kinds}
+
+
+def prepare(forward, inputs):
     problem = Problem(name="p", suite="s", source=SOURCE.format(forward=forward, inputs=inputs))
-    return set(prepare_reference(load_problem(problem, "full"), CpuDevice(), 1, 2).own_steps)
+    return prepare_reference(load_problem(problem, "full"), CpuDevice(), 1, 2)
 
 
 @pytest.mark.parametrize(
@@ -59,11 +63,10 @@ def test_inputs_with_a_structure_keep_it(inputs):
     ],
 )  # fmt: skip
 def test_beside_an_input_with_structure_the_others_get_all_kinds(second):
-    source = SOURCE.format(forward="torch.relu(x) + more[0].sum()", inputs=f"torch.rand(8, 8), {second}")
-    loaded = load_problem(Problem(name="p", suite="s", source=source), "full")
-    assert set(prepare_reference(loaded, CpuDevice(), 1, 2).own_steps) >= {"biased", "signed"}
-    assert loaded.structured_inputs == [1]
-    given, varied = (loaded.make_inputs(5, torch.device("cpu"), kind) for kind in ("as_given", "signed"))
+    reference = prepare("torch.relu(x) + more[0].sum()", f"torch.rand(8, 8), {second}")
+    assert {kind.name for kind in reference.derived_kinds} >= {"biased", "signed"}
+    assert reference.traits.structured == {1}
+    given, varied = (reference.make_inputs(5, kind) for kind in ("as_given", "signed"))
     assert not torch.equal(given[0], varied[0])
     assert torch.equal(given[1], varied[1])
 
@@ -133,6 +136,8 @@ def test_long_sums_are_not_tried_with_roundings_of_one_sign(forward, is_biased):
 
 def test_a_watch_keeps_no_inputs_whose_memory_the_next_ones_may_need():
     given = torch.rand(4)
-    watch, alive = HiddenWork([given]), weakref.ref(given)
+    watch, alive = OperatorCalls([given]), weakref.ref(given)
+    with watch:
+        torch.relu(given)
     del given
-    assert alive() is None and watch.list_steps(has_one_sign=False)
+    assert alive() is None and watch.use.has({"relu"}, on_input=True)

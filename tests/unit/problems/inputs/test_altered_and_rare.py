@@ -3,11 +3,24 @@
 import pytest
 import torch
 
-from harness.problems.hidden_values import RareDraws, alter, find_constants
+from harness.domain import Problem
+from harness.problems.inputs.altered import Altered, find_constants
+from harness.problems.inputs.kinds import find_kind
+from harness.problems.inputs.rare import WatchedDraws
+from harness.problems.inputs.traits import InputTraits
+from harness.problems.operators import OperatorCalls
+
+RARE = find_kind("rare")
+PROBLEM = Problem(name="p", suite="s", source="")
+
+
+def alter(inputs, constants, seed):
+    traits = InputTraits(problem=PROBLEM, constants=constants)
+    return Altered().change(inputs, traits, torch.Generator().manual_seed(seed))
 
 
 def alter_one(value, seed=0):
-    return alter((value,), (0,), torch.Generator().manual_seed(seed))[0]
+    return alter((value,), (0,), seed)[0]
 
 
 def make_inputs():
@@ -17,13 +30,15 @@ def make_inputs():
 
 def test_input_equal_under_two_seeds_is_constant():
     first, second = make_inputs(), make_inputs()
-    assert find_constants(first, second, with_integers=True) == (1, 2, 4, 5)
-    assert find_constants(first, second, with_integers=False) == (1, 2, 5)
+    assert find_constants(first, second, OperatorCalls().use) == (1, 2, 4, 5)
+    with OperatorCalls() as scattering:
+        torch.zeros(3).index_fill(0, torch.tensor([1]), 2.0)
+    assert find_constants(first, second, scattering.use) == (1, 2, 5)
 
 
 def test_only_constants_are_altered_and_given_tensors_stay():
     drawn, mask = torch.randn(30), torch.ones(30)
-    altered = alter((drawn, mask, 7, 0.5), (1, 3), torch.Generator().manual_seed(1))
+    altered = alter((drawn, mask, 7, 0.5), (1, 3), 1)
     assert altered[0] is drawn
     assert (mask == 1).all()
     assert (altered[1] != 1).any()
@@ -96,25 +111,25 @@ def test_expanded_tensors_are_altered_and_stay_expanded(given):
     ],
 )
 def test_the_ends_of_integer_draws_are_written(draw):
-    with RareDraws(5):
+    with RARE.watch_draws(5):
         drawn = draw()
     assert (int(drawn.min()), int(drawn.max())) == (3, 89)
 
 
 def test_the_ends_of_uniform_draws_are_written():
-    with RareDraws(6):
+    with RARE.watch_draws(6):
         drawn = torch.rand(40, 50)
     assert drawn.min() == 0
     assert 1 - 1e-6 < drawn.max() < 1
-    with RareDraws(6):
+    with RARE.watch_draws(6):
         assert torch.randint(9, (30,)).max() == 8
 
 
-def test_without_a_seed_draws_are_only_counted():
+def test_watched_draws_are_only_counted():
     torch.manual_seed(3)
     expected = torch.rand(7), torch.randint(5, (9,))
     torch.manual_seed(3)
-    with RareDraws() as draws:
+    with WatchedDraws() as draws:
         found = torch.rand(7), torch.randint(5, (9,))
     assert all(map(torch.equal, expected, found))
     assert (draws.fewest, draws.integers) == (7, True)

@@ -1,93 +1,67 @@
-"""Makes inputs that `get_inputs` never or hardly ever returns: the kinds `ALTERED` and `RARE`.
+"""Changes arguments that are equal under two seeds (masks, lengths, positions, factors).
 
-Arguments that are equal under two seeds (masks, lengths, positions, factors) get other values. Integers stay between
-the least and the largest given one, so that indices stay valid; sorted integers stay sorted, as offsets must.
+Integers stay between the least and the largest given one, so that indices stay valid; sorted integers stay sorted, as
+offsets must.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from itertools import count, product
+from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
-from harness.domain import RARE
-from harness.problems.distributions import choose_part, split_parts, without_repeats
-from harness.problems.operators import INTEGERS
-from harness.problems.own_values import changes_all
-from harness.protocol import count_span
+from harness.problems.inputs.kind import DerivedKind, Inputs
+from harness.problems.inputs.parts import choose_part, draw_share, is_dense, split_parts, without_repeats
+from harness.problems.inputs.traits import InputTraits
+from harness.problems.operators import INTEGERS, OperatorUse
 from harness.tensors.slices import has_same_bits
 from harness.tensors.trees import list_leaves, map_leaves
 
 ALTERED_SHARE, ALTERED_IN_PART = 0.125, 0.5  # of the elements of masks: of all, or of a chosen part
 MASKED = -1e4  # or less is added to scores that do not count
-PARTS = 2  # that get one of the rare values: elements, or slices along one dimension
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+# Their results are undefined if integers that were unique no longer are.
+SCATTERING = {
+    "index_copy", "index_put", "_index_put_impl", "index_fill", "scatter", "masked_scatter", "put", "slice_scatter",
+}  # fmt: skip
 
 
-def find_constants(first: object, second: object, *, with_integers: bool) -> tuple[int, ...]:
+class Altered(DerivedKind):
+    name = "altered"
+    text = (
+        "an eighth of booleans and mask entries is flipped; other floats, Python floats included, change by up to"
+        " half; equal integers become smaller in part, sorted ones stay sorted between the same ends, others are"
+        " shuffled; in half of the calls only in a secret part"
+    )
+    used_if = "an argument is equal under two seeds; of integers only single ones where the reference scatters"
+    detects = "hard-coded arguments"
+    is_rarely_seen = True
+    is_of_draws = True
+
+    def applies(self, use: OperatorUse, traits: InputTraits, inputs: Sequence[Any]) -> bool:
+        return bool(traits.constants) and may_alter(use)
+
+    def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
+        places = count()
+        altered: Inputs = map_leaves(
+            inputs, lambda leaf: _alter(leaf, generator) if next(places) in traits.constants else leaf
+        )
+        return altered
+
+
+def may_alter(use: OperatorUse) -> bool:
+    """False if other values may be invalid as indices or probabilities."""
+    return not use.restricts_values and not use.converts_to_integers
+
+
+def find_constants(first: object, second: object, use: OperatorUse) -> tuple[int, ...]:
     """Positions, among `list_leaves`, of the tensors and Python floats that are equal in two sets of inputs."""
+    with_integers = not use.has(SCATTERING)
     pairs = enumerate(zip(list_leaves(first), list_leaves(second), strict=True))
     return tuple(place for place, (one, other) in pairs if _are_equal(one, other, with_integers=with_integers))
-
-
-def alter(inputs: tuple[Any, ...], constants: tuple[int, ...], generator: torch.Generator) -> tuple[Any, ...]:
-    places = count()
-    altered: tuple[Any, ...] = map_leaves(
-        inputs, lambda leaf: _alter(leaf, generator) if next(places) in constants else leaf
-    )
-    return altered
-
-
-class RareDraws(TorchFunctionMode):
-    """Write the least and largest values of `torch.rand` and `torch.randint` to random positions of their results.
-
-    Without a seed it only records: `integers` is True if integers were drawn; `fewest` is the number of elements of the
-    smallest other draw (0: none).
-    """
-
-    def __init__(self, seed: int | None = None) -> None:
-        super().__init__()
-        self._seed = seed
-        self._generators: dict[torch.device, torch.Generator] = {}
-        self.integers, self.fewest = False, 0
-
-    def __torch_function__(
-        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        options = kwargs or {}
-        result = func(*args, **options)
-        if options.get("generator") is not None or not isinstance(result, Tensor) or not result.numel():
-            return result
-        if func in (torch.rand, torch.rand_like) and result.dtype in FLOATS:
-            self.fewest = min(self.fewest or result.numel(), result.numel())
-            self._write(result, 0.0, 1.0 - torch.finfo(result.dtype).eps / 2)
-        elif func is torch.randint:
-            self.integers = True
-            self._write(result, *_find_bounds(args, options))
-        return result
-
-    def _write(self, drawn: Tensor, *values: float) -> None:
-        if self._seed is None or drawn.is_meta:
-            return
-        if drawn.device not in self._generators:
-            self._generators[drawn.device] = torch.Generator(device=drawn.device).manual_seed(self._seed)
-        generator = self._generators[drawn.device]
-        # For seeds that change all, whole rows at last: they stay as they are written.
-        dimensions: Iterable[int | None] = (
-            reversed(range(max(drawn.dim(), 1))) if changes_all(RARE, self._seed) else [None] * PARTS
-        )
-        for dimension, value in product(dimensions, values):
-            drawn.masked_fill_(choose_part(drawn, generator, dimension=dimension).expand_as(drawn), value)
-
-
-def _find_bounds(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[int, int]:
-    given = [value for value in args if isinstance(value, int)]
-    low = options.get("low", given[0] if len(given) == (2 if "high" not in options else 1) else 0)
-    return int(low), int(options["high"] if "high" in options else given[-1]) - 1
 
 
 def _are_equal(first: object, second: object, *, with_integers: bool) -> bool:
@@ -100,8 +74,7 @@ def _are_equal(first: object, second: object, *, with_integers: bool) -> bool:
 
 
 def _can_be_altered(tensor: Tensor, *, with_integers: bool) -> bool:
-    is_dense = tensor.layout is torch.strided and count_span(tensor.shape, tensor.stride()) == tensor.numel()
-    if tensor.is_meta or not is_dense or not tensor.numel():
+    if tensor.is_meta or not is_dense(tensor) or not tensor.numel():
         return False
     if tensor.dtype in FLOATS or tensor.dtype is torch.bool:
         return True
@@ -110,7 +83,7 @@ def _can_be_altered(tensor: Tensor, *, with_integers: bool) -> bool:
 
 def _alter(leaf: Tensor | float, generator: torch.Generator) -> Tensor | float:
     if isinstance(leaf, float):
-        return leaf * (0.5 + float(torch.rand((), generator=generator, device=generator.device)))
+        return leaf * (0.5 + draw_share(generator))
     return _alter_tensor(without_repeats(leaf.detach()), generator).expand_as(leaf)
 
 
@@ -119,7 +92,7 @@ def _alter_tensor(given: Tensor, generator: torch.Generator) -> Tensor:
     if given.dtype in INTEGERS:
         _alter_integers(altered, generator)
         return altered
-    keeps_most = given.dim() > 0 and bool(torch.rand((), generator=generator, device=generator.device) < 0.5)
+    keeps_most = given.dim() > 0 and draw_share(generator) < 0.5
     values = _find_two_values(given)
     if values is None:
         _alter_floats(altered, generator)

@@ -5,17 +5,28 @@ from __future__ import annotations
 import pytest
 import torch
 
-from harness.problems import distributions
+from harness.domain import Problem
 from harness.problems.discovery import DISTRIBUTION_NAMES
-from harness.problems.distributions import FILLS, PADDING, mix, redistribute
+from harness.problems.inputs import parts
+from harness.problems.inputs.distributions import DISTRIBUTIONS
+from harness.problems.inputs.kinds import DECLARED, MIXED, find_kind
+from harness.problems.inputs.padded import PADDING
+from harness.problems.inputs.traits import InputTraits
+
+FILLS = [distribution.name for distribution in DISTRIBUTIONS]
+TRAITS = InputTraits(problem=Problem(name="p", suite="s", source="", distributions=("as_given", "zeros")))
 
 
 def fill(value: object, distribution: str, seed: int = 0) -> object:
-    return redistribute(value, distribution, torch.Generator().manual_seed(seed))
+    return find_kind(distribution).change((value,), TRAITS, torch.Generator().manual_seed(seed))[0]
+
+
+def mix(value: object, seed: int) -> object:
+    return MIXED.change((value,), TRAITS, torch.Generator().manual_seed(seed))[0]
 
 
 def test_every_named_distribution_can_be_made():
-    assert set(DISTRIBUTION_NAMES) == {"as_given", "padded", *FILLS}
+    assert [kind.name for kind in DECLARED if kind is not MIXED] == list(DISTRIBUTION_NAMES)
 
 
 @pytest.mark.parametrize("distribution", FILLS)
@@ -89,8 +100,7 @@ def test_padding_walks_nested_values_and_leaves_what_has_no_rows():
 
 @pytest.mark.parametrize("seed", range(40))
 def test_mixed_inputs_hold_some_of_both_and_nothing_else(seed):
-    generator = torch.Generator().manual_seed(seed)
-    mixed, integers, scalar = mix([torch.ones(40, 30).t(), torch.arange(3), 2.0], "zeros", generator)
+    mixed, integers, scalar = mix([torch.ones(40, 30).t(), torch.arange(3), 2.0], seed)
     assert (mixed.shape, mixed.stride()) == ((30, 40), (1, 30))
     assert 0 < (mixed == 0).sum() < 0.9 * mixed.numel()
     assert set(mixed.unique().tolist()) == {0.0, 1.0}
@@ -98,22 +108,22 @@ def test_mixed_inputs_hold_some_of_both_and_nothing_else(seed):
 
 
 def test_the_split_of_mixed_inputs_is_another_each_time():
-    parts = [1 - mix(torch.ones(64, 64), "zeros", torch.Generator().manual_seed(seed)) for seed in range(20)]
+    parts = [1 - mix(torch.ones(64, 64), seed) for seed in range(20)]
     assert len({tuple(part.flatten().tolist()) for part in parts}) == 20
     small_samples = [part[::8, :8].sum().item() for part in parts]
     assert 0.0 in small_samples  # a cheap sample may well miss what is there
 
 
 def test_mixing_a_single_number_replaces_it():
-    assert mix(torch.tensor(1.0), "zeros", torch.Generator().manual_seed(0)).item() == 0.0
+    assert mix(torch.tensor(1.0), 0).item() == 0.0
 
 
 @pytest.mark.parametrize("shape", [(1000,), (7, 301), (3, 5, 100), (301, 2)])
 def test_large_tensors_are_refilled_in_parts_as_a_whole_is(shape, monkeypatch):
-    monkeypatch.setattr(distributions, "PART", 50)
+    monkeypatch.setattr(parts, "PART", 50)
     given = torch.rand(shape) + 1
     whole = given.abs() * (1 - 2 * (torch.arange(shape[-1]) % 2))
     assert torch.equal(fill(given.clone(), "alternating"), whole)
-    mixed = mix(given.clone(), "zeros", torch.Generator().manual_seed(0))
+    mixed = mix(given.clone(), 0)
     assert torch.equal(mixed[mixed != 0], given[mixed != 0])
     assert (mixed == 0).any()

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harness.problems.inputs.digits import PATTERNS, count_part, find_inexact, split_for_device
+from harness.problems.inputs.kind import DerivedKind, is_continuous
+from harness.problems.inputs.parts import choose_part, split_parts
+from harness.problems.inputs.traits import InputTraits
+from harness.problems.operators import OperatorUse
+
+# Each of 256 threads that form a longer sum adds so many of its terms that float32 sums lose as much as the roundings
+# to narrower formats that these values reveal.
+MOST_TERMS = 1 << 17
+
+
+class Biased(DerivedKind):
+    """Changes each value by less than 1 % (16-bit formats: 7 %)."""
+
+    name = "biased"
+    text = (
+        "low digits are such that rounding to a narrower format errs in one direction; in half of the calls only"
+        " in secret elements or slices"
+    )
+    used_if = (
+        "no sum of the reference has more than 131,072 values without products (such a float32 sum over 256"
+        " threads loses as much)"
+    )
+    detects = "narrower formats"
+    allows_for_rounding = False
+    whole_one_in = 2
+
+    def applies(self, use: OperatorUse, traits: InputTraits, inputs: Sequence[Any]) -> bool:
+        return is_continuous(use, traits, inputs) and use.most_terms <= MOST_TERMS
+
+    def change_tensor(self, tensor: Tensor, generator: torch.Generator) -> None:
+        is_whole = self.changes_all(generator.initial_seed())
+        change_some(tensor, _bias, None if is_whole or tensor.dim() < 2 else choose_part(tensor, generator))
+
+
+def change_some(tensor: Tensor, change: Callable[[Tensor], object], chosen: Tensor | None) -> None:
+    """Change the elements where the mask `chosen` is true (None: all)."""
+    if chosen is None:
+        change(tensor)
+        return
+    elements = count_part(tensor)
+    masks = split_parts(chosen.expand_as(tensor), elements)
+    for part, mask in zip(split_parts(tensor, elements), masks, strict=True):
+        changed = part.clone()
+        change(changed)
+        part.copy_(torch.where(mask, changed, part))
+
+
+def _bias(tensor: Tensor) -> None:
+    pattern = PATTERNS[tensor.dtype]
+    for part in split_for_device(tensor):
+        bits = part.view(pattern.integer)
+        shifted = (bits & pattern.digits) >> pattern.right << pattern.left
+        biased = (bits & ~pattern.digits) | pattern.fixed | shifted
+        bits.copy_(torch.where(find_inexact(part), biased, bits))

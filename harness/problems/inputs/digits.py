@@ -1,0 +1,101 @@
+"""Finds and changes the binary digits of floating-point values. Values with few digits (indices, masks, infinities)
+stay unchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from harness.problems.inputs.parts import floating_tensors, is_dense, split_parts
+
+# Elements that are changed at a time, or one row: on a CPU few enough for its cache, on a GPU enough to fill it.
+PARTS = {"cpu": 1 << 20, "cuda": 1 << 25}
+PART_BYTES = 40  # temporary memory per element of a part, with copies of the elements that stay
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """`digits`: low bits that are rewritten by `fixed` and by the highest of them, shifted right, then left.
+
+    `few`: the largest number of scattered elements; half of them shift the mean far beyond the tolerance of the dtype.
+    """
+
+    integer: torch.dtype
+    exact: int  # of a value that a narrower format represents, these bits are zero
+    digits: int
+    fixed: int
+    right: int
+    left: int
+    few: int
+
+
+# In each narrower format the first digit that is lost is 0: in float32; in TF32, float16 and bfloat16; in bfloat16 and
+# float8; in float8. In 16-bit types the next two are 1; in float32 they stay random, since sums that add thousands of
+# values one after the other lose digits in between.
+PATTERNS = {
+    torch.float64: Pattern(torch.int64, exact=0x1FFFFFFF, digits=1 << 28, fixed=0, right=29, left=0, few=1 << 15),
+    torch.float32: Pattern(torch.int32, exact=0x1FFF, digits=0x9000, fixed=0, right=16, left=0, few=1 << 15),
+    torch.float16: Pattern(torch.int16, exact=0x7F, digits=0x7F, fixed=0x33, right=6, left=3, few=1 << 8),
+    torch.bfloat16: Pattern(torch.int16, exact=0xF, digits=0xF, fixed=0x6, right=3, left=0, few=1 << 4),
+}
+
+
+def list_changeable(value: object) -> list[Tensor]:
+    """Floating tensors of nested lists, tuples and dicts whose digits can be changed in place."""
+    return [tensor for tensor in floating_tensors(value) if tensor.dtype in PATTERNS]
+
+
+def split_for_device(tensor: Tensor) -> Iterator[Tensor]:
+    return split_parts(tensor, count_part(tensor))
+
+
+def count_part(tensor: Tensor) -> int:
+    return PARTS.get(tensor.device.type, PARTS["cpu"])
+
+
+def count_change_bytes(value: object) -> int:
+    """Temporary memory of a change: a mask, and the values of a part."""
+    tensors = floating_tensors(value)
+    return max((one.numel() + PART_BYTES * min(one.numel(), count_part(one)) for one in tensors), default=0)
+
+
+def find_inexact(values: Tensor) -> Tensor:
+    """Mask the values that narrower formats cannot represent."""
+    pattern = PATTERNS[values.dtype]
+    return (values.view(pattern.integer) & pattern.exact) != 0
+
+
+def has_many_digits(tensor: Tensor) -> bool:
+    """True if most values have them."""
+    count = torch.zeros((), dtype=torch.int64, device=tensor.device)  # there, for one transfer at the end
+    for part in split_for_device(tensor):
+        count += find_inexact(part).count_nonzero()
+    return int(count) * 2 > tensor.numel()
+
+
+def has_negative(tensor: Tensor) -> bool:
+    return any(bool((part < 0).any()) for part in split_for_device(tensor))
+
+
+def is_uniform(tensor: Tensor) -> bool:
+    """True for dense tensors of zeros or of ones."""
+    if not (tensor.dtype is torch.bool or tensor.dtype in PATTERNS):
+        return False
+    if tensor.numel() < 2 or tensor.is_meta or not is_dense(tensor):
+        return False
+    first = float(tensor.flatten()[0])
+    return first in (0.0, 1.0) and bool((tensor == first).all())
+
+
+def perturb(value: object, seed: int) -> None:
+    """Move each floating value up or down by at most one rounding, in place."""
+    for tensor in floating_tensors(value):
+        generator = torch.Generator(device=tensor.device).manual_seed(seed)
+        for part in split_for_device(tensor) if tensor.dtype in PATTERNS else ():
+            signs = torch.randint(-1, 2, part.shape, generator=generator, dtype=part.dtype, device=part.device)
+            eps = torch.finfo(part.dtype).eps
+            moved = torch.addcmul(part, part, signs, value=eps / 2 if part.element_size() == 2 else eps)
+            part.copy_(torch.where(part.isfinite(), moved, part))

@@ -1,0 +1,107 @@
+"""Defines a kind of inputs: when it applies to a problem, how it changes inputs, and how outputs are compared."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from harness.problems.inputs.digits import count_change_bytes, list_changeable
+from harness.problems.inputs.traits import InputTraits
+from harness.problems.operators import OperatorUse
+
+Inputs = tuple[Any, ...]
+
+
+class InputKind:
+    """A kind that problems declare. `text` describes the inputs in docs/correctness.md.
+
+    `is_stress`: `mixed` writes such values into given inputs. `is_exact`: outputs must equal the truth if that is
+    countable. `by_peak`: errors are relative to the largest output. `changes_layout`: the values stay.
+    `changes_gradients`: the gradients of outputs are changed, too. `is_of_draws`: the change precedes the distribution
+    of a case.
+    """
+
+    name: str
+    text: str
+    is_stress: bool = False
+    is_exact: bool = False
+    by_peak: ClassVar[bool] = False
+    changes_layout: ClassVar[bool] = False
+    changes_gradients: ClassVar[bool] = False
+    is_of_draws: ClassVar[bool] = False
+
+    def watch_draws(self, seed: int) -> AbstractContextManager[object]:
+        """Active while `get_inputs` runs."""
+        return nullcontext()
+
+    def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
+        """Change the inputs, in place where possible."""
+        return inputs
+
+    def count_bytes(self, inputs: Sequence[Any]) -> int:
+        """Temporary memory that `change` takes."""
+        return 0
+
+    def count_calls(self, *, is_small: bool) -> int:
+        return 1
+
+
+class Given(InputKind):
+    name = "as_given"
+    text = "the output of `get_inputs`"
+
+
+GIVEN = Given()
+
+
+class DerivedKind(InputKind):
+    """Legal inputs near the given ones, which no declaration asks for. `used_if` and `detects` stand in the docs.
+
+    `keeps_structure`: only tensors whose elements are drawn independently change. `allows_for_rounding`: only outputs
+    that one rounding of the inputs moves little are compared. `whole_one_in`: one of so many calls changes whole
+    inputs, others secret parts. `is_redrawn`: small problems get several calls with different values.
+    `is_rarely_seen`: one call may miss the fault. `is_timed`: timed calls may have such inputs.
+    """
+
+    used_if: ClassVar[str]
+    detects: ClassVar[str]
+    keeps_structure: ClassVar[bool] = False
+    allows_for_rounding: ClassVar[bool] = True
+    whole_one_in: ClassVar[int] = 6
+    is_redrawn: ClassVar[bool] = True
+    is_rarely_seen: ClassVar[bool] = False
+    is_timed: ClassVar[bool] = True
+
+    def applies(self, use: OperatorUse, traits: InputTraits, inputs: Sequence[Any]) -> bool:
+        """True if candidates of the problem are called with this kind; `inputs` are given ones."""
+        raise NotImplementedError
+
+    def changes_all(self, seed: int) -> bool:
+        """True if whole inputs are changed, not only secret elements or slices."""
+        return random.Random(f"{self.name} {seed}").randrange(self.whole_one_in) == 0
+
+    def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
+        for tensor in list_changeable(traits.list_free(inputs) if self.keeps_structure else inputs):
+            self.change_tensor(tensor, generator)
+        return inputs
+
+    def change_tensor(self, tensor: Tensor, generator: torch.Generator) -> None:
+        """Change one floating tensor in place."""
+
+    def count_bytes(self, inputs: Sequence[Any]) -> int:
+        return count_change_bytes(inputs)
+
+
+def takes_floats(use: OperatorUse, inputs: Sequence[Any]) -> bool:
+    """True if there are floating inputs, and none becomes an index."""
+    return bool(list_changeable(inputs)) and not use.converts_to_integers
+
+
+def is_continuous(use: OperatorUse, traits: InputTraits, inputs: Sequence[Any]) -> bool:
+    """True if small changes of floating inputs change floating outputs little."""
+    return traits.returns_floats and not use.orders_values and takes_floats(use, inputs)

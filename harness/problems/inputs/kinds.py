@@ -1,0 +1,46 @@
+"""All kinds of inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from harness.domain import Problem, UsageError
+from harness.problems.discovery import DISTRIBUTION_NAMES
+from harness.problems.inputs.altered import Altered
+from harness.problems.inputs.biased import Biased
+from harness.problems.inputs.distributions import DISTRIBUTIONS, list_stress
+from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind
+from harness.problems.inputs.mixed import Mixed
+from harness.problems.inputs.ordered import Negated, Stretched
+from harness.problems.inputs.padded import Padded
+from harness.problems.inputs.rare import Rare
+from harness.problems.inputs.shifted import Lowered, Shifted
+from harness.problems.inputs.sparse import Sparse
+from harness.problems.inputs.traits import InputTraits
+from harness.problems.inputs.varied import Signed, Varied
+
+MIXED = Mixed()
+DECLARED: tuple[InputKind, ...] = (GIVEN, *DISTRIBUTIONS, Padded(), MIXED)
+DERIVED: tuple[DerivedKind, ...] = (
+    Negated(), Stretched(), Biased(), Varied(), Signed(), Lowered(), Shifted(), Sparse(), Altered(), Rare(),
+)  # fmt: skip
+_BY_NAME: dict[str, InputKind] = {kind.name: kind for kind in (*DECLARED, *DERIVED)}
+
+
+def find_kind(name: str) -> InputKind:
+    if name not in _BY_NAME:
+        raise UsageError(f"unknown distribution {name!r}; choose among {', '.join(DISTRIBUTION_NAMES)}")
+    return _BY_NAME[name]
+
+
+def list_declared(problem: Problem) -> tuple[InputKind, ...]:
+    """Beside inputs as given."""
+    declared = [find_kind(name) for name in problem.distributions if name != GIVEN.name]
+    return (*declared, MIXED) if list_stress(problem) else tuple(declared)
+
+
+def list_derived(traits: InputTraits, inputs: Sequence[Any]) -> tuple[DerivedKind, ...]:
+    """`inputs`: as given."""
+    use = traits.use
+    return () if use is None else tuple(kind for kind in DERIVED if kind.applies(use, traits, inputs))

@@ -1,0 +1,100 @@
+"""Writes the least and the largest values of draws, which `get_inputs` hardly ever makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from itertools import product
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from harness.problems.inputs.altered import FLOATS
+from harness.problems.inputs.kind import DerivedKind, Inputs
+from harness.problems.inputs.parts import choose_part
+from harness.problems.inputs.traits import InputTraits
+from harness.problems.operators import OperatorUse
+from harness.tensors.trees import list_tensors
+
+PARTS = 2  # that get one of the values: elements, or slices along one dimension
+PARAMETERS_SHARE = 16  # a draw of at most one in so many elements of the largest input is no data
+
+
+class Rare(DerivedKind):
+    name = "rare"
+    text = (
+        "elements and slices of each draw get its least and its largest value: full lengths, equal targets, rows"
+        " that a mask excludes whole"
+    )
+    used_if = (
+        "`get_inputs` calls `torch.randint`, or `torch.rand` for a mask or for a tensor with less than a"
+        " sixteenth of the largest input's elements"
+    )
+    detects = "cases that random draws hardly reach"
+
+    def applies(self, use: OperatorUse, traits: InputTraits, inputs: Sequence[Any]) -> bool:
+        tensors = list_tensors(inputs)
+        has_others = any(not tensor.is_floating_point() for tensor in tensors)
+        largest = max((tensor.numel() for tensor in tensors), default=0)
+        has_few = traits.fewest_drawn * PARAMETERS_SHARE <= largest
+        return traits.draws_integers or (traits.fewest_drawn > 0 and (has_others or has_few))
+
+    def watch_draws(self, seed: int) -> AbstractContextManager[object]:
+        return RareDraws(seed, is_whole=self.changes_all(seed))
+
+    def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
+        return inputs
+
+
+class WatchedDraws(TorchFunctionMode):
+    """`integers`: True if integers were drawn; `fewest`: number of elements of the smallest other draw (0: none)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.integers, self.fewest = False, 0
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        options = kwargs or {}
+        result = func(*args, **options)
+        if options.get("generator") is not None or not isinstance(result, Tensor) or not result.numel():
+            return result
+        if func in (torch.rand, torch.rand_like) and result.dtype in FLOATS:
+            self.fewest = min(self.fewest or result.numel(), result.numel())
+            self.note(result, 0.0, 1.0 - torch.finfo(result.dtype).eps / 2)
+        elif func is torch.randint:
+            self.integers = True
+            self.note(result, *_find_bounds(args, options))
+        return result
+
+    def note(self, drawn: Tensor, least: float, largest: float) -> None:
+        """Called for each draw, with its least and largest possible value."""
+
+
+class RareDraws(WatchedDraws):
+    """Write the least and largest values of draws to random positions of them; with `is_whole`, to whole slices."""
+
+    def __init__(self, seed: int, *, is_whole: bool) -> None:
+        super().__init__()
+        self._seed, self._is_whole = seed, is_whole
+        self._generators: dict[torch.device, torch.Generator] = {}
+
+    def note(self, drawn: Tensor, least: float, largest: float) -> None:
+        if drawn.is_meta:
+            return
+        if drawn.device not in self._generators:
+            self._generators[drawn.device] = torch.Generator(device=drawn.device).manual_seed(self._seed)
+        generator = self._generators[drawn.device]
+        # Whole rows at last: they stay as they are written.
+        dimensions: Iterable[int | None] = reversed(range(max(drawn.dim(), 1))) if self._is_whole else [None] * PARTS
+        for dimension, value in product(dimensions, (least, largest)):
+            drawn.masked_fill_(choose_part(drawn, generator, dimension=dimension).expand_as(drawn), value)
+
+
+def _find_bounds(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[int, int]:
+    given = [value for value in args if isinstance(value, int)]
+    low = options.get("low", given[0] if len(given) == (2 if "high" not in options else 1) else 0)
+    return int(low), int(options["high"] if "high" in options else given[-1]) - 1

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harness.problems.inputs.digits import PATTERNS, has_many_digits, split_for_device
+from harness.problems.inputs.kind import DerivedKind, is_continuous
+from harness.problems.inputs.parts import draw, is_dense
+from harness.problems.inputs.traits import InputTraits
+from harness.problems.operators import OperatorUse
+
+# Of the largest magnitude: far above the constants that programs add to denominators, and so small that all elements
+# together are less than those that keep their values, if possible.
+NEARLY_ZERO = (1e-6, 1e-4)
+LEAST_ELEMENTS = 1024
+LARGEST_SHARE = 16  # at most one in so many elements is scattered, or in the stretch
+
+
+class Sparse(DerivedKind):
+    """Not for references with weights, which may make nearly constant values of these inputs: legitimate programs
+    compute the variance of such values with different accuracy."""
+
+    name = "sparse"
+    text = "few elements keep their values, the others are nearly zero; errors are relative to the largest output"
+    used_if = "the reference has no weights, state or gradients"
+    detects = "outputs computed from a part of the inputs"
+    keeps_structure = True
+    by_peak = True
+    is_timed = False  # timed outputs are compared element by element
+
+    def applies(self, use: OperatorUse, traits: InputTraits, inputs: Sequence[Any]) -> bool:
+        if traits.has_state or traits.problem.backward:
+            return False
+        return traits.has_free_floats(inputs) and is_continuous(use, traits, inputs)
+
+    def change_tensor(self, tensor: Tensor, generator: torch.Generator) -> None:
+        count = tensor.numel()
+        background = _find_background(tensor) if is_dense(tensor) and count >= LEAST_ELEMENTS else None
+        if background is None:
+            return
+        flat = tensor.as_strided((count,), (1,))
+        few = min(count // LARGEST_SHARE, PATTERNS[tensor.dtype].few)
+        places = torch.randint(count, (few,), generator=generator, device=tensor.device)
+        length = 1 + draw(few, generator)
+        first = draw(count - length + 1, generator)
+        scattered, stretch = flat[places], flat[first : first + length].clone()
+        flat.fill_(background)
+        flat[first : first + length] = stretch
+        flat[places] = scattered
+
+
+def _find_background(tensor: Tensor) -> float | None:
+    """Find the value of the other elements; None if no value is near zero, or if most have few digits."""
+    if not has_many_digits(tensor):
+        return None
+    low, high = tensor.new_full((), math.inf), tensor.new_zeros(())
+    for part in split_for_device(tensor):
+        sizes = part.abs()
+        torch.minimum(low, sizes.min(), out=low)
+        torch.maximum(high, sizes.max(), out=high)
+    least, most = float(low), float(high)
+    lowest, highest = NEARLY_ZERO
+    near = max(lowest, min(highest, PATTERNS[tensor.dtype].few / (4 * tensor.numel()))) * most
+    if not math.isfinite(near) or least > near:
+        return None
+    return near if float(tensor.max()) > 0 else -near

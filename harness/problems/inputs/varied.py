@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from harness.problems.inputs.digits import find_inexact, has_negative, is_uniform, list_changeable, split_for_device
+from harness.problems.inputs.distributions import list_stress
+from harness.problems.inputs.kind import DerivedKind, Inputs, is_continuous
+from harness.problems.inputs.parts import draw, draw_share, is_dense
+from harness.problems.inputs.traits import InputTraits
+from harness.problems.operators import OperatorUse
+
+# Defined in pieces, or computed so: all given values may lie in one of them.
+PIECEWISE = {
+    "relu", "leaky_relu", "_prelu_kernel", "elu", "threshold", "hardtanh", "hardsigmoid", "hardswish", "softshrink",
+    "hardshrink", "clamp", "clamp_min", "clamp_max", "abs", "sign", "maximum", "minimum", "fmax", "fmin", "gt", "ge",
+    "lt", "le", "smooth_l1_loss", "huber_loss", "linalg_vector_norm", "floor", "ceil", "round", "trunc", "frac", "fmod",
+    "remainder", "atan2", "grid_sampler_2d", "grid_sampler_3d", "copysign", "sgn", "heaviside", "floor_divide", "eq",
+    "ne", "gelu", "silu", "mish", "softplus", "sigmoid", "log_sigmoid_forward", "tanh", "erf",
+}  # fmt: skip
+FACTORS = (8.0, 4.0)  # one of them in each call: the larger one makes some results depend on roundings
+FLIPPED_SHARE = 0.25
+LEAST_SCATTERED, LARGEST_SHARE = 8, 1024  # at most one in so many elements is scattered, but at least so many
+
+
+class Varied(DerivedKind):
+    name = "varied"
+    text = (
+        "inside or outside a secret stretch values are 4 or 8 times as large; tensors with both signs may change"
+        " sign; inputs of zeros or of ones (masks) get the other value in part"
+    )
+    used_if = (
+        "no piecewise operator (ReLU, absolute value, limits, rounding) or activation (GELU, sigmoid) is applied"
+        " to an input"
+    )
+    detects = "skipped work"
+    keeps_structure = True
+    is_rarely_seen = True
+    is_signed: ClassVar[bool] = False
+
+    def applies(self, use: OperatorUse, traits: InputTraits, inputs: Sequence[Any]) -> bool:
+        if not may_have_any_values(use, traits, inputs) or not is_continuous(use, traits, inputs):
+            return False
+        return not use.has(PIECEWISE, on_input=True)
+
+    def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
+        free = traits.list_free(inputs)
+        for tensor in filter(is_uniform, free):
+            flipped = torch.rand(tensor.shape, generator=generator, device=tensor.device) < FLIPPED_SHARE
+            tensor.detach().copy_(torch.where(flipped, 1 - tensor.to(torch.float32), tensor.to(torch.float32)))
+        factor = FACTORS[draw(len(FACTORS), generator)]
+        for tensor in list_changeable(free):
+            self._vary(tensor, generator, factor)
+        return inputs
+
+    def _vary(self, tensor: Tensor, generator: torch.Generator, factor: float) -> None:
+        signs = (1.0, -1.0) if self.is_signed or has_negative(tensor) else (1.0,)
+        sizes = [sign * size for sign in signs for size in (1.0, factor)]
+        factors = torch.tensor(sizes, dtype=tensor.dtype, device=tensor.device)
+        if self.is_signed and is_dense(tensor) and not self.changes_all(generator.initial_seed()):
+            _vary_scattered(tensor, factors, generator)
+        else:
+            _vary_stretch(tensor, factors, generator)
+
+
+class Signed(Varied):
+    name = "signed"
+    text = "as `varied`, and every tensor has both signs, mostly in few scattered elements"
+    used_if = "such an operator is applied to an input, or to inner values while an input has one sign only"
+    detects = "operators left out"
+    is_signed = True
+
+    def applies(self, use: OperatorUse, traits: InputTraits, inputs: Sequence[Any]) -> bool:
+        if not may_have_any_values(use, traits, inputs) or not is_continuous(use, traits, inputs):
+            return False
+        if use.has(PIECEWISE, on_input=True):
+            return True
+        has_one_sign = not all(map(has_negative, list_changeable(traits.list_free(inputs))))
+        return use.has(PIECEWISE) and has_one_sign
+
+
+def may_have_any_values(use: OperatorUse, traits: InputTraits, inputs: Sequence[Any]) -> bool:
+    """True if there are floating inputs without structure, and no operator or declaration limits their values."""
+    return traits.has_free_floats(inputs) and not use.restricts_values and not list_stress(traits.problem)
+
+
+def _vary_scattered(tensor: Tensor, factors: Tensor, generator: torch.Generator) -> None:
+    count = tensor.numel()
+    few = int(max(count // LARGEST_SHARE, LEAST_SCATTERED) ** draw_share(generator))
+    flat = tensor.as_strided((count,), (1,))
+    drawn = torch.randint(count, (max(few, LEAST_SCATTERED),), generator=generator, device=tensor.device)
+    places: Tensor = torch.unique(drawn)  # a GPU writes the values of a repeated place in any order
+    flat[places] = _multiply(flat[places], factors, generator)
+
+
+def _vary_stretch(tensor: Tensor, factors: Tensor, generator: torch.Generator) -> None:
+    """Multiply elements inside or outside a secret stretch."""
+    count = tensor.numel()
+    is_inside, share = draw(3, generator) == 0, draw_share(generator)
+    length = int(count**share if is_inside else count * share)
+    first = draw(count - length + 1, generator)
+    begin = 0
+    for part in split_for_device(tensor.as_strided((count,), (1,)) if is_dense(tensor) else tensor):
+        places = torch.arange(begin, begin + part.numel(), device=tensor.device).view(part.shape)
+        is_chosen = ((places >= first) & (places < first + length)) == is_inside
+        part.copy_(torch.where(is_chosen, _multiply(part, factors, generator), part))
+        begin += part.numel()
+
+
+def _multiply(values: Tensor, factors: Tensor, generator: torch.Generator) -> Tensor:
+    """Multiply each value with many digits by one of the factors."""
+    drawn = torch.randint(len(factors), values.shape, generator=generator, device=values.device)
+    return torch.where(find_inexact(values), values * factors[drawn], values)
