@@ -32,9 +32,8 @@ SCATTERING = {
 class Altered(DerivedKind):
     name = "altered"
     text = (
-        "an eighth of booleans and mask entries is flipped; other floats, Python floats included, change by up to"
-        " half; equal integers become smaller in part, sorted ones stay sorted between the same ends, others are"
-        " shuffled; in half of the calls only in a secret part"
+        "an eighth of booleans and mask entries is flipped; other floats change by up to half; equal integers become"
+        " smaller in part, sorted ones stay sorted, others are shuffled; half of the calls change a secret part"
     )
     used_if = "an argument is equal under two seeds; of integers only single ones where the reference scatters"
     detects = "hard-coded arguments"

@@ -22,13 +22,10 @@ class Biased(DerivedKind):
 
     name = "biased"
     text = (
-        "low digits are such that rounding to a narrower format errs in one direction; in half of the calls only"
-        " in secret elements or slices"
+        "low digits are such that rounding to a narrower format errs in one direction; half of the calls change secret"
+        " elements or slices"
     )
-    used_if = (
-        "no sum of the reference has more than 131,072 values without products (such a float32 sum over 256"
-        " threads loses as much)"
-    )
+    used_if = "no sum of the reference has more than 131,072 values without products"
     detects = "narrower formats"
     allows_for_rounding = False
     whole_one_in = 2

@@ -28,10 +28,7 @@ class Rare(DerivedKind):
         "elements and slices of each draw get its least and its largest value: full lengths, equal targets, rows"
         " that a mask excludes whole"
     )
-    used_if = (
-        "`get_inputs` calls `torch.randint`, or `torch.rand` for a mask or for a tensor with less than a"
-        " sixteenth of the largest input's elements"
-    )
+    used_if = "`get_inputs` calls `torch.randint`, or `torch.rand` for a mask or beside a much larger tensor"
     detects = "cases that random draws hardly reach"
 
     def applies(self, use: OperatorUse, traits: InputTraits, inputs: Sequence[Any]) -> bool:

@@ -22,7 +22,7 @@ class Shifted(DerivedKind):
     logarithm infinite."""
 
     name = "shifted"
-    text = "values are larger by 128, mostly in secret slices of the first dimension"
+    text = "values are larger by 128, likewise"
     used_if = "a softmax, a logarithm of a sum of exponentials or a minimum is applied to an input"
     detects = "a maximum that is not subtracted"
     keeps_structure = True
@@ -46,7 +46,7 @@ class Shifted(DerivedKind):
 
 class Lowered(Shifted):
     name = "lowered"
-    text = "values are smaller by 128, likewise"
+    text = "values are smaller by 128, mostly in secret slices of the first dimension"
     used_if = "a maximum (max pooling) is applied to an input"
     detects = "maxima that start at 0 instead of minus infinity"
     shift = -SHIFT
