@@ -21,6 +21,9 @@ long result[count() % 3 + 1];
 SLOW_FLAGS = ["-fconstexpr-ops-limit=1000000000000", "-fconstexpr-loop-limit=2147483647"]
 SLOW_BUILD = f"""{HEAD}from torch.utils.cpp_extension import load_inline
 load_inline("slow", cpp_sources={SLOW_SOURCE!r}, extra_cflags={SLOW_FLAGS!r}, no_implicit_headers=True)
+
+class ModelNew(nn.Module):
+    pass
 """
 
 
