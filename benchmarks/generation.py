@@ -22,7 +22,9 @@ from pathlib import Path
 
 from harness.domain import Prompt, RunManifest
 from harness.generate.providers.openai_compatible import EndpointSettings, open_endpoint
-from harness.generate.sampler import Plan, draw_samples, start_report
+from harness.generate.sampler import Asker, Plan, SessionReport
+from harness.pipeline.chains import Session, follow_all
+from harness.report.terminal.search_progress import SearchProgress
 from harness.store.runs import load_samples, write_manifest
 
 CONCURRENCY = 64
@@ -53,14 +55,12 @@ def measure(samples: int, *, latency_s: float) -> float:
 
 async def draw(plan: Plan, base_url: str) -> float:
     provider = open_endpoint(EndpointSettings(base_url=base_url, api_key=None, concurrency=CONCURRENCY))
-    report, wanted = start_report(plan, provider)
+    report = SessionReport(run=plan.manifest.run, run_dir=plan.run_dir, planned=len(plan.list_keys()))
+    read_clock = lambda: datetime.now(UTC).isoformat()  # noqa: E731
+    asker = Asker(plan, provider, report, concurrency=CONCURRENCY, read_clock=read_clock)
     started = time.perf_counter()
-    await draw_samples(
-        plan, provider, report, wanted, concurrency=CONCURRENCY, read_clock=lambda: datetime.now(UTC).isoformat()
-    )
-    took_s = time.perf_counter() - started
-    await provider.close()
-    return took_s
+    await follow_all(Session(plan=plan, asker=asker, progress=SearchProgress(plan.list_keys())))
+    return time.perf_counter() - started
 
 
 def make_plan(run_dir: Path, samples: int) -> Plan:

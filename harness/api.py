@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from harness.executors.settings import LocalSettings
+    from harness.executors.tasks import Task
+    from harness.pipeline.options import EvaluateOptions
     from harness.search.history import History
     from harness.search.strategy import Strategy
 
@@ -137,17 +139,20 @@ class Evaluator:
         dtype: Precision | None = None,
     ) -> Future[Evaluation]:
         """`evaluate` without waiting."""
-        from harness.executors.tasks import Origin, make_task
+        options = _make_options(workload=workload, baseline=baseline, dtype=dtype)
+        return self._executor.submit(self._make_task(candidate, problem, language, options))
+
+    def _make_task(
+        self, candidate: StrPath, problem: StrPath, language: Language | None, options: EvaluateOptions
+    ) -> Task:
+        from harness.executors.tasks import Origin
         from harness.languages import LANGUAGES, detect_language
         from harness.pipeline.candidate_file import read_submission
         from harness.pipeline.data_folders import find_named_problem
+        from harness.pipeline.evaluate import make_candidate_task
 
-        _require_known("workload", workload, get_args(WorkloadName))
-        _require_known("baseline", baseline, get_args(Baseline))
         if language is not None:
             _require_known("language", language, LANGUAGES)
-        if dtype is not None:
-            _require_known("dtype", dtype, get_args(Precision))
         source = read_source(candidate)
         if not isinstance(problem, str | os.PathLike):
             raise UsageError(f"no problem {problem!r}: give its name, SUITE/NAME, or the path of a file")
@@ -155,10 +160,7 @@ class Evaluator:
         chosen = language or detect_language(source)
         program, notes = read_submission(source, chosen)
         origin = Origin(run=FILE_RUN, model="api")
-        task = make_task(
-            found, program, origin, language=chosen, workload=workload, baseline=baseline, dtype=dtype, notes=notes
-        )
-        return self._executor.submit(task)
+        return make_candidate_task(found, program, origin, options, language=chosen, notes=notes)
 
     def close(self) -> None:
         """Running evaluations raise."""
@@ -191,11 +193,14 @@ def evaluate(
     with Evaluator(
         time=time, fidelity=fidelity, settings=settings, suite=suite, problems_dir=problems_dir
     ) as evaluator:
-        verdict = evaluator.evaluate(
-            candidate, problem, language=language, workload=workload, baseline=baseline, dtype=dtype
-        )
+        options = _make_options(workload=workload, baseline=baseline, dtype=dtype, results_dir=Path(results_dir))
+        task = evaluator._make_task(candidate, problem, language, options)
+        verdict = evaluator._executor.submit(task).result()
     if store:
-        _record(verdict, read_source(candidate), Path(results_dir))
+        from harness.pipeline.evaluations import open_results
+
+        with open_results(options) as results:
+            results.provenance.record(verdict, task)
     return verdict
 
 
@@ -293,12 +298,13 @@ def _require_known(what: str, value: str, known: Collection[str]) -> None:
         raise UsageError(f"unknown {what} {value!r}; {hint}choose among {', '.join(known)}")
 
 
-def _record(verdict: Evaluation, source: str, results_dir: Path) -> None:
-    from harness.pipeline.candidate_file import read_submission
-    from harness.report.export.csv_files import write_csvs
-    from harness.store.results import ResultStore
+def _make_options(
+    *, workload: WorkloadName, baseline: Baseline, dtype: Precision | None, results_dir: Path = Path("results")
+) -> EvaluateOptions:
+    from harness.pipeline.options import EvaluateOptions
 
-    program, _ = read_submission(source, verdict.subject.language)
-    with ResultStore.open(results_dir) as store:
-        store.record(verdict, program.source if program else None)
-        write_csvs(store, results_dir)
+    _require_known("workload", workload, get_args(WorkloadName))
+    _require_known("baseline", baseline, get_args(Baseline))
+    if dtype is not None:
+        _require_known("dtype", dtype, get_args(Precision))
+    return EvaluateOptions(workload=workload, baseline=baseline, dtype=dtype, results_dir=results_dir)

@@ -17,7 +17,7 @@ from harness.pipeline.options import EvaluateOptions
 
 if TYPE_CHECKING:
     from harness.domain import Evaluation, Finding
-    from harness.pipeline.evaluate import EvaluationReport
+    from harness.pipeline.evaluations import EvaluationReport
     from harness.store.results import StoredEvaluation
 
 USAGE_EXIT_CODE = 2
@@ -62,7 +62,9 @@ def evaluate(
     Exit code with --candidate: 0 correct, 1 not correct, 2 problem_error, 3 not evaluated (harness_error, not_run).
     Of runs: 0.
     """
-    from harness.pipeline.evaluate import evaluate_tasks, file_task, sample_tasks
+    from harness.cli.progress import show_steps
+    from harness.pipeline.evaluate import file_task, sample_tasks
+    from harness.pipeline.evaluations import evaluate_tasks
     from harness.problems.workloads import describe_lacking_workload
 
     if candidate is None:
@@ -73,28 +75,23 @@ def evaluate(
         if problem is None or runs:
             raise UsageError("--candidate FILE needs --problem NAME (or a reference file's path), and no run")
         tasks = [file_task(candidate, problem, language, suite, options)]
-    report = evaluate_tasks(tasks, options)
-    evaluated = [one.subject.device for _, one in report.evaluations]
+    report = evaluate_tasks(tasks, options, show_steps)
+    evaluated = [one.evaluation.subject.device for one in report.evaluations]
     if options.gpu and evaluated and EMULATED not in evaluated:
         typer.echo("--gpu chooses the GPU to emulate; nothing was emulated here", err=True)
     if candidate is not None and report.without_workload:
         raise UsageError(describe_lacking_workload(str(problem), options.workload))
     if json_output:
-        print_json(report, options)
+        print_json(report)
     else:
         print_report(report, options)
         print_paths(options)
     if candidate is not None and not exit_zero:
-        raise typer.Exit(_choose_exit_code(report, options))
+        raise typer.Exit(_choose_exit_code(report))
 
 
-def _choose_exit_code(report: EvaluationReport, options: EvaluateOptions) -> int:
-    from harness.store.results import ResultStore
-
-    numbers = [*report.skipped, *(number for number, _ in report.evaluations)]
-    with ResultStore.open(options.results_dir, read_only=True) as store:
-        stored = store.get(numbers[-1]) if numbers else None
-    outcome = Outcome.HARNESS_ERROR if stored is None else stored.evaluation.outcome
+def _choose_exit_code(report: EvaluationReport) -> int:
+    outcome = report.all[-1].evaluation.outcome if report.all else Outcome.HARNESS_ERROR
     if outcome is Outcome.PROBLEM_ERROR:
         return USAGE_EXIT_CODE
     if not outcome.counts_against_model:
@@ -113,21 +110,19 @@ def _all_runs(generated_dir: Path) -> tuple[str, ...]:
 
 def print_report(report: EvaluationReport, options: EvaluateOptions) -> None:
     from harness.report.terminal.tables import render_evaluations
-    from harness.store.results import ResultStore
+    from harness.store.columns import make_row
 
-    new, known = {number for number, _ in report.evaluations}, set(report.skipped)
-    with ResultStore.open(options.results_dir, read_only=True) as store:
-        rows = [row for row in store.rows() if row.id in new | known]
-        single = store.get(rows[0].id) if len(rows) == 1 else None
-        source = store.source(single.evaluation.subject.candidate_digest) if single is not None else None
-    if new or single:
-        print_rich(render_evaluations(row for row in rows if single or row.id in new))
+    single = report.all[0] if len(report.all) == 1 else None
+    shown = report.all if single else sorted(report.evaluations, key=lambda one: one.id)
+    if shown:
+        print_rich(render_evaluations(make_row(one.evaluation, one.id) for one in shown))
     if single is not None:
-        _print_reason(single, source or "")
-    if known:
-        counts = Counter(row.outcome for row in rows if row.id in known)
+        _print_reason(single, report.sources.get(single.evaluation.subject.candidate_digest, ""))
+    if report.skipped:
+        counts = Counter(one.evaluation.outcome for one in report.skipped)
         outcomes = ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
-        typer.echo(f"{len(known)} already evaluated{'' if single else f': {outcomes}'} (--again re-evaluates them)")
+        known = f"{len(report.skipped)} already evaluated{'' if single else f': {outcomes}'}"
+        typer.echo(f"{known} (--again re-evaluates them)")
     if report.elsewhere:
         typer.echo(f"{len(report.elsewhere)} evaluated by another process")
     if report.without_workload:
@@ -141,15 +136,16 @@ def _print_failures(report: EvaluationReport) -> None:
     """Print each message once: those of the harness whole, of others the first line."""
     from harness.report.terminal.tables import style_text
 
-    by_message = {one.message: (number, one) for number, one in reversed(report.evaluations) if one.message}
-    failed = [found for found in reversed(by_message.values()) if found[1].outcome is not Outcome.CORRECT]
-    failed.sort(key=lambda found: not found[1].outcome.is_error)
-    for number, one in failed[:SHOWN_FAILURES]:
+    by_message = {one.evaluation.message: one for one in reversed(report.evaluations) if one.evaluation.message}
+    failed = [found for found in reversed(by_message.values()) if found.evaluation.outcome is not Outcome.CORRECT]
+    failed.sort(key=lambda found: not found.evaluation.outcome.is_error)
+    for stored in failed[:SHOWN_FAILURES]:
+        one = stored.evaluation
         said = f"{one.outcome} on {one.subject.problem}: {one.message}"
         if one.outcome.is_error:
             typer.echo(said, err=True)
         else:
-            print_rich(style_text(f"{said.splitlines()[0]} (harness show {number})"))
+            print_rich(style_text(f"{said.splitlines()[0]} (harness show {stored.id})"))
     if len(failed) > SHOWN_FAILURES:
         typer.echo(
             f"{len(failed) - SHOWN_FAILURES} more messages: harness results --columns id,problem,outcome,message"
@@ -202,23 +198,8 @@ def print_paths(options: EvaluateOptions) -> None:
     typer.echo(f"{options.results_dir / 'evaluations.csv'}  {options.results_dir / 'leaderboard.csv'}")
 
 
-def print_leaderboard(options: EvaluateOptions) -> None:
-    from harness.cli.leaderboard import leaderboard
-    from harness.cli.results import StoredPanel
-    from harness.store.queries import ResultFilter
-
-    typer.echo()
-    folders = StoredPanel(results_dir=options.results_dir, generated_dir=options.generated_dir)
-    leaderboard(matching=ResultFilter(), folders=folders)
-    print_paths(options)
-
-
-def print_json(report: EvaluationReport, options: EvaluateOptions) -> None:
+def print_json(report: EvaluationReport) -> None:
     """Includes evaluations found in the store or made by another process."""
     from harness.report.export.json_records import evaluation_record
-    from harness.store.results import ResultStore
 
-    numbers = sorted([*report.skipped, *report.elsewhere, *(number for number, _ in report.evaluations)])
-    with ResultStore.open(options.results_dir, read_only=True) as store:
-        records = [evaluation_record(stored) for number in numbers if (stored := store.get(number)) is not None]
-    print_records(*records)
+    print_records(*map(evaluation_record, report.all))

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from harness.cli.options import JsonOption, ProblemOption, RunOption, SuiteOption
 from harness.cli.panels import Only
+from harness.domain import INCOMPLETE_ANSWER
 from harness.generate.options import GenerateOptions
 from harness.pipeline.options import EvaluateOptions
 
 if TYPE_CHECKING:
+    from harness.domain import SampleKey
     from harness.generate.sampler import SessionReport
 
 FAILED_EXIT_CODE = 1
+LISTED_FAILURES = 10
 INTERRUPTED_EXIT_CODE = 130
 
 
@@ -49,19 +53,20 @@ def generate(
 
     A local server: harness generate --model qwen3 --base-url http://localhost:8000/v1
     """
-    from harness.pipeline.generate import describe_report, generate_run, print_dry_run, print_notes
+    from harness.cli.progress import show_completions
+    from harness.pipeline.generate import generate_run
 
     if dry_run:
         print_dry_run(options, as_json=json_output)
         return
     try:
-        report = generate_run(options)
+        report = generate_run(options, show_completions)
     except KeyboardInterrupt:
         typer.echo("interrupted: received answers are stored; repeat the command to resume", err=True)
         raise typer.Exit(INTERRUPTED_EXIT_CODE) from None
     print_notes(report)
     if json_output:
-        typer.echo(json.dumps(describe_report(report)))
+        typer.echo(json.dumps(_describe_report(report)))
     else:
         _print_report(report)
     if report.failed:
@@ -75,3 +80,56 @@ def _print_report(report: SessionReport) -> None:
     )
     if report.run_dir.is_dir():
         typer.echo(f"{report.run_dir}")
+
+
+def print_dry_run(options: GenerateOptions, *, as_json: bool = False) -> None:
+    from harness.pipeline.generate import render_dry_run
+
+    prompts = render_dry_run(options)
+    for prompt in prompts:
+        if as_json:
+            typer.echo(json.dumps(asdict(prompt)))
+            continue
+        if len(prompts) > 1:
+            typer.echo(f"===== {prompt.problem} =====")
+        typer.echo(prompt.text, nl=False)
+
+
+def _describe_report(report: SessionReport) -> dict[str, Any]:
+    return {
+        "run": report.run,
+        "folder": str(report.run_dir),
+        "planned": report.planned,
+        "already_there": report.already_there,
+        "stored": report.stored,
+        "without_code": report.without_code,
+        **{check: len(notes) for check, notes in _group_incomplete(report).items()},
+        "unrecorded": [f"{key.problem}/{key.sample}" for key in report.unrecorded],
+        "failed": [
+            {"problem": failure.key.problem, "sample": failure.key.sample, "message": failure.message}
+            for failure in report.failed
+        ],
+    }
+
+
+def _group_incomplete(report: SessionReport) -> dict[str, list[tuple[SampleKey, str]]]:
+    """(sample, message) of each check."""
+    found = [(key, note) for key, notes in report.incomplete.items() for note in notes]
+    return {check: [(key, note.message) for key, note in found if note.check == check] for check in INCOMPLETE_ANSWER}
+
+
+def print_notes(report: SessionReport) -> None:
+    for check, notes in _group_incomplete(report).items():
+        if notes:
+            key, message = notes[0]
+            typer.echo(
+                f"{check}: {len(notes)} of {report.stored} answers; {key.problem}/{key.sample}: {message}", err=True
+            )
+    if report.unrecorded:
+        names = [f"{key.problem}/{key.sample}" for key in report.unrecorded]
+        shown = ", ".join(names[:LISTED_FAILURES]) + (", ..." if len(names) > LISTED_FAILURES else "")
+        typer.echo(f"skipped, not in the recording: {shown}", err=True)
+    for failure in report.failed[:LISTED_FAILURES]:
+        typer.echo(f"failed: {failure.key.problem}/{failure.key.sample}: {failure.message}", err=True)
+    if len(report.failed) > LISTED_FAILURES:
+        typer.echo(f"... and {len(report.failed) - LISTED_FAILURES} more failed", err=True)

@@ -46,6 +46,7 @@ def improve(
 
     Exit code with FILE: 0 if a correct program was found, else 1.
     """
+    from harness.cli.progress import show_search
     from harness.pipeline.improve_file import improve_file, improve_run
     from harness.pipeline.search_report import explain_failures
 
@@ -53,12 +54,17 @@ def improve(
         if problem is not None or language is not None:
             option = "--problem" if problem is not None else "--language"
             raise UsageError(f"{option} is for a FILE (.py): a run has its own")
-        print_search(improve_run(run_or_file, asked, options, search), options, as_json=json_output)
+        report = improve_run(run_or_file, asked, options, search, show_search)
+        print_search(report, as_json=json_output)
+        if report.asked.failed:
+            raise typer.Exit(1)
         return
     if problem is None:
         raise UsageError("improving a file needs --problem NAME (or a reference file's path)")
-    report, best = improve_file(Path(run_or_file), asked, options, search, language)
-    print_search(report, options, as_json=json_output)
+    report, best = improve_file(Path(run_or_file), asked, options, search, language=language, show=show_search)
+    print_search(report, as_json=json_output)
+    if report.asked.failed:
+        raise typer.Exit(1)
     if best is None:
         for line in explain_failures(report):
             typer.echo(line, err=True)
@@ -67,16 +73,12 @@ def improve(
     typer.echo(f"{best}", err=json_output)
 
 
-def print_search(report: SearchReport, options: EvaluateOptions, *, as_json: bool, ranked: bool = False) -> None:
-    """`ranked`: the leaderboard follows. Exits with 1 if the endpoint failed."""
-    from harness.cli.evaluate import print_leaderboard
-    from harness.pipeline.search_report import describe_search, note_turns
+def print_search(report: SearchReport, *, as_json: bool) -> None:
+    """One line per sample on stdout, failures on stderr."""
+    from harness.pipeline.search_report import describe_search, describe_turns
 
     if as_json:
         print_records(*describe_search(report))
-    else:
-        note_turns(report)
-        if ranked:
-            print_leaderboard(options)
-    if report.failed:
-        raise typer.Exit(1)
+        return
+    for one in report.samples:
+        typer.echo(describe_turns(one), err=one.failure)

@@ -74,7 +74,7 @@ def leaderboard(
             typer.echo(_format_rows(rows, as_json=as_json, as_csv=as_csv), nl=False)
             _note_unequal_problems(rows)
         elif rows:
-            _print_leaderboard(rows, own_kernels)
+            print_leaderboard(rows, own_kernels)
         if not rows:
             reason = _explain_no_row(store, matching, common=common)
             typer.echo(make_sentence(reason), err=as_json or as_csv or as_markdown)
@@ -112,7 +112,7 @@ def _format_rows(rows: Sequence[LeaderboardRow], *, as_json: bool, as_csv: bool)
     return format_leaderboard(rows) if as_csv else render_leaderboard_markdown(rows)
 
 
-def _print_leaderboard(rows: Sequence[LeaderboardRow], own_kernels: float | None) -> None:
+def print_leaderboard(rows: Sequence[LeaderboardRow], own_kernels: float | None = None) -> None:
     from rich.console import Console
 
     from harness.report.terminal.tables import WIDE_TERMINAL, render_leaderboard

@@ -5,6 +5,7 @@ Exit codes: 0 success, 1 negative result, 2 wrong usage, 3 failure of harness or
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterable
@@ -104,6 +105,13 @@ def build_group() -> CommandGroup:
     return group
 
 
+class _Notes(logging.Handler):
+    """Prints what a command logs beside its result."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        typer.echo(record.getMessage(), err=True)
+
+
 def main(arguments: list[str] | None = None) -> None:
     sys.exit(run_command(sys.argv[1:] if arguments is None else arguments))
 
@@ -111,6 +119,7 @@ def main(arguments: list[str] | None = None) -> None:
 def run_command(arguments: list[str]) -> int:
     """Returns the exit code."""
     wait_passively()  # before any command imports torch
+    logging.getLogger("harness.pipeline").handlers = [_Notes()]
     try:
         group, settings = build_group(), read_settings(Path.cwd())
         group.main(args=arguments, prog_name="harness", default_map=_read_defaults(group, settings, arguments))

@@ -86,14 +86,14 @@ def regress(
     Example: harness regress --best --junit regress.xml
     """
     from harness.analysis.change_detection import gate
+    from harness.cli.progress import show_steps
     from harness.pipeline.regress import regress_stored
 
     if [markdown, json_file].count(Path("-")) > 1:
         raise UsageError("only one of --markdown and --json can be printed: give the other one a file")
     options = replace(options, again=True)
-    changes = regress_stored(
-        _make_selection(runs or (), selected), options, rule, extraction=comparison.extraction, update=comparison.update
-    )
+    selection, update = _make_selection(runs or (), selected), comparison.update
+    changes = regress_stored(selection, options, rule, extraction=comparison.extraction, update=update, show=show_steps)
     code = gate(changes)
     _report(changes, code, junit=junit, markdown=markdown, json_file=json_file)
     raise typer.Exit(code)

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.generate import DryRunOption
+from harness.cli.generate import DryRunOption, print_dry_run, print_notes
+from harness.cli.improve import print_search
 from harness.cli.options import JsonOption, ProblemOption, RunOption, SuiteOption
 from harness.cli.panels import Without
 from harness.domain import HarnessError
@@ -38,27 +39,29 @@ def run(
 
     Without a model or a key: harness run --provider recorded --language cpp --workload small
     """
-    from harness.cli.evaluate import print_json, print_leaderboard, print_report
-    from harness.cli.improve import print_search
-    from harness.pipeline.evaluate import check_plan, evaluate_tasks, sample_tasks
-    from harness.pipeline.generate import generate_run, print_dry_run, print_notes
-    from harness.pipeline.improve import improve
+    from harness.cli.evaluate import print_json, print_paths, print_report
+    from harness.cli.leaderboard import print_leaderboard
+    from harness.cli.progress import show_search
+    from harness.pipeline.improve import improve, run_once
 
     if dry_run:
         print_dry_run(asked, as_json=json_output)
         return
-    if search.turns > 1:
-        print_search(improve(asked, options, search), options, as_json=json_output, ranked=True)
-        return
-    report = generate_run(asked, check=lambda plan: check_plan(plan, options))
-    print_notes(report)
-    if not report.stored + report.already_there:
+    is_search = search.turns > 1
+    report = improve(asked, options, search, show_search) if is_search else run_once(asked, options, show_search)
+    print_notes(report.asked)
+    if not report.asked.stored + report.asked.already_there and not is_search:
         raise HarnessError("no sample was generated: nothing to evaluate")
-    evaluated = evaluate_tasks(sample_tasks([report.run], options), options)
-    if json_output:
-        print_json(evaluated, options)
-        return
-    print_report(evaluated, options)
-    print_leaderboard(options)
-    if report.failed:
+    if is_search:
+        print_search(report, as_json=json_output)
+    elif json_output:
+        print_json(report.evaluated)
+    else:
+        print_report(report.evaluated, options)
+    if not json_output:
+        typer.echo()
+        if report.ranking:
+            print_leaderboard(report.ranking)
+        print_paths(options)
+    if report.asked.failed:
         raise typer.Exit(1)

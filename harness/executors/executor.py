@@ -1,20 +1,19 @@
-"""The protocol of executors, and a loop that runs tasks."""
+"""The protocol of executors, and how many tasks they get at once."""
 
 from __future__ import annotations
 
+import asyncio
 import secrets
-from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
-from harness.domain import Evaluation, HarnessError, Language
+from harness.domain import Evaluation, Language
 from harness.executors.tasks import Task
-
-WAIT_S = 0.2  # per wait, so that Ctrl-C takes effect soon
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,49 +68,64 @@ class Executor(Protocol):
 
 
 Report = Callable[[Task, Evaluation], None]
-Reserve = Callable[[Task], AbstractContextManager[bool]]
 
 
-def reserve_always(task: Task) -> AbstractContextManager[bool]:
-    return nullcontext(True)
+class Submissions:
+    """Submits only as many tasks as keep an executor busy, and none after an error. `more`: tasks beyond its capacity;
+    `same_inputs`: the candidates of one problem get the same inputs and weights, which are made once."""
+
+    def __init__(self, executor: Executor, *, more: int = 0, same_inputs: bool = True) -> None:
+        self._executor, self._slots = executor, executor.capacity
+        self._free = asyncio.Semaphore(self._slots + more)
+        self._seeds = defaultdict[str, int](partial(secrets.randbits, 62)) if same_inputs else None  # by problem
+        self._error: Exception | None = None
+
+    @asynccontextmanager
+    async def wait_for_slot(self) -> AsyncIterator[None]:
+        """Raises an error that another slot has ended with."""
+        async with self._free:
+            if self._error is not None:
+                raise self._error
+            try:
+                yield
+            except Exception as error:
+                self._error = self._error or error
+                raise
+            finally:
+                self._add_slots()
+
+    async def submit(self, task: Task) -> Evaluation:
+        """Within a slot."""
+        if task.seed is None and self._seeds is not None:
+            task = replace(task, seed=self._seeds[task.problem.digest])
+        future = self._executor.submit(task)
+        self._add_slots()
+        return await asyncio.wrap_future(future)
+
+    def _add_slots(self) -> None:
+        """For devices that were found since."""
+        while self._slots < self._executor.capacity:
+            self._slots += 1
+            self._free.release()
 
 
-def run_tasks(
-    executor: Executor, tasks: Sequence[Task], report: Report, reserve: Reserve = reserve_always
-) -> list[Task]:
-    """Reports each result in this thread; returns the tasks that `reserve` refused (False).
-
-    Reserves only as many as keep the executor busy. Raises the first HarnessError after all running tasks have ended.
-    """
-    waiting, refused, errors = deque(tasks), list[Task](), list[HarnessError]()
-    running: dict[Future[Evaluation], tuple[Task, ExitStack]] = {}
-    seeds: defaultdict[str, int] = defaultdict(partial(secrets.randbits, 62))  # by problem
-    try:
-        while (waiting and not errors) or running:
-            while waiting and not errors and len(running) < executor.capacity:
-                task = waiting.popleft()
-                with ExitStack() as reservation:
-                    if reservation.enter_context(reserve(task)):
-                        running[executor.submit(_add_seed(task, seeds))] = (task, reservation.pop_all())
-                    else:
-                        refused.append(task)
-            done, _ = wait(running, timeout=WAIT_S, return_when=FIRST_COMPLETED)
-            for future in done:
-                task, reservation = running.pop(future)
-                with reservation:
-                    try:
-                        report(task, future.result())
-                    except HarnessError as error:
-                        errors.append(error)
-    finally:
-        for _, reservation in running.values():
-            reservation.close()
-    if errors:
-        raise errors[0]
-    return refused
+async def finish_all(jobs: Iterable[Coroutine[Any, Any, object]]) -> None:
+    """Raises the first error after all have ended."""
+    for result in await asyncio.gather(*jobs, return_exceptions=True):
+        if isinstance(result, BaseException):
+            raise result
 
 
-def _add_seed(task: Task, seeds: Mapping[str, int]) -> Task:
-    """Candidates of one problem get the same inputs and weights, which are made once: they cannot talk to each
-    other."""
-    return replace(task, seed=seeds[task.problem.digest]) if task.seed is None else task
+def run_tasks(executor: Executor, tasks: Iterable[Task], report: Report) -> None:
+    """Reports each result in this thread. Raises the first error after all running tasks have ended."""
+
+    async def run() -> None:
+        submissions = Submissions(executor)
+
+        async def run_one(task: Task) -> None:
+            async with submissions.wait_for_slot():
+                report(task, await submissions.submit(task))
+
+        await finish_all(map(run_one, tasks))
+
+    asyncio.run(run())

@@ -1,26 +1,21 @@
-"""Requests the missing samples of a run concurrently and stores each as it arrives.
-
-A failing sample is reported and the others continue; `RunRefused` and `StoreError` end the session.
-"""
+"""Plans what a model is asked, requests answers concurrently and stores each as it arrives."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
-from harness.domain import Completion, Finding, Problem, Prompt, ProviderError, RunManifest, SampleKey
+from harness.domain import Candidate, Completion, Finding, Problem, Prompt, RunManifest, SampleKey
 from harness.generate.extraction.extractor import extract_candidate
 from harness.generate.extraction.notes import explain_incomplete
 from harness.generate.providers.base import CompletionRequest, Provider
-from harness.generate.providers.retries import EndpointRefused, RunRefused
-from harness.store.runs import has_sample, write_sample
+from harness.store.runs import write_sample
 
-DrawOutcome = Literal["stored", "no_code", "failed"]
 # Writes wait for fsync, not for the CPU.
 _WRITERS = 8
 # Requests that start together also finish together, and their responses then queue for the CPU.
@@ -55,7 +50,8 @@ class SampleFailure:
 
 @dataclass(slots=True, kw_only=True)
 class SessionReport:
-    """Counts per sample. `stored` includes `without_code`; `incomplete`: notes on answers without a whole program."""
+    """Counts of answers. `planned` first ones; `stored` includes `without_code`; `incomplete`: notes on answers without
+    a whole program."""
 
     run: str
     run_dir: Path
@@ -67,128 +63,70 @@ class SessionReport:
     incomplete: dict[SampleKey, list[Finding]] = field(default_factory=dict)
     failed: list[SampleFailure] = field(default_factory=list)
 
-
-def start_report(plan: Plan, provider: Provider) -> tuple[SessionReport, tuple[SampleKey, ...]]:
-    keys = plan.list_keys()
-    missing = [key for key in keys if not has_sample(plan.run_dir, key)]
-    report = SessionReport(
-        run=plan.manifest.run, run_dir=plan.run_dir, planned=len(keys), already_there=len(keys) - len(missing)
-    )
-    report.unrecorded = [key for key in missing if not provider.can_answer(key)]
-    skipped = set(report.unrecorded)
-    return report, tuple(key for key in missing if key not in skipped)
+    def describe_resumed(self) -> str:
+        return f" ({self.already_there} of {self.planned} already there)" if self.already_there else ""
 
 
-async def draw_samples(
-    plan: Plan,
-    provider: Provider,
-    report: SessionReport,
-    wanted: tuple[SampleKey, ...],
-    *,
-    concurrency: int,
-    read_clock: Callable[[], str],
-    notify: Callable[[SampleKey, DrawOutcome], None] = lambda key, outcome: None,
-) -> None:
-    """Fills `report`; `read_clock` gives the timestamps. Raises RunRefused or StoreError."""
-    with ThreadPoolExecutor(max_workers=_WRITERS, thread_name_prefix="store") as writers:
-        try:
-            async with asyncio.TaskGroup() as group:
-                session = _Session(
-                    plan=plan,
-                    provider=provider,
-                    report=report,
-                    group=group,
-                    concurrency=concurrency,
-                    writers=writers,
-                    read_clock=read_clock,
-                    notify=notify,
-                )
-                queue = iter(wanted)
-                for number in range(min(concurrency, len(wanted))):
-                    group.create_task(session.work_through(queue, start_after_s=number * _STAGGER_S))
-        except BaseExceptionGroup as errors:
-            # The other exceptions are cancellations, or the same failure in a concurrent task.
-            raise errors.exceptions[0] from None
-    if report.failed and not (report.stored or report.already_there) and all(one.is_refused for one in report.failed):
-        raise RunRefused(report.failed[-1].message)
+class Asker:
+    """Asks for answers, at most `concurrency` at once, and stores each as it arrives. `read_clock` gives the
+    timestamps."""
 
-
-class _Session:
     def __init__(
-        self,
-        *,
-        plan: Plan,
-        provider: Provider,
-        report: SessionReport,
-        group: asyncio.TaskGroup,
-        concurrency: int,
-        writers: ThreadPoolExecutor,
-        read_clock: Callable[[], str],
-        notify: Callable[[SampleKey, DrawOutcome], None],
+        self, plan: Plan, provider: Provider, report: SessionReport, *, concurrency: int, read_clock: Callable[[], str]
     ) -> None:
-        self.plan = plan
-        self.provider = provider
-        self.report = report
-        self.group = group
-        self.writers = writers
-        self.read_clock = read_clock
-        self.notify = notify
-        self.prompts = {prompt.problem: prompt for prompt in plan.prompts}
-        self.problem_digests = {problem.name: problem.digest for problem in plan.problems}
-        self.unwritten = asyncio.Semaphore(2 * concurrency)
+        self.provider, self.report = provider, report
+        self._plan, self._concurrency, self._read_clock = plan, concurrency, read_clock
+        self._digests = {problem.name: problem.digest for problem in plan.problems}
+        self._free = asyncio.Semaphore(concurrency)
+        self._writers = ThreadPoolExecutor(max_workers=_WRITERS, thread_name_prefix="store")
+        self._begun = 0
 
-    async def work_through(self, queue: Iterator[SampleKey], *, start_after_s: float) -> None:
-        await asyncio.sleep(start_after_s)
-        for key in queue:
-            try:
-                completion = await self.provider.complete(self.make_request(key))
-            except RunRefused:
-                raise
-            except ProviderError as error:
-                self.report.failed.append(
-                    SampleFailure(key=key, message=str(error), is_refused=isinstance(error, EndpointRefused))
-                )
-                self.notify(key, "failed")
-            else:
-                self.store(key, completion)
-                await self.unwritten.acquire()  # limits unwritten samples in memory when the disk is slow
+    async def close(self) -> None:
+        """Waits for answers that are being stored."""
+        self._writers.shutdown()
+        await self.provider.close()
 
-    def make_request(self, key: SampleKey) -> CompletionRequest:
-        manifest = self.plan.manifest
-        return CompletionRequest(
-            key=key,
-            prompt=self.prompts[key.problem],
-            model=manifest.model,
-            temperature=manifest.temperature,
+    async def ask(
+        self,
+        key: SampleKey,
+        prompt: Prompt,
+        provenance: Mapping[str, object],
+        show: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        """`show` is entered while the request is under way. Raises ProviderError and StoreError."""
+        manifest = self._plan.manifest
+        request = CompletionRequest(
+            key=key, prompt=prompt, model=manifest.model, temperature=manifest.temperature,
             max_tokens=manifest.max_tokens,
-        )
-
-    def store(self, key: SampleKey, completion: Completion) -> None:
-        """Starts the write at once, so that cancellation does not lose a received completion."""
-        prompt = self.prompts[key.problem]
-        candidate = extract_candidate(completion, prompt.language)
-        write = partial(
-            write_sample,
-            self.plan.run_dir,
-            key=key,
-            prompt=prompt,
-            completion=completion,
-            candidate=candidate,
-            provenance=describe_provenance(
-                self.plan.manifest, self.problem_digests.get(key.problem), self.read_clock()
-            ),
-        )
-        if notes := explain_incomplete(completion, candidate, self.plan.manifest.max_tokens):
-            self.report.incomplete[key] = notes
-        writing = asyncio.get_running_loop().run_in_executor(self.writers, write)
-        self.group.create_task(self.wait_for_write(key, writing, has_code=candidate is not None))
-
-    async def wait_for_write(self, key: SampleKey, writing: asyncio.Future[Path], *, has_code: bool) -> None:
-        await asyncio.shield(writing)
-        self.unwritten.release()
+        )  # fmt: skip
+        async with self._free:
+            if self._begun < self._concurrency:
+                self._begun += 1
+                await asyncio.sleep((self._begun - 1) * _STAGGER_S)
+            with show():
+                completion = await self.provider.complete(request)
+            candidate = extract_candidate(completion, prompt.language)
+            # Begins before any wait, so that cancellation does not lose a received answer.
+            await self.store(key, prompt, completion, candidate, provenance)
         self.report.stored += 1
-        self.report.without_code += not has_code
-        self.notify(key, "stored" if has_code else "no_code")
+        self.report.without_code += candidate is None
+        if notes := explain_incomplete(completion, candidate, manifest.max_tokens):
+            self.report.incomplete[key] = notes
+
+    async def store(
+        self,
+        key: SampleKey,
+        prompt: Prompt,
+        completion: Completion,
+        candidate: Candidate | None,
+        provenance: Mapping[str, object],
+    ) -> None:
+        origin = describe_provenance(self._plan.manifest, self._digests.get(key.problem), self._read_clock())
+        write = partial(
+            write_sample, self._plan.run_dir, key=key, prompt=prompt, completion=completion, candidate=candidate,
+            provenance=origin | dict(provenance),
+        )  # fmt: skip
+        await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._writers, write))
 
 
 def describe_provenance(manifest: RunManifest, problem_digest: str | None, created_at: str) -> dict[str, object]:

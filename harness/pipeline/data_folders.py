@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from functools import cache
 from pathlib import Path
-
-import typer
 
 from harness.domain import Problem, UsageError
 from harness.problems.discovery import find_problem, suggest
 from harness.shipped import find_shipped
 
+LOG = logging.getLogger(__name__)
 SUITES = "reference_models"
 
 
@@ -36,7 +36,7 @@ def list_suite_roots(problems_dir: Path | None) -> tuple[Path, ...]:
 
 
 def find_suite_folder(suite: str, problems_dir: Path | None) -> Path:
-    """Notes on stderr if a user's suite shadows a shipped one. Raises UsageError."""
+    """Logs a warning if a user's suite shadows a shipped one. Raises UsageError."""
     roots = list_suite_roots(problems_dir)
     found = [root / suite for root in roots if (root / suite).is_dir()]
     if not found:
@@ -56,7 +56,7 @@ def find_named_problem(problem: str, suite: str, problems_dir: Path | None) -> P
 
 @cache
 def _note_precedence(suite: str, folder: Path) -> None:
-    typer.echo(f"suite {suite}: {folder} is used instead of the shipped suite of that name", err=True)
+    LOG.warning("suite %s: %s is used instead of the shipped suite of that name", suite, folder)
 
 
 def _require_folder(given: Path, option: str) -> Path:

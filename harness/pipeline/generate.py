@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, replace
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
-
-import typer
 
 import harness
-from harness.domain import INCOMPLETE_ANSWER, SampleKey, UsageError
+from harness.domain import Prompt, UsageError
 from harness.generate.options import GenerateOptions
 from harness.generate.planning import GenerationSettings, find_problems, make_plan, render_prompts
 from harness.generate.providers.base import Provider, RecordedProvider, name_recorded_model
-from harness.generate.sampler import DrawOutcome, Plan, SessionReport, draw_samples, start_report
+from harness.generate.sampler import Asker, Plan, SessionReport
+from harness.pipeline.chains import Session, follow_all
 from harness.pipeline.data_folders import find_folder, find_suite_folder
 from harness.problems.apart import describe_inputs
-from harness.store.runs import discard_empty_run, hold_run, write_manifest, write_reference
-
-_LISTED_FAILURES = 10
+from harness.report.terminal.search_progress import SearchProgress
+from harness.store.runs import discard_empty_run, has_sample, hold_run, write_manifest, write_reference
 
 
 def check_files(plan: Plan) -> None:
@@ -34,11 +30,29 @@ def check_files(plan: Plan) -> None:
             describe_inputs(problem, "full")
 
 
-def generate_run(options: GenerateOptions, check: Callable[[Plan], None] = check_files) -> SessionReport:
-    """`check` rejects a plan before any request. Raises HarnessError and KeyboardInterrupt; stored samples stay."""
-    plan, open_provider = prepare_run(options, check)
+def generate_run(
+    options: GenerateOptions, show: Callable[[SearchProgress], AbstractContextManager[object]] = nullcontext
+) -> SessionReport:
+    """Raises HarnessError and KeyboardInterrupt; stored samples stay."""
+    plan, open_provider = prepare_run(options)
+
+    async def ask() -> SessionReport:
+        asker = open_asker(plan, open_provider, options.concurrency)
+        head = f"generating run {plan.manifest.run}{asker.report.describe_resumed()}"
+        progress = SearchProgress(plan.list_keys(), head=head)
+        with show(progress):
+            await follow_all(Session(plan=plan, asker=asker, progress=progress))
+        return asker.report
+
     with open_run(plan):
-        return asyncio.run(_draw_with_progress(plan, open_provider, options.concurrency))
+        return asyncio.run(ask())
+
+
+def open_asker(plan: Plan, open_provider: Callable[[], Provider], concurrency: int) -> Asker:
+    keys = plan.list_keys()
+    there = sum(has_sample(plan.run_dir, key) for key in keys)
+    report = SessionReport(run=plan.manifest.run, run_dir=plan.run_dir, planned=len(keys), already_there=there)
+    return Asker(plan, open_provider(), report, concurrency=concurrency, read_clock=read_clock)
 
 
 def prepare_run(
@@ -101,33 +115,6 @@ def open_run(plan: Plan) -> Iterator[None]:
             discard_empty_run(plan.run_dir)
 
 
-async def _draw_with_progress(plan: Plan, open_provider: Callable[[], Provider], concurrency: int) -> SessionReport:
-    provider = open_provider()
-    try:
-        report, wanted = start_report(plan, provider)
-        with _show_progress(report, len(wanted)) as notify:
-            await draw_samples(
-                plan, provider, report, wanted, concurrency=concurrency, read_clock=read_clock, notify=notify
-            )
-        return report
-    finally:
-        await provider.close()
-
-
-@contextmanager
-def _show_progress(report: SessionReport, wanted: int) -> Iterator[Callable[[SampleKey, DrawOutcome], None]]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True, highlight=False)
-    there = f" ({report.already_there} of {report.planned} already there)" if report.already_there else ""
-    console.print(f"generating run {report.run}{there}", soft_wrap=True, markup=False)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, disable=wanted == 0) as progress:
-        task = progress.add_task("completions", total=wanted)
-        yield lambda key, outcome: progress.advance(task)
-
-
 def _find_recording(options: GenerateOptions) -> Path | None:
     if options.provider == "openai":
         return None
@@ -152,55 +139,7 @@ def read_clock() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def print_dry_run(options: GenerateOptions, *, as_json: bool = False) -> None:
+def render_dry_run(options: GenerateOptions) -> tuple[Prompt, ...]:
     """Needs neither model, key nor network."""
     settings = _make_settings(replace(options, model=options.model or "none"), None)
-    prompts = render_prompts(settings, find_problems(settings))
-    if as_json:
-        for prompt in prompts:
-            typer.echo(json.dumps(asdict(prompt)))
-        return
-    for prompt in prompts:
-        if len(prompts) > 1:
-            typer.echo(f"===== {prompt.problem} =====")
-        typer.echo(prompt.text, nl=False)
-
-
-def describe_report(report: SessionReport) -> dict[str, Any]:
-    return {
-        "run": report.run,
-        "folder": str(report.run_dir),
-        "planned": report.planned,
-        "already_there": report.already_there,
-        "stored": report.stored,
-        "without_code": report.without_code,
-        **{check: len(notes) for check, notes in _group_incomplete(report).items()},
-        "unrecorded": [f"{key.problem}/{key.sample}" for key in report.unrecorded],
-        "failed": [
-            {"problem": failure.key.problem, "sample": failure.key.sample, "message": failure.message}
-            for failure in report.failed
-        ],
-    }
-
-
-def _group_incomplete(report: SessionReport) -> dict[str, list[tuple[SampleKey, str]]]:
-    """(sample, message) of each check."""
-    found = [(key, note) for key, notes in report.incomplete.items() for note in notes]
-    return {check: [(key, note.message) for key, note in found if note.check == check] for check in INCOMPLETE_ANSWER}
-
-
-def print_notes(report: SessionReport) -> None:
-    for check, notes in _group_incomplete(report).items():
-        if notes:
-            key, message = notes[0]
-            typer.echo(
-                f"{check}: {len(notes)} of {report.stored} answers; {key.problem}/{key.sample}: {message}", err=True
-            )
-    if report.unrecorded:
-        names = [f"{key.problem}/{key.sample}" for key in report.unrecorded]
-        shown = ", ".join(names[:_LISTED_FAILURES]) + (", ..." if len(names) > _LISTED_FAILURES else "")
-        typer.echo(f"skipped, not in the recording: {shown}", err=True)
-    for failure in report.failed[:_LISTED_FAILURES]:
-        typer.echo(f"failed: {failure.key.problem}/{failure.key.sample}: {failure.message}", err=True)
-    if len(report.failed) > _LISTED_FAILURES:
-        typer.echo(f"... and {len(report.failed) - _LISTED_FAILURES} more failed", err=True)
+    return render_prompts(settings, find_problems(settings))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -13,7 +14,7 @@ from harness.domain.files import replacing
 from harness.generate.options import GenerateOptions
 from harness.languages import detect_language
 from harness.pipeline.candidate_file import read_candidate
-from harness.pipeline.improve import improve
+from harness.pipeline.improve import ShowSearch, improve
 from harness.pipeline.options import EvaluateOptions
 from harness.pipeline.search_report import SampleSearch, SearchReport
 from harness.search.feedback import summarise
@@ -23,7 +24,13 @@ from harness.store.runs import find_run, locate_reference, read_manifest
 _NO_MODEL = ("kernelbench",)  # providers of runs that no endpoint answers
 
 
-def improve_run(run: str, generate: GenerateOptions, options: EvaluateOptions, search: SearchOptions) -> SearchReport:
+def improve_run(
+    run: str,
+    generate: GenerateOptions,
+    options: EvaluateOptions,
+    search: SearchOptions,
+    show: ShowSearch = nullcontext,
+) -> SearchReport:
     """With the settings of the stored run; `generate` has those of the endpoint. Raises UsageError."""
     run_dir = find_run(options.generated_dir, run)
     manifest = read_manifest(run_dir)
@@ -52,6 +59,7 @@ def improve_run(run: str, generate: GenerateOptions, options: EvaluateOptions, s
         ),
         options,
         search,
+        show,
     )
 
 
@@ -60,7 +68,9 @@ def improve_file(
     generate: GenerateOptions,
     options: EvaluateOptions,
     search: SearchOptions,
+    *,
     language: Language | None = None,
+    show: ShowSearch = nullcontext,
 ) -> tuple[SearchReport, Path | None]:
     """Turn 0 is the file; `language` None: detected. Also the path of the best verified program; None without one.
     Raises UsageError."""
@@ -68,7 +78,7 @@ def improve_file(
     start = Candidate(source=source, language=language or detect_language(source), rule="file")
     generate = replace(generate, language=start.language)
     generate = replace(generate, run=generate.run or _name_run(file, source, generate))
-    report = improve(generate, options, replace(search, start=start))
+    report = improve(generate, options, replace(search, start=start), show)
     chosen = _choose_best(report)
     if chosen is None:
         return report, None

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from harness.copies.fingerprints import find_own_values, list_fenced, take_fingerprint
 from harness.domain import FILE_RUN, FROM_FILE, Evaluation, Finding, Problem, SampleKey, Subject, UsageError
 from harness.store.completions import has_run, read_prompt
+from harness.store.results import ResultStore, StoredEvaluation
 from harness.store.runs import CANDIDATE, locate_run, locate_sample
 
 if TYPE_CHECKING:
     from harness.executors.tasks import Task
-    from harness.store.results import ResultStore
 
+LOG = logging.getLogger(__name__)
 NEAR_DUPLICATE, CONTAMINATED = "near_duplicate", "contaminated"
 _SUFFIXES = (".py", ".cu", ".cuh", ".cpp", ".cc", ".cxx", ".c", ".h", ".hpp")
 _MANY = 200  # fingerprints that take seconds
@@ -51,14 +51,14 @@ class Provenance:
         self._known = KnownSolutions(known_solutions)
         missing = store.list_without_fingerprint()
         if len(missing) > _MANY:
-            typer.echo(f"fingerprints of {len(missing)} stored candidates are made, once", err=True)
+            LOG.warning("fingerprints of %d stored candidates are made, once", len(missing))
         store.complete_fingerprints(missing)
 
-    def record(self, evaluation: Evaluation, task: Task) -> tuple[int, Evaluation]:
+    def record(self, evaluation: Evaluation, task: Task) -> StoredEvaluation:
         """Stores it with the findings added."""
         source = task.candidate.source if task.candidate else None
         evaluation = self.check(evaluation, source, task.problem)
-        return self.store.record(evaluation, source), evaluation
+        return StoredEvaluation(id=self.store.record(evaluation, source), evaluation=evaluation)
 
     def check(self, evaluation: Evaluation, source: str | None, problem: Problem) -> Evaluation:
         """Code that the problem or the prompt gave is no evidence of a copy."""

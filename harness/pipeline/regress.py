@@ -36,8 +36,8 @@ from harness.store.pins import Pin, read_pins
 from harness.store.results import ResultFilter, ResultStore, StoredEvaluation
 
 if TYPE_CHECKING:
-    from harness.executors.executor import Executor
     from harness.executors.tasks import Task
+    from harness.pipeline.evaluations import Evaluations, ShowSteps
     from harness.pipeline.options import EvaluateOptions
 
 REGRESS_FOLDER = "regress"
@@ -73,18 +73,22 @@ class Reevaluation:
 
 
 def regress_stored(
-    selection: Selection, options: EvaluateOptions, rule: GateRule, *, extraction: bool, update: bool
+    selection: Selection,
+    options: EvaluateOptions,
+    rule: GateRule,
+    *,
+    extraction: bool,
+    update: bool,
+    show: ShowSteps = nullcontext,
 ) -> list[Change]:
     """One change per evaluation, and per changed extraction."""
-    from harness.store.results import ResultStore
-
     with ResultStore.open(options.results_dir, read_only=True) as store:
         rows = choose_rows(store, selection)
         entries = [_open_entry(store, row, options, rule) for row in rows]
     changes = check_extraction(rows, options.generated_dir) if extraction else []
     if not update:
         options = replace(options, results_dir=options.results_dir / REGRESS_FOLDER)
-    _evaluate_in_rounds(entries, options, rule, fully=update)
+    _evaluate_in_rounds(entries, options, rule, show, fully=update)
     return [*changes, *(_conclude(entry, rule) for entry in entries)]
 
 
@@ -238,14 +242,17 @@ def _describe_extraction(row: ResultRow, kind: ChangeKind, reason: str) -> Chang
 
 
 def _evaluate_in_rounds(
-    entries: Sequence[Reevaluation], options: EvaluateOptions, rule: GateRule, *, fully: bool
+    entries: Sequence[Reevaluation], options: EvaluateOptions, rule: GateRule, show: ShowSteps, *, fully: bool
 ) -> None:
     """`fully`: correct candidates get all evaluations."""
     from harness.pipeline.evaluate import open_executor
+    from harness.pipeline.evaluations import Evaluations, open_results
 
     settings = {_setting_of(entry) for entry in entries if entry.task}
+    if not settings:
+        return
     only = _apply_setting(settings.pop(), options) if len(settings) == 1 else None
-    with open_executor(only) if only else nullcontext() as executor:  # kept for all rounds
+    with open_results(options) as results, open_executor(only) if only else nullcontext() as kept:  # for all rounds
         for number in range(rule.most):
             groups: dict[_Setting, list[Reevaluation]] = {}
             for entry in entries:
@@ -253,7 +260,8 @@ def _evaluate_in_rounds(
                     groups.setdefault(_setting_of(entry), []).append(entry)
             for setting, group in groups.items():
                 applied = _apply_setting(setting, options)
-                _evaluate_group(group, applied, executor, with_stored_seed=number == 0)
+                with open_executor(applied) if kept is None else nullcontext(kept) as executor:
+                    _evaluate_group(group, Evaluations(applied, executor, results), show, with_stored_seed=number == 0)
 
 
 def _wants_more(entry: Reevaluation, rule: GateRule, *, fully: bool) -> bool:
@@ -269,18 +277,16 @@ def _apply_setting(setting: _Setting, options: EvaluateOptions) -> EvaluateOptio
 
 
 def _evaluate_group(
-    group: Sequence[Reevaluation], options: EvaluateOptions, executor: Executor | None, *, with_stored_seed: bool
+    group: Sequence[Reevaluation], evaluations: Evaluations, show: ShowSteps, *, with_stored_seed: bool
 ) -> None:
-    from harness.pipeline.evaluate import evaluate_tasks
-
     tasks = [entry.task for entry in group if entry.task]
-    seeded = [task if with_stored_seed else replace(task, seed=None) for task in tasks]
-    report = evaluate_tasks(seeded, options, executor)
-    found = {_identify(evaluation.subject): evaluation for _, evaluation in report.evaluations}
+    evaluations.evaluate_all([task if with_stored_seed else replace(task, seed=None) for task in tasks], show)
+    made = [stored.evaluation for stored in evaluations.report.evaluations]
+    found = {_identify(evaluation.subject): evaluation for evaluation in made}
     for entry in group:
         evaluation = found.get(_identify(entry.subject))
         if evaluation is None:
-            entry.task, entry.obstacle = None, f"the problem has no {options.workload} workload any more"
+            entry.task, entry.obstacle = None, f"the problem has no {entry.subject.workload} workload any more"
         else:
             entry.after.append(evaluation)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from harness.domain import EMULATED, Evaluation, Finding, Language, Outcome, UsageError
 from harness.languages import LANGUAGES
-from harness.pipeline.evaluate import place_task
+from harness.pipeline.evaluations import place_task
 from harness.pipeline.options import EvaluateOptions
 from harness.search.options import Screen
 
@@ -26,14 +26,14 @@ class Screening:
     device."""
 
     def __init__(self, screen: Screen, options: EvaluateOptions, executor: Executor) -> None:
-        self._screen, self._options, self._executor = screen, options, executor
+        self._screen, self._options, self.executor = screen, options, executor
 
     async def find_failure(self, task: Task) -> Evaluation | None:
         """The failure as the verdict of `task`; None if the candidate is correct or could not be evaluated here."""
         placed = self._place(task)
         if placed is None:
             return None
-        evaluation = await asyncio.wrap_future(self._executor.submit(placed))
+        evaluation = await asyncio.wrap_future(self.executor.submit(placed))
         outcome = evaluation.outcome
         if outcome is Outcome.CORRECT or not outcome.counts_against_model:
             return None
@@ -45,7 +45,7 @@ class Screening:
         return replace(evaluation, subject=task.subject, environment=facts, findings=(*evaluation.findings, note))
 
     def _place(self, task: Task) -> Task | None:
-        devices = self._executor.devices(task.subject.language)
+        devices = self.executor.devices(task.subject.language)
         names: tuple[Literal["small", "reduced"], ...] = ("small", "reduced")
         tasks = (place_task(task, devices, replace(self._options, workload=name)) for name in names)
         return next((replace(one, rival=None) for one in tasks if one is not None), None)

@@ -1,15 +1,19 @@
-"""The result of a search over turns, and how it is printed."""
+"""The result of a search over turns, and its description."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-
-import typer
+from typing import TYPE_CHECKING
 
 from harness.domain import Evaluation, SampleKey
 from harness.report.terminal.tables import format_speedup
 from harness.search.history import History, Turn
+
+if TYPE_CHECKING:
+    from harness.analysis.leaderboard import LeaderboardRow
+    from harness.generate.sampler import SessionReport
+    from harness.pipeline.evaluations import EvaluationReport
 
 PLAIN_TORCH = "Plain PyTorch, without a custom kernel, is evaluated with --language torch."
 
@@ -26,23 +30,20 @@ class SampleSearch:
 
 @dataclass(slots=True, kw_only=True)
 class SearchReport:
-    run: str
-    strategy: str
-    turns: int
-    asked: int = 0
-    evaluated: int = 0
-    samples: list[SampleSearch] = field(default_factory=list)
+    """`strategy` "": one turn per sample. `ranking`: the leaderboard afterwards."""
 
-    @property
-    def failed(self) -> list[SampleSearch]:
-        return [one for one in self.samples if one.failure]
+    strategy: str
+    asked: SessionReport
+    evaluated: EvaluationReport
+    samples: list[SampleSearch] = field(default_factory=list)
+    ranking: Sequence[LeaderboardRow] = ()
 
 
 def describe_search(report: SearchReport) -> Sequence[dict[str, object]]:
     """One record per sample."""
     return [
         {
-            "run": report.run,
+            "run": one.key.run,
             "problem": one.key.problem,
             "sample": one.key.sample,
             "strategy": report.strategy,
@@ -73,13 +74,11 @@ def _describe_turn(turn: Turn) -> dict[str, object]:
     }
 
 
-def note_turns(report: SearchReport) -> None:
-    """One line per sample on stdout, failures on stderr."""
-    for one in report.samples:
-        path = " > ".join(_name_result(turn) for turn in one.history.turns) or "nothing asked"
-        best = one.history.best
-        chosen = "" if best is None or len(one.history.turns) == 1 else f"; best: turn {best.number}"
-        typer.echo(f"{one.key.problem}/{one.key.sample}: {path}{chosen} ({one.stopped})", err=one.failure)
+def describe_turns(one: SampleSearch) -> str:
+    path = " > ".join(_name_result(turn) for turn in one.history.turns) or "nothing asked"
+    best = one.history.best
+    chosen = "" if best is None or len(one.history.turns) == 1 else f"; best: turn {best.number}"
+    return f"{one.key.problem}/{one.key.sample}: {path}{chosen} ({one.stopped})"
 
 
 def explain_failures(report: SearchReport) -> Iterator[str]:

@@ -35,22 +35,25 @@ _TRAILING = (
 )  # fmt: skip
 
 
-def write_csvs(store: ResultStore, results_dir: Path, *, generated_dir: Path | None = None) -> tuple[Path, Path]:
-    """Keeps the old files and raises StoreError if they cannot be written. Manifests in `generated_dir` list the
-    requested problems."""
-    paths = results_dir / EVALUATIONS_CSV, results_dir / LEADERBOARD_CSV
+def write_csvs(
+    store: ResultStore, results_dir: Path, *, generated_dir: Path | None = None
+) -> tuple[LeaderboardRow, ...]:
+    """The leaderboard. Keeps the old files and raises StoreError if they cannot be written. Manifests in
+    `generated_dir` list the requested problems.
+    """
     try:
         # Reading and replacing under one lock, so that concurrent commands cannot write an older listing last.
         with _lock_folder(results_dir):
             rows = list(store.rows())
-            _replace_file(paths[0], format_evaluations(rows))
-            _replace_file(paths[1], format_leaderboard(rank_stored(rows, generated_dir=generated_dir)))
+            ranking = rank_stored(rows, generated_dir=generated_dir)
+            _replace_file(results_dir / EVALUATIONS_CSV, format_evaluations(rows))
+            _replace_file(results_dir / LEADERBOARD_CSV, format_leaderboard(ranking))
     except OSError as error:
         raise StoreError(
             f"cannot write the CSV files in {results_dir}: {error}; all evaluations are stored in {store.path}: "
             "free disk space or correct the permissions; the next command writes them"
         ) from error
-    return paths
+    return ranking
 
 
 def format_evaluations(rows: Sequence[ResultRow], columns: Sequence[str] = tuple(COLUMNS)) -> str:

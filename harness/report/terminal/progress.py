@@ -1,26 +1,18 @@
-"""Shows the progress of an evaluation on stderr: bars in a terminal, otherwise a line every ten seconds."""
+"""The progress of an evaluation: builds, evaluations, devices, and the time left."""
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING
 
-import typer
-
 from harness.domain.build import PRECOMPILING, RUNNING
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from harness.executors.executor import DeviceStatus, Executor
 
 REASONS_SHOWN = 2  # why builds were slow
-LINE_EVERY_S, BARS_EVERY_S = 10.0, 0.5
 
 
 @dataclass(slots=True, kw_only=True)
@@ -128,67 +120,3 @@ def _count_by(counts: dict[str, int], prefix: str) -> list[tuple[int, str]]:
     """(count, name) of items with this beginning, the largest count first."""
     found = [(number, name.removeprefix(prefix)) for name, number in counts.items() if name.startswith(prefix)]
     return sorted(found, key=lambda entry: -entry[0])
-
-
-@contextmanager
-def show_steps(
-    read: Callable[[], Sequence[Step]], *, line_every_s: float = LINE_EVERY_S
-) -> Iterator[Callable[[str], None]]:
-    """Show the steps that `read` returns until the end of the block; yields a function that prints a line beside
-    them."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    shown = _show_bars(read, console) if console.is_terminal else _print_lines(read, line_every_s)
-    with shown as say:
-        yield say
-
-
-@contextmanager
-def _show_bars(read: Callable[[], Sequence[Step]], console: Console) -> Iterator[Callable[[str], None]]:
-    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
-
-    time_left = TimeLeft()
-    columns = (TextColumn("{task.description:<8}"), BarColumn(bar_width=8), TimeElapsedColumn())
-    with Progress(*columns, TextColumn("{task.fields[note]}"), console=console) as progress:
-        bars: dict[str, TaskID] = {}
-
-        def refresh() -> None:
-            for step in read():
-                if step.name not in bars:
-                    bars[step.name] = progress.add_task(step.name, total=step.total, note="")
-                progress.update(bars[step.name], total=step.total, completed=step.done, note=time_left.describe(step))
-
-        with repeat(refresh, BARS_EVERY_S):
-            yield lambda line: progress.console.print(line, soft_wrap=True, markup=False)
-
-
-@contextmanager
-def _print_lines(read: Callable[[], Sequence[Step]], every_s: float) -> Iterator[Callable[[str], None]]:
-    time_left = TimeLeft()
-
-    def print_line() -> None:
-        parts = [f"{step.name}: {time_left.describe(step)}" for step in read()]
-        typer.echo("; ".join(parts), err=True)
-
-    with repeat(print_line, every_s):
-        yield lambda line: typer.echo(line, err=True)
-
-
-@contextmanager
-def repeat(show: Callable[[], None], every_s: float) -> Iterator[None]:
-    """Calls it regularly in a thread, and at the end."""
-    ended = threading.Event()
-
-    def run() -> None:
-        while not ended.wait(every_s):
-            show()
-
-    thread = threading.Thread(target=run, name="progress", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-        show()

@@ -1,8 +1,7 @@
-"""Shows the progress of a search over turns on stderr: a table in a terminal, otherwise lines every ten seconds."""
+"""The progress of the requests and evaluations of a run."""
 
 from __future__ import annotations
 
-import textwrap
 import threading
 import time
 from collections import Counter, defaultdict
@@ -11,26 +10,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-import typer
-
 from harness.analysis.prices import Price
 from harness.analysis.turns import find_best
 from harness.domain import Completion, Evaluation, SampleKey
-from harness.report.terminal.progress import LINE_EVERY_S, repeat
 from harness.report.terminal.tables import add_column, format_speedup, make_table, style_text
 from harness.report.values import format_fixed
 from harness.search.history import History, Turn
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
 
     from harness.executors.executor import ExecutorStatus
 
 Stage = Literal["waiting to ask", "asking", "evaluating", "waiting for another process"]
 OTHER_PROCESS: Stage = "waiting for another process"  # which evaluates the same program
-COLUMNS = 80
-FRAMES_PER_S = 2
-LINES_BESIDE = 9  # of the table: heads, totals, a line of the shell
 _BUILDING = ("build", "load")  # phases; a build within the load is part of both
 
 
@@ -64,9 +57,11 @@ class SearchProgress:
         self,
         keys: Sequence[SampleKey],
         *,
+        head: str = "",
         price: Price | None = None,
         read_status: Callable[[], ExecutorStatus | None] = lambda: None,
     ) -> None:
+        self.head = head
         self._price, self._read_status = price, read_status
         self._lock = threading.Lock()
         self._histories = {key: History() for key in keys}
@@ -110,6 +105,10 @@ class SearchProgress:
     def end(self, key: SampleKey) -> None:
         with self._lock:
             self._ended.add(key)
+
+    def count_ended(self) -> tuple[int, int]:
+        """(samples that ended, all samples)."""
+        return len(self._ended), len(self._histories)
 
     def list_problems(self) -> list[ProblemProgress]:
         keys: dict[str, list[SampleKey]] = {}
@@ -167,27 +166,6 @@ class SearchProgress:
         return f"asking (longest {time.monotonic() - began_s:.0f} s)"
 
 
-@contextmanager
-def show_search(progress: SearchProgress, *, head: str, line_every_s: float = LINE_EVERY_S) -> Iterator[None]:
-    from rich.console import Console
-
-    console = Console(stderr=True, highlight=False)
-    console.print(head, soft_wrap=True, markup=False)
-    with _show_table(progress, console) if console.is_terminal else _print_lines(progress, line_every_s):
-        yield
-
-
-@contextmanager
-def _show_table(progress: SearchProgress, console: Console) -> Iterator[None]:
-    from rich.live import Live
-
-    def render() -> RenderableType:
-        return render_search(progress, most_problems=max(console.height - LINES_BESIDE, 1))
-
-    with Live(get_renderable=render, console=console, refresh_per_second=FRAMES_PER_S):
-        yield
-
-
 def render_search(progress: SearchProgress, *, most_problems: int) -> RenderableType:
     """If not all problems fit, those in work come first."""
     from rich.console import Group
@@ -205,24 +183,3 @@ def render_search(progress: SearchProgress, *, most_problems: int) -> Renderable
     rest = len(problems) - len(shown)
     more = [style_text(f"and {rest} more problems", "dim")] if rest else []
     return Group(table, *more, *map(style_text, progress.describe_totals()))
-
-
-@contextmanager
-def _print_lines(progress: SearchProgress, every_s: float) -> Iterator[None]:
-    printed: dict[str, ProblemProgress] = {}
-
-    def print_lines() -> None:
-        typer.echo(_wrap("; ".join(progress.describe_totals())), err=True)
-        for one in progress.list_problems():
-            before = printed.get(one.name)
-            if one.turns and (before is None or (before.turns, before.ended) != (one.turns, one.ended)):
-                counts = f"samples {one.ended}/{one.samples}, turns {one.turns}"
-                typer.echo(_wrap(f"{one.name}: {counts}, best {one.describe_best()}"), err=True)
-            printed[one.name] = one
-
-    with repeat(print_lines, every_s):
-        yield
-
-
-def _wrap(line: str) -> str:
-    return textwrap.fill(line, COLUMNS, subsequent_indent="  ", break_on_hyphens=False)

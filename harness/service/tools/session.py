@@ -15,8 +15,7 @@ from harness.executors.tasks import Task
 from harness.generate.prompting import render_feedback
 from harness.languages.devices import find_devices
 from harness.pipeline.data_folders import find_folder
-from harness.pipeline.evaluate import open_provenance
-from harness.report.export.csv_files import write_csvs
+from harness.pipeline.evaluations import Evaluations, open_results
 from harness.search.feedback import Feedback, list_told_findings, make_feedback
 from harness.search.history import History, Turn
 from harness.search.quoting import clean
@@ -25,7 +24,7 @@ from harness.service.settings import ToolSettings
 from harness.service.submission import Submission
 from harness.service.tools.problem_facts import PROMPT
 from harness.store.completions import has_run
-from harness.store.results import ResultFilter, ResultStore
+from harness.store.results import ResultFilter, StoredEvaluation
 from harness.store.runs import check_name
 
 MOST_SOURCE_BYTES = 2**20
@@ -78,12 +77,13 @@ class ToolSession:
                 raise UsageError(f"the budget of {self.settings.budget} evaluations is spent")
             executor = await asyncio.to_thread(self._find_executor, language, sanitizes, profiles)
             task = await asyncio.to_thread(make_submitted_task, submission, problem, executor)
-            if stores:
-                task = replace(task, subject=await asyncio.to_thread(self._number_submission, task.subject))
             self._started += 1
-            evaluation = await asyncio.wrap_future(executor.submit(task))
+            if stores:
+                stored = await self._evaluate_stored(task, executor)
+                evaluation, number = stored.evaluation, stored.id
+            else:
+                evaluation, number = await asyncio.wrap_future(executor.submit(task)), None
             self._verdicts += evaluation.outcome.counts_against_model
-            number = await asyncio.to_thread(self._store, evaluation, task) if stores else None
             feedback, summary = self._tell(evaluation, task, problem)
             return feedback, summary | {"evaluations_left": self._left, "id": number}
 
@@ -102,20 +102,15 @@ class ToolSession:
             self._executors[local] = LocalExecutor(local)
         return self._executors[local]
 
-    def _number_submission(self, subject: Subject) -> Subject:
+    async def _evaluate_stored(self, task: Task, executor: Executor) -> StoredEvaluation:
         """Submissions for one problem are the turns of one sample."""
-        settings = self.settings
+        settings, subject = self.settings, task.subject
         where = ResultFilter(run=settings.run, suite=subject.suite, problem=subject.problem)
-        with ResultStore.open(settings.options.results_dir) as store:
-            turn = store.count(where)
-        return replace(subject, run=settings.run, model=settings.model, prompt=PROMPT_NAME, turn=turn)
-
-    def _store(self, evaluation: Evaluation, task: Task) -> int:
-        options = self.settings.options
-        with ResultStore.open(options.results_dir) as store:
-            number, _ = open_provenance(store, options).record(evaluation, task)
-            write_csvs(store, options.results_dir, generated_dir=options.generated_dir)
-        return number
+        with open_results(settings.options) as results:
+            turn = results.store.count(where)
+            subject = replace(subject, run=settings.run, model=settings.model, prompt=PROMPT_NAME, turn=turn)
+            evaluations = Evaluations(replace(settings.options, again=True), executor, results)
+            return await evaluations.evaluate(replace(task, subject=subject))
 
     def _tell(self, evaluation: Evaluation, task: Task, problem: Problem) -> tuple[str, dict[str, Any]]:
         """The summary adds only findings about the candidate's kernels to the feedback's record."""

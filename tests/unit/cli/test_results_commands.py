@@ -17,7 +17,7 @@ from harness.cli.panels import expand_panels
 from harness.cli.results import results
 from harness.cli.show import show
 from harness.domain import BuildSummary, Finding, UsageError, Work
-from harness.pipeline.evaluate import EvaluationReport
+from harness.pipeline.evaluations import EvaluationReport
 from harness.store.results import ResultStore, StoredEvaluation
 
 SOURCE = "class ModelNew:\n    pass  # ü\n"
@@ -210,7 +210,10 @@ def test_an_impossible_value_of_a_filter_is_an_error(run, stored, command):
 def test_each_message_of_several_failures_is_printed_once_with_the_command_that_shows_more(evaluation_of, capsys):
     failed = {"message": "SyntaxError: bad\n  line 2"}
     outcomes = [("load_error", failed), ("load_error", failed), ("correct", {}), ("harness_error", {"message": "full"})]
-    made = [(number, evaluation_of(outcome, extra=extra)) for number, (outcome, extra) in enumerate(outcomes, start=1)]
+    made = [
+        StoredEvaluation(id=number, evaluation=evaluation_of(outcome, extra=extra))
+        for number, (outcome, extra) in enumerate(outcomes, start=1)
+    ]
     _print_failures(EvaluationReport(evaluations=made))
     printed = capsys.readouterr()
     assert printed.out == "load_error on add: SyntaxError: bad (harness show 1)\n"

@@ -3,7 +3,8 @@
 import pytest
 
 from harness.domain import CounterReport, Problem, Workload
-from harness.pipeline.evaluate import _still_holds, choose_workload
+from harness.pipeline.evaluate import choose_workload
+from harness.pipeline.evaluations import _still_holds
 from harness.pipeline.options import EvaluateOptions
 from harness.problems.workloads import provide_workload
 

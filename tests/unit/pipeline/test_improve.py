@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from harness.domain import Completion, Problem, Prompt, ProviderError, RunManifest, Usage
-from harness.generate.sampler import Plan
-from harness.pipeline.improve import _search_all, _Session
+from harness.generate.sampler import Asker, Plan, SessionReport
+from harness.pipeline.chains import Session, follow_all
 from harness.pipeline.options import EvaluateOptions
-from harness.pipeline.search_report import SearchReport
+from harness.report.terminal.search_progress import SearchProgress
 from harness.search.options import SearchOptions
 from harness.search.strategies import find_strategy
+from harness.store.results import StoredEvaluation
 from harness.store.runs import read_search, write_manifest
 
 PROMPTS = Path(__file__).resolve().parents[3] / "prompts"
@@ -48,14 +49,14 @@ class Verdicts:
         self.left = {turn: [*evaluations] for turn, evaluations in by_turn.items()}
         self.measured, self.rivals = [], []
 
-    def find_obstacle(self, problem, language):
-        return ""
-
     async def evaluate(self, task, *, again=False, show_wait=None):
         turn = task.subject.turn
         self.measured.append(turn)
         self.rivals.append(task.rival)
-        return self.left[turn].pop(0), self.measured.count(turn)
+        return StoredEvaluation(id=1, evaluation=self.left[turn].pop(0))
+
+    def count(self, evaluation):
+        return self.measured.count(evaluation.subject.turn)
 
 
 @pytest.fixture
@@ -76,12 +77,14 @@ def search(tmp_path, evaluation_of):
             for turn, measured in enumerate(speeds)
         }
         verdicts, answers = Verdicts(by_turn), Answers(programs)
-        session = _Session(
-            plan=plan, problems={"add": PROBLEM}, prompt="plain", prompts_dir=PROMPTS, concurrency=1,
+        report = SessionReport(run="r", run_dir=run_dir, planned=1)
+        session = Session(
+            plan=plan, asker=Asker(plan, answers, report, concurrency=1, read_clock=lambda: ""),
+            progress=SearchProgress(plan.list_keys()), problems={"add": PROBLEM}, prompt="plain", prompts_dir=PROMPTS,
             search=SearchOptions(**{"turns": len(speeds)} | options), strategy=find_strategy(strategy, is_timed=True),
-            evaluations=verdicts, report=SearchReport(run="r", strategy=strategy, turns=len(speeds)),
+            evaluations=verdicts,
         )  # fmt: skip
-        (done,) = asyncio.run(_search_all(session, lambda: answers)).samples
+        (done,) = asyncio.run(follow_all(session))
         return done, verdicts, answers, read_search(run_dir, done.key)
 
     return run

@@ -6,7 +6,7 @@ import pytest
 
 from harness.domain import Candidate, Problem
 from harness.executors.tasks import Origin, make_task
-from harness.pipeline.evaluate import order_by_duration
+from harness.pipeline.evaluations import order_by_duration
 from harness.store.results import ResultStore
 
 

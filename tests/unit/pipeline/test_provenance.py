@@ -40,9 +40,9 @@ def submit(store, tmp_path, problem, evaluation_of):
         task = make_task(problem, Candidate(source=source, language="cpp", rule="file"), origin, language="cpp")
         evaluation = replace(evaluation_of("correct"), subject=replace(task.subject, device="cpu"))
         provenance = Provenance(store, generated_dir=tmp_path / "generated", **folders)
-        number, stored = provenance.record(evaluation, task)
-        assert store.get(number).evaluation == stored
-        return [(one.check, one.severity, one.message) for one in stored.findings]
+        stored = provenance.record(evaluation, task)
+        assert store.get(stored.id) == stored
+        return [(one.check, one.severity, one.message) for one in stored.evaluation.findings]
 
     return record
 

@@ -3,7 +3,7 @@
 import pytest
 
 from harness.domain import SampleKey
-from harness.pipeline.search_report import SampleSearch, SearchReport, note_turns
+from harness.pipeline.search_report import SampleSearch, describe_turns
 from harness.search.history import History, Turn
 
 
@@ -16,10 +16,9 @@ from harness.search.history import History, Turn
         (None, "", "add/0: correct (done)"),
     ],
 )
-def test_a_speedup_is_the_one_that_is_ranked(evaluation_of, capsys, speedup, verdict, text):
+def test_a_speedup_is_the_one_that_is_ranked(evaluation_of, speedup, verdict, text):
     turn = Turn(number=0, evaluation=evaluation_of("correct", speedup, verdict=verdict))
     search = SampleSearch(
         key=SampleKey(run="r", problem="add", sample=0), history=History(turns=(turn,)), stopped="done"
     )
-    note_turns(SearchReport(run="r", strategy="repair", turns=1, samples=[search]))
-    assert capsys.readouterr().out == f"{text}\n"
+    assert describe_turns(search) == text

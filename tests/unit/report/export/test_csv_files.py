@@ -7,7 +7,13 @@ import pytest
 
 from harness.analysis.ranking import rank_stored
 from harness.domain import Finding, StoreError, Work
-from harness.report.export.csv_files import format_evaluations, format_leaderboard, write_csvs
+from harness.report.export.csv_files import (
+    EVALUATIONS_CSV,
+    LEADERBOARD_CSV,
+    format_evaluations,
+    format_leaderboard,
+    write_csvs,
+)
 from harness.store.columns import COLUMNS
 from harness.store.results import ResultStore
 
@@ -21,8 +27,9 @@ def store(tmp_path):
 @pytest.fixture
 def write(store):
     def write_and_read(**options):
-        paths = write_csvs(store, store.path.parent, **options)
-        return [list(csv.DictReader(StringIO(path.read_text(), newline=""))) for path in paths]
+        write_csvs(store, store.path.parent, **options)
+        texts = [(store.path.parent / name).read_text() for name in (EVALUATIONS_CSV, LEADERBOARD_CSV)]
+        return [list(csv.DictReader(StringIO(text, newline=""))) for text in texts]
 
     return write_and_read
 
@@ -143,7 +150,8 @@ def test_a_run_whose_folder_is_gone_is_ranked_over_what_was_evaluated(store, eva
 
 
 def test_an_empty_store_gives_files_with_a_header_only(store):
-    evaluations, leaderboard = write_csvs(store, store.path.parent)
+    assert write_csvs(store, store.path.parent) == ()
+    evaluations, leaderboard = (store.path.parent / name for name in (EVALUATIONS_CSV, LEADERBOARD_CSV))
     assert evaluations.read_text() == ",".join(COLUMNS) + "\n"
     assert leaderboard.read_text().startswith("rank,model,prompt")
     assert (format_evaluations([], ["id"]), len(format_leaderboard([]).splitlines())) == ("id\n", 1)
@@ -152,7 +160,8 @@ def test_an_empty_store_gives_files_with_a_header_only(store):
 def test_a_data_frame_reads_the_file_back(store, evaluation_of):
     store.record(evaluation_of("correct", 2.5))
     store.record(evaluation_of("timeout", sample=1))
-    frame = pd.read_csv(write_csvs(store, store.path.parent)[0])
+    write_csvs(store, store.path.parent)
+    frame = pd.read_csv(store.path.parent / EVALUATIONS_CSV)
     assert frame["speedup"].tolist()[0] == 2.5
     assert frame["speedup"].isna().tolist() == [False, True]
 

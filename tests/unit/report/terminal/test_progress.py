@@ -2,8 +2,9 @@
 
 import time
 
+from harness.cli.progress import show_steps
 from harness.executors.executor import DeviceStatus, ExecutorStatus
-from harness.report.terminal.progress import Step, TimeLeft, count_finished, read_steps, show_steps
+from harness.report.terminal.progress import Step, TimeLeft, count_finished, read_steps
 
 
 class FixedExecutor:

@@ -6,9 +6,10 @@ import pytest
 from rich.console import Console
 
 from harness.analysis.prices import Price
+from harness.cli.progress import show_search
 from harness.domain import Completion, SampleKey
 from harness.executors.executor import DeviceStatus, ExecutorStatus
-from harness.report.terminal.search_progress import SearchProgress, render_search, show_search
+from harness.report.terminal.search_progress import SearchProgress, render_search
 from harness.search.history import History, Turn
 
 
@@ -82,8 +83,8 @@ def test_problems_in_work_come_first_where_not_all_fit():
 
 
 def test_without_a_terminal_lines_of_80_columns_name_only_changed_problems(history_of, capsys):
-    progress = SearchProgress([make_key(), make_key("a_problem_with_a_long_name" * 2)])
-    with show_search(progress, head="run r", line_every_s=0.02):
+    progress = SearchProgress([make_key(), make_key("a_problem_with_a_long_name" * 2)], head="run r")
+    with show_search(progress, line_every_s=0.02):
         progress.update(make_key(), history_of(None, 1.2))
         deadline_s = time.monotonic() + 60
         while time.monotonic() < deadline_s and "add:" not in (shown := capsys.readouterr().err):

@@ -1,0 +1,150 @@
+"""Shows on stderr how far a command is: bars or a table in a terminal, lines every ten seconds elsewhere."""
+
+from __future__ import annotations
+
+import textwrap
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.progress import TaskID
+
+    from harness.report.terminal.progress import Step
+    from harness.report.terminal.search_progress import ProblemProgress, SearchProgress
+
+LINE_EVERY_S, BARS_EVERY_S = 10.0, 0.5
+COLUMNS = 80
+FRAMES_PER_S = 2
+LINES_BESIDE = 9  # of the table: heads, totals, a line of the shell
+
+
+@contextmanager
+def show_steps(read: Callable[[], Sequence[Step]], *, line_every_s: float = LINE_EVERY_S) -> Iterator[None]:
+    """Shows what `read` gives until the end of the block."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    with _show_bars(read, console) if console.is_terminal else _print_steps(read, line_every_s):
+        yield
+
+
+@contextmanager
+def _show_bars(read: Callable[[], Sequence[Step]], console: Console) -> Iterator[None]:
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from harness.report.terminal.progress import TimeLeft
+
+    time_left = TimeLeft()
+    columns = (TextColumn("{task.description:<8}"), BarColumn(bar_width=8), TimeElapsedColumn())
+    with Progress(*columns, TextColumn("{task.fields[note]}"), console=console) as progress:
+        bars: dict[str, TaskID] = {}
+
+        def refresh() -> None:
+            for step in read():
+                if step.name not in bars:
+                    bars[step.name] = progress.add_task(step.name, total=step.total, note="")
+                progress.update(bars[step.name], total=step.total, completed=step.done, note=time_left.describe(step))
+
+        with _repeat(refresh, BARS_EVERY_S):
+            yield
+
+
+@contextmanager
+def _print_steps(read: Callable[[], Sequence[Step]], every_s: float) -> Iterator[None]:
+    from harness.report.terminal.progress import TimeLeft
+
+    time_left = TimeLeft()
+
+    def print_line() -> None:
+        parts = [f"{step.name}: {time_left.describe(step)}" for step in read()]
+        typer.echo("; ".join(parts), err=True)
+
+    with _repeat(print_line, every_s):
+        yield
+
+
+@contextmanager
+def show_completions(progress: SearchProgress) -> Iterator[None]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True, highlight=False)
+    console.print(progress.head, soft_wrap=True, markup=False)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as bars:
+        bar = bars.add_task("completions")
+
+        def refresh() -> None:
+            completed, total = progress.count_ended()
+            bars.update(bar, completed=completed, total=total)
+
+        with _repeat(refresh, BARS_EVERY_S):
+            yield
+
+
+@contextmanager
+def show_search(progress: SearchProgress, *, line_every_s: float = LINE_EVERY_S) -> Iterator[None]:
+    from rich.console import Console
+
+    console = Console(stderr=True, highlight=False)
+    console.print(progress.head, soft_wrap=True, markup=False)
+    with _show_table(progress, console) if console.is_terminal else _print_problems(progress, line_every_s):
+        yield
+
+
+@contextmanager
+def _show_table(progress: SearchProgress, console: Console) -> Iterator[None]:
+    from rich.live import Live
+
+    from harness.report.terminal.search_progress import render_search
+
+    def render() -> RenderableType:
+        return render_search(progress, most_problems=max(console.height - LINES_BESIDE, 1))
+
+    with Live(get_renderable=render, console=console, refresh_per_second=FRAMES_PER_S):
+        yield
+
+
+@contextmanager
+def _print_problems(progress: SearchProgress, every_s: float) -> Iterator[None]:
+    printed: dict[str, ProblemProgress] = {}
+
+    def print_lines() -> None:
+        typer.echo(_wrap("; ".join(progress.describe_totals())), err=True)
+        for one in progress.list_problems():
+            before = printed.get(one.name)
+            if one.turns and (before is None or (before.turns, before.ended) != (one.turns, one.ended)):
+                counts = f"samples {one.ended}/{one.samples}, turns {one.turns}"
+                typer.echo(_wrap(f"{one.name}: {counts}, best {one.describe_best()}"), err=True)
+            printed[one.name] = one
+
+    with _repeat(print_lines, every_s):
+        yield
+
+
+def _wrap(line: str) -> str:
+    return textwrap.fill(line, COLUMNS, subsequent_indent="  ", break_on_hyphens=False)
+
+
+@contextmanager
+def _repeat(show: Callable[[], None], every_s: float) -> Iterator[None]:
+    """Calls it now and then in a thread, and at the end."""
+    ended = threading.Event()
+
+    def run() -> None:
+        while not ended.wait(every_s):
+            show()
+
+    thread = threading.Thread(target=run, name="progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        show()

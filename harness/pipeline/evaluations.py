@@ -1,0 +1,262 @@
+"""Evaluates tasks for all commands: finds the stored verdict, or reserves, screens, submits and records."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from math import inf
+from time import monotonic
+from typing import TYPE_CHECKING, get_args
+
+from harness.analysis.leaderboard import LeaderboardRow
+from harness.domain import FIDELITY, NO_DEVICE, DeviceError, Evaluation, Fidelity, Outcome, Subject, UsageError
+from harness.executors.executor import DeviceFacts, Executor, Submissions, finish_all
+from harness.executors.tasks import Task
+from harness.pipeline.evaluate import choose_workload, open_executor
+from harness.pipeline.options import EvaluateOptions
+from harness.pipeline.provenance import Provenance
+from harness.problems.workloads import describe_lacking_workload, provide_workload
+from harness.report.export.csv_files import write_csvs
+from harness.report.terminal.progress import Step, read_steps
+from harness.store.reservations import Reservations
+from harness.store.results import ResultFilter, ResultStore, StoredEvaluation
+
+if TYPE_CHECKING:
+    from harness.pipeline.screening import Screening
+
+LOG = logging.getLogger(__name__)
+POLL_S = 0.2  # for the end of another process
+_FIDELITIES = get_args(Fidelity)
+
+ShowSteps = Callable[[Callable[[], Sequence[Step]]], AbstractContextManager[object]]
+
+
+@dataclass(slots=True, kw_only=True)
+class EvaluationReport:
+    """`evaluations` are new; `skipped` were stored before; `elsewhere`: made by another process meanwhile. `sources` of
+    the candidates by digest."""
+
+    evaluations: list[StoredEvaluation] = field(default_factory=list)
+    skipped: list[StoredEvaluation] = field(default_factory=list)
+    elsewhere: list[StoredEvaluation] = field(default_factory=list)
+    without_workload: list[str] = field(default_factory=list)
+    sources: dict[str, str] = field(default_factory=dict)
+
+    def count(self, outcome: Outcome) -> int:
+        return sum(one.evaluation.outcome is outcome for one in self.evaluations)
+
+    @property
+    def all(self) -> list[StoredEvaluation]:
+        return sorted([*self.evaluations, *self.skipped, *self.elsewhere], key=lambda one: one.id)
+
+
+@dataclass(slots=True, kw_only=True)
+class Results:
+    """A folder of results, open for new ones. `ranking`: the leaderboard, once they are closed."""
+
+    store: ResultStore
+    reservations: Reservations
+    provenance: Provenance
+    ranking: Sequence[LeaderboardRow] = ()
+
+
+@contextmanager
+def open_results(options: EvaluateOptions) -> Iterator[Results]:
+    """Rewrites the CSV files at the end."""
+    folder, generated_dir = options.results_dir, options.generated_dir
+    with ResultStore.open(folder) as store, Reservations(folder) as reservations:
+        provenance = Provenance(store, generated_dir=generated_dir, known_solutions=options.known_solutions)
+        results = Results(store=store, reservations=reservations, provenance=provenance)
+        try:
+            yield results
+        finally:
+            results.ranking = write_csvs(store, folder, generated_dir=generated_dir)
+
+
+def evaluate_tasks(tasks: Sequence[Task], options: EvaluateOptions, show: ShowSteps = nullcontext) -> EvaluationReport:
+    """In an executor of its own. Raises HarnessError and KeyboardInterrupt; recorded results stay."""
+    expected_builds = sum(task.builds_extensions for task in tasks)
+    with open_results(options) as results, open_executor(options, expected_builds) as executor:
+        evaluations = Evaluations(options, executor, results)
+        evaluations.evaluate_all(tasks, show)
+    return evaluations.report
+
+
+class Evaluations:
+    """Each task is evaluated once across all processes. `same_inputs`: see `Submissions`."""
+
+    def __init__(
+        self,
+        options: EvaluateOptions,
+        executor: Executor,
+        results: Results,
+        *,
+        screening: Screening | None = None,
+        same_inputs: bool = True,
+    ) -> None:
+        self.options, self.executor, self.report = options, executor, EvaluationReport()
+        self._results, self._screening, self._same_inputs = results, screening, same_inputs
+        self._submissions: Submissions | None = None  # once the devices are known
+
+    def evaluate_all(self, tasks: Iterable[Task], show: ShowSteps = nullcontext) -> None:
+        """The longest first. Raises the first error after all running tasks have ended, also that a device was lost."""
+        wanted = order_by_duration(self._choose_wanted(tasks), self._results.store)
+        if not wanted:
+            return
+        note_once, began_s, report = cache(partial(_note_other_process, len(wanted))), monotonic(), self.report
+
+        def read() -> list[Step]:
+            done = len(report.evaluations), report.count(Outcome.CORRECT)
+            return read_steps(self.executor, len(wanted), done, began_s)
+
+        def show_wait() -> AbstractContextManager[None]:
+            return nullcontext(note_once())
+
+        with show(read):
+            asyncio.run(finish_all(self._evaluate_new(task, self.options.again, show_wait) for task in wanted))
+        self.require_devices()
+
+    def _choose_wanted(self, tasks: Iterable[Task]) -> Iterator[Task]:
+        for task in tasks:
+            placed = self._place(task)
+            if placed is None:
+                self.report.without_workload.append(task.problem.name)
+            elif self.options.again or self._find_stored(placed) is None:
+                yield placed
+
+    async def evaluate(
+        self,
+        task: Task,
+        *,
+        again: bool = False,
+        show_wait: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> StoredEvaluation:
+        """A stored verdict is used unless `again`, which is not screened either. `show_wait` is entered while another
+        process evaluates this task."""
+        await asyncio.to_thread(self.executor.devices, task.subject.language)  # waits for their start
+        placed = self._place(task)
+        if placed is None:
+            raise UsageError(describe_lacking_workload(task.problem.name, self.options.workload))
+        stored = None if again or self.options.again else self._find_stored(placed)
+        return stored or await self._evaluate_new(placed, again or self.options.again, show_wait, screens=not again)
+
+    def count(self, evaluation: Evaluation) -> int:
+        """How often this subject was evaluated."""
+        subject = evaluation.subject
+        where = ResultFilter(run=subject.run, problem=subject.problem, sample=subject.sample, turn=subject.turn)
+        same = [one.evaluation for one in self._results.store.load_all(where, history=True)]
+        return sum(one.subject == subject and not one.outcome.is_error for one in same)
+
+    def require_devices(self) -> None:
+        """Raises DeviceError if one was lost."""
+        if lost := self.executor.status().lost:
+            count = len(self.report.evaluations)
+            raise DeviceError(f"{'; '.join(lost)}. The other devices completed all {count} evaluations")
+
+    def _place(self, task: Task) -> Task | None:
+        if task.candidate is not None:
+            self.report.sources[task.candidate.digest] = task.candidate.source
+        return place_task(task, self.executor.devices(task.subject.language), self.options)
+
+    def _find_stored(self, placed: Task) -> StoredEvaluation | None:
+        stored = self._find(placed)
+        self.report.skipped += [stored] if stored else []
+        return stored
+
+    def _find(self, placed: Task) -> StoredEvaluation | None:
+        devices = self.executor.devices(placed.subject.language)
+        return find_verdict(placed.subject, devices, self._results.store, self.options)
+
+    async def _evaluate_new(
+        self,
+        placed: Task,
+        again: bool,
+        show_wait: Callable[[], AbstractContextManager[None]],
+        *,
+        screens: bool = True,
+    ) -> StoredEvaluation:
+        """Reserves only as many tasks as keep the executor busy, so that other processes find some."""
+        screening = self._screening if screens else None
+        if self._submissions is None:
+            more = 0 if self._screening is None else self._screening.executor.capacity
+            self._submissions = Submissions(self.executor, more=more, same_inputs=self._same_inputs)
+        emulated_gpu = next((one.emulated_gpu for one in self.executor.devices(placed.subject.language)), "")
+        while True:
+            async with self._submissions.wait_for_slot():
+                with self._results.reservations.hold(placed.subject, emulated_gpu) as reserved:
+                    stored = None if again else self._find(placed)
+                    if stored is not None:
+                        self.report.elsewhere.append(stored)
+                        return stored
+                    if reserved or again:
+                        failure = None if screening is None else await screening.find_failure(placed)
+                        stored = self._results.provenance.record(
+                            failure or await self._submissions.submit(placed), placed
+                        )
+                        self.report.evaluations.append(stored)
+                        return stored
+            with show_wait():
+                await asyncio.sleep(POLL_S)
+
+
+def _note_other_process(tasks: int) -> None:
+    if tasks == 1:
+        LOG.warning("another process evaluates this candidate: waiting for its verdict")
+    else:
+        LOG.warning(
+            "another process evaluates some of these candidates: this one helps with the others, then waits for it"
+        )
+
+
+def order_by_duration(tasks: Iterable[Task], store: ResultStore) -> list[Task]:
+    """The longest first, so that no device waits for another's last one: as long as the candidate's earlier
+    evaluations, else those of its problem. What is not known comes before, in the given order."""
+    known: dict[tuple[str, ...], float] = {}
+    for candidate, suite, problem, duration_s in store.values(("candidate", "suite", "problem", "duration_s")):
+        for key in ((candidate,), (suite, problem)):
+            known[key] = max(duration_s, known.get(key, 0.0))
+
+    def expect(task: Task) -> float:
+        subject = task.subject
+        of_problem = known.get((subject.suite, subject.problem), inf)
+        return known.get((subject.candidate_digest,), of_problem)
+
+    return sorted(tasks, key=expect, reverse=True)
+
+
+def place_task(task: Task, devices: Sequence[DeviceFacts], options: EvaluateOptions) -> Task | None:
+    """On the first device; None if the problem lacks the workload."""
+    device = devices[0].name if devices else NO_DEVICE
+    workload = choose_workload(task.problem, device, options)
+    problem = provide_workload(task.problem, workload, task.subject.language)
+    if problem is None:
+        return None
+    return replace(task, subject=replace(task.subject, device=device, workload=workload), problem=problem)
+
+
+def find_verdict(
+    subject: Subject, devices: Sequence[DeviceFacts], store: ResultStore, options: EvaluateOptions
+) -> StoredEvaluation | None:
+    """A valid stored result by any of these devices, with all that the options ask for."""
+    known = [(one.name, one.emulated_gpu) for one in devices] or [(NO_DEVICE, "")]
+    for name, emulated_gpu in known:
+        stored = store.find(replace(subject, device=name))
+        if stored is not None and _still_holds(stored.evaluation, emulated_gpu, options):
+            return stored
+    return None
+
+
+def _still_holds(evaluation: Evaluation, emulated_gpu: str, options: EvaluateOptions) -> bool:
+    """No error, the same emulated GPU, and no time or counters missing that the options ask for."""
+    facts = dict(evaluation.environment)
+    if evaluation.outcome.is_error or facts.get("emulated_gpu", "") != emulated_gpu:
+        return False
+    if evaluation.outcome is not Outcome.CORRECT or emulated_gpu:
+        return True
+    if options.profile and evaluation.counters is None and evaluation.subject.device.startswith("cuda"):
+        return False
+    return _FIDELITIES.index(facts.get(FIDELITY, "full")) >= _FIDELITIES.index(options.fidelity)
