@@ -20,16 +20,19 @@ from harness.builder.memory_gate import FAST_BUILD_BYTES, MemoryGate
 from harness.builder.runner import Runner
 from harness.builder.torch_ninja import read_plan, write_plan
 from harness.domain import BuildRequest, BuildToolError
-from harness.emulator import Emulation
-from harness.emulator.headers import RUNTIME, digest_emulator, digest_runtime, write_target
-from harness.emulator.sources import (
+from harness.emulator import (
+    RUNTIME,
+    Emulation,
     Prepared,
     Unit,
     begins_with_syntax_error,
+    digest_emulator,
+    digest_runtime,
     drop_cuda_libraries,
     explain_failure,
     find_unknown_name,
     prepare_sources,
+    write_target,
 )
 
 SCRIPT, WIDE_SCRIPT = "emulated.sh", "emulated-wide.sh"

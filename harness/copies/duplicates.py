@@ -8,8 +8,8 @@ import warnings
 from contextlib import suppress
 from hashlib import sha256
 
-from harness.emulator.cpp_tokens import tokenize
 from harness.syntax import parse_python
+from harness.syntax.cpp import tokenize
 
 
 def normalise(source: str) -> str:

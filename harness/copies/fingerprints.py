@@ -16,8 +16,8 @@ from hashlib import sha256
 from typing import Self
 
 from harness.copies.duplicates import Normaliser, drop_docstring, normalise, parse
-from harness.emulator.cpp_tokens import Token, tokenize
 from harness.languages import LANGUAGES
+from harness.syntax.cpp import Token, tokenize
 
 # Programs and kernels below these sizes (tokens) are alike without having been copied.
 MIN_PROGRAM, MIN_KERNEL = 350, 250

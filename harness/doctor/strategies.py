@@ -13,8 +13,8 @@ from typing import Literal
 from harness.builder import Builder, Toolchain, default_cache_folder
 from harness.builder.error_excerpt import name_first_error
 from harness.domain import EMULATED, BuildRequest, BuildResult, BuildToolError
-from harness.emulator import DEFAULT_TARGET, Emulation
-from harness.hardware.gpus import find_gpu_model
+from harness.emulator import Emulation
+from harness.hardware.gpus import DEFAULT_TARGET, find_gpu_model
 from harness.sandbox.policy import clean_environment, interpreter_folders, probe_isolation
 
 _CUDA = """

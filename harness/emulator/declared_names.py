@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from harness.emulator.cpp_tokens import Token, join, match_forward, step, tokenize
 from harness.emulator.headers import RUNTIME
+from harness.syntax.cpp import Token, join, match_forward, step, tokenize
 
 _PASTE = re.compile(r"\s*##\s*")
 _DEEPEST = 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from harness.emulator.cpp_tokens import LAUNCH_BOUNDS, Token, match_forward, step
+from harness.syntax.cpp import LAUNCH_BOUNDS, Token, match_forward, step
 
 _ATTRIBUTES = LAUNCH_BOUNDS | frozenset({
     "__attribute__", "__align__", "alignas", "decltype", "noexcept", "__maxnreg__",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from harness.emulator.cpp_tokens import Token, step
+from harness.syntax.cpp import Token, step
 
 _DEVICE_TEXT = re.compile(r'"cuda(?::\d+)?"')
 _ANSWERS = {

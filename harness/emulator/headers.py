@@ -1,12 +1,23 @@
-"""The runtime's C++ headers, and the generated definition of the target."""
+"""The emulated GPU: the runtime's C++ headers, and the generated definition of the target. Not used for timing."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from harness.emulator.target import Emulation
+from harness.hardware.gpus import GpuModel
+from harness.syntax import cpp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Emulation:
+    """`checked`: the built library also checks memory accesses and synchronisation."""
+
+    target: GpuModel
+    checked: bool = False
+
 
 ROOM = Path(__file__).resolve().parent
 RUNTIME = ROOM / "runtime"
@@ -21,7 +32,7 @@ def digest_runtime() -> str:
 @cache
 def digest_emulator() -> str:
     """Inputs of every build beside its request."""
-    return _digest(ROOM)
+    return _digest(ROOM) + sha256(Path(cpp.__file__).read_bytes()).hexdigest()
 
 
 def _digest(folder: Path) -> str:

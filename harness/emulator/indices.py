@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from harness.emulator.cpp_tokens import Token, match_backward, match_forward, step
+from harness.syntax.cpp import Token, match_backward, match_forward, step
 
 _INDICES = {
     "threadIdx": "(::harness_emulator::current->thread)",

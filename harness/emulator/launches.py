@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.emulator.cpp_tokens import Token, match_backward, match_forward, step
+from harness.syntax.cpp import Token, match_backward, match_forward, step
 
 _CONTROL = frozenset({"if", "while", "for", "switch", "return", "else", "do"})
 

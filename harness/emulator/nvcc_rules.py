@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from harness.emulator.cpp_tokens import Token, match_forward, step
 from harness.emulator.device_functions import Body, find_bodies, find_misplaced
 from harness.emulator.scopes import Function, Scope, read_scope
+from harness.syntax.cpp import Token, match_forward, step
 
 _CONTROL = frozenset({"return", "else", "do", "case", "co_return", "throw"})
 _OTHERS_TYPES = frozenset({"torch", "at", "c10", "std", "py", "pybind11", "Tensor", "auto", "thrust"})

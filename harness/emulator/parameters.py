@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from harness.emulator.cpp_tokens import Token
+from harness.syntax.cpp import Token
 
 _OPENING, _CLOSING = frozenset("([{<"), frozenset(")]}>")
 _QUALIFIERS = frozenset({"const", "volatile", "__restrict__", "__restrict", "restrict", "__grid_constant__"})

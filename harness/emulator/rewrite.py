@@ -15,7 +15,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from harness.emulator.cpp_tokens import LAUNCH_BOUNDS, Token, match_backward, match_forward, step, tokenize
 from harness.emulator.device_queries import rename_host_names
 from harness.emulator.indices import rewrite_indices
 from harness.emulator.launches import find_callee, find_chevrons_end
@@ -25,6 +24,7 @@ from harness.emulator.ptx.instructions import write_ptx
 from harness.emulator.ptx.operands import PtxError
 from harness.emulator.shared_memory import read_shared_declaration, write_shared_declaration
 from harness.emulator.simple_kernels import SimpleKernels
+from harness.syntax.cpp import LAUNCH_BOUNDS, Token, match_backward, match_forward, step, tokenize
 
 _NOT_A_KERNEL_NAME = LAUNCH_BOUNDS | frozenset({
     "__attribute__", "__align__", "alignas", "__cluster_dims__", "__maxnreg__", "__declspec",

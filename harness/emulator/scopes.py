@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from harness.emulator.cpp_tokens import LAUNCH_BOUNDS, Token, match_forward, step
+from harness.syntax.cpp import LAUNCH_BOUNDS, Token, match_forward, step
 
 _RECORDS = frozenset({"struct", "union", "class", "enum"})
 _SIDES = frozenset({"__device__", "__global__", "__constant__", "__managed__", "__shared__"})

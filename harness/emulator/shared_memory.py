@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from harness.emulator.cpp_tokens import Token, match_backward, match_forward, step
+from harness.syntax.cpp import Token, match_backward, match_forward, step
 
 _DROPPED = frozenset({"__shared__", "extern", "static", "__device__", "inline"})
 _RECORDS = frozenset({"struct", "union", "class"})

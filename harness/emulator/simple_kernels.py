@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from harness.emulator.cpp_tokens import Token, match_forward, step
 from harness.emulator.scopes import find_macros
+from harness.syntax.cpp import Token, match_forward, step
 
 _INDICES = frozenset({"threadIdx", "blockIdx", "blockDim", "gridDim"})
 _KEYWORDS = frozenset({

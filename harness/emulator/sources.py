@@ -8,11 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from harness.domain import BuildRequest
-from harness.emulator.cpp_tokens import tokenize
 from harness.emulator.declared_names import list_declared_names
-from harness.emulator.headers import list_headers
+from harness.emulator.headers import Emulation, list_headers
 from harness.emulator.rewrite import rewrite_device_source, rewrite_host_source
-from harness.emulator.target import Emulation
+from harness.syntax.cpp import tokenize
 
 _IMPLICIT = "#include <torch/types.h>\n#include <cuda.h>\n#include <cuda_runtime.h>"
 _HEAD = "#include <emulator/small.h>\n#include <emulator/inside.h>\n"

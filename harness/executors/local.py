@@ -30,7 +30,6 @@ from harness.domain import (
     UsageError,
 )
 from harness.domain.build import LOCKED
-from harness.emulator import DEFAULT_TARGET
 from harness.executors.clients.owned_device import OwnedDevice
 from harness.executors.device_pool import DevicePool, Job
 from harness.executors.evaluator_process import Start
@@ -41,7 +40,7 @@ from harness.executors.processes import EvaluatorProcess, choose_visible
 from harness.executors.settings import LocalSettings, Setup
 from harness.executors.tasks import Task
 from harness.hardware.cpu import cpu_name
-from harness.hardware.gpus import find_gpu_model
+from harness.hardware.gpus import DEFAULT_TARGET, find_gpu_model
 from harness.languages.devices import find_devices
 from harness.problems.steps import set_reference_limit
 from harness.sandbox.forkserver import Forkserver

@@ -10,6 +10,8 @@ from difflib import get_close_matches
 
 from harness.domain import UsageError
 
+DEFAULT_TARGET = "A100"  # of the emulated device
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuModel:

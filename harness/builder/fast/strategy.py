@@ -35,7 +35,7 @@ from harness.builder.fast.prebuilt_cache import PrebuiltCache, read_wider_macros
 from harness.builder.fast.stub_headers import MORE_STANDARD_HEADERS, STANDARD_HEADERS, find_features, write_stub_headers
 from harness.builder.torch_ninja import read_plan
 from harness.domain import BuildRequest
-from harness.emulator.cpp_tokens import tokenize
+from harness.syntax.cpp import tokenize
 
 # Headers that only add names for Python, modules and optimisers; sources that need these fail to compile.
 WIDER_HEADERS = frozenset({"torch/extension.h", "torch/torch.h", "torch/all.h"})

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import re
 
-from harness.emulator.cpp_tokens import Token, match_forward, step
 from harness.emulator.ptx.arithmetic import write_arithmetic
 from harness.emulator.ptx.operands import (
     REGISTERS,
@@ -22,6 +21,7 @@ from harness.emulator.ptx.operands import (
     write_value,
     write_vector,
 )
+from harness.syntax.cpp import Token, match_forward, step
 
 # Hints and orderings without effect in synchronous execution.
 _NOTHING = re.compile(

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from harness.domain import EMULATED
-from harness.emulator import DEFAULT_TARGET
-from harness.hardware.gpus import GpuModel, find_gpu_model
+from harness.hardware.gpus import DEFAULT_TARGET, GpuModel, find_gpu_model
 from harness.sandbox.devices.cpu import CpuDevice
 
 KERNEL_SHARE = 0.8  # of a call's limit: the emulator stops a longer kernel, and can name it

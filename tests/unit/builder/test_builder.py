@@ -16,8 +16,8 @@ import pytest
 from harness.builder import Builder, probe_toolchain
 from harness.domain import BuildRequest, BuildToolError, HarnessError
 from harness.domain.build import GOING_ON, LOCKED, PRECOMPILING, RUNNING
-from harness.emulator import DEFAULT_TARGET, Emulation
-from harness.hardware.gpus import find_gpu_model
+from harness.emulator import Emulation
+from harness.hardware.gpus import DEFAULT_TARGET, find_gpu_model
 
 pytestmark = pytest.mark.usefixtures("needs_compiler")
 TINY = BuildRequest(name="tiny", cpp_sources=('extern "C" int answer() { return 42; }\n',), no_implicit_headers=True)

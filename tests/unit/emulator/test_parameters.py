@@ -2,8 +2,8 @@
 
 import pytest
 
-from harness.emulator.cpp_tokens import tokenize
 from harness.emulator.parameters import list_pointers
+from harness.syntax.cpp import tokenize
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def package(tmp_path_factory):
     [
         ("analysis/intervals.py", True),
         ("store/machine_cache.py", True),
-        ("syntax.py", True),
+        ("syntax/__init__.py", True),
         ("construction/calls.py", True),
         ("evaluation/evaluator.py", True),
         ("executors/evaluator_process.py", True),  # started by a program text

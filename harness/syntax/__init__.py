@@ -1,4 +1,6 @@
-"""Python's parser for one thread at a time: in CPython 3.11 concurrent calls of `ast.parse` fail at times, when garbage
+"""Parsers and lexers of source text: here Python's, in `cpp` that of C++.
+
+Python's parser serves one thread at a time: in CPython 3.11 concurrent calls of `ast.parse` fail at times, when garbage
 is collected in between (SystemError: AST constructor recursion depth mismatch)."""
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.emulator.cpp_tokens import join, match_backward, match_forward, tokenize
+from harness.syntax.cpp import join, match_backward, match_forward, tokenize
 
 PIECES = (
     "kernel<<<grid, block>>>(x);",
