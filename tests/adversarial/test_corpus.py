@@ -125,7 +125,7 @@ def write_corpus(tmp_path):
     return write
 
 
-def test_a_program_of_the_emulated_device_has_its_own_language_and_is_never_timed(write_corpus):
+def test_emulated_program_keeps_its_language_and_is_untimed(write_corpus):
     from harness.domain import UsageError
     from harness.redteam.runner import read_file
 
@@ -212,9 +212,7 @@ def test_a_field_that_stands_twice_is_refused(write_corpus):
         ("no_gain", "correct", "faster", 2.0, "accepted"),
     ],
 )
-def test_attack_is_caught_by_the_outcomes_in_its_header(
-    write_corpus, expected, outcome, verdict, speedup, result
-):
+def test_attack_is_caught_by_the_outcomes_in_its_header(write_corpus, expected, outcome, verdict, speedup, result):
     from harness.redteam.runner import conclude, read_file
 
     file = read_file(*write_corpus(expected=expected, timed="yes"))
@@ -313,7 +311,7 @@ def test_a_run_with_a_surprise_ends_the_certificate_before_it(team, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_command_ends_with_0_when_all_is_as_expected_and_gives_no_certificate_for_a_part(call_harness):
+def test_partial_red_team_run_exits_with_0_without_a_certificate(call_harness):
     finished = call_harness(["doctor", "--red-team", "--only", "zero[es]*", "--json"])
     record = json.loads(finished.stdout)
     names = {entry["file"]: entry["result"] for entry in record["files"]}

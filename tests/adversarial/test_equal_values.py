@@ -42,7 +42,7 @@ OWN_RANDOM = "self.random = torch.Generator()\nself.random.seed()"
 DETERMINISTIC = write_problem("return x * 2", settings="DETERMINISTIC = True")
 
 
-def test_two_calls_on_the_same_inputs_must_agree_to_the_last_bit_where_declared(evaluate):
+def test_declared_deterministic_calls_must_agree_bitwise(evaluate):
     evaluation = evaluate(write_candidate(JITTER, init=OWN_RANDOM), DETERMINISTIC)
     assert evaluation.outcome == "wrong_value"
     finding = find(evaluation, "nondeterministic")
@@ -90,7 +90,7 @@ BAD_REFERENCES = {
 
 
 @pytest.mark.parametrize("name", BAD_REFERENCES)
-def test_a_reference_that_is_no_measure_is_an_error_of_the_problem_and_the_evaluator_lives(evaluate, name):
+def test_invalid_reference_is_a_problem_error_and_the_evaluator_continues(evaluate, name):
     forward, settings, message = BAD_REFERENCES[name]
     evaluation = evaluate(write_candidate("return x * 2"), write_problem(forward, settings=settings))
     assert evaluation.outcome == ("not_run" if name.startswith("too large") else "problem_error")
@@ -103,7 +103,7 @@ VARYING = "return x * 2 * (1 + 1e-6 * torch.rand(65))"
 
 
 @pytest.mark.parametrize("settings", ["", "DETERMINISTIC = True"])
-def test_a_reference_that_does_not_repeat_itself_is_a_note_and_asks_for_no_more_of_candidates(evaluate, settings):
+def test_nondeterministic_reference_is_a_note_and_allows_the_same_of_candidates(evaluate, settings):
     problem = write_problem(VARYING, settings=settings)
     for candidate in (write_candidate("return x * 2"), write_candidate(JITTER, init=OWN_RANDOM)):
         evaluation = evaluate(candidate, problem)

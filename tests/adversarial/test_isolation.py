@@ -337,7 +337,7 @@ def test_nothing_can_be_written_but_in_a_scratch_folder(report):
     assert report["own_scratch"] == "written"
 
 
-def test_neither_a_file_nor_all_of_them_can_be_larger_than_the_scratch_folder(report):
+def test_files_cannot_exceed_the_size_of_the_scratch_folder(report):
     assert "File too large" in report["far"]
     if report["kind"] in WITH_OWN_ROOT:
         assert 900 << 20 < report["scratch_bytes"] <= 1 << 30
@@ -388,7 +388,7 @@ def test_processor_time_and_memory_are_limited_and_no_core_is_dumped(report):
     assert 0 < report["limits"]["NOFILE"] <= 4096
 
 
-def test_the_only_open_files_are_its_line_its_output_and_the_shared_memory(report):
+def test_open_files_are_channel_output_and_shared_memory_only(report):
     kinds = {what.split(":")[0] for what in report["descriptors"].values() if "FileNotFoundError" not in what}
     assert kinds == {"/dev/null", "pipe", "socket", "/memfd"}
 
@@ -408,7 +408,7 @@ class ModelNew(nn.Module):
 
 @pytest.mark.parametrize("kind", [*KINDS, "nothing"])
 @pytest.mark.quick(1)
-def test_a_warning_tells_of_isolation_that_is_weaker_than_a_root_of_its_own(kind, isolated_bench):
+def test_isolation_weaker_than_a_private_root_is_a_warning(kind, isolated_bench):
     evaluation = isolated_bench(kind).evaluate(GOOD, attribute_work=False)
     warnings = [finding.message for finding in evaluation.findings if finding.check == "confinement"]
     assert evaluation.outcome == "correct", evaluation.message

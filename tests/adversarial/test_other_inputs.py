@@ -52,7 +52,7 @@ def test_a_candidate_for_contiguous_inputs_only_is_right_with_a_warning(evaluate
     assert len(stopped) == (name == "crashes")
 
 
-def test_a_layout_that_the_reference_does_not_take_is_no_fault_of_a_candidate(evaluate):
+def test_layout_refused_by_the_reference_is_not_required_of_candidates(evaluate):
     evaluation = evaluate(write_candidate("return x.view(-1) * 2"), write_problem("return x.view(-1) * 2"))
     assert (evaluation.outcome, warnings_of(evaluation)) == ("correct", set())
 

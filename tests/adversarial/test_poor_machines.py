@@ -90,7 +90,7 @@ def test_on_one_core_everything_works(tmp_path, tiny_suite, run_harness):
     assert record["timing"]["candidate_us"] > 0
 
 
-def test_shared_memory_that_cannot_be_had_is_a_harness_error_and_the_next_candidate_is_evaluated(bench):
+def test_failed_shared_memory_allocation_is_a_harness_error_for_one_candidate_only(bench):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     assert bench.evaluate(GOOD).outcome == "correct"
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 12, hard))  # a memory file is a file
@@ -104,7 +104,7 @@ def test_shared_memory_that_cannot_be_had_is_a_harness_error_and_the_next_candid
     assert bench.evaluate(GOOD).outcome == "correct"
 
 
-def test_a_candidate_that_never_ends_to_load_is_a_timeout_with_the_limit_that_was_set(bench):
+def test_candidate_that_loads_forever_is_a_timeout_that_names_the_limit(bench):
     evaluation = bench.evaluate("import time\ntime.sleep(1e6)\nclass ModelNew:\n    pass\n", load_s=2.0)
     assert evaluation.outcome == "timeout"
     assert "the program was not imported within 2 s" in evaluation.message
@@ -114,7 +114,7 @@ HANGS = "from torch.utils import cpp_extension\nwhile True: pass\n"
 
 
 @pytest.mark.slow
-def test_a_candidate_that_hangs_at_import_does_not_cost_its_time_limit_twice(tmp_path, tiny_suite, monkeypatch):
+def test_hanging_import_costs_its_time_limit_once(tmp_path, tiny_suite, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))  # locks of its own: no other command's timing delays a build
     monkeypatch.setattr("tempfile.tempdir", None)
     candidate = Candidate(source=HANGS, language="cpp", rule="file")

@@ -133,7 +133,7 @@ def test_wrong_candidates_are_caught_with_little_memory(bench_with, name, budget
     assert evaluation.outcome == "wrong_value", evaluation.message
 
 
-def test_an_output_that_is_written_again_is_caught_where_earlier_ones_are_kept(bench_with):
+def test_output_overwritten_later_is_caught_if_earlier_ones_are_kept(bench_with):
     bench = bench_with(BUDGETS["earlier outputs"])
     last = "last, self.y = self.y, x * self.weight\nif last is not None: last.zero_()\nreturn self.y"
     evaluation = bench.evaluate(candidate(last, "self.y = None"), LARGE, attribute_work=False)
@@ -161,7 +161,7 @@ def test_a_baseline_that_does_not_fit_beside_the_candidate_is_timed_apart(least_
 
 
 @pytest.mark.slow
-def test_a_timed_call_that_is_wrong_is_found_in_samples_of_its_outputs(least_bench):
+def test_wrong_timed_call_is_found_in_output_samples(least_bench):
     lazy = candidate("self.calls += 1\nreturn x * self.weight if self.calls < 18 else x * 1.0", "self.calls = 0")
     evaluation = least_bench.evaluate(lazy, LARGE, time=True, plan=TimingPlan(budget_s=2.0, allow_load=True))
     assert (evaluation.outcome, "timed call" in evaluation.message) == ("suspect", True), evaluation.message
@@ -190,14 +190,14 @@ def test_running_statistics_are_evaluated_with_little_memory(bench_with):
     assert "state" in evaluation.message
 
 
-def test_a_problem_that_does_not_fit_at_all_is_not_run_and_says_what_it_needs(bench_with):
+def test_too_large_problem_is_not_run_and_names_the_memory_needed(bench_with):
     evaluation = bench_with(10 * MIB).evaluate(candidate(HONEST), LARGE)
     assert evaluation.outcome == "not_run", evaluation.message
     assert "takes at least" in evaluation.message
     assert "10 MiB are free" in evaluation.message
 
 
-def test_more_memory_than_a_worker_may_take_is_tried_a_second_time_before_it_counts(bench_with):
+def test_memory_excess_of_a_worker_counts_only_after_a_retry(bench_with):
     hungry = candidate("kept = torch.ones(1 << 45)\nreturn x * self.weight")
     evaluation = bench_with().evaluate(hungry, LARGE)
     assert evaluation.outcome == "out_of_memory", evaluation.message
@@ -238,7 +238,7 @@ def test_an_allocation_that_fails_once_costs_a_repetition_and_no_verdict(bench_w
     assert "baseline timed separately" in reductions(evaluation)
 
 
-def test_an_allocation_of_the_evaluator_that_fails_twice_is_not_charged_to_the_candidate(bench_with):
+def test_repeated_allocation_failure_of_the_evaluator_is_not_charged_to_the_candidate(bench_with):
     device = LeakyDevice()
     device.failures = 2
     evaluation = bench_with(device=device).evaluate(candidate(HONEST), LARGE)

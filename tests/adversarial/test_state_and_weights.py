@@ -77,7 +77,7 @@ def test_training_mode_is_evaluated_with_its_buffers(evaluate, forward):
     assert "second_in_a_row" in [trial.distribution for trial in evaluation.correctness.trials]
 
 
-def test_calls_of_batch_norm_are_counted_only_where_results_depend_on_the_count(evaluate):
+def test_batch_norm_call_counts_matter_only_if_results_depend_on_them(evaluate):
     forward = STATISTICS.replace("num_batches_tracked += 1", "num_batches_tracked += 0")
     assert evaluate(write_candidate(forward, init=BATCH_NORM["init"]), TRAINING).outcome == "correct"
     init = BATCH_NORM["init"].replace("65", "65, momentum=None")
@@ -221,7 +221,7 @@ def test_each_timed_call_has_a_seed_of_its_own(evaluate):
     assert evaluate(late, SEEDED, time=True, plan=plan).outcome == "suspect"
 
 
-def test_a_reference_that_draws_no_numbers_is_not_seeded_and_keeps_its_float64_truth(evaluate):
+def test_reference_without_random_numbers_keeps_its_float64_truth(evaluate):
     problem = write_problem("return x * 2", settings="SEEDED_CALLS = True")
     evaluation = evaluate(write_candidate("return x + x"), problem)
     assert (evaluation.outcome, evaluation.correctness.truth) == ("correct", "float64"), evaluation.message

@@ -143,7 +143,7 @@ def test_a_kernel_of_its_own_does_the_work(bench, needs_compiler):
 
 @pytest.mark.parametrize("way", OWN_OTHERWISE)
 @pytest.mark.quick(1)
-def test_a_kernel_that_writes_into_tensors_or_is_an_operator_does_the_work(way, bench, needs_compiler):
+def test_in_place_kernel_or_operator_is_attributed_the_work(way, bench, needs_compiler):
     evaluation = evaluate(bench, OWN_OTHERWISE[way], requires_kernel=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.work.custom > 10 * (evaluation.work.torch + evaluation.work.library)
@@ -177,7 +177,7 @@ def test_a_decoy_is_rejected_where_a_kernel_is_required(bench, needs_compiler):
     assert evaluation.work.without_custom == "unchanged"
 
 
-def test_a_candidate_that_asks_its_extension_which_way_to_go_is_not_called_a_decoy(bench, needs_compiler):
+def test_extension_that_decides_control_flow_is_no_decoy(bench, needs_compiler):
     """Without its functions it takes the way round by torch: that its result stays right shows nothing."""
     evaluation = evaluate(bench, FALLS_BACK, requires_kernel=True)
     assert evaluation.outcome == "correct", evaluation.message
@@ -217,7 +217,7 @@ def test_a_library_of_its_own_beside_torch_is_own_work(bench, needs_compiler, tm
     assert evaluation.work.without_custom == "not_tried"
 
 
-def test_a_candidate_that_fails_when_it_is_profiled_is_evaluated_all_the_same(bench, needs_compiler):
+def test_candidate_that_fails_under_the_profiler_is_still_evaluated(bench, needs_compiler):
     evaluation = evaluate(bench, candidate(NOT_WHEN_WATCHED + "return extension.add(a, b)"), requires_kernel=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert "somebody looks" in next(finding.message for finding in evaluation.findings if finding.check == "profile")

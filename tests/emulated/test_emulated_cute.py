@@ -60,7 +60,7 @@ def test_kernels_are_compiled_and_only_a_gpu_can_evaluate_them(evaluate):
 
 
 @pytest.mark.slow
-def test_a_kernel_that_the_compiler_refuses_is_a_build_error_without_a_gpu(evaluate):
+def test_kernel_refused_by_the_compiler_is_a_build_error(evaluate):
     evaluation = evaluate(KERNEL.replace("x[at] + x[at]", "x[at] + offset"))
     assert evaluation.outcome == "build_error", evaluation.message
     assert "offset" in evaluation.message

@@ -77,16 +77,14 @@ def test_a_compiler_that_crashes_is_a_failed_build_with_its_words(make_builder, 
     assert "internal compiler error" in result.log
 
 
-def test_a_compiler_that_does_not_even_tell_its_version_is_the_machines_fault(make_builder, use_compiler):
+def test_compiler_without_a_version_is_a_machine_error(make_builder, use_compiler):
     use_compiler("exit 4")
     with pytest.raises(BuildToolError, match="torch cannot build tiny"):
         make_builder().build(TINY)
 
 
 @pytest.mark.parametrize("words", ["unrecognized command line option '-std=c++20'", "Illegal instruction"])
-def test_a_compiler_that_is_too_old_for_torch_is_the_machines_fault_and_not_remembered(
-    make_builder, use_compiler, tmp_path, words
-):
+def test_too_old_compiler_is_a_machine_error_and_not_cached(make_builder, use_compiler, tmp_path, words):
     old = f'case " $* " in *" -std=c++"*) echo "c++: error: {words}" >&2; exit 1;; *) echo 4.8.5;; esac'
     use_compiler(old)
     with pytest.raises(BuildToolError, match=r"c\+\+ cannot be used.*empty file \(c\+\+: error.*another compiler"):
@@ -107,7 +105,7 @@ def test_a_missing_assembler_or_linker_is_the_machines_fault_and_not_remembered(
     assert list((tmp_path / "cache").rglob("log.txt")) == []
 
 
-def test_a_disk_that_fills_in_the_middle_of_a_build_leaves_nothing_that_is_taken_for_a_library(make_builder, tmp_path):
+def test_full_disk_during_a_build_leaves_no_library(make_builder, tmp_path):
     def fill(command, *, readable, writable):
         return ["/bin/sh", "-c", 'ulimit -f 1; exec "$@"', "sh", *command]
 
@@ -117,7 +115,7 @@ def test_a_disk_that_fills_in_the_middle_of_a_build_leaves_nothing_that_is_taken
     assert list((tmp_path / "cache").rglob("library.so")) == []
 
 
-def test_a_cache_on_a_full_disk_is_the_harness_fault_and_says_what_to_do(make_builder):
+def test_build_on_a_full_disk_is_a_harness_error_with_a_remedy(make_builder):
     full = Path("/dev/full")
     if not full.exists():
         pytest.skip("needs /dev/full")
@@ -133,7 +131,7 @@ def test_a_cache_on_a_full_disk_is_the_harness_fault_and_says_what_to_do(make_bu
         ("extra_ldflags", "-Wl,--version-script=/etc/passwd"),
     ],
 )  # fmt: skip
-def test_a_flag_that_reads_files_or_runs_programs_is_refused_before_anything_runs(make_builder, kind, flag):
+def test_flag_that_reads_files_or_runs_programs_is_refused_first(make_builder, kind, flag):
     started = []
     result = make_builder(wrap=lambda command, **_: started.append(command)).build(replace(TINY, **{kind: (flag,)}))
     assert result.status == "refused"

@@ -91,9 +91,7 @@ def test_a_candidate_that_got_worse_ends_with_1_and_is_named_everywhere(command,
 
 
 @pytest.mark.slow
-def test_as_bad_as_before_ends_with_0_and_what_is_compared_with_stays_unless_asked(
-    command, store_past, tiny_suite, tmp_path
-):
+def test_unchanged_failures_exit_with_0_and_keep_the_baseline_run(command, store_past, tiny_suite, tmp_path):
     store_past(WRONG, Outcome.WRONG_VALUE)
     arguments = ("regress", "past", "--problems-dir", tiny_suite.parent, "--no-time")
     code, stdout, _ = command(*arguments)
@@ -151,7 +149,7 @@ def doctor(command, once, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_doctor_says_of_every_part_what_was_found_or_what_it_would_give(doctor):
+def test_doctor_names_each_part_as_found_or_its_benefit(doctor):
     code, parts, _ = doctor
     assert code == 0
     assert {"torch", "C++ compiler", "ninja", "nvcc", "bubblewrap", "worker sandbox"} <= set(parts)

@@ -87,7 +87,7 @@ def evaluate(executor, *args):
 
 
 @pytest.mark.slow
-def test_a_reference_reads_nothing_of_the_service_and_leaves_nothing_for_other_clients(executor, tmp_path):
+def test_reference_is_isolated_from_service_and_other_clients(executor, tmp_path):
     (tmp_path / "tokens.txt").write_text("alice SECRET")
     kits = executor._setup().settings.cache / "kits"
     kits.mkdir(exist_ok=True)
@@ -108,7 +108,7 @@ def test_a_reference_reads_nothing_of_the_service_and_leaves_nothing_for_other_c
 
 @pytest.mark.slow
 @pytest.mark.parametrize("act", FATAL)
-def test_a_reference_that_ends_or_blocks_its_process_is_a_problem_error_and_the_next_client_is_served(executor, act):
+def test_ending_or_blocking_reference_is_a_problem_error_and_the_service_continues(executor, act):
     body = indent(f"{FATAL[act]}\nreturn a + b", " " * 8).strip()
     found = evaluate(executor, "mallory", REFERENCE.replace("return a + b", body))
     assert found.outcome == "problem_error"

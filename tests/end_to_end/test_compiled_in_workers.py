@@ -42,7 +42,7 @@ CASES = 'CASES = [{"name": "given"}, {"name": "evaluated_first", "sizes": {"rows
 
 @pytest.mark.parametrize("cases", ["", CASES], ids=["one_case", "two_cases"])
 @pytest.mark.slow
-def test_later_workers_of_an_evaluation_get_the_files_and_the_next_evaluation_does_not(bench, cases):
+def test_compiled_files_are_shared_within_one_evaluation_only(bench, cases):
     problem = parse_problem(PROBLEM + cases, Path("sum.py"), "tiny")
     for _ in range(2):
         evaluation = bench.evaluate(PROGRAM, problem)

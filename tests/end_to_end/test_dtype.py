@@ -37,12 +37,12 @@ def test_inputs_and_weights_have_the_chosen_dtype_in_every_case(bench, dtype, na
     assert evaluation.outcome is Outcome.CORRECT, evaluation.message
 
 
-def test_rounding_that_is_correct_in_a_coarse_dtype_is_wrong_in_a_finer_one(bench):
+def test_correct_rounding_in_a_coarse_dtype_is_wrong_in_a_finer(bench):
     evaluated = [bench.evaluate(write(hook=ROUNDED), read().in_precision(dtype)) for dtype in ("bf16", "fp32")]
     assert [one.outcome for one in evaluated] == [Outcome.CORRECT, Outcome.WRONG_VALUE]
 
 
-def test_a_tolerance_for_the_dtype_of_the_file_does_not_hold_in_a_chosen_one(bench):
+def test_declared_tolerance_does_not_apply_to_a_chosen_dtype(bench):
     problem = read(settings='TOLERANCE = {"atol": 0.1, "rtol": 0.1}')
     evaluated = [bench.evaluate(write(hook=ROUNDED), one) for one in (problem, problem.in_precision("fp32"))]
     assert [one.outcome for one in evaluated] == [Outcome.CORRECT, Outcome.WRONG_VALUE]
@@ -56,7 +56,7 @@ def test_a_tolerance_for_the_dtype_of_the_file_does_not_hold_in_a_chosen_one(ben
         ("bf16", read(drawn="torch.arange(1000.0).repeat(8, 1)[:, -columns:]"), "that bfloat16 would round"),
     ],
 )
-def test_a_dtype_that_a_problem_or_a_device_lacks_is_not_run_with_the_reason(bench, dtype, problem, reason):
+def test_unsupported_dtype_is_not_run_with_the_reason(bench, dtype, problem, reason):
     evaluation = bench.evaluate(write(), problem.in_precision(dtype))
     assert evaluation.outcome is Outcome.NOT_RUN, evaluation.message
     assert reason in evaluation.message
@@ -115,7 +115,7 @@ def test_a_run_that_was_generated_for_a_dtype_is_evaluated_in_it(call_harness, t
     assert (other.subject.dtype, other.problem.dtype) == ("fp32", "float32")
 
 
-def test_a_request_to_the_service_chooses_a_dtype_and_one_without_is_what_it_was():
+def test_service_request_chooses_a_dtype_or_keeps_that_of_the_problem():
     asked = Submission(problem="softmax", dtype="bf16")
     assert find_submitted_problem(asked, None).precision == "bf16"
     assert Submission.decode(asked.encode()) == asked

@@ -64,9 +64,7 @@ sys.exit(code)
 
 
 @pytest.mark.slow
-def test_without_a_compiler_a_candidate_is_not_run_and_the_commands_own_process_never_imports_torch(
-    evaluate_file, tmp_path
-):
+def test_missing_compiler_is_not_run_and_the_command_imports_no_torch(evaluate_file, tmp_path):
     environment = {"PATH": bare_path(tmp_path, ["sh"]), "CXX": None, "CC": None}
     finished, record = evaluate_file(CPP, env=environment, program=("-c", WITHOUT_TORCH))
     assert finished.returncode == 3, finished.stderr
@@ -104,7 +102,7 @@ def test_the_exit_code_of_a_single_candidate_tells_its_verdict(evaluate_file, ca
 
 
 @pytest.mark.slow
-def test_a_candidate_that_never_ends_to_load_is_a_timeout_with_the_limit_that_was_set(evaluate_file, call_harness):
+def test_candidate_that_loads_forever_is_a_timeout_that_names_the_limit(evaluate_file, call_harness):
     finished, record = evaluate_file("while True:\n    pass\n", "--load-timeout", "2", run=call_harness)
     assert (record["outcome"], finished.returncode) == ("timeout", 1)
     assert "the program was not imported within" in record["message"]
@@ -131,7 +129,7 @@ def on_a_small_disk(folder, size):
 
 
 @pytest.mark.slow
-def test_a_cache_on_a_full_disk_is_a_harness_error_that_says_what_to_do(evaluate_file, tmp_path, needs_compiler):
+def test_full_disk_of_the_cache_is_a_harness_error_with_a_remedy(evaluate_file, tmp_path, needs_compiler):
     prefix = on_a_small_disk(tmp_path / "cache", "16k")
     finished, record = evaluate_file(CPP, "--cache-dir", tmp_path / "cache", before=prefix)
     assert finished.returncode == 3, finished.stderr
@@ -141,9 +139,7 @@ def test_a_cache_on_a_full_disk_is_a_harness_error_that_says_what_to_do(evaluate
 
 
 @pytest.mark.slow
-def test_results_on_a_full_disk_end_with_a_message_and_keep_what_was_stored(
-    tmp_path, tiny_suite, write_run, start_harness
-):
+def test_full_disk_of_results_is_an_error_and_keeps_stored_rows(tmp_path, tiny_suite, write_run, start_harness):
     write_run("many", [f"# {number}\n# {os.urandom(50000).hex()}\n{GOOD}" for number in range(6)])
     prefix = on_a_small_disk(tmp_path / "results", "220k")
     copy = f'"$@"; code=$?; cp -r "{tmp_path}/results" "{tmp_path}/kept"; exit $code'
@@ -270,7 +266,7 @@ def test_a_workload_that_the_problem_lacks_is_said_and_not_evaluated(command, ti
     assert "no small workload: add" in stdout
 
 
-def test_one_program_that_cannot_be_evaluated_for_lack_of_a_workload_is_an_error(command, tiny_suite, tmp_path):
+def test_candidate_without_the_requested_workload_is_an_error(command, tiny_suite, tmp_path):
     (tmp_path / "kernel.py").write_text(GOOD)
     args = ("--candidate", tmp_path / "kernel.py", "--problem", tiny_suite / "add.py", "--language", "cpp")
     code, stdout, stderr = command("evaluate", *args, "--workload", "small", "--json")

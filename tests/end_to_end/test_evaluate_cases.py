@@ -81,14 +81,14 @@ def test_smallest_case_is_first_and_wrong_output_ends_evaluation(bench, is_wrong
         assert not {"work", "timing", "probes"} & {name for name, _ in evaluation.phases_s}
 
 
-def test_a_case_that_the_reference_cannot_run_is_named_and_counts_against_nobody(bench):
+def test_case_that_the_reference_cannot_run_is_named_and_not_counted(bench):
     problem = read('CASES = [{"name": "given"}, {"name": "empty", "sizes": {"columns": -1}}]')
     evaluation = bench.evaluate(write(), problem)
     assert evaluation.outcome is Outcome.PROBLEM_ERROR
     assert evaluation.message.startswith("case empty (columns=-1): ")
 
 
-def test_a_workload_of_which_only_the_given_sizes_are_part_is_as_without_cases(bench):
+def test_workload_with_only_the_given_sizes_has_no_cases(bench):
     evaluation = bench.evaluate(write("return x * 2"), read('CASES = [{"name": "given"}]'))
     assert (evaluation.outcome, evaluation.cases) == (Outcome.WRONG_VALUE, ())
     assert "given" not in evaluation.message

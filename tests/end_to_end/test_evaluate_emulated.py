@@ -248,7 +248,7 @@ class ModelNew(nn.Module):
 
 
 @pytest.mark.slow
-def test_a_launch_that_is_too_large_only_at_the_problems_own_sizes_is_refused(evaluate, tiny_suite, needs_compiler):
+def test_launch_too_large_only_at_problem_sizes_is_refused(evaluate, tiny_suite, needs_compiler):
     """A row of 511 elements fits into a block of threads; one of 4096, which nobody computes here, does not."""
     (tiny_suite / "add.py").write_text(LARGE)
     evaluated, _ = evaluate([ROWS])

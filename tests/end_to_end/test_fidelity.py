@@ -15,9 +15,7 @@ WRONG = f"{HEAD}class ModelNew(nn.Module):\n    def forward(self, a, b):\n      
 
 
 @pytest.mark.slow
-def test_a_higher_fidelity_adds_pairs_to_correct_candidates_and_keeps_the_other_verdicts(
-    tiny_suite, write_run, call_harness
-):
+def test_higher_fidelity_adds_pairs_to_correct_candidates_only(tiny_suite, write_run, call_harness):
     write_run("r", [SLOWER, WRONG])
     pairs, ids = {}, {}
     for fidelity in ("correctness", "quick", "full"):

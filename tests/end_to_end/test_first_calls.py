@@ -36,20 +36,20 @@ def test_a_first_call_may_take_longer_than_later_ones(bench):
     assert evaluation.outcome is Outcome.CORRECT, evaluation.message
 
 
-def test_a_second_call_that_is_too_long_is_a_timeout_that_names_its_option(bench):
+def test_too_long_second_call_is_a_timeout_that_names_its_option(bench):
     evaluation = bench.evaluate(sleep_in(2, 60), attribute_work=False, first_call_s=60.0, call_s=1.5)
     assert evaluation.outcome is Outcome.TIMEOUT
     assert evaluation.message == "forward() did not return within 1.5 s (--call-timeout)"
 
 
-def test_a_first_call_that_is_too_long_is_a_timeout_that_names_its_option(bench):
+def test_too_long_first_call_is_a_timeout_that_names_its_option(bench):
     evaluation = bench.evaluate(sleep_in(1, 60), attribute_work=False, first_call_s=1.0, call_s=30.0)
     assert evaluation.outcome is Outcome.TIMEOUT
     assert evaluation.message == "the first call of forward() did not return within 1 s (--first-call-timeout)"
 
 
 @pytest.mark.slow
-def test_a_long_first_call_is_shown_with_its_candidate_and_duration_until_it_ends(build_cache):
+def test_long_first_call_is_shown_with_candidate_and_duration(build_cache):
     source = Problem(name="add", suite="tiny", source=PROBLEM)
     candidate = Candidate(source=sleep_in(1, 6), language="cpp", rule="file")
     task = make_task(source, candidate, Origin(run="r", sample=3, model="m"), language="cpp")

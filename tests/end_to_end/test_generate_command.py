@@ -325,7 +325,7 @@ def test_a_replay_asks_for_the_problems_that_were_recorded(folder: Path) -> None
     assert "skipped" not in done.stderr
 
 
-def test_samples_that_were_asked_for_and_not_recorded_are_skipped_with_a_note(folder: Path) -> None:
+def test_unrecorded_samples_are_skipped_with_a_note(folder: Path) -> None:
     _record_softmax(folder)
     named = ("--problem", "softmax", "--problem", "add_one")
     done = _run(folder, "generate", "--suite", "tiny", "--provider", "recorded", "--language", "cpp", *named, "--json")
@@ -359,7 +359,7 @@ def test_extract_prints_the_program_and_names_the_rule(folder: Path) -> None:
     }
 
 
-def test_extract_says_which_of_several_programs_it_took_and_why_not_the_others(folder: Path) -> None:
+def test_extract_names_the_chosen_program_and_the_reasons(folder: Path) -> None:
     naive = "class ModelNew:\n    x = 1\n"
     (folder / "raw.md").write_text(f"{ANSWER}\nFor comparison, the naive version:\n\n```python\n{naive}```\n")
     done = _run(folder, "extract", "raw.md")

@@ -239,7 +239,7 @@ def test_a_base_url_that_is_none_is_an_error(url: str) -> None:
         read_endpoint_settings({"OPENAI_API_KEY": "k"}, base_url=url)
 
 
-def test_a_key_with_a_line_end_inside_is_an_error_that_does_not_show_it() -> None:
+def test_api_key_with_a_newline_is_an_error_that_hides_the_key() -> None:
     with pytest.raises(UsageError, match="OPENAI_API_KEY holds") as caught:
         read_endpoint_settings({"OPENAI_API_KEY": "sec\nret"}, base_url=None)
     assert "sec" not in str(caught.value)

@@ -168,7 +168,7 @@ def make_task(sample, language="cpp"):
     return tasks.make_task(problem, candidate, Origin(run="r", sample=sample, model="m"), language=language)
 
 
-def test_a_program_that_ends_the_process_of_three_devices_is_suspect_and_the_others_are_not(cluster, tmp_path):
+def test_only_the_program_that_ends_three_devices_is_suspect(cluster, tmp_path):
     deadly = make_scripted(on_submit="import os\nif sample == 3: os._exit(1)")
     with open_here(cluster, tmp_path, deadly) as executor:
         found = evaluate_scripted(executor, 8)
@@ -208,7 +208,7 @@ else:
     assert "Xid 79" in lost
 
 
-def test_gpus_that_fail_in_an_evaluation_get_no_other_actor_and_are_not_charged_to_its_program(cluster, tmp_path):
+def test_failing_gpus_are_not_reused_and_not_charged_to_the_program(cluster, tmp_path):
     """On a node with three simulated GPUs: two have Xid errors with the first program, then the third's actor dies."""
     on_submit = f"""
 import os, ray
@@ -236,7 +236,7 @@ if sample > 4 and len(faulty) == 2 and not (folder / "died").exists():
     assert all("cannot be used: cuda:0 was taken out of service: Xid 79" in one for one in lost)
 
 
-def test_a_chip_that_the_cluster_lacks_is_an_error_that_names_those_it_has(cluster, tmp_path):
+def test_unknown_chip_is_an_error_that_names_those_of_the_cluster(cluster, tmp_path):
     settings = LocalSettings(device="cpu", cache=tmp_path / "cache")
     where = ClusterSettings(address=cluster.address, chip="H100")
     with RayExecutor(where, settings, make_scripted()) as executor, pytest.raises(UsageError, match="it has scripted"):
@@ -278,7 +278,7 @@ def test_the_doctor_lists_chips_isolation_layers_and_certificates_of_the_nodes(c
 
 
 @pytest.mark.parametrize(("device", "count"), [("simulated", 20), ("cpu", 8)])
-def test_killed_nodes_lose_and_double_no_evaluation_and_are_not_charged_to_candidates(tmp_path, device, count):
+def test_killed_nodes_lose_and_repeat_no_evaluation(tmp_path, device, count):
     benchmark = [sys.executable, ROOT / "benchmarks" / "ray_nodes.py", "--nodes", "2", "--no-scaling"]
     environment = os.environ | {"TMPDIR": str(tmp_path), "RAY_TMPDIR": SHORT, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(

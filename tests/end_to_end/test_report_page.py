@@ -246,7 +246,7 @@ def test_changes_of_a_turn_are_shown_as_a_diff(visit):
 
 
 @pytest.mark.slow
-def test_the_turns_of_a_search_are_a_tree_with_curves_of_the_best_speedup(open_page, write_report):
+def test_report_shows_turns_as_a_tree_with_curves_of_speedup(open_page, write_report):
     page = open_page(write_report(material.store_search), "/candidate/5")
     rows = [texts(row, "td") for row in page.locator("#turns tbody tr").all()]
     assert [" | ".join(row).replace(chr(0xD7), "x") for row in rows[1:]] == [

@@ -44,7 +44,7 @@ def ask(call_harness):
 
 
 @pytest.mark.slow
-def test_a_run_of_a_file_is_evaluated_on_the_text_that_was_asked(ask, call_harness, reference, tmp_path):
+def test_run_of_a_file_uses_the_text_at_generation(ask, call_harness, reference, tmp_path):
     text = reference.read_text()
     with serve(reply_with(ANSWER)).running() as server:
         done = ask("generate", server, "--problem", reference, "--run", "mine")
@@ -63,7 +63,7 @@ def test_a_run_of_a_file_is_evaluated_on_the_text_that_was_asked(ask, call_harne
 
 
 @pytest.mark.slow
-def test_a_run_of_a_file_can_be_shown_reported_exported_and_evaluated_again(ask, call_harness, reference, tmp_path):
+def test_run_of_a_file_can_be_shown_exported_and_reevaluated(ask, call_harness, reference, tmp_path):
     with serve(reply_with(ANSWER)).running() as server:
         done = ask("run", server, "--problem", reference, "--run", "mine", "--no-time")
     assert done.returncode == 0, done.stderr

@@ -97,9 +97,7 @@ def test_a_known_solution_is_named_in_the_verdict(serve, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("option", "reads"), [("--no-trusted-clients", False), ("--trusted-clients", True)])
-def test_a_reference_of_one_of_several_clients_reads_their_tokens_only_where_clients_are_trusted(
-    serve, tmp_path, option, reads
-):
+def test_reference_reads_tokens_only_if_clients_are_trusted(serve, tmp_path, option, reads):
     tokens = tmp_path / "tokens"
     tokens.write_text("alice secret-a\nbob secret-b\n")
     _, address = serve("--tokens", tokens, option)
@@ -118,7 +116,7 @@ def test_a_reference_of_one_of_several_clients_reads_their_tokens_only_where_cli
 
 
 @pytest.mark.slow
-def test_a_reference_that_fails_is_an_invalid_request_and_a_class_of_another_name_is_evaluated(serve):
+def test_failing_reference_is_an_invalid_request_and_renamed_class_is_accepted(serve):
     _, address = serve()
     body = {"kernel_code": f"{HEAD}a + b\n", "reference_code": REFERENCE, "timeout": 300}
     good = {name: text.replace("Model", "Net") if "code" in name else text for name, text in body.items()}
@@ -134,7 +132,7 @@ def test_a_reference_that_fails_is_an_invalid_request_and_a_class_of_another_nam
 
 
 @pytest.mark.slow
-def test_every_accepted_task_ends_with_one_verdict_although_the_service_is_killed_again_and_again(serve, tmp_path):
+def test_accepted_tasks_get_one_verdict_despite_repeated_kills(serve, tmp_path):
     names = [f"task-{number}" for number in range(12)]
     process, address = serve()
     for number, name in enumerate(names):
@@ -151,7 +149,7 @@ def test_every_accepted_task_ends_with_one_verdict_although_the_service_is_kille
 
 
 @pytest.mark.slow
-def test_a_second_service_on_the_same_queue_is_refused_and_the_first_goes_on(serve, start_harness, tmp_path):
+def test_second_service_on_the_same_queue_is_refused(serve, start_harness, tmp_path):
     _, address = serve()
     second = start_harness(["serve", "--port", "0", "--queue-dir", tmp_path / "queue"])
     assert second.wait(120) == 2

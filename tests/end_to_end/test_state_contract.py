@@ -71,7 +71,7 @@ def test_a_candidate_that_exits_while_its_state_is_looked_up_fails(bench):
     assert (evaluation.outcome, "exited with code 3" in evaluation.message) == (Outcome.RUNTIME_ERROR, True)
 
 
-def test_only_a_state_that_the_candidate_never_had_shows_that_it_knows_the_usual_one(bench):
+def test_unseen_state_reveals_a_candidate_that_hardcodes_the_usual_one(bench):
     trials = evaluate(bench, PRIVATE_UNTIL_WRITTEN).correctness.trials
     assert [trial.distribution for trial in trials if not trial.passed] == ["given_state"]
 

@@ -61,7 +61,7 @@ def test_a_tolerance_that_zeros_would_pass_is_an_error_of_the_problem(bench, set
     assert "would be within TOLERANCE if it were all zeros" in evaluation.message
 
 
-def test_a_problem_with_a_share_is_admitted_and_one_whose_tolerance_is_too_wide_is_not():
+def test_matched_share_is_admitted_and_too_wide_tolerance_is_not():
     (good,), (bad,) = (admit_cases(read(settings), torch.device("cpu"), 3) for settings in (NARROW, TOO_WIDE))
     assert [check.name for check in good.failed] == []
     assert "all zeros" in bad.failed[0].evidence

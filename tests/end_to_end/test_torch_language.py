@@ -39,7 +39,7 @@ def list_checks(evaluation):
     return {finding.check for finding in evaluation.findings}
 
 
-def test_eager_torch_is_accepted_where_its_suite_requires_kernels_and_has_no_kernels_of_its_own(bench):
+def test_eager_torch_is_accepted_in_language_torch_and_has_no_custom_kernels(bench):
     evaluation = evaluate(bench, EAGER, language="torch")
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.work.custom == 0
@@ -84,7 +84,7 @@ class ModelNew(nn.Module):  # torch.compile reads the environment
 
 
 @pytest.mark.slow
-def test_a_program_that_sets_a_compilers_options_has_them_though_others_have_imported_it(bench):
+def test_compiler_options_of_a_program_apply_despite_earlier_imports(bench):
     plain = SETS_OPTIONS.replace('os.environ["TORCHINDUCTOR_MAX_AUTOTUNE"] = "1"', "").replace("assert", "assert not")
     before = bench.evaluate(plain)
     assert before.outcome == "correct", before.message

@@ -75,9 +75,7 @@ def test_a_sample_goes_on_from_its_verdicts_until_it_is_correct(arguments, call_
 
 
 @pytest.mark.slow
-def test_a_stored_run_goes_on_with_its_own_model_and_keeps_its_first_answers(
-    arguments, call_harness, tmp_path, tiny_suite
-):
+def test_stored_run_continues_with_its_model_and_keeps_its_answers(arguments, call_harness, tmp_path, tiny_suite):
     server = ChatServer(by_feedback)
     suite = ["--problems-dir", tiny_suite.parent]
     with server.running():
@@ -103,9 +101,7 @@ def test_the_turns_of_a_finished_run_are_not_asked_again(arguments, call_harness
 
 
 @pytest.mark.slow
-def test_a_program_that_was_tried_before_is_not_evaluated_again_and_the_model_is_told(
-    arguments, call_harness, tmp_path
-):
+def test_repeated_program_is_not_evaluated_again_and_the_model_is_told(arguments, call_harness, tmp_path):
     server = ChatServer(lambda number, request: reply_with(answer(f"# try {number}\n{WRONG}")))
     with server.running():
         done = call_harness(arguments(server, "--run", "r", "--patience", 2))
@@ -150,9 +146,7 @@ def test_a_budget_of_zero_asks_nothing(arguments, call_harness, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_screened_candidate_is_evaluated_in_full_only_after_it_was_right_at_the_small_sizes(
-    arguments, call_harness, tmp_path
-):
+def test_only_correct_screened_candidates_get_the_full_evaluation(arguments, call_harness, tmp_path):
     server = ChatServer(lambda number, request: reply_with(answer(WRONG if number == 1 else GOOD)))
     with server.running():
         done = call_harness(arguments(server, "--run", "r", "--screen", "small"))
@@ -191,7 +185,7 @@ def test_a_strategy_that_needs_timing_is_refused_before_anything_is_asked(argume
 
 
 @pytest.mark.slow
-def test_killed_in_the_middle_of_a_turn_it_goes_on_and_a_second_command_is_refused(
+def test_search_killed_in_a_turn_resumes_and_a_second_command_is_refused(
     arguments, start_harness, call_harness, tmp_path
 ):
     hanging = f"{HEAD}        while True: pass\n"
@@ -221,9 +215,7 @@ def test_killed_in_the_middle_of_a_turn_it_goes_on_and_a_second_command_is_refus
 
 
 @pytest.mark.slow
-def test_the_best_program_of_a_file_is_written_beside_it_with_its_history(
-    arguments, call_harness, tmp_path, tiny_suite
-):
+def test_best_program_is_written_beside_the_file_with_its_history(arguments, call_harness, tmp_path, tiny_suite):
     own = tmp_path / "own.py"
     own.write_text(WRONG)
     server = ChatServer(by_feedback)
@@ -243,9 +235,7 @@ def test_the_best_program_of_a_file_is_written_beside_it_with_its_history(
 
 
 @pytest.mark.slow
-def test_a_file_without_a_kernel_is_refused_with_the_reason_and_taken_as_the_language_that_is_asked_for(
-    arguments, call_harness, tmp_path, tiny_suite
-):
+def test_file_without_a_kernel_is_refused_unless_its_language_is_given(arguments, call_harness, tmp_path, tiny_suite):
     own = tmp_path / "own.py"
     own.write_text(f"# no kernel\n{WRONG}")
     server = ChatServer(lambda number, request: reply_with(answer(f"# {number}\n{WRONG}")))

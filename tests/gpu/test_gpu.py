@@ -116,7 +116,7 @@ def test_a_right_fused_kernel_is_correct_and_timed_against_the_named_baseline(gp
     assert evaluation.hardware == dict(evaluation.environment)["gpu"]
 
 
-def test_weights_under_another_name_are_those_of_the_reference_also_without_a_device(gpu_bench):
+def test_renamed_weights_match_the_reference_without_a_device(gpu_bench):
     """`torch.Tensor(...)` ignores torch's default device."""
     problem = """
 import torch
@@ -160,7 +160,7 @@ def test_a_wrong_kernel_is_a_wrong_value(gpu_bench):
     assert evaluation.outcome == "wrong_value", evaluation.message
 
 
-def test_a_kernel_that_could_not_be_launched_does_not_live_on_what_was_in_the_buffer(gpu_bench):
+def test_failed_launch_does_not_pass_with_old_buffer_contents(gpu_bench):
     evaluation = gpu_bench.evaluate(candidate("kernels.too_much_shared(a, b)"), PROBLEM)
     assert evaluation.outcome in ("wrong_value", "runtime_error"), evaluation.message
 
@@ -172,7 +172,7 @@ def test_an_illegal_access_ends_its_candidate_and_not_the_next_one(gpu_bench):
     assert gpu_bench.evaluate(GOOD, PROBLEM).outcome == "correct"
 
 
-def test_returning_before_the_work_on_an_own_stream_is_done_saves_no_time(gpu_bench):
+def test_early_return_from_a_separate_stream_saves_no_time(gpu_bench):
     evaluation = gpu_bench.evaluate(candidate(f"kernels.early(a, b, {SPIN_CYCLES})"), PROBLEM, time=True)
     assert evaluation.outcome in ("correct", "suspect", "wrong_value"), evaluation.message
     if evaluation.timing is not None:

@@ -85,7 +85,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("reason", REFUSED)
-def test_work_that_is_not_all_on_the_device_gets_a_lower_bound_with_the_reason(gpu_bench, reason):
+def test_partly_host_work_gets_a_lower_bound_with_the_reason(gpu_bench, reason):
     evaluation = gpu_bench.evaluate(program("ModelNew", "x", REFUSED[reason]), ELEMENTWISE, time=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.timing.clock == "bound", evaluation.timing
@@ -129,7 +129,7 @@ def test_state_that_calls_change_is_replayed(gpu_bench, counts):
     assert evaluation.timing.clock == "device", evaluation.findings
 
 
-def test_outputs_in_memory_that_is_freed_and_allocated_in_each_call_are_read_where_they_are(gpu_bench):
+def test_outputs_in_memory_reallocated_by_each_call_are_read(gpu_bench):
     lines = ["torch.cuda.empty_cache()", "return torch.tanh(x) * 2"]
     evaluation = gpu_bench.evaluate(program("ModelNew", "x", lines), ELEMENTWISE, time=False)
     assert evaluation.outcome == "correct", evaluation.message

@@ -68,7 +68,7 @@ SPOILERS = {
 
 
 @pytest.mark.parametrize("name", SPOILERS)
-def test_an_honest_program_after_one_that_spoilt_the_device_is_evaluated_as_ever(gpu_bench, name):
+def test_legitimate_program_is_unaffected_by_a_previous_device_failure(gpu_bench, name):
     lines, outcomes = SPOILERS[name]
     spoilt = gpu_bench.evaluate(body(lines), ADD)
     assert spoilt.outcome in outcomes, spoilt.message
@@ -118,7 +118,7 @@ ON_ANOTHER_STREAM = [
 ]
 
 
-def test_work_on_a_stream_that_the_current_one_does_not_wait_for_is_wrong_although_it_is_short(gpu_bench):
+def test_short_work_on_an_unjoined_stream_is_wrong(gpu_bench):
     evaluation = gpu_bench.evaluate(body([*ON_ANOTHER_STREAM, "return out"]), ADD)
     assert evaluation.outcome == "wrong_value", evaluation.message
     assert "stream_order" in [finding.check for finding in evaluation.findings], evaluation.findings

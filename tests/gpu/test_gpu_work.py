@@ -95,7 +95,7 @@ def evaluate(bench, source, problem=PROBLEM, *, time=False, **fields):
     return bench.evaluate(source, Problem(name="add", suite="tiny", source=problem, **fields), time=time)
 
 
-def test_a_kernel_of_its_own_does_the_work_within_the_limits_of_the_device(gpu_bench):
+def test_custom_kernel_does_the_work_within_the_limits_of_the_device(gpu_bench):
     evaluation = evaluate(gpu_bench, OWN, time=True, requires_kernel=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.work.custom > 0.5

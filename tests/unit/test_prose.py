@@ -175,6 +175,16 @@ def test_other_names_are_no_house_names(name):
     assert find_house_names(name) == []
 
 
+def test_names_of_tests_have_at_most_12_words():
+    named = [
+        (path.name, name)
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        for name in re.findall(r"^(?:async )?def (test_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    assert len(named) > 1000
+    assert [one for one in named if one[1].count("_") > 12] == []
+
+
 def test_every_set_of_files_exists():
     assert [glob for glob in PROSE if not any(ROOT.glob(glob))] == []
     assert [package for package in PACKAGES if not list_modules(package)] == []

@@ -71,7 +71,7 @@ def test_without_a_device_builds_are_compared(evaluation_of, before, after, kind
     assert classify_change([before], [after], RULE).kind == kind
 
 
-def test_a_candidate_that_was_measured_and_is_only_built_now_is_not_compared(evaluation_of):
+def test_measured_candidate_is_not_compared_with_a_build_only_result(evaluation_of):
     before = evaluation_of("correct", 2.0, device="cuda:0")
     after = evaluation_of("not_run", device="none", extra={"message": "no device for cuda"})
     change = classify_change([before], [after], RULE)
@@ -228,7 +228,7 @@ def test_without_a_change_at_most_one_in_a_thousand_is_called_worse(timed):
     assert gate(changes) == FINE
 
 
-def test_a_slow_down_by_a_tenth_is_found_nineteen_times_in_twenty_where_it_is_said_to_be_visible(timed):
+def test_stated_visible_slowdown_is_found_in_95_percent_of_trials(timed):
     source = random.Random(2)
     changes = [evaluate_random(source, timed, 0.012, -math.log(1.10), 3) for _ in range(300)]
     assert sum(change.kind == "slower" for change in changes) >= 0.95 * 300

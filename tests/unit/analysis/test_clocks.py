@@ -15,7 +15,7 @@ from harness.analysis.clocks import combine_clocks, describe_clocks
         (["mixed", "device"], "mixed"),
     ],
 )
-def test_a_mean_with_a_lower_bound_is_one_and_other_clocks_are_mixed(clocks, combined):
+def test_mean_with_a_lower_bound_is_a_bound_and_others_mixed(clocks, combined):
     assert combine_clocks(clocks) == combined
 
 

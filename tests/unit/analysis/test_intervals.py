@@ -53,7 +53,7 @@ def test_disturbances_that_hit_both_sides_of_a_pair_leave_the_ratio_alone():
 @pytest.mark.parametrize("pairs", [10, 25, 60])
 @pytest.mark.parametrize("interval", [by_ranks, bootstrap_ratio_interval])
 @pytest.mark.quick(2)
-def test_an_a_against_a_interval_holds_one_about_as_often_as_it_promises(pairs, interval):
+def test_interval_of_equal_programs_contains_one_at_its_nominal_rate(pairs, interval):
     source = random.Random(pairs)
     noise = lambda: [100.0 * source.lognormvariate(0.0, 0.05) for _ in range(pairs)]  # noqa: E731
     runs = 300
@@ -65,7 +65,7 @@ def test_an_a_against_a_interval_holds_one_about_as_often_as_it_promises(pairs, 
 
 
 @given(PAIRS)
-def test_ranks_give_an_interval_that_holds_the_median_and_ends_at_two_of_the_ratios(pairs):
+def test_rank_interval_contains_the_median_and_ends_at_two_ratios(pairs):
     baseline, candidate = split(pairs)
     median, low, high = ranked_ratio_interval(baseline, candidate)
     ratios = [b / c for b, c in pairs]

@@ -66,7 +66,7 @@ def test_a_correct_sample_that_was_not_timed_leaves_the_speed_unknown(evaluation
     assert (row.at_k[0].correct, row.at_k[0].fast_1) == (pytest.approx(2 / 3), None)
 
 
-def test_without_a_correct_sample_the_speed_is_unknown_only_if_no_time_was_asked_for(evaluation_of, only_row):
+def test_speed_without_correct_samples_is_unknown_only_if_untimed(evaluation_of, only_row):
     untimed = {"environment": (("fidelity", "correctness"),)}
     row = only_row(
         evaluation_of("wrong_value", extra=untimed), evaluation_of("no_code", sample=1, extra=untimed), ks=(1,)
@@ -103,7 +103,7 @@ def test_the_latest_evaluation_of_a_sample_speaks_for_it(evaluation_of, only_row
     assert (row.samples, row.fast_p(0.0)) == (1, 0.0)
 
 
-def test_the_best_turn_of_a_sample_speaks_for_it_and_a_tie_is_no_gain(evaluation_of, only_row):
+def test_sample_counts_by_its_best_turn_and_a_tie_is_no_gain(evaluation_of, only_row):
     turns = [evaluation_of("correct", speed, turn=turn) for turn, speed in enumerate((2.0, 3.0, 3.1, 1.0))]
     row = only_row(*turns, evaluation_of("timeout", turn=4), spent={("demo", "add", 0): SearchSpending(700, 0.5)})
     assert (row.samples, row.geometric_mean_speedup) == (1, pytest.approx(3.0))
@@ -132,7 +132,7 @@ def test_samples_of_several_runs_are_draws_of_their_own(evaluation_of, only_row)
     assert (row.samples, row.fast_p(0.0), row.runs) == (2, 0.5, ("again", "demo"))
 
 
-def test_a_sample_without_code_counts_on_every_device_its_model_was_evaluated_on(evaluation_of, rank_evaluations):
+def test_sample_without_code_counts_on_every_device_of_its_model(evaluation_of, rank_evaluations):
     nothing = evaluation_of("no_code", problem="mul", device="none")
     devices = [evaluation_of("correct", 2.0, device=device) for device in ("cpu", "cuda:0")]
     rows = rank_evaluations([nothing, *devices])
@@ -174,7 +174,7 @@ def test_pass_at_k_is_over_the_samples_of_each_problem(evaluation_of, only_row):
     assert [(at.k, at.correct, at.fast_1) for at in row.at_k] == [(1, 0.5, 0.0), (2, 1.0, 0.0)]
 
 
-def test_a_k_above_the_number_of_samples_is_an_error_that_names_the_problem(evaluation_of, rank_evaluations):
+def test_k_above_the_number_of_samples_is_an_error_naming_the_problem(evaluation_of, rank_evaluations):
     with pytest.raises(UsageError, match="@3 needs at least 3 evaluated samples of every problem; add has 1"):
         rank_evaluations([evaluation_of("correct", 2.0)], ks=(3,))
 
@@ -184,7 +184,7 @@ def test_a_row_names_the_chip_it_was_evaluated_on(evaluation_of, only_row):
     assert (row.hardware, row.group.chip) == (("Example CPU 9000",), "Example CPU 9000")
 
 
-def test_a_sample_without_code_counts_on_every_chip_its_model_was_evaluated_on(evaluation_of, rank_evaluations):
+def test_sample_without_code_counts_on_every_chip_of_its_model(evaluation_of, rank_evaluations):
     nothing = evaluation_of("no_code", problem="mul", device="none")
     gpus = [
         evaluation_of("correct", 2.0, device="cuda:0", extra={"environment": (("cpu", "CPU"), ("gpu", gpu))})

@@ -55,7 +55,7 @@ def test_a_k_that_the_samples_cannot_give_is_an_error(k):
 
 
 @given(st.lists(draws(), max_size=5), st.sampled_from(FAST_THRESHOLDS))
-def test_fast_p_is_the_mean_over_problems_of_the_share_of_their_samples(problems, threshold):
+def test_fast_p_is_the_mean_over_problems_of_sample_shares(problems, threshold):
     shares = []
     for one in problems:
         flags = successes_by_hand(one, threshold)
@@ -66,7 +66,7 @@ def test_fast_p_is_the_mean_over_problems_of_the_share_of_their_samples(problems
 
 
 @given(st.lists(draws(max_samples=5), max_size=4), st.sampled_from(FAST_THRESHOLDS), st.integers(1, 3))
-def test_fast_p_at_k_is_what_counting_every_subset_of_every_problem_gives(problems, threshold, k):
+def test_fast_p_at_k_equals_a_count_over_all_subsets(problems, threshold, k):
     shares, short = [], False
     for one in problems:
         flags = successes_by_hand(one, threshold)

@@ -28,7 +28,7 @@ def only(comparison):
     return group
 
 
-def test_a_problem_that_is_no_longer_solved_is_lost_and_one_newly_solved_is_won():
+def test_unsolved_problem_is_lost_and_newly_solved_one_is_won():
     group = only(compare_rows(side([(1, 2.0), (2, None), (3, 2.0)]), side([(1, None), (2, 2.0), (3, 2.0)])))
     assert [pair.problem for pair in group.flips("lost")] == ["p1"]
     assert [pair.problem for pair in group.flips("won")] == ["p2"]
@@ -67,7 +67,7 @@ def test_problems_of_another_version_are_named_and_not_compared():
     assert [name for _, name in comparison.other_version] == ["add"]
 
 
-def test_a_sample_that_reached_no_device_counts_on_the_device_of_its_side():
+def test_sample_without_a_device_counts_on_that_of_its_side():
     before = [row(problem="add"), row(problem="mul")]
     after = [row(problem="add"), row("no_code", problem="mul", device="none")]
     assert [pair.problem for pair in only(compare_rows(before, after)).flips("lost")] == ["mul"]
@@ -85,7 +85,7 @@ def test_outcomes_that_do_not_rate_the_model_are_excluded(outcome):
     assert len(comparison.only_before) == 1
 
 
-def test_a_single_sample_on_each_side_is_told_apart_by_its_own_interval():
+def test_single_samples_are_distinguished_by_their_intervals():
     narrow = only(compare_rows([row("correct", 2.0)], [row("correct", 2.4)])).pairs[0].speed
     wide = only(compare_rows([row("correct", 2.0, width=1.5)], [row("correct", 2.4, width=1.5)])).pairs[0].speed
     assert narrow.is_significant

@@ -95,9 +95,7 @@ print(os.environ.get("OMP_WAIT_POLICY"), "torch" in sys.modules)
 
 @pytest.mark.parametrize("before", ["", pytest.param("import torch", marks=pytest.mark.slow)])
 @pytest.mark.slow
-def test_one_evaluator_serves_many_from_several_threads_and_changes_nothing_of_its_process(
-    tiny_suite, clean_environment_for, before
-):
+def test_evaluator_is_thread_safe_and_leaves_its_process_unchanged(tiny_suite, clean_environment_for, before):
     code = USE.replace("BEFORE", before).replace("SUITE", repr(tiny_suite.name))
     finished = subprocess.run(
         [sys.executable, "-c", code.replace("FOLDER", repr(str(tiny_suite.parent)))],

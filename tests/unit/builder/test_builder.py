@@ -65,7 +65,7 @@ def test_a_broken_request_is_not_compiled_again_and_keeps_its_log(make_builder):
     assert builder.count_runs() == 2  # and an empty file
 
 
-def test_a_build_says_why_it_was_not_fast_now_and_from_the_cache(make_builder):
+def test_build_names_why_it_was_not_fast_also_if_cached(make_builder):
     builder = make_builder()
     for request, status in ((TINY, "built"), (BROKEN, "failed")):
         results = [builder.build(request), builder.build(request)]
@@ -165,7 +165,7 @@ def find_processes_naming(folder):
     return [line for line in lines if bytes(folder) in line]
 
 
-def test_a_build_past_its_time_limit_is_stopped_with_its_compiler_and_not_remembered(make_builder, tmp_path):
+def test_build_over_its_time_limit_is_killed_and_not_cached(make_builder, tmp_path):
     busy = "constexpr long f() { long s = 0; for (long i = 0; i < 2000000000; ++i) s += i; return s; }\n"
     busy += "long x[f() % 2 + 1];"
     flags = ("-fconstexpr-ops-limit=1000000000000", "-fconstexpr-loop-limit=2147483647")
@@ -186,7 +186,7 @@ def test_a_build_past_its_time_limit_is_stopped_with_its_compiler_and_not_rememb
     ],
     ids=["c++", "nvcc"],
 )
-def test_a_compiler_that_was_killed_is_not_the_requests_fault_and_not_remembered(make_builder, words):
+def test_killed_compiler_is_not_an_error_of_the_request_nor_cached(make_builder, words):
     request = replace(TINY, cpp_sources=('extern "C" int answer() { return 44; }\n',))
     killed = make_builder(wrap=run_instead(f"echo '{words}'; exit 1"), count_kills=itertools.count().__next__)
     with pytest.raises(HarnessError, match=r"was killed.*--jobs"):
@@ -241,7 +241,7 @@ def test_a_refused_flag_starts_no_compiler(make_builder):
     assert (result.status, builder.count_runs()) == ("refused", 0)
 
 
-def test_a_cache_that_cannot_be_written_is_an_error_that_says_what_to_do(make_builder, tmp_path):
+def test_unwritable_cache_is_an_error_with_a_remedy(make_builder, tmp_path):
     (tmp_path / "cache").write_text("a file where the folder should be")
     with pytest.raises(HarnessError, match=r"cache.*--cache-dir"):
         make_builder().build(TINY)

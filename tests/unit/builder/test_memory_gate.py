@@ -102,7 +102,7 @@ def write_groups(folder, limit_bytes):
     ("limit_bytes", "wait_s", "order"), [(GIB, 1, ["first", "second"]), (1 << 50, 60, ["second", "first"])]
 )
 @pytest.mark.quick(1)
-def test_a_second_build_waits_where_the_control_group_has_no_room_for_it(tmp_path, limit_bytes, wait_s, order):
+def test_second_build_waits_for_memory_in_the_control_group(tmp_path, limit_bytes, wait_s, order):
     write_groups(tmp_path, limit_bytes)
     mount = f"mount --bind {tmp_path} /sys/fs/cgroup"
     if (

@@ -95,7 +95,7 @@ def test_code_that_the_device_cannot_load_is_named_with_the_remedy(device, asked
         ("10.0a", ("90a", "sm_90a"), ("90a", "sm_90a")),
     ],
 )
-def test_without_the_device_code_is_compiled_as_asked_or_for_a_newer_target(device, asked, selected):
+def test_code_without_the_device_target_is_compiled_as_requested_or_newer(device, asked, selected):
     assert select(generate(*asked), device=device)[0] == [generate(*selected)]
 
 

@@ -82,7 +82,7 @@ def test_a_problem_that_is_there_with_another_text_is_not_overwritten(command, b
     assert "differs" in stderr
 
 
-def test_a_run_goes_in_and_out_without_loss_and_its_times_stay_claims(command, bench_checkout, tmp_path):
+def test_imported_run_is_exported_without_loss_and_its_times_stay_claims(command, bench_checkout, tmp_path):
     command("import", "--format", "kernelbench", "bench")
     code, stdout, _ = command("import", "--format", "kernelbench", "bench-run", "--baseline-times", "times.json")
     assert code == 0
@@ -141,7 +141,7 @@ def test_wrong_usage_ends_with_2_and_says_what_to_do(command, bench_checkout, ar
     assert message in stderr
 
 
-def test_a_name_that_is_no_folder_name_is_changed_and_stops_no_import(command, bench_checkout, tmp_path):
+def test_invalid_folder_name_is_changed_by_the_import(command, bench_checkout, tmp_path):
     (bench_checkout / "level1" / "3_Hinge Loss (mean).py").write_text(PROBLEM)
     code, stdout, stderr = command("import", "--format", "kernelbench", "bench")
     assert (code, "3 problems in reference_models/kernelbench_level1" in stdout) == (0, True)
@@ -202,7 +202,7 @@ def test_the_commands_leave_no_partial_files(command, bench_checkout):
     assert not [*Path().rglob("*.partial")]
 
 
-def test_a_run_whose_numbers_are_not_in_the_suite_is_refused_with_the_numbers(command, bench_checkout, tmp_path):
+def test_run_with_numbers_outside_the_suite_is_refused_with_the_numbers(command, bench_checkout, tmp_path):
     command("import", "--format", "kernelbench", "bench")
     (tmp_path / "bench-run" / "level_1_problem_7_sample_0_kernel.py").write_text(PROGRAM)
     code, _, stderr = command("import", "--format", "kernelbench", "bench-run")

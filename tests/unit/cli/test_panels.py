@@ -54,7 +54,7 @@ def test_an_option_that_a_command_lacks_keeps_the_default_of_the_command():
     ("options", "first_call_s"),
     [({}, 300.0), ({"call_timeout": 600.0}, 600.0), ({"call_timeout": 600.0, "first_call_timeout": 5.0}, 5.0)],
 )
-def test_a_first_call_has_its_own_limit_or_that_of_calls_if_longer(options, first_call_s):
+def test_first_call_limit_is_separate_or_that_of_calls_if_longer(options, first_call_s):
     read = []
 
     def measure(*, settings: EvaluateOptions) -> None:

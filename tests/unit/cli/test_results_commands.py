@@ -57,7 +57,7 @@ def stored(tmp_path, evaluation_of):
         store.record(evaluation_of("timeout", problem="softmax", workload="small"), SOURCE)
 
 
-def test_a_finding_in_the_words_of_a_compiler_is_called_a_warning_once(capsys, evaluation_of):
+def test_compiler_finding_is_labelled_a_warning_once(capsys, evaluation_of):
     messages = {"lanes": "cuda.cu:17: warning: reads an undefined lane", "clock": "too short to be timed"}
     findings = tuple(Finding(check=check, severity="warning", message=text) for check, text in messages.items())
     _print_reason(StoredEvaluation(id=1, evaluation=evaluation_of("correct", 2.0, extra={"findings": findings})), "")
@@ -77,7 +77,7 @@ def test_a_finding_that_the_message_quotes_is_said_once_with_its_line(capsys, ev
     assert "line 3 of the candidate: __global__ void k() {}" in text
 
 
-def test_an_error_of_a_kernel_comes_before_the_wrong_values_that_follow_from_it(capsys, evaluation_of):
+def test_kernel_error_is_printed_before_its_wrong_values(capsys, evaluation_of):
     cause = Finding(check="shared_race", severity="warning", message="cuda.cu:1: error: race", evidence="in kernel k")
     wrong = Finding(check="correctness", severity="fatal", message="all elements wrong")
     extra = {"findings": (wrong, cause), "message": "output: all elements wrong"}
@@ -207,7 +207,7 @@ def test_an_impossible_value_of_a_filter_is_an_error(run, stored, command):
         run(command, "--workload", "ful")
 
 
-def test_each_message_of_several_failures_is_printed_once_with_the_command_that_shows_more(evaluation_of, capsys):
+def test_equal_failure_messages_are_printed_once_with_the_show_command(evaluation_of, capsys):
     failed = {"message": "SyntaxError: bad\n  line 2"}
     outcomes = [("load_error", failed), ("load_error", failed), ("correct", {}), ("harness_error", {"message": "full"})]
     made = [
@@ -278,14 +278,14 @@ def test_leaderboard_counts_only_custom_kernels_if_asked_and_says_so(run, whose_
     assert read_lines(run("leaderboard", "--json").stdout)[0]["correct"] == 1.0
 
 
-def test_pass_at_k_is_added_on_request_and_too_large_a_k_is_an_error(run, stored):
+def test_pass_at_k_is_optional_and_too_large_k_is_an_error(run, stored):
     (row,) = read_lines(run("leaderboard", "--json", "--model", "model-a", "--workload", "full", "-k", "2").stdout)
     assert row["at_k"] == [{"k": 2, "correct": 1.0, "fast_1": 1.0}]
     with pytest.raises(UsageError, match="@3 needs at least 3"):
         run("leaderboard", "-k", "3")
 
 
-def test_show_explains_the_verdict_with_the_source_and_the_log_only_on_request(run, stored):
+def test_show_prints_source_and_log_only_on_request(run, stored):
     output = run("show", "1").stdout
     for expected in ("Evaluation 1: correct", "(60 lines of log; --log shows them)", "correct 2.00x against eager"):
         assert expected in output
@@ -484,7 +484,7 @@ def test_a_message_names_a_path_once(arguments, tmp_path, monkeypatch, capsys):
         (["evaluate", "--workload", "7"], "'7' is not one of full, small, reduced."),
     ],
 )
-def test_a_value_that_is_no_choice_is_an_error_with_the_nearest_one(arguments, message, capsys):
+def test_invalid_choice_is_an_error_with_the_nearest_one(arguments, message, capsys):
     assert run_command(arguments) == 2
     assert message in " ".join(capsys.readouterr().err.split())
 
@@ -503,7 +503,7 @@ def test_where_only_files_were_evaluated_the_leaderboard_says_so(run, tmp_path, 
     assert "only programs that were given as files" in run("leaderboard").stdout
 
 
-def test_a_leaderboard_over_different_problems_says_so_and_ranks_over_the_common_ones(run, tmp_path, evaluation_of):
+def test_leaderboard_names_different_problems_and_ranks_over_common_ones(run, tmp_path, evaluation_of):
     with ResultStore.open(tmp_path / "results") as store:
         store.record(evaluation_of("correct", 2.0, problem="softmax", model="model-a"), SOURCE)
         store.record(evaluation_of("wrong_value", problem="conv", model="model-a"), SOURCE)

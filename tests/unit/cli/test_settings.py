@@ -54,7 +54,7 @@ def test_a_flag_comes_before_everything(folder, capsys, monkeypatch):
     assert results_folder_used(capsys, "--results-dir", "from-flag") == "from-flag"
 
 
-def test_a_key_that_no_option_is_called_is_an_error_that_names_it(folder, capsys):
+def test_unknown_settings_key_is_an_error_that_names_it(folder, capsys):
     (folder / "harness.toml").write_text('reslts-dir = "x"\n')
     assert run_command(["results"]) == 2
     assert "reslts-dir" in capsys.readouterr().err
@@ -89,7 +89,7 @@ def test_a_target_in_the_file_is_that_of_improve(target, message, folder, capsys
     assert message in capsys.readouterr().err
 
 
-def test_a_settings_file_that_is_not_toml_is_an_error_that_names_it(folder, capsys):
+def test_invalid_toml_is_an_error_that_names_the_file(folder, capsys):
     (folder / "harness.toml").write_text("results-dir = \n")
     assert run_command(["results"]) == 2
     assert "harness.toml is not valid TOML" in capsys.readouterr().err

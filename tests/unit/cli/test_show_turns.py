@@ -47,7 +47,7 @@ def show(tmp_path, monkeypatch, capsys, evaluation_of):
     return run
 
 
-def test_a_turn_shows_all_results_what_was_fed_back_and_the_change_since_its_parent(show):
+def test_turn_shows_results_feedback_and_the_change_since_its_parent(show):
     text = show("demo/add/0/turn-2")
     assert "told before turn 2" in text
     assert "Changed since turn 0" in text
@@ -64,7 +64,7 @@ def test_the_first_turn_shows_the_results_of_the_others_and_no_feedback(show):
     assert "Changed since" not in text
 
 
-def test_the_turns_are_a_tree_with_the_best_speedup_and_the_tokens_so_far(show):
+def test_show_prints_turns_as_a_tree_with_speedup_and_tokens(show):
     text = show("demo/add/0/turn-2")
     start = text.index("Turns")
     rows = [line.split() for line in text[start : text.index("Fed back")].splitlines() if line][3:]

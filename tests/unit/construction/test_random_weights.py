@@ -34,7 +34,7 @@ def test_they_are_the_ones_that_the_call_gives_there(name):
     assert (found.is_leaf, found.requires_grad) == (expected.is_leaf, expected.requires_grad)
 
 
-def test_a_generator_of_its_own_and_tensors_on_the_device_are_left_alone():
+def test_separate_generators_and_device_tensors_are_unchanged():
     with DrawOnDevice(torch.device("meta")):
         assert torch.Tensor(3).normal_(generator=torch.Generator().manual_seed(0)).device.type == "cpu"
         assert torch.empty(3, device="meta").normal_().is_meta

@@ -74,7 +74,7 @@ def test_another_computation_is_another_kernel(old, new):
     assert not set(take_fingerprint(PROGRAM.replace(old, new)).values) & set(take_fingerprint(PROGRAM).values)
 
 
-def test_a_kernel_is_found_in_another_program_and_in_a_file_of_its_own():
+def test_kernel_is_found_in_another_program_and_in_a_separate_file():
     (kernel,) = take_fingerprint(PROGRAM).kernels
     elsewhere = PROGRAM.replace("x.contiguous()", "x.float().contiguous() * 2").replace("256", "128")
     assert kernel in take_fingerprint(elsewhere).kernels

@@ -6,7 +6,7 @@ from harness.domain import Candidate
 from harness.domain.files import read_python, replacing
 
 
-def test_a_file_takes_the_place_of_an_older_one_and_leaves_nothing_beside_it(tmp_path):
+def test_new_file_replaces_an_older_one_without_leftovers(tmp_path):
     path = tmp_path / "new folder" / "file.txt"
     for text in ("older", "newer"):
         with replacing(path) as partial:

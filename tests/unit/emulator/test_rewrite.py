@@ -171,7 +171,7 @@ def test_a_shared_declaration_of_another_form_is_named() -> None:
     assert [problem.line for problem in problems] == [2]
 
 
-def test_a_shared_variable_with_a_value_is_left_for_the_compiler_to_refuse() -> None:
+def test_initialised_shared_variable_is_left_to_the_compiler() -> None:
     assert "__shared__ int a = 3;" in rewrite("__global__ void k() { __shared__ int a = 3; }")
 
 

@@ -123,7 +123,7 @@ def test_libraries_of_cuda_are_not_linked() -> None:
         ("'mine::part' has not been declared", False),
     ],
 )
-def test_an_unknown_name_is_the_emulators_fault_only_where_cuda_may_have_it(error: str, is_uncovered: bool) -> None:
+def test_unknown_name_is_an_emulator_error_only_if_cuda_may_have_it(error: str, is_uncovered: bool) -> None:
     source = "void run(float* x) { thrust::reduce_by_key(thrust::device, x); transform(x); }"
     prepared = prepare_sources(BuildRequest(name="a", cuda_sources=(source,)), EMULATION)
     log, found = explain_failure(f"cuda.cu:3:5: error: {error}\n", prepared)
@@ -184,7 +184,7 @@ def find_name(text: str, error: str, **more: tuple) -> str | None:
         ("int b = c;", "cuda.cu:1:9: error: invalid use of incomplete type 'c'", None),
     ],
 )
-def test_a_name_is_unknown_if_the_first_error_is_at_its_first_use(text: str, error: str, name: str | None) -> None:
+def test_name_is_unknown_if_its_first_use_is_the_first_error(text: str, error: str, name: str | None) -> None:
     assert find_name(text, error) == name
 
 

@@ -124,7 +124,7 @@ def test_a_change_of_what_decides_verdicts_ends_a_certificate(package, name, dec
     (folder / name).write_text(text)
 
 
-def test_the_hash_is_that_of_all_files_of_the_packages_that_run_candidates(package):
+def test_hash_covers_all_files_of_packages_that_run_candidates(package):
     """Found by imports: a file that is missed would decide unnoticed."""
     folder, _ = package
     found = find_closure(folder, DECIDING_MODULE)

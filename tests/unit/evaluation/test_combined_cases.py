@@ -28,7 +28,7 @@ def test_speedup_and_interval_are_geometric_means():
     assert timing.baseline_us == pytest.approx(100.0)
 
 
-def test_more_cases_with_the_same_uncertainty_do_not_make_a_tie_a_win():
+def test_shared_uncertainty_of_many_cases_makes_no_win_of_a_tie():
     one = time(1.04, 0.99, 1.09, "tie")
     timing = combine_timings([result(str(n), one) for n in range(16)])
     assert (timing.speedup_low, timing.verdict) == (pytest.approx(0.99), "tie")
@@ -68,7 +68,7 @@ def test_there_is_no_gap_without_a_confirmed_time_of_a_secret_case(evaluation_of
     assert evaluation_of("correct", 4.0, extra={"cases": cases}).generalisation_gap is None
 
 
-def test_which_case_is_checked_in_full_is_secret_and_follows_from_the_seed():
+def test_fully_checked_case_is_secret_and_derived_from_the_seed():
     problem = Problem(name="toy", suite="mine", source="", cases=tuple(Case(name=name) for name in "abc"))
 
     def find_full(seed: int) -> list[str]:

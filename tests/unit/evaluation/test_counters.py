@@ -32,7 +32,7 @@ def printed(*launches):
     return before + table.getvalue()
 
 
-def test_the_longest_launch_of_each_custom_kernel_comes_with_the_number_of_its_launches():
+def test_longest_launch_of_each_custom_kernel_has_its_launch_count():
     calls = [launch("scale", "10"), launch("void <unnamed>::add_relu<float>(T1 *, long)", "2,000.5", "1,024")]
     calls += [launch("scale", "30"), launch("scale", "20")]
     report = make_report(printed(*calls), CUSTOM)

@@ -211,7 +211,7 @@ def test_outputs_whose_form_depends_on_values_are_rejected(forward):
 
 
 @pytest.mark.parametrize("rows", ["torch.randint(20, 23, ())", "torch.randint(1, 9, (3,)).sum()"])
-def test_inputs_whose_shapes_change_with_the_seed_are_rejected_as_by_an_evaluation(rows):
+def test_seed_dependent_input_shapes_are_rejected(rows):
     (check,) = admit("x * self.weight", f"[torch.randn(int({rows}), 40)]").failed
     assert check.name == "stable shapes"
     assert check.evidence.startswith("the shapes of what get_inputs() returns change with the seed; make them alike")

@@ -42,13 +42,13 @@ def run_cases(timings: dict[str, Timing], measure=win, **lows: float) -> tuple[E
     return record, compared
 
 
-def test_a_case_with_a_small_speedup_is_compared_although_the_mean_of_the_rival_is_larger():
+def test_case_below_the_mean_speedup_of_the_rival_is_compared():
     record, compared = run_cases({"small": time(1.2), "large": time(6.0)}, small=1.0, large=5.0)
     assert list(dict.fromkeys(compared)) == ["small", "large"]
     assert all(one.speedup_low > 1 for _, one in record.comparisons)
 
 
-def test_nothing_is_compared_after_a_case_in_which_the_candidate_is_certainly_slower():
+def test_comparison_ends_after_a_certainly_slower_case():
     record, compared = run_cases({"small": time(1.2), "large": time(6.0)}, small=1.5, large=5.0)
     assert compared == []
     assert [one for _, one in record.comparisons] == [None, None]

@@ -48,7 +48,7 @@ def test_a_difference_of_versions_names_both(changed):
     assert VERSIONS.explain_difference(VERSIONS) == ""
 
 
-def test_a_library_built_on_one_node_is_found_in_the_cache_of_another(tmp_path):
+def test_library_built_on_one_node_is_cached_on_another(tmp_path):
     there, here = tmp_path / "there", tmp_path / "here"
     entry = find_entry(there, KEY)
     entry.mkdir(parents=True)

@@ -86,7 +86,7 @@ def test_a_device_lost_once_is_opened_again_and_nothing_is_missing():
     assert executor.pool.lost == ()
 
 
-def test_a_reference_that_stops_its_process_is_the_problems_fault_and_never_costs_the_device():
+def test_reference_that_stops_its_process_costs_no_device():
     class StoppedDevice(FailingDevice):
         def evaluate(self, job):
             raise ReferenceStopped("p.py: forward ends the process by SIGSEGV")
@@ -98,7 +98,7 @@ def test_a_reference_that_stops_its_process_is_the_problems_fault_and_never_cost
     assert executor.pool.lost == ()
 
 
-def test_a_task_that_two_devices_were_lost_with_is_a_harness_error_and_the_next_is_evaluated():
+def test_task_that_loses_two_devices_is_a_harness_error():
     losses = {0: 2}
     with PoolExecutor(lambda name: FailingDevice(name, losses)) as executor:
         found = run(executor, [make_task(sample) for sample in range(2)])
@@ -106,7 +106,7 @@ def test_a_task_that_two_devices_were_lost_with_is_a_harness_error_and_the_next_
     assert found[0].message.count("illegal memory access") == 2
 
 
-def test_a_device_that_does_not_come_back_is_given_up_and_the_others_take_its_evaluations():
+def test_lost_device_is_abandoned_and_others_take_its_evaluations():
     opened, held = [], {"cuda:0": threading.Event(), "cuda:1": threading.Event()}
 
     def open_device(name):
@@ -128,7 +128,7 @@ def test_a_device_that_does_not_come_back_is_given_up_and_the_others_take_its_ev
     assert executor.pool.lost == ("cuda:0 cannot be used: no CUDA-capable device is detected",)
 
 
-def test_a_device_that_is_lost_for_good_is_not_opened_again_and_its_task_moves():
+def test_permanently_lost_device_is_not_reopened_and_its_task_moves():
     opened, held = [], threading.Event()
 
     def open_device(name):
@@ -147,7 +147,7 @@ def test_a_device_that_is_lost_for_good_is_not_opened_again_and_its_task_moves()
     assert executor.pool.lost == ("cuda:0 was taken out of service: an illegal memory access was encountered",)
 
 
-def test_faults_of_two_devices_are_not_charged_to_the_task_that_they_ran():
+def test_faults_of_two_devices_are_not_charged_to_their_task():
     both_lost = threading.Event()
 
     def open_device(name):
@@ -164,7 +164,7 @@ def test_faults_of_two_devices_are_not_charged_to_the_task_that_they_ran():
         assert future.result(10).outcome is Outcome.WRONG_VALUE
 
 
-def test_where_no_device_is_left_the_run_stops_with_the_reason_and_keeps_what_there_is():
+def test_run_without_devices_stops_with_the_reason_and_keeps_results():
     found, begun = {}, []
 
     def open_device(name):

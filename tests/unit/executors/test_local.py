@@ -76,7 +76,7 @@ def evaluate(open_executor, shared_executor):
 
 
 @pytest.mark.slow
-def test_notes_on_the_answer_join_the_findings_and_explain_why_there_is_no_program(evaluate):
+def test_notes_on_an_answer_become_findings(evaluate):
     cut_off = Finding(check=TRUNCATED, severity="note", message="cut off at the limit of 9 tokens")
     chosen = Finding(check="extraction", severity="note", message="taken of 2 programs")
     tasks = [replace(make_task(None), notes=(cut_off,)), replace(make_task("not python (", sample=1), notes=(chosen,))]
@@ -95,7 +95,7 @@ def test_every_task_is_reported_once_with_its_verdict_and_its_device(evaluate):
     assert {one.subject.device for one in evaluated} == {"cpu"}
 
 
-def test_a_broken_reference_is_the_fault_of_the_problem_and_not_of_candidate_or_harness(evaluate):
+def test_broken_reference_is_a_problem_error(evaluate):
     broken = PROBLEM.replace("return a + b", "raise RuntimeError('reference')")
     failed, good = evaluate([make_task(GOOD, problem_source=broken), make_task(GOOD, sample=1)])
     assert (failed.outcome, good.outcome) == ("problem_error", "correct")
@@ -183,7 +183,7 @@ def test_evaluations_under_way_end_when_the_executor_is_closed(ended):
 
 
 @pytest.mark.slow
-def test_an_evaluation_ends_although_the_executor_is_closed_in_a_step_of_its_problem(open_executor):
+def test_evaluation_ends_if_the_executor_closes_during_a_problem_step(open_executor):
     executor = open_executor(jobs=1)
     stuck = executor.submit(make_task(GOOD, problem_source=f"{PROBLEM}\nsum(range(10 ** 15))\n"))
     while not executor.status().devices[0].running:
@@ -194,7 +194,7 @@ def test_an_evaluation_ends_although_the_executor_is_closed_in_a_step_of_its_pro
     assert isinstance(stuck.exception(timeout=20), DeviceError)
 
 
-def test_an_evaluator_that_ends_is_started_again_and_the_task_is_evaluated_once_more(ended):
+def test_ended_evaluator_is_restarted_and_its_task_retried(ended):
     assert (ended.before, ended.after) == ("correct", "correct")
     assert len(set(ended.sessions)) == 2
 
@@ -206,7 +206,7 @@ def test_no_process_is_left_behind(ended):
 
 @pytest.mark.nvcc
 @pytest.mark.slow
-def test_a_cuda_candidate_for_the_cpu_is_built_linked_and_loaded_but_not_run(evaluate):
+def test_cuda_candidate_on_a_cpu_is_built_and_loaded_only(evaluate):
     (evaluation,) = evaluate([make_task(CUDA, language="cuda")], device="cpu")
     assert evaluation.outcome == "not_run", evaluation.message
     assert evaluation.message.startswith(
@@ -253,7 +253,7 @@ process.main()
 
 
 @pytest.mark.slow
-def test_an_evaluator_ends_with_its_parent_although_the_signal_comes_too_early_to_wake_it(open_executor, monkeypatch):
+def test_evaluator_ends_with_its_parent_despite_an_early_signal(open_executor, monkeypatch):
     monkeypatch.setattr(processes, "_RUN", f"import signal; signal.pthread_kill = lambda *_: None; {processes._RUN}")
     with open_executor() as executor:
         executor.submit(make_task(GOOD)).result()
@@ -262,7 +262,7 @@ def test_an_evaluator_ends_with_its_parent_although_the_signal_comes_too_early_t
         assert process._process._process.wait(60) == 0
 
 
-def test_an_executor_that_lost_all_devices_of_a_kind_says_that_it_failed(open_executor):
+def test_executor_without_devices_of_a_kind_reports_failure(open_executor):
     with open_executor() as executor:
         pool = executor._find_pool(("cpu",))
         assert executor.status().failure == ""
@@ -293,9 +293,7 @@ if any("evaluator_process" in word for word in sys.orig_argv):
 """
 
 
-def test_a_device_with_an_xid_error_that_no_program_causes_is_taken_out_of_service(
-    open_executor, tmp_path, monkeypatch
-):
+def test_device_with_a_hardware_xid_error_leaves_service(open_executor, tmp_path, monkeypatch):
     errors = tmp_path / "errors"
     (tmp_path / "sitecustomize.py").write_text(FAKE_NVML.replace("ERRORS", repr(str(errors))))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

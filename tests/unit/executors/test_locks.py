@@ -46,7 +46,7 @@ def test_two_processes_do_not_hold_one_device_at_once():
     waiting.join()
 
 
-def test_a_timing_waits_for_builds_under_way_and_builds_wait_for_it_though_others_are_still_running():
+def test_timing_waits_for_running_builds_and_blocks_new_ones():
     leave_builds, leave_timing, leave_late = (threading.Event() for _ in range(3))
     builds = [start(hold_cores_to_build, leave_builds) for _ in range(2)]
     assert all(entered.wait(10) for entered, _ in builds)
@@ -71,7 +71,7 @@ def test_a_timing_waits_for_builds_under_way_and_builds_wait_for_it_though_other
         (hold_cores_to_time, "builds or timings on these cores, perhaps of another harness process"),
     ],
 )
-def test_a_wait_for_a_lock_is_said_when_it_begins_and_when_it_ends(lock, reason):
+def test_start_and_end_of_a_wait_for_a_lock_are_reported(lock, reason):
     leave, said, begun = threading.Event(), [], threading.Event()
     held, holder = start(lock, leave)
     assert held.wait(10)
@@ -106,7 +106,7 @@ def test_a_build_that_waits_can_be_stopped():
     timer.join()
 
 
-def test_an_evaluation_that_waits_for_a_device_does_not_block_the_timing_there():
+def test_evaluation_waiting_for_a_device_does_not_block_its_timing():
     leave_device, leave_timing, leave_late = (threading.Event() for _ in range(3))
     held, holder = start(lambda: hold_to_evaluate("cpu", times=True), leave_device)
     assert held.wait(10)

@@ -8,7 +8,7 @@ from harness.executors.device_pool import Job
 from harness.executors.placement import MOST_IN_A_ROW, MOST_UPCOMING, JobQueue, divide_cores, share_out
 
 
-def test_a_device_prefers_its_own_problems_and_takes_any_before_it_is_idle():
+def test_device_prefers_its_problems_and_takes_others_when_idle():
     queue = JobQueue()
     for sample, problem in enumerate(("p", "q", "p", "q")):
         queue.put(Job(task=make_task(sample, problem)))
@@ -41,14 +41,14 @@ def test_a_cancelled_evaluation_is_not_started():
     assert queue.take("one") is None
 
 
-def test_the_evaluation_that_was_submitted_first_is_taken_first_although_others_were_built_before_it():
+def test_first_submitted_evaluation_runs_first_even_if_built_later():
     queue, jobs = JobQueue(), [Job(task=make_task(sample)) for sample in range(4)]
     for index in (2, 0, 3, 1):
         queue.put(jobs[index])
     assert [queue.take("one") for _ in jobs] == jobs
 
 
-def test_a_job_of_a_lost_device_is_the_next_one_and_stays_running():
+def test_job_of_a_lost_device_is_next_and_stays_running():
     queue, first = JobQueue(), Job(task=make_task(0))
     for job in (first, Job(task=make_task(1))):
         queue.put(job)
@@ -80,7 +80,7 @@ def test_each_gpu_has_cores_that_no_build_takes(cores, gpus, share, builds):
 
 
 @pytest.mark.parametrize(("cores", "gpus", "separate"), [(2, 1, True), (16, 4, True), (64, 1, False)])
-def test_with_few_cores_or_on_a_cpu_device_builds_and_timing_share_all(cores, gpus, separate):
+def test_builds_and_timing_share_cores_on_small_or_cpu_machines(cores, gpus, separate):
     plan = divide_cores(range(cores), gpus, separate=separate)
     assert plan.shared
     assert set(plan.devices) == {plan.builds} == {frozenset(range(cores))}

@@ -40,7 +40,7 @@ def run(tasks):
     return [task.seed for task in executor.submitted]
 
 
-def test_candidates_of_a_problem_share_a_seed_that_no_other_problem_or_command_has():
+def test_seed_is_shared_by_candidates_of_one_problem_and_command_only():
     tasks = [make("a", 0), make("b", 0), make("a", 1)]
     first, other, second = run(tasks)
     assert first == second != other

@@ -117,7 +117,7 @@ def test_a_reader_with_tools_is_told_to_call_them_instead_of_answering(language:
 
 
 @pytest.mark.parametrize("prompt", list_prompts(PROMPTS))
-def test_the_cases_of_a_problem_are_listed_and_their_code_is_not_shown(prompt: str) -> None:
+def test_prompt_lists_cases_without_their_code(prompt: str) -> None:
     source = next(PROBLEMS.glob("*/softmax.py")).read_text() + CASES
     problem = parse_problem(source, Path("softmax.py"), "mine")
     for language in LANGUAGES:

@@ -55,7 +55,7 @@ def test_a_control_group_without_a_limit_changes_nothing(machine):
     assert (available_memory_bytes(proc, cgroup), total_memory_bytes(proc, cgroup)) == (6144 * KIB, 8192 * KIB)
 
 
-def test_the_limit_of_a_control_group_counts_and_its_cached_files_are_free(machine):
+def test_control_group_limit_counts_and_its_page_cache_is_free(machine):
     proc, cgroup, write_group = machine
     write_group("job", limit=2000 * KIB, used=1700 * KIB, cached=500 * KIB)
     assert (available_memory_bytes(proc, cgroup), total_memory_bytes(proc, cgroup)) == (800 * KIB, 2000 * KIB)

@@ -48,7 +48,7 @@ def test_triton_names_its_kernels_in_the_order_of_the_program():
     assert LANGUAGES["cuda"].list_kernels(source) == ()
 
 
-def test_helion_names_the_kernels_that_it_generates_and_those_of_triton_beside_them():
+def test_helion_names_its_generated_kernels_and_triton_kernels():
     source = "@helion.kernel()\ndef first(x): ...\n@triton.jit\ndef second(x): ..."
     assert LANGUAGES["helion"].list_kernels(source) == ("_helion_first", "second")
 

@@ -24,7 +24,7 @@ FENCED = f"```python\n{PROGRAM}```\n"
         f"```python\n{PROGRAM[:60]}",
     ],
 )
-def test_an_answer_is_no_program_and_the_error_names_the_command_that_extracts_it(tmp_path, text):
+def test_answer_given_as_a_program_is_an_error_naming_extract(tmp_path, text):
     file = tmp_path / "answer.txt"
     file.write_text(text)
     with pytest.raises(UsageError, match=r"looks like a model's answer: .* `harness extract .*answer\.txt >"):
@@ -46,7 +46,7 @@ def test_the_program_of_an_answer_is_taken_where_no_file_is_given(text):
     assert (candidate.source, notes) == (PROGRAM, ())
 
 
-def test_an_answer_with_a_program_in_reasoning_only_has_a_note_that_names_the_mark():
+def test_program_only_in_reasoning_gets_a_note_naming_the_mark():
     candidate, [note] = read_submission(f"<think>\nIt's easy.\n{FENCED}", "torch")
     assert candidate is None
     assert "the mark <think> in line 1" in note.message

@@ -48,7 +48,7 @@ def test_the_emulated_device_takes_what_it_can_do_unless_asked_otherwise(problem
 
 
 @pytest.mark.slow
-def test_a_problem_without_a_small_workload_is_cut_and_stays_the_same_problem():
+def test_problem_without_a_small_workload_is_shrunk_and_keeps_its_identity():
     reduced = provide_workload(PLAIN, "reduced", "cuda")
     assert reduced.digest == PLAIN.digest
     assert dict(reduced.workload("reduced").overrides)["rows"] < 4096

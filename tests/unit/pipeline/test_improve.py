@@ -103,7 +103,7 @@ def test_a_best_time_that_does_not_repeat_gives_way_to_the_next(search):
     assert (done.history.best.number, done.history.best.result.speedup) == (0, 2.1)
 
 
-def test_a_search_goes_on_if_a_time_that_does_not_repeat_had_ended_it(search):
+def test_search_continues_after_an_unrepeatable_time(search):
     """As the same command would, which knows only what is stored."""
     done, verdicts, answers, _ = search([2.0], [3.0, 1.9], [2.5, 2.4], [2.5], [2.4], patience=2)
     assert verdicts.measured == [0, 1, 2, 3, 1, 4, 2]
@@ -111,7 +111,7 @@ def test_a_search_goes_on_if_a_time_that_does_not_repeat_had_ended_it(search):
     assert done.stopped == "2 turns without a gain"
 
 
-def test_a_program_is_compared_with_the_best_one_before_also_when_it_is_measured_again(search):
+def test_remeasured_program_is_compared_with_the_previous_best(search):
     _, verdicts, _, _ = search([1.0], [3.0, 2.5], [2.0])
     assert verdicts.measured == [0, 1, 2, 1]
     assert [rival and rival.turn for rival in verdicts.rivals] == [None, 0, 1, 0]

@@ -47,7 +47,7 @@ def test_the_shipped_suite_is_there_beside_a_folder_named_with_problems_dir(comm
     assert command("generate", "--problems-dir", "mine", "--suite", "ops", "--dry-run")[0] == 0
 
 
-def test_a_users_suite_is_taken_instead_of_a_shipped_one_of_its_name_and_that_is_said(command, tmp_path):
+def test_user_suite_overrides_a_shipped_suite_with_a_note(command, tmp_path):
     write_problem(tmp_path / "reference_models" / "core", "mine")
     code, stdout, stderr = command("problems", "list", "--suite", "core", "--json")
     assert code == 0
@@ -63,7 +63,7 @@ def test_an_unknown_suite_is_looked_for_among_all_of_them(command, tmp_path):
     assert "Did you mean core, cores?" in stderr
 
 
-def test_a_problem_is_named_in_its_suite_with_its_suite_or_by_its_file(tmp_path, monkeypatch):
+def test_problem_is_found_by_name_suite_or_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_problem(tmp_path / "own" / "mine", "relu")
     found = [

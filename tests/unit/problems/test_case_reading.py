@@ -74,7 +74,7 @@ def test_a_case_of_the_small_workload_overrides_the_small_sizes():
     assert load(problem, "tall", "small").describe_inputs() == (("float32", (9, 5)),)
 
 
-def test_only_cases_with_small_sizes_or_without_sizes_are_part_of_the_small_workload():
+def test_small_workload_has_only_cases_with_small_or_no_sizes():
     problem = read("""
         CASES = [{"name": "given"}, {"name": "tall", "sizes": {"rows": 9}},
                  {"name": "wide", "sizes": {"columns": 9}, "small": {"columns": 7}}]
@@ -188,14 +188,14 @@ def test_a_case_that_the_reference_cannot_run_is_named():
     ],
 )
 @pytest.mark.parametrize("extra", ["", ".clone() if bool(x[0, 0] > 99) else x"], ids=["meta", "not on meta"])
-def test_a_workload_that_the_reference_runs_at_its_small_sizes_only_is_refused(settings, extra):
+def test_workload_that_runs_only_at_small_sizes_is_refused(settings, extra):
     source = SOURCE.replace("x * self.weight * 3.0", f"(x{extra}).view(-1, 8, x.shape[1]) * self.weight * 3.0")
     found = list(admit_cases(read(settings, source.replace("rows = 40", "rows = 41")), torch.device("cpu"), seed=7))
     failed = [one for one in found if not one.admitted]
     assert len(failed) == 1 and "forward raised RuntimeError: shape" in failed[0].failed[0].evidence, found
 
 
-def test_a_reference_that_does_not_run_on_the_meta_device_is_run_once_at_the_sizes_of_a_case():
+def test_reference_without_meta_support_runs_once_at_the_sizes_of_a_case():
     source = SOURCE.replace(
         "x * self.weight * 3.0", "(x * self.weight * 3.0)[torch.nonzero(x > -9)[:, 0].unique()].view(-1, 8)"
     )
@@ -211,7 +211,7 @@ def test_a_reference_that_does_not_run_on_the_meta_device_is_run_once_at_the_siz
 
 
 @pytest.mark.parametrize("small", ["", 'SMALL = {"rows": 8}\n'])
-def test_a_tolerance_of_a_case_that_lets_zeros_in_the_place_of_values_pass_is_refused(small):
+def test_case_tolerance_that_accepts_zeros_is_refused(small):
     settings = (
         small + 'CASES = [{"name": "given"}, {"name": "loose", "sizes": {"rows": 9}, "tolerance": {"atol": 99.0}}]'
     )

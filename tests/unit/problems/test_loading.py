@@ -63,7 +63,7 @@ def test_the_full_workload_is_the_file_as_written():
     assert loaded.init_inputs == (32, (32,))
 
 
-def test_asking_for_a_small_workload_that_is_not_there_is_a_usage_error():
+def test_missing_small_workload_is_a_usage_error():
     with pytest.raises(UsageError, match="no small workload; add SMALL"):
         load_problem(make_problem(), "small")
 
@@ -128,12 +128,12 @@ def test_a_file_that_sets_the_default_dtype_is_refused():
         'torch.rand(4).to(device="cuda")',
     ],
 )
-def test_a_file_that_asks_for_cuda_gets_the_device_it_is_evaluated_on(expression):
+def test_file_that_requests_cuda_gets_the_evaluation_device(expression):
     loaded = load_problem(with_inputs(f"    return [{expression}]"), "full")
     assert loaded.make_inputs(0, CPU)[0].device == CPU
 
 
-def test_a_model_that_moves_itself_to_cuda_stays_on_the_device_it_is_evaluated_on():
+def test_model_that_moves_itself_to_cuda_stays_on_its_device():
     source = SOURCE.replace("self.drop =", "self.cuda(); self.drop =")
     assert load_problem(make_problem(source), "full").make_model(0, CPU).bias.device == CPU
 

@@ -125,7 +125,7 @@ def test_a_reference_that_looks_at_values_is_cut_by_trying():
     assert prod(value for _, value in reduced.workload("reduced").overrides) <= BUDGET.elements
 
 
-def test_a_result_whose_size_depends_on_values_is_computed_from_thousands_of_them():
+def test_value_dependent_result_size_uses_thousands_of_values():
     source = f"""{HEAD}
 bins, count = 37, 1 << 20
 class Model(nn.Module):
@@ -139,7 +139,7 @@ def get_init_inputs():
     assert describe_sizes(fit_problem(problem_of(source), 10), "reduced") == "bins=37, count=4096"
 
 
-def test_many_sizes_of_a_reference_that_depends_on_values_are_capped_whatever_their_product():
+def test_sizes_of_a_value_dependent_reference_are_capped_each():
     names = [f"size_{index}" for index in range(20)]
     source = f"""{HEAD}
 {"; ".join(f"{name} = 500" for name in names)}
@@ -160,7 +160,7 @@ def test_the_reduced_problem_is_the_same_version_of_it():
     assert reduce_problem(problem_of(MATMUL), BUDGET).digest == problem_of(MATMUL).digest
 
 
-def test_kinder_cuts_keep_multiples_and_end_with_the_problem_as_it_is_written():
+def test_milder_reductions_keep_multiples_and_end_unreduced():
     reduced = reduce_problem(problem_of(MATMUL), BUDGET)
     patient = Budget(elements=10**8, flops=10**12)
     found = [describe_sizes(cut, "reduced") for cut in list_milder_sizes(reduced, BUDGET, patient)]
@@ -185,14 +185,14 @@ def get_init_inputs():
 """
 
 
-def test_the_first_kinder_cut_leaves_the_sizes_of_the_model_as_they_are_written():
+def test_first_milder_reduction_keeps_the_sizes_of_the_model():
     reduced = reduce_problem(problem_of(CHANNELS), BUDGET)
     assert "channels=64" not in describe_sizes(reduced, "reduced")
     first, *_ = list_milder_sizes(reduced, BUDGET, BUDGET)
     assert describe_sizes(first, "reduced") == "batch=16, channels=64, width=32"
 
 
-def test_one_kinder_cut_leaves_the_last_dimension_of_the_inputs_as_it_is_written():
+def test_a_milder_reduction_keeps_the_last_dimension_of_inputs():
     source = """
 import torch
 from torch import nn

@@ -31,7 +31,7 @@ def test_a_message_that_is_there_is_taken_without_looking_around(line):
     assert ours.receive(timeout_s=30.0, while_waiting=stop)[0] == {"kind": "x"}
 
 
-def test_the_arrival_of_a_message_is_told_once_it_is_whole_and_before_it_is_read(line):
+def test_complete_message_is_announced_once_before_it_is_read(line):
     ours, theirs = line
     theirs.send({"kind": "x"})
     arrived = []

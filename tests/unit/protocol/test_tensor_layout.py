@@ -49,7 +49,7 @@ def test_tensors_are_numbered_in_the_order_in_which_they_stand(value):
 
 
 @given(JUNK)
-def test_a_tree_that_is_not_ours_is_refused_or_gives_a_plain_value(tree):
+def test_foreign_tree_is_refused_or_gives_a_plain_value(tree):
     try:
         value = rebuild_value(tree, [])
     except WireError:
@@ -69,7 +69,7 @@ def test_a_malformed_tree_is_refused(tree):
         rebuild_value(tree, ["only one"])
 
 
-def test_by_name_a_dict_gives_the_same_tree_in_whatever_order_it_was_filled():
+def test_dict_gives_the_same_tree_in_any_insertion_order():
     flat = [
         flatten_value(value, lambda item: type(item) is object, by_name=True)
         for value in ({"a": 1, "b": 2}, {"b": 2, "a": 1})

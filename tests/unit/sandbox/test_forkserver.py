@@ -36,7 +36,7 @@ def test_a_forkserver_that_was_killed_while_idle_is_restarted(forkserver):
 
 
 @pytest.mark.slow
-def test_the_end_of_a_lost_worker_ends_none_that_has_its_id_now(forkserver):
+def test_ending_a_lost_worker_spares_processes_that_reuse_its_id(forkserver):
     lost = forkserver.spawn(LIMITS)
     _lose(forkserver)
     with forkserver.spawn(LIMITS) as worker:

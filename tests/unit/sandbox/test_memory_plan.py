@@ -93,7 +93,7 @@ def test_more_room_never_costs_the_most_important_check_that_fitted(need, room, 
 
 
 @given(needs, rooms)
-def test_a_check_is_left_out_only_where_it_does_not_fit_beside_those_before_it(need, room):
+def test_check_is_skipped_only_if_it_does_not_fit_in_memory(need, room):
     plan = plan_memory(need, room)
     if plan is not None and not plan.stress:
         assert not fits(replace(plan, stress=True), need, room)
@@ -162,7 +162,7 @@ def test_many_earlier_outputs_do_not_take_the_place_of_the_baselines_worker():
     assert [plan.kept_calls for plan in plans] != [2] * len(plans)
 
 
-def test_the_largest_elementwise_problems_of_kernelbench_are_evaluated_on_an_80_gb_gpu_in_float64():
+def test_largest_elementwise_kernelbench_problems_fit_80_gb_in_float64():
     size = 6 * GIB
     need = MemoryNeed(
         inputs_bytes=size, outputs_bytes=size, weights_bytes=0, arena_bytes=2 * size, float64_bytes=4 * size,

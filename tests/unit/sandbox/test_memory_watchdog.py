@@ -35,7 +35,7 @@ def test_memory_that_somebody_else_took_is_not_blamed_on_the_candidate(arena):
         watch_through(view(10 * GIB), view(0)).find_overuse(arena)
 
 
-def test_shared_pages_that_no_process_shows_are_blamed_on_it_when_memory_runs_out(arena):
+def test_unattributed_shared_pages_are_charged_to_the_worker(arena):
     message = watch_through(view(10 * GIB), view(0, 9 * GIB)).find_overuse(arena)
     assert "10240 MiB were taken" in message
 

@@ -37,7 +37,7 @@ def test_turns_off_the_path_become_one_line_each(turn_of, history_of):
     )  # fmt: skip
 
 
-def test_a_second_program_is_shown_with_its_result_and_not_in_the_list(turn_of, history_of, tell):
+def test_second_parent_is_shown_with_its_result_outside_the_list(turn_of, history_of, tell):
     turns = [turn_of(0, "correct", 2.0, source="a = 1\n"), turn_of(1, "correct", 3.0, source="b = '```'\n", parent=-1)]
     told = make_prompt(FIRST, history_of(*turns), Ask(parent=0, partner=1), tell).text
     assert "turn 1: correct, 3.00x as fast as eager" in told

@@ -88,7 +88,7 @@ def test_nothing_secret_is_told(turn_of, render):
         assert not re.search("8675309|Secret CPU|rows=7|beef|secret check|internal clock", render(turn)), outcome
 
 
-def test_a_kernel_error_is_the_main_problem_and_the_wrong_value_its_consequence(turn_of, render):
+def test_kernel_error_is_the_cause_and_wrong_values_its_consequence(turn_of, render):
     text = render(turn_of(0, "wrong_value", message=MISMATCH, findings=(RACE,), source=PROGRAM))
     assert text.index("race on a shared variable") < text.index("3:   a[0] = missing;") < text.index(MISMATCH)
     assert "block (0, 0, 0), thread (5, 0, 0)" in text

@@ -139,7 +139,7 @@ def test_the_islands_of_evolve_take_turns_and_start_apart(turn_of, history_of):
     assert decide(EVOLVE, history_of(first, second, third), MANY) == Ask(parent=1)
 
 
-def test_evolve_goes_on_from_the_best_programs_of_an_island_and_combines_those_of_two(turn_of, history_of):
+def test_evolve_improves_the_best_of_an_island_and_combines_islands(turn_of, history_of):
     speedups = [2.0, 3.0, 4.0, 2.5, 3.0, 2.0]
     turns = [turn_of(number, "correct", speedup, parent=-1) for number, speedup in enumerate(speedups)]
     assert decide(EVOLVE, history_of(*turns[:4]), MANY) == Ask(parent=2)

@@ -76,7 +76,7 @@ def test_an_openenv_step_that_the_harness_failed_has_no_reward(server):
     assert "reward" not in answer.body
 
 
-def test_an_openenv_reset_takes_a_problem_with_its_suite_and_a_language_of_the_service(server):
+def test_openenv_reset_accepts_problem_suite_and_language(server):
     server.executor.languages = ("triton",)
     observation = server.post("/reset", {"problem": "tiny/add"}).body["observation"]
     assert (observation["problem"], observation["suite"], observation["language"]) == ("add", "tiny", "triton")
@@ -125,9 +125,7 @@ def test_an_openenv_session_remembers_what_its_reset_chose(server, converse):
         ({"type": "step", "data": ADD | {"candidate": "# problem_error\n"}}, "EXECUTION_ERROR", "boom"),
     ],
 )
-def test_an_openenv_message_that_fails_is_an_error_after_which_the_session_goes_on(
-    shared_server, converse, message, code, text
-):
+def test_failed_openenv_message_is_an_error_and_the_session_continues(shared_server, converse, message, code, text):
     error, state = converse(shared_server.url, message, {"type": "state"})
     assert (error["type"], error["data"]["code"], state["type"]) == ("error", code, "state")
     assert text in error["data"]["message"]

@@ -71,7 +71,7 @@ def test_a_body_over_the_limit_is_refused_before_it_is_read(shared_server):
         assert b" 413 " in line.recv(100)
 
 
-def test_a_client_that_sends_its_whole_body_before_it_reads_sees_the_refusal(open_service):
+def test_client_that_sends_its_whole_body_first_sees_the_refusal(open_service):
     server = open_service(tokens=TOKENS)
     for token, mib, status in (("secret-a", 100, 413), ("wrong", 10, 401)):
         assert server.post("/v1/evaluations", raw=b"x" * mib * 2**20, token=token).status == status
@@ -165,7 +165,7 @@ def test_a_body_of_the_limit_is_accepted(open_service, request_of):
     assert server.post("/v1/evaluations", raw=body + b" ").status == 413
 
 
-def test_a_full_queue_asks_to_come_back_and_accepts_none_of_a_batch(open_service, request_of, gym_request_of):
+def test_full_queue_refuses_a_whole_batch_with_retry_after(open_service, request_of, gym_request_of):
     server = open_service(max_queued=2)
     server.executor.capacity = 0
     for name in ("t1", "t2"):

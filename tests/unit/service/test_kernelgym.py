@@ -68,13 +68,13 @@ def test_coverage_is_null_without_an_attribution(server, gym_request_of):
     assert [metadata[name] for name in COVERAGE] == [None] * 4
 
 
-def test_a_program_that_was_not_timed_has_a_speedup_of_zero_which_can_be_compared(server, gym_request_of):
+def test_untimed_program_has_a_comparable_speedup_of_zero(server, gym_request_of):
     body = server.post("/evaluate", gym_request_of("correct")).body
     assert (body["correctness"], body["speedup"], body["kernel_runtime"]) == (True, 0.0, None)
 
 
 @pytest.mark.parametrize("script", ["harness_error", "not_run", "raise"])
-def test_a_fault_of_the_harness_asks_to_submit_again_and_its_status_is_failed(server, gym_request_of, script):
+def test_harness_error_has_status_failed_and_asks_to_resubmit(server, gym_request_of, script):
     answer = server.post("/evaluate", gym_request_of(script))
     assert (answer.status, int(answer.headers["Retry-After"]) > 0) == (503, True)
     for later in (answer, server.get("/status/t1"), server.get("/results/t1")):

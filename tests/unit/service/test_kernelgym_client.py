@@ -101,9 +101,7 @@ def reward(result):
     ("script", "expected"),
     [("correct 2.0", 1.0), ("correct", 0.2), ("wrong_value", -0.5), ("build_error", -0.5), ("problem_error", -1.0)],
 )
-def test_a_client_without_headers_is_known_by_its_address_and_gets_its_reward(
-    open_service, gym_request_of, script, expected
-):
+def test_client_without_headers_is_identified_by_its_address(open_service, gym_request_of, script, expected):
     address = open_service(tokens={"secret": "alice"}).url.replace("//", "//alice:secret@")
     assert reward(evaluate(address, gym_request_of(script))) == expected
 

@@ -28,7 +28,7 @@ def test_many_clients_with_duplicates_lose_nothing_and_evaluate_each_task_once(s
     assert len(server.executor.evaluated) == 70
 
 
-def test_tasks_that_ran_when_the_process_ended_are_queued_again_and_verdicts_stay(tmp_path):
+def test_running_tasks_are_queued_again_after_a_restart(tmp_path):
     queue = TaskQueue.open(tmp_path)
     tasks = [NewTask(client="a", task=f"t{n}", submission=Submission(candidate=f"x = {n}")) for n in range(3)]
     queue.add(tasks, Limits(queued=9, per_client=9))

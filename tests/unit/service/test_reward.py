@@ -18,7 +18,7 @@ def verdict_of(evaluation_of):
     ("speedup", "verdict", "value"),
     [(2.0, "faster", 1.9), (1.05, "tie", 1.0), (0.95, "tie", 1.0), (0.5, "slower", 0.4)],
 )
-def test_the_reward_is_the_lower_end_of_the_interval_and_a_tie_is_1(verdict_of, speedup, verdict, value):
+def test_reward_is_the_lower_end_of_the_interval_and_1_for_ties(verdict_of, speedup, verdict, value):
     assert score_verdict(verdict_of("correct", speedup, verdict=verdict)).value == pytest.approx(value)
 
 

@@ -73,7 +73,7 @@ def test_a_program_cannot_choose_a_language_without_a_device(server, request_of,
         assert (answer.status, answer.body["verdict"]["language"]) == (200, language)
 
 
-def test_a_program_in_a_language_that_is_only_compiled_here_has_a_verdict_unless_it_was_asked_for(server, request_of):
+def test_compile_only_language_has_a_verdict_unless_execution_was_requested(server, request_of):
     server.executor.device, server.executor.languages = "emulated", ("cuda", "tilelang")
     program = "# wrong_value\nimport tilelang\nimport tilelang.language as T\n"
     for language, status in ((None, 200), ("tilelang", 422)):

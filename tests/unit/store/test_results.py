@@ -68,7 +68,7 @@ def test_the_latest_evaluation_counts_and_the_older_stays_in_the_history(store, 
     assert [stored.id for stored in store.load_all(history=True)] == [1, latest]
 
 
-def test_an_evaluation_of_a_newer_problem_version_replaces_the_old_one_in_listings(store, evaluation_of, subject_of):
+def test_newer_problem_version_replaces_the_older_in_listings(store, evaluation_of, subject_of):
     store.record(evaluation_of("correct", 2.0, problem_digest="1" * 16))
     newer = store.record(evaluation_of("wrong_value", problem_digest="2" * 16))
     assert sample_ids(store) == [newer]
@@ -116,7 +116,7 @@ def test_an_exact_speedup_ranks_above_an_equal_lower_bound(store, evaluation_of,
     assert [row.clock for row in store.rows(sort=sort)] == clocks
 
 
-def test_sorting_by_what_is_no_column_is_an_error_that_lists_the_columns(store):
+def test_sorting_by_an_unknown_column_is_an_error_listing_columns(store):
     with pytest.raises(UsageError, match=r"cannot sort by 'speed; DROP'; choose one of id, run"):
         list(store.rows(sort="-speed; DROP"))
 
@@ -162,7 +162,7 @@ def edit_database(results_dir, *statements):
 
 
 @pytest.mark.parametrize("read_only", [True, False])
-def test_a_database_of_a_newer_version_is_left_alone_and_its_writer_named(results_dir, evaluation_of, read_only):
+def test_database_of_a_newer_version_is_unchanged_and_its_writer_named(results_dir, evaluation_of, read_only):
     with ResultStore.open(results_dir) as store:
         store.record(evaluation_of())
     edit_database(results_dir, "PRAGMA user_version=7", "UPDATE meta SET value = '9.1.0' WHERE key = 'created_by'")

@@ -73,7 +73,7 @@ def test_the_clock_of_an_older_row_is_the_recorded_one_or_none(old_results, read
         assert store.count(ResultFilter(condition='clock == "device"')) == 1
 
 
-def test_a_verdict_of_an_older_file_is_found_for_the_same_subject_and_for_no_other_dtype(old_results):
+def test_older_verdict_is_found_for_the_same_subject_and_dtype(old_results):
     with ResultStore.open(old_results, read_only=True) as store:
         stored = max(store.load_all(history=True), key=lambda one: one.id)
         assert store.find(stored.evaluation.subject) == stored

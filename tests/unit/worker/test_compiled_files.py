@@ -40,7 +40,7 @@ def test_no_file_is_written_outside(tmp_path, name):
         place(tmp_path / "root", {name: ""})
 
 
-def test_headers_of_an_inductor_that_the_forkserver_imported_lie_in_the_workers_folder(tmp_path, monkeypatch):
+def test_inductor_headers_lie_in_the_folder_of_the_worker(tmp_path, monkeypatch):
     from torch._inductor import codecache
 
     for name in ("_HEADER_DIR", "_HEADER_LOCK_DIR"):

@@ -106,7 +106,7 @@ def test_every_keyword_of_torchs_functions_is_carried_refused_or_without_effect(
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
-def test_a_keyword_that_asks_for_what_is_not_built_is_refused_by_its_name(start_recorder, name):
+def test_unsupported_keyword_is_refused_by_name(start_recorder, name):
     recorder, requests = start_recorder()
     function = recorder.load if name == "is_standalone" else recorder.load_inline
     sources = {"sources": []} if name == "is_standalone" else {"cpp_sources": ""}
@@ -173,7 +173,7 @@ def test_options_are_carried(request_of):
     assert (request.with_pytorch_error_handling, request.no_implicit_headers) == (False, True)
 
 
-def test_a_text_for_a_list_of_flags_is_taken_letter_by_letter_as_torch_does(request_of):
+def test_string_as_a_list_of_flags_is_split_as_in_torch(request_of):
     assert request_of("load_inline", "ext", "int f();", extra_cflags="-O3").extra_cflags == ("-", "O", "3")
 
 
@@ -191,7 +191,7 @@ def test_headers_that_the_candidate_wrote_go_along(request_of, scratch, way):
     assert request_of("load_inline", "ext", "int f();", **options).headers == (("deep/own.cuh", "// own"),)
 
 
-def test_of_two_headers_of_one_name_the_one_that_is_found_first_counts(request_of, scratch):
+def test_first_of_two_headers_with_one_name_is_used(request_of, scratch):
     for name in ("b", "a"):
         (scratch / name).mkdir()
         (scratch / name / "same.h").write_text(name)
@@ -199,7 +199,7 @@ def test_of_two_headers_of_one_name_the_one_that_is_found_first_counts(request_o
     assert request.headers == (("same.h", "b"),)
 
 
-def test_a_folder_of_the_machine_is_searched_by_the_compiler_and_not_sent(request_of):
+def test_system_folder_is_searched_by_the_compiler_and_not_sent(request_of):
     folder = sysconfig.get_path("include")
     request = request_of("load_inline", "ext", "int f();", extra_include_paths=[folder])
     assert request.headers == ()
@@ -214,7 +214,7 @@ def test_load_sends_its_files_and_the_headers_beside_them(request_of, scratch):
     assert ("add.h", "int add(int, int);\n") in request.headers
 
 
-def test_a_source_file_whose_name_cannot_be_sent_is_an_error_of_the_call(start_recorder, scratch):
+def test_source_file_with_an_unsendable_name_raises(start_recorder, scratch):
     (scratch / "my kernel.cpp").write_text("")
     with pytest.raises(RuntimeError, match=r"'my kernel\.cpp' must have a name of"):
         start_recorder()[0].load("ext", ["my kernel.cpp"])
@@ -226,7 +226,7 @@ def test_headers_without_end_are_refused(start_recorder, scratch):
         start_recorder()[0].load_inline("ext", "", build_directory=".")
 
 
-def test_each_other_request_of_a_name_has_a_version_that_no_extension_has(start_recorder):
+def test_different_requests_of_one_name_get_unused_versions(start_recorder):
     recorder, requests = start_recorder()
     flags = {"extra_cflags": ["-O3"]}
     for name, source, options in [

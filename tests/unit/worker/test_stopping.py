@@ -122,7 +122,7 @@ def test_stopped_process_stays_stopped(start):
 
 
 @pytest.mark.parametrize("_", range(5))
-def test_who_is_orphaned_by_an_end_that_cannot_be_stopped_is_stopped_again(start, _):
+def test_orphaned_processes_are_stopped_again(start, _):
     pid = start(ORPHAN)
     held = PauseControl(pid)
     assert pause(held, pid)["running"] == 0

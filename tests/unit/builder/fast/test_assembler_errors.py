@@ -47,7 +47,7 @@ def test_an_error_in_an_instance_of_a_template_is_not(kernel):
     )
 
 
-def test_an_error_in_a_function_is_final_if_no_instance_may_call_it():
+def test_error_in_a_function_without_callers_is_final():
     assert ask(at(IN_FUNCTION))
     assert not ask(at(IN_FUNCTION), INSTANCES[0])
 

@@ -66,7 +66,7 @@ def test_an_ordinary_source_fits(kit, tmp_path, source):
     assert why_unfit(kit, tmp_path, source) is None
 
 
-def test_headers_of_cuda_are_read_for_their_macros_and_those_of_torch_are_not(kit, tmp_path):
+def test_only_cuda_headers_are_read_for_their_macros(kit, tmp_path):
     assert why_unfit(kit, tmp_path, "#if CUDA_VERSION < 12000\n#include <ATen/ATen.h>\n#endif") is None
     text = (tmp_path / "fast" / SOURCE).read_text()
     assert re.findall("#include.*", text) == ["#include <cuda.h>", "#include <cuda_runtime.h>"]
@@ -101,7 +101,7 @@ def test_torchs_own_includes_are_taken_out_and_lines_stay_where_they_were(kit, t
     assert lines[3:] == ["", "#include <vector>", "int line_three;"]
 
 
-def test_macros_of_cuda_headers_are_there_only_where_the_facade_shows_the_header(kit, tmp_path):
+def test_cuda_macros_exist_only_if_stub_headers_show_the_header(kit, tmp_path):
     why_unfit(kit, tmp_path, "#include <cublas_v2.h>")
     assert "HALF_GUARD" not in (tmp_path / "fast" / "host.macros").read_text()
     shutil.rmtree(tmp_path / "fast")
@@ -129,7 +129,7 @@ def test_an_attribute_that_a_dropped_file_gave_earlier_stays_with_its_declaratio
     assert re.findall(r"^ ?(class|visible|int|header)", kept, re.MULTILINE) == ["class", "visible", "int"]
 
 
-def test_the_front_ends_name_of_an_unnamed_namespace_in_a_dropped_file_is_declared():
+def test_name_of_an_unnamed_namespace_in_a_dropped_file_is_declared():
     named = "namespace _GLOBAL__N__1 {{ }}; using namespace ::{}_GLOBAL__N__1;\n".format
     text = f'# 1 "a.cu"\nprologue;\n# 1 "a.h"\n{named("x::y::")}# 1 "b.h"\n{named("z::")}'
     kept = keep_own(text, source="a.cu", dropped={"a.h"}, after_prologue="")

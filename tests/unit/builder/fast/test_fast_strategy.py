@@ -210,7 +210,7 @@ def test_compile_error_is_shown_in_the_words_of_the_plain_strategy(fast, plain, 
 @pytest.mark.slow
 @pytest.mark.nvcc
 @pytest.mark.timeout(3600)
-def test_a_name_of_a_header_that_is_not_included_fails_in_the_fast_strategy_too(fast):
+def test_name_of_a_missing_header_fails_in_the_fast_strategy(fast):
     source = CUDA.replace("#include <c10/cuda/CUDAGuard.h>\n", "")
     assert fast.build(replace(REQUEST, cuda_sources=(source,))).status == "failed"
 
@@ -230,7 +230,7 @@ def test_where_many_builds_are_to_come_the_first_request_makes_the_kit(tmp_path)
     assert isinstance(shelf._find("kind", ["flags"], lambda work: None, asked=2), Path)
 
 
-def test_headers_of_host_code_are_precompiled_after_as_many_builds_as_that_takes(tmp_path, idle_runner):
+def test_host_headers_are_precompiled_after_enough_builds(tmp_path, idle_runner):
     shelf = PrebuiltCache(tmp_path, probe_toolchain(), runner=idle_runner, gate=MemoryGate())
     shelf.expect_many()
     for find, refused in ((shelf.find_precompiled, 1), (shelf.find_precompiled_host, 3)):

@@ -17,12 +17,12 @@ def ask(log, own=HOST, known=KNOWN):
     return find_final_errors(f"{log}1 error detected.\n", SOURCE, f'# 1 "{SOURCE}"\n{own}', known)
 
 
-def test_a_macro_whose_header_was_not_included_is_final_in_the_compilers_words():
+def test_macro_of_a_missing_header_is_a_final_compiler_error():
     log = block(3, ': identifier "MISSING_CHECK" is undefined')
     assert ask(log) == log
 
 
-def test_a_name_of_any_header_that_is_included_is_left_to_the_plain_strategy():
+def test_name_from_an_included_header_is_left_to_the_plain_strategy():
     assert ask(block(3, ': identifier "MISSING_CHECK" is undefined'), known=KNOWN | {"MISSING_CHECK"}) is None
 
 
@@ -56,7 +56,7 @@ def test_a_name_that_nobody_knows_is_final(mistake):
     assert (ask(block(2, message), f"at::Tensor run(at::Tensor x) {{\n{body}\n}}\n") is not None) == decided
 
 
-def test_a_name_that_the_text_has_before_may_depend_on_what_went_wrong_there():
+def test_name_used_earlier_may_depend_on_an_earlier_error():
     own = "at::Tensor run(at::Tensor x) {\nauto mine = x.size();\nreturn mine;\n}\n"
     assert ask(block(3, ': identifier "mine" is undefined'), own) is None
 
@@ -71,7 +71,7 @@ def test_an_error_in_a_header_is_left_to_the_plain_strategy():
     assert ask(log + block(3, ': identifier "MISSING_CHECK" is undefined')) is None
 
 
-def test_an_instance_that_host_code_asked_for_is_left_to_the_plain_strategy():
+def test_instance_requested_by_host_code_is_left_to_the_plain_strategy():
     log = block(3, ': identifier "MISSING_CHECK" is undefined').replace(
         "\n\n", '\n          detected during instantiation of "void k<T>(T) [with T=at::Half]"\n\n'
     )
@@ -142,11 +142,11 @@ def test_a_syntax_error_is_final_where_torch_cannot_give_names_another_meaning(b
     assert (found is None) != decided
 
 
-def test_a_syntax_error_in_host_code_of_torch_is_left_to_the_plain_strategy():
+def test_syntax_error_in_torch_host_code_is_left_to_the_plain_strategy():
     assert ask(SEMICOLON) is None
 
 
-def test_an_error_of_another_kind_in_a_kernel_is_left_to_the_plain_strategy():
+def test_other_errors_in_a_kernel_are_left_to_the_plain_strategy():
     assert ask(block(3, ': argument of type "float" is incompatible'), KERNEL) is None
 
 

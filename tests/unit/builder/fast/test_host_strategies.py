@@ -196,7 +196,7 @@ def test_source_that_needs_the_whole_torch_header_gets_it(builders, name):
 
 
 @pytest.mark.slow
-def test_a_source_that_includes_torchs_header_itself_is_built_in_the_fast_strategy(builders):
+def test_source_including_the_torch_header_is_built_by_the_fast_strategy(builders):
     source = "#include <torch/extension.h>\n#include <vector>\nat::Tensor f(at::Tensor x) { return x + 1; }"
     request = BuildRequest(name="included", cpp_sources=(source,), functions=(("f", ""),))
     result = builders["fast"].build(request)

@@ -41,6 +41,6 @@ def test_outputs_written_into_places_in_turn_are_overwritten_with_others(make_pr
         assert len(usual) >= TRIALS + KEPT_CALLS - 1
 
 
-def test_a_large_problem_is_called_only_as_often_as_there_is_something_to_try(make_problem):
+def test_large_problem_is_called_once_per_input_kind(make_problem):
     steps = list_names(make_problem(""), is_small=False, source=random.Random(1))
     assert steps == [*[FRESH_INPUTS] * TRIALS, "rerun"]

@@ -67,7 +67,7 @@ def test_each_part_of_a_complex_output_has_the_border_of_its_floats(dtype, part)
 
 @pytest.mark.parametrize("dtype", WHOLE)
 @pytest.mark.parametrize("end", ["min", "max"])
-def test_whole_numbers_are_wrong_by_one_up_to_both_ends_of_their_range(dtype, end):
+def test_integers_off_by_one_are_wrong_over_their_whole_range(dtype, end):
     limit = getattr(torch.iinfo(dtype), end)
     values = torch.full((300,), limit, dtype=dtype)
     near = values.clone()
@@ -94,7 +94,7 @@ def test_a_count_in_a_floating_output_is_exact(dtype):
     assert outcome_of(exact, right, near, exactly=True) is WRONG
 
 
-def test_an_error_in_a_count_is_within_the_floor_where_exactness_is_not_asked_for():
+def test_count_error_is_within_the_floor_if_exactness_is_not_required():
     exact = torch.full((200,), 1000.0, dtype=torch.float64)
     near = exact.float() * (1 + 1e-6)
     assert outcome_of(exact, exact.float(), near, exactly=False) is None
@@ -102,7 +102,7 @@ def test_an_error_in_a_count_is_within_the_floor_where_exactness_is_not_asked_fo
 
 
 @pytest.mark.parametrize("tolerance", [Tolerance(rtol=1e-3), Tolerance(atol=1e-3)])
-def test_a_problem_with_floors_of_its_own_does_not_ask_for_exact_counts(tolerance):
+def test_problem_with_declared_floors_requires_no_exact_counts(tolerance):
     exact = torch.ones(200, dtype=torch.float64)
     assert outcome_of(exact, exact.float(), exact.float() * (1 + 1e-6), tolerance, exactly=True) is None
 

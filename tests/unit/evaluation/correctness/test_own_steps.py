@@ -88,7 +88,7 @@ def test_inputs_of_one_draw_stay_alike(inputs):
         ("torch.abs(x.t().contiguous())", "torch.rand(8, 8), torch.randn(3)", {"varied", "signed"}),
     ],
 )
-def test_inputs_of_one_sign_get_both_where_an_inner_value_may_need_it(forward, inputs, expected):
+def test_one_signed_inputs_get_both_signs_if_inner_values_need_them(forward, inputs, expected):
     assert list_steps(forward, inputs) & {"varied", "signed"} == expected
 
 

@@ -78,7 +78,7 @@ def test_state_that_a_call_changes_is_found_and_put_back():
     assert int(reference.state["steps"]) == 0
 
 
-def test_each_timed_call_begins_with_a_state_of_its_own_between_two_that_are_valid():
+def test_each_timed_call_starts_from_a_distinct_valid_state():
     reference = prepare("self.steps += 1\nself.weight.add_(1.0)\nreturn x * self.weight")
     states = [reference.make_timed_state(seed) for seed in range(9)]
     grown = [(state["weight"] - reference.changing["weight"]).mean().item() for state in states]
@@ -97,7 +97,7 @@ def test_the_states_of_timed_calls_lie_on_no_line():
     assert torch.equal(again, moved[1])  # to compare the call later
 
 
-def test_a_quarter_of_timed_calls_has_inputs_of_every_kind_that_was_fit():
+def test_quarter_of_timed_calls_has_inputs_of_all_fit_kinds():
     reference = replace(prepare("return x * self.weight"), timed_steps=("biased", "varied"))
     source = random.Random(1)
     steps = Counter(reference.choose_timed_step(source.getrandbits(62)) for _ in range(2000))
@@ -119,7 +119,7 @@ def test_the_truth_of_a_call_begins_with_the_same_state_each_time():
     assert int(later.state_after["steps"]) == 2
 
 
-def test_an_output_that_is_the_state_itself_is_what_it_was_after_the_call():
+def test_output_aliasing_the_state_has_its_value_after_the_call():
     reference = prepare("self.steps += 1\nreturn x, self.steps")
     truth = reference.truth_of(reference.make_inputs(3))
     assert [int(truth.leaves[1].reference), int(truth.leaves[1].exact)] == [1, 1]
@@ -140,7 +140,7 @@ RANDOM = "return x + 1e-6 * torch.rand(5)"
 
 
 @pytest.mark.parametrize("deterministic", [False, True])
-def test_two_runs_that_differ_within_the_tolerance_are_noted_and_the_same_bits_are_not_required(deterministic):
+def test_difference_between_runs_within_the_tolerance_is_only_noted(deterministic):
     reference = prepare(RANDOM, deterministic=deterministic)
     assert reference.variation.elements == 1500
     assert 0 < reference.variation.largest < 2e-6

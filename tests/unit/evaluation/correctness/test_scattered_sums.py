@@ -70,7 +70,7 @@ def test_other_writes_are_as_they_were(write):
 
 @pytest.mark.parametrize("dtype", NARROW)
 @pytest.mark.parametrize(("left_out", "accepted"), [(0, True), (1, False)])
-def test_atomic_additions_in_another_order_are_accepted_and_a_row_left_out_is_not(left_out, accepted, dtype):
+def test_reordered_atomic_additions_are_accepted_and_a_missing_row_is_not(left_out, accepted, dtype):
     torch.manual_seed(1)
     rows, values = torch.randint(0, 16, (1000,)), torch.randn(1000, 64).to(dtype)
     empty, order = torch.zeros(16, 64, dtype=dtype), torch.randperm(1000)[left_out:]

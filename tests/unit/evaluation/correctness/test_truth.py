@@ -116,7 +116,7 @@ def test_values_rounded_to_eight_bits_stay_rounded():
     ],
     ids=["mm", "baddbmm", "linear", "conv1d", "attention"],
 )
-def test_products_of_a_reference_have_the_error_of_tf32_on_a_cpu_where_it_is_allowed(forward):
+def test_cpu_products_have_the_tf32_error_if_tf32_is_allowed(forward):
     def find_error(*, allow_tf32: bool) -> float:
         (leaf,) = compute(forward, allow_tf32=allow_tf32)[0].leaves
         return float(((leaf.reference - leaf.exact) / leaf.exact).abs().max())
@@ -169,7 +169,7 @@ def test_precision_flags_are_restored_also_after_an_error(allow_tf32):
     assert (torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32) == before
 
 
-def test_a_reference_that_works_in_place_has_the_truth_of_the_inputs_as_they_were():
+def test_truth_of_an_in_place_reference_uses_the_original_inputs():
     truth, _, inputs = compute("return x.mul_(2.0).add_(1.0)")
     assert truth.kind == "float64"
     assert torch.equal(truth.leaves[0].exact, inputs[0].double() * 2.0 + 1.0)
@@ -180,7 +180,7 @@ def test_a_reference_that_works_in_place_has_the_truth_of_the_inputs_as_they_wer
     [torch.randn(3, 5, 7), torch.randn(7, 3).T, torch.arange(9), torch.randn(()), torch.randn(0, 4)],
     ids=["dense", "transposed", "integers", "scalar", "empty"],
 )
-def test_a_tensor_that_is_converted_on_another_device_in_parts_has_its_values(monkeypatch, tensor):
+def test_tensor_converted_in_parts_on_another_device_keeps_its_values(monkeypatch, tensor):
     """cpu:0 is another device than cpu, and the same memory."""
     monkeypatch.setattr(truth, "PART_ELEMENTS", 4)
     double = truth._to_double(tensor, torch.device("cpu:0"))

@@ -154,7 +154,7 @@ def test_each_finding_makes_its_outcome_and_errors_weigh_more(checks, outcome):
     assert choose_outcome(found(*({**RACE, "check": check} for check in checks))) == outcome
 
 
-def test_a_race_decides_at_any_size_and_bounds_only_at_the_sizes_that_were_asked_for():
+def test_race_decides_at_any_size_and_bounds_only_at_requested_sizes():
     assert _SanitizerPass(found=found(RACE)).holds_for_all_sizes
     assert not _SanitizerPass(found=found(BOUNDS)).holds_for_all_sizes
     assert not _SanitizerPass(wrong={"ascending": "wrong_value: other sizes"}).holds_for_all_sizes
@@ -186,7 +186,7 @@ def test_unchecked_access_is_reported_and_decides_nothing():
         assert [(one.check, one.severity) for one in checked.findings] == [("kernels", "note")]
 
 
-def test_an_error_of_the_interpreter_is_excused_where_the_compiler_accepts_the_kernel():
+def test_interpreter_error_is_excused_if_the_compiler_accepts_the_kernel():
     failed = found({**RACE, "check": "interpreter", "kernel": "scale", "message": "abs fails"}, BOUNDS)
     excused = excuse_compiled(failed, frozenset(("scale",)))
     assert [one.check for one in excused] == ["uncovered", BOUNDS["check"]]

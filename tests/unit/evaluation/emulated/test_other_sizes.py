@@ -48,7 +48,7 @@ def evaluate_slowly(fast_rows, found, block="(3, 0, 0)"):
 
 
 @pytest.mark.parametrize("found", [None, Outcome.WRONG_VALUE])
-def test_kernels_that_are_too_slow_are_evaluated_with_a_sixteenth_of_the_work(found):
+def test_too_slow_kernels_are_evaluated_with_a_sixteenth_of_the_work(found):
     (first, second), failure, record = evaluate_slowly(200, found)
     assert first > 200 >= second > 1
     assert failure is found
@@ -84,7 +84,7 @@ def test_kernels_that_only_run_for_even_sizes_are_evaluated_there():
     assert evaluate_with(lambda even: "right" if even else "idle") == ["size_specialised"]
 
 
-def test_kernels_that_only_run_for_even_sizes_and_are_wrong_there_are_wrong():
+def test_kernels_for_even_sizes_only_can_be_wrong():
     with pytest.raises(CandidateFailure) as caught:
         evaluate_with(lambda even: Outcome.WRONG_VALUE if even else "idle")
     assert caught.value.outcome is Outcome.WRONG_VALUE
@@ -112,7 +112,7 @@ BOUNDS = Finding(check="global_bounds", severity="warning", message="cuda.cu:5: 
 
 
 @pytest.mark.parametrize(("findings", "sizes"), [((RACE,), 1), ((RACE, BOUNDS), 3), ((), 3)])
-def test_a_race_in_shared_memory_decides_at_once_unless_it_may_follow_from_the_sizes(findings, sizes):
+def test_shared_memory_race_decides_unless_sizes_may_cause_it(findings, sizes):
     problem, record, tried = (
         fit_problem(Problem(suite="tiny", name="add", source=SOURCE), 1),
         EvaluationRecord(seed=1),

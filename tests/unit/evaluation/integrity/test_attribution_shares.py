@@ -90,7 +90,7 @@ def test_kernels_that_torch_generates_are_own_where_no_kernel_is_written(launche
     assert classify_kernel(launcher, kernel, CustomKernels(names=(), generated=True)) == owner
 
 
-def test_a_compiled_graph_on_the_cpu_is_own_where_no_kernel_is_written_and_its_guards_are_not():
+def test_compiled_cpu_graph_is_custom_code_and_its_guards_are_not():
     generated, written = CustomKernels(names=(), generated=True), CustomKernels(names=())
     assert classify_range("## Call CompiledFxGraph fkq ##", generated) == "custom"
     assert classify_range("## Call CompiledFxGraph fkq ##", written) == "torch"
@@ -105,7 +105,7 @@ NAMED_LIKE_IT = "at::native::vectorized_elementwise_kernel(float const*, float c
     ("kernel", "owner"),
     [(TORCHS, "torch"), (NAMED_LIKE_IT, "custom"), ("at::native::vectorized_elementwise_kernel(int)", "torch")],
 )
-def test_a_kernel_named_like_torchs_is_own_only_where_the_library_holds_that_very_function(kernel, owner):
+def test_kernel_named_like_torch_is_custom_only_if_the_library_defines_it(kernel, owner):
     functions = frozenset(map(plain_signature, (NAMED_LIKE_IT, TORCHS)))
     custom = CustomKernels(names=("vectorized_elementwise_kernel",), functions=functions)
     assert classify_kernel("", kernel, custom) == owner
@@ -116,7 +116,7 @@ def test_a_kernel_with_the_name_of_a_vendors_is_the_librarys():
     assert classify_kernel("", "ampere_sgemm_128x64_nn", custom) == "library"
 
 
-def test_a_kernel_that_its_compiler_names_like_a_vendors_is_own_by_the_beginning_of_its_name():
+def test_generated_kernel_with_a_vendor_like_name_is_custom_by_its_prefix():
     custom = CustomKernels(names=("kernel_cutlass_add_kernel_*",))
     assert classify_kernel("", "kernel_cutlass_add_kernel_tensorptrf32generico1024_0", custom) == "custom"
     assert classify_kernel("", "kernel_cutlass_gemm_tensorptrf32generico1024_0", custom) == "library"
@@ -174,7 +174,7 @@ def test_unattributed_time_is_other():
     assert shares(make_profile(host)) == [0.5, 0.2, 0.1, 0.2]
 
 
-def test_the_kernels_of_a_gpu_are_counted_by_name_and_on_a_cpu_there_are_none():
+def test_gpu_kernels_are_counted_by_name_and_cpu_has_none():
     kernels = [
         ("own::f", "mine(float*)", 20.0), ("own::g", "mine(float*)", 5.0), ("own::f", "Memset (Device)", 1.0),
         ("aten::mm", "nvjet_x", 50.0),

@@ -27,7 +27,7 @@ def missing(name):
 
 @pytest.mark.parametrize("outcome", [Outcome.LOAD_ERROR, Outcome.RUNTIME_ERROR])
 @pytest.mark.parametrize("name", ["no_such_package", "no_such_package.layers"])
-def test_a_package_that_is_not_installed_is_the_fault_of_the_program_that_imports_it(outcome, name):
+def test_missing_package_is_an_error_of_the_importing_program(outcome, name):
     with pytest.raises(CandidateFailure) as raised:
         fail_with(missing(name), outcome=outcome)
     assert raised.value.outcome is outcome
@@ -43,7 +43,7 @@ def test_a_package_that_is_not_installed_is_the_fault_of_the_program_that_import
         "def get_inputs():\n    import no_such_package\n",
     ],
 )
-def test_it_is_the_fault_of_the_problem_if_its_file_imports_the_package_too(imported):
+def test_package_imported_by_the_problem_too_is_a_problem_error(imported):
     problem = Problem(name="add", suite="tiny", source=imported)
     with pytest.raises(ProblemError, match="the problem's file imports no_such_package, which is not installed"):
         fail_with(missing("no_such_package"), problem)
@@ -80,7 +80,7 @@ except CandidateFailure as failure:
     assert ran.stdout.startswith(expected), ran.stdout + ran.stderr
 
 
-def test_a_package_that_a_problem_may_use_and_a_candidate_needs_is_the_fault_of_the_problem(bench):
+def test_optional_package_of_a_problem_is_an_error_of_the_problem(bench):
     problem = f"""{HEAD}try:
     import no_such_package
 except ImportError:

@@ -173,7 +173,5 @@ def test_calls_are_warm_when_outputs_come_in_known_memory(monkeypatch):
     [(1e3, 1e-3, 75), (1e3, 0.1, 15), (1e3, 0.5, 10), (1e3, 2.0, 3), (2e6, 2.1, 3)],
     ids=["most", "budget", "least", "slow around the call", "slow"],
 )
-def test_a_baseline_that_is_timed_twice_gets_half_the_pairs_and_fewer_where_calls_take_long(
-    reference, usual_us, call_s, count
-):
+def test_baseline_timed_twice_gets_half_the_pairs_and_slow_calls_fewer(reference, usual_us, call_s, count):
     assert ApartTimer(reference=reference, plan=TimingPlan(), seed=3)._count_calls(usual_us, call_s) == count

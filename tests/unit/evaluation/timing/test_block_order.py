@@ -92,7 +92,7 @@ def split_into_pairs(events):
     return [events[begin:end] for begin, end in itertools.pairwise([*places, len(events)])]
 
 
-def test_on_a_cpu_both_sides_are_flushed_before_the_first_call_and_what_that_leaves_before_the_second():
+def test_cpu_caches_are_flushed_before_both_calls_of_a_block():
     orders = set()
     for pair in split_into_pairs(measure()):
         first, second = pair[0][1], pair[1][1]

@@ -88,7 +88,7 @@ def test_differences_that_the_truth_allows_keep_no_later_call_from_being_compare
 
 
 @pytest.mark.slow
-def test_differences_that_the_truth_allows_keep_no_call_with_other_inputs_from_being_compared(reference):
+def test_allowed_differences_do_not_crowd_out_other_input_kinds(reference):
     reference = replace(reference, timed_steps=("biased", "varied"))
     usual = [seed for seed in range(400) if reference.choose_timed_step(seed) == "as_given"]
     compute = remember_outputs(reference)
@@ -131,7 +131,7 @@ def test_a_sample_is_wrong_where_one_of_its_elements_is(reference, spoil, is_rig
     assert (found is None) == is_right, found
 
 
-def test_the_truth_is_not_computed_for_a_sample_that_is_near_the_references(reference, monkeypatch):
+def test_truth_is_not_computed_for_samples_near_the_reference(reference, monkeypatch):
     monkeypatch.setattr(references, "compute_truth", lambda *_, **__: pytest.fail("computed"))
     assert evaluate(reference, lambda output: output.mul_(1 + 1e-6)) is None
 

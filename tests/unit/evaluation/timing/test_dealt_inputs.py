@@ -44,7 +44,7 @@ def reference(plain):
     return replace(plain, timed_steps=STEPS)
 
 
-def test_a_quarter_of_the_blocks_on_a_cpu_has_inputs_of_every_step(reference):
+def test_quarter_of_cpu_blocks_has_inputs_of_every_step(reference):
     for seed in range(10):
         dealt = Counter(islice(_deal_steps(reference, random.Random(seed)), 20))
         assert dealt["as_given"] == 15

@@ -36,7 +36,7 @@ def test_cached_peaks_are_not_measured_again(tmp_path):
     assert PeakStore(tmp_path).find(CPU) == impossible
 
 
-def test_a_measurement_is_remembered_for_the_next_process_and_leaves_other_devices_alone(tmp_path):
+def test_cached_measurement_survives_the_process_and_keeps_other_devices(tmp_path):
     remember(tmp_path, make(bandwidth=1e9, tflops=1e-9, dtype="bfloat16"))
     measured = PeakStore(tmp_path).measure(CPU)
     assert measured.bandwidth_gb_s == 1e9

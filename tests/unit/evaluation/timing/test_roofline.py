@@ -93,7 +93,7 @@ def test_distinct_bytes_never_exceed_what_was_allocated(shape, source: random.Ra
     assert count_distinct_bytes(source.choices(views, k=3)) <= whole.numel() * 4
 
 
-def test_an_expanded_tensor_counts_once_and_a_view_only_for_what_it_shows():
+def test_expanded_tensor_counts_once_and_a_view_its_elements():
     row = torch.zeros(1, 100)
     assert count_distinct_bytes([row.expand(50, 100)]) == 400
     assert count_distinct_bytes([torch.zeros(10, 100)[:, :7]]) == 280
@@ -109,7 +109,7 @@ def test_a_product_is_counted_with_its_inputs_outputs_and_operations():
     assert traffic.bound_bytes == 4 * (30 * 40 + 40 * 50)  # the output may stay in the cache
 
 
-def test_weights_are_counted_and_what_the_counter_does_not_know_is_no_number():
+def test_weights_are_counted_and_unknown_operations_give_none():
     reference = make_reference("return self.norm(x)", init="self.norm = nn.LayerNorm(512)")
     traffic = count_traffic(reference, 3)
     assert traffic.moved_bytes == 2 * X_BYTES + 2 * 512 * 4
@@ -200,7 +200,7 @@ def test_the_peak_fraction_is_that_of_the_nearer_limit():
     assert examine(2000.0, make_traffic(flops=10**9)).roofline.peak_fraction == pytest.approx(0.5)
 
 
-def test_nobody_is_accused_before_the_count_was_refined_and_the_peaks_were_measured_again():
+def test_suspect_requires_a_refined_count_and_remeasured_peaks():
     reference = make_reference("return x + 1")
     faster = DevicePeaks(hardware="a chip", bandwidth_gb_s=1000.0, tflops=1.0, matrix_dtype="float32")
     store = OnePeakStore(measured=faster)

@@ -99,7 +99,7 @@ def test_a_process_serves_one_owner_and_ends_before_the_next_ones_begins():
     assert [one.owner for one in opened.processes] == ["", "alice", "bob", ""]
 
 
-def test_a_client_whose_processes_end_gets_a_problem_error_and_the_device_goes_on():
+def test_client_with_ended_processes_gets_a_problem_error():
     opened = Opened(act=lose)
     found = opened.evaluate("alice")
     assert (found.outcome, found.message.count("ended with 3")) == ("problem_error", 1)
@@ -107,7 +107,7 @@ def test_a_client_whose_processes_end_gets_a_problem_error_and_the_device_goes_o
     assert opened.evaluate("").outcome == "wrong_value"
 
 
-def test_a_device_that_a_clients_process_calls_lost_is_no_fault_of_the_problem_and_stays():
+def test_device_reported_lost_by_a_client_process_stays_in_service():
     def report(process):
         raise DeviceLost("an illegal memory access was encountered", for_good=True, is_reported=True)
 
@@ -136,7 +136,7 @@ def test_a_clients_process_that_ended_by_chance_is_started_again():
     assert opened.evaluate("alice").outcome == "wrong_value"
 
 
-def test_a_clients_process_is_killed_at_the_time_limit_and_not_started_again():
+def test_client_process_is_killed_at_its_time_limit_without_restart():
     def hang(process):
         assert process.killed.wait(30)
         lose(process)
@@ -171,7 +171,7 @@ def test_a_verdict_that_contradicts_the_request_is_none():
     assert (found.outcome, "asked for eager" in found.message) == ("problem_error", True)
 
 
-def test_where_no_sandbox_starts_on_a_good_device_its_clients_tasks_fail_and_others_do_not():
+def test_failed_sandbox_start_fails_only_tasks_of_clients():
     opened = Opened()
     opened.obstacle = "no space left on device"
     found = opened.evaluate("alice")

@@ -31,7 +31,7 @@ def test_the_program_that_a_careful_reader_would_submit_is_found(name: str) -> N
     assert (found and found.source.encode()) == (expected.read_bytes() if expected.exists() else None)
 
 
-def test_a_program_knows_why_it_was_taken_and_why_each_other_one_was_not() -> None:
+def test_chosen_program_has_the_reasons_for_and_against_the_others() -> None:
     text = f"Draft:\n{fenced(1)}\nSome version:\n{fenced(2)}\nFinal version:\n{fenced(3)}\nFor comparison:\n{fenced(4)}"
     extraction = find(text).extraction
     assert extraction is not None

@@ -78,11 +78,11 @@ def test_an_answer_before_the_reasoning_counts() -> None:
     assert _find(f"{_fenced(FINAL)}\n<think>\n{_fenced(DRAFT)}</think>\nThat was it.").source == FINAL
 
 
-def test_a_draft_left_open_by_the_end_of_the_reasoning_does_not_swallow_the_answer() -> None:
+def test_unclosed_draft_in_reasoning_does_not_hide_the_answer() -> None:
     assert _find(f"<think>\n```python\nclass Model</think>\n{_fenced(FINAL)}").source == FINAL
 
 
-def test_a_fence_that_ends_right_before_the_closing_tag_does_not_hide_it() -> None:
+def test_fence_directly_before_the_closing_tag_does_not_hide_it() -> None:
     assert _find(f"```python\n{DRAFT}```</think>{_fenced(FINAL)}").source == FINAL
 
 
@@ -104,7 +104,7 @@ def test_a_later_block_that_only_elides_the_class_does_not_win() -> None:
     assert _find(f"{_fenced(FINAL)}In short:\n{_fenced(elided)}").source == FINAL
 
 
-def test_a_later_block_with_a_syntax_error_does_not_win_over_one_that_parses() -> None:
+def test_later_block_with_a_syntax_error_is_not_preferred() -> None:
     broken = "class ModelNew(:\n"
     assert _find(f"{_fenced(FINAL)}or\n{_fenced(broken)}").source == FINAL
 
@@ -207,7 +207,7 @@ def test_an_include_in_the_prose_does_not_open_an_html_block() -> None:
     assert _find(f"<vector>\n<div>\n{_fenced(FINAL)}").source == FINAL
 
 
-def test_another_name_of_a_class_of_the_same_program_is_an_entry_point() -> None:
+def test_alias_of_a_class_is_an_entry_point() -> None:
     program = f"{HEAD}class Fused(nn.Module):\n    def forward(self, x):\n        return x\n\n\nModelNew = Fused\n"
     assert _find(_fenced(program)).source == program
 

@@ -36,7 +36,7 @@ def note(text, finish_reason="stop", max_tokens=None, written=None, reasoning=No
         (None, None, ": set --max-tokens"),
     ],
 )
-def test_an_answer_without_a_program_that_was_cut_off_names_the_limit_and_the_option(max_tokens, written, words):
+def test_truncated_answer_without_a_program_names_limit_and_option(max_tokens, written, words):
     [found] = note("Let me think.", "length", max_tokens, written)
     assert (found.check, found.severity) == ("truncated", "note")
     assert words in found.message

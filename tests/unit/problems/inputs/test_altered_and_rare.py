@@ -79,7 +79,7 @@ def test_triangles_stay():
 
 
 @pytest.mark.parametrize("low", [float("-inf"), -1e9])
-def test_masks_to_add_are_swapped_and_no_row_is_masked_as_a_whole(low):
+def test_additive_masks_are_swapped_without_fully_masked_rows(low):
     given = torch.full((60, 60), low).triu(1)
     for seed in range(12):
         altered = alter_one(given, seed)

@@ -17,14 +17,14 @@ def vary(tensor, kind, seed=0):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_signed_values_are_given_ones_with_another_sign_or_several_times_as_large(dtype):
+def test_signed_values_are_given_values_negated_or_scaled(dtype):
     given = torch.rand(40, 50).to(dtype)
     varied = [vary(given.clone(), "signed", seed) for seed in range(16)]
     ratios = torch.cat([each / given for each in varied]).nan_to_num(1.0)
     assert set(ratios.unique().tolist()) == {-8.0, -4.0, -1.0, 1.0, 4.0, 8.0}
 
 
-def test_most_signed_inputs_differ_in_so_few_elements_that_a_sample_misses_them():
+def test_most_signed_inputs_differ_in_few_elements():
     given = torch.rand(200, 500)
     shares = [float((vary(given.clone(), "signed", seed) != given).float().mean()) for seed in range(20)]
     assert sum(share < 0.001 for share in shares) >= 10

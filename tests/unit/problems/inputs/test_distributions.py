@@ -74,7 +74,7 @@ def test_large_half_precision_inputs_stay_finite():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.complex64])
-def test_padded_inputs_are_the_same_values_in_a_view_that_is_not_contiguous(dtype):
+def test_padded_inputs_are_equal_values_in_a_noncontiguous_view(dtype):
     given = (torch.arange(30).reshape(2, 3, 5) % 7).to(dtype)
     made = fill(given.clone(), "padded")
     assert torch.equal(made, given)

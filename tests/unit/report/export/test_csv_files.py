@@ -180,7 +180,7 @@ def test_writing_again_replaces_the_files_and_leaves_nothing_beside_them(store, 
     }
 
 
-def test_a_file_that_cannot_be_replaced_is_a_store_error_and_nothing_half_done_stays(store, evaluation_of):
+def test_failed_file_replacement_is_a_store_error_without_leftovers(store, evaluation_of):
     results_dir = store.path.parent
     (results_dir / "evaluations.csv").mkdir()
     with pytest.raises(StoreError, match=r"cannot write the CSV files in .*stored in .*harness\.db"):

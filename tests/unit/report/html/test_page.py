@@ -204,7 +204,7 @@ def test_a_reference_is_embedded_only_in_the_version_that_was_evaluated(render, 
     assert render(problems_dirs=[tmp_path / "problems"])["references"] == {}
 
 
-def test_a_reference_that_was_given_as_a_file_is_read_from_its_run(render, evaluation_of, tmp_path):
+def test_reference_given_as_a_file_is_read_from_its_run(render, evaluation_of, tmp_path):
     folder = tmp_path / "generated" / "demo" / "add"
     folder.mkdir(parents=True)
     (folder / "add.py").write_text("evaluated")
@@ -264,7 +264,7 @@ def test_the_same_results_give_the_same_file(render, evaluation_of):
     assert [path.name for path in render.summary.path.parent.iterdir()] == ["report.html"]
 
 
-def test_of_very_many_evaluations_the_best_of_each_model_and_problem_have_details(render, evaluation_of, monkeypatch):
+def test_large_report_has_details_of_the_best_evaluations_only(render, evaluation_of, monkeypatch):
     monkeypatch.setattr("harness.report.html.chunks.MANY_ROWS", 3)
     monkeypatch.setattr("harness.report.html.chunks.MOST_DETAILED", 2)
     speedups = {"a": (1.0, 3.0), "b": (4.0, 2.0)}

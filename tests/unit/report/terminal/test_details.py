@@ -213,7 +213,7 @@ def test_blocks_are_listed_only_on_request(full_evaluation):
     assert show(full_evaluation, all_blocks=True).count("1.100 s") == 8
 
 
-def test_the_histogram_counts_every_block_and_one_odd_block_does_not_flatten_it(full_evaluation, timing):
+def test_histogram_counts_all_blocks_and_survives_an_outlier(full_evaluation, timing):
     ratios = [1.90 + 0.01 * number for number in range(20)] + [40.0]
     blocks = tuple(replace(BLOCK, baseline_reported_us=ratio * 5e5) for ratio in ratios)
     text = show(replace(full_evaluation, timing=replace(timing, blocks=blocks)))
@@ -289,7 +289,7 @@ def test_the_log_is_shown_where_the_build_decided_or_on_request(full_evaluation)
 
 
 @pytest.mark.parametrize("width", [80, 200])
-def test_several_programs_in_the_answer_are_named_with_the_one_that_was_taken(evaluation_of, width):
+def test_several_programs_of_an_answer_are_named_with_the_chosen(evaluation_of, width):
     message = "rule fence, lines 2 to 3; chosen from 2 programs in the answer: the text rejects the others"
     note = Finding(
         check="extraction", severity="note", message=message, evidence="not taken: rule fence, lines 9 to 10"

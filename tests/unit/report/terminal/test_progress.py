@@ -74,7 +74,7 @@ def test_several_gpus_have_a_bar_each_with_what_they_are_to_expect():
     assert TimeLeft().describe(second) == "4 done, 1 waiting, about 70 s left"
 
 
-def test_without_a_terminal_there_is_a_line_now_and_then_and_at_the_end(capsys):
+def test_progress_without_a_terminal_prints_occasional_lines(capsys):
     evaluation = Step(name="evaluating", total=2, note="0 of 2")
     lines = []
     with show_steps(lambda: [Step(name="building", total=2, note="0 built"), evaluation], line_every_s=0.01):

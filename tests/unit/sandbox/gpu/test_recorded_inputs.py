@@ -49,7 +49,7 @@ def record(placed):
     )
 
 
-def test_outputs_are_poisoned_and_state_that_is_an_output_too_is_as_given():
+def test_outputs_are_nan_filled_except_those_that_are_state():
     placed = place(torch.arange(4.0))
     recording = record(placed)
     recording.write_inputs(placed, [torch.tensor([5.0, 7.0])])
@@ -58,7 +58,7 @@ def test_outputs_are_poisoned_and_state_that_is_an_output_too_is_as_given():
     assert recording.pages.floats(OUTPUT_AT, 4).isnan().all()
 
 
-def test_a_run_tells_whether_its_inputs_changed_but_not_whether_its_state_did():
+def test_run_reports_changed_inputs_but_not_changed_state():
     placed = place(torch.arange(4.0))
     recording = record(placed)
     recording.write_inputs(placed, [torch.ones(2)])

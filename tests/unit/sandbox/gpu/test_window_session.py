@@ -119,7 +119,7 @@ def test_rows_that_are_late_are_missing(window, in_whole):
 
 @pytest.mark.parametrize("late", ["call", "reading"])
 @pytest.mark.quick(1)
-def test_a_call_that_is_read_when_the_hold_of_streams_has_ended_shows_nothing(window, monkeypatch, late):
+def test_call_read_after_the_hold_of_streams_shows_nothing(window, monkeypatch, late):
     monkeypatch.setattr(window_module, "HELD_US", 1_000_000)
     session, worker, device = window
     call(session, device)

@@ -47,7 +47,7 @@ def watch(function, source=""):
     return module.run, kept
 
 
-def test_a_tensor_of_the_host_is_lent_in_pages_of_its_own_and_what_is_written_comes_back():
+def test_host_tensor_is_lent_in_separate_pages_and_writes_are_copied_back():
     lent = []
 
     def run(values, *, factor):
@@ -66,7 +66,7 @@ def test_a_tensor_of_the_host_is_lent_in_pages_of_its_own_and_what_is_written_co
     assert kept == [(address, 4096), (address, 0)]
 
 
-def test_an_expanded_tensor_of_the_host_is_lent_and_a_pinned_one_is_given_as_it_is():
+def test_expanded_host_tensor_is_lent_and_pinned_one_is_passed_unchanged():
     with TensorsOnGpu():
         run, kept = watch(lambda x: x.sum().clone())
         assert float(run(torch.ones(1, 3).expand(4, 3))) == 12.0
@@ -81,7 +81,7 @@ def test_tensor_passed_to_cpp_has_an_unknown_location():
         assert (run(torch.ones(3)) + torch.ones(3, device="cuda")).tolist() == [2.0] * 3
 
 
-def test_a_tensor_on_the_gpu_is_given_as_it_is_and_what_comes_back_is_known_to_lie_there():
+def test_gpu_tensor_is_passed_unchanged_and_results_are_gpu_tensors():
     with TensorsOnGpu():
         run, kept = watch(lambda x: x + 1, "auto y = torch::empty_like(x);")
         x = torch.ones(3, device="cuda")

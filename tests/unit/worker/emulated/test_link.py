@@ -62,7 +62,7 @@ def told_to(link):
     return library.told_so_far().decode()
 
 
-def test_an_extension_is_told_the_settings_when_it_is_loaded_and_when_they_change(link):
+def test_extension_gets_settings_when_loaded_and_when_they_change(link):
     assert told_to(link) == '{"order": "ascending", "threads": 2}'
     link.configure({"order": "random", "seed": 5})
     assert told_to(link) == '{"order": "random", "threads": 2, "seed": 5}'
@@ -84,7 +84,7 @@ def test_an_error_that_a_launch_has_left_is_raised_once(link):
     link.raise_error()
 
 
-def test_plain_extensions_are_left_alone_and_nothing_is_adopted_where_nothing_is_emulated(compile_library, emulator):
+def test_extensions_are_unchanged_without_emulation(compile_library, emulator):
     link = EmulatorLink()
     link.adopt(emulator, None, "")
     link.configure({"order": "ascending"})
@@ -102,7 +102,7 @@ def test_plain_extensions_are_left_alone_and_nothing_is_adopted_where_nothing_is
         ("cudaMallocManaged(&p, bytes);", True, False),
     ],
 )
-def test_a_checked_extension_is_told_of_gpu_tensors_unless_its_source_leaves_doubts(
+def test_checked_extension_learns_gpu_tensors_unless_its_source_is_unclear(
     compile_library, monkeypatch, source, is_checked, is_told
 ):
     import ctypes

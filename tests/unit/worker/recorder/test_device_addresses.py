@@ -57,7 +57,7 @@ def test_sizes_beyond_the_range_are_refused_and_leave_it_usable(run):
     assert address == FIRST_ADDRESS
 
 
-def test_memory_that_cannot_be_accessed_is_unmapped_before_it_is_given_out_again(run):
+def test_inaccessible_memory_is_unmapped_before_reuse(run):
     calls = run("""
         ctypes.c_int.from_address(library.harness_real(b"standin_refuses_access")).value = 1
         ask("cuMemAlloc_v2", ctypes.byref(number()), 3 << 20)

@@ -232,7 +232,7 @@ def test_larger_copies_from_the_host_are_refused(run):
     assert unsupported == ["data is copied from the host"]
 
 
-def test_work_after_a_copy_that_the_host_waits_for_is_ordered_behind_it(run):
+def test_work_after_a_synchronous_copy_is_ordered_behind_it(run):
     operations = run("""
         target, stream = allocate(), make("cuStreamCreate", 1)
         def work():
@@ -262,7 +262,7 @@ def test_a_copy_that_fails_is_not_recorded(run):
 
 
 @pytest.mark.parametrize("name", ["cuMemcpyOfTomorrowAsync", "cuMemcpyOfTomorrowAsync_ptsz"])
-def test_work_without_a_hook_is_named_and_reaches_the_driver_with_all_arguments(run, name):
+def test_unhooked_work_is_named_and_reaches_the_driver_unchanged(run, name):
     unsupported, calls = run(f"""
         list_calls()
         work = lambda: call("{name}", 11, 12, 13, 14, 15, 16, 17, 18, 19)
