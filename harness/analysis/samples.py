@@ -52,7 +52,8 @@ def section_of(row: ResultRow) -> Section:
 
 
 def group_of(row: ResultRow, turns: int) -> GroupKey:
-    return GroupKey(model=row.model, prompt=row.prompt, turns=turns, **section_of(row)._asdict())
+    suite, workload, dtype, language, kind, baseline, chip = section_of(row)
+    return GroupKey(row.model, row.prompt, language, kind, suite, workload, baseline, chip, turns, dtype)
 
 
 def group_samples(rows: Iterable[ResultRow], group_by: Callable[[ResultRow], _Group]) -> dict[_Group, Turns]:
