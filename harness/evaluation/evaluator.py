@@ -7,8 +7,8 @@ A candidate that fails gets an outcome. Faults of the problem, the harness or th
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from harness.builder import Builder
 from harness.domain import (
@@ -20,6 +20,9 @@ from harness.domain import (
     HarnessError,
     Outcome,
     Problem,
+    ProblemError,
+    ProblemTooLarge,
+    ReferenceStopped,
     Rival,
     Subject,
     WorkloadName,
@@ -27,7 +30,6 @@ from harness.domain import (
 from harness.evaluation.attempts import repeat_if_disturbed, repeat_with_less_memory, run_attempts
 from harness.evaluation.builds import CandidateBuilds
 from harness.evaluation.certificate import Certificate
-from harness.evaluation.chosen_dtype import require_dtype
 from harness.evaluation.counters.reading import CounterReader
 from harness.evaluation.emulated.findings import has_race_at_all_sizes
 from harness.evaluation.emulated.nvcc import NvccCheck
@@ -49,6 +51,22 @@ from harness.evaluation.timing.roofline import Roofline
 from harness.sandbox.devices import Device
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.workers_ahead import WorkersAhead
+
+
+@contextmanager
+def require_dtype(problem: Problem, device: Device | None) -> Iterator[None]:
+    """Raises CandidateFailure (not_run) for a device without the dtype, and instead of a ProblemError inside."""
+    if not problem.precision:
+        yield
+        return
+    if problem.precision == "tf32" and device is not None and not device.has_tf32:
+        raise CandidateFailure(Outcome.NOT_RUN, f"{device.name} has no TF32 units: --dtype tf32 needs an Ampere GPU")
+    try:
+        yield
+    except (ProblemTooLarge, ReferenceStopped):
+        raise
+    except ProblemError as error:
+        raise CandidateFailure(Outcome.NOT_RUN, f"not evaluated in {problem.precision}: {error}") from error
 
 
 class CandidateEvaluator:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from base64 import b64decode
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from pathlib import PurePath
+from typing import Any
 
 from harness.domain import Candidate, Finding
 from harness.evaluation.allocation_failure import MemoryCharge
-from harness.evaluation.autotuned import note_autotuned
 from harness.evaluation.builds import CandidateBuilds
 from harness.evaluation.correctness.reference import ENTRY, Reference, usable_threads
 from harness.evaluation.load_check import CANDIDATE_ENTRY
@@ -23,6 +26,34 @@ from harness.sandbox.opening import open_session
 from harness.sandbox.worker_client import Mode
 from harness.sandbox.worker_process import TimeLimits
 from harness.sandbox.workers_ahead import WorkersAhead
+
+SUFFIX = ".autotune.json"
+MOST_NOTES, MOST_CHARACTERS = 8, 200
+
+
+def note_autotuned(files: Mapping[str, str]) -> tuple[Finding, ...]:
+    """`files`: contents in base64, by path."""
+    chosen = sorted(_describe_choices(files))
+    return tuple(Finding(check="autotuned", severity="note", message=one) for one in chosen[:MOST_NOTES])
+
+
+def _describe_choices(files: Mapping[str, str]) -> Iterator[str]:
+    for path, content in files.items():
+        if path.endswith(SUFFIX):
+            try:
+                choice = _describe_choice(json.loads(b64decode(content)))
+            except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+                continue  # not Triton's
+            yield f"{PurePath(path).name.removesuffix(SUFFIX)} {choice}"[:MOST_CHARACTERS]
+
+
+def _describe_choice(written: dict[str, Any]) -> str:
+    timings = written["configs_timings"]
+    config, _ = min(timings, key=lambda timing: timing[1])
+    values = {**config["kwargs"], "num_warps": config["num_warps"], "num_stages": config["num_stages"]}
+    chosen = ", ".join(f"{name} {value}" for name, value in values.items())
+    return f"for {tuple(written['key'])}: {chosen}, of {len(timings)} configurations"
+
 
 _ENVIRONMENT = re.compile(r"\b(environ|putenv)\b")
 COMPILE = "torch.compile"

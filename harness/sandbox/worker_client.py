@@ -29,7 +29,6 @@ from harness.protocol import (
     TensorSpec,
     count_span,
     flatten_value,
-    group_equal,
     make_doorbell,
     place_contiguous,
     storage_bytes,
@@ -45,21 +44,7 @@ from harness.sandbox.memory_probe import Element
 from harness.sandbox.replies import parse_files, parse_outputs, parse_pages, parse_spec, read_list, read_pairs
 from harness.sandbox.worker_process import StillRunning, Stopped, WorkerProcess
 from harness.tensors.seeding import read_seed
-from harness.tensors.slices import has_same_bits
-
-
-def pack_by_dtype(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """One flat tensor for each dtype, in order of first appearance; a view of a single contiguous one."""
-    groups = group_equal([tensor.dtype for tensor in tensors])
-    return [_join([tensors[index].reshape(-1) for index in group]) for group in groups.values()]
-
-
-def _join(flat: Sequence[Tensor]) -> Tensor:
-    """Joins bytes, since not every dtype can be concatenated."""
-    if len(flat) == 1:
-        return flat[0]
-    return torch.cat([one.view(torch.uint8) for one in flat]).view(flat[0].dtype)
-
+from harness.tensors.slices import has_same_bits, pack_by_dtype
 
 MAX_REPORTED_NS = 10**15
 WORD_BYTES = 8

@@ -1,11 +1,13 @@
-"""Large tensors in slices: bitwise comparison with little memory beside them."""
+"""Large tensors in slices, and many as few: comparison and copies with little memory beside them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 from torch import Tensor
+
+from harness.protocol import group_equal
 
 SLICE_ELEMENTS = 4 << 20
 WHOLE_BYTES = 64 << 20  # non-contiguous tensors up to this size are copied at once
@@ -56,3 +58,16 @@ def cut_pairs(a: Tensor, b: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     where = a.device if a.is_cuda else b.device
     for _, (left, right) in cut_slices(a, b, elements=SLICE_ELEMENTS):
         yield left.to(where), right.to(where)
+
+
+def pack_by_dtype(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """One flat tensor for each dtype, in order of first appearance; a view of a single contiguous one."""
+    groups = group_equal([tensor.dtype for tensor in tensors])
+    return [_join([tensors[index].reshape(-1) for index in group]) for group in groups.values()]
+
+
+def _join(flat: Sequence[Tensor]) -> Tensor:
+    """Joins bytes, since not every dtype can be concatenated."""
+    if len(flat) == 1:
+        return flat[0]
+    return torch.cat([one.view(torch.uint8) for one in flat]).view(flat[0].dtype)

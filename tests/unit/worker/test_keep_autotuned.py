@@ -8,7 +8,7 @@ from base64 import b64encode
 
 import pytest
 
-from harness.evaluation.autotuned import MOST_CHARACTERS, note_autotuned
+from harness.evaluation.model_workers import MOST_CHARACTERS, note_autotuned
 from harness.worker import compiled_files
 
 TUNE = """
