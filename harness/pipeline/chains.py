@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from harness.analysis.prices import Price
     from harness.pipeline.evaluations import Evaluations
 
+ShowSearch = Callable[[SearchProgress], AbstractContextManager[object]]
 MEASUREMENTS_OF_BEST = 2  # the second one on fresh seeds, after the choice
 ONE_TURN = SearchOptions(turns=1)
 ONCE = Strategy(name="", choose=lambda history: Stop(reason="one answer is asked for"))

@@ -73,7 +73,7 @@ def check_plan(plan: Plan, options: EvaluateOptions) -> list[str]:
         raise UsageError(describe_lacking_workload(", ".join(lacking), options.workload))
     if lacking:
         names, workload = ", ".join(lacking), options.workload or "reduced"
-        LOG.warning("%s: no %s workload, not evaluated here", names, workload)
+        LOG.warning("%s: no %s workload, neither asked for nor evaluated", names, workload)
     return lacking
 
 

@@ -188,17 +188,14 @@ class Evaluations:
         while True:
             async with self._submissions.wait_for_slot():
                 with self._results.reservations.hold(placed.subject, emulated_gpu) as reserved:
-                    stored = None if again else self._find(placed)
-                    if stored is not None:
+                    if not again and (stored := self._find(placed)) is not None:
                         self.report.elsewhere.append(stored)
                         return stored
                     if reserved or again:
                         failure = None if screening is None else await screening.find_failure(placed)
-                        stored = self._results.provenance.record(
-                            failure or await self._submissions.submit(placed), placed
-                        )
-                        self.report.evaluations.append(stored)
-                        return stored
+                        evaluation = failure or await self._submissions.submit(placed)
+                        self.report.evaluations.append(self._results.provenance.record(evaluation, placed))
+                        return self.report.evaluations[-1]
             with show_wait():
                 await asyncio.sleep(POLL_S)
 

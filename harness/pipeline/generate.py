@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +16,7 @@ from harness.generate.options import GenerateOptions
 from harness.generate.planning import GenerationSettings, find_problems, make_plan, render_prompts
 from harness.generate.providers.base import Provider, RecordedProvider, name_recorded_model
 from harness.generate.sampler import Asker, Plan, SessionReport
-from harness.pipeline.chains import Session, follow_all
+from harness.pipeline.chains import Session, ShowSearch, follow_all
 from harness.pipeline.data_folders import find_folder, find_suite_folder
 from harness.problems.apart import describe_inputs
 from harness.report.terminal.search_progress import SearchProgress
@@ -30,9 +30,7 @@ def check_files(plan: Plan) -> None:
             describe_inputs(problem, "full")
 
 
-def generate_run(
-    options: GenerateOptions, show: Callable[[SearchProgress], AbstractContextManager[object]] = nullcontext
-) -> SessionReport:
+def generate_run(options: GenerateOptions, show: ShowSearch = nullcontext) -> SessionReport:
     """Raises HarnessError and KeyboardInterrupt; stored samples stay."""
     plan, open_provider = prepare_run(options)
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 
 from harness.analysis.prices import find_price
 from harness.domain import EMULATED, FROM_FILE, Language, Problem, UsageError
 from harness.generate.options import GenerateOptions
 from harness.generate.sampler import Plan
-from harness.pipeline.chains import ONCE, ONE_TURN, Session, follow_all
+from harness.pipeline.chains import ONCE, ONE_TURN, Session, ShowSearch, follow_all
 from harness.pipeline.data_folders import find_folder
 from harness.pipeline.evaluate import check_plan
 from harness.pipeline.generate import open_asker, open_run, prepare_run
@@ -24,8 +23,6 @@ from harness.search.options import SearchOptions
 from harness.search.strategies import find_strategy
 from harness.search.strategy import Strategy
 from harness.store.runs import read_manifest
-
-ShowSearch = Callable[[SearchProgress], AbstractContextManager[object]]
 
 
 def choose_strategy(search: SearchOptions, language: Language, options: EvaluateOptions) -> Strategy:

@@ -14,7 +14,8 @@ from harness.domain.files import replacing
 from harness.generate.options import GenerateOptions
 from harness.languages import detect_language
 from harness.pipeline.candidate_file import read_candidate
-from harness.pipeline.improve import ShowSearch, improve
+from harness.pipeline.chains import ShowSearch
+from harness.pipeline.improve import improve
 from harness.pipeline.options import EvaluateOptions
 from harness.pipeline.search_report import SampleSearch, SearchReport
 from harness.search.feedback import summarise

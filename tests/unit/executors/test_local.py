@@ -69,7 +69,7 @@ def evaluate(open_executor, shared_executor):
     def run(tasks, **changes):
         found = {}
         with open_executor(**changes) if changes else nullcontext(shared_executor) as executor:
-            assert run_tasks(executor, tasks, lambda task, evaluation: found.setdefault(id(task), evaluation)) == []
+            run_tasks(executor, tasks, lambda task, evaluation: found.setdefault(id(task), evaluation))
         return [found[id(task)] for task in tasks]
 
     return run
