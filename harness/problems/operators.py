@@ -99,6 +99,9 @@ class OperatorUse:
         return any(call.name.removesuffix("_") in ORDERING and call.overload != DROPOUT for call in self.calls)
 
 
+NO_USE = OperatorUse(frozenset())
+
+
 class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
     """`inputs` are not kept, since a second set may not fit beside them; they must live as long as the watched run."""
 

@@ -15,9 +15,9 @@ from harness.evaluation.correctness.leaf_comparison import LeafVerdict
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.reference_checks import OUTPUT_FORM, has_only_numbers, refuse_varying
 from harness.evaluation.correctness.truth import Expected, TruthLeaf, copy_tensors, keep_on_host
-from harness.problems.inputs.digits import PATTERNS, perturb
 from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind
 from harness.problems.inputs.kinds import find_kind
+from harness.problems.inputs.tensors import PATTERNS, perturb
 from harness.sandbox.arena_layout import Footprint
 from harness.tensors.outputs import FlatOutputs
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import count
 from typing import Any
 
 import torch
@@ -14,17 +16,25 @@ from harness.evaluation.correctness.truth import copy_tensors, run_reference, wr
 from harness.problems.inputs.altered import find_constants, may_alter
 from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind
 from harness.problems.inputs.kinds import list_declared
-from harness.problems.inputs.rare import WatchedDraws
-from harness.problems.inputs.structure import DrawWatch
+from harness.problems.inputs.rare import Draws
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.loading import LoadedProblem
-from harness.problems.operators import OperatorCalls, OperatorUse
+from harness.problems.operators import OperatorCalls, OperatorUse, OperatorWatch, name_operator
 from harness.protocol import KEPT_CALLS
 from harness.tensors.trees import list_tensors
 
 REDRAWN = 2  # more calls with kinds of inputs that differ in each call, where calls cost little
 RERUNS = 3  # repetitions of earlier calls, where calls cost little; else 1
 OTHER_SEED = 1  # of inputs that are compared with the given ones
+
+DRAWS = {
+    "rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "uniform_", "normal_", "random_", "ones",
+    "zeros", "ones_like", "zeros_like",
+}  # fmt: skip
+ELEMENTWISE = {
+    "empty", "empty_like", "new_empty", "mul", "add", "sub", "rsub", "div", "neg", "clone", "detach", "_to_copy",
+    "view", "reshape", "_unsafe_view", "transpose", "permute", "t", "unsqueeze", "squeeze",
+}  # fmt: skip
 
 
 def learn_traits(
@@ -36,16 +46,16 @@ def learn_traits(
     changing: dict[str, Tensor],
     device: torch.device,
 ) -> InputTraits:
-    """Return traits without `use` if the problem allows only given inputs, or if the watched reference fails."""
-    unknown = InputTraits(problem=loaded.problem)
+    """Nothing is known if the problem allows only given inputs, or if the watched reference fails."""
     use = None if loaded.problem.only_as_given else _watch_reference(loaded, model, inputs, changing, device)
     if use is None:
-        return unknown
+        return InputTraits(problem=loaded.problem)
     other = loaded.make_inputs(OTHER_SEED, device) if may_alter(use) else None
-    draws = WatchedDraws()
+    draws = Draws()
     structured = _find_structured(loaded, inputs, draws)
     return InputTraits(
         problem=loaded.problem,
+        is_known=True,
         use=use,
         structured=frozenset() if use.orders_values else structured,  # then values are only moved together
         constants=() if other is None else find_constants(inputs, other, use),
@@ -74,9 +84,9 @@ def _watch_reference(
     return use
 
 
-def _find_structured(loaded: LoadedProblem, inputs: Sequence[Any], draws: WatchedDraws) -> frozenset[int]:
+def _find_structured(loaded: LoadedProblem, inputs: Sequence[Any], draws: Draws) -> frozenset[int]:
     """Watch `get_inputs` on the meta device; if it needs real values, all tensors count as structured."""
-    watch = DrawWatch()
+    watch = _DrawWatch()
     with suppress(ProblemError), watch:
         made = loaded.make_inputs(0, torch.device("meta"), watch=draws)
         return frozenset(watch.find_structured(list_tensors(made)))
@@ -85,6 +95,40 @@ def _find_structured(loaded: LoadedProblem, inputs: Sequence[Any], draws: Watche
 
 def _is_floating(value: object) -> bool:
     return isinstance(value, Tensor) and value.is_floating_point()
+
+
+class _DrawWatch(OperatorWatch):  # type: ignore[no-untyped-call]
+    """Which draws the memory of each tensor comes from, if only by operators that change each element by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._count = count()
+        self._draws: dict[int, set[int]] = {}  # by memory
+        self._structured: set[int] = set()  # memory; also what was read for it
+        self._kept: list[Tensor] = []  # so that no memory is used again
+
+    def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        name, read, made = name_operator(operator), list_tensors([args, kwargs]), list_tensors(result)
+        self._kept += read + made
+        sources, results = {_memory_of(tensor) for tensor in read}, {_memory_of(tensor) for tensor in made}
+        is_known = name in DRAWS or (name.removesuffix("_") in ELEMENTWISE and len(read) <= 1)
+        if not is_known or (sources & self._structured and name not in DRAWS):
+            self._structured |= sources | results
+        drawn = {next(self._count)} if name in DRAWS else set().union(*(self._draws.get(one, ()) for one in sources))
+        self._draws.update(dict.fromkeys(results, drawn))
+
+    def find_structured(self, tensors: Sequence[Tensor]) -> Iterator[int]:
+        """Positions of the tensors whose elements are not drawn one by one, and independently of other tensors."""
+        draws = [self._draws.get(_memory_of(tensor), set()) for tensor in tensors]
+        uses = Counter(one for drawn in draws for one in drawn)
+        for place, (tensor, drawn) in enumerate(zip(tensors, draws, strict=True)):
+            is_shared = any(uses[one] > 1 for one in drawn)
+            if not drawn or is_shared or _memory_of(tensor) in self._structured:
+                yield place
+
+
+def _memory_of(tensor: Tensor) -> int:
+    return int(tensor.untyped_storage()._cdata) if tensor.layout is torch.strided else id(tensor)
 
 
 def plan_kinds(problem: Problem, derived: Sequence[DerivedKind], *, is_small: bool) -> list[InputKind]:

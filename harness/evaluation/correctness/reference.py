@@ -47,9 +47,9 @@ from harness.evaluation.correctness.truth import (
     run_with_state,
     write_state,
 )
+from harness.problems.inputs.declared import pad_rows
 from harness.problems.inputs.kind import GIVEN, DerivedKind
 from harness.problems.inputs.kinds import MIXED, list_declared, list_derived
-from harness.problems.inputs.padded import pad_rows
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.loading import LoadedProblem
 from harness.protocol import count_kept_calls

@@ -25,18 +25,17 @@ MOST_CALLS = 128  # before a state that is new to the candidate
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`make` returns the calls (none if the step does not apply). `kind`: of the inputs, if the step is one fresh call.
+    """`make` returns the calls (none if the step does not apply).
     `repeats`: an earlier call is repeated instead. `changes_weights`: the candidate's weights must be writable."""
 
     name: str
     make: Callable[[CallMaker], Iterable[Exercise]]
-    kind: InputKind | None = None
     repeats: bool = False
     changes_weights: bool = False
 
 
 def take_inputs(kind: InputKind) -> Step:
-    return Step(kind.name, lambda maker: maker.make(kind), kind)
+    return Step(kind.name, lambda maker: maker.make(kind))
 
 
 def _make_row(maker: CallMaker) -> Iterator[Exercise]:

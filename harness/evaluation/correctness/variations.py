@@ -26,7 +26,7 @@ from harness.evaluation.correctness.truth import (
     run_reference,
     write_state,
 )
-from harness.problems.inputs.parts import split_parts, without_repeats
+from harness.problems.inputs.tensors import split_parts, without_repeats
 from harness.problems.operators import OperatorCalls
 from harness.problems.steps import limit_reference
 from harness.sandbox.arena_layout import Footprint

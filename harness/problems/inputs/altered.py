@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from harness.problems.inputs.kind import DerivedKind, Inputs
-from harness.problems.inputs.parts import choose_part, draw_share, is_dense, split_parts, without_repeats
+from harness.problems.inputs.tensors import choose_part, draw_share, is_dense, split_parts, without_repeats
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.operators import INTEGERS, OperatorUse
 from harness.tensors.slices import has_same_bits
@@ -31,17 +31,11 @@ SCATTERING = {
 
 class Altered(DerivedKind):
     name = "altered"
-    text = (
-        "an eighth of booleans and mask entries is flipped; other floats change by up to half; equal integers become"
-        " smaller in part, sorted ones stay sorted, others are shuffled; half of the calls change a secret part"
-    )
-    used_if = "an argument is equal under two seeds; of integers only single ones where the reference scatters"
-    detects = "hard-coded arguments"
     is_rarely_seen = True
     is_of_draws = True
 
-    def applies(self, use: OperatorUse, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        return bool(traits.constants) and may_alter(use)
+    def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
+        return bool(traits.constants) and may_alter(traits.use)
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
         places = count()

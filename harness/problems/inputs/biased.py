@@ -6,11 +6,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.problems.inputs.digits import PATTERNS, count_part, find_inexact, split_for_device
 from harness.problems.inputs.kind import DerivedKind, is_continuous
-from harness.problems.inputs.parts import choose_part, split_parts
+from harness.problems.inputs.tensors import (
+    PATTERNS,
+    choose_part,
+    count_part,
+    find_inexact,
+    split_for_device,
+    split_parts,
+)
 from harness.problems.inputs.traits import InputTraits
-from harness.problems.operators import OperatorUse
 
 # Each of 256 threads that form a longer sum adds so many of its terms that float32 sums lose as much as the roundings
 # to narrower formats that these values reveal.
@@ -21,17 +26,11 @@ class Biased(DerivedKind):
     """Changes each value by less than 1 % (16-bit formats: 7 %)."""
 
     name = "biased"
-    text = (
-        "low digits are such that rounding to a narrower format errs in one direction; half of the calls change secret"
-        " elements or slices"
-    )
-    used_if = "no sum of the reference has more than 131,072 values without products"
-    detects = "narrower formats"
     allows_for_rounding = False
     whole_one_in = 2
 
-    def applies(self, use: OperatorUse, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        return is_continuous(use, traits, inputs) and use.most_terms <= MOST_TERMS
+    def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
+        return is_continuous(traits, inputs) and traits.use.most_terms <= MOST_TERMS
 
     def change_tensor(self, tensor: Tensor, generator: torch.Generator) -> None:
         is_whole = self.changes_all(generator.initial_seed())

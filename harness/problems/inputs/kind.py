@@ -10,15 +10,14 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from harness.problems.inputs.digits import count_change_bytes, list_changeable
+from harness.problems.inputs.tensors import count_change_bytes, list_changeable
 from harness.problems.inputs.traits import InputTraits
-from harness.problems.operators import OperatorUse
 
 Inputs = tuple[Any, ...]
 
 
 class InputKind:
-    """A kind that problems declare. `text` describes the inputs in docs/correctness.md.
+    """A kind that problems declare.
 
     `is_stress`: `mixed` writes such values into given inputs. `is_exact`: outputs must equal the truth if that is
     countable. `by_peak`: errors are relative to the largest output. `changes_layout`: the values stay.
@@ -27,7 +26,6 @@ class InputKind:
     """
 
     name: str
-    text: str
     is_stress: bool = False
     is_exact: bool = False
     by_peak: ClassVar[bool] = False
@@ -53,14 +51,13 @@ class InputKind:
 
 class Given(InputKind):
     name = "as_given"
-    text = "the output of `get_inputs`"
 
 
 GIVEN = Given()
 
 
 class DerivedKind(InputKind):
-    """Legal inputs near the given ones, which no declaration asks for. `used_if` and `detects` stand in the docs.
+    """Legal inputs near the given ones, which no declaration asks for.
 
     `keeps_structure`: only tensors whose elements are drawn independently change. `allows_for_rounding`: only outputs
     that one rounding of the inputs moves little are compared. `whole_one_in`: one of so many calls changes whole
@@ -68,8 +65,6 @@ class DerivedKind(InputKind):
     `is_rarely_seen`: one call may miss the fault. `is_timed`: timed calls may have such inputs.
     """
 
-    used_if: ClassVar[str]
-    detects: ClassVar[str]
     keeps_structure: ClassVar[bool] = False
     allows_for_rounding: ClassVar[bool] = True
     whole_one_in: ClassVar[int] = 6
@@ -77,7 +72,7 @@ class DerivedKind(InputKind):
     is_rarely_seen: ClassVar[bool] = False
     is_timed: ClassVar[bool] = True
 
-    def applies(self, use: OperatorUse, traits: InputTraits, inputs: Sequence[Any]) -> bool:
+    def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
         """True if candidates of the problem are called with this kind; `inputs` are given ones."""
         raise NotImplementedError
 
@@ -97,11 +92,11 @@ class DerivedKind(InputKind):
         return count_change_bytes(inputs)
 
 
-def takes_floats(use: OperatorUse, inputs: Sequence[Any]) -> bool:
+def takes_floats(traits: InputTraits, inputs: Sequence[Any]) -> bool:
     """True if there are floating inputs, and none becomes an index."""
-    return bool(list_changeable(inputs)) and not use.converts_to_integers
+    return bool(list_changeable(inputs)) and not traits.use.converts_to_integers
 
 
-def is_continuous(use: OperatorUse, traits: InputTraits, inputs: Sequence[Any]) -> bool:
+def is_continuous(traits: InputTraits, inputs: Sequence[Any]) -> bool:
     """True if small changes of floating inputs change floating outputs little."""
-    return traits.returns_floats and not use.orders_values and takes_floats(use, inputs)
+    return traits.returns_floats and not traits.use.orders_values and takes_floats(traits, inputs)

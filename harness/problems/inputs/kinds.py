@@ -9,11 +9,9 @@ from harness.domain import Problem, UsageError
 from harness.problems.discovery import DISTRIBUTION_NAMES
 from harness.problems.inputs.altered import Altered
 from harness.problems.inputs.biased import Biased
-from harness.problems.inputs.distributions import DISTRIBUTIONS, list_stress
+from harness.problems.inputs.declared import DISTRIBUTIONS, Mixed, Padded, list_stress
 from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind
-from harness.problems.inputs.mixed import Mixed
 from harness.problems.inputs.ordered import Negated, Stretched
-from harness.problems.inputs.padded import Padded
 from harness.problems.inputs.rare import Rare
 from harness.problems.inputs.shifted import Lowered, Shifted
 from harness.problems.inputs.sparse import Sparse
@@ -42,5 +40,4 @@ def list_declared(problem: Problem) -> tuple[InputKind, ...]:
 
 def list_derived(traits: InputTraits, inputs: Sequence[Any]) -> tuple[DerivedKind, ...]:
     """`inputs`: as given."""
-    use = traits.use
-    return () if use is None else tuple(kind for kind in DERIVED if kind.applies(use, traits, inputs))
+    return tuple(kind for kind in DERIVED if traits.is_known and kind.applies(traits, inputs))

@@ -8,24 +8,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.problems.inputs.digits import has_many_digits, split_for_device
 from harness.problems.inputs.kind import DerivedKind, takes_floats
-from harness.problems.inputs.parts import draw
+from harness.problems.inputs.tensors import draw, has_many_digits, split_for_device
 from harness.problems.inputs.traits import InputTraits
-from harness.problems.operators import OperatorUse
 
 STRETCHED_BY = 3.0  # times the distance, added to values above the least of the stretched ones
 
 
 class Negated(DerivedKind):
     name = "negated"
-    text = "opposite sign"
-    used_if = "the reference orders values (sort, top-k, argmax)"
-    detects = "partial sorting and selection"
     is_redrawn = False
 
-    def applies(self, use: OperatorUse, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        return use.orders_values and not use.restricts_values and takes_floats(use, inputs)
+    def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
+        return traits.use.orders_values and not traits.use.restricts_values and takes_floats(traits, inputs)
 
     def change_tensor(self, tensor: Tensor, generator: torch.Generator) -> None:
         if has_many_digits(tensor):
@@ -34,7 +29,6 @@ class Negated(DerivedKind):
 
 class Stretched(Negated):
     name = "stretched"
-    text = "distances above a random element are multiplied by 4"
     is_redrawn = True
 
     def change_tensor(self, tensor: Tensor, generator: torch.Generator) -> None:

@@ -13,9 +13,8 @@ from torch.overrides import TorchFunctionMode
 
 from harness.problems.inputs.altered import FLOATS
 from harness.problems.inputs.kind import DerivedKind, Inputs
-from harness.problems.inputs.parts import choose_part
+from harness.problems.inputs.tensors import choose_part
 from harness.problems.inputs.traits import InputTraits
-from harness.problems.operators import OperatorUse
 from harness.tensors.trees import list_tensors
 
 PARTS = 2  # that get one of the values: elements, or slices along one dimension
@@ -24,14 +23,8 @@ PARAMETERS_SHARE = 16  # a draw of at most one in so many elements of the larges
 
 class Rare(DerivedKind):
     name = "rare"
-    text = (
-        "elements and slices of each draw get its least and its largest value: full lengths, equal targets, rows"
-        " that a mask excludes whole"
-    )
-    used_if = "`get_inputs` calls `torch.randint`, or `torch.rand` for a mask or beside a much larger tensor"
-    detects = "cases that random draws hardly reach"
 
-    def applies(self, use: OperatorUse, traits: InputTraits, inputs: Sequence[Any]) -> bool:
+    def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
         tensors = list_tensors(inputs)
         has_others = any(not tensor.is_floating_point() for tensor in tensors)
         largest = max((tensor.numel() for tensor in tensors), default=0)
@@ -39,17 +32,20 @@ class Rare(DerivedKind):
         return traits.draws_integers or (traits.fewest_drawn > 0 and (has_others or has_few))
 
     def watch_draws(self, seed: int) -> AbstractContextManager[object]:
-        return RareDraws(seed, is_whole=self.changes_all(seed))
+        return Draws(seed, is_whole=self.changes_all(seed))
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
-        return inputs
+        return inputs  # their draws are changed
 
 
-class WatchedDraws(TorchFunctionMode):
-    """`integers`: True if integers were drawn; `fewest`: number of elements of the smallest other draw (0: none)."""
+class Draws(TorchFunctionMode):
+    """Watches draws: `integers`: True if integers were drawn; `fewest`: number of elements of the smallest other draw
+    (0: none). With a seed, writes their least and largest values to random positions; with `is_whole`, to slices."""
 
-    def __init__(self) -> None:
+    def __init__(self, seed: int | None = None, *, is_whole: bool = False) -> None:
         super().__init__()
+        self._seed, self._is_whole = seed, is_whole
+        self._generators: dict[torch.device, torch.Generator] = {}
         self.integers, self.fewest = False, 0
 
     def __torch_function__(
@@ -61,33 +57,21 @@ class WatchedDraws(TorchFunctionMode):
             return result
         if func in (torch.rand, torch.rand_like) and result.dtype in FLOATS:
             self.fewest = min(self.fewest or result.numel(), result.numel())
-            self.note(result, 0.0, 1.0 - torch.finfo(result.dtype).eps / 2)
+            self._write(result, 0.0, 1.0 - torch.finfo(result.dtype).eps / 2)
         elif func is torch.randint:
             self.integers = True
-            self.note(result, *_find_bounds(args, options))
+            self._write(result, *_find_bounds(args, options))
         return result
 
-    def note(self, drawn: Tensor, least: float, largest: float) -> None:
-        """Called for each draw, with its least and largest possible value."""
-
-
-class RareDraws(WatchedDraws):
-    """Write the least and largest values of draws to random positions of them; with `is_whole`, to whole slices."""
-
-    def __init__(self, seed: int, *, is_whole: bool) -> None:
-        super().__init__()
-        self._seed, self._is_whole = seed, is_whole
-        self._generators: dict[torch.device, torch.Generator] = {}
-
-    def note(self, drawn: Tensor, least: float, largest: float) -> None:
-        if drawn.is_meta:
+    def _write(self, drawn: Tensor, *values: float) -> None:
+        if self._seed is None or drawn.is_meta:
             return
         if drawn.device not in self._generators:
             self._generators[drawn.device] = torch.Generator(device=drawn.device).manual_seed(self._seed)
         generator = self._generators[drawn.device]
         # Whole rows at last: they stay as they are written.
         dimensions: Iterable[int | None] = reversed(range(max(drawn.dim(), 1))) if self._is_whole else [None] * PARTS
-        for dimension, value in product(dimensions, (least, largest)):
+        for dimension, value in product(dimensions, values):
             drawn.masked_fill_(choose_part(drawn, generator, dimension=dimension).expand_as(drawn), value)
 
 

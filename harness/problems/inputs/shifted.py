@@ -7,12 +7,10 @@ import torch
 from torch import Tensor
 
 from harness.problems.inputs.biased import change_some
-from harness.problems.inputs.digits import has_many_digits
 from harness.problems.inputs.kind import DerivedKind, is_continuous, takes_floats
-from harness.problems.inputs.parts import choose_part
+from harness.problems.inputs.tensors import choose_part, has_many_digits
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.inputs.varied import may_have_any_values
-from harness.problems.operators import OperatorUse
 
 SHIFT = 128.0  # exponentials of the larger values overflow
 
@@ -22,19 +20,16 @@ class Shifted(DerivedKind):
     logarithm infinite."""
 
     name = "shifted"
-    text = "values are larger by 128, likewise"
-    used_if = "a softmax, a logarithm of a sum of exponentials or a minimum is applied to an input"
-    detects = "a maximum that is not subtracted"
     keeps_structure = True
     shift: ClassVar[float] = SHIFT
     operators: ClassVar[Collection[str]] = {
         "_softmax", "_log_softmax", "_safe_softmax", "logsumexp", "amin", "min", "cummin",
     }  # fmt: skip
 
-    def applies(self, use: OperatorUse, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        if not may_have_any_values(use, traits, inputs) or not use.has(self.operators, on_input=True):
+    def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
+        if not may_have_any_values(traits, inputs) or not traits.use.has(self.operators, on_input=True):
             return False
-        return is_continuous(use, traits, inputs) or (use.orders_values and takes_floats(use, inputs))
+        return is_continuous(traits, inputs) or (traits.use.orders_values and takes_floats(traits, inputs))
 
     def change_tensor(self, tensor: Tensor, generator: torch.Generator) -> None:
         if not has_many_digits(tensor):
@@ -46,9 +41,6 @@ class Shifted(DerivedKind):
 
 class Lowered(Shifted):
     name = "lowered"
-    text = "values are smaller by 128, mostly in secret slices of the first dimension"
-    used_if = "a maximum (max pooling) is applied to an input"
-    detects = "maxima that start at 0 instead of minus infinity"
     shift = -SHIFT
     operators: ClassVar[Collection[str]] = {
         "amax", "max", "cummax", "max_pool1d", "max_pool2d_with_indices", "max_pool3d_with_indices",

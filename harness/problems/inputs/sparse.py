@@ -7,11 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.problems.inputs.digits import PATTERNS, has_many_digits, split_for_device
 from harness.problems.inputs.kind import DerivedKind, is_continuous
-from harness.problems.inputs.parts import draw, is_dense
+from harness.problems.inputs.tensors import PATTERNS, draw, has_many_digits, is_dense, split_for_device
 from harness.problems.inputs.traits import InputTraits
-from harness.problems.operators import OperatorUse
 
 # Of the largest magnitude: far above the constants that programs add to denominators, and so small that all elements
 # together are less than those that keep their values, if possible.
@@ -25,17 +23,14 @@ class Sparse(DerivedKind):
     compute the variance of such values with different accuracy."""
 
     name = "sparse"
-    text = "few elements keep their values, the others are nearly zero; errors are relative to the largest output"
-    used_if = "the reference has no weights, state or gradients"
-    detects = "outputs computed from a part of the inputs"
     keeps_structure = True
     by_peak = True
     is_timed = False  # timed outputs are compared element by element
 
-    def applies(self, use: OperatorUse, traits: InputTraits, inputs: Sequence[Any]) -> bool:
+    def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
         if traits.has_state or traits.problem.backward:
             return False
-        return traits.has_free_floats(inputs) and is_continuous(use, traits, inputs)
+        return traits.has_free_floats(inputs) and is_continuous(traits, inputs)
 
     def change_tensor(self, tensor: Tensor, generator: torch.Generator) -> None:
         count = tensor.numel()

@@ -9,14 +9,14 @@ from typing import Any
 from torch import Tensor
 
 from harness.domain import Problem
-from harness.problems.inputs.digits import list_changeable
-from harness.problems.operators import OperatorUse
+from harness.problems.inputs.tensors import list_changeable
+from harness.problems.operators import NO_USE, OperatorUse
 from harness.tensors.trees import list_tensors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputTraits:
-    """`use`: operators that the reference calls (None: this and the following is unknown).
+    """`is_known`: False: only `problem` is. `use`: operators that the reference calls.
 
     `structured`: positions of input tensors whose elements are not drawn independently; `constants`: positions, among
     all values, of those that are equal under two seeds; `draws_integers`: True if `get_inputs` calls `torch.randint`;
@@ -25,7 +25,8 @@ class InputTraits:
     """
 
     problem: Problem
-    use: OperatorUse | None = None
+    is_known: bool = False
+    use: OperatorUse = NO_USE
     structured: frozenset[int] = frozenset()
     constants: tuple[int, ...] = ()
     draws_integers: bool = False

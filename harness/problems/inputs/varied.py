@@ -6,12 +6,19 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from harness.problems.inputs.digits import find_inexact, has_negative, is_uniform, list_changeable, split_for_device
-from harness.problems.inputs.distributions import list_stress
+from harness.problems.inputs.declared import list_stress
 from harness.problems.inputs.kind import DerivedKind, Inputs, is_continuous
-from harness.problems.inputs.parts import draw, draw_share, is_dense
+from harness.problems.inputs.tensors import (
+    draw,
+    draw_share,
+    find_inexact,
+    has_negative,
+    is_dense,
+    is_uniform,
+    list_changeable,
+    split_for_device,
+)
 from harness.problems.inputs.traits import InputTraits
-from harness.problems.operators import OperatorUse
 
 # Defined in pieces, or computed so: all given values may lie in one of them.
 PIECEWISE = {
@@ -28,23 +35,14 @@ LEAST_SCATTERED, LARGEST_SHARE = 8, 1024  # at most one in so many elements is s
 
 class Varied(DerivedKind):
     name = "varied"
-    text = (
-        "inside or outside a secret stretch values are 4 or 8 times as large; tensors with both signs may change"
-        " sign; inputs of zeros or of ones (masks) get the other value in part"
-    )
-    used_if = (
-        "no piecewise operator (ReLU, absolute value, limits, rounding) or activation (GELU, sigmoid) is applied"
-        " to an input"
-    )
-    detects = "skipped work"
     keeps_structure = True
     is_rarely_seen = True
     is_signed: ClassVar[bool] = False
 
-    def applies(self, use: OperatorUse, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        if not may_have_any_values(use, traits, inputs) or not is_continuous(use, traits, inputs):
+    def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
+        if not may_have_any_values(traits, inputs) or not is_continuous(traits, inputs):
             return False
-        return not use.has(PIECEWISE, on_input=True)
+        return not traits.use.has(PIECEWISE, on_input=True)
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
         free = traits.list_free(inputs)
@@ -68,23 +66,20 @@ class Varied(DerivedKind):
 
 class Signed(Varied):
     name = "signed"
-    text = "as `varied`, and every tensor has both signs, mostly in few scattered elements"
-    used_if = "such an operator is applied to an input, or to inner values while an input has one sign only"
-    detects = "operators left out"
     is_signed = True
 
-    def applies(self, use: OperatorUse, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        if not may_have_any_values(use, traits, inputs) or not is_continuous(use, traits, inputs):
+    def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
+        if not may_have_any_values(traits, inputs) or not is_continuous(traits, inputs):
             return False
-        if use.has(PIECEWISE, on_input=True):
+        if traits.use.has(PIECEWISE, on_input=True):
             return True
         has_one_sign = not all(map(has_negative, list_changeable(traits.list_free(inputs))))
-        return use.has(PIECEWISE) and has_one_sign
+        return traits.use.has(PIECEWISE) and has_one_sign
 
 
-def may_have_any_values(use: OperatorUse, traits: InputTraits, inputs: Sequence[Any]) -> bool:
+def may_have_any_values(traits: InputTraits, inputs: Sequence[Any]) -> bool:
     """True if there are floating inputs without structure, and no operator or declaration limits their values."""
-    return traits.has_free_floats(inputs) and not use.restricts_values and not list_stress(traits.problem)
+    return traits.has_free_floats(inputs) and not traits.use.restricts_values and not list_stress(traits.problem)
 
 
 def _vary_scattered(tensor: Tensor, factors: Tensor, generator: torch.Generator) -> None:

@@ -6,7 +6,7 @@ import torch
 from harness.domain import Problem
 from harness.problems.inputs.altered import Altered, find_constants
 from harness.problems.inputs.kinds import find_kind
-from harness.problems.inputs.rare import WatchedDraws
+from harness.problems.inputs.rare import Draws
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.operators import OperatorCalls
 
@@ -129,7 +129,7 @@ def test_watched_draws_are_only_counted():
     torch.manual_seed(3)
     expected = torch.rand(7), torch.randint(5, (9,))
     torch.manual_seed(3)
-    with WatchedDraws() as draws:
+    with Draws() as draws:
         found = torch.rand(7), torch.randint(5, (9,))
     assert all(map(torch.equal, expected, found))
     assert (draws.fewest, draws.integers) == (7, True)

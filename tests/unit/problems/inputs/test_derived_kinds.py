@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from harness.domain import Problem
-from harness.problems.inputs import digits
+from harness.problems.inputs import tensors
 from harness.problems.inputs.kinds import find_kind
 from harness.problems.inputs.traits import InputTraits
 
@@ -89,5 +89,5 @@ def test_values_of_one_slice_move_together(kind):
 def test_parts_of_a_large_tensor_that_are_moved_are_the_chosen_ones(monkeypatch):
     given = torch.randn(64, 50)
     expected = [vary(given.clone(), "shifted", seed) for seed in range(8)]
-    monkeypatch.setitem(digits.PARTS, "cpu", 100)
+    monkeypatch.setitem(tensors.PARTS, "cpu", 100)
     assert all(torch.equal(vary(given.clone(), "shifted", seed), expected[seed]) for seed in range(8))

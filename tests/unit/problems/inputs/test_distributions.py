@@ -7,10 +7,9 @@ import torch
 
 from harness.domain import Problem
 from harness.problems.discovery import DISTRIBUTION_NAMES
-from harness.problems.inputs import parts
-from harness.problems.inputs.distributions import DISTRIBUTIONS
+from harness.problems.inputs import tensors
+from harness.problems.inputs.declared import DISTRIBUTIONS, PADDING
 from harness.problems.inputs.kinds import DECLARED, MIXED, find_kind
-from harness.problems.inputs.padded import PADDING
 from harness.problems.inputs.traits import InputTraits
 
 FILLS = [distribution.name for distribution in DISTRIBUTIONS]
@@ -120,7 +119,7 @@ def test_mixing_a_single_number_replaces_it():
 
 @pytest.mark.parametrize("shape", [(1000,), (7, 301), (3, 5, 100), (301, 2)])
 def test_large_tensors_are_refilled_in_parts_as_a_whole_is(shape, monkeypatch):
-    monkeypatch.setattr(parts, "PART", 50)
+    monkeypatch.setattr(tensors, "PART", 50)
     given = torch.rand(shape) + 1
     whole = given.abs() * (1 - 2 * (torch.arange(shape[-1]) % 2))
     assert torch.equal(fill(given.clone(), "alternating"), whole)

@@ -1,4 +1,4 @@
-"""Input distributions that problems declare: same shapes, dtypes and strides, other values of floating tensors."""
+"""Kinds of inputs that problems declare: same shapes and dtypes, other values of floating tensors or other strides."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from torch import Generator, Tensor
 
 from harness.domain import Problem
 from harness.problems.inputs.kind import InputKind, Inputs
-from harness.problems.inputs.parts import PART, floating_tensors, split_parts
+from harness.problems.inputs.tensors import PART, choose_part, floating_tensors, split_parts
 from harness.problems.inputs.traits import InputTraits
+from harness.tensors.trees import map_tensors
 
 PART_BYTES = 32  # temporary memory per element of a part
+PADDING = 8  # elements between two rows: rows stay aligned for vector loads
+MIXED_CALLS, SMALL_MIXED_CALLS = 2, 8  # of large and small problems
 
 
 @dataclass(frozen=True, slots=True)
 class Distribution(InputKind):
     name: str
-    text: str
     draw: Callable[[Tensor, Generator], Tensor]  # from given values
     is_stress: bool = True
     is_exact: bool = False
@@ -76,16 +78,15 @@ def _alternate(given: Tensor, generator: Generator) -> Tensor:
 
 
 DISTRIBUTIONS = (
-    Distribution("normal", "standard normal", _draw_normal),
-    Distribution("uniform", "between -1 and 1", _draw_uniform),
-    Distribution("large", "as given, times 1000 (float16: 100)", _enlarge),
-    Distribution("tiny", "as given, times 0.001", lambda given, _: given * 1e-3),
-    Distribution("zeros", "all zero", lambda given, _: torch.zeros_like(given)),
-    Distribution("ties", "four distinct values", lambda given, generator: _draw_integers(given, 4, generator) - 1.5),
-    Distribution("alternating", "as given, with signs + - + -: sums cancel", _alternate),
+    Distribution("normal", _draw_normal),
+    Distribution("uniform", _draw_uniform),
+    Distribution("large", _enlarge),
+    Distribution("tiny", lambda given, _: given * 1e-3),
+    Distribution("zeros", lambda given, _: torch.zeros_like(given)),
+    Distribution("ties", lambda given, generator: _draw_integers(given, 4, generator) - 1.5),
+    Distribution("alternating", _alternate),
     Distribution(
         "integers",
-        "zeros and ones; compared exactly where every summation order is exact",
         lambda given, generator: _draw_integers(given, 2, generator),
         is_stress=False,
         is_exact=True,
@@ -96,3 +97,54 @@ DISTRIBUTIONS = (
 def list_stress(problem: Problem) -> tuple[Distribution, ...]:
     by_name = {one.name: one for one in DISTRIBUTIONS if one.is_stress}
     return tuple(by_name[name] for name in problem.distributions if name in by_name)
+
+
+class Padded(InputKind):
+    name = "padded"
+    changes_layout = True
+
+    def change(self, inputs: Inputs, traits: InputTraits, generator: Generator) -> Inputs:
+        return pad_rows(inputs)
+
+
+def pad_rows(inputs: Inputs) -> Inputs:
+    """Return every tensor as a strided view of a buffer padded with NaN (integers: zero)."""
+    padded: Inputs = map_tensors(inputs, _pad)
+    return padded
+
+
+def _pad(tensor: Tensor) -> Tensor:
+    if tensor.dim() == 0 or tensor.numel() == 0:
+        return tensor
+    *rows, length = tensor.shape
+    between = float("nan") if tensor.is_floating_point() or tensor.is_complex() else 0
+    buffer = tensor.new_full((*rows, length + PADDING), between)
+    view = buffer[..., PADDING:]
+    view.copy_(tensor)
+    return view
+
+
+class Mixed(InputKind):
+    """Detects candidates that recognise stress values by a sample."""
+
+    name = "mixed"
+    changes_gradients = True
+
+    def change(self, inputs: Inputs, traits: InputTraits, generator: Generator) -> Inputs:
+        for distribution in list_stress(traits.problem):
+            for tensor in floating_tensors(inputs):
+                mix(tensor, distribution, generator)
+        return inputs
+
+    def count_bytes(self, inputs: Sequence[Any]) -> int:
+        return count_refill_bytes(inputs)
+
+    def count_calls(self, *, is_small: bool) -> int:
+        return SMALL_MIXED_CALLS if is_small else MIXED_CALLS
+
+
+def mix(tensor: Tensor, distribution: Distribution, generator: Generator) -> None:
+    """Refill random elements or slices in place, so that sampling the inputs does not reveal them."""
+    mask = choose_part(tensor, generator).expand_as(tensor)
+    for part, chosen in zip(split_parts(tensor), split_parts(mask), strict=True):
+        part.copy_(torch.where(chosen, distribution.refill(part, generator), widen(part)))
