@@ -80,6 +80,7 @@ class Asker:
         self._free = asyncio.Semaphore(concurrency)
         self._writers = ThreadPoolExecutor(max_workers=_WRITERS, thread_name_prefix="store")
         self._begun = 0
+        self._last_write: asyncio.Future[Path] | None = None
 
     async def close(self) -> None:
         """Waits for answers that are being stored."""
@@ -126,7 +127,11 @@ class Asker:
             write_sample, self._plan.run_dir, key=key, prompt=prompt, completion=completion, candidate=candidate,
             provenance=origin | dict(provenance),
         )  # fmt: skip
-        await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._writers, write))
+        writing = asyncio.get_running_loop().run_in_executor(self._writers, write)
+        earlier, self._last_write = self._last_write, writing
+        await asyncio.shield(writing)
+        if earlier is not None:  # answers are evaluated in the order in which they arrived
+            await asyncio.wait([earlier])
 
 
 def describe_provenance(manifest: RunManifest, problem_digest: str | None, created_at: str) -> dict[str, object]:

@@ -100,6 +100,7 @@ class Evaluations:
     ) -> None:
         self.options, self.executor, self.report = options, executor, EvaluationReport()
         self._results, self._screening, self._same_inputs = results, screening, same_inputs
+        self._starting = asyncio.Lock()
         self._submissions: Submissions | None = None  # once the devices are known
 
     def evaluate_all(self, tasks: Iterable[Task], show: ShowSteps = nullcontext) -> None:
@@ -137,7 +138,8 @@ class Evaluations:
     ) -> StoredEvaluation:
         """A stored verdict is used unless `again`, which is not screened either. `show_wait` is entered while another
         process evaluates this task."""
-        await asyncio.to_thread(self.executor.devices, task.subject.language)  # waits for their start
+        async with self._starting:  # keeps the order of tasks that wait for the start of devices
+            await asyncio.to_thread(self.executor.devices, task.subject.language)
         placed = self._place(task)
         if placed is None:
             raise UsageError(describe_lacking_workload(task.problem.name, self.options.workload))
