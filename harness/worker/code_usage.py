@@ -30,7 +30,7 @@ def forget_use(process: int) -> bool:
 
 
 def count_used_bytes(process: int) -> int | None:
-    """Bytes of candidate code that a stopped process has executed since `forget_use`; None if unknown."""
+    """Returns None if unknown."""
     try:
         text = read_bytes(f"/proc/{process}/smaps")
     except OSError:
@@ -46,7 +46,7 @@ def count_used_bytes(process: int) -> int | None:
 
 
 def _is_installed(inode: bytes, path: bytes) -> bool:
-    """Compares inodes only: on overlay file systems, stat and mappings report different devices."""
+    """Compare inodes only: on overlay file systems, stat and mappings report different devices."""
     try:
         return os.stat(path).st_ino == int(inode)  # noqa: PTH116 - bytes
     except (OSError, ValueError):  # ValueError: not a valid path

@@ -1,4 +1,4 @@
-"""Files that compilers write inside a worker (Triton, Inductor): later workers of the same program receive them."""
+"""Passes the files that compilers (Triton, Inductor) write inside a worker to later workers of the same program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ MOST_BYTES = 24 << 20  # more is compiled again
 
 
 def place(root: Path, files: Mapping[str, str]) -> None:
-    """Called before the program is imported."""
     for name, content in files.items():
         path = root / name
         if not path.resolve().is_relative_to(root.resolve()):
@@ -30,7 +29,7 @@ def place(root: Path, files: Mapping[str, str]) -> None:
 
 
 def read(root: Path) -> dict[str, str]:
-    """Contents in base64, by path. Empty if there are too many."""
+    """Return contents in base64 by path; empty if there are too many files."""
     paths = [path for path in root.rglob("*") if path.is_file() and not path.is_symlink()]
     if sum(path.stat().st_size for path in paths) > MOST_BYTES:
         return {}

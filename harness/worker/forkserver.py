@@ -1,6 +1,6 @@
-"""A warm parent without device context: imports torch and forks one worker per request.
+"""Imports torch once, without a device context, and forks one worker per request.
 
-Run as `python -m harness.worker.forkserver DESCRIPTOR` (the evaluator's socket). Never runs candidates itself.
+Run as `python -m harness.worker.forkserver DESCRIPTOR` (the evaluator's socket). It never runs candidates itself.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _OWN_MEMORY = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) rw-p \S+ \S+ 0\s*(?:\[heap\]
 
 
 def collapse_memory() -> int:
-    """Returns the bytes collapsed; 0 before Linux 6.1."""
+    """Return the bytes collapsed; 0 before Linux 6.1."""
     collapsed_bytes = 0
     for begin, end in _OWN_MEMORY.findall(Path("/proc/self/maps").read_text()):
         first = -(-int(begin, 16) // HUGE_BYTES) * HUGE_BYTES
@@ -60,7 +60,6 @@ END_TIMEOUT_S = 10.0  # to kill everything that a worker started
 
 
 def serve(evaluator: Channel) -> None:
-    """Handle requests until the evaluator closes the connection."""
     children: set[int] = set()  # reaped only on "kill", so that the exit status is not lost
     held: dict[int, PauseControl] = {}  # by worker
     evaluator.send({"kind": ForkserverReply.WARM, "namespaces": _can_enter_namespaces()})
@@ -96,7 +95,6 @@ def serve(evaluator: Channel) -> None:
 
 
 def _can_enter_namespaces() -> bool:
-    """Try in a child, scratch mount included."""
     child = os.fork()
     if child == 0:
         try:
@@ -123,7 +121,6 @@ def _answer_spawn(evaluator: Channel, message: dict[str, Any], descriptors: list
 
 
 def _start(evaluator: Channel, message: dict[str, Any], connection: int, output: int) -> None:
-    """Runs in the child. Never returns."""
     status = 70
     try:
         evaluator.close()
@@ -140,8 +137,9 @@ def _start(evaluator: Channel, message: dict[str, Any], connection: int, output:
 
 
 def _kill(pid: int, children: set[int], grace_s: float) -> dict[str, Any]:
-    """End a worker's process group, after `grace_s` to exit by itself. Returns exit status (None: unknown) and whether
-    it was killed."""
+    """Let the process group exit by itself for `grace_s`. Return the exit status (None if unknown) and whether it was
+    killed.
+    """
     if pid not in children:
         return {"status": None, "killed": False}
     finished, status = _wait_shortly(pid, grace_s)
@@ -158,7 +156,7 @@ def _kill(pid: int, children: set[int], grace_s: float) -> dict[str, Any]:
 
 
 class PauseControl:
-    """Stops and resumes one worker; `supervisors`, our processes around it, keep running."""
+    """Stops and resumes one worker; `supervisors`, the harness's processes around it, keep running."""
 
     def __init__(self, pid: int, supervisors: set[int] | None = None) -> None:
         self._pid = pid
@@ -169,9 +167,7 @@ class PauseControl:
         self._stop_violations = 0
 
     def pause(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Stop a worker and all its descendants.
-
-        Returns how many processes still run, the CPU time of all, the time of the last resume, and the requested
+        """Return the number of processes still running, their CPU time, the time of the last resume, and the requested
         memory.
         """
         known = {message["process"]} if self._supervisors else set()  # once the processes around it are known
@@ -185,7 +181,7 @@ class PauseControl:
         }
 
     def _stop(self, known: set[int], patience_s: float) -> int:
-        """Return once all are stopped or have ended, or after `patience_s` the number that still run.
+        """Return 0 once all processes are stopped or have ended; after `patience_s`, the number that still run.
 
         Exiting processes cannot be stopped, and their end makes Linux resume orphaned process groups. So states and
         descendants are read again until no more processes end.
@@ -212,7 +208,7 @@ class PauseControl:
     def resume(self, process: int = 0, core: int | None = None) -> None:
         """Resume; pin the main thread of `process` to `core`.
 
-        Processes that ran while stopped were resumed by something else, such as a timer. Once may be chance.
+        Something else, such as a timer, resumed the processes that ran while stopped. One such run may be chance.
         """
         if core is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -233,7 +229,7 @@ class PauseControl:
 
 
 def _list_states(process: int) -> set[str]:
-    """State letters of its threads; only the main thread's if that one runs."""
+    """Reads only the main thread if that one runs."""
     main = state_of(process, process)
     if main in _RUNNING:
         return {main}
@@ -241,7 +237,7 @@ def _list_states(process: int) -> set[str]:
 
 
 def _read_busy_ns(process: int) -> int | None:
-    """CPU time, ended threads included; exact once stopped. None if it has ended."""
+    """Return the CPU time, ended threads included; exact only for stopped processes. None if it has ended."""
     try:
         return time.clock_gettime_ns((~process << 3) | _PROCESS_CLOCK)
     except OSError:
@@ -249,14 +245,14 @@ def _read_busy_ns(process: int) -> int | None:
 
 
 def _find_worker(pid: int) -> tuple[int, set[int]]:
-    """The worker (the only leaf of its tree), and the processes around it."""
+    """The worker is the only leaf of its process tree."""
     tree = find_tree(pid)
     worker = next(process for process in tree if find_tree(process) == {process})
     return worker, tree - {worker}
 
 
 def _read_memory(process: int, ranges: list[list[int]]) -> list[str | None]:
-    """Memory at these (address, size) in hexadecimal; None where unmapped."""
+    """Return the memory at each (address, size) in hexadecimal; None where unmapped."""
     try:
         with Path(f"/proc/{process}/mem").open("rb", buffering=0) as memory:
             return [_read_range(memory.fileno(), address, size) for address, size in ranges]
@@ -271,9 +267,8 @@ def _read_range(memory: int, address: int, size: int) -> str | None:
 
 
 def _signal_tree(pid: int, number: int, *, known: set[int], spare: set[int]) -> set[int]:
-    """Signal all descendants except `spare`, until no new ones appear; returns all.
-
-    Signalling those `known` first usually saves a pass.
+    """Signal all descendants except `spare` until no new ones appear. Signalling those `known` first usually saves a
+    pass.
     """
     _signal_all(known, number)
     reached = known | spare
@@ -319,14 +314,14 @@ def main() -> None:
 
 
 def _load_driver_library() -> None:
-    """Called before torch is imported: later loads of libcuda.so.1 get the forwarding library."""
+    """Must run before torch is imported: later loads of libcuda.so.1 get the forwarding library."""
     path = os.environ.pop(DRIVER_LIBRARY, "")
     if path:
         ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
 
 
 def _close_nvml() -> None:
-    """`import torch` opens NVML; every worker would inherit it."""
+    """Close NVML, which `import torch` opens: every worker would inherit it."""
     with contextlib.suppress(OSError):
         ctypes.CDLL("libnvidia-ml.so.1").nvmlShutdown()
 

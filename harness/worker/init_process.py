@@ -1,7 +1,6 @@
 """Starts a sandboxed worker in a fork of the forkserver, and supervises it.
 
-With namespaces the supervisor is their PID 1. Without, it kills orphans and enforces limits on processes and scratch
-space.
+With namespaces the supervisor is their PID 1. Without them it kills orphans and limits processes and scratch space.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ TOO_MUCH_WRITTEN, TOO_MANY_STARTED = 128 + signal.SIGXFSZ, 128 + signal.SIGTERM
 
 
 def run_sandboxed(message: dict[str, Any], connection: int) -> int:
-    """Run in a child of the forkserver; returns the worker's exit status."""
     if message["namespaces"]:
         return _run_in_namespaces(message, connection)
     return _run_beside_others(message, connection)
@@ -70,7 +68,6 @@ def _run_beside_others(message: dict[str, Any], connection: int) -> int:
 
 
 def _watch(worker: int, scratch: str, limits: namespaces.Limits) -> int:
-    """Wait until the worker ends or exceeds a limit; returns its status."""
     while True:
         signal.sigtimedwait({signal.SIGCHLD}, POLL_S)
         while ended := os.waitpid(-1, os.WNOHANG):
@@ -85,7 +82,7 @@ def _watch(worker: int, scratch: str, limits: namespaces.Limits) -> int:
 
 
 def _is_over(folder: str, limit_bytes: int) -> bool:
-    """Also true if the files are unreadable or too many to count."""
+    """Unreadable or too many files count as over the limit."""
     unreadable: list[OSError] = []
     total_bytes = entries = 0
     for path, folders, files in os.walk(folder, onerror=unreadable.append):

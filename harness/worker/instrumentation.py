@@ -1,7 +1,7 @@
 """Attributes the time of a call, in a worker that is never timed.
 
-Wraps the functions of extensions, to show them in torch's profiler (mode "profile") or to suppress their effect (mode
-"ablate"; in mode "ablate_generated" that of graphs compiled by torch). In mode "count" a profiler around this process
+It wraps the functions of extensions to show them in torch's profiler (mode "profile") or to suppress their effect (mode
+"ablate"; mode "ablate_generated" suppresses graphs compiled by torch). In mode "count" a profiler outside this process
 measures. The candidate can forge the results.
 """
 
@@ -45,7 +45,6 @@ class Observer:
         self._is_ablating = False
 
     def watch(self, load: Callable[[], Any]) -> Any:
-        """Load an extension; instrument its functions and registered operators."""
         if self._mode in ("plain", "count"):
             return load()
         known = _operator_names()
@@ -61,7 +60,6 @@ class Observer:
         return loaded
 
     def watch_triton(self) -> None:
-        """In mode "ablate", suppress the effect of Triton kernels."""
         if self._mode != "ablate":
             return
         try:
@@ -82,7 +80,6 @@ class Observer:
         self._ablate_compiled(CompiledKernel)
 
     def _ablate_compiled(self, kernel: Any) -> None:
-        """Launches of kernels that were compiled ahead, as `kernel[grid](...)`, or `kernel.run(...)` with addresses."""
         choose_grid, find_launcher = kernel.__getitem__, kernel.run.fget
 
         def find_either(one: Any) -> Any:
@@ -93,7 +90,7 @@ class Observer:
         kernel.run = property(find_either)
 
     def watch_cute(self) -> None:
-        """In mode "ablate", launch no kernels of CuTe DSL; inconclusive if they are called through TVM's interface."""
+        """Calls through TVM's interface make the result inconclusive."""
         if self._mode != "ablate":
             return
         try:
@@ -114,7 +111,6 @@ class Observer:
         CalledByTvm._create_tvm_ffi_function = create_inconclusively
 
     def watch_tilelang(self) -> None:
-        """In mode "ablate", suppress the effect of TileLang kernels."""
         if self._mode != "ablate":
             return
         try:
@@ -125,7 +121,6 @@ class Observer:
         Kernel.__call__ = lambda kernel, *args, **options: self._ablate(functools.partial(run, kernel), args, options)
 
     def watch_compiled_graphs(self) -> None:
-        """In mode "ablate_generated", suppress the effect of graphs that torch's compiler compiled."""
         if self._mode != "ablate_generated":
             return
         from torch._inductor.output_code import CompiledFxGraph
@@ -136,13 +131,13 @@ class Observer:
         )
 
     def ablates_everything(self) -> bool:
-        """True if all candidate code was called as usual and none of it took effect."""
+        """True if all candidate code was called as usual and none took effect."""
         return self._conclusive and not find_candidate_libraries(self._scratch)
 
     def profile(self, call: Callable[[], None], device: torch.device) -> dict[str, Any]:
-        """Profile a few synchronised calls and report the fastest. Times in µs.
+        """Profile a few synchronised calls and report the fastest. Times are in µs.
 
-        `host`: self time by range or operator, calling thread only; `kernels`: device time by (launching range,
+        `host` is self time by range or operator of the calling thread; `kernels` is device time by (launching range,
         kernel).
         """
         if self._mode == "count":
@@ -180,7 +175,7 @@ class Observer:
             setattr(holder, operator, _StandIn(getattr(holder, operator), self._ablate))
 
     def _ablate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a function without its effect; inconclusive if it may take addresses (then returns None) or raises."""
+        """The result is inconclusive if the call raises or may take addresses."""
         so_far, self._conclusive = self._conclusive, False
         if _holds_address((args, kwargs)) or not _holds_tensor((args, kwargs)):
             return None
@@ -196,7 +191,6 @@ class Observer:
         return CUSTOM_RANGE + name if name in self._operators else name
 
     def _list_kernels(self, events: list[Any], host: list[Any]) -> Iterable[tuple[tuple[str, ...], float]]:
-        """Each kernel with the innermost range or operator that launched it."""
         launches = {event.id: event for event in events if _is_on_host(event) and _DRIVER_CALL.match(event.name)}
         ranges = [event for event in host if not _DRIVER_CALL.match(event.name)]
         starts, names = [event.time_range.start for event in ranges], {event.name for event in ranges}
@@ -211,8 +205,7 @@ class Observer:
 
 
 def find_candidate_libraries(scratch: Path) -> list[str]:
-    """Code mapped from the candidate's own files, without extensions from the hook and output of torch's and Triton's
-    compilers."""
+    """Excludes the hook's extensions and the output of torch's and Triton's compilers."""
     compiled = (*_compiler_cache(), *_triton_cache(), *_tilelang_cache())
     found = []
     for path in dict.fromkeys(_MAPPED_FILE.findall(Path("/proc/self/maps").read_text())):
@@ -231,7 +224,6 @@ def _compiler_cache() -> tuple[str, ...]:
 
 
 def _triton_cache() -> tuple[str, ...]:
-    """Triton's launchers."""
     if "triton" not in sys.modules:
         return ()
     from triton import knobs
@@ -269,7 +261,6 @@ def _repeat(call: Callable[[], None]) -> None:
 
 
 def _largest(times: Iterable[tuple[tuple[str, ...], float]]) -> list[list[Any]]:
-    """Sum by name, longest first: [*names, µs]."""
     totals: dict[tuple[str, ...], float] = defaultdict(float)
     for names, spent_us in times:
         totals[tuple(name[:MAX_NAME] for name in names)] += spent_us
@@ -326,7 +317,7 @@ def call_without_effect(function: Callable[..., Any], args: tuple[Any, ...], kwa
 
 
 def _copy_with_strides(tensor: torch.Tensor) -> torch.Tensor:
-    """`clone` would close the gaps of a view, and kernels get strides as numbers."""
+    """Keep the gaps of a view, which `clone` would close: kernels get strides as numbers."""
     if tensor.layout is not torch.strided or not tensor.numel():
         return tensor.clone()
     flat = tensor.as_strided((count_span(tensor.shape, tensor.stride()),), (1,))
@@ -334,7 +325,7 @@ def _copy_with_strides(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def poison(tensor: torch.Tensor) -> torch.Tensor:
-    """Wrong values; finite, so that multiplication by zero does not expose them."""
+    """Fill with wrong values; finite ones, so that multiplication by zero does not expose them."""
     if tensor.dtype == torch.bool:
         return tensor.logical_not()
     if tensor.is_floating_point() or tensor.is_complex():
@@ -357,7 +348,6 @@ def _map_tensors(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> 
 
 
 def _find_wrapped(value: Any) -> torch.Tensor | None:
-    """The tensor in a descriptor or a reinterpreted tensor of Triton."""
     base = getattr(value, "base", None)
     return base if isinstance(base, torch.Tensor) else None
 
@@ -386,7 +376,6 @@ def _holds_tensor(value: Any) -> bool:
 
 
 def _holds_address(value: Any) -> bool:
-    """True for numbers, and for tensors of 64-bit integers."""
     return any(
         bool((leaf >= POINTER_FLOOR).any())
         if isinstance(leaf, torch.Tensor) and leaf.dtype is torch.int64

@@ -1,4 +1,4 @@
-"""Prepares the languages that a program's kernels are compiled by, before it is imported."""
+"""Prepares the JIT compilers that a program uses, before it is imported."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ def prepare_languages(
     target: dict[str, Any] | None,
     compiles: bool,
 ) -> None:
-    """Prepare the languages that the source names. `target`: the emulated GPU. `compiles`: kernels are compiled for it,
-    and not run."""
+    """`target` is the emulated GPU; if `compiles`, kernels are compiled for it and not run."""
     if any(name in source for name in TRANSLATED_TO_TRITON):
         os.environ["HELION_AUTOTUNE_EFFORT"] = "none"  # its search takes minutes: the default configuration instead
         if target is not None:
@@ -46,7 +45,9 @@ def prepare_languages(
 
 
 def keep_autotuned() -> None:
-    """Triton writes what its autotuning measures beside the compiled files, so that later workers choose the same."""
+    """Make Triton store autotuning results beside the compiled files, so that later workers choose the same
+    configuration.
+    """
     try:
         from triton.runtime.autotuner import Autotuner
     except ImportError:
@@ -56,7 +57,7 @@ def keep_autotuned() -> None:
         return  # older versions
 
     def tune_what_can_be_written(tuner: Any, key: Any, configs: Sequence[Any], measure: Callable[[], None]) -> bool:
-        """Triton fails for other values, such as its dtypes."""
+        """Store only values that Triton can serialise; it fails for others, such as its dtypes."""
         if all(type(value) in PLAIN for config in configs for value in config.kwargs.values()):
             return tune(tuner, key, configs, measure)
         measure()

@@ -1,4 +1,4 @@
-"""Imports compilers into the forkserver: in each worker it would take seconds."""
+"""Imports compilers into the forkserver: importing them in each worker would take seconds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WARM_POOL = "TORCH_WARM_POOL"
 
 
 def preload_compilers(words: Sequence[str]) -> None:
-    """A failure here occurs again, with its reason, in the program that uses the compiler."""
+    """Ignore failures: the program that uses the compiler fails again with the reason."""
     with _without_pool():
         for module in dict.fromkeys(module for word in words for module in MODULES[word]):
             with suppress(Exception):
@@ -40,7 +40,8 @@ def preload_compilers(words: Sequence[str]) -> None:
 @contextmanager
 def _without_pool() -> Iterator[None]:
     """Older versions of torch start compiling processes when Inductor is imported. All workers would share them,
-    outside of their isolation."""
+    outside their isolation.
+    """
     usual = os.environ.get(WARM_POOL)
     os.environ[WARM_POOL] = "0"
     try:

@@ -1,4 +1,4 @@
-"""Replaces torch's `load_inline` and `load`: sends requests to the evaluator and imports the returned library."""
+"""Replaces torch's `load_inline` and `load`: sends build requests to the evaluator and imports the returned library."""
 
 from __future__ import annotations
 
@@ -75,8 +75,9 @@ class LoadInlineHook:
         return self._build(request)
 
     def _build(self, request: dict[str, Any]) -> Any:
-        """An equal request gives the same extension, another one of the same name a name of its own, as in torch:
-        pybind11 makes one module of each name."""
+        """An equal request returns the same extension. Another request with the same name gets a new module name, as in
+        torch: pybind11 makes one module per name.
+        """
         key = json.dumps(request, sort_keys=True)
         if key not in self._names:
             self._names[key] = self._choose_name(request["name"])
@@ -126,7 +127,7 @@ def _import_extension(name: str, path: Path) -> Any:
 
 
 def _bind(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Raises TypeError as torch would, RuntimeError for unsupported options."""
+    """Raises TypeError as torch would, and RuntimeError for unsupported options."""
     bound = signature.bind(*args, **kwargs)
     bound.apply_defaults()
     for name, value in bound.arguments.items():
@@ -139,7 +140,6 @@ def _bind(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str,
 
 
 def _common_request(given: dict[str, Any], source_folders: Iterable[Path], *, has_cuda_source: bool) -> dict[str, Any]:
-    """A source's own folder is searched first."""
     cflags, cuda_cflags = _flags(given["extra_cflags"]), _flags(given["extra_cuda_cflags"])
     needs_cuda = has_cuda_source if given["with_cuda"] is None else given["with_cuda"]
     targets = _list_targets(cuda_cflags) if needs_cuda else []
@@ -159,14 +159,15 @@ def _common_request(given: dict[str, Any], source_folders: Iterable[Path], *, ha
 
 
 def _list_targets(cuda_cflags: list[str]) -> list[str]:
-    """Flags of TORCH_CUDA_ARCH_LIST if the program set it, unless others name targets. Raises torch's ValueError for
-    unknown ones."""
+    """Return flags of TORCH_CUDA_ARCH_LIST if the program set it and no flag names a target. Raises torch's ValueError
+    for unknown architectures.
+    """
     is_named = os.environ.get("TORCH_CUDA_ARCH_LIST", "") not in ("", "native")
     return list(cpp_extension._get_cuda_arch_flags(cuda_cflags)) if is_named else []
 
 
 def _flags(value: Any) -> list[str]:
-    """Like torch, iterates a plain string by characters."""
+    """Iterate a plain string by characters, like torch."""
     return [os.fspath(item) for item in value or ()]
 
 
@@ -179,7 +180,6 @@ def _strings(value: Any) -> list[str]:
 
 
 def _functions(value: Any) -> list[list[str]] | None:
-    """Follows torch's rules and raises its error."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -192,7 +192,7 @@ def _functions(value: Any) -> list[list[str]] | None:
 
 
 def _headers(folders: Iterable[Path]) -> list[list[str]]:
-    """Headers in the candidate's folders by relative path; the first of each name wins."""
+    """The first of each name wins."""
     found: dict[str, str] = {}
     total = 0
     for folder in dict.fromkeys(folder.resolve() for folder in folders):
@@ -214,7 +214,6 @@ def _sendable(path: Path) -> str:
 
 
 def _is_own(folder: Path) -> bool:
-    """True if the candidate may have written this folder."""
     path = folder.resolve()
     temporary = any(Path(root).resolve() in path.parents for root in SHARED_TEMPORARY_FOLDERS)
     return path.is_dir() and os.access(path, os.W_OK) and (temporary or path.is_relative_to(Path.home().resolve()))

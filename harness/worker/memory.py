@@ -14,7 +14,7 @@ from harness.protocol.tensor_layout import row_major_stride
 
 
 class SharedMemory:
-    """A mapped file on the CPU, device memory on a GPU."""
+    """Uses a mapped file on the CPU and device memory on a GPU."""
 
     def __init__(self, descriptor: int, size_bytes: int, device: torch.device) -> None:
         self._device = device
@@ -40,11 +40,10 @@ class SharedMemory:
         return flat.as_strided(spec.shape, spec.stride)
 
     def prepare(self, specs: Sequence[TensorSpec]) -> list[torch.Tensor]:
-        """Empty GPU tensors for `fill`."""
         return [torch.empty(0, dtype=getattr(torch, spec.dtype), device=self._device) for spec in specs]
 
     def fill(self, empty: Sequence[torch.Tensor], specs: Sequence[TensorSpec], shift_bytes: int) -> list[torch.Tensor]:
-        """Point tensors at their specs plus `shift_bytes`; in a few µs, unlike `view`."""
+        """Point tensors at their specs plus `shift_bytes`; takes a few µs, unlike `view`."""
         for tensor, spec in zip(empty, specs, strict=True):
             start = self.address + spec.offset + shift_bytes
             storage = torch._C._construct_storage_from_data_pointer(start, self._device, storage_bytes(spec))
@@ -52,7 +51,7 @@ class SharedMemory:
         return list(empty)
 
     def store(self, tensors: Sequence[torch.Tensor], offset: int, size_bytes: int) -> tuple[TensorSpec, ...]:
-        """Copy to `offset` if the tensors fit; returns their specs."""
+        """Do nothing unless all tensors fit."""
         specs, end = place_contiguous([describe(tensor) for tensor in tensors], offset)
         if end - offset <= size_bytes:
             for spec, tensor in zip(specs, tensors, strict=True):
@@ -61,7 +60,7 @@ class SharedMemory:
 
 
 def describe(tensor: torch.Tensor) -> TensorSpec:
-    """dtype, shape and strides (row-major for layouts without strides, such as sparse)."""
+    """Layouts without strides, such as sparse, get row-major ones."""
     shape = tuple(map(int, tensor.shape))
     stride = tuple(map(int, tensor.stride())) if tensor.layout is torch.strided else row_major_stride(shape)
     return TensorSpec(dtype=str(tensor.dtype).removeprefix("torch."), shape=shape, stride=stride)

@@ -1,4 +1,4 @@
-"""The outputs of a call as a tree and tensors, which the evaluator can compare."""
+"""Converts the outputs of a call to a tree and tensors that the evaluator can compare."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from harness.protocol.tensor_layout import NODE_TYPES
 
 
 class WrongOutputs(Exception):
-    """Outputs of another structure than any reference's."""
+    """The outputs have a structure that no reference can have."""
 
 
 def flatten_outputs(result: Any) -> tuple[dict[str, Any], list[Tensor]]:
-    """Raises WrongOutputs for what is neither a tensor, a plain value nor a list, tuple or dict of them."""
+    """Raises WrongOutputs unless the result consists of tensors, plain values, and lists, tuples or dicts of them."""
     if type(result) is Tensor:
         return {"t": 0}, [result]
     count = 0
@@ -39,13 +39,13 @@ def flatten_outputs(result: Any) -> tuple[dict[str, Any], list[Tensor]]:
 
 
 def read_outputs(result: Any) -> tuple[dict[str, Any], list[Tensor]]:
-    """`flatten_outputs`, with lazy conjugation and negation written to memory."""
+    """Writes lazy conjugation and negation to memory."""
     tree, tensors = flatten_outputs(result)
     return tree, resolve_views(tensors)
 
 
 def require_dense(tensors: Sequence[Tensor]) -> None:
-    """Raises WrongOutputs for tensors that have no elements in memory, or not in order."""
+    """Raises WrongOutputs for tensors whose elements are not all in memory, in order."""
     for index, tensor in enumerate(tensors):
         if tensor.is_nested:
             kind = "a nested tensor"

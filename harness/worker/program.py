@@ -1,4 +1,4 @@
-"""The worker's main loop: one `do_` method per command of the evaluator. All answers are untrusted."""
+"""The worker's main loop: one `do_` method per command of the evaluator. The evaluator trusts no answer."""
 
 from __future__ import annotations
 
@@ -93,7 +93,6 @@ class Worker:
         self.replays = ReplayServer()
 
     def do_warm(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Create the context of a GPU, or check it."""
         device = torch.device(message["device"])
         torch.ones(1, device=device)
         if device.type == "cuda":
@@ -101,7 +100,6 @@ class Worker:
         return {"kind": WorkerReply.WARMED}
 
     def do_settle(self, message: dict[str, Any], descriptor: int, doorbell: int | None = None) -> dict[str, Any]:
-        """Prepare device, memory and torch's threads. `doorbell`: GPU only."""
         self._cores = os.sched_getaffinity(0)
         self._device = torch.device(message["device"])
         self._memory = SharedMemory(descriptor, message["size_bytes"], self._device)
@@ -189,7 +187,7 @@ class Worker:
         return {"kind": WorkerReply.LOADED}
 
     def do_hold_state(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Prepare calls that begin with given values of this state, and return copies of it, made after the call."""
+        """Calls then begin with given values of this state and return copies of it."""
         entries = [(name, own, TensorSpec.from_json(spec)) for name, own, spec in message["entries"]]
         self._state = HeldState(self._model, entries)
         return {"kind": WorkerReply.HOLDS_STATE}
@@ -197,7 +195,7 @@ class Worker:
     def do_call(self, message: dict[str, Any]) -> dict[str, Any]:
         """Answer `armed`; after GO make the call and answer `called`, otherwise `disarmed`.
 
-        Between GO and the clock's start nothing but the given state is copied.
+        Between GO and the clock's start only the given state is copied.
         """
         inputs, state = self._receive_call(message)
         self._forget_outputs()
@@ -221,7 +219,7 @@ class Worker:
         return described | {"loading_ns": began_ns - loading_ns if state else 0}
 
     def do_window(self, message: dict[str, Any]) -> dict[str, Any]:
-        """`do_call` through the doorbell, on a GPU. The signal carries the location of the inputs and the state."""
+        """The signal carries the addresses of inputs and state."""
         specs = [TensorSpec.from_json(spec) for spec in message["specs"]]
         empty = self._memory.prepare(specs)
         self._forget_outputs()
@@ -243,7 +241,6 @@ class Worker:
         return described | {"released_bytes": released_bytes}
 
     def do_record(self, message: dict[str, Any]) -> dict[str, Any]:
-        """The GPU work of one call with these inputs, as data."""
         specs = [TensorSpec.from_json(spec) for spec in message["specs"]]
         inputs, parts = self._divide(message, self._memory.fill(self._memory.prepare(specs), specs, 0))
         self._outputs = deque([[], []])
@@ -290,7 +287,7 @@ class Worker:
         return {"kind": WorkerReply.RETURNED}
 
     def do_recopy(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Outputs of the last call, of one `age` calls earlier, or pinned ones."""
+        """Copy the outputs of the last call, of the call `age` earlier, or pinned ones."""
         self._copy(self._outputs[message["age"]] if message["pin"] is None else self._pins[message["pin"]], message)
         return {"kind": WorkerReply.RECOPIED}
 
@@ -314,7 +311,8 @@ class Worker:
 
     def do_configure_emulators(self, message: dict[str, Any]) -> dict[str, Any]:
         """`own_inputs` copies the inputs of each call: in shared memory they are adjacent, which hides out-of-bounds
-        accesses."""
+        accesses.
+        """
         self._emulators.configure(message["settings"])
         if message["own_inputs"]:
             self._forward = _call_on_copies(self._plain_forward)
@@ -346,7 +344,7 @@ class Worker:
             torch.cuda.manual_seed_all(seed)
 
     def _forget_outputs(self) -> None:
-        """Called before a call: afterwards it would delay the answer."""
+        """Releasing them after the call would delay the answer."""
         last = self._outputs[0] if self._outputs else []
         size_bytes = sum(tensor.numel() * tensor.element_size() for tensor in last)
         del last
@@ -358,7 +356,7 @@ class Worker:
         self._synchronize()
 
     def _receive_call(self, message: dict[str, Any]) -> tuple[Any, list[list[torch.Tensor]]]:
-        """Inputs, and the parts of the state that it begins with: views of memory that is written before GO."""
+        """The inputs and state are views of memory written before GO."""
         views = self._receive_tensors(message)
         self._place_on_device(views)
         return self._divide(message, views)
@@ -367,7 +365,6 @@ class Worker:
         return [self._memory.view(TensorSpec.from_json(spec)) for spec in message["specs"]]
 
     def _divide(self, message: dict[str, Any], tensors: list[torch.Tensor]) -> tuple[Any, list[list[torch.Tensor]]]:
-        """The last tensors are the state."""
         first = len(tensors) - message["state_tensors"]
         return rebuild_value(message["tree"], tensors[:first]), self._state.split(tensors[first:])
 
@@ -429,8 +426,8 @@ def _freeze_garbage() -> None:
 def _spread_threads() -> None:
     """Pin each of torch's threads to a core, leaving the first core to the calling thread.
 
-    The scheduler tends to wake a short-lived thread on its waker's core, which doubles its time. Threads of the
-    candidate run anywhere.
+    The scheduler tends to wake a short-lived thread on its waker's core, which doubles its time. The candidate's
+    threads run anywhere.
     """
     before = _thread_ids()
     torch.ones(torch.get_num_threads() * WAKING_ELEMENTS).add_(1.0)
@@ -440,7 +437,7 @@ def _spread_threads() -> None:
 
 
 def _thread_ids() -> set[int]:
-    """Ids in this PID namespace; /proc may show an outer one."""
+    """Return ids in this PID namespace; /proc may show an outer one."""
     states = (entry / "status" for entry in Path("/proc/self/task").iterdir())
     return {int(re.search(r"^NSpid:.*?(\d+)$", state.read_text(), re.MULTILINE)[1]) for state in states}  # type: ignore[index]
 

@@ -18,7 +18,7 @@ Read = Callable[[], Tensor]
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Tensors of one dtype. `shapes`: by index, where a tensor is not one-dimensional."""
+    """Tensors of one dtype. `shapes` holds, by index, those that are not one-dimensional."""
 
     reads: tuple[Read, ...]
     sizes: tuple[int, ...]
@@ -38,7 +38,6 @@ class _Group:
 
 class HeldState:
     def __init__(self, model: nn.Module, entries: Sequence[tuple[str, str, TensorSpec]]) -> None:
-        """`entries`: the evaluator's name, the model's own, and the form."""
         self.names = tuple(name for name, _, _ in entries)
         self._reads = [_find_state(model, own) for _, own, _ in entries]
         specs = [spec for _, _, spec in entries]
@@ -52,17 +51,16 @@ class HeldState:
         return [one.clone() for one in self.read()]
 
     def split(self, packed: Sequence[Tensor]) -> list[list[Tensor]]:
-        """`packed`: one flat tensor for each dtype, or none. Views of what `load` copies; takes 1 us a tensor."""
+        """`packed` holds one flat tensor per dtype, or none. Returns views; takes 1 us per tensor."""
         return [group.split(one) for group, one in zip(self._groups, packed, strict=False)]
 
     def load(self, parts: Sequence[list[Tensor]]) -> None:
-        """One operation for each dtype: a loop over hundreds of statistics would take longer than some calls."""
+        """Copy once per dtype: a loop over hundreds of statistics would take longer than some calls."""
         for group, sources in zip(self._groups, parts, strict=False):
             torch._foreach_copy_([read() for read in group.reads], sources)
 
 
 def _find_state(model: nn.Module, name: str) -> Read:
-    """Reads this entry of the state dict, at its module where that has it."""
     path, _, attribute = name.rpartition(".")
     with suppress(AttributeError):
         owner = model.get_submodule(path)

@@ -1,4 +1,4 @@
-"""The worker's side of a call on a GPU, through a `Doorbell`."""
+"""The worker's side of a GPU call through a `Doorbell`."""
 
 from __future__ import annotations
 
@@ -42,9 +42,8 @@ class Window:
         place_inputs: Callable[[int, int], tuple[Sequence[Any], list[list[Tensor]]]],
         state: HeldState,
     ) -> WindowCall | None:
-        """Make the call; None on REST. `place_inputs` takes the shift in bytes and the seed sent with the signal, and
-        returns the inputs and the parts of the given state. State is copied before and after the call, within the
-        window but outside of the reported time.
+        """Make the call; return None on REST. `place_inputs` takes the shift in bytes and the seed sent with the
+        signal. State is copied within the window but outside the reported time.
 
         WAKE also rehearses building the tensors: code in cold caches takes tens of us, which a candidate might save.
         """
@@ -79,13 +78,13 @@ class Window:
         return WindowCall(reported_ns, tree, tensors, left)
 
     def _synchronize_stream(self) -> None:
-        """Waits like a next operation: a kernel on the default stream waits for streams that block it."""
+        """Wait like a later operation: a kernel on the default stream waits for streams that block it."""
         self._touched.add_(1.0)
         torch.cuda.current_stream().synchronize()
 
 
 def hold_other_streams() -> None:
-    """Makes work on all streams that torch gives out wait behind a kernel that takes HOLD_CYCLES."""
+    """Make work on all streams that torch provides wait behind a kernel that takes HOLD_CYCLES."""
     lowest, highest = torch.cuda.Stream.priority_range()  # type: ignore[call-arg]
     streams = [
         torch.cuda.Stream(priority=priority)  # type: ignore[no-untyped-call]
@@ -100,14 +99,13 @@ def hold_other_streams() -> None:
 
 
 def address_of(tensor: Tensor) -> int:
-    """0 for layouts without an address."""
+    """Return 0 for layouts without an address."""
     return tensor.data_ptr() if tensor.layout is torch.strided else 0
 
 
 def export_pages(address: int) -> list[tuple[int, int, int]]:
-    """Pages of device memory from `address` on, at most as many as a message carries: (address, bytes, descriptor).
-
-    Empty if the memory cannot be shared.
+    """Return at most as many pages as a message carries: (address, bytes, descriptor). Empty if the memory cannot be
+    shared.
     """
     pages: list[tuple[int, int, int]] = []
     while len(pages) < MAX_DESCRIPTORS:
@@ -120,8 +118,7 @@ def export_pages(address: int) -> list[tuple[int, int, int]]:
 
 
 def count_released_bytes(device: torch.device) -> int:
-    """Device memory released so far, without the forwarding driver library by torch only; if it grows, addresses may
-    have been reused."""
+    """If it grows, addresses may have been reused. Without the forwarding driver library it counts torch's memory only."""
     count = getattr(ctypes.CDLL("libcuda.so.1"), "harness_unmapped_bytes", None)
     if count is None:
         return int(torch.cuda.memory_stats(device).get("reserved_bytes.all.freed", 0))

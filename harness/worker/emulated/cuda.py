@@ -23,7 +23,7 @@ _KEPT: list[Library] = []  # their registrations end with them
 
 
 def install(target: dict[str, Any]) -> None:
-    """Make this process and thread see one GPU. `target`: CUDA device properties by name."""
+    """`target` holds CUDA device properties by name."""
     map_default_device()
     _replace(torch.cuda, _describe_device(target) | _run_at_once() | _count_memory(target) | _seed())
     _replace(
@@ -115,7 +115,7 @@ class StreamContext(DeviceContext): ...
 
 
 class CUDAGraph:
-    """Not supported: graphs would have to record operations that run immediately here."""
+    """Raises when used: a graph would have to record operations that run immediately here."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         raise RuntimeError("CUDA graphs are not covered by the emulated device")
@@ -214,7 +214,7 @@ def _map_autocast() -> None:
 
 
 def _map_library() -> None:
-    """Exchange CPU and CUDA in operators that a candidate registers, since its CUDA tensors are CPU tensors here."""
+    """Exchange CPU and CUDA in the candidate's registered operators: CUDA tensors are CPU tensors here."""
     implement = Library.impl
     exchanged = {"CUDA": "CPU", "CPU": "CUDA"}
 
@@ -226,7 +226,7 @@ def _map_library() -> None:
 
 
 def _map_callbacks() -> None:
-    """Enter the mode in callbacks and other threads, where torch does not."""
+    """Enter the mode in callbacks and other threads, which torch starts without it."""
     engine = _on_gpu(torch.autograd.graph._engine_run_backward)
     for module in (torch.autograd.graph, torch.autograd):
         _replace(module, {"_engine_run_backward": engine})
@@ -248,13 +248,12 @@ def _on_gpu(function: Any) -> Any:
 
 
 def _keep_mathematical_attention() -> None:
-    """The CPU may have no other backend that a candidate selects."""
     torch._C._set_sdp_use_math(True)
     _replace(torch._C, {"_set_sdp_use_math": lambda _: None})
 
 
 def _script_only_torchs(script: Callable[..., Any]) -> Callable[..., Any]:
-    """Scripted candidate functions would see the CPU."""
+    """Leave candidate functions unscripted: scripted code bypasses the mode and sees the CPU."""
 
     def leave_unscripted(function: Any, *args: Any, **more: Any) -> Any:
         is_torchs = getattr(function, "__module__", "").partition(".")[0] == "torch"
@@ -268,7 +267,7 @@ def _leave_uncompiled(model: Any = None, **_: Any) -> Any:
 
 
 def _ignore(*names: str) -> dict[str, Any]:
-    """No-op functions, one object per name: torch's compiler identifies functions by object."""
+    """Return no-op functions, one object per name: torch's compiler identifies functions by object."""
 
     def make() -> Any:
         return lambda *_, **__: None

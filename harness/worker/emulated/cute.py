@@ -1,4 +1,4 @@
-"""Compiles the kernels of CuTe DSL that a program launches for the target, and runs none of them."""
+"""Compiles the CuTe DSL kernels that a program launches for the target, without running them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _GENERATED = re.compile(r"kernel_cutlass_(?P<name>\w+?)_(tensorptr|ptr|\d)\w*") 
 
 
 def install(link: EmulatorLink, target: dict[str, Any]) -> None:
-    """Called before the candidate is imported. Without the package, the candidate's own import fails."""
+    """Must run before the candidate is imported. Does nothing without the package."""
     os.environ["CUTE_DSL_ARCH"] = f"sm_{target['major']}{target['minor']}" + ("a" if target["major"] >= 9 else "")
     try:
         from cutlass.base_dsl.dsl import BaseDSL

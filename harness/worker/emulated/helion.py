@@ -1,4 +1,4 @@
-"""Prepares Helion in a worker of the emulated device, where Triton runs what Helion generates."""
+"""Prepares Helion in a worker of the emulated device; Triton runs the code that Helion generates."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from typing import Any
 
 
 def choose_first_configurations() -> None:
-    """Kernels take the first of their configurations: times mean nothing here. Without Helion, the candidate's own
-    import fails."""
+    """Make each kernel use its first configuration, since times mean nothing here. Does nothing without Helion."""
     try:
         from helion.runtime.kernel import Kernel
     except ModuleNotFoundError as error:

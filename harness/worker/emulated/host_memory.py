@@ -1,7 +1,7 @@
 """Protects host tensors from kernels, in a worker of the emulated device.
 
-Host tensors in arguments of extensions are copied to pages that kernels cannot access. Extensions that move tensors to
-the GPU themselves, or branch on a tensor's device, are not guarded.
+Host tensors in arguments of extensions are copied to pages that kernels cannot access. An extension that moves tensors
+to the GPU itself, or branches on a tensor's device, is not guarded.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _ON_HOST = re.compile(r"#\s*include\s*<(?:thrust|cub)\b|\bcudaMallocManaged\b")
 
 
 def watch_host_code(source: str, place_on_gpu: Callable[[int], None]) -> None:
-    """Tells a checked build which memory host code cannot reach, where the source leaves no doubt: algorithms of thrust
-    and cub run as host code here."""
+    """Tell a checked build which memory host code cannot access. Sources that use thrust or cub are skipped: their
+    algorithms run as host code here.
+    """
     if can_be_guarded(source) and not _ON_HOST.search(source):
         watch_gpu_tensors(lambda tensor: place_on_gpu(tensor.data_ptr()) if _has_memory(tensor) else None)
 
 
 def watch_functions(module: Any, source: str, keep: Keep) -> None:
-    """Protect host tensors in arguments and mark returned tensors as on the GPU, where the source leaves no doubt."""
     guards = can_be_guarded(source)
     returns_on_gpu = guards and not _MADE_ANYWHERE.search(source)
     for name, function in list(vars(module).items()):
@@ -64,7 +64,7 @@ def watch_functions(module: Any, source: str, keep: Keep) -> None:
 
 
 def _forget_result_device(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Moving a host tensor to the GPU in C++ returns the same tensor here, so its device becomes unknown."""
+    """Mark results as of unknown device: moving a host tensor to the GPU in C++ returns the same tensor here."""
 
     def forget(tensor: torch.Tensor) -> torch.Tensor:
         return forget_device(tensor) if tensor.layout is torch.strided and is_on_host(tensor) else tensor
@@ -77,7 +77,6 @@ def _forget_result_device(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def can_be_guarded(source: str) -> bool:
-    """True if the source moves no tensor between devices, and queries devices only to refuse tensors."""
     text = _TO_DTYPE.sub(lambda found: found[0] if _CUDA_TYPE.search(found[0]) else "", source)
     return not (_MOVES.search(text) or _BRANCHES.search(text) or _ASKS.search(_CHECK.sub("", text)))
 
@@ -110,7 +109,6 @@ def _has_memory(tensor: torch.Tensor) -> bool:
 
 @contextmanager
 def _lend(tensor: torch.Tensor, keep: Keep) -> Iterator[torch.Tensor]:
-    """Yield a copy in pages of its own; writes are copied back."""
     elements = count_span(tensor.shape, tensor.stride())
     pages = mmap.mmap(-1, elements * tensor.element_size())
     flat = tensor.detach().as_strided((elements,), (1,))

@@ -21,7 +21,6 @@ class EmulatorLink:
         self._reported: dict[tuple[Any, ...], dict[str, Any]] = {}  # by kernels in Python, each finding once per line
 
     def adopt(self, path: Path, module: Any, source: str) -> None:
-        """Register a loaded extension; ignores those without an emulator."""
         if not self._settings:
             return
         library = ctypes.CDLL(str(path))
@@ -43,7 +42,7 @@ class EmulatorLink:
             watch_functions(module, source, library.harness_emulator_keep_from_kernels)
 
     def configure(self, changed: dict[str, Any]) -> None:
-        """Apply settings of `harness_emulator_configure`, also to extensions loaded later."""
+        """Apply settings also to extensions loaded later."""
         self._settings = {**self._settings, **changed}
         for library in self._libraries:
             _configure(library, self._settings)
@@ -58,7 +57,6 @@ class EmulatorLink:
     def report_compilation(
         self, check: str, kernel: str, message: str, *, decides: bool = True, file: str = "", line: int = 0
     ) -> None:
-        """For a kernel in Python that is compiled and not run."""
         self.report({
             "check": check, "severity": "error" if decides else "warning", "message": message,
             "file": file, "line": line, "kernel": kernel, "block": "", "thread": "",
@@ -72,7 +70,6 @@ class EmulatorLink:
                 raise RuntimeError(f"CUDA error: {library.harness_emulator_error_text(error).decode()}")
 
     def take_findings(self) -> list[dict[str, Any]]:
-        """Return the findings since the last call."""
         found = [one for library in self._libraries for one in json.loads(library.harness_emulator_take_findings())]
         found += self._reported.values()
         self._reported.clear()

@@ -115,19 +115,18 @@ class TensorsOnGpu(TorchFunctionMode):
         return self._move(tensor, tensor.to(*real_args, **real), location)  # type: ignore[arg-type]
 
     def _parse_to(self, *args: Any, **kwargs: Any) -> Any:
-        """torch would use the real device of a tensor argument."""
+        """Read the arguments of `to` here, since torch would use the real device of a tensor argument."""
         device, *more = torch._C._nn._parse_to(*args, **kwargs)
         return (_find_example(args, kwargs) or device, *more)
 
     def _copy_deeply(self, tensor: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
-        """The memo may hold tensors of both devices."""
+        """Copy the mark too. The memo may hold tensors of both devices."""
         copied: torch.Tensor = tensor.__deepcopy__(memo)  # type: ignore[no-untyped-call]
         copied.__dict__.pop(_MARK, None)  # the mark was copied too
         self._mark(copied, _device_of(tensor))
         return copied
 
     def _pin(self, tensor: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
-        """Pinned memory: on the host, but accessible to kernels."""
         if is_pinned(tensor):
             return tensor
         pinned = tensor.clone()
@@ -140,7 +139,6 @@ class TensorsOnGpu(TorchFunctionMode):
         self._mark(tensor, _device_of(data))
 
     def _move(self, before: torch.Tensor, moved: torch.Tensor, location: torch.device | None) -> torch.Tensor:
-        """Another device means a copy."""
         if moved is before:
             if location is None or _device_of(before) is location:
                 return before
@@ -154,7 +152,7 @@ class TensorsOnGpu(TorchFunctionMode):
         return moved
 
     def _mark(self, result: Any, location: torch.device | None) -> None:
-        """Existing marks win: the operation wrote into that tensor."""
+        """Keep an existing mark: the operation wrote into that tensor."""
         if location is not None:
             for tensor in find_tensors((result,)):
                 if tensor.__dict__.setdefault(_MARK, location) is GPU:
@@ -182,7 +180,6 @@ def _tell_watchers(tensor: torch.Tensor) -> None:
 
 
 def is_on_host(tensor: torch.Tensor) -> bool:
-    """True if the tensor would be in host memory on a machine with a GPU."""
     return _device_of(tensor) is HOST
 
 
@@ -191,26 +188,27 @@ def is_pinned(tensor: torch.Tensor) -> bool:
 
 
 def forget_device(tensor: torch.Tensor) -> torch.Tensor:
-    """A view of the same memory whose device is unknown."""
+    """Return a view of the same memory whose device is unknown."""
     other: torch.Tensor = torch.ops.aten.alias(tensor)
     other.__dict__.pop(_MARK, None)
     return other
 
 
 def _device_of(tensor: torch.Tensor) -> torch.device | None:
-    """HOST, GPU, or None if unknown."""
     mark = tensor.__dict__.get(_MARK)  # a copied or loaded mark is another object
     return None if mark is None else GPU if mark == GPU else HOST
 
 
 def _find_example(args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.device | None:
-    """Device of the first tensor argument (unknown: GPU); None without tensors."""
+    """Return the device of the first tensor argument (GPU if unknown); None without tensors."""
     others = [one for one in (*args, *kwargs.values()) if isinstance(one, torch.Tensor)]
     return (_device_of(others[0]) or GPU) if others else None
 
 
 def _choose_device(func: Any, wanted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.device | None:
-    """Device of the result. Raises RuntimeError, as torch does, for mixed devices; 0-dim host tensors are allowed."""
+    """Return the device of the result. Raises RuntimeError for mixed devices, as torch does; 0-dim host tensors may be
+    mixed.
+    """
     if wanted is not None:
         return GPU if names_gpu(wanted) else HOST
     name = getattr(func, "__name__", "")
@@ -243,7 +241,6 @@ def _require_host(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def names_gpu(value: Any) -> bool:
-    """`value`: name, object or index."""
     if isinstance(value, str):
         return value.startswith("cuda")
     if isinstance(value, torch.device):
@@ -256,7 +253,7 @@ def is_on_gpu_already() -> bool:
 
 
 def map_default_device() -> None:
-    """Support `torch.set_default_device("cuda")` in torch's own functions, which bypass function modes."""
+    """torch's own functions bypass function modes."""
 
     def construct(self: Any, func: Any, _: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
         given = dict(kwargs or {})
@@ -278,7 +275,6 @@ def find_tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
 
 
 def map_tensors(change: Callable[[torch.Tensor], torch.Tensor], value: Any) -> Any:
-    """Including tensors in lists and tuples."""
     if isinstance(value, torch.Tensor):
         return change(value)
     return type(value)(map_tensors(change, one) for one in value) if type(value) in (list, tuple) else value

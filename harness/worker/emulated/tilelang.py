@@ -1,4 +1,4 @@
-"""Compiles the kernels of TileLang that a program makes for the target, and runs none of them."""
+"""Compiles the TileLang kernels that a program makes for the target, without running them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COMPILED, FAILED = "compiled", "compile_error"
 
 
 def install(link: EmulatorLink) -> None:
-    """Called before the candidate is imported. Without the package, the candidate's own import fails."""
+    """Must run before the candidate is imported. Does nothing without the package."""
     try:
         from tilelang.jit import JITImpl
         from tilelang.jit.kernel import JITKernel
@@ -42,7 +42,7 @@ def install(link: EmulatorLink) -> None:
 
 
 def _make_outputs(kernel: Any, *args: Any, **kwargs: Any) -> Any:
-    """Uninitialised, of the shapes that the kernel declares."""
+    """Return uninitialised tensors of the shapes that the kernel declares."""
     outputs = [_make_output(kernel.params[at]) for at in kernel.out_idx or ()]
     return outputs[0] if len(outputs) == 1 else outputs or None
 

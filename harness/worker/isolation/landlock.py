@@ -1,4 +1,4 @@
-"""Landlock: restricts file access, TCP and signals. Features that this Linux lacks are skipped.
+"""Restricts file access, TCP and signals by Landlock. Features that this Linux lacks are skipped.
 
 ioctl stays allowed on listed devices, for GPU drivers.
 """
@@ -42,7 +42,7 @@ class _PathRule(ctypes.Structure):
 
 
 def restrict_with_landlock(access: Access) -> bool:
-    """Returns False without Landlock. The process must have set no_new_privs."""
+    """Return False without Landlock. The process must have set no_new_privs."""
     version = int(libc.syscall(_CREATE, None, ctypes.c_size_t(0), _VERSION))
     if version < 1:
         return False

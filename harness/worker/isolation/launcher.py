@@ -1,7 +1,7 @@
 """Runs a command in a sandbox: `... launch LAYERS COMMAND...`, where LAYERS is JSON. Replaces bubblewrap.
 
-Used for compilers, the forkserver, and evaluators of clients' problem files. Exits with the command's exit code, or 125
-if a requested layer is not available.
+It serves compilers, the forkserver, and evaluators of clients' problem files. It exits with the command's exit code, or
+125 if a requested layer is not available.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main() -> NoReturn:
 
 
 def _run_in_private_root(layers: dict[str, Any], command: list[str]) -> int:
-    """This process waits, PID 1 of the namespaces reaps orphans, a third becomes the command."""
+    """Fork twice: this process waits, PID 1 of the namespaces reaps orphans, and the third becomes the command."""
     namespaces.enter_namespaces_for_many()
     namespaces.die_with_parent()
     first = os.fork()
@@ -62,7 +62,6 @@ def _become(layers: dict[str, Any], command: list[str]) -> NoReturn:
 
 
 def _seal(layers: dict[str, Any]) -> None:
-    """Remaining layers, for commands that apply none."""
     has_own_root = layers["own_root"]
     if not has_own_root and layers["writable"]:
         os.environ["TMPDIR"] = layers["writable"][0]

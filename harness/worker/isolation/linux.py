@@ -18,7 +18,6 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def check(result: int, what: str) -> int:
-    """Raises OSError for -1; `what` names the call."""
     if result == -1:
         code = ctypes.get_errno()
         raise OSError(code, f"{what}: {os.strerror(code)}")
@@ -26,7 +25,7 @@ def check(result: int, what: str) -> int:
 
 
 def system_call(what: str, number: int, *arguments: object) -> int:
-    """System call by number. Integers are passed as long."""
+    """Call by number. Integers are passed as long."""
     passed = [ctypes.c_long(value) if isinstance(value, int) else value for value in arguments]
     return check(int(libc.syscall(ctypes.c_long(number), *passed)), what)
 
@@ -37,7 +36,6 @@ def mount(source: str, target: str, kind: str | None, flags: int, options: str |
 
 
 def detach_mount(target: str) -> None:
-    """Including everything below it."""
     check(libc.umount2(os.fsencode(target), _MNT_DETACH), f"unmounting {target}")
 
 

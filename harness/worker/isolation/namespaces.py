@@ -32,7 +32,7 @@ FIRST_TO_KILL = 1000  # by the OOM killer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """`memory_bytes` None: unlimited, since a CUDA context reserves far more than it uses."""
+    """`memory_bytes` None means unlimited, since a CUDA context reserves far more than it uses."""
 
     memory_bytes: int | None
     scratch_bytes: int
@@ -45,8 +45,9 @@ def die_with_parent() -> None:
 
 
 def drop_root() -> None:
-    """Become an unprivileged user, since RLIMIT_NPROC does not bind root. Stays root if no other user is mapped or it
-    cannot read the installation."""
+    """Become an unprivileged user, since RLIMIT_NPROC does not bind root. Stay root if no other user is mapped or could
+    read the installation.
+    """
     needed = (Path(sys.executable), Path(os.__file__), Path(__file__))
     if os.getuid() == 0 and all(_is_open_to_others(path.resolve()) for path in needed):
         with contextlib.suppress(OSError):
@@ -62,7 +63,7 @@ def _is_open_to_others(path: Path) -> bool:
 
 
 def enter_namespaces() -> bool:
-    """New user, mount, PID, network and IPC namespaces; the next child is PID 1. Returns False if not permitted."""
+    """The next child is PID 1. Return False if namespaces are not permitted."""
     user, group = os.getuid(), os.getgid()
     if libc.unshare(_NEW_NAMESPACES) != 0:
         return False
@@ -73,7 +74,7 @@ def enter_namespaces() -> bool:
 
 
 def enter_namespaces_for_many() -> None:
-    """For several workers or a build: maps root and `nobody`, with the help of a process outside. Raises OSError."""
+    """Enter namespaces for several workers or a build: a process outside maps root and `nobody`. Raises OSError."""
     told, tell = os.pipe()
     process = os.getpid()
     helper = os.fork()
@@ -107,7 +108,7 @@ def _map_users(process: int) -> bool:
 
 
 def close_file_system() -> bool:
-    """Make all current mounts read-only. Returns False before Linux 5.12."""
+    """Make all current mounts read-only. Return False before Linux 5.12."""
     linux.mount("none", "/", None, linux.MS_PRIVATE | linux.MS_REC)
     try:
         linux.set_mount_attributes("/", linux.MOUNT_ATTR_RDONLY, recursive=True)
@@ -132,15 +133,15 @@ def adopt_orphans() -> None:
 
 
 def restrict_calls(access: Access, *, has_own_root: bool) -> list[str]:
-    """Apply Landlock and seccomp; returns the active layers. Without a private root, Unix sockets may not connect by
-    path."""
+    """Apply Landlock and seccomp; return the active layers. Without a private root, Unix sockets may not connect by
+    path.
+    """
     restricted = ["landlock"] if restrict_with_landlock(access) else []
     return restricted + (["seccomp"] if filter_system_calls(allow_connections=has_own_root) else [])
 
 
 def restrict_evaluator() -> None:
-    """Removes privileges that an evaluator of a client's problem files does not need, although it makes sandboxes
-    itself."""
+    """The evaluator of a client's problem file can still start sandboxes."""
     Path("/proc/self/oom_score_adj").write_text(str(FIRST_TO_KILL))
     _limit_processes(EVALUATOR_PROCESSES, shares_user=False)
     filter_system_calls(allow_connections=True, allow_sandboxes=True)
@@ -169,8 +170,7 @@ def apply_limits(limits: Limits, *, shares_user: bool = False) -> None:
 
 
 def _limit_processes(count: int, *, shares_user: bool) -> None:
-    """Linux counts the user's tasks in other containers too. If that leaves no room, the init process enforces the
-    limit."""
+    """Linux counts the user's tasks in other containers too. If that leaves none, the init process enforces the limit."""
     before = resource.getrlimit(resource.RLIMIT_NPROC)
     wanted = count + (_count_tasks_of_user() if shares_user else 0)
     if not shares_user or _allows_threads(wanted, before):

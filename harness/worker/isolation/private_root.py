@@ -39,7 +39,7 @@ class Contents:
 
 
 def enter_private_root(contents: Contents, *, can_write_proc: bool) -> None:
-    """Pivot to the new root; keeps the working folder if it exists there. Raises OSError."""
+    """Pivot to the new root; keep the working folder if it exists there. Raises OSError."""
     folder = os.getcwd()  # noqa: PTH109 - a text for chdir
     # Resolve links before pivoting: absolute ones would point into the new root afterwards.
     sources = {path: os.path.realpath(path) for path in (*contents.readable, *contents.writable, *contents.devices)}
@@ -72,7 +72,7 @@ def _fill(contents: Contents, sources: dict[str, str], *, can_write_proc: bool) 
 
 
 def _mount_processes(*, can_write: bool) -> None:
-    """A /proc of this PID namespace; if parts of the old one are masked, Linux permits only that one."""
+    """Mount a /proc of this PID namespace. Linux permits no new one if parts of the old one are masked."""
     _make_folder("/proc")
     try:
         mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)

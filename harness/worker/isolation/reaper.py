@@ -12,13 +12,12 @@ from harness.protocol.process_tree import find_tree
 
 
 def require_child_lists() -> None:
-    """Raises OSError if Linux lacks them; then workers could not be stopped."""
+    """Raises OSError if Linux lacks lists of children; then workers could not be stopped."""
     if not Path("/proc/self/task", str(os.getpid()), "children").exists():
         raise OSError("Linux was built without CONFIG_PROC_CHILDREN: no /proc/<pid>/task/<tid>/children")
 
 
 def wait_for(child: int) -> int:
-    """Reap orphans as PID 1 until `child` ends; returns its status."""
     while True:
         pid, status = os.wait()
         if pid == child:
@@ -26,7 +25,6 @@ def wait_for(child: int) -> int:
 
 
 def shell_status(status: int) -> int:
-    """Exit code, or 128 + signal number."""
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
 

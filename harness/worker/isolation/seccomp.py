@@ -1,4 +1,4 @@
-"""seccomp deny list (EPERM) of system calls that neither candidates nor compilers need. x86-64 and AArch64."""
+"""Denies (EPERM) system calls that neither candidates nor compilers need, by seccomp. Supports x86-64 and AArch64."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ class _Program(ctypes.Structure):
 
 
 def filter_system_calls(*, allow_connections: bool, allow_sandboxes: bool = False) -> bool:
-    """Returns False on an unknown architecture or without seccomp.
+    """Return False on an unknown architecture or without seccomp.
 
-    Of sockets only Unix ones are allowed (CUDA's driver makes some), and their pairs if not `allow_connections`.
-    `allow_sandboxes`: namespaces, mounts and signals, for a process that starts and pauses workers.
+    Only Unix sockets are allowed (CUDA's driver makes some), and only in pairs if not `allow_connections`.
+    `allow_sandboxes` permits namespaces, mounts and signals, for a process that starts and pauses workers.
     """
     machine = os.uname().machine
     if machine not in _MACHINES:
@@ -95,7 +95,7 @@ def _write_program(machine: str, *, allow_connections: bool, allow_sandboxes: bo
 
 
 def _check_processes(index: int) -> list[bytes]:
-    """Refuses new namespaces, SIGCONT in all its forms, and hiding from the evaluator."""
+    """Refuse new namespaces, SIGCONT in all its forms, and `prctl` calls that hide the process from the evaluator."""
     # clone3's flags are in memory, out of reach of filters; libc falls back to clone.
     lines = _if_equal(_CLONE3[index], [_step(_RETURN, _NO_SUCH_CALL)])
     has_new_namespace = [_step(_JUMP_ANY_BIT, _NEW_NAMESPACES, otherwise=1), _step(_RETURN, _REFUSE)]
@@ -117,7 +117,6 @@ def _check_processes(index: int) -> list[bytes]:
 
 
 def _check_socket(*, allow_connections: bool) -> list[bytes]:
-    """If connections are refused, only socket types that cannot send without one are allowed."""
     is_unix = [_step(_LOAD, _FIRST_ARGUMENT), *_unless_equal(_AF_UNIX, _REFUSE)]
     if allow_connections:
         return [*is_unix, _step(_RETURN, _ALLOW)]
@@ -127,7 +126,6 @@ def _check_socket(*, allow_connections: bool) -> list[bytes]:
 
 
 def _step(operation: int, value: int, *, then: int = 0, otherwise: int = 0) -> bytes:
-    """`then`, `otherwise`: number of instructions to skip."""
     return struct.pack("=HBBI", operation, then, otherwise, value)
 
 

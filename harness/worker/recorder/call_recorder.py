@@ -1,5 +1,6 @@
-"""Records the GPU work of one call as data, through the forwarding driver library that stands in the place of
-libcuda.so.1 (the folder `driver`)."""
+"""Records the GPU work of one call as data, through the forwarding driver library (folder `driver`) that replaces
+libcuda.so.1.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +19,13 @@ class NotRecordable(Exception):
 
 class CallRecorder:
     def __init__(self, private_folder: str) -> None:
-        """`private_folder`: of files that other processes cannot read."""
         self._library = ctypes.CDLL("libcuda.so.1")
         self._private = private_folder.encode()
         if not hasattr(self._library, "harness_begin_recording"):
             raise NotRecordable("the forwarding driver library is not loaded in the worker")
 
     def record(self, reset: Callable[[], None], call: Callable[[], Any]) -> tuple[Any, dict[str, Any], list[int]]:
-        """Returns (the result of the last call, its recording, descriptors of the recording's JSON and bytes). `reset`
-        precedes each call and is not recorded.
-
+        """Also return descriptors of the recording's JSON and bytes. `reset` precedes each call and is not recorded.
         Raises NotRecordable if calls do not become steady.
         """
         before: list[Any] | None = None
@@ -66,5 +64,5 @@ def _read(descriptor: int) -> bytes:
 
 
 def _outline(row: list[Any]) -> list[Any]:
-    """The parts of an operation that do not depend on addresses."""
+    """Return the parts of an operation that do not depend on addresses."""
     return [row[0], row[1:6]] if row[0] == "launch" else row[:1]

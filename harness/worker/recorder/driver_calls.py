@@ -1,4 +1,4 @@
-"""The CUDA driver by ctypes, as the process that replays needs it. Source: cuda.h of CUDA 13."""
+"""The CUDA driver functions that the replayer needs, by ctypes. Source: cuda.h of CUDA 13."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class _Access(ctypes.Structure):
 
 
 class Driver:
-    """The real driver's functions by name. A status that is not 0 is raised as DriverError."""
+    """Calls the real driver's functions by name. Raises DriverError for a status other than 0."""
 
     def __init__(self) -> None:
         """Raises DriverError in a process without the forwarding library."""
@@ -98,14 +98,14 @@ class Driver:
         return (text.value or b"an unknown error").decode()
 
     def pointer(self, name: str, *arguments: Any) -> int:
-        """The handle that a call gives out in its first argument; 0 is one, too."""
+        """Return the handle that a call stores in its first argument; 0 is a valid handle."""
         out = ctypes.c_void_p()
         getattr(self, name)(ctypes.byref(out), *arguments)
         return out.value or 0
 
 
 def open_device(driver: Driver, index: int) -> None:
-    """Opens the context and reserves the addresses, before anything else can take them."""
+    """Open the context and reserve the addresses before anything else can take them."""
     driver.cuInit(0)
     device, none = ctypes.c_int(), ctypes.c_ulonglong(0)
     driver.cuDeviceGet(ctypes.byref(device), index)

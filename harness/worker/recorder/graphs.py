@@ -1,4 +1,4 @@
-"""Recorded GPU work as a CUDA graph, built by issuing it again while a stream is captured."""
+"""Builds a CUDA graph of recorded GPU work by issuing it again while a stream is captured."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ _DYNAMIC_SHARED, _CARVEOUT, _NON_PORTABLE_CLUSTER = 8, 9, 14
 
 
 class Images:
-    """Code of a recording, loaded when a launch needs it."""
-
     def __init__(self, driver: Driver, images: Mapping[str, Any], blob: bytes) -> None:
         self._driver, self._images, self._blob = driver, images, blob
         self._libraries: dict[int, int] = {}
@@ -65,7 +63,6 @@ class Function:
                 driver.cuFuncSetAttribute(ctypes.c_void_p(self.handle), kind, value)
 
     def place(self, packed: str) -> tuple[Any, Any]:
-        """(array of pointers, the bytes that they point to)."""
         data = ctypes.create_string_buffer(bytes.fromhex(packed), max(1, len(packed) // 2))
         start = ctypes.addressof(data)
         return (ctypes.c_void_p * max(1, len(self._parameters)))(
@@ -96,7 +93,7 @@ class RecordedGraph:
             self._globals.append((one["address"], one["size"], address.value or 0))
 
     def _find(self, address: int) -> ctypes.c_ulonglong:
-        """The address of a copy or set: a global's address depends on the process."""
+        """A global's address differs between processes."""
         found = (here + address - start for start, size, here in self._globals if start <= address < start + size)
         return ctypes.c_ulonglong(next(found, address))
 
@@ -104,7 +101,7 @@ class RecordedGraph:
         return ctypes.c_void_p(self.driver.pointer("cuStreamCreate", _NON_BLOCKING))
 
     def _place_writes(self) -> int:
-        """Bytes that the host copied to the device in the call, kept on the device."""
+        """Keep the bytes that the host copied during the call on the device."""
         size = max((row[3] + row[4] for row in self._recording["operations"] if row[0] == "write"), default=0)
         if not size:
             return 0
@@ -171,7 +168,6 @@ class RecordedGraph:
             getattr(self.driver, f"cuMemsetD{8 * element}Async")(where, value, sizes[1], stream)
 
     def _insert(self, child: ctypes.c_void_p, stream: ctypes.c_void_p) -> None:
-        """A graph of the program's own, behind what the captured stream waits for."""
         status, number = ctypes.c_int(), ctypes.c_ulonglong()
         graph, before, edges, count = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_size_t()
         results = (status, number, graph, before, edges, count)
@@ -226,7 +222,7 @@ class RecordedGraph:
 
 
 class _Order:
-    """Recorded streams as streams of one capture, with the order that the default stream has to others."""
+    """Maps recorded streams to streams of one capture, ordered against the default stream as recorded."""
 
     def __init__(
         self,
@@ -250,7 +246,6 @@ class _Order:
         self._driver.cuStreamWaitEvent(stream, event, 0)
 
     def enter(self, number: int) -> ctypes.c_void_p:
-        """The stream for the next operation, after what it has to wait for."""
         if number not in self._own:
             self._own[number] = self._make() if self._own else self._first
             if len(self._own) > 1:
@@ -277,7 +272,6 @@ class _Order:
             self._wait(self.enter(stream), self._events[event])
 
     def join(self) -> None:
-        """Everything after it waits for everything before."""
         others = [stream for stream in self._own.values() if stream is not self._first]
         for stream in others:
             self._wait(self._first, self._mark(stream))

@@ -1,6 +1,6 @@
 """The process that replays recorded GPU work: one `do_` method per command of the evaluator.
 
-It never runs host code of a candidate, and holds no secret: device code that it replays shares its addresses.
+It never runs host code of a candidate and holds no secret: replayed device code shares its address space.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ReplayServer:
         return {"kind": WorkerReply.REPLAYER_OPENED}
 
     def do_map_pages(self, message: dict[str, Any], *descriptors: int) -> dict[str, Any]:
-        """Maps memory at the addresses that it has in the worker."""
+        """Map memory at the addresses that it has in the worker."""
         for (address, size), descriptor in zip(message["pages"], descriptors, strict=True):
             map_page(self._driver, descriptor, address, size, self._device)
             os.close(descriptor)
@@ -71,9 +71,10 @@ class ReplayServer:
         return {"kind": WorkerReply.GRAPH_BUILT}
 
     def do_replay(self, message: dict[str, Any]) -> dict[str, Any]:
-        """`clock`: "device" for the time between two events around the graph, which device code could overwrite;
-        "host" for the time from the launch to its end seen, which it could not, less that of a graph with one kernel
-        that does nothing. Bytes of `places`, (address, size), are read at once, so that work that goes on is seen."""
+        """`clock` "device" is the time between two events around the graph, which device code could overwrite. "host"
+        is the time from the launch until its end is seen, less that of a graph with one empty kernel; device code
+        cannot change it. Bytes of `places`, (address, size), are read immediately, which shows work that has not ended.
+        """
         driver, stream = self._driver, self._stream
         graph = ctypes.c_void_p(self._graphs[message["graph"]])
         driver.cuCtxResetPersistingL2Cache()

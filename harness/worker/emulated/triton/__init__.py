@@ -1,4 +1,4 @@
-"""Triton on the emulated device: kernels run in Triton's own interpreter, with checks that it lacks, or are compiled.
+"""Runs Triton kernels on the emulated device in Triton's interpreter with more checks, or compiles them.
 
-Imported only in workers whose program uses Triton.
+Only workers whose program uses Triton import it.
 """

@@ -1,4 +1,4 @@
-"""Operations that Triton's interpreter lacks, or computes otherwise than a GPU."""
+"""Operations that Triton's interpreter lacks or computes differently from a GPU."""
 
 from __future__ import annotations
 
@@ -27,17 +27,16 @@ _FLOAT8 = {
 
 
 def find_numpy_dtype(kind: Any) -> Any:
-    """The interpreter's own function takes most of the time of a small operation."""
+    """Replaces the interpreter's function, which dominates the time of small operations."""
     kind = getattr(kind, "element_ty", kind) if isinstance(kind, tl.block_type) else kind
     return _POINTER if isinstance(kind, tl.pointer_type) else _NUMPY[kind.name]
 
 
 class NotCovered(NotImplementedError):
-    """The emulated device does not support it."""
+    pass
 
 
 def round_to_bfloat16(values: np.ndarray) -> np.ndarray:
-    """The bits of float32 values, rounded to the nearest, ties to even."""
     bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
     rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
     quiet = (bits >> np.uint32(16)) | np.uint32(0x40)
@@ -49,7 +48,7 @@ def widen_bfloat16(bits: np.ndarray) -> np.ndarray:
 
 
 def cut_to_tf32(values: np.ndarray) -> np.ndarray:
-    """Ten bits of mantissa: tensor cores ignore the others."""
+    """Keep ten bits of the mantissa; tensor cores ignore the others."""
     bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
     return np.asarray((bits & np.uint32(0xFFFFE000)).view(np.float32))
 
@@ -64,7 +63,6 @@ _TERMS = {"TF32": (cut_to_tf32, 1), "TF32x3": (cut_to_tf32, 2), "BF16x3": (_roun
 
 
 def round_to_float8(values: np.ndarray, kind: torch.dtype) -> np.ndarray:
-    """The bits of float32 values, rounded to the nearest, ties to even, saturated."""
     most = torch.finfo(kind).max
     with torch._C.DisableTorchFunction():
         rounded = torch.from_numpy(np.array(values, dtype=np.float32)).clamp(-most, most).to(kind)
@@ -76,7 +74,7 @@ def is_bfloat16(operand: TensorHandle) -> bool:
 
 
 def widen(operand: TensorHandle) -> TensorHandle:
-    """bfloat16 and float8 as float32, since NumPy lacks them; other types as they are."""
+    """Convert bfloat16 and float8, which NumPy lacks, to float32; return other types unchanged."""
     if is_bfloat16(operand):
         return TensorHandle(widen_bfloat16(operand.data), tl.float32)
     kind = _FLOAT8.get(operand.dtype.scalar.name)
@@ -87,14 +85,13 @@ def widen(operand: TensorHandle) -> TensorHandle:
 
 
 def narrow(result: TensorHandle) -> TensorHandle:
-    """The result of an operation on `widen`ed operands; comparisons give booleans."""
     if result.data.dtype == np.bool_:
         return result
     return TensorHandle(round_to_bfloat16(result.data), tl.bfloat16)
 
 
 def convert(source: TensorHandle, target: Any) -> TensorHandle | None:
-    """A conversion from or to bfloat16 or float8, where Triton's own is wrong; None for others."""
+    """Convert from or to bfloat16 or float8, where Triton's interpreter is wrong; return None for other types."""
     before, after = source.dtype.scalar, target.scalar
     wide = widen(source)
     if before == after or (wide is source and after != tl.bfloat16 and after.name not in _FLOAT8):
@@ -107,7 +104,6 @@ def convert(source: TensorHandle, target: Any) -> TensorHandle | None:
 
 
 def fuse(x: TensorHandle, y: TensorHandle, z: TensorHandle) -> TensorHandle:
-    """x * y + z, rounded once. Of bfloat16 after `widen`."""
     kind = z.data.dtype
     wide = np.float64 if kind.kind == "f" else kind
     exact = x.data.astype(wide) * y.data.astype(wide) + z.data.astype(wide)
@@ -115,7 +111,9 @@ def fuse(x: TensorHandle, y: TensorHandle, z: TensorHandle) -> TensorHandle:
 
 
 def multiply(a: TensorHandle, b: TensorHandle, d: TensorHandle, precision: Any) -> TensorHandle | None:
-    """A product of matrices, of float32 in terms of this precision; None where Triton's own is right."""
+    """Multiply matrices whose float32 product Triton's interpreter gets wrong at this precision; return None for
+    others.
+    """
     left, right = widen(a).data, widen(b).data
     rounding, terms = _TERMS.get(precision.name, (None, 1)) if a.dtype.scalar == tl.float32 else (None, 1)
     if left is a.data and right is b.data and left.dtype != np.float32:
@@ -130,7 +128,7 @@ def multiply(a: TensorHandle, b: TensorHandle, d: TensorHandle, precision: Any) 
 
 
 def _split(values: np.ndarray, rounding: Callable[[np.ndarray], np.ndarray], terms: int) -> list[np.ndarray]:
-    """Terms of the rounded type whose sum is close to the values; 0 after one that is not finite."""
+    """Return terms of the rounded type whose sum is close to the values. Terms after a non-finite one are 0."""
     found = [rounding(values)]
     while len(found) < terms:
         values = np.nan_to_num(values - found[-1], nan=0.0, posinf=0.0, neginf=0.0)
@@ -139,7 +137,6 @@ def _split(values: np.ndarray, rounding: Callable[[np.ndarray], np.ndarray], ter
 
 
 def multiply_high(a: TensorHandle, b: TensorHandle) -> TensorHandle:
-    """The upper half of the product of the bits as unsigned integers."""
     kind = a.data.dtype
     unsigned = [one.data.view(f"u{kind.itemsize}").astype(object) for one in (a, b)]
     high = (unsigned[0] * unsigned[1]) >> (8 * kind.itemsize)
@@ -147,7 +144,6 @@ def multiply_high(a: TensorHandle, b: TensorHandle) -> TensorHandle:
 
 
 def count(values: TensorHandle, bins: int, mask: TensorHandle | None) -> TensorHandle:
-    """A histogram. Values without a bin count nowhere."""
     counted = (values.data >= 0) & (values.data < bins)
     if mask is not None:
         counted &= mask.data
@@ -156,7 +152,7 @@ def count(values: TensorHandle, bins: int, mask: TensorHandle | None) -> TensorH
 
 
 def add_bfloat16(addresses: TensorHandle, values: TensorHandle, mask: TensorHandle) -> TensorHandle:
-    """An atomic addition, lane by lane; the old values."""
+    """Add atomically, lane by lane; return the old values."""
     old = np.zeros(addresses.data.shape, dtype=np.uint16)
     every = np.broadcast_to(mask.data, old.shape)
     for at in map(tuple, np.argwhere(every)):

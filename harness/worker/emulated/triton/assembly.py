@@ -1,4 +1,4 @@
-"""Inline assembly in Triton kernels, interpreted for all lanes at once.
+"""Interprets inline assembly in Triton kernels for all lanes at once.
 
 Registers are arrays of bits, one element per packed group of lanes: Triton packs elements narrower than 32 bits.
 """
@@ -52,7 +52,7 @@ class _Machine:
 def interpret(
     text: str, constraints: str, arguments: list[np.ndarray], results: list[np.dtype], pack: int
 ) -> list[np.ndarray]:
-    """The results for arguments of one shape. Raises NotCovered."""
+    """Arguments have one shape. Raises NotCovered."""
     shape = arguments[0].shape if arguments else (1,)
     lanes = int(np.prod(shape, dtype=np.int64))
     groups = -(-lanes // pack)
@@ -80,7 +80,6 @@ def _refuse_tied(constraints: str) -> None:
 
 
 def _list_statements(text: str) -> list[str]:
-    """Statements without comments, declarations, hints and the braces of scopes."""
     text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL).replace("$$", "$")
     text = re.sub(r"(^|;|(?<=\})|(?<=\{))(\s*[{}])+", r"\1", text.strip())
     statements = [" ".join(one.split()) for one in text.split(";")]
@@ -89,13 +88,12 @@ def _list_statements(text: str) -> list[str]:
 
 
 def _list_names(operand: str) -> list[str]:
-    """`{a, b}` is two registers, and `p|q` the predicates of one instruction."""
+    """Split `{a, b}` into two registers, and `p|q` into the two predicates of one instruction."""
     names = operand.strip("{}").split(",") if operand.startswith("{") else operand.split("|")
     return [name.strip() for name in names if name.strip()]
 
 
 def _per_register(kind: np.dtype, pack: int) -> int:
-    """Elements in one register."""
     return min(32 // (8 * kind.itemsize), pack) if kind.itemsize < 4 else 1
 
 

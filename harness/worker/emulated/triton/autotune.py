@@ -1,8 +1,8 @@
-"""Autotuning where nothing can be measured.
+"""Replaces autotuning, since times mean nothing on the emulated device.
 
-A GPU runs a kernel many times with every configuration before its first result counts. Here it runs once with each of
-two configurations, which differ between the orders of the sanitizer; a kernel that needs its outputs reset for that
-gives wrong values here too. For compilation, configurations are tried until one compiles.
+An interpreted kernel runs once with each of two configurations, which differ between the orders of the sanitizer, so a
+kernel that needs `reset_to_zero` gives wrong values without it, as on a GPU. When kernels are only compiled,
+configurations are tried until one compiles.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ TRIED_S = 60.0  # for configurations that do not compile
 
 
 def choose_by_order(link: EmulatorLink) -> None:
-    """In the interpreter the first configurations, the last, or random ones."""
     prune = Autotuner.prune_configs
 
     def choose(self: Any, kwargs: dict[str, Any]) -> list[Any]:
@@ -52,7 +51,7 @@ def choose_compilable() -> None:
 
 
 def _replace(choose: Callable[..., list[Any]], benchmark: Callable[..., list[float]]) -> None:
-    """Also replaces a benchmark function of the candidate."""
+    """The candidate may define the benchmark function, too."""
     Autotuner.prune_configs = choose
     Autotuner.do_bench = property(lambda _: benchmark)
 

@@ -1,4 +1,4 @@
-"""Block pointers, which Triton 3.9 removed: computed with pointers and masks, as earlier versions compiled them."""
+"""Implements block pointers, which Triton 3.9 removed, with pointers and masks, as earlier versions did."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ class _BlockPointer:
 
 
 def install(note_use: Callable[[], None]) -> None:
-    """Called before kernels are compiled or interpreted. Does nothing if Triton has its own. `note_use`: called at each
-    use."""
+    """Must run before kernels are compiled or interpreted. Does nothing if Triton has block pointers. `note_use` is
+    called at each use.
+    """
     if hasattr(ir.builder, "create_make_block_ptr") or hasattr(tl.core, "_block_ptr"):
         return
     load, store = tl.load, tl.store
@@ -71,7 +72,7 @@ def _as_integers(values: Any, kind: Any, semantic: Any) -> Any:
 
 
 def _find_places(pointer: Any, checked: Sequence[Any], semantic: Any) -> tuple[Any, Any]:
-    """A block of pointers, and a mask of those within the tensor; None without checked dimensions."""
+    """Return a block of pointers and the mask of those within the tensor; the mask is None without checked dimensions."""
     checked = [unwrap(one) for one in unwrap(checked) or ()]
     places, inside = pointer.base, None
     sizes = [unwrap(size) for size in pointer.block_shape]

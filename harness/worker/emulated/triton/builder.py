@@ -1,4 +1,4 @@
-"""Triton's interpreter with every access checked. It interprets a kernel's operations one by one, for all lanes."""
+"""Triton's interpreter with every memory access checked. It interprets a kernel's operations one by one, for all lanes."""
 
 from __future__ import annotations
 
@@ -32,8 +32,6 @@ class TimeLimit(RuntimeError): ...
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Results of inline assembly."""
-
     handles: list[TensorHandle]
 
     def get_result(self, number: int) -> TensorHandle:
@@ -41,7 +39,7 @@ class Results:
 
 
 class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
-    """`memory`, `kernel`, `file` and `deadline_s` are those of the running launch."""
+    """`memory`, `kernel`, `file` and `deadline_s` belong to the running launch."""
 
     def __init__(self, link: EmulatorLink) -> None:
         super().__init__()
@@ -59,7 +57,6 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
     def report(
         self, check: str, message: str, *, lane: int | None = None, other: int = -1, decides: bool = True, line: int = 0
     ) -> None:
-        """A finding at the kernel's line that is being interpreted, or at `line`."""
         line = line or _find_line(sys._getframe(1), self.file)
         block = list(self.grid_idx or (0, 0, 0))
         self._link.report({
@@ -74,7 +71,7 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
         return number // (ny * nz), number // nz % ny, number % nz
 
     def __getattr__(self, name: str) -> Any:
-        """Called for methods that the compiler's builder has and the interpreter's lacks."""
+        """Called for methods that the interpreter lacks."""
         if name.startswith("_") or not hasattr(ir.builder, name):
             raise AttributeError(name)
         if name.startswith("create_grid_dependency"):
@@ -85,7 +82,6 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
         raise NotCovered(f"{name.removeprefix('create_')} of Triton is not covered by the emulated device")
 
     def get_bf16(self, value: float) -> TensorHandle:
-        """Lacking before Triton 3.9."""
         return arithmetic.narrow(self.get_fp32(value))
 
     def get_all_ones_value(self, kind: Any) -> TensorHandle:
@@ -150,7 +146,7 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
     def create_masked_load(
         self, ptrs: TensorHandle, mask: TensorHandle, other: Any, *how: Any, **named: Any
     ) -> TensorHandle:
-        """`how`, `named`: cache policy, two arguments before Triton 3.9, and whether it is volatile."""
+        """`how` and `named` hold the cache policy (two arguments before Triton 3.9) and the volatile flag."""
         how = (*how, *named.values())
         access, is_volatile = self._find_access(ptrs, mask), how[-1]
         if access is not None:
@@ -165,7 +161,6 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
     def create_masked_store(
         self, ptrs: TensorHandle, value: TensorHandle, mask: TensorHandle, *how: Any, **named: Any
     ) -> Any:
-        """`how`, `named`: cache policy, as for loads."""
         how = (*how, *named.values())
         access = self._find_access(ptrs, mask)
         if access is not None:
@@ -182,7 +177,6 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
         return self._in_order(super().create_atomic_store, ptr, mask, val, mask, sem, scope)
 
     def create_atomic_rmw(self, operation: Any, ptr: Any, val: Any, mask: Any, *how: Any) -> TensorHandle:
-        """`how`: semantics and scope."""
         access = self._note_atomic(ptr, mask, how[0])
         if arithmetic.is_bfloat16(val) and operation == ir.ATOMIC_OP.FADD:
             old = arithmetic.add_bfloat16(ptr, val, mask)
@@ -227,7 +221,6 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
         return super().create_dot(a, b, d, input_precision, max_num_imprecise_acc) if product is None else product
 
     def create_extern_elementwise(self, *call: Any) -> TensorHandle:
-        """`call`: library, its path, symbol, arguments, type of the result, whether it is pure."""
         return self._covering(arithmetic.call_libdevice, *call[2:5])
 
     def create_inline_asm(
@@ -270,7 +263,7 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
         return old
 
     def _let_others_run(self, access: Access, values: TensorHandle) -> None:
-        """If this program waits for a value that another one has to write."""
+        """Switch to another program if this one polls a value that another one has to write."""
         program, memory = self._memory.program, self._memory
         if self.turns is None or not program.is_waiting(int(access.addresses[0]), values.data.tobytes()):
             return
@@ -289,7 +282,7 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
             self.report("uninitialised_global", message, lane=int(np.flatnonzero(unwritten)[0]), decides=False)
 
     def _find_access(self, ptrs: TensorHandle, mask: TensorHandle) -> Access | None:
-        """None if every lane is masked."""
+        """Return None if every lane is masked."""
         self.watch_time()
         addresses = ptrs.data.reshape(-1)
         lanes = np.flatnonzero(np.broadcast_to(mask.data, ptrs.data.shape).reshape(-1))
@@ -307,7 +300,7 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
 
 
 def _find_bits(values: np.ndarray, chosen: np.ndarray, kind: np.dtype) -> np.ndarray:
-    """Bit patterns of these lanes, so that NaN equals NaN."""
+    """Bit patterns make NaN equal NaN."""
     taken = np.broadcast_to(values, chosen.shape)[chosen].astype(kind, copy=False)
     return np.ascontiguousarray(taken).view(f"u{kind.itemsize}")
 

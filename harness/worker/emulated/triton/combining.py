@@ -1,7 +1,7 @@
-"""Reductions, scans and maps with a function of the kernel's.
+"""Reductions, scans and maps with a combine function of the kernel.
 
-Triton's interpreter calls the function once per element, where halves are combined here, in log(n) steps for all lanes
-at once. Its own sums add the bits of bfloat16, and round float16 only at the end.
+Triton's interpreter calls the function once per element. This module combines halves in log(n) steps, for all lanes at
+once. The interpreter's sums also add the bits of bfloat16, and round float16 only at the end.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from triton.runtime.interpreter import ReduceOps, ScanOps, TensorHandle
 
 
 def install() -> None:
-    """Called before the interpreter gives kernels its reductions."""
+    """Must run before the interpreter gives kernels its reductions."""
     ReduceOps.generic_reduce, ScanOps.generic_scan = _reduce, _scan
     usual = ReduceOps.apply_impl
     ReduceOps.apply_impl = lambda self, inputs: (_reduce if _needs_function(inputs) else usual)(self, inputs)
@@ -27,7 +27,6 @@ def install() -> None:
 
 
 def _needs_function(inputs: tuple[Any, ...]) -> bool:
-    """True if NumPy gives another result than repeated calls of the function of two values."""
     kinds = [one.dtype.scalar for one in inputs]
     return any(kind.is_floating() and kind.primitive_bitwidth <= 16 for kind in kinds) or any(
         kind.is_floating() and len(inputs) > 1 and np.isnan(one.handle.data).any()
@@ -40,7 +39,7 @@ def _scan_exactly(usual: Any) -> Any:
 
 
 def map_elements(function: Any, *args: Any, pack: int = 1, **_: Any) -> Any:
-    """Calls the function for one element of each argument, or for `pack` of them, since it may branch."""
+    """Call the function for one element of each argument, or for `pack` of them, since it may branch."""
     arrays = np.broadcast_arrays(*(one.handle.data for one in args))
     rows = []
     for lanes in zip(*(one.reshape(-1, pack) for one in arrays), strict=True):
@@ -72,7 +71,6 @@ def _cut(arrays: list[np.ndarray], axis: int, start: int | None, stop: int | Non
 
 
 def _reduce(self: Any, inputs: tuple[Any, ...]) -> list[Any]:
-    """Neighbours first, as the elements follow each other."""
     shape, kinds = inputs[0].handle.data.shape, [one.dtype for one in inputs]
     flat = self.axis is None
     arrays = [one.handle.data.reshape(-1) if flat else one.handle.data for one in inputs]
@@ -90,7 +88,6 @@ def _reduce(self: Any, inputs: tuple[Any, ...]) -> list[Any]:
 
 
 def _scan(self: Any, inputs: tuple[Any, ...]) -> list[Any]:
-    """Combines each element with the one `step` before it, for doubled steps."""
     kinds = [one.dtype for one in inputs]
     arrays = [one.handle.data for one in inputs]
     axis, step = self.axis % arrays[0].ndim, 1

@@ -1,4 +1,4 @@
-"""Compiles the kernels that a program launches for the target, and runs none of them."""
+"""Compiles the Triton kernels that a program launches for the target, without running them."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class KernelCompiler:
 
 @contextmanager
 def _copy_stderr() -> Iterator[Callable[[], str]]:
-    """Yields a function that returns what was written to it since, also by libraries."""
+    """Captures the output of libraries, too."""
     sys.stderr.flush()
     usual, copy = os.dup(STDERR), os.memfd_create("stderr")
 
@@ -101,8 +101,9 @@ def _copy_stderr() -> Iterator[Callable[[], str]]:
 
 
 def _explain(error: BaseException, function: Any, stderr: str) -> tuple[str, int]:
-    """The message with the source line, and the line's number in the file. Errors of the compiler's passes are only on
-    `stderr`, as `FILE:LINE:COLUMN: error: MESSAGE`."""
+    """Return the message with the source line, and the line's number in the file. Errors of compiler passes are only on
+    `stderr`, as `FILE:LINE:COLUMN: error: MESSAGE`.
+    """
     chain: list[BaseException] = [error]
     while (cause := chain[-1].__cause__) is not None:
         chain.append(cause)
@@ -119,8 +120,7 @@ def _explain(error: BaseException, function: Any, stderr: str) -> tuple[str, int
 
 
 def _find_line(error: CompilationError, function: Any) -> int:
-    """The line in the candidate's file: the error counts from the definition of the function. Errors in calls have a
-    position in the caller, and may have the source of the called function."""
+    """Triton counts lines from the kernel's definition. Errors in called functions may come with their source."""
     within = getattr(error.node, "lineno", 1)
     source = error.src if error.src and _is_part(error.node, error.src) else function.src
     head = source.lstrip().splitlines()[0].strip()
@@ -138,7 +138,7 @@ def _is_part(node: ast.AST | None, source: str) -> bool:
 
 
 def _find_definition(function: Any) -> int:
-    """The line below its decorators. Triton's own attribute for it has other names in other versions."""
+    """Triton's attribute for it is named differently in other versions."""
     lines, first = inspect.getsourcelines(function.fn)
     return first + next(index for index, line in enumerate(lines) if line.lstrip().startswith("def "))
 

@@ -1,4 +1,4 @@
-"""The result of a launch or warm-up of an interpreted kernel, in place of Triton's compiled kernel."""
+"""Result of a launch or warm-up of an interpreted kernel, in place of Triton's compiled kernel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COMPILED = ("asm", "src", "hash", "module", "function", "kernel", "metadata_grou
 
 
 class InterpretedKernel:
-    """Nothing was compiled: registers and shared memory are the most that a block of its threads may use."""
+    """Nothing was compiled: resource use is the maximum for a block of this size."""
 
     n_spills = 0
 
@@ -27,7 +27,6 @@ class InterpretedKernel:
         self._function, self._launched, self._report = function, launched, report
 
     def __getattr__(self, name: str) -> Any:
-        """Called for attributes that need a compilation."""
         if name in COMPILED:
             self._report(
                 "uncovered", f"{name} of a compiled kernel is not covered by the emulated device", decides=False

@@ -9,8 +9,7 @@ from harness.worker.emulated.link import EmulatorLink
 
 
 def install(link: EmulatorLink, target: dict[str, Any], *, compiles: bool) -> None:
-    """Called before the candidate is imported. `compiles`: kernels are compiled for the target instead of being run.
-    Without Triton, the candidate's own import fails."""
+    """Must run before the candidate is imported. Does nothing without Triton."""
     os.environ["TRITON_INTERPRET"] = "0" if compiles else "1"
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # as Triton 3.9 does, which warns where it is not set
     try:

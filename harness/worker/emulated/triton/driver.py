@@ -1,4 +1,4 @@
-"""The driver that Triton asks about the GPU: it describes the target, and launches nothing."""
+"""Triton's GPU driver interface: it describes the target and launches nothing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Utilities:
         return dict(self._properties)
 
     def load_binary(self, name: str, binary: bytes, _shared: int, _device: int) -> tuple[str, str, int, int, int]:
-        """Module, function, registers, spilled registers, threads that a block may have."""
+        """Return module, function, registers, spilled registers and the maximum threads of a block."""
         registers = max((int.from_bytes(one, "little") for one in _REGISTERS.findall(binary)), default=_MOST_REGISTERS)
         fitting = self._properties["max_num_regs"] // max(registers, 1)
         return name, name, registers, 0, min(_MOST_THREADS, fitting)

@@ -1,4 +1,4 @@
-"""Runs the grid of a launch in Triton's interpreter, its programs in the order that the sanitizer asks for."""
+"""Runs a launch's grid in Triton's interpreter, with programs in the order that the sanitizer requests."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ MOST_PROGRAMS = (2**31 - 1, 65535, 65535)
 
 
 def install(link: EmulatorLink) -> None:
-    """Makes Triton's interpreter run and check kernels as described here."""
     builder = CheckedBuilder(link)
     interpreter.interpreter_builder = builder
     interpreter.interpreter_semantic = TritonSemantic(builder)
@@ -61,7 +60,7 @@ def install(link: EmulatorLink) -> None:
 
 
 def _patch_language() -> None:
-    """Once and for all, since it takes longer than a small kernel."""
+    """Runs once per process, since it takes longer than a small kernel."""
     interpreter._patch_lang(SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))
     for module in (tl, tl.core):
         module.range, module.map_elementwise = rewriting.count_up, combining.map_elements
@@ -118,7 +117,6 @@ class Launch:
         return interpreter._implicit_cvt(value) if kind is None else _make_scalar(value, kind)
 
     def _run_programs(self, rewritten: Any, arguments: dict[str, Any], memory: LaunchMemory) -> None:
-        """One after another; a program that waits for another's memory lets the following ones run in between."""
         builder = self._builder
         _, ny, nz = builder.grid_dim
         numbers = iter(order_programs(memory.programs, str(self._link.setting("order")), self._link.setting("seed")))
@@ -142,8 +140,9 @@ class Launch:
 
 
 def report_failure(error: Exception, builder: CheckedBuilder) -> None:
-    """Report an error of the interpretation. It is `uncovered` if the interpreter itself raised it, and not the kernel
-    or Triton's language, whose checks the compiler shares."""
+    """Report an error of the interpretation. It is `uncovered` if the interpreter raised it; errors of the kernel or
+    Triton's language would also occur in the compiler.
+    """
     frames = [one for one in traceback.extract_tb(error.__traceback__) if "numpy" not in Path(one.filename).parts]
     is_own = frames[-1].filename in (
         interpreter.__file__,
@@ -157,7 +156,7 @@ def report_failure(error: Exception, builder: CheckedBuilder) -> None:
 
 
 def _make_scalar(value: float, kind: Any) -> Any:
-    """A number as the tensor that a kernel receives on a GPU: of its annotated type; float32 if it has none."""
+    """Make the tensor that a kernel receives for a number: of the annotated type, or float32."""
     wide = interpreter.interpreter_semantic.to_tensor(value)
     if isinstance(value, float):
         wide = tl.tensor(TensorHandle(np.array([value]), tl.float64), tl.float64)
@@ -178,7 +177,7 @@ def normalize_grid(grid: Any, bound: dict[str, Any]) -> tuple[int, int, int]:
 
 
 def check_grid(sizes: tuple[int, int, int], reporter: Any) -> None:
-    """Raises RuntimeError as a GPU does."""
+    """Raises RuntimeError for the same grids as a GPU."""
     if all(size <= most for size, most in zip(sizes, MOST_PROGRAMS, strict=True)):
         return
     message = f"a grid of {sizes}: at most {MOST_PROGRAMS} programs can be launched"
@@ -187,7 +186,6 @@ def check_grid(sizes: tuple[int, int, int], reporter: Any) -> None:
 
 
 def find_arguments(bound: dict[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
-    """Tensors among the arguments, also in tuples and descriptors."""
     for name, value in bound.items():
         if isinstance(value, torch.Tensor):
             yield name, value
@@ -200,7 +198,6 @@ def find_arguments(bound: dict[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def refuse_host_tensors(tensors: list[tuple[str, torch.Tensor]]) -> None:
-    """Raises Triton's own message."""
     for at, (name, tensor) in enumerate(tensors):
         if is_on_host(tensor):
             raise ValueError(f"Pointer argument (at {at}, {name}) cannot be accessed from Triton (cpu tensor?)")

@@ -1,4 +1,4 @@
-"""Functions of libdevice, by their names without `__nv_` and the suffix of the type."""
+"""Functions of libdevice, by their names without `__nv_` and the type suffix."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _erf = np.frompyfunc(math.erf, 1, 1)
 
 
 def _special(function: Callable[..., torch.Tensor]) -> Callable[..., Any]:
-    """Computed by torch, in float64."""
+    """Compute by torch, in float64."""
 
     def compute(values: np.ndarray) -> np.ndarray:
         with torch._C.DisableTorchFunction():

@@ -1,7 +1,8 @@
 """Memory of one kernel launch: bounds of its tensors, uninitialised values, and races between programs.
 
-Programs run one after another, so an access races with an earlier one of another program unless atomics order both: an
-atomic operation publishes all that its program did before, and synchronises with those that did so at its address.
+Programs run one after another, so an access races with an earlier access of another program unless atomic operations
+order both: an atomic operation publishes the earlier accesses of its program, and synchronises with earlier atomic
+operations at the same address.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ ACCESSES = (*PLAIN_ACCESSES, _UPDATE)
 
 
 class IllegalAccess(RuntimeError):
-    """The error that a GPU reports."""
+    pass
 
 
 @dataclass(slots=True, kw_only=True)
@@ -43,8 +44,9 @@ class Region:
 
 
 class Shadow:
-    """Per cell: program (counted from 1) and clock of the last write, the first and last read, the last atomic
-    operation; barrier count and lane of the last write."""
+    """Records per cell: program (counted from 1) and clock of the last write, the first and last read and the last
+    atomic operation; barrier count and lane of the last write.
+    """
 
     def __init__(self, cells: int) -> None:
         def zeros() -> np.ndarray:
@@ -59,8 +61,9 @@ class Shadow:
 
 @dataclass(slots=True)
 class Program:
-    """`synced`: clocks of the programs whose earlier accesses come before all that follows; `polled`: address and
-    values of its last atomic or volatile access, `polls` times in a row."""
+    """`synced` holds the clocks up to which accesses of other programs are ordered before this one's. `polled` is the
+    address and values of the last atomic or volatile access, repeated `polls` times.
+    """
 
     number: int = 0
     clock: int = 0
@@ -70,7 +73,6 @@ class Program:
     polls: int = 0
 
     def is_waiting(self, address: int, values: bytes) -> bool:
-        """True if it reads the same values repeatedly."""
         self.polls = self.polls + 1 if self.polled == (address, values) else 0
         self.polled = address, values
         return self.polls > 0 and self.polls % POLLS == 0
@@ -78,8 +80,6 @@ class Program:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The unmasked lanes of one operation."""
-
     addresses: np.ndarray
     lanes: np.ndarray
     width: int  # lanes in all
@@ -88,8 +88,6 @@ class Access:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """The lanes of an access that lie in one region."""
-
     region: Region
     shadow: Shadow
     chosen: np.ndarray  # of the access's lanes
@@ -99,7 +97,7 @@ class Part:
 
     @property
     def is_narrow(self) -> bool:
-        """Through a pointer to a narrower type than the tensor's: not followed."""
+        """Return True if the pointer's type is narrower than the tensor's; such accesses are not checked."""
         return self.size_bytes < self.region.cell_bytes
 
     def describe(self, where: int) -> str:
@@ -129,7 +127,7 @@ class LaunchMemory:
             self.regions.append(Region(name=name, start=start, end=end, cell_bytes=tensor.element_size()))
 
     def add_live_tensors(self) -> None:
-        """Needed by kernels that make pointers of integers."""
+        """Support kernels that make pointers from integers."""
         import gc
 
         for one in gc.get_objects():
@@ -172,7 +170,6 @@ class LaunchMemory:
         )  # fmt: skip
 
     def note_load(self, access: Access, *, ordered: bool) -> None:
-        """`ordered`: an atomic or volatile load."""
         program = self.program
         for part in self.locate(access, "reads"):
             shadow, cells = part.shadow, part.cells
@@ -186,7 +183,7 @@ class LaunchMemory:
             shadow.last_reader[cells], shadow.last_read_clock[cells] = program.number, program.clock
 
     def note_store(self, access: Access, changed: np.ndarray, values: np.ndarray, *, ordered: bool) -> None:
-        """`changed`: lanes that write another value than the memory holds."""
+        """`changed` holds the lanes whose written value differs from memory."""
         program = self.program
         for part in self.locate(access, "writes"):
             shadow, cells = part.shadow, part.cells
@@ -209,8 +206,7 @@ class LaunchMemory:
         self.order(access, acquires=acquires, releases=releases)
 
     def order(self, access: Access, *, acquires: bool, releases: bool) -> None:
-        """Memory order: an atomic operation acquires the accesses of earlier programs, and publishes its own to later
-        ones."""
+        """Make an atomic operation acquire accesses of earlier programs and publish its own to later ones."""
         program = self.program
         if access.width > MOST_ORDERING_LANES:
             return
@@ -235,7 +231,6 @@ class LaunchMemory:
     def _find_race(
         self, part: Part, what: str, kinds: Iterable[tuple[str, str, str]], counted: np.ndarray | None = None
     ) -> None:
-        """A race of this access with an earlier one of these kinds by another program. `counted`: only these lanes."""
         for kind, programs, clocks in kinds:
             others = getattr(part.shadow, programs)[part.cells]
             racing = (others != 0) & (others != self.program.number)
@@ -251,7 +246,6 @@ class LaunchMemory:
                 return
 
     def _find_overlap(self, part: Part, values: np.ndarray) -> None:
-        """Lanes of one store that write different values to one address."""
         order = np.argsort(part.cells, kind="stable")
         same = part.cells[order][1:] == part.cells[order][:-1]
         if not same.any():
@@ -263,7 +257,6 @@ class LaunchMemory:
             self.report("global_race", message, lane=int(part.lanes[where]))
 
     def _find_missing_barrier(self, part: Part) -> None:
-        """Another lane of this program wrote the value since its last barrier."""
         shadow, cells = part.shadow, part.cells
         mine = (shadow.writer[cells] == self.program.number) & (shadow.write_barrier[cells] == self.program.barrier)
         mine &= shadow.write_lane[cells] != part.lanes
@@ -278,7 +271,6 @@ class LaunchMemory:
 
 
 def fill_new(tensor: torch.Tensor) -> None:
-    """Marks a tensor's memory as uninitialised."""
     if tensor.is_meta or tensor.layout is not torch.strided or tensor.dtype is torch.bool:
         return
     size_bytes = tensor.untyped_storage().nbytes()
@@ -287,7 +279,6 @@ def fill_new(tensor: torch.Tensor) -> None:
 
 
 def find_unwritten(values: np.ndarray, *, is_floating: bool) -> np.ndarray:
-    """A mask of the values that are still FILL."""
     width = values.dtype.itemsize
     if width == 2 and is_floating:
         return np.asarray(values.view(np.uint16) == FILL)

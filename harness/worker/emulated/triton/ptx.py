@@ -43,7 +43,7 @@ _CONSTANTS = {"%smid": 0, "%nsmid": 1}
 
 
 def read_constant(name: str) -> Bits:
-    """A number, a special register, or zero for a register that was never written."""
+    """A register that was never written is zero."""
     if name in _CLOCKS:
         return np.uint64(time.monotonic_ns())  # type: ignore[return-value]
     if name in _CONSTANTS:
@@ -60,7 +60,7 @@ def read_constant(name: str) -> Bits:
 
 
 def compute(name: str, operands: list[list[Bits]], results: int, statement: str) -> list[Bits]:
-    """The results of an instruction. Raises NotCovered."""
+    """Raises NotCovered."""
     parts = [part for part in name.split(".") if part not in ("ftz", "approx", "full", "rn", "relaxed", "volatile")]
     if name.startswith("cvt") and "rn" in name.split("."):
         parts.insert(1, "rn")
@@ -92,7 +92,7 @@ def _give(values: Any, kind: str) -> Bits:
 
 
 def _repack(parts: list[Bits], results: int, width: int) -> list[Bits]:
-    """`mov.b32 a, {b, c}` and the reverse, the lowest part first."""
+    """Implement `mov.b32 a, {b, c}` and the reverse; the lowest part is first."""
     step = np.uint64(width // max(len(parts), results))
     mask = np.uint64((1 << int(step)) - 1)
     if results == 1:
@@ -176,7 +176,7 @@ def _half(bits: Bits, number: int) -> Bits:
 
 
 def _look_up(values: list[Bits]) -> Bits:
-    """A bitwise function of three operands, given by its truth table."""
+    """Implement `lop3`."""
     table, found = int(values[3].reshape(-1)[0]) if values[3].size else 0, np.zeros_like(values[0])
     for row in range(8):
         if table >> row & 1:
@@ -186,7 +186,7 @@ def _look_up(values: list[Bits]) -> Bits:
 
 
 def _permute(low: Bits, high: Bits, selector: Bits) -> Bits:
-    """Four bytes of eight; bit 3 of a selector replicates the sign."""
+    """Bit 3 of a selector replicates the sign."""
     both = (low & np.uint64(0xFFFFFFFF)) | (high << np.uint64(32))
     found = np.zeros_like(both)
     for number in range(4):

@@ -1,5 +1,6 @@
-"""Python in a kernel that Triton compiles otherwise than Python runs it: `and`, `or` and `not` apply to each element of
-blocks, `min` and `max` too; numbers that are assigned or counted by a loop are tensors."""
+"""Rewrites kernel syntax that Triton compiles differently from Python: `and`, `or`, `not`, `min` and `max` act on each
+element of blocks; assigned numbers and loop counters become tensors.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +68,7 @@ class KernelTransformer(ASTTransformer):  # type: ignore[misc]
 
 
 def install() -> None:
-    """The interpreter gives its module's names to every kernel."""
+    """Extend the interpreter's module, whose names every kernel receives."""
     functions = {_JOIN: _join, _NEGATE: _negate, _ASSIGN: _assign, _FIND: lambda one: _BUILTINS.get(one, one)}
     for name, function in functions.items():
         setattr(interpreter, name, function)
@@ -75,7 +76,7 @@ def install() -> None:
 
 
 def count_up(first: Any, end: Any = None, step: Any = 1, **_: Any) -> Iterator[Any]:
-    """`range` and `tl.range`, whose other arguments are hints."""
+    """Implement `range` and `tl.range`, whose other arguments are hints."""
     semantic = interpreter.interpreter_semantic
     bounds = [semantic.to_tensor(unwrap(one)) for one in ((0, first) if end is None else (first, end))]
     kind = semantic.integer_promote_impl(bounds[0].dtype, bounds[1].dtype)
@@ -107,7 +108,7 @@ _BUILTINS = {range: count_up, min: _choose(min, "minimum"), max: _choose(max, "m
 
 
 def _join(is_and: bool, *operands: Callable[[], Any]) -> Any:
-    """Like Triton's compiler: constants decide early, and all tensors are evaluated."""
+    """Decide early by constants only and evaluate all tensors, like Triton's compiler."""
     value, tensors = None, []
     for operand in operands:
         value = operand()

@@ -1,5 +1,4 @@
-"""Takes turns between the programs of a launch, one at a time: a program that waits for another's memory gives its turn
-away.
+"""Runs the programs of a launch one at a time; a program that waits for another's memory lets others run.
 
 Each waiting program keeps its own thread; only one thread runs.
 """
@@ -20,14 +19,14 @@ class OtherProgramFailed(RuntimeError): ...
 
 class Turns:
     def __init__(self, run_next: Callable[[], bool]) -> None:
-        """`run_next` runs the next program; False if none is left."""
+        """`run_next` runs the next program and returns False if none is left."""
         self._run_next = run_next
         self._waiting: deque[threading.Event] = deque()
         self._error: BaseException | None = None
         self._all_started = False
 
     def run(self) -> None:
-        """All programs. Raises the first error of one."""
+        """Raises the first error of a program."""
         self._work()
         while self._waiting:
             self._wait(self._waiting.popleft().set)
@@ -35,7 +34,7 @@ class Turns:
             raise self._error
 
     def give_away(self) -> None:
-        """Called by a program that waits: the next one runs, or one that waits longer."""
+        """Let the next program run, or the one that has waited longest."""
         if not self._all_started:
             self._wait(self._start_thread)
         elif self._waiting:
