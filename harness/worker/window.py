@@ -118,7 +118,9 @@ def export_pages(address: int) -> list[tuple[int, int, int]]:
 
 
 def count_released_bytes(device: torch.device) -> int:
-    """If it grows, addresses may have been reused. Without the forwarding driver library it counts torch's memory only."""
+    """If it grows, addresses may have been reused. Without the forwarding driver library it counts only
+    torch's memory.
+    """
     count = getattr(ctypes.CDLL("libcuda.so.1"), "harness_unmapped_bytes", None)
     if count is None:
         return int(torch.cuda.memory_stats(device).get("reserved_bytes.all.freed", 0))

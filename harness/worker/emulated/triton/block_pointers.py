@@ -72,7 +72,7 @@ def _as_integers(values: Any, kind: Any, semantic: Any) -> Any:
 
 
 def _find_places(pointer: Any, checked: Sequence[Any], semantic: Any) -> tuple[Any, Any]:
-    """Return a block of pointers and the mask of those within the tensor; the mask is None without checked dimensions."""
+    """Return a block of pointers and the mask of those within the tensor (None without checked dimensions)."""
     checked = [unwrap(one) for one in unwrap(checked) or ()]
     places, inside = pointer.base, None
     sizes = [unwrap(size) for size in pointer.block_shape]

@@ -1,4 +1,4 @@
-"""Triton's interpreter with every memory access checked. It interprets a kernel's operations one by one, for all lanes."""
+"""Checks every memory access in Triton's interpreter, which runs a kernel's operations one by one for all lanes."""
 
 from __future__ import annotations
 
