@@ -25,8 +25,9 @@ INPUT_SLACK_BYTES = 64 << 20  # on a GPU: searching so much for the inputs costs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Footprint:
-    """Offsets of inputs, expected outputs and weights in an arena. `output`: on a GPU only for outputs whose memory the
-    evaluator cannot map."""
+    """Offsets of inputs, expected outputs and weights in an arena. On a GPU `output` holds only outputs whose memory
+    the evaluator cannot map.
+    """
 
     tree: dict[str, Any]
     output_specs: tuple[TensorSpec, ...]
@@ -36,7 +37,6 @@ class Footprint:
 
     @property
     def kept_calls(self) -> int:
-        """Calls whose outputs the worker keeps, the last one included."""
         sizes = (prod(spec.shape) * ITEM_BYTES[spec.dtype] for spec in self.output_specs)
         return count_kept_calls(sum(sizes), self.most_kept)
 
@@ -51,8 +51,9 @@ class Footprint:
         changing: Mapping[str, Tensor] | None = None,
         slack_bytes: int = 0,
     ) -> Footprint:
-        """`wider`: the inputs in their largest layout; `changing`: state that lies behind them; `slack_bytes`: the
-        largest shift of both."""
+        """`wider` are the inputs in their largest layout; `changing` is state placed after them; `slack_bytes` is their
+        largest shift.
+        """
         packed_bytes = sum(align(count_bytes((tensor,))) for tensor in (changing or {}).values())
         inputs_end = max(measure_bytes(inputs), measure_bytes(wider)) + packed_bytes + slack_bytes
         start = 0 if slack_bytes and inputs_end >= OVERLAY_BYTES else align(inputs_end)
@@ -63,7 +64,6 @@ class Footprint:
         return cls(tree=outputs.tree, output_specs=specs, output=region, arena_bytes=arena_bytes)
 
     def has_form(self, called: Called) -> bool:
-        """True if nesting, shapes and dtypes are as expected."""
         return have_same_nesting(called.tree, self.tree) and _forms(called.specs) == _forms(self.output_specs)
 
     def expects(self, outputs: FlatOutputs) -> bool:
@@ -71,7 +71,6 @@ class Footprint:
         return outputs.tree == self.tree and _forms(specs) == _forms(self.output_specs)
 
     def with_outputs(self, outputs: FlatOutputs) -> Footprint | None:
-        """None if the outputs do not fit."""
         specs, end = place_contiguous([describe(tensor) for tensor in outputs.tensors], self.output.offset)
         if end > self.output.offset + self.output.size_bytes:
             return None
@@ -79,7 +78,6 @@ class Footprint:
 
 
 def outline(called: Called) -> FlatOutputs:
-    """Meta tensors as the worker described them."""
     tensors = (torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device="meta") for spec in called.specs)
     return FlatOutputs(tree=called.tree, tensors=tuple(tensors))
 

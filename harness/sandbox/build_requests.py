@@ -140,7 +140,7 @@ def _flag(value: dict[str, Any], key: str, default: bool | None) -> bool | None:
 
 
 def _copy_to_memory(path: str) -> int:
-    """Through a descriptor of the file itself a worker could change the cache."""
+    """A worker that held a descriptor of the file could change the cache."""
     descriptor = os.memfd_create("harness-library")
     with open(path, "rb") as library, os.fdopen(os.dup(descriptor), "wb") as copy:  # noqa: PTH123 - one line of both
         shutil.copyfileobj(library, copy)

@@ -1,4 +1,4 @@
-"""Requests to one worker and its answers. Failures, timeouts and invalid answers raise CandidateFailure."""
+"""Exchanges requests and answers with one worker. Failures, timeouts and invalid answers raise CandidateFailure."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ TIMEOUTS = {
 
 
 class Exchange:
-    """`answer_build` None: a trusted program, whose failures are HarnessErrors."""
+    """`answer_build` None marks a trusted program, whose failures are HarnessErrors."""
 
     def __init__(self, worker: WorkerProcess, arena: SharedArena, answer_build: AnswerBuild | None) -> None:
         self._worker = worker
@@ -86,7 +86,6 @@ class Exchange:
         failure: Outcome = Outcome.RUNTIME_ERROR,
         descriptors: tuple[int, ...] = (),
     ) -> None:
-        """`hear` must follow."""
         with self.explaining(expected, timeout_s, failure):
             if isinstance(message, bytes):
                 self._worker.line.send_signal(message, timeout_s=timeout_s)
@@ -103,7 +102,6 @@ class Exchange:
         failure: Outcome = Outcome.RUNTIME_ERROR,
         stop: bool = False,
     ) -> dict[str, Any]:
-        """`stop`: stops the worker on arrival."""
         with self.explaining(expected, timeout_s, failure):
             answer = self._await_answer(timeout_s, stop=stop)
             if answer["kind"] == WorkerReply.FAILED:
@@ -116,7 +114,7 @@ class Exchange:
     def explaining(
         self, expected: WorkerReply, timeout_s: float, failure: Outcome = Outcome.RUNTIME_ERROR
     ) -> Iterator[None]:
-        """Raises errors as CandidateFailure, or of a trusted program as HarnessError."""
+        """Raise errors as CandidateFailure, or as HarnessError for a trusted program."""
         try:
             with self._reporting_first_call(expected):
                 yield
@@ -137,8 +135,6 @@ class Exchange:
         raise raised from cause
 
     def receive(self, timeout_s: float, *, stop: bool = False) -> dict[str, Any]:
-        """Closes descriptors."""
-
         def on_arrival() -> None:
             self.arrived_ns = time.monotonic_ns()
             if stop:
@@ -158,14 +154,13 @@ class Exchange:
         self._builds.answer(request)
 
     def watch_memory(self, every_s: float = 0.0) -> None:
-        """Ends a worker over its limit, unless checked within `every_s`."""
+        """End a worker over its limit, unless checked within `every_s`."""
         overuse = self._worker.find_overuse(self._arena.descriptor, every_s)
         if overuse is not None:
             self._worker.end()
             raise CandidateFailure(Outcome.OUT_OF_MEMORY, overuse)
 
     def watch(self, every_s: float = 0.0) -> None:
-        """While waiting. Also reports a first call that takes long."""
         self.watch_memory(every_s)
         if self._first_call_s is not None and time.monotonic() - self._first_call_s > LONG_CALL_S:
             self._worker.report_first_call(self._first_call_s)
@@ -175,7 +170,6 @@ class Exchange:
 
     @contextmanager
     def _reporting_first_call(self, expected: WorkerReply) -> Iterator[None]:
-        """Reports a candidate's first call."""
         if self._builds is None or not self._is_first_call(expected):
             yield
             return

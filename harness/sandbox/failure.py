@@ -18,7 +18,6 @@ class CandidateFailure(Exception):
 
 
 def fatal_failure(outcome: Outcome, check: str, message: str) -> CandidateFailure:
-    """A failure with a finding of this check."""
     return CandidateFailure(outcome, message, (Finding(check=check, severity="fatal", message=message),))
 
 

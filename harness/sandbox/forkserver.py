@@ -1,4 +1,4 @@
-"""The evaluator's side of `harness.worker.forkserver`, the warm parent of all workers, which answers in order."""
+"""The evaluator's side of `harness.worker.forkserver`, which answers requests in order."""
 
 from __future__ import annotations
 
@@ -54,8 +54,7 @@ AS_WORKERS_USER = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profiler:
-    """A program that starts the forkserver, follows its processes, and prints when they have ended. `readable`: its
-    files."""
+    """Starts the forkserver and prints a report when its processes have ended."""
 
     command: tuple[str, ...]
     readable: tuple[Path, ...]
@@ -67,8 +66,6 @@ class _Answer:
 
 
 class Forkserver:
-    """Started on first use, restarted after a loss."""
-
     def __init__(self, isolation: Isolation, profiler: Profiler | None = None) -> None:
         self._isolation = isolation
         self._profiler = profiler
@@ -94,13 +91,12 @@ class Forkserver:
         self._starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="forkserver")
 
     def begin_start(self) -> None:
-        """Starts it beside the caller."""
         with self._lock:
             if self._line is None and self._starting is None:
                 self._starting = self._starter.submit(self._start)
 
     def preload(self, words: Iterable[str]) -> bool:
-        """Imports compilers for the workers to come, see `harness.worker.jit_preload`. False if all were imported."""
+        """Return False if all were imported."""
         with self._lock:
             missing = set(words) - self._preloaded
             if missing:
@@ -136,7 +132,7 @@ class Forkserver:
         return worker
 
     def kill(self, pid: int, outer_pid: int, grace_s: float) -> int | None:
-        """Returns the worker's own exit status; None if it was killed."""
+        """Return the worker's exit status; None if it was killed."""
         with self._lock:
             if self._line is None or outer_pid not in self._workers:
                 return None  # it ended with its forkserver; another worker may have `pid` now
@@ -149,7 +145,6 @@ class Forkserver:
             return None if answer["killed"] or answer["status"] is None else int(answer["status"])
 
     def begin_pause(self, pid: int, **more: Any) -> _Answer:
-        """Requests the stop that `finish_pause` awaits."""
         with self._lock:
             return self._send(self._require_line(), {"kind": ForkserverRequest.PAUSE, "pid": pid, **more})
 
@@ -163,7 +158,6 @@ class Forkserver:
         return stopped
 
     def resume(self, pid: int, process: int, core: int | None) -> None:
-        """`core`: for the main thread of `process`."""
         with self._lock:
             if self._line is not None:
                 message = {"kind": ForkserverRequest.RESUME, "pid": pid, "process": process, "core": core}
@@ -223,15 +217,14 @@ class Forkserver:
 
     @property
     def can_profile(self) -> bool:
-        """True if its isolation also surrounds the profiler, or is disabled."""
+        """Return True if its isolation also covers the profiler, or is disabled."""
         return self._isolation.has_own_root or not self._isolation.filters
 
     def profile_with(self, profiler: Profiler) -> Forkserver:
-        """Another forkserver with the same isolation, for one worker; see `finish`."""
+        """Return another forkserver with the same isolation, for one worker."""
         return Forkserver(self._isolation, profiler)
 
     def finish(self, timeout_s: float) -> str:
-        """Ends the workers, waits for the profiler, and returns what it printed."""
         with self._lock:
             if self._line is not None:
                 self._line.close()
@@ -243,14 +236,13 @@ class Forkserver:
         return self._printed
 
     def abort(self) -> None:
-        """Kills all its processes, from any thread."""
+        """May be called from any thread."""
         process = self._process
         if process is not None:
             process.kill()
 
     @property
     def isolation(self) -> str:
-        """The layers of the last worker."""
         if not self._level:
             return "no process started"
         return ", ".join(filter(None, (self._isolation.root_name, self._level)))
@@ -259,12 +251,11 @@ class Forkserver:
         self._printed_bytes += size_bytes
 
     def take_printed_bytes(self) -> int:
-        """Bytes printed by its workers since the last call."""
         printed_bytes, self._printed_bytes = self._printed_bytes, 0
         return printed_bytes
 
     def isolation_warnings(self) -> list[Finding]:
-        """Warnings if the last worker shared its file system or processes."""
+        """Warn if the last worker shared its file system or processes."""
         if not self._level or (self._isolation.has_own_root and "namespaces" in self._level):
             return []
         why = f": {self._isolation.weakness}" if self._isolation.weakness else ""
@@ -284,7 +275,6 @@ class Forkserver:
         self._level = str(message["level"])
 
     def _describe_isolation(self, folder: str, *, namespaces: bool) -> dict[str, Any]:
-        """See `harness.worker.init_process`."""
         readable = self._list_readable()
         return {
             "scratch": self._place_scratch(folder, readable, namespaces=namespaces),
@@ -297,8 +287,9 @@ class Forkserver:
         }
 
     def _place_scratch(self, folder: str, readable: list[Path], *, namespaces: bool) -> str:
-        """With namespaces, a path that each worker mounts over: /tmp, unless readable files lie there. Otherwise the
-        parent of their folders."""
+        """With namespaces, return a path that each worker mounts over: /tmp, unless readable files lie there. Otherwise
+        return the parent of the workers' folders.
+        """
         if not namespaces:
             return "/tmp" if self._isolation.has_own_root else folder
         hides = any(path.resolve().is_relative_to("/tmp") for path in readable)
@@ -345,7 +336,7 @@ class Forkserver:
         self._line = line
 
     def _open_driver_library(self) -> list[int]:
-        """A descriptor; none without a GPU, or where it cannot be built: then `unrecordable` says why."""
+        """Return nothing without a GPU, or if the build fails; then `unrecordable` holds the reason."""
         if not Path(NVIDIA_DEVICE).exists():
             return []
         try:
@@ -383,7 +374,6 @@ class Forkserver:
 
 
 def _find_by_inner_id(parent: int, inner: int) -> int:
-    """`inner`: the id in the parent's process namespace."""
     for child in children_of(parent):
         ids = re.search(r"^NSpid:\s+(.+)$", Path(f"/proc/{child}/status").read_text(), re.MULTILINE)
         if ids is not None and int(ids[1].split()[-1]) == inner:

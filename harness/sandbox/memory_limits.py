@@ -1,4 +1,4 @@
-"""Free memory, and a limit that makes the evaluator's oversized CPU allocations fail instead of being killed later."""
+"""Measures free memory, and makes the evaluator's oversized CPU allocations fail before Linux kills it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def count_free_bytes(device: torch.device) -> int:
 
 
 def limit_worker(device: torch.device, arena_bytes: int) -> WorkerLimits:
-    """None on a GPU: CUDA contexts reserve too much address space."""
+    """A GPU gets no limit: CUDA contexts reserve too much address space."""
     if device.type == "cuda":
         return WorkerLimits(memory_bytes=None)
     usable = min(MAX_WORKER_BYTES, int(available_memory_bytes() * WORKER_SHARE))
@@ -45,7 +45,7 @@ def limit_worker(device: torch.device, arena_bytes: int) -> WorkerLimits:
 
 
 def keep_freed_memory() -> None:
-    """Keeps freed memory mapped (glibc): mapping it anew takes longer than comparing outputs."""
+    """Keep freed memory mapped (glibc): mapping it again takes longer than comparing outputs."""
     with suppress(AttributeError):
         allocator = ctypes.CDLL(None)
         allocator.mallopt(_M_MMAP_THRESHOLD, MAPPED_BYTES)
@@ -61,7 +61,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 @contextmanager
 def limit_memory(device: torch.device) -> Iterator[None]:
-    """Allocations above the free memory fail inside."""
+    """Allocations above the free memory fail inside the context."""
     if device.type == "cuda":
         yield
         return
@@ -70,7 +70,7 @@ def limit_memory(device: torch.device) -> Iterator[None]:
 
 
 class _AddressSpace:
-    """The first of concurrent threads lowers RLIMIT_AS, the last restores it."""
+    """The first concurrent thread lowers RLIMIT_AS, the last restores it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,8 +1,8 @@
 """Plans which checks of one evaluation fit into device memory. Sizes are in bytes.
 
-Inputs are made again from their seeds and earlier outputs are kept as digests, so that few copies exist at a time. The
-smallest plan needs inputs, two outputs and weights, like KernelBench's evaluator: reference and candidate run one after
-the other, and copies lie in host memory, which is slow. Free memory is spent on the `CHECKS`, in order.
+Inputs are regenerated from seeds and earlier outputs are kept as digests, so few copies exist at a time. The smallest
+plan needs inputs, two outputs and weights, like KernelBench's evaluator: reference and candidate run one after the
+other, and copies are in slow host memory. Free memory is spent on the `CHECKS`, in order.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ Check = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryNeed:
-    """`work_bytes`: of a reference call beside inputs and outputs; `float64_bytes`: of a call in float64;
-    `mixing_bytes`: beside the inputs while stress inputs are made; `slice_bytes`: of a comparison; `context_bytes`: of
-    an idle worker. `row_steps`, `further_steps`: calls beside the
-    trials."""
+    """`work_bytes` is what a reference call needs beside inputs and outputs, `float64_bytes` a call in float64,
+    `mixing_bytes` the generation of stress inputs, `slice_bytes` a comparison, `context_bytes` an idle worker.
+    `row_steps` and `further_steps` are calls in addition to the trials.
+    """
 
     inputs_bytes: int
     outputs_bytes: int
@@ -57,14 +57,13 @@ class MemoryNeed:
     further_steps: int = 0
 
     def count_worker_bytes(self, kept_calls: int) -> int:
-        """Includes the arena."""
         own_bytes = self.context_bytes + self.weights_bytes + self.work_bytes + kept_calls * self.outputs_bytes
         return self.arena_bytes + own_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """Free bytes. `is_shared`: device and host share one memory."""
+    """Free bytes. `is_shared` means that device and host share one memory."""
 
     device_bytes: int
     host_bytes: int
@@ -78,12 +77,11 @@ class Room:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPlan:
-    """`holds` "host": expected outputs are computed before the worker starts, and all copies lie in host memory.
+    """With `holds` "host", expected outputs are computed before the worker starts, and all copies are in host memory.
 
-    `kept_calls` 1: earlier outputs are not compared again. `baseline_beside` False: the baseline is timed separately.
-    `timed_outputs` False: timed outputs are compared in samples. `inputs_on_device` False: timed inputs come from host
-    memory. `stress`: declared distributions, other weights, nearby shapes. `own_first`: the outputs of a call may exist
-    while its truth is computed, so that calls are compared with the reference's outputs first.
+    With `kept_calls` 1, earlier outputs are not compared again. Without `timed_outputs`, timed outputs are compared in
+    samples. `stress` includes declared distributions, other weights and nearby shapes. With `own_first`, a call's
+    outputs may exist while its truth is computed, so calls are compared with the reference's outputs first.
     """
 
     holds: Holds = "device"
@@ -134,8 +132,9 @@ def plan_smallest(need: MemoryNeed, holds: Holds = "host") -> MemoryPlan:
 
 
 def plan_memory(need: MemoryNeed, room: Room) -> MemoryPlan | None:
-    """The smallest plan with every check that still fits: on the device, or if stress inputs fit only in host memory,
-    there. None if none fits."""
+    """Return the smallest plan with every check that still fits, with copies in host memory if stress inputs fit only
+    there.
+    """
     on_device, on_host = (_fill(plan_smallest(need, holds), need, room) for holds in HOLDS)
     if on_device is None or (on_host is not None and on_host.stress and not on_device.stress):
         return on_host
@@ -152,7 +151,7 @@ def _fill(plan: MemoryPlan, need: MemoryNeed, room: Room) -> MemoryPlan | None:
 
 
 def plan_lean(need: MemoryNeed, room: Room) -> MemoryPlan | None:
-    """The plan for a retry after OUT_OF_MEMORY: beside the worker the minimum, or up to half of the free memory.
+    """Plan a retry after OUT_OF_MEMORY: use the minimum or up to half of the free memory beside the worker.
 
     Other checks stay, so that failed allocations never relax an evaluation.
     """
@@ -178,7 +177,7 @@ def fits(plan: MemoryPlan, need: MemoryNeed, room: Room) -> bool:
 
 
 def count_device_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:
-    """Peak of workers and evaluator, without the reference's weights, which are already allocated."""
+    """Excludes the reference's weights, which are already allocated."""
     inputs, outputs = need.inputs_bytes, need.outputs_bytes
     worker = need.count_worker_bytes(plan.kept_calls)
     call = inputs + outputs + need.work_bytes
@@ -200,7 +199,7 @@ def count_device_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:
 
 
 def _count_comparison_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:
-    """Evaluator memory per call: inputs, truth, output copy."""
+    """Counts inputs, truth and output copy of one call."""
     inputs, outputs = need.inputs_bytes, need.outputs_bytes
     truths = TRUTHS * outputs if plan.float64 else outputs
     computing = max(inputs + outputs + need.work_bytes, outputs + need.float64_bytes if plan.float64 else 0)
@@ -218,7 +217,6 @@ def count_host_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:
 
 
 def _add(plan: MemoryPlan, check: Check, full: MemoryPlan) -> Iterator[MemoryPlan]:
-    """Largest variant first."""
     if check == "trials":
         yield from (replace(plan, trials=trials) for trials in range(full.trials, plan.trials, -1))
     elif check == "last_outputs":

@@ -1,7 +1,7 @@
-"""Compares a stopped worker's memory with its reported outputs, in random elements.
+"""Compares random elements in a stopped worker's memory with its reported outputs.
 
-Finds lazy tensors, late writes, rows that share memory, and changed outputs of earlier calls. CPU only: a GPU's memory
-cannot be read this way.
+It finds lazy tensors, late writes, rows that share memory, and changed outputs of earlier calls. CPU only: a GPU's
+memory cannot be read this way.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SAMPLES = 16  # of each output
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Element:
-    """`index`: position in row-major order; `address`: in the worker."""
+    """`index` is the position in row-major order; `address` is the worker's."""
 
     output: int
     index: int
@@ -35,8 +35,6 @@ class Element:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierOutputs:
-    """Values of elements after the `call`-th call."""
-
     call: int
     elements: tuple[Element, ...]
     values: tuple[bytes, ...]
@@ -48,7 +46,7 @@ class EarlierOutputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemorySample:
-    """`missing`: outputs not at their addresses. `change`: of earlier outputs, described by `changed`."""
+    """`missing` counts outputs that are not at their addresses."""
 
     missing: str = ""
     change: Change = Change.NONE
@@ -56,7 +54,6 @@ class MemorySample:
 
 
 def choose_elements(specs: Sequence[TensorSpec], addresses: Sequence[int], source: random.Random) -> list[Element]:
-    """Includes the first and last of each output."""
     elements = []
     for output, (spec, address) in enumerate(zip(specs, addresses, strict=True)):
         count = torch.Size(spec.shape).numel()
@@ -77,7 +74,7 @@ def record_elements(call: int, elements: Sequence[Element], outputs: Sequence[Te
 def find_changes(
     before: Sequence[EarlierOutputs], seen: Sequence[bytes | None], places: OutputPlaces
 ) -> tuple[Change, str]:
-    """`seen`: the elements of all. Returns the worst change, and a message."""
+    """Return the worst change and a message."""
     rest, change, messages = iter(seen), Change.NONE, []
     for earlier in before:
         changed = earlier.list_changed([next(rest) for _ in earlier.elements])
@@ -97,7 +94,7 @@ def compare_sample(
 
 
 def count_differences(elements: Sequence[Element], seen: Sequence[bytes | None], outputs: Sequence[Tensor]) -> int:
-    """Compares bits. None: unmapped memory."""
+    """Compares bits. None is unmapped memory."""
     return sum(
         found != _bytes_of(outputs[element.output], element.index)
         for element, found in zip(elements, seen, strict=True)
@@ -105,7 +102,6 @@ def count_differences(elements: Sequence[Element], seen: Sequence[bytes | None],
 
 
 def shares_memory_within(spec: TensorSpec) -> bool:
-    """True if elements may overlap."""
     reach = 0
     for stride, size in sorted(
         (stride, size) for stride, size in zip(spec.stride, spec.shape, strict=True) if size > 1

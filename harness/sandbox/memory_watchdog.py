@@ -1,7 +1,7 @@
-"""Limits the memory of a worker's processes together.
+"""Limits the total memory of a worker's processes.
 
-Counts private memory, memory shared between them, and memory files. Memory hidden from these counts lowers the
-machine's free memory. Linux only.
+It counts private memory, memory shared between the processes, and memory files. Memory hidden from these counts lowers
+the machine's free memory. Linux only.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SHARED_OUT = re.compile(rb"^Pss_(?:Anon|Shmem):\s+(\d+) kB$", re.MULTILINE)
 
 
 class MemoryWatch:
-    """`limit_bytes` None: limits only the machine's free memory."""
+    """With `limit_bytes` None, only the machine's free memory is limited."""
 
     def __init__(
         self, pid: int, limit_bytes: int | None, read_machine: Callable[[], MemoryState] | None = None
@@ -45,8 +45,7 @@ class MemoryWatch:
         self._floor_bytes = min(FLOOR_BYTES, int(total_memory_bytes() * FLOOR_SHARE))
 
     def find_overuse(self, arena: int, every_s: float = 0.0) -> str | None:
-        """The violated limit, or None, also within `every_s` after a check. `arena`: a memory file that does not count.
-        Raises HarnessError if something else took the memory."""
+        """Return None within `every_s` after a check. Raises HarnessError if another program took the memory."""
         now_s = time.monotonic()
         if now_s - self._checked_s < max(every_s, CHECK_EVERY_S):
             return None
@@ -69,8 +68,9 @@ class MemoryWatch:
         return count_oom_kills() > self._kills_at_first
 
     def explain_shortage(self, error: HarnessError) -> str:
-        """Called after `find_overuse` raised `error` and the worker ended. Returns a message if that freed memory,
-        since not all use is counted (such as data in sockets); otherwise raises `error`."""
+        """Call after `find_overuse` raised `error` and the worker ended. Return a message if that freed memory, since
+        some use (such as data in sockets) is not counted; otherwise raise `error`.
+        """
         short_bytes = self._at_shortage_bytes
         wanted_bytes = short_bytes + RECOVERY_SHARE * (self._machine_at_first.available_bytes - short_bytes)
         deadline_s = time.monotonic() + RECOVERY_S
@@ -94,7 +94,6 @@ class MemoryWatch:
 
 
 def count_oom_kills() -> int:
-    """0 if Linux does not report them."""
     found = re.search(r"^oom_kill (\d+)$", Path("/proc/vmstat").read_text(), re.MULTILINE)
     return int(found[1]) if found else 0
 
@@ -119,14 +118,13 @@ def _sum_kilobytes(path: str, pattern: re.Pattern[bytes]) -> int:
 
 
 def _find_live_thread(process: int) -> int:
-    """/proc shows nothing for an ended main thread, but for others."""
+    """/proc shows nothing for a main thread that has ended."""
     if state_of(process, process) != "Z":
         return process
     return next((thread for thread in threads_of(process) if thread != process), process)
 
 
 def _list_open_files(processes: Iterable[int]) -> list[str] | None:
-    """None above MAX_OPEN_FILES."""
     found: list[str] = []
     for process in processes:
         with contextlib.suppress(OSError):  # ended, or hidden
@@ -138,7 +136,7 @@ def _list_open_files(processes: Iterable[int]) -> list[str] | None:
 
 
 def _count_memory_files(links: Iterable[str], arena: int) -> int:
-    """Mapped or not, each once."""
+    """Count each file once."""
     own = os.fstat(arena)
     sizes: dict[tuple[int, int], int] = {}
     for link in links:

@@ -1,4 +1,4 @@
-"""One model in one worker; the same for candidate and baseline."""
+"""Runs one model in one worker, for candidates and baselines alike."""
 
 from __future__ import annotations
 
@@ -49,9 +49,10 @@ Weights = Literal["identical", "loaded", "unmatched", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """`evaluator_us`: from the resume with everything staged to the answer, exchange included; on a GPU the window
-    without waking. `taken`: outputs were copied. `copy_us`: from the answer to their copies; None
-    without them or with a `memory_sample`. With a `sample`, `outputs` are its parts."""
+    """`evaluator_us` is the time from the resume with staged inputs to the answer, exchange included; on a GPU it is
+    the window without waking. `taken` means that outputs were copied, which took `copy_us` after the answer (None with
+    a `memory_sample`). With a `sample`, `outputs` are its parts.
+    """
 
     outputs: FlatOutputs
     called: Called
@@ -76,7 +77,6 @@ class ModelSession:
         *,
         keeps_on_host: bool = False,
     ) -> None:
-        """`keeps_on_host`: copies outputs into host memory."""
         self._keeps_on_host = keeps_on_host
         self.saw_new_memory = False  # the last call's window on a GPU included mapping memory
         self.outlasted_hold = False  # the last call was read too late to show whether it waits for other streams
@@ -113,7 +113,9 @@ class ModelSession:
         returned_inputs: Sequence[int] = (),
         constants: Sequence[tuple[int, float]] = (),
     ) -> None:
-        """`dtype`: of floating weights; "": as constructed. `constants`: see `constant_weights`."""
+        """`dtype` applies to floating weights; "" leaves them as constructed. For `constants` see
+        `constant_weights`.
+        """
         self._returned_inputs = tuple(returned_inputs)
         self.state = self._client.construct(
             seed,
@@ -131,7 +133,6 @@ class ModelSession:
         return self._client.read_compiled(timeout_s=READ_COMPILED_S)
 
     def match_weights(self, reference: dict[str, Tensor]) -> Weights:
-        """Loads the reference's weights if possible."""
         if not reference:
             return "none"
         if not all(fits(self.state.get(name), describe(tensor)) for name, tensor in reference.items()):
@@ -143,9 +144,8 @@ class ModelSession:
         return "loaded"
 
     def hold_state(self, state: dict[str, Tensor]) -> None:
-        """Sets the state that calls begin with after `reset_state`, and return beside their outputs.
-
-        Raises CandidateFailure (wrong_value) if the module lacks some of it.
+        """Calls begin with this state after `reset_state`. Raises CandidateFailure (wrong_value) if the module lacks
+        some of it.
         """
         own = match_state(self.state, {name: describe(tensor) for name, tensor in state.items()})
         missing = [name for name in state if name not in own]
@@ -157,13 +157,11 @@ class ModelSession:
             self._client.hold_state(state, own, timeout_s=self._limits.call_s)
 
     def reset_state(self, given: dict[str, Tensor] | None = None) -> None:
-        """The next call begins with the same state as the first, or with a `given` one, which is written together with
-        its inputs."""
+        """A `given` state is written together with the next call's inputs."""
         self._given = (given or self._held) if self._held else {}
 
     @property
     def _call_s(self) -> float:
-        """The limit of the next call."""
         return self._limits.call_s if self._output_places.calls else self._limits.first_call_s
 
     def _lay_out(self, inputs: Sequence[Any]) -> PlacedInputs:
@@ -171,17 +169,15 @@ class ModelSession:
         return self._client.lay_out(inputs, given)
 
     def write_weights(self, state: dict[str, Tensor]) -> None:
-        """Load weights with `load_state_dict`, before the next call."""
         self._given = {}
         self._client.write_weights(state, timeout_s=self._limits.call_s)
 
     def read_state(self, like: dict[str, Tensor]) -> list[Tensor]:
-        """Arena views: copy what is kept."""
+        """Returns arena views, which the next call overwrites."""
         specs = [describe(tensor) for tensor in like.values()]
         return self._client.read_state(list(like), specs, timeout_s=self._limits.call_s)
 
     def take_samples(self) -> None:
-        """Copies only samples of large outputs from now on."""
         self._is_sampling = True
 
     def _choose_sample(self, source: random.Random) -> None:
@@ -192,7 +188,6 @@ class ModelSession:
 
     @contextmanager
     def expecting(self, footprint: Footprint) -> Iterator[None]:
-        """Calls inside return these outputs (see `Footprint.with_outputs`)."""
         usual, self._footprint = self._footprint, footprint
         try:
             yield
@@ -203,8 +198,9 @@ class ModelSession:
         self._client.place(inputs)
 
     def call(self, inputs: Sequence[Any], device: Device, *, look: bool = True, hold_streams: bool = False) -> Run:
-        """One untimed call. `look`: also samples the worker's memory. `hold_streams`: outputs are copied as soon as the
-        current stream of a GPU is ready, while torch's other streams are held back."""
+        """Make one untimed call. `look` samples the worker's memory. With `hold_streams` outputs are copied as soon as
+        the current stream is ready, while torch's other streams are held back.
+        """
         placed = self._lay_out(inputs)
         self._client.arm(placed, timeout_s=self._limits.call_s)
         self._write(placed)
@@ -214,7 +210,6 @@ class ModelSession:
         return replace(run, evaluator_us=(run.called.at_ns - began_ns) / 1e3)
 
     def prepare_call(self, like: Sequence[Any]) -> None:
-        """Arms and stops the worker until `call_timed` or `disarm`."""
         self.reset_state()
         self._begin_rest(self._lay_out(like))
         self.await_rest()
@@ -230,18 +225,15 @@ class ModelSession:
             self._used_ns = self._note_stop(rest()).used_ns
 
     def disarm(self) -> None:
-        """Undoes `prepare_call`."""
         self._client.resume()
         self._client.disarm(timeout_s=self._limits.call_s)
 
     @property
     def used_s(self) -> float:
-        """CPU time of the worker and its processes."""
         return self._used_ns / 1e9
 
     def stage(self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None, *, look: bool = False) -> None:
-        """Writes inputs and the state that the call begins with (see `reset_state`) while the worker is stopped and
-        cannot see them. `look`: samples its memory after the call."""
+        """The stopped worker cannot see the written inputs and state. `look` samples its memory after the call."""
         self.await_rest()
         self._samples_memory = look
         if look:
@@ -252,12 +244,12 @@ class ModelSession:
         self._write(placed)
 
     def call_timed(self, *, take: bool = True, keep: bool = False) -> Run:
-        """Calls the module with the staged inputs and requests the next stop, which `complete` awaits.
+        """Call with the staged inputs and request the next stop, which `complete` awaits.
 
-        The worker is resumed with the start signal already queued; the evaluator's clock starts at the resume, so
+        The start signal is queued before the worker is resumed, and the evaluator's clock starts at the resume, so
         inputs and state are never visible untimed.
 
-        `take`: copies the outputs. `keep`: pins them if the first were pinned and fewer than MAX_PINS since.
+        `take` copies the outputs. `keep` pins them if the first were pinned and fewer than MAX_PINS since.
         """
         placed = self._armed
         if placed is None:
@@ -272,12 +264,11 @@ class ModelSession:
         return run
 
     def complete(self, run: Run) -> Run:
-        """Waits for the stop, and sets the evaluator's time."""
         self.await_rest()
         return replace(run, evaluator_us=(run.called.at_ns - self._resumed_ns) / 1e3)
 
     def _arm_again(self, placed: PlacedInputs) -> None:
-        """If the form of the inputs changed."""
+        """Does nothing unless the form of the inputs changed."""
         armed = self._armed
         if armed and (placed.tree, placed.specs) == (armed.tree, armed.specs):
             self._armed = placed
@@ -294,14 +285,13 @@ class ModelSession:
         return stopped
 
     def _write(self, placed: PlacedInputs) -> None:
-        """The NaN-filled output buffer has a random offset, so that outputs cannot be there already."""
+        """The NaN-filled output buffer has a random offset, so that it cannot already contain the outputs."""
         self._client.write(placed)
         shift = self._random.randrange(OUTPUT_OFFSETS) * ALIGNMENT_BYTES
         self._output = replace(self._footprint.output, offset=self._footprint.output.offset + shift)
         self._bytes_of(self._output).fill_(POISON)
 
     def _take(self, placed: PlacedInputs, *, sampled_before: int | None, take: bool) -> Run:
-        """`sampled_before` None: no memory sample."""
         samples = sampled_before is not None
         try:
             called = self._client.await_called(timeout_s=self._call_s, stop=samples)
@@ -336,7 +326,6 @@ class ModelSession:
         return run
 
     def _note_call(self, called: Called) -> bool:
-        """Record whether the outputs have the expected form."""
         has_form = self._footprint.has_form(called)
         self._output_places.note_call(*((called.specs, called.addresses) if has_form else ((), ())))
         kept = self._footprint.kept_calls if has_form else 0
@@ -344,15 +333,15 @@ class ModelSession:
         return has_form
 
     def _sample_memory(self, elements: list[Element], most: int) -> tuple[Sequence[bytes | None], Change, str]:
-        """Values of the elements, and how the outputs of up to `most` earlier calls changed."""
         before = self._random.sample(self._earlier, min(len(self._earlier), most))
         seen = self._pause([*elements, *(element for earlier in before for element in earlier.elements)]).seen
         self._client.resume()
         return seen[: len(elements)], *find_changes(before, seen[len(elements) :], self._output_places)
 
     def pin(self, outputs: FlatOutputs, views: frozenset[int] = frozenset()) -> None:
-        """Makes the worker keep its last outputs, unless they are large. `views`: positions of those that may
-        change."""
+        """Make the worker keep its last outputs, unless they are large. `views` are positions of outputs that may
+        change.
+        """
         if count_bytes(outputs.tensors) < LARGE_OUTPUT_BYTES:
             self._client.pin(timeout_s=self._limits.call_s)
             self._pinned.append(self.keep_outputs(outputs, views))
@@ -364,8 +353,7 @@ class ModelSession:
         return max((self.find_change(kept, pin=at) for at, kept in enumerate(self._pinned)), default=Change.NONE)
 
     def find_change(self, kept: KeptOutputs, *, age: int = 0, pin: int | None = None) -> Change:
-        """Compares the worker's outputs of the last call, of `age` calls before, or pinned ones. Only after calls with
-        correct shapes."""
+        """Call only after calls with correct shapes."""
         return self._output_places.classify(kept, kept.record.list_changed(self._read_again(age, pin)))
 
     def _read_again(self, age: int, pin: int | None) -> list[Tensor]:
@@ -377,7 +365,7 @@ class ModelSession:
         return self._client.paused()
 
     def uses_custom_code(self, inputs: Sequence[Any]) -> bool | None:
-        """True if a call executes the candidate's machine code; None: unknown."""
+        """None if unknown."""
         self.prepare_call(inputs)
         used_bytes = None
         if self._client.forget_use():
@@ -388,43 +376,41 @@ class ModelSession:
         return None if used_bytes is None else used_bytes > 0
 
     def server_used_s(self) -> float:
-        """CPU time of the forkserver."""
         return self._client.server_used_s()
 
     def collect_garbage(self) -> None:
         self._client.collect_garbage(timeout_s=self._limits.call_s)
 
     def profile(self, inputs: Sequence[Any]) -> dict[str, Any]:
-        """Unchecked. In mode "profile"."""
+        """The result is unchecked."""
         self.reset_state()
         placed = self._lay_out(inputs)
         self._client.write(placed)
         return self._client.profile(placed, timeout_s=PROFILED_CALLS * self._limits.call_s)
 
     def has_ablated_everything(self) -> bool:
-        """In mode "ablate"."""
         return self._client.has_ablated_everything(timeout_s=self._limits.call_s)
 
     def check_kernels(self, **settings: str | float) -> None:
-        """Configures an emulated device. Calls then get copies of their inputs, so aliasing and changed inputs go
-        unseen."""
+        """Configure an emulated device. Calls then get copies of their inputs, so aliasing and changed inputs are not
+        detected.
+        """
         self._client.check_kernels(settings, timeout_s=self._limits.call_s)
 
     def take_kernel_findings(self) -> object:
-        """Unchecked findings since the last call; see `harness.evaluation.emulated.findings`."""
+        """The result is unchecked."""
         return self._client.take_kernel_findings(timeout_s=self._limits.call_s)
 
     def _bytes_of(self, region: Region) -> Tensor:
         return self._arena.bytes_view(region.offset, region.size_bytes)
 
     def _find_inputs(self, called: Called, placed: PlacedInputs) -> dict[int, TensorSpec]:
-        """Locations of inputs that are outputs of the call, by their positions there. Empty if some are missing."""
         if len(called.specs) < len(self._returned_inputs):
             return {}
         return {position: placed.specs[at] for position, at in enumerate(self._returned_inputs)}
 
     def _restore_inputs(self, called: Called, placed: PlacedInputs) -> Called:
-        """Whatever the worker reports: these inputs have the strides with which the evaluator placed them."""
+        """Give returned inputs the strides with which the evaluator placed them, whatever the worker reports."""
         inputs = self._find_inputs(called, placed)
         if not inputs:
             return called

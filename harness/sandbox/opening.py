@@ -32,7 +32,6 @@ def open_session(
     keeps_on_host: bool = False,
     compiled: Mapping[str, str] | None = None,
 ) -> Iterator[ModelSession]:
-    """See `open_client`. `keeps_on_host`: copies outputs into host memory."""
     client_opened = open_client(
         start_worker=start_worker, device=device, arena_bytes=footprint.arena_bytes, source=source, entry=entry,
         answer_build=answer_build, limits=limits, threads=threads, allow_tf32=allow_tf32, mode=mode,
@@ -61,7 +60,7 @@ def open_client(
     most_kept: int = MOST_KEPT,
     compiled: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[WorkerClient, SharedArena]]:
-    """Imports `source` in a worker. `answer_build` None: trusted code."""
+    """`answer_build` None marks trusted code."""
     with device.allocate(arena_bytes) as arena, start_worker() as worker:
         client = WorkerClient(worker, arena, answer_build)
         client.start(

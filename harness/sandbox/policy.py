@@ -1,7 +1,7 @@
 """Isolation layers, readable paths and environment of workers and compilers.
 
-The outermost layer is bubblewrap, or a private root made by `harness.worker.isolation.launcher`; the others are applied
-in each worker by `harness.worker.init_process`.
+The outermost layer is bubblewrap, or a private root made by `harness.worker.isolation.launcher`;
+`harness.worker.init_process` applies the others in each worker.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ BUILD_LIMITS = {"memory_bytes": None, "scratch_bytes": 8 << 30, "processes": 409
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Isolation:
-    """`bubblewrap`: its path or None; then `namespaces` selects the private root. `filters`: Landlock and seccomp, if
-    available. `weakness`: why no stronger isolation was chosen."""
+    """With `bubblewrap` None, `namespaces` selects the private root. `filters` are Landlock and seccomp. `weakness` is
+    the reason why no stronger isolation was chosen.
+    """
 
     bubblewrap: str | None
     namespaces: bool = True
@@ -59,7 +60,6 @@ class Isolation:
         return "private root" if self.namespaces else None
 
     def wrap(self, command: Sequence[str], *, readable: Iterable[Path], writable: Iterable[Path] = ()) -> list[str]:
-        """Removes network, privileges, and access to other paths."""
         if not self.filters and not self.has_own_root:
             return list(command)
         readable, writable = [*readable, *worker_package_files()], list(writable)
@@ -67,7 +67,7 @@ class Isolation:
         return self._put_into_bubblewrap(launched, readable, writable)
 
     def wrap_forkserver(self, command: Sequence[str], *, readable: Iterable[Path]) -> list[str]:
-        """For a command that isolates its workers itself."""
+        """Wrap a command that isolates its workers itself."""
         readable = list(readable)
         if self.bubblewrap is None and self.namespaces:
             return self._launch(command, readable, (), for_workers=True)
@@ -106,13 +106,13 @@ class Isolation:
 
 
 def wrap_evaluator(command: Sequence[str], *, readable: Iterable[Path]) -> list[str]:
-    """For one that runs a client's problem file, and makes sandboxes itself. In a private root: bubblewrap as root
-    masks parts of /proc, which then no sandbox inside could mount."""
+    """Wrap a command that runs a client's problem file and makes sandboxes itself. It gets a private root: bubblewrap
+    as root masks parts of /proc, and then a sandbox inside cannot mount it.
+    """
     return Isolation(bubblewrap=None)._launch(command, readable, (), for_workers=True, runs_problems=True)
 
 
 def probe_isolation(wanted: str = "auto", *, timeout_s: float = PROBE_TIMEOUT_S) -> Isolation:
-    """The strongest isolation that works. `wanted`: "auto" or "none"."""
     if wanted == "none":
         return Isolation(bubblewrap=None, namespaces=False, filters=False, weakness="isolation was disabled")
     path = shutil.which("bwrap")
@@ -129,14 +129,14 @@ def probe_isolation(wanted: str = "auto", *, timeout_s: float = PROBE_TIMEOUT_S)
 
 
 def explain_start_failure(isolation: Isolation, timeout_s: float = PROBE_TIMEOUT_S) -> str:
-    """ "" if a command starts."""
+    """Return "" if a command starts."""
     return _explain_failure(
         f"{isolation.root_name}", isolation.wrap(["true"], readable=interpreter_folders()), timeout_s
     )
 
 
 def explain_evaluator_failure(timeout_s: float = 6 * PROBE_TIMEOUT_S) -> str:
-    """ "" if an evaluator in a sandbox can make sandboxes. Patient: nothing weaker takes its place."""
+    """Return "" if a sandboxed evaluator can make sandboxes."""
     inner = Isolation(bubblewrap=None).wrap(["true"], readable=interpreter_folders())
     outer = wrap_evaluator(inner, readable=[*interpreter_folders(), *worker_package_files()])
     return _explain_failure("a private root in a private root", outer, timeout_s)
@@ -155,7 +155,6 @@ def _explain_failure(name: str, command: Sequence[str], timeout_s: float) -> str
 
 
 def readable_paths(more: Iterable[Path]) -> list[str]:
-    """The same for every kind of isolation."""
     return [*SYSTEM_FOLDERS, *SYSTEM_FILES, *(str(path) for path in _without_nested(more))]
 
 
@@ -189,7 +188,6 @@ def _bubblewrap_arguments(path: str, readable: Iterable[Path], writable: Iterabl
 
 
 def _without_nested(folders: Iterable[Path]) -> list[Path]:
-    """Folders under every name, without those inside another."""
     kept = [Path(folder) for folder in SYSTEM_FOLDERS]
     system = len(kept)
     named = {name for folder in folders for name in (folder.absolute(), folder.resolve())}
@@ -200,7 +198,6 @@ def _without_nested(folders: Iterable[Path]) -> list[Path]:
 
 
 def interpreter_folders() -> list[Path]:
-    """Python, its packages, and the compilers."""
     names = [sys.prefix, sys.base_prefix, sys.exec_prefix, sysconfig.get_path("include"), *_site_folders()]
     names += os.environ.get("LD_LIBRARY_PATH", "").split(":")
     names += [os.environ.get(name, "") for name in ("CUDA_HOME", "CUDA_PATH")]
@@ -208,7 +205,7 @@ def interpreter_folders() -> list[Path]:
 
 
 def _compiler_folders() -> list[Path]:
-    """For a compiler directly below the home folder, only its own folder."""
+    """For a compiler directly below the home folder, return only its own folder."""
     named = [os.environ.get(name, "") for name in ("CC", "CXX")]
     found = [shutil.which(name) for name in (*named, "cc", "c++", "gcc", "g++", "nvcc") if name]
     programs = {Path(path) for path in found if path} | {Path(path).resolve() for path in found if path}
@@ -217,7 +214,6 @@ def _compiler_folders() -> list[Path]:
 
 
 def _site_folders() -> list[str]:
-    """Never the working folder or a checkout."""
     return [entry for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")]
 
 
@@ -237,7 +233,7 @@ def worker_package_files() -> list[Path]:
 
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """An allow-list keeps keys and tokens out."""
+    """Use an allow-list, which excludes keys and tokens."""
     kept = {name: value for name, value in os.environ.items() if name in ENVIRONMENT}
     kept |= {name: value for name, value in os.environ.items() if name.startswith(ENVIRONMENT_PREFIXES)}
     kept.pop(EVALUATOR_ONLY, None)

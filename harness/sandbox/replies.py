@@ -66,7 +66,6 @@ def _check_tree(tree: object, tensors: int) -> dict[str, Any]:
 
 
 def _has_few_nodes(tree: object) -> bool:
-    """Checked before any other traversal."""
     waiting, count = [tree], 0
     while waiting and count <= MAX_NODES:
         node = waiting.pop()
@@ -77,7 +76,6 @@ def _has_few_nodes(tree: object) -> bool:
 
 
 def parse_pages(value: object, count: int) -> list[tuple[int, int]]:
-    """(first address, size in bytes) of `count` consecutive pages."""
     pages: list[tuple[int, int]] = []
     for base, size in read_pairs(value):
         if (

@@ -1,5 +1,3 @@
-"""Commands to one worker."""
-
 from __future__ import annotations
 
 import os
@@ -57,8 +55,9 @@ Mode = Literal["plain", "profile", "ablate", "ablate_generated", "count", "compi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedInputs:
-    """A call's arguments in shared memory, the evaluator's copies, and torch's seed. `state_tensors`: the last tensors
-    are the state that the call begins with, packed; 0: it begins with what the last call left."""
+    """A call's arguments in shared memory, the evaluator's copies, and torch's seed. The last `state_tensors` tensors
+    are the packed initial state; with 0 the call begins with the state that the last call left.
+    """
 
     tree: dict[str, Any]
     specs: tuple[TensorSpec, ...]
@@ -69,8 +68,9 @@ class PlacedInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Called:
-    """`reported_us`: reported time; `at_ns`: arrival, monotonic; `specs` and `addresses`: in the worker. `loading_us`:
-    reported for copying the state before the call, on a CPU."""
+    """`reported_us` is the worker's time, `loading_us` its time for copying the state on a CPU; both are unchecked.
+    `at_ns` is the arrival (monotonic). `specs` and `addresses` are those in the worker.
+    """
 
     reported_us: float
     at_ns: int
@@ -83,8 +83,6 @@ class Called:
 
 
 class WorkerClient:
-    """`answer_build` None: a trusted program, whose failures are HarnessErrors."""
-
     def __init__(self, worker: WorkerProcess, arena: SharedArena, answer_build: AnswerBuild | None) -> None:
         self._worker = worker
         self._arena = arena
@@ -107,8 +105,6 @@ class WorkerClient:
         most_kept: int = MOST_KEPT,
         compiled: Mapping[str, str] | None = None,
     ) -> None:
-        """Imports a program. `emulates`: see `Device.describe_emulation`; `most_kept`: see `Footprint`; `compiled`: see
-        `read_compiled`."""
         message = {
             "kind": WorkerRequest.SETTLE, "device": device, "threads": threads, "allow_tf32": allow_tf32,
             "size_bytes": self._arena.size_bytes, "emulates": emulates, "most_kept": most_kept,
@@ -133,8 +129,9 @@ class WorkerClient:
         self._exchange.ask(message, WorkerReply.READY, failure=Outcome.LOAD_ERROR, timeout_s=timeout_s)
 
     def read_compiled(self, *, timeout_s: float) -> dict[str, str]:
-        """Files that compilers wrote in the worker. They are unchecked, and only for later workers of the same
-        program."""
+        """Return files that compilers wrote in the worker. They are unchecked, and only for later workers of the same
+        program.
+        """
         message = {"kind": WorkerRequest.READ_COMPILED}
         answer = self._exchange.ask(message, WorkerReply.COMPILED, failure=Outcome.RUNTIME_ERROR, timeout_s=timeout_s)
         return parse_files(answer.get("files"))
@@ -152,7 +149,6 @@ class WorkerClient:
         returned_inputs: Sequence[int] = (),
         constants: Sequence[tuple[int, float]] = (),
     ) -> dict[str, TensorSpec]:
-        """Returns the specs of the state dict."""
         placed = self.place(tuple(init_inputs))
         message = {
             "kind": WorkerRequest.CONSTRUCT,
@@ -169,7 +165,7 @@ class WorkerClient:
         return {str(name): parse_spec(spec) for name, spec in read_pairs(answer.get("state"))}
 
     def read_state(self, names: Sequence[str], expected: Sequence[TensorSpec], *, timeout_s: float) -> list[Tensor]:
-        """Arena views: copy what is kept."""
+        """Returns arena views, which the next call overwrites."""
         message = {
             "kind": WorkerRequest.DUMP_STATE,
             "names": list(names),
@@ -184,20 +180,18 @@ class WorkerClient:
         return [self._arena.view(spec) for spec in specs]
 
     def write_weights(self, state: dict[str, Tensor], *, timeout_s: float) -> None:
-        """Through `load_state_dict`."""
         placed = self.place(tuple(state.values()))
         entries = [[name, spec.to_json()] for name, spec in zip(state, placed.specs, strict=True)]
         message = {"kind": WorkerRequest.LOAD_STATE, "entries": entries}
         self._exchange.ask(message, WorkerReply.LOADED, timeout_s=timeout_s)
 
     def hold_state(self, state: Mapping[str, Tensor], own: Mapping[str, str], *, timeout_s: float) -> None:
-        """Calls also return this state, and may begin with given values of it. `own`: the module's names for it."""
+        """`own` are the module's names for the state."""
         entries = [[name, own[name], describe(tensor).to_json()] for name, tensor in state.items()]
         message = {"kind": WorkerRequest.HOLD_STATE, "entries": entries}
         self._exchange.ask(message, WorkerReply.HOLDS_STATE, timeout_s=timeout_s)
 
     def lay_out(self, values: Sequence[Any], state: Mapping[str, Tensor] | None = None) -> PlacedInputs:
-        """`state`: all that is held, or none."""
         tree, inputs = flatten_value(tuple(values), torch.is_tensor)
         packed = pack_by_dtype(list((state or {}).values()))
         tensors = (*inputs, *packed)
@@ -219,8 +213,9 @@ class WorkerClient:
         return all(_are_same(self._storage_bytes(spec), flat_bytes(tensor)) for spec, tensor in pairs)
 
     def arm(self, placed: PlacedInputs, *, timeout_s: float, in_window: bool = False) -> None:
-        """Announces a call; the worker wakes its threads and device and waits for GO or REST, or `in_window` polls the
-        doorbell."""
+        """Announce a call. The worker wakes its threads and device and waits for GO or REST, or `in_window` polls the
+        doorbell.
+        """
         kind = WorkerRequest.WINDOW if in_window else WorkerRequest.CALL
         message = {"kind": kind, "seeded": placed.seed is not None, **_call_message(placed)}
         self._exchange.ask(message, WorkerReply.ARMED, timeout_s=timeout_s)
@@ -229,8 +224,9 @@ class WorkerClient:
         self._exchange.ask(REST, WorkerReply.DISARMED, timeout_s=timeout_s)
 
     def tell_go(self, seed: int | None = None, *, timeout_s: float) -> int:
-        """Sends GO, with the seed of a seeded call, to a worker, which may be stopped; returns the evaluator's clock.
-        `await_called` must follow."""
+        """Send GO with the seed to a worker, which may be stopped; return the evaluator's clock. `await_called` must
+        follow.
+        """
         self._arena.synchronize()
         began_ns = time.monotonic_ns()
         signal = GO if seed is None else GO + seed.to_bytes(SEED_BYTES, "big")
@@ -238,7 +234,7 @@ class WorkerClient:
         return began_ns
 
     def await_called(self, *, timeout_s: float, stop: bool = False) -> Called:
-        """`stop`: stops the worker on arrival; `pause` or `resume_at_once` must follow."""
+        """`stop` stops the worker on arrival; `pause` or `resume_at_once` must follow."""
         answer = self._early or self._exchange.hear(WorkerReply.CALLED, timeout_s=timeout_s, stop=stop)
         self._early = None
         released_bytes = answer.get("released_bytes", 0)
@@ -261,8 +257,9 @@ class WorkerClient:
         timeout_s: float,
         meanwhile: Callable[[], object] = lambda: None,
     ) -> None:
-        """Waits for the answer; builds do not count. With a call: the shift of the inputs, and its seed. `meanwhile` is
-        called about once in a ms, since an answer that comes then is seen late."""
+        """Wait for the answer; builds do not count. `shift_bytes` and `seed` belong to a call. `meanwhile` is called
+        only about once per ms, since it delays the detection of the answer.
+        """
         if self._bell is None:
             raise HarnessError("ring() for a worker without a doorbell")
         signal, deadline_s = self._bell.ring(kind, shift_bytes, seed), time.monotonic() + timeout_s
@@ -280,7 +277,6 @@ class WorkerClient:
                     raise WorkerTimeout("the doorbell was not answered")
 
     def _answer_within_call(self, timeout_s: float) -> float:
-        """Returns the seconds spent building."""
         message, began_s = self._exchange.receive(timeout_s), time.monotonic()
         if message["kind"] == WorkerReply.BUILD:
             self._exchange.build(message)
@@ -293,12 +289,12 @@ class WorkerClient:
         return 0.0
 
     def read_addresses(self) -> tuple[int, ...]:
-        """Addresses of the outputs of the last call in a window."""
         return () if self._bell is None else self._bell.read_call()
 
     def export_pages(self, address: int, *, timeout_s: float) -> list[tuple[int, int, int]]:
-        """Consecutive pages of device memory from `address` on: (first address, size in bytes, descriptor to close).
-        Empty if they cannot be shared."""
+        """Return consecutive pages of device memory: (first address, size in bytes, descriptor to close). Empty if they
+        cannot be shared.
+        """
         message = {"kind": WorkerRequest.EXPORT, "address": address}
         answer, descriptors = self._ask_for_descriptors(message, WorkerReply.EXPORTED, timeout_s=timeout_s)
         with self._exchange.explaining(WorkerReply.EXPORTED, timeout_s), closing_on_error(descriptors):
@@ -306,8 +302,7 @@ class WorkerClient:
         return [(*page, descriptor) for page, descriptor in zip(pages, descriptors, strict=True)]
 
     def record(self, placed: PlacedInputs, *, timeout_s: float) -> tuple[dict[str, Any], list[int]]:
-        """Records a call with these inputs, which are in place: (facts, unchecked; descriptors of the recording's JSON
-        and bytes, to close)."""
+        """Return (unchecked facts, descriptors of the recording's JSON and bytes, to close)."""
         message = {"kind": WorkerRequest.RECORD, **_call_message(placed)}
         return self._ask_for_descriptors(message, WorkerReply.RECORDED, timeout_s=timeout_s)
 
@@ -326,35 +321,33 @@ class WorkerClient:
 
     @property
     def arena_span(self) -> tuple[int, int]:
-        """Addresses of the arena in the worker: of its first byte, and behind its last."""
         return self.arena_address, self.arena_address + self._arena.size_bytes
 
     def share_arena(self) -> tuple[int, int, int]:
-        """The shared memory of a GPU as a page: (address in the worker, size in bytes, descriptor to close)."""
+        """Return (address in the worker, size in bytes, descriptor to close)."""
         return self.arena_address, self._arena.size_bytes, os.dup(self._arena.descriptor)
 
     def end(self) -> None:
-        """Ends the worker and all its processes. The shared memory stays."""
+        """The shared memory stays."""
         self._worker.end()
 
     def store(self, output: Region, *, timeout_s: float) -> int:
-        """Copies the outputs to this region; returns the evaluator's clock in ns."""
+        """Return the evaluator's clock in ns."""
         message = {"kind": WorkerRequest.STORE, "offset": output.offset, "size_bytes": output.size_bytes}
         self._exchange.ask(message, WorkerReply.RETURNED, timeout_s=timeout_s)
         return self._exchange.arrived_ns
 
     def pin(self, *, timeout_s: float) -> None:
-        """Makes the worker keep the last outputs."""
         self._exchange.ask({"kind": WorkerRequest.PIN}, WorkerReply.PINNED, timeout_s=timeout_s)
 
     def recopy(self, output: Region, *, age: int = 0, pin: int | None = None, timeout_s: float) -> None:
-        """Copies outputs to the arena again: the last, those of `age` calls before, or pinned ones."""
+        """Copy outputs to the arena again: the last, those of `age` calls before, or pinned ones."""
         region = {"offset": output.offset, "size_bytes": output.size_bytes}
         message = {"kind": WorkerRequest.RECOPY, "age": age, "pin": pin, **region}
         self._exchange.ask(message, WorkerReply.RECOPIED, timeout_s=timeout_s)
 
     def profile(self, placed: PlacedInputs, *, timeout_s: float) -> dict[str, Any]:
-        """Unchecked: see `integrity.attribution`."""
+        """The result is unchecked: see `integrity.attribution`."""
         message = {"kind": WorkerRequest.PROFILE, **_call_message(placed)}
         return self._exchange.ask(message, WorkerReply.PROFILED, timeout_s=timeout_s)
 
@@ -365,12 +358,11 @@ class WorkerClient:
         return answer.get("everything") is True
 
     def check_kernels(self, settings: dict[str, Any], *, timeout_s: float, own_inputs: bool = True) -> None:
-        """Configures an emulated device, after construction. `own_inputs`: with known bounds."""
         message = {"kind": WorkerRequest.CONFIGURE_EMULATORS, "settings": settings, "own_inputs": own_inputs}
         self._exchange.ask(message, WorkerReply.CONFIGURED, timeout_s=timeout_s)
 
     def take_kernel_findings(self, *, timeout_s: float) -> object:
-        """Unchecked."""
+        """The result is unchecked."""
         message = {"kind": WorkerRequest.TAKE_KERNEL_FINDINGS}
         return self._exchange.ask(message, WorkerReply.KERNEL_FINDINGS, timeout_s=timeout_s).get("findings")
 
@@ -378,18 +370,17 @@ class WorkerClient:
         self._exchange.ask({"kind": WorkerRequest.COLLECT}, WorkerReply.COLLECTED, timeout_s=timeout_s)
 
     def find_processes(self) -> None:
-        """Lists the processes for `stop_at_once`. The worker must be stopped."""
+        """The worker must be stopped."""
         self._worker.find_processes()
 
     def resume_at_once(self) -> None:
         self._worker.resume_at_once()
 
     def pause(self, elements: Sequence[Element] = ()) -> Stopped:
-        """Reads these elements of the stopped worker's memory."""
         return self.begin_pause(elements)()
 
     def begin_pause(self, elements: Sequence[Element] = ()) -> Callable[[], Stopped]:
-        """Requests the stop, ahead of any later resume; returns a function that waits."""
+        """Request the stop, ahead of any later resume; return a function that waits."""
         stretches = [(element.address, element.size_bytes) for element in elements]
         finish = self._worker.begin_pause(stretches, uses_gpu=self._bell is not None)
 
@@ -404,7 +395,7 @@ class WorkerClient:
         return await_stopped
 
     def resume(self, core: int | None = None) -> None:
-        """`core`: for its main thread, until its next call in a window."""
+        """Pin the main thread to `core` until its next call in a window."""
         self._worker.resume(core)
 
     @contextmanager
@@ -416,11 +407,9 @@ class WorkerClient:
             self.resume()
 
     def forget_use(self) -> bool:
-        """Records which candidate machine code runs; False if unsupported."""
         return self._worker.forget_use()
 
     def count_used_bytes(self) -> int | None:
-        """Bytes of the code recorded since `forget_use`."""
         return self._worker.count_used_bytes()
 
     def server_used_s(self) -> float:
@@ -436,12 +425,10 @@ def describe(tensor: Tensor) -> TensorSpec:
 
 
 def flat_bytes(tensor: Tensor) -> Tensor:
-    """A uint8 view from the first to the last element."""
     return tensor.as_strided((count_span(tensor.shape, tensor.stride()),), (1,)).view(torch.uint8)
 
 
 def _are_same(found: Tensor, written: Tensor) -> bool:
-    """Comparing words is several times faster."""
     if found.device != written.device:
         return has_same_bits(found, written)
     if written.numel() % WORD_BYTES or written.data_ptr() % WORD_BYTES or found.data_ptr() % WORD_BYTES:

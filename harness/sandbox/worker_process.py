@@ -1,4 +1,4 @@
-"""One worker process: how it is stopped and ended. `worker_client` sends its commands."""
+"""Stops and ends one worker process. `worker_client` sends its commands."""
 
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ MAX_HANDLES = 32  # processes that are stopped without the forkserver
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerLimits:
-    """`memory_bytes` None: unlimited."""
-
     memory_bytes: int | None = 8 << 30
     scratch_bytes: int = 1 << 30
     processes: int = 512
@@ -38,7 +36,9 @@ class WorkerLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeLimits:
-    """Builds do not count. `first_call_s`: of a worker's first call, in which compilers run and kernels are tuned."""
+    """Builds do not count. `first_call_s` limits a worker's first call, in which compilers run and
+    kernels are tuned.
+    """
 
     title: ClassVar[str] = "Evaluation"
 
@@ -66,8 +66,9 @@ class TimeLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
-    """`used_ns`: CPU time of all its processes; `resumed_ns`: monotonic time of the last resume; `seen`: sampled bytes,
-    None if unmapped."""
+    """`used_ns` is the CPU time of all processes; `resumed_ns` is the monotonic time of the last resume; `seen` are
+    sampled bytes, None if unmapped.
+    """
 
     used_ns: int
     resumed_ns: int
@@ -75,10 +76,7 @@ class Stopped:
 
 
 class OutputTail:
-    """Keeps the beginning and the end of a worker's output."""
-
     def __init__(self, count: Callable[[int], None]) -> None:
-        """`count` gets the number of bytes of each part."""
         self._count = count
         self._read_end, self.write_end = os.pipe()
         self._head = b""
@@ -95,7 +93,6 @@ class OutputTail:
                 self._tail = (self._tail + part[free_bytes:])[-KEPT_OUTPUT_BYTES:]
 
     def await_end(self, timeout_s: float) -> None:
-        """Wait for the end of the last process that can print."""
         self._thread.join(timeout_s)
 
     def text(self) -> str:
@@ -108,7 +105,7 @@ class WorkerProcess:
     def __init__(
         self, server: Forkserver, pid: int, *, outer_pid: int, line: Channel, output: OutputTail, watch: MemoryWatch
     ) -> None:
-        """`pid` is in the forkserver's process namespace."""
+        """`pid` is in the forkserver's PID namespace."""
         self._server = server
         self._pid = pid
         self._outer_pid = outer_pid
@@ -124,8 +121,7 @@ class WorkerProcess:
         self._leave: Callable[[], object] | None = None
 
     def end(self, *, grace_s: float = 0.0) -> int | None:
-        """Ends all its processes. Returns the worker's own exit status (128 + n: signal n); None if killed or
-        unknown."""
+        """Return the exit status (128 + n for signal n); None if killed or unknown."""
         if not self._ended:
             self._ended = True
             self.line.close()
@@ -134,11 +130,10 @@ class WorkerProcess:
         return self._status
 
     def end_with(self, leave: Callable[[], object]) -> None:
-        """Called at the exit of its context, instead of `end`."""
         self._leave = leave
 
     def find_processes(self) -> None:
-        """Lists the processes for `stop_at_once`, up to MAX_HANDLES. The worker must be stopped."""
+        """The worker must be stopped."""
         others = find_tree(self._outer_pid) - self._keepers - {self._innermost}
         self._keep_handles({self._innermost, *sorted(others)[:MAX_HANDLES]})
 
@@ -155,7 +150,7 @@ class WorkerProcess:
                 signal.pidfd_send_signal(handle, number)
 
     def _keep_handles(self, processes: set[int]) -> None:
-        """A pidfd never reaches another process with a reused id."""
+        """A pidfd never refers to another process with a reused id."""
         for process in self._handles.keys() - processes:
             os.close(self._handles.pop(process))
         for process in processes - self._handles.keys():
@@ -163,9 +158,10 @@ class WorkerProcess:
                 self._handles[process] = os.pidfd_open(process)
 
     def begin_pause(self, places: Sequence[tuple[int, int]] = (), *, uses_gpu: bool = False) -> Callable[[], Stopped]:
-        """Requests the stop, ahead of later requests; returns a function that waits and reads these (address, bytes).
-        It raises StillRunning. `uses_gpu`: processes may be in the GPU driver, so it waits longer and ignores their CPU
-        time."""
+        """Request the stop, ahead of later requests; return a function that waits and reads these (address, bytes). It
+        raises StillRunning. With `uses_gpu` it waits longer for processes in the GPU driver, and ignores their CPU
+        time.
+        """
         patience_s = GPU_STOP_TIMEOUT_S if uses_gpu else STOP_TIMEOUT_S
         more = {"places": list(places), "patience_s": patience_s, "watches_use": not uses_gpu}
         answer = self._server.begin_pause(self._pid, process=self._process, **more)
@@ -178,18 +174,16 @@ class WorkerProcess:
         return self._server.used_s
 
     def forget_use(self) -> bool:
-        """See `harness.worker.code_usage`."""
         return self._server.ask_about(self._pid, ForkserverRequest.FORGET_USE, process=self._process)["done"] is True
 
     def count_used_bytes(self) -> int | None:
-        """See `harness.worker.code_usage`."""
         used_bytes = self._server.ask_about(self._pid, ForkserverRequest.COUNT_USED, process=self._process)[
             "used_bytes"
         ]
         return None if used_bytes is None else int(used_bytes)
 
     def find_itself(self) -> None:
-        """Finds the process to sample. Call once it is up, before any candidate code runs."""
+        """Find the process to sample. Call it before any candidate code runs."""
         self._process = int(self._server.ask_about(self._pid, ForkserverRequest.FIND)["process"])
         self._innermost = find_innermost(self._outer_pid)
         self._keepers = find_tree(self._outer_pid) - {self._innermost}
@@ -205,7 +199,6 @@ class WorkerProcess:
             return self._watch.explain_shortage(error)
 
     def report_first_call(self, began_s: float | None) -> None:
-        """See `Forkserver.report_first_call`."""
         self._server.report_first_call(began_s)
 
     def has_seen_oom_kill(self) -> bool:
@@ -230,4 +223,4 @@ def _read_stopped(answer: dict[str, Any]) -> Stopped:
 
 
 class StillRunning(Exception):
-    """Processes of a worker could not be stopped."""
+    pass

@@ -1,5 +1,5 @@
-"""Starts the workers of a GPU before they are needed and ends them beside the evaluator: creating a CUDA context takes
-0.2 s, destroying it 0.1 s.
+"""Starts the workers of a GPU ahead of use and ends them in the background: creating a CUDA context takes 0.2 s,
+destroying it 0.1 s.
 
 Both would disturb timing, which therefore begins with `finish`.
 """
@@ -26,8 +26,9 @@ THREADS = 3  # more create no more contexts a second
 
 
 class WorkersAhead:
-    """Workers that wait have run no candidate. Without a GPU, workers start when they are needed. `spawn` is
-    thread-safe."""
+    """Waiting workers have run no candidate. Without a GPU, workers start when they are needed. `spawn`
+    is thread-safe.
+    """
 
     def __init__(self, forkserver: Forkserver, device: Device | None) -> None:
         self.forkserver = forkserver
@@ -39,25 +40,23 @@ class WorkersAhead:
         self._ending: list[Future[object]] = []
 
     def preload(self, words: Iterable[str]) -> None:
-        """See `Forkserver.preload`. Workers that wait were forked before, so they end."""
+        """Ends waiting workers, which were forked before the preload."""
         if self.forkserver.preload(words):
             self.release()
 
     def forget_preloaded(self) -> None:
-        """No worker may be in use."""
         if self.forkserver.has_preloaded:
             self.release()
             self.forkserver.close()
 
     def prepare(self, count: int, replayers: int = 0) -> None:
-        """Keep `count` workers and so many replayers waiting from now on."""
         while self._device is not None and len(self._waiting) < count:
             self._waiting.append(self._thread.submit(self._start, self._device))
         while self._device is not None and len(self._replayers) < replayers:
             self._replayers.append(self._thread.submit(self._start_replayer, self._device))
 
     def take_replayer(self, *, is_parallel: bool) -> Replayer:
-        """One that waits, or a new one; those that wait are not for parallel work. Raises NotReplayable."""
+        """Waiting replayers are not for parallel work. Raises NotReplayable."""
         waiting = self._replayers.popleft().result() if self._replayers and not is_parallel else None
         if waiting is None:
             if self._device is None:
@@ -66,7 +65,6 @@ class WorkersAhead:
         return waiting
 
     def end_replayer(self, replayer: Replayer) -> None:
-        """Ends it in the background."""
         self._ending.append(self._thread.submit(replayer.end))
 
     @contextmanager
@@ -79,21 +77,19 @@ class WorkersAhead:
             self.end_replayer(replayer)
 
     def spawn(self, limits: WorkerLimits, *, ends_beside: bool) -> WorkerProcess:
-        """One that waits, or a new one. `ends_beside`: leaving its context returns at once; see `finish`."""
+        """Return a waiting worker or a new one. With `ends_beside`, leaving its context does not wait; see `finish`."""
         worker = self._take() or self.forkserver.spawn(limits)
         if ends_beside and self._device is not None:
             worker.end_with(lambda: self._ending.append(self._thread.submit(worker.end)))
         return worker
 
     def finish(self) -> None:
-        """Returns once all workers have started or ended."""
         wait(self._waiting)
         wait(self._replayers)
         while self._ending:
             self._ending.pop().result()
 
     def stop(self) -> None:
-        """`finish` without the starts that have not begun."""
         self._waiting = deque(one for one in self._waiting if not one.cancel())
         self._replayers = deque(one for one in self._replayers if not one.cancel())
         self.finish()
@@ -103,7 +99,6 @@ class WorkersAhead:
         return bool(self._waiting or self._replayers)
 
     def release(self) -> None:
-        """Ends those that wait, whose contexts occupy memory."""
         self.stop()
         while (worker := self._take()) is not None:
             worker.end()
@@ -147,7 +142,7 @@ class WorkersAhead:
 
 
 def _is_warm(worker: WorkerProcess, device: Device) -> bool:
-    """Otherwise, as where another process took all memory, the worker is ended."""
+    """End the worker and return False if it fails to warm up, for example if another process took all memory."""
     with suppress(WorkerLost, WorkerTimeout, WireError):
         message = {"kind": WorkerRequest.WARM, "device": str(device.torch_device)}
         worker.line.send(message, timeout_s=WARM_TIMEOUT_S)

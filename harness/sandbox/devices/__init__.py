@@ -23,14 +23,14 @@ __all__ = [
 
 
 def open_device(name: str, gpu: str | None = None, *, memory_bytes: int | None = None) -> Device:
-    """`name`: "cpu", "cuda:N" or "emulated". `gpu` to emulate (None: the default); `memory_bytes` for evaluations to
-    plan with (None: all free memory). Raises UsageError."""
+    """`name` is "cpu", "cuda:N" or "emulated"; `gpu` is emulated. Evaluations plan with `memory_bytes`. Raises
+    UsageError.
+    """
     if name == EMULATED:
         return EmulatedDevice(gpu, memory_bytes=memory_bytes)
     return CpuDevice(memory_bytes=memory_bytes) if name == "cpu" else CudaDevice(name, memory_bytes=memory_bytes)
 
 
 def find_device(wanted: str, language: Language, gpu: str | None = None) -> Device | None:
-    """The first of `find_devices`, or None."""
     names = find_devices(wanted, language)
     return open_device(names[0], gpu) if names else None

@@ -16,7 +16,7 @@ from harness.protocol import TensorSpec, device_memory, storage_bytes
 
 
 class SharedArena(ABC):
-    """Memory mapped by the evaluator and one worker, which gets `descriptor`. `address`: on a GPU."""
+    """The worker receives `descriptor`. `address` exists on a GPU."""
 
     address = 0
     descriptor: int
@@ -26,7 +26,7 @@ class SharedArena(ABC):
         self._device = device
 
     def bytes_view(self, offset: int, size_bytes: int) -> torch.Tensor:
-        """A uint8 view. Raises DeviceError outside the arena."""
+        """Raises DeviceError outside the arena."""
         if offset + size_bytes > self.size_bytes:
             raise DeviceError(f"bytes {offset} to {offset + size_bytes} are outside an arena of {self.size_bytes}")
         if size_bytes == 0:
@@ -84,8 +84,7 @@ class HostArena(SharedArena):
     def _view_bytes(self, offset: int, size_bytes: int) -> torch.Tensor:
         return torch.frombuffer(self._mapped, dtype=torch.uint8, count=size_bytes, offset=offset)
 
-    def synchronize(self) -> None:
-        """Memory of a CPU needs none."""
+    def synchronize(self) -> None: ...
 
     def close(self) -> None:
         os.close(self.descriptor)  # the mapping ends with the last tensor over it

@@ -1,5 +1,3 @@
-"""What all devices have in common."""
-
 from __future__ import annotations
 
 import os
@@ -27,8 +25,9 @@ QUIET_PROBES = 2  # in a row
 
 
 class Device(ABC):
-    """`is_timed`: times of calls mean something. `is_emulated`: candidates see it as the GPU `target`. `is_gpu`: work
-    runs asynchronously on streams, in a context that an illegal access destroys."""
+    """`is_timed` is False where times mean nothing. If `is_emulated`, candidates see the GPU `target`. If `is_gpu`,
+    work runs asynchronously on streams, in a context that an illegal access destroys.
+    """
 
     kind: ClassVar[Literal["cpu", "cuda", "emulated"]]
     is_gpu: ClassVar[bool] = False
@@ -45,17 +44,15 @@ class Device(ABC):
 
     @property
     @abstractmethod
-    def chip(self) -> str:
-        """The name of the hardware."""
+    def chip(self) -> str: ...
 
     @property
     @abstractmethod
     def lock_name(self) -> str:
-        """Of the lock that prevents two measurements at once; empty without measurements."""
+        """Name of the lock that prevents two measurements at once; empty without measurements."""
 
     @property
     def seen_type(self) -> str:
-        """The device type that workers see."""
         return self.torch_device.type
 
     @property
@@ -64,7 +61,7 @@ class Device(ABC):
 
     @property
     def worker_core(self) -> int | None:
-        """The core of all workers, so that none gains by its core; None: any."""
+        """The core of all workers, so that no worker gains by its core. None allows any core."""
         return None
 
     def list_worker_cores(self) -> list[int]:
@@ -72,15 +69,12 @@ class Device(ABC):
 
     @property
     @abstractmethod
-    def evaluator_cores(self) -> set[int]:
-        """Cores for the evaluator during timing."""
+    def evaluator_cores(self) -> set[int]: ...
 
     def describe(self) -> Mapping[str, str]:
-        """Facts for the environment of a verdict, beside those of the CPU."""
         return {}
 
     def describe_emulation(self, threads: int, call_s: float) -> dict[str, Any] | None:
-        """The emulated GPU's properties by CUDA's names, and the emulator's settings."""
         return None
 
     @abstractmethod
@@ -89,32 +83,28 @@ class Device(ABC):
     @property
     @abstractmethod
     def context_bytes(self) -> int:
-        """Estimated memory of an idle process."""
+        """An estimate for an idle process."""
 
     @property
     @abstractmethod
-    def slice_bytes(self) -> int:
-        """Memory for comparing a slice and flushing the cache."""
+    def slice_bytes(self) -> int: ...
 
     @abstractmethod
-    def watch_peak(self) -> None:
-        """Starts the interval of `read_peak`."""
+    def watch_peak(self) -> None: ...
 
     @abstractmethod
     def read_peak(self, otherwise_bytes: int) -> int:
-        """Bytes allocated by this process; on a CPU `otherwise_bytes`."""
+        """Returns `otherwise_bytes` on a CPU."""
 
     @abstractmethod
-    def count_own_bytes(self) -> int:
-        """Reserved by this process."""
+    def count_own_bytes(self) -> int: ...
 
     @abstractmethod
     def count_used_bytes(self) -> int:
-        """Used by all processes; 0 on a CPU, where workers have their own limits."""
+        """Returns 0 on a CPU, where workers have their own limits."""
 
     @abstractmethod
-    def release_cache(self) -> None:
-        """Frees torch's cache for other processes."""
+    def release_cache(self) -> None: ...
 
     def release_memory(self) -> None:
         self._flush_buffer = None
@@ -128,10 +118,9 @@ class Device(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Raises RuntimeError if torch cannot use it."""
+        """Raises RuntimeError if torch cannot use the device."""
 
     def open_nvml(self) -> tuple[Any, Any] | None:
-        """NVML and a handle; None without a GPU or NVML."""
         return None
 
     @property
@@ -139,7 +128,7 @@ class Device(ABC):
         return False
 
     def flush_cache(self, *, once: bool = False) -> None:
-        """Writes twice the last-level cache, on a GPU asynchronously. `once`: on a CPU its size suffices."""
+        """Write twice the last-level cache, asynchronously on a GPU. `once` writes only its size on a CPU."""
         if self._flush_buffer is None:
             elements = 2 * self.cache_bytes() // 4
             self._flush_buffer = torch.zeros(elements, dtype=torch.float32, device=self.torch_device)
@@ -147,17 +136,15 @@ class Device(ABC):
         written.add_(1.0)
 
     @abstractmethod
-    def reset_cache(self) -> None:
-        """Resets a GPU's persisting lines."""
+    def reset_cache(self) -> None: ...
 
     @abstractmethod
     def open_session(
         self, client: WorkerClient, arena: SharedArena, footprint: Footprint, limits: TimeLimits, *, keeps_on_host: bool
-    ) -> AbstractContextManager[ModelSession]:
-        """The session of a worker on it."""
+    ) -> AbstractContextManager[ModelSession]: ...
 
     def await_quiet(self, limit_s: float) -> bool:
-        """Waits until tiny operations on the GPU are fast, so no other process uses it. False after the limit."""
+        """Wait until tiny operations are fast, so no other process uses the GPU."""
         deadline_s = time.monotonic() + limit_s
         quick = 0
         while quick < QUIET_PROBES:
@@ -167,7 +154,7 @@ class Device(ABC):
         return True
 
     def time_tiny_operation(self) -> float:
-        """Time in us. The operation waits for kernels of other processes."""
+        """Return us. The operation waits for kernels of other processes."""
         began_ns = time.perf_counter_ns()
         self._probe.add_(1.0)
         self.synchronize()

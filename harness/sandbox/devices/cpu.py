@@ -37,7 +37,9 @@ class CpuDevice(Device):
 
     @property
     def evaluator_cores(self) -> set[int]:
-        """Away from the workers' OpenMP threads, since a woken worker's main thread runs on the evaluator's core."""
+        """Exclude the cores of the workers' OpenMP threads: a woken worker's main thread runs on the
+        evaluator's core.
+        """
         return {min(self._cores)}
 
     def measure_room(self) -> Room:
@@ -53,8 +55,7 @@ class CpuDevice(Device):
     def slice_bytes(self) -> int:
         return 0
 
-    def watch_peak(self) -> None:
-        """Nothing counts allocations on a CPU."""
+    def watch_peak(self) -> None: ...
 
     def read_peak(self, otherwise_bytes: int) -> int:
         return otherwise_bytes
@@ -65,14 +66,11 @@ class CpuDevice(Device):
     def count_used_bytes(self) -> int:
         return 0
 
-    def release_cache(self) -> None:
-        """Torch keeps none."""
+    def release_cache(self) -> None: ...
 
-    def check(self) -> None:
-        """Torch can always use a CPU."""
+    def check(self) -> None: ...
 
-    def reset_cache(self) -> None:
-        """A CPU has no persisting lines."""
+    def reset_cache(self) -> None: ...
 
     def allocate(self, size_bytes: int) -> SharedArena:
         return HostArena(size_bytes)
@@ -84,8 +82,7 @@ class CpuDevice(Device):
 
         return nullcontext(ModelSession(client, arena, footprint, limits, keeps_on_host=keeps_on_host))
 
-    def synchronize(self) -> None:
-        """Work on a CPU is done when a call returns."""
+    def synchronize(self) -> None: ...
 
     def cache_bytes(self) -> int:
         sizes = [0]

@@ -46,12 +46,11 @@ class CudaDevice(Device):
 
     @property
     def worker_core(self) -> int | None:
-        """None with too few cores."""
         return max(self._cores) if len(self._cores) >= CORES_TO_SPARE else None
 
     @property
     def evaluator_cores(self) -> set[int]:
-        """Neither the workers' core nor its neighbour, which may be its sibling."""
+        """Exclude the workers' core and its neighbour, which may share the physical core."""
         return self._cores if self.worker_core is None else set(sorted(self._cores)[:-2])
 
     def describe(self) -> Mapping[str, str]:
@@ -95,7 +94,7 @@ class CudaDevice(Device):
         return total_bytes - free_bytes
 
     def release_cache(self) -> None:
-        """With cuBLAS's workspaces, which may be in large blocks of torch's cache."""
+        """Also frees cuBLAS's workspaces, which may be in large blocks of torch's cache."""
         torch._C._cuda_clearCublasWorkspaces()
         torch.cuda.empty_cache()
 
@@ -143,7 +142,6 @@ class CudaDevice(Device):
         return torch.cuda.get_device_capability(self.torch_device) >= TF32_CAPABILITY
 
     def reset_cache(self) -> None:
-        """Resets persisting lines."""
         device_memory.reset_persisting_cache()
 
     @cached_property

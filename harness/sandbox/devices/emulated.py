@@ -11,15 +11,13 @@ KERNEL_SHARE = 0.8  # of a call's limit: the emulator stops a longer kernel, and
 
 
 class EmulatedDevice(CpuDevice):
-    """The CPU, which candidates see as the GPU `target`."""
-
     kind: ClassVar[Literal["cpu", "cuda", "emulated"]] = "emulated"
     is_emulated: ClassVar[bool] = True
     is_timed: ClassVar[bool] = False
     target: GpuModel
 
     def __init__(self, gpu: str | None = None, *, memory_bytes: int | None = None) -> None:
-        """Raises UsageError for a GPU that is not known."""
+        """Raises UsageError for an unknown GPU."""
         super().__init__(EMULATED, memory_bytes=memory_bytes)
         self.target = find_gpu_model(gpu or DEFAULT_TARGET)
 

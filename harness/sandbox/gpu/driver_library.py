@@ -41,7 +41,7 @@ _UNLESS_RECORDING = "  cmpb $0, harness_is_recording(%rip)\n  je 1f\n"
 
 @cache
 def find_driver_library(folder: Path) -> Path:
-    """Builds it in `folder` unless it is there. Raises HarnessError with the reason if it cannot be built."""
+    """Raises HarnessError with the reason of a failed build."""
     real = find_real_driver()
     facts = (str(real), str(real.stat().st_size), str(real.stat().st_mtime_ns), platform.machine())
     sources = (path.read_bytes() for path in (*sorted(SOURCES.glob("*.*")), Path(__file__)))
@@ -68,7 +68,7 @@ def find_real_driver() -> Path:
 
 
 def write_stubs(names: Sequence[str]) -> str:
-    """Assembler: a function for each of the driver's, which jumps to its slot, and tables of all."""
+    """Write assembler: per driver function one that jumps to its slot, and tables of all."""
     functions = [
         f".globl {name}\n.type {name},@function\n{name}:\n  endbr64\n"
         f"{_write_note(name, slot)}  jmp *harness_slots+{8 * slot}(%rip)"

@@ -1,4 +1,4 @@
-"""All device memory of a worker, mapped in the evaluator. It outlives the worker."""
+"""Maps all device memory of a worker in the evaluator. The mapping outlives the worker."""
 
 from __future__ import annotations
 
@@ -44,7 +44,6 @@ class WorkerPages:
         return self._range.address + address - FIRST_ADDRESS
 
     def contains(self, address: int, size_bytes: int) -> bool:
-        """True if all of it is mapped."""
         end = address + size_bytes
         for start, size, _ in sorted(self.pages):
             if start <= address < start + size:
@@ -52,7 +51,6 @@ class WorkerPages:
         return address >= end
 
     def view(self, address: int, size_bytes: int) -> Tensor:
-        """A uint8 view of memory at an address of the worker."""
         return view_bytes(Stretch(self.translate(address), size_bytes), self._device)
 
     def close(self) -> None:
@@ -65,8 +63,7 @@ class WorkerPages:
 
 
 def export_pages(addresses: Iterable[int], fetch: Callable[[int], list[Page]], shared: Page) -> tuple[list[Page], bool]:
-    """Pages of the worker at these addresses, after that of the `shared` memory; False if some cannot be exported.
-    `fetch`: see `WorkerClient.export_pages`."""
+    """Also return False if some pages cannot be exported."""
     pages, covered = [shared], 0
     start, end = shared[0], shared[0] + shared[1]
     try:

@@ -31,9 +31,9 @@ class NotReplayable(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """`descriptors`: of the recording's JSON and bytes, as the worker wrote them. `placed`: the recorded call's inputs,
-    whose offsets count from `inputs_at`. `state_at`: of the state that a call begins with. All addresses are the
-    worker's."""
+    """All addresses are the worker's. `placed` are the recorded call's inputs, with offsets from `inputs_at`;
+    `state_at` is the location of the initial state.
+    """
 
     descriptors: tuple[int, int]
     pages: WorkerPages
@@ -45,8 +45,7 @@ class Recording:
     client: WorkerClient
 
     def write_inputs(self, placed: PlacedInputs, state: Iterable[Tensor] = ()) -> None:
-        """Writes inputs and state where the recorded call had its own, and poisons the outputs. Raises NotReplayable
-        for inputs of another form."""
+        """Also fill outputs with NaN. Raises NotReplayable for inputs of another form."""
         specs = self._list_inputs()
         if (placed.tree, _list_forms(placed.specs)) != (self.placed.tree, _list_forms(specs)):
             raise NotReplayable("arguments beside the values of its inputs change from call to call")
@@ -58,7 +57,7 @@ class Recording:
             self.pages.view(address, tensor.nbytes).copy_(flat_bytes(tensor.contiguous()))
 
     def describe_run(self, placed: PlacedInputs) -> Run:
-        """The last replay, with these inputs. Its outputs are valid until the next one."""
+        """The outputs are valid until the next replay."""
         specs, views = self.called.specs, self._view_output_bytes()
         outputs = (
             view.view(getattr(torch, spec.dtype)).as_strided(spec.shape, spec.stride)
@@ -71,7 +70,7 @@ class Recording:
         return bytes(self.pages.view(address, size_bytes).cpu().numpy())
 
     def end_worker(self) -> None:
-        """End the worker with all its processes. The memory stays."""
+        """End the worker with all its processes, but keep its memory."""
         self.client.end()
 
     def close(self) -> None:
@@ -103,8 +102,7 @@ def make_recording(
     check: Callable[[Called], Called],
     timeout_s: float,
 ) -> Recording:
-    """Of one call with inputs that are in place, and the `state` among them. The worker may end afterwards. `check`: of
-    what the call returned. Raises NotReplayable."""
+    """The inputs must be in place, including `state`. The worker may end afterwards. Raises NotReplayable."""
     facts, descriptors = client.record(placed, timeout_s=timeout_s)
     try:
         _require_replayable(facts, descriptors)

@@ -1,5 +1,6 @@
 """The evaluator's side of a process that replays one recording. The process is not trusted: device code of a candidate
-shares its addresses, so times are bounded by another clock and outputs are compared."""
+shares its address space, so another clock bounds its times and outputs are compared.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ class Replayer:
     def replay(
         self, graph: Graph = "call", clock: Clock = "device", places: Sequence[Place] = ()
     ) -> tuple[float, list[str]]:
-        """(time in us, the bytes at the places as hexadecimal digits), see `harness.worker.recorder.replayer`."""
+        """Return us and the bytes of `places` in hexadecimal."""
         message = {
             "kind": WorkerRequest.REPLAY,
             "graph": graph,
@@ -77,7 +78,7 @@ class Replayer:
 
 @dataclass(slots=True)
 class KeptBaseline:
-    """A baseline's recording with the processes that replay it, for all candidates of a problem."""
+    """A baseline's recording and its replayers, shared by all candidates of a problem."""
 
     recording: Recording
     replayers: deque[Replayer] = field(default_factory=deque)  # loaded; the oldest first
@@ -92,8 +93,7 @@ class KeptBaseline:
 
 
 def start_replayer(forkserver: Forkserver, device: Device, *, is_parallel: bool) -> Replayer:
-    """Opens the device, in half the time for work that is not parallel. Raises NotReplayable, or HarnessError if no
-    process can be started."""
+    """Opening the device takes half the time if not `is_parallel`. Raises NotReplayable or HarnessError."""
     replayer = Replayer(forkserver.spawn(WorkerLimits(memory_bytes=None)))
     index = device.torch_device.index or 0
     message = {

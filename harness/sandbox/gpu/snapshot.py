@@ -25,8 +25,9 @@ SPARSE, MOST_OUTPUTS = 1.25, 32  # times more memory than elements; more are cop
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Monotonic times. `began_ns`: outputs that are late when their reading has begun may be wrong, and those that are
-    late at its end are wrong. With a `sample`, `outputs` are its parts."""
+    """Times are monotonic. Outputs written after `began_ns` may be copied wrong; those written after the end are wrong.
+    With a `sample`, `outputs` are its parts.
+    """
 
     outputs: tuple[Tensor, ...]
     sample: Sample | None = None
@@ -36,8 +37,9 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comb:
-    """Bytes of whole elements of one output: `rows` rows of `width` bytes, `pitch` bytes apart, from byte `first`
-    on."""
+    """Bytes of whole elements of one output: `rows` rows of `width` bytes, `pitch` bytes apart, starting at byte
+    `first`.
+    """
 
     output: int
     first: int
@@ -53,7 +55,6 @@ class Comb:
         return memory.as_strided((self.rows, self.width), (self.pitch, 1), memory.storage_offset() + self.first)
 
     def list_elements(self, spec: TensorSpec) -> Rows:
-        """Elements of an output without gaps."""
         bytes_each = ITEM_BYTES[spec.dtype]
         first, pitch, width = (size // bytes_each for size in (self.first, self.pitch, self.width))
         order = find_memory_order(spec) or ()
@@ -62,13 +63,11 @@ class Comb:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Prepared copies of the combs' bytes to the staging memory of the device, in the combs' order."""
-
     combs: tuple[Comb, ...]
     copies: tuple[tuple[device_memory.RowsCopy, int, int], ...]  # with the comb's output and first byte
 
     def start(self, stretches: Sequence[Stretch]) -> int:
-        """When the first copy had been started (monotonic, ns)."""
+        """Return the time after starting the first copy (monotonic, ns)."""
         self.start_first(stretches)
         began_ns = time.monotonic_ns()
         for copy, output, first in self.copies[1:]:
@@ -104,11 +103,11 @@ def read_in_places(
     sample: Sample | None = None,
     began_ns: int = 0,
 ) -> Snapshot:
-    """Copies outputs, or a `sample` of them and the combs, to the device `where`. `began_ns`: if the reading was
+    """Copy outputs, or a `sample` of them and the combs, to the device `where`. `began_ns` is set if the reading was
     started before.
 
-    The snapshot ends when combs with secret offsets have been read of them, which needs no context switch and hardly
-    depends on their size. The copies are made afterwards, and contain the combs' bytes as they were read first.
+    The snapshot ends when combs with secret offsets have been read, which needs no context switch and hardly depends on
+    the outputs' size. The later copies get the combs' bytes as first read.
     """
     began_ns = began_ns or reading.start(stretches)
     device.synchronize()
@@ -130,9 +129,10 @@ def read_in_places(
 
 
 def choose_combs(specs: Sequence[TensorSpec], source: random.Random) -> list[Comb]:
-    """Within the staging memory: small outputs whole, of larger ones rows by their share of all bytes. Each comb has a
-    pitch of its own, so that no regular pattern of late bytes lies between the rows. Empty for many outputs, or if one
-    is sparse in its memory."""
+    """Fit the staging memory: read small outputs whole, and larger ones by rows in proportion to their bytes. Each comb
+    has its own pitch, so that no regular pattern of late bytes falls between the rows. Return nothing for many outputs,
+    or if one is sparse in its memory.
+    """
     if len(specs) > MOST_OUTPUTS or any(map(_is_sparse, specs)):
         return []
     sizes = list(map(storage_bytes, specs))
@@ -150,7 +150,6 @@ def _is_sparse(spec: TensorSpec) -> bool:
 
 
 def _choose_for(output: int, size: int, rows: int, item: int, source: random.Random) -> Iterator[Comb]:
-    """`item`: bytes of an element."""
     if size <= rows * COMB_WIDTH:
         middle = source.randrange(0, size, item)  # a late writer does not know what is read first
         for first, width in ((middle, size - middle), (0, middle)):
@@ -177,8 +176,9 @@ def copy_whole(
     *,
     sample: Sample | None = None,
 ) -> Snapshot:
-    """`copy(index, output)` of each output, or of its part in the `sample`, in random order. The snapshot ends with the
-    last copy, and may begin as late, since copies by kernels wait for a context switch."""
+    """Copy in random order. The snapshot ends with the last copy, and may begin as late, since copies by kernels wait
+    for a context switch.
+    """
     order = source.sample(range(len(specs)), len(specs))
     copies = {index: copy(index, _view(view_bytes(stretches[index], device), specs[index])) for index in order}
     device.synchronize()

@@ -1,6 +1,6 @@
-"""Calls on a GPU, each in one window of the evaluator's clock.
+"""Times each call on a GPU in one window of the evaluator's clock.
 
-The window opens before the worker can see the inputs, and closes after the evaluator has copied the outputs: nothing
+The window opens before the worker can see the inputs, and closes after the evaluator has copied the outputs: no work
 can be done ahead, and late writes miss the copy. See docs/measurement.md.
 """
 
@@ -47,7 +47,7 @@ QUIET_S = 2.0  # for work that a worker left running on the device
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """Outputs kept by the worker. `stretches` None: only the worker can copy them."""
+    """If `stretches` is None, only the worker can copy the outputs."""
 
     specs: tuple[TensorSpec, ...]
     stretches: tuple[Stretch, ...] | None
@@ -55,8 +55,6 @@ class _Held:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """`inputs_unchanged`: None if not compared yet."""
-
     snapshot: Snapshot
     held: _Held
     inputs_unchanged: bool | None = None
@@ -92,14 +90,13 @@ class WindowSession(ModelSession):
         self._located: dict[tuple[int, ...], tuple[Stretch, ...]] = {}  # by address, of outputs like the last ones
 
     def close(self) -> None:
-        """Unmaps the worker's memory, which would outlive the worker while this object is referenced."""
+        """Unmap the worker's memory: the mapping keeps it allocated after the worker has ended."""
         self._memory.forget()
         self._located.clear()
         self._recent.clear()
         self._held_for_good.clear()
 
     def place(self, inputs: Sequence[Any]) -> None:
-        """NaN-fills the memory; `call` writes the inputs."""
         outputs = self._footprint.output
         self._arena.bytes_view(0, outputs.offset + outputs.size_bytes).fill_(POISON)
 
@@ -113,9 +110,10 @@ class WindowSession(ModelSession):
         in_whole: bool = True,
         places: int | None = None,
     ) -> Run:
-        """`in_whole`: the window ends with copies of the whole outputs, which takes longer; else, and while streams are
-        held back, with secret places of them, the same for equal `places`. Raises CandidateFailure (suspect) if the
-        device is busy."""
+        """With `in_whole` the window ends with copies of the whole outputs, which takes longer. Otherwise, and while
+        streams are held back, it ends with secret parts of them, which are the same for equal `places`. Raises
+        CandidateFailure (suspect) if the device is busy.
+        """
         torch.cuda.set_device(device.torch_device)
         announced = self._lay_out(inputs)
         shift_bytes = self._source.randrange(INPUT_SLACK_BYTES // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
@@ -161,7 +159,7 @@ class WindowSession(ModelSession):
         return run
 
     def record(self, inputs: Sequence[Any]) -> Recording:
-        """The GPU work of one call as data. Raises NotReplayable."""
+        """Raises NotReplayable."""
         self.reset_state()
         placed = self._lay_out(inputs)
         if placed.seed is not None:
@@ -186,8 +184,7 @@ class WindowSession(ModelSession):
         return replace(restored, addresses=self._restore_addresses(called.addresses, placed))
 
     def _restore_addresses(self, addresses: tuple[int, ...], placed: PlacedInputs) -> tuple[int, ...]:
-        """Restore addresses of inputs that are outputs to those that the evaluator chose, between the answer and the
-        reading."""
+        """Replace addresses of outputs that are inputs by those that the evaluator chose."""
         if not self._returned_inputs:
             return addresses
         inputs = (self._client.arena_address + placed.specs[at].offset for at in self._returned_inputs)
@@ -196,8 +193,7 @@ class WindowSession(ModelSession):
     def _exchange_signals(
         self, placed: PlacedInputs, shift_bytes: int, signal: Signal, meanwhile: Callable[[], None]
     ) -> tuple[int, ...]:
-        """Writes the inputs, wakes the worker and has it make the call: monotonic ns before, when they were written,
-        and when it was awake."""
+        """Return monotonic ns of the start, of the written inputs and of the wake-up."""
         began_ns = time.monotonic_ns()
         self._client.write(placed)
         self._device.reset_cache()
@@ -227,11 +223,10 @@ class WindowSession(ModelSession):
         self._client.pause()
 
     def resume(self) -> None:
-        """All workers resume on one core, so that none gains by its core."""
+        """Resume all workers on one core, so that no worker gains by its core."""
         self._client.resume(self._device.worker_core)
 
     def _read_again(self, age: int, pin: int | None) -> list[torch.Tensor]:
-        """Reads without the worker's help."""
         held = self._recent[age] if pin is None else self._held_for_good[pin]
         if held.stretches is None:
             return super()._read_again(age, pin)
@@ -243,12 +238,12 @@ class WindowSession(ModelSession):
         super().pin(outputs, views)
 
     def _start_reading(self, addresses: tuple[int, ...], reading: Reading | None) -> int:
-        """0: not started, since outputs are copied whole or were never at these addresses."""
+        """Return 0 if not started, since outputs are copied whole or were never at these addresses."""
         stretches = self._located.get(addresses)
         return 0 if stretches is None or reading is None else reading.start(stretches)
 
     def _rehearse_reading(self, usual: Called | None, reading: Reading | None) -> None:
-        """Keeps its code and data in the caches: after calls of some ms the reading began 0.1 ms late."""
+        """Keep the reading's code and data in the caches: after calls of some ms it began 0.1 ms late."""
         stretches = None if usual is None else self._located.get(usual.addresses)
         if stretches is not None and reading is not None:
             reading.start_first(stretches)
@@ -256,14 +251,12 @@ class WindowSession(ModelSession):
     def _take_known(
         self, usual: Called, addresses: tuple[int, ...], reading: Reading | None, began_ns: int
     ) -> _Taken | None:
-        """None if form or mapping differ from the last call's."""
         if len(addresses) != len(usual.specs):
             return None
         stretches = self._located.get(addresses) or self._locate(usual.specs, addresses)
         return None if stretches is None else self._copy_from(stretches, usual.specs, reading, began_ns)
 
     def _take_anew(self, called: Called, placed: PlacedInputs) -> _Taken:
-        """Maps the memory first, or has the worker copy it. Both lengthen the window."""
         for spec, address in zip(called.specs, called.addresses, strict=True):
             if storage_bytes(spec):
                 self._memory.map(address, storage_bytes(spec))
@@ -286,12 +279,11 @@ class WindowSession(ModelSession):
         return _Taken(self._take_snapshot(stretches, specs, reading, began_ns), _Held(specs, stretches))
 
     def _prepare_reading(self, specs: Sequence[TensorSpec]) -> Reading | None:
-        """None: outputs are copied whole."""
         combs = [] if self._in_whole else self._choose_combs(specs)
         return prepare_reading(combs, self._device) if combs else None
 
     def _choose_combs(self, specs: Sequence[TensorSpec]) -> list[Comb]:
-        """Bytes that are part of a sample have elements in the truth."""
+        """Choose only bytes whose elements are compared with the truth."""
         if self._is_sampling and any(find_memory_order(spec) is None for spec in specs):
             return []
         return choose_combs(specs, random.Random(self._places))
@@ -305,7 +297,6 @@ class WindowSession(ModelSession):
         return read_in_places(stretches, specs, reading, self._device, where, sample=self._sample, began_ns=began_ns)
 
     def _locate(self, specs: Sequence[TensorSpec], addresses: Sequence[int]) -> tuple[Stretch, ...] | None:
-        """None if unmapped."""
         stretches = []
         for spec, address in zip(specs, addresses, strict=True):
             size_bytes = storage_bytes(spec)
@@ -324,7 +315,7 @@ def require_quiet(device: Device) -> None:
 
 
 def _outlasts_hold(call_us: float | None) -> bool:
-    """A call that takes little longer than streams are held back waits for one, or was interrupted."""
+    """A call that takes little longer than the hold of streams waited for one, or was interrupted."""
     return call_us is not None and HELD_US < call_us < LONGEST_INTERRUPTED * HELD_US
 
 

@@ -1,4 +1,4 @@
-"""A worker's device memory, mapped in the evaluator."""
+"""Maps a worker's device memory in the evaluator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Fetch = Callable[[int], list[tuple[int, int, int]]]
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Valid while `pages` lives; None: in the arena."""
+    """Valid while `pages` lives."""
 
     address: int
     size_bytes: int
@@ -26,8 +26,6 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Bytes of the worker's address space, mapped at `local`."""
-
     start: int
     end: int
     local: int
@@ -39,8 +37,6 @@ class _Run:
 
 
 class WorkerMemory:
-    """`fetch`: see `WorkerClient.export_pages`."""
-
     def __init__(self, fetch: Fetch, *, device: int, arena_start: int, arena_local: int, arena_bytes: int) -> None:
         self._fetch = fetch
         self._device = device
@@ -48,12 +44,10 @@ class WorkerMemory:
         self._runs: list[_Run] = []
 
     def locate(self, address: int, size_bytes: int) -> Stretch | None:
-        """None if unmapped."""
         found = (run.locate(address, size_bytes) for run in (self._arena, *self._runs))
         return next((stretch for stretch in found if stretch is not None), None)
 
     def map(self, address: int, size_bytes: int) -> Stretch | None:
-        """None if it cannot be shared within MAPPING_S."""
         known = self.locate(address, size_bytes)
         if known is not None:
             return known
@@ -87,7 +81,6 @@ class WorkerMemory:
 
 
 def _follow(pages: list[tuple[int, int, int]], address: int) -> bool:
-    """True if the pages are consecutive and contain the address."""
     ends = [base + size for base, size, _ in pages]
     return pages[0][0] <= address < ends[0] and all(
         base == end for (base, _, _), end in zip(pages[1:], ends, strict=False)
