@@ -1,12 +1,11 @@
 """Classifies what changed between stored and new evaluations of one candidate, for `harness regress`.
 
-Compares speedups, never times of different days: each speedup was measured against a baseline timed side by side.
+It compares speedups, never times of different days: each speedup was measured against a baseline timed side by side.
 
-Processes with the same program differ persistently by up to their problem's noise floor, so evaluations scatter more
-than their intervals say. The scatter is estimated from the evaluations and the floor (three standard deviations, weight
+Two processes with the same program differ by up to their problem's noise floor, so evaluations scatter more than their
+intervals show. The scatter is estimated from the evaluations and the floor (as three standard deviations, weight
 `PRIOR_WEIGHT`). The speed has changed if the interval of the ratio lies beyond `factor` and the ratio beyond the floor
-of two such groups. The median excludes an outlier among the new evaluations; with fewer than `ENOUGH_STORED` stored
-ones the ratio's interval includes their own intervals.
+of two such groups. The median excludes an outlier among the new evaluations.
 """
 
 from __future__ import annotations
@@ -64,8 +63,8 @@ class GateRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedChange(SpeedRatio):
-    """New / stored speedup. `floor`: ratio within which two groups of evaluations of one program may differ. `visible`:
-    slowdown that would be detected with 95 % probability.
+    """New / stored speedup. `floor` is the ratio by which two groups of evaluations of one program may differ.
+    `visible` is the slowdown that would be detected with 95 % probability.
     """
 
     floor: float
@@ -74,8 +73,8 @@ class SpeedChange(SpeedRatio):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """`before` and `after` are outcomes (None without evaluation); speedups are medians as measured, ties included.
-    `evaluations` are new; `stored` is the id compared with.
+    """`before` and `after` are outcomes (None without evaluation). Speedups are medians as measured. `evaluations` are
+    new; `stored` is the id compared with.
     """
 
     subject: Subject
@@ -102,8 +101,8 @@ class Change:
 
 
 def classify_change(before: Sequence[Evaluation], after: Sequence[Evaluation], rule: GateRule) -> Change:
-    """`before`: stored evaluations, the one to compare with last; `after`: new ones. Raises ValueError if either is
-    empty.
+    """The last of `before` is compared; the other stored evaluations show the scatter. Raises ValueError for an empty
+    group.
     """
     if not before or not after:
         raise ValueError("a comparison needs a stored and a new evaluation")
@@ -122,7 +121,7 @@ def classify_change(before: Sequence[Evaluation], after: Sequence[Evaluation], r
 
 
 def needs_more(before: Sequence[Evaluation], after: Sequence[Evaluation], rule: GateRule) -> bool:
-    """Any change is confirmed by further evaluations before it is reported."""
+    """Return True until further evaluations confirm a change."""
     if not after:
         return True
     if len(after) >= rule.most or find_obstacle(before[-1], after[-1]):
@@ -134,7 +133,7 @@ def needs_more(before: Sequence[Evaluation], after: Sequence[Evaluation], rule: 
 
 
 def compare_speed(before: Sequence[Evaluation], after: Sequence[Evaluation], rule: GateRule) -> SpeedChange | None:
-    """None if either group has no confirmed time."""
+    """Return None if either group has no confirmed time."""
     then, now = _usable(before), _usable(after)
     then = [timing for timing in then if now and timing.clock == now[-1].clock]
     if not then or not now:
@@ -159,7 +158,7 @@ def compare_speed(before: Sequence[Evaluation], after: Sequence[Evaluation], rul
 
 
 def gate(changes: Iterable[Change]) -> int:
-    """The exit code: 0 fine, 1 worse, 3 the harness failed, 4 nothing comparable."""
+    """Return the exit code: 0 no regression, 1 worse, 3 the harness failed, 4 not comparable."""
     known = list(changes)
     if any(change.is_worse for change in known):
         return WORSE
@@ -170,7 +169,9 @@ def gate(changes: Iterable[Change]) -> int:
 
 
 def find_obstacle(before: Evaluation, after: Evaluation) -> str:
-    """Why two evaluations are not comparable, or "". Chip, driver and threads must match if either was timed."""
+    """Return why two evaluations are not comparable, or "". If either was timed, chip, driver and
+    threads must match.
+    """
     for name, word in _MUST_MATCH.items():
         old, new = getattr(before.subject, name), getattr(after.subject, name)
         if old != new:
@@ -205,7 +206,7 @@ def _is_build_only(one: Evaluation) -> bool:
 
 
 def _find_build_obstacle(before: Evaluation, after: Evaluation) -> str:
-    """A build-only evaluation is comparable with one that is build-only or did not get that far."""
+    """A build-only evaluation is comparable with one that ended at or before the build."""
     for one, other, when in ((before, after, "then"), (after, before, "now")):
         if _is_build_only(one) and not _is_build_only(other) and other.subject.device != NO_DEVICE:
             return f"not run {when}: {one.message or 'no device for it'}"
@@ -230,12 +231,11 @@ def _classify(before: Sequence[Evaluation], after: Sequence[Evaluation], rule: G
 
 
 def _is_correct(one: Evaluation) -> bool:
-    """Decided without a device, as far as that is possible."""
     return one.outcome in (Outcome.CORRECT, Outcome.NOT_RUN)
 
 
 def _representative(before: Evaluation, after: Sequence[Evaluation]) -> Evaluation:
-    """The first new evaluation that differs, else the last."""
+    """Return the first new evaluation that differs, else the last."""
     return next((one for one in after if _is_correct(one) != _is_correct(before)), after[-1])
 
 
@@ -269,7 +269,7 @@ def _speed_is_open(before: Sequence[Evaluation], after: Sequence[Evaluation], ru
 
 
 def _usable(evaluations: Sequence[Evaluation]) -> list[Timing]:
-    """Confirmed timings, with ties as measured: the comparison is with itself, not with the baseline."""
+    """Keep ties as measured: the comparison is with itself, not with the baseline."""
     return [
         one.timing
         for one in evaluations
@@ -295,19 +295,19 @@ def _standard_error(timing: Timing) -> float:
 
 
 def _interval_reach(timings: Sequence[Timing]) -> tuple[float, float]:
-    """Logarithmic distance of the intervals' ends below and above the median."""
+    """Return the logarithmic distances of the intervals' ends below and above the median."""
     center = statistics.median(math.log(timing.speedup) for timing in timings)
     low, high = min(timing.speedup_low for timing in timings), max(timing.speedup_high for timing in timings)
     return (center - math.log(low) if low > 0 else math.inf), math.log(high) - center
 
 
 def _median_variance(count: int) -> float:
-    """Relative to the variance of one value."""
+    """The result is relative to the variance of one value."""
     return _MEDIAN_VARIANCE.get(count, math.pi / 2) / count
 
 
 def _estimate_scatter(groups: Iterable[Sequence[float]], expected_variance: float) -> tuple[float, float]:
-    """(variance, degrees of freedom) of one evaluation, from the prior and the observed scatter."""
+    """Return (variance, degrees of freedom) of one evaluation."""
     squares, freedom = PRIOR_WEIGHT * expected_variance, PRIOR_WEIGHT
     for group in groups:
         mean = statistics.fmean(group)

@@ -1,4 +1,4 @@
-"""The clocks of several speedups: what their mean is, and the note of a table."""
+"""Combines the clocks of several speedups."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Timed(Protocol):
 
 
 def count_clocks(rows: Iterable[Timed]) -> dict[str, int]:
-    """Counts rows with a speedup. Rows from before clocks were recorded are whole calls."""
+    """Count rows with a speedup. Old rows without a clock are whole calls."""
     return dict(Counter(row.clock or "call" for row in rows if row.speedup is not None))
 
 
 def combine_clocks(clocks: Iterable[str]) -> str | None:
-    """The clock of a mean: device times and lower bounds give a lower bound. None without clocks."""
+    """Device times and lower bounds give a lower bound. None without clocks."""
     found = set(clocks)
     if len(found) < 2:
         return next(iter(found), None)
@@ -36,8 +36,9 @@ def combine_clocks(clocks: Iterable[str]) -> str | None:
 
 
 def describe_clocks(counts: Mapping[str, int], table: Mapping[str, int] | None = None) -> str:
-    """`3 of 12 timed by whole calls: lower bounds (>=)`; "" where all of the table are exact and by one clock. `counts`
-    may be of a part of the table."""
+    """Return a note such as `3 of 12 timed by whole calls: lower bounds (>=)`; "" if all times of the table are exact
+    and by one clock.
+    """
     whole = counts if table is None else table
     if len(whole) < 2 and not whole.keys() & set(INEXACT):
         return ""

@@ -26,7 +26,7 @@ class CurvePoint:
 def trace_fast_curve(
     draws: Iterable[Draws], thresholds: Sequence[float] = (0.0, *CURVE_THRESHOLDS)
 ) -> tuple[CurvePoint, ...]:
-    """() when no problem is scored; at 0 the correctness rate."""
+    """Return () without scored problems. The value at 0 is the correctness rate."""
     problems = [_ShareOfProblem(one) for one in draws if one.scored]
     if not problems:
         return ()
@@ -34,8 +34,9 @@ def trace_fast_curve(
 
 
 def bound_share(share: float, count: int) -> tuple[float, float]:
-    """Wilson's 95 % score interval; conservative where problems count fractionally. Raises ValueError for no
-    problem."""
+    """Return Wilson's 95 % score interval. It is conservative if problems count fractionally. Raises ValueError for no
+    problem.
+    """
     if count < 1:
         raise ValueError("an interval needs at least one problem")
     weight = Z_95**2 / count

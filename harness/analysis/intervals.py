@@ -18,7 +18,7 @@ def bootstrap_ratio_interval(
     seed: int,
     resamples: int = RESAMPLES,
 ) -> tuple[float, float, float]:
-    """(median, low, high) of baseline / candidate by a percentile bootstrap over pairs, deterministic per seed.
+    """Return (median, low, high) of baseline / candidate by a percentile bootstrap over pairs, deterministic per seed.
 
     Pairing cancels simultaneous disturbances. Below about six pairs the interval is the range of the ratios. Raises
     ValueError for invalid pairs or confidence.
@@ -40,8 +40,9 @@ def bootstrap_ratio_interval(
 
 
 def ranked_ratio_interval(baseline_us: Sequence[float], candidate_us: Sequence[float]) -> tuple[float, float, float]:
-    """The 95 % interval from the binomial distribution (normal approximation) of the median's rank, 100 times
-    faster."""
+    """Return the 95 % interval from the median's rank (normal approximation of the binomial distribution), 100 times
+    faster.
+    """
     ratios = sorted(mine / theirs for mine, theirs in zip(baseline_us, candidate_us, strict=True))
     count = len(ratios)
     below = max(math.floor(count / 2 - _NORMAL_95 * math.sqrt(count) / 2), 0)

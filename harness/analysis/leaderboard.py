@@ -1,12 +1,10 @@
-"""The leaderboard: one row per (model, prompt, language, device, chip, suite, workload, baseline,
-dtype).
+"""The leaderboard: one row per (model, prompt, language, device, chip, suite, workload, baseline, dtype).
 
-Groups are never mixed, except that a sample that needed no device ("none": no code, rejected, not built) joins all
-device rows of its model; without any it has a row of its own. Emulated rows have no speed, and neither have rows with a
-correct sample that was not timed, or without a correct one where no time was asked for. One result per sample: its best
-turn, or its last if none is correct; of a turn its latest evaluation. Runs with several turns are ranked apart.
+Groups are never mixed, except that samples without a device ("none": no code, rejected, not built) join all device rows
+of their model. Emulated rows have no speed. Neither has a row with an untimed correct sample. A sample counts once, by
+its best turn, or its last if none is correct. Runs with several turns are ranked separately.
 
-With `min_own_share` a correct candidate counts only if at least that share of its time is in code of its own and its
+With `min_own_share` a correct candidate counts only if at least that share of its time is in its custom code and its
 outputs depend on that code.
 """
 
@@ -39,7 +37,7 @@ _OUTCOMES = {outcome.value: outcome for outcome in Outcome}
 
 
 class SearchSpending(NamedTuple):
-    """Spending on all turns of a sample. `usd` None: without a price."""
+    """`usd` is None without a price."""
 
     tokens: int
     usd: float | None = None
@@ -54,14 +52,12 @@ class RankedAtK:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderboardRow:
-    """Rates are shares in 0..1 of the `scored` problems, None without any; `problems` also counts those that only the
-    harness or machine failed. `fast` pairs each threshold p with fast_p. `speedup_low` and `speedup_high` bound the
-    mean by measurement error, not by the choice of problems. `untimed`: correct samples that were not timed; fast_p is
-    then None. `problem_names`: evaluated or requested. `own_share` is a median over correct candidates.
-    `certified` of `on_device` samples had a valid red-team certificate. `not_own` counts correct samples excluded by
-    `min_own_share`. Of runs with several turns: `mean_turns` of a sample, `best_turn` (median over correct samples,
-    counted from 0), `tokens_per_correct` sample, and `usd_per_correct` where the price was known. `clocks`: timed
-    candidates by clock.
+    """Rates are shares in 0..1 of the `scored` problems; `problems` also counts those without a verdict. `fast` pairs
+    each threshold p with fast_p. `speedup_low` and `speedup_high` bound the mean by measurement error, not by the
+    choice of problems. `untimed` counts correct samples; fast_p is then None. `own_share` is a median over correct
+    candidates. `certified` of `on_device` samples had a valid red-team certificate. `not_own` counts correct samples
+    excluded by `min_own_share`. `best_turn` is a median over correct samples, counted from 0. `clocks` counts timed
+    candidates.
     """
 
     group: GroupKey
@@ -92,12 +88,11 @@ class LeaderboardRow:
 
     @property
     def clock(self) -> str | None:
-        """The clock of the mean speedup."""
         return combine_clocks(self.clocks)
 
     @property
     def certificate(self) -> Literal["yes", "part", "no"] | None:
-        """ "all", "some" or "none" of the samples on a device are certified."""
+        """Tell whether all, some or none of the samples on a device are certified."""
         if not self.on_device:
             return None
         return "yes" if self.certified == self.on_device else "part" if self.certified else "no"
@@ -117,12 +112,11 @@ def rank_samples(
     programs: Mapping[str, str] | None = None,
     common: bool = False,
 ) -> tuple[LeaderboardRow, ...]:
-    """Rows sorted by fast_1, correctness and mean speedup; `samples` are in evaluation order.
+    """Return rows sorted by fast_1, correctness and mean speedup; `samples` are in evaluation order.
 
-    Rates cover all evaluated problems and those of `problems_by_run`; problems without samples count as unsolved.
-    `common`: only the problems that all rows of a section have. `spent` on samples with several turns. `programs`:
-    equal values for candidates whose programs are identical, by their digests; in pass@k and fast_1@k they then count
-    as one draw. Raises UsageError for a k in `ks` above the number of samples.
+    Problems in `problems_by_run` without samples count as unsolved. `common` restricts a section to problems that all
+    its rows have. `programs` has equal values for identical programs, which count as one draw in pass@k and fast_1@k.
+    Raises UsageError for a k above the number of samples.
     """
     rows = []
     groups = _group_samples(samples)
@@ -138,7 +132,7 @@ def rank_samples(
 
 
 def describe_unequal_problems(rows: Collection[LeaderboardRow]) -> str:
-    """The note of one section; "" if all rows cover the same problems."""
+    """Return "" if all rows of a section cover the same problems."""
     sets = [frozenset(row.problem_names) for row in rows]
     if len(set(sets)) < 2:
         return ""
@@ -159,7 +153,6 @@ def _list_problems(turns: Turns, problems_by_run: Mapping[str, Collection[str]])
 
 
 def _intersect_by_section(problems: Mapping[GroupKey, set[str]]) -> dict[GroupKey, set[str]]:
-    """Drops groups of sections without a common problem."""
     by_section: dict[tuple[str, ...], list[set[str]]] = defaultdict(list)
     for group, names in problems.items():
         by_section[group.section].append(names)
@@ -185,7 +178,7 @@ def _count_turns(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupMembers:
-    """The samples of a row, and the same by problem, including requested problems without samples."""
+    """The samples of a row, also by problem, including requested problems without samples."""
 
     samples: tuple[ResultRow, ...]
     draws: tuple[Draws, ...]
@@ -221,7 +214,7 @@ def _group_samples(samples: Iterable[ResultRow]) -> dict[GroupKey, Turns]:
 
 
 def _choose_turns(turns: Turns) -> _Latest:
-    """The best turn of each sample, else its last."""
+    """Choose the best turn of each sample, else its last."""
     latest = {}
     for key, by_number in turns.items():
         ordered = [by_number[number] for number in sorted(by_number)]
@@ -298,7 +291,7 @@ def _meets_custom_share(one: ResultRow, min_own_share: float) -> bool:
 
 
 def _bound_mean(timed: Collection[ResultRow]) -> tuple[float | None, float | None]:
-    """Interval of the geometric mean; the log half-widths of independent measurements add in quadrature."""
+    """Return the interval of the geometric mean; the log half-widths of independent measurements add in quadrature."""
     known = [(one.speedup, one.speedup_low, one.speedup_high) for one in timed]
     whole = [(mid, low, high) for mid, low, high in known if mid is not None and low is not None and high is not None]
     mean = geometric_mean([mid for mid, _, _ in whole])
@@ -327,7 +320,7 @@ def _draws_by_problem(latest: _Latest, asked: Collection[str]) -> list[Draws]:
 
 
 def _keep_distinct(latest: _Latest, programs: Mapping[str, str]) -> _Latest:
-    """The first sample of each program of a problem that counts; a program drawn often has one chance to be fast."""
+    """Keep the first counting sample of each program of a problem."""
     kept: dict[object, SampleId] = {}
     for key, one in sorted(latest.items(), key=lambda entry: not _OUTCOMES[entry[1].outcome].counts_against_model):
         program = programs.get(one.candidate, one.candidate)
@@ -342,7 +335,7 @@ def _rank_at_k(draws: list[Draws], k: int, *, is_timed: bool) -> RankedAtK:
 
 
 def _sort_key(row: LeaderboardRow) -> tuple[float, float, float, bool, GroupKey]:
-    """Best first; missing values last; exact means above equal lower bounds; names break ties."""
+    """Sort missing values last, and exact means above equal lower bounds; names break ties."""
     values = (row.fast_p(1.0), row.fast_p(0.0), row.geometric_mean_speedup)
     fast_1, correct, mean = (1.0 if value is None else -value for value in values)
     return fast_1, correct, mean, row.clock in INEXACT, row.group

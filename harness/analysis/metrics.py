@@ -1,6 +1,6 @@
 """Metrics over samples: correctness, fast_p, pass@k, geometric mean speedup.
 
-`problem_error`, `harness_error` and `not_run` samples leave the denominator. A problem without any sample counts as
+`problem_error`, `harness_error` and `not_run` samples leave the denominator. A problem without samples counts as
 unsolved; a correct sample without a confirmed time counts for fast_0 only.
 """
 
@@ -19,7 +19,7 @@ NO_VERDICT = tuple(outcome for outcome in Outcome if not outcome.counts_against_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draws:
-    """The samples of one problem. `repeats`: evaluated samples that are not listed, since their program is."""
+    """The samples of one problem. `repeats` counts evaluated samples that are not listed, since an equal program is."""
 
     problem: str
     outcomes: tuple[Outcome, ...]
@@ -28,7 +28,7 @@ class Draws:
 
     @property
     def evaluated(self) -> int:
-        """The number of samples that count for or against the model."""
+        """Count samples that count for or against the model."""
         return len(self.outcomes) - sum(map(self.outcomes.count, NO_VERDICT))
 
     @property
@@ -36,7 +36,7 @@ class Draws:
         return self.evaluated > 0 or not self.outcomes
 
     def successes(self, threshold: float) -> int:
-        """Samples that are correct and strictly faster than `threshold`; at 0 all correct ones."""
+        """Count correct samples strictly faster than `threshold`; at 0 all correct ones."""
         if threshold <= 0.0:
             return self.outcomes.count(Outcome.CORRECT)
         return sum(speedup > threshold for speedup in self.speedups)
@@ -48,21 +48,25 @@ def count_outcomes(problems: Iterable[Draws]) -> tuple[tuple[Outcome, int], ...]
 
 
 def count_once(samples: Iterable[Draws], distinct: Iterable[Draws]) -> list[Draws]:
-    """`distinct`: of the same problems, each program once."""
+    """`distinct` lists each program once."""
     pairs = zip(samples, distinct, strict=True)
     return [replace(once, repeats=each.evaluated - once.evaluated) for each, once in pairs]
 
 
 def estimate_fast(problems: Iterable[Draws], threshold: float) -> float | None:
-    """fast_p of a single draw, the mean over problems of their share of samples; None without scored problems."""
+    """Return fast_p of a single draw: the mean over problems of their share of samples. None without
+    scored problems.
+    """
     return _mean([_share(draws, threshold) for draws in problems if draws.scored])
 
 
 def estimate_fast_at_k(problems: Iterable[Draws], threshold: float, k: int) -> float | None:
-    """fast_p@k: the expected share of problems for which the best of k draws is faster than `threshold`; pass@k at 0.
+    """Return fast_p@k: the expected share of problems whose best of k draws is faster than `threshold`. At 0 it is
+    pass@k.
 
-    Unbiased: 1 - C(n-c, k) / C(n, k) for c successes in n draws; with fewer than k draws after `count_once`, k is their
-    number. None without scored problems. Raises UsageError for a problem with fewer than k samples.
+    The estimate is unbiased: 1 - C(n-c, k) / C(n, k) for c successes in n draws. With fewer than k draws after
+    `count_once`, k is their number. None without scored problems. Raises UsageError for a problem with fewer than k
+    samples.
     """
     shares = []
     for draws in problems:
@@ -75,7 +79,7 @@ def estimate_fast_at_k(problems: Iterable[Draws], threshold: float, k: int) -> f
 
 
 def estimate_at_k(samples: int, successes: int, k: int) -> float:
-    """1 - C(n-c, k) / C(n, k) as a numerically stable product. Raises UsageError for k outside 1..n."""
+    """Compute 1 - C(n-c, k) / C(n, k) as a numerically stable product. Raises UsageError for k outside 1..n."""
     if not 1 <= k <= samples:
         raise UsageError(f"k must lie between 1 and the number of samples, {samples}; got {k}")
     if samples - successes < k:
@@ -87,7 +91,6 @@ def estimate_at_k(samples: int, successes: int, k: int) -> float:
 
 
 def geometric_mean(speedups: Sequence[float]) -> float | None:
-    """None without speedups."""
     return exp(fsum(log(speedup) for speedup in speedups) / len(speedups)) if speedups else None
 
 

@@ -1,5 +1,3 @@
-"""Costs of tokens."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -11,7 +9,7 @@ from harness.domain import UsageError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """US dollars per million tokens for models matching a pattern with `*` and `?`."""
+    """US dollars per million tokens, for models matching a pattern with `*` and `?`."""
 
     model: str
     prompt_usd: float

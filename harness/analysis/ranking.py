@@ -23,8 +23,8 @@ def rank_stored(
     programs: Mapping[str, str] | None = None,
     common: bool = False,
 ) -> tuple[LeaderboardRow, ...]:
-    """Rows are ordered by id. Problems in a run's manifest without a row count as unsolved. `common`: only the
-    problems that all rows of a table have. Raises StoreError, and UsageError for a k that is too large.
+    """Rows are ordered by id. Problems in a run's manifest without a row count as unsolved. Raises StoreError, and
+    UsageError for a k that is too large.
     """
     samples = list_ranked(rows)
     runs = {sample.run for sample in samples}
@@ -42,8 +42,7 @@ def rank_stored(
 
 
 def list_ranked(rows: Iterable[ResultRow]) -> list[ResultRow]:
-    """Excludes what began with a file: a candidate has no model, and what a model made of a user's program says little
-    about the model."""
+    """Exclude rows that began with a file: their result depends on the user's program."""
     return [row for row in rows if not is_from_file(row)]
 
 
@@ -52,14 +51,14 @@ def is_from_file(row: ResultRow) -> bool:
 
 
 def read_requested_problems(generated_dir: Path, runs: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Omits runs without a manifest. Raises StoreError for a damaged one."""
+    """Omit runs without a manifest. Raises StoreError for a damaged one."""
     # Run names come from the database; empty or invalid ones (a candidate given as a file) have no folder.
     folders = {path.parent.name: path.parent for path in generated_dir.glob(f"*/{MANIFEST}")}
     return {run: read_manifest(folders[run]).problems for run in runs if run in folders}
 
 
 def read_spending(generated_dir: Path, samples: Iterable[ResultRow]) -> dict[SampleId, SearchSpending]:
-    """Spending of samples with several turns; omits those whose search has not ended."""
+    """Omit samples with one turn or an unfinished search."""
     samples = list(samples)
     runs = {one.run for one in samples if one.turn}
     found = {}
@@ -75,7 +74,7 @@ def read_spending(generated_dir: Path, samples: Iterable[ResultRow]) -> dict[Sam
 
 
 def find_best_turns(rows: Sequence[ResultRow]) -> dict[int, int]:
-    """The best turn of the sample up to each evaluation, for samples with several turns."""
+    """Return the sample's best turn up to each evaluation, for samples with several turns."""
     found = {}
     for samples in group_samples(rows, lambda row: group_of(row, 1)._replace(device=row.device)).values():
         for by_turn in samples.values():

@@ -1,4 +1,4 @@
-"""Stored rows by sample and turn, in groups that are never mixed."""
+"""Groups stored rows by sample and turn."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ Turns = dict[SampleId, dict[int, ResultRow]]
 
 
 class Section(NamedTuple):
-    """Values that all rows of one table share."""
-
     suite: str
     workload: str
     dtype: str  # chosen for inputs and weights; "" as in the problems
@@ -25,8 +23,6 @@ class Section(NamedTuple):
 
 
 class GroupKey(NamedTuple):
-    """A row of the leaderboard."""
-
     model: str
     prompt: str
     language: str
@@ -57,8 +53,8 @@ def group_of(row: ResultRow, turns: int) -> GroupKey:
 
 
 def group_samples(rows: Iterable[ResultRow], group_by: Callable[[ResultRow], _Group]) -> dict[_Group, Turns]:
-    """The latest evaluation of each turn, of rows in evaluation order. Turns that needed no device (no code, rejected,
-    not built) join the device groups that are otherwise alike; for equal turns the device's result wins.
+    """Keep the latest evaluation of each turn. Turns that needed no device join the device groups that are otherwise
+    alike; a device's result for the same turn wins.
     """
     groups: dict[_Group, Turns] = {}
     for row in rows:

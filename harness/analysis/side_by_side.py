@@ -1,10 +1,9 @@
 """Compares two sets of evaluations on the same problems, with significance tests.
 
-Groups (suite, language, chip, workload, baseline, dtype) are compared separately, with one result per sample: its last
-turn, its latest evaluation. Per problem: a Welch test on log speedups, in which the error of each measurement (its
-interval includes the noise floor) adds to the scatter of the samples, so that single samples can be compared too; the
-false discovery rate over a group is controlled (Benjamini-Hochberg). Over problems: a Wilcoxon signed-rank test of
-speed, a sign test of correctness.
+Groups (suite, language, chip, workload, baseline, dtype) are compared separately. The last turn of each sample counts.
+Per problem there is a Welch test on log speedups. It adds each measurement's error (with the noise floor) to the
+samples' scatter, so single samples can be compared, too. Benjamini-Hochberg controls the false discovery rate of a
+group. Over problems, a Wilcoxon signed-rank test compares speed and a sign test compares correctness.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ FlipKind = Literal["won", "lost"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedTest(SpeedRatio):
-    """Of geometric means; `q` is the adjusted p-value."""
+    """Ratio of geometric means; `q` is the adjusted p-value."""
 
     p: float
     q: float | None = None
@@ -58,22 +57,20 @@ class Pair:
 
     @property
     def has_other_clock(self) -> bool:
-        """Both sides are timed, but by different clocks: their speedups do not compare."""
+        """Both sides are timed, but by different clocks, so their speedups are not comparable."""
         clocks = [combine_clocks(count_clocks(rows)) for rows in (self.before, self.after)]
         return None not in clocks and clocks[0] != clocks[1]
 
     @property
     def flip(self) -> FlipKind | None:
-        """`lost`: some sample was correct before and none after; `won`: the opposite."""
+        """`lost` means that some sample was correct before and none after; `won` is the opposite."""
         was, now = share_correct(self.before) > 0, share_correct(self.after) > 0
         return None if was == now else "won" if now else "lost"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupComparison:
-    """`correct_before` and `correct_after` are fast_0 over the pairs, `correct_p` a sign test; `speed` is tested by
-    ranks over the pairs timed on both sides.
-    """
+    """`correct_before` and `correct_after` are fast_0 over the pairs. `speed` covers pairs timed on both sides."""
 
     group: Section
     pairs: tuple[Pair, ...]
@@ -100,8 +97,8 @@ class GroupComparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffResult:
-    """`only_before`, `only_after`: problems without a counterpart; `other_version`: problems with changed source, not
-    compared. Outcomes and messages map to (before, after) counts.
+    """`other_version` lists problems with changed source, which are not compared. Outcomes and messages map to (before,
+    after) counts.
     """
 
     groups: tuple[GroupComparison, ...]
@@ -122,8 +119,8 @@ def compare_rows(
     *,
     by_sample: bool = False,
 ) -> DiffResult:
-    """Both sides are in evaluation order, with speedups as measured (None unless they may be ranked). `versions`: of
-    the rows' problems, by their ids. `by_sample`: each sample is paired with itself, instead of all of a problem.
+    """Both sides are in evaluation order, with speedups as measured (None unless they may be ranked). `versions` are
+    those of the rows' problems, by id. `by_sample` pairs each sample with itself instead of all samples of a problem.
     """
     sides = tuple(_group_samples(rows, by_sample=by_sample) for rows in (before, after))
     shared = [key for key in sides[0] if key in sides[1]]
@@ -147,19 +144,18 @@ def compare_rows(
 
 
 def share_correct(rows: Sequence[ResultRow]) -> float:
-    """0 without samples that count."""
+    """Return 0 without samples that count."""
     evaluated = [row for row in rows if row.outcome not in _NO_VERDICT]
     return sum(row.outcome == Outcome.CORRECT for row in evaluated) / len(evaluated) if evaluated else 0.0
 
 
 def shorten_message(message: str) -> str:
-    """Numbers are replaced, so that equal errors compare equal."""
+    """Replace numbers, so that equal errors compare equal."""
     first = message.strip().split("\n", 1)[0]
     return _NUMBER.sub("#", first)[:MESSAGE_CHARACTERS]
 
 
 def _group_samples(rows: Iterable[ResultRow], *, by_sample: bool) -> dict[_Key, list[ResultRow]]:
-    """The last turn of each sample."""
     grouped: dict[_Key, list[ResultRow]] = defaultdict(list)
     for section, samples in group_samples(rows, section_of).items():
         for turns in samples.values():
@@ -196,7 +192,7 @@ def _with_speed(pair: Pair) -> Pair:
 
 
 def _logs_of(rows: Iterable[ResultRow]) -> list[tuple[float, float]]:
-    """(log speedup, its standard error) of each timed sample."""
+    """Return (log speedup, its standard error) of each timed sample."""
     found = []
     for row in rows:
         if row.speedup is not None:
@@ -223,7 +219,7 @@ def _test_means(before: Sequence[tuple[float, float]], after: Sequence[tuple[flo
 
 
 def _variance(values: Sequence[float]) -> float:
-    """Needs two values; `statistics.variance` uses fractions and is 100 times slower."""
+    """Needs two values. `statistics.variance` uses fractions and is 100 times slower."""
     mean = fmean(values)
     return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
@@ -239,7 +235,7 @@ def _control_discoveries(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def _test_ranks(tests: Sequence[SpeedTest]) -> SpeedTest | None:
-    """Over problems: ratio of geometric means with a t interval, and Wilcoxon's test."""
+    """Combine a t interval of the ratio of geometric means with Wilcoxon's test."""
     from scipy.special import stdtrit
     from scipy.stats import wilcoxon
 
@@ -257,7 +253,7 @@ def _test_ranks(tests: Sequence[SpeedTest]) -> SpeedTest | None:
 
 
 def _test_signs(changes: Sequence[float]) -> float:
-    """p-value of a two-sided exact sign test."""
+    """Return the p-value of a two-sided exact sign test."""
     from scipy.special import bdtr
 
     better, worse = sum(change > 0 for change in changes), sum(change < 0 for change in changes)

@@ -31,9 +31,7 @@ MOST_LINES = 3000  # of a compared file
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Tokens and latency are sums over the `counted` of `answers` whose files exist; `evaluated_s` covers all
-    evaluations; `correct` counts samples.
-    """
+    """Tokens and latency are sums over the `counted` of `answers` whose files exist."""
 
     answers: int
     counted: int
@@ -53,7 +51,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextDiff:
-    """A unified diff without line ends, shared by all `names`. `is_cut`: it was longer."""
+    """A unified diff, shared by all `names`, possibly cut."""
 
     names: tuple[str, ...]
     lines: tuple[str, ...]
@@ -62,7 +60,7 @@ class TextDiff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideBySide:
-    """Prompts were compared for `prompts_read` of `prompts_shared` problems; equal ones give no diff."""
+    """Prompts were compared for `prompts_read` of `prompts_shared` problems; equal prompts give no diff."""
 
     kind: SideKind
     before: str
@@ -139,7 +137,7 @@ def _latest(rows: Iterable[ResultRow]) -> list[ResultRow]:
 
 
 def _measured(row: ResultRow) -> float | None:
-    """The measured speedup if it may be ranked; a tie is not rounded to 1."""
+    """A tie is not rounded to 1."""
     if row.speedup is None or row.verdict != "tie" or not (row.baseline_us and row.candidate_us):
         return row.speedup
     ratio = row.baseline_us / row.candidate_us
@@ -147,7 +145,7 @@ def _measured(row: ResultRow) -> float | None:
 
 
 def _sum_cost(rows: Sequence[ResultRow], generated_dir: Path | None) -> Cost:
-    """Counts an answer once, however many devices it was evaluated on."""
+    """Count an answer once, even if it was evaluated on several devices."""
     answers = {(row.run, row.problem, row.sample, row.turn): row for row in rows}
     names = {row.run for row in rows}
     runs = set() if generated_dir is None else {name for name in names if (generated_dir / name).is_dir()}
@@ -169,9 +167,7 @@ def _sum_cost(rows: Sequence[ResultRow], generated_dir: Path | None) -> Cost:
 def _diff_prompts(
     comparison: DiffResult, rows: dict[int, ResultRow], generated_dir: Path | None
 ) -> tuple[tuple[TextDiff, ...], int, int]:
-    """(Distinct diffs, problems read, problems shared). Hunk headers differ between problems and do not make a diff
-    distinct.
-    """
+    """Return (distinct diffs, problems read, problems shared). Hunk headers differ between problems and are ignored."""
     pairs = {pair.problem: pair for group in comparison.groups for pair in group.pairs}
     found: dict[tuple[str, ...], list[str]] = {}
     whole: dict[tuple[str, ...], list[str]] = {}
@@ -191,7 +187,7 @@ def _diff_prompts(
 
 
 def _diff_code(store: ResultStore, comparison: DiffResult) -> Iterable[TextDiff]:
-    """Diffs of flipped pairs, then of changed speed, one representative sample per side."""
+    """Yield diffs of flipped pairs, then of changed speed, with one sample per side."""
     flipped = [pair for group in comparison.groups for pair in group.pairs if pair.flip]
     changed = [pair for group in comparison.groups for pair in group.changed_speed()]
     shown: set[tuple[str, str]] = set()
@@ -217,7 +213,7 @@ def pick_samples(pair: Pair) -> tuple[ResultRow, ResultRow]:
 
 
 def _diff(before: str, after: str) -> list[str]:
-    """Compares only the first lines of large files: the cost is quadratic."""
+    """Compare only the first lines of large files: the cost is quadratic."""
     old, new = (text.splitlines()[:MOST_LINES] for text in (before, after))
     return list(unified_diff(old, new, n=3, lineterm=""))[2:]
 

@@ -1,7 +1,7 @@
-"""Source lines that a finding refers to; ambiguous references give none.
+"""Finds the source lines that a finding refers to; ambiguous references give none.
 
-Recognised: `line 12` of the static checks, a traceback, the line quoted below `cuda.cu(11): error` (torch prepends
-lines, so the number is not used), `cuda.cu:12` of the emulated device, relative to the string with the kernel.
+It recognises `line 12` of static checks, tracebacks, the line quoted below `cuda.cu(11): error` (torch prepends lines,
+which changes the number), and the emulated device's `cuda.cu:12`, relative to the string with the kernel.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _QUOTED_LINE = re.compile(r"^\s*\d+ \| ?(.*)$")  # g++ prints the number before 
 
 
 def find_lines(finding: Finding, source: str) -> tuple[int, ...]:
-    """1-based lines in order, at most `MOST_LINES`."""
+    """Lines are 1-based, in order, at most `MOST_LINES`."""
     text = f"{finding.message}\n{finding.evidence}"
     last = source.count("\n") + 1
     numbers = {int(number) for number in _TRACED.findall(text)}
@@ -56,7 +56,7 @@ def _read_quoted_line(after: str) -> str:
 
 
 def _find_kernel_string(source: str, kernel: str) -> int | None:
-    """The first line of the only string literal that defines this kernel, else None."""
+    """Return the first line of the only string literal that defines this kernel, else None."""
     try:
         with warnings.catch_warnings(action="ignore"):
             tree = parse_python(source)

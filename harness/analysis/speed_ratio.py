@@ -1,4 +1,4 @@
-"""How the speedup of two groups of evaluations differs, for `harness diff` and `harness regress`."""
+"""Ratio of the speedups of two groups of evaluations, for `harness diff` and `harness regress`."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class SpeedRatio:
 
     @classmethod
     def of_logs(cls, before: float, after: float, below: float, above: float, **more: Any) -> Self:
-        """From logarithms of the speedups, and how far the interval reaches below and above their difference."""
+        """Arguments are logarithms of the speedups, and the reach of the interval below and above their difference."""
         change = after - before
         low, high = exp(change - below), exp(min(change + above, 700.0))
         return cls(before=exp(before), after=exp(after), ratio=exp(change), low=low, high=high, **more)
 
 
 def find_error(low: float, high: float) -> float:
-    """The standard error of a logarithm of which this is the 95 % interval."""
+    """Return the standard error of a logarithm from its 95 % interval."""
     return log(high / low) / STANDARD_ERRORS

@@ -1,4 +1,4 @@
-"""The best of several results of one sample. A gain counts only beyond the measurement error."""
+"""Chooses the best of several results of one sample. A gain counts only beyond the measurement error."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
 
 class TurnResult(NamedTuple):
-    """`speedup` None: incorrect, not timed, or not confirmed. `over_rival_low`: the lower end of the speedup over the
-    turn `rival` in A/B pairs; None: they showed no gain."""
+    """`speedup` is None if the result is incorrect or has no confirmed time. `over_rival_low` is the lower end of the
+    speedup over the turn `rival` in A/B pairs; None if they showed no gain.
+    """
 
     is_correct: bool
     speedup: float | None = None
@@ -26,7 +27,7 @@ class TurnResult(NamedTuple):
 
     @property
     def alone(self) -> TurnResult:
-        """The result for comparisons with other samples."""
+        """Return the result for comparisons with other samples."""
         return self._replace(turn=None, rival=None)
 
 
@@ -44,13 +45,13 @@ def result_of(row: ResultRow) -> TurnResult:
 
 
 def find_best(results: Sequence[TurnResult]) -> int | None:
-    """The index of the first correct result, or of the last one that beats its predecessors; None without any."""
+    """Return the index of the last correct result that beats its predecessors; None without correct results."""
     bests = list_best(results)
     return bests[-1] if bests else None
 
 
 def list_best(results: Sequence[TurnResult]) -> list[int | None]:
-    """The index of the best result so far, after each one."""
+    """Return the index of the best result so far, after each result."""
     bests: list[int | None] = []
     best: int | None = None
     for index, result in enumerate(results):
@@ -61,10 +62,10 @@ def list_best(results: Sequence[TurnResult]) -> list[int | None]:
 
 
 def beats(new: TurnResult, old: TurnResult) -> bool:
-    """Both are correct. Where A/B pairs with `old` were due, they decide: the interval lies above 1. Otherwise the
-    speedup of `new` over the baseline lies above the interval of `old`, and its lower end above that one's: intervals
-    of short calls overlap even at half the time, since their lower ends count what a hostile program may hide. A tie
-    is no gain."""
+    """Both results are correct. If A/B pairs with `old` exist, their interval must lie above 1. Otherwise the speedup
+    of `new` must lie above the interval of `old`, and its lower end above that one's. Intervals of short calls overlap
+    even at half the time, since their lower ends include time that a hostile program may hide. A tie is no gain.
+    """
     if new.speedup is None or old.speedup is None:
         return new.speedup is not None
     if new.rival is not None and new.rival == old.turn:

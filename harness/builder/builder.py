@@ -1,4 +1,4 @@
-"""Turns a build request into a shared library: check flags, look up, compile in a sandbox, store.
+"""Builds a requested shared library: check flags, look up, compile in a sandbox, store.
 
 Failed builds are cached too; time-outs and missing or broken tools are not.
 """
@@ -48,7 +48,7 @@ _DETAIL = re.compile(r" \(|: ")  # separates a reason from its variable part
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Compiled:
-    """`returncode` None: timed out."""
+    """`returncode` is None after a time-out."""
 
     strategy: str
     returncode: int | None
@@ -93,9 +93,10 @@ class Builder:
         count_kills: Callable[[], int | None] | None = None,
         on_count: Callable[[], None] = lambda: None,
     ) -> None:
-        """`emulate`: build CUDA to run on the CPU, without nvcc. `has_device`: a GPU of the toolchain's architecture
-        loads the libraries. `count_kills`: OOM kills so far (None: unknown). `on_count`: called when `counts` change,
-        by any thread."""
+        """`emulate` builds CUDA to run on the CPU, without nvcc. With `has_device`, a GPU of the toolchain's
+        architecture loads the libraries. `count_kills` returns the OOM kills so far (None if unknown). Any thread may
+        call `on_count` when `counts` change.
+        """
         self._on_count = on_count
         self._has_device = has_device
         self._count_kills = count_kills or count_out_of_memory_kills
@@ -116,18 +117,19 @@ class Builder:
         self._emulated = None if emulate is None else EmulatedStrategy(emulate, prebuilt, self._runner, self._gate)
 
     def stop(self) -> None:
-        """End running builds, from any thread, and refuse later ones."""
+        """End running builds and refuse later ones. May be called from any thread."""
         self._runner.stop()
 
     @property
     def counts(self) -> dict[str, int]:
-        """Requests by status; compilations by strategy ("strategy fast") and reason ("reason it uses requires"); and
-        what is going on (`harness.domain.build`)."""
+        """Count requests by status, compilations by strategy ("strategy fast") and reason ("reason it uses requires"),
+        and current activities (`harness.domain.build`).
+        """
         with self._counting:
             return dict(self._counts)
 
     def expect_many(self) -> None:
-        """Make precompiled headers by the first build, since many follow."""
+        """Make the first build precompile headers, since many builds follow."""
         if self._prebuilt is not None:
             self._prebuilt.expect_many()
 
@@ -191,7 +193,7 @@ class Builder:
         return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def _find_emulated(self, request: BuildRequest) -> EmulatedStrategy | None:
-        """Host code without kernels needs it only for checks of what it accesses."""
+        """Host code without kernels needs the emulator only to check its memory accesses."""
         strategy = self._emulated
         return strategy if strategy is not None and (request.needs_cuda or strategy.is_checked) else None
 
@@ -262,8 +264,9 @@ class Builder:
         )
 
     def _require_working_tools(self, request: BuildRequest, work: Path, failed_log: str) -> None:
-        """They must compile an empty file, else a failed build is not the candidate's. Raises BuildToolError, OSError
-        if the disk is full."""
+        """Compile an empty file: if that fails, the candidate is not at fault. Raises BuildToolError, or OSError if the
+        disk is full.
+        """
         target = write_default_flag(self.toolchain.architecture)
         for command in plan_empty_builds(request, work, target):
             if tuple(command) in self._working:
@@ -284,7 +287,6 @@ class Builder:
             self._count(f"reason {_DETAIL.split(done.reason)[0]}")
 
     def _run_strategies(self, request: BuildRequest, work: Path) -> _Compiled:
-        """Try the fast strategy; fall back to the standard one."""
         strategy = self._find_emulated(request)
         if strategy is not None:
             emulated = strategy.build(request, work)
@@ -311,7 +313,7 @@ class Builder:
         return self._run_plain(request, work, reason, *failed)
 
     def _run_plain(self, request: BuildRequest, work: Path, reason: str, *first: str) -> _Compiled:
-        """Standard strategy. `first`: files that failed in the fast one, built first to fail early."""
+        """Build the files that failed in the fast strategy first, to fail early."""
         targets = [first, ()] if first else [()]
         for names in targets:
             with self._gate.hold(PLAIN_BUILD_BYTES):
@@ -322,7 +324,7 @@ class Builder:
         return _Compiled(strategy="plain", returncode=returncode, log=log, library=library, reason=reason)
 
     def _has_killed(self, before: int | None) -> bool:
-        """True if the OOM killer was active since then, or if that is unknown."""
+        """Return True if the OOM killer was active since then, or if that is unknown."""
         return before is None or self._count_kills() != before
 
     def _compiler_environment(self) -> dict[str, str]:
@@ -332,7 +334,6 @@ class Builder:
         return {**environment, "CPLUS_INCLUDE_PATH": ":".join(headers)} if headers else environment
 
     def _keep(self, key: str, work: Path, done: _Compiled) -> Path | None:
-        """Move a finished build into the cache atomically."""
         finished = work / "finished"
         finished.mkdir()
         (finished / LOG).write_text(done.log, encoding="utf-8")

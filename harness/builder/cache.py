@@ -29,7 +29,7 @@ _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """`used_at`: Unix time of the last use."""
+    """`used_at` is the Unix time of the last use."""
 
     path: Path
     size_bytes: int
@@ -52,7 +52,7 @@ def find_entry(folder: Path, key: str) -> Path:
 
 
 def parse_size(text: str) -> int:
-    """Bytes of "500M", "20G", "1.5GB" or a plain number. Raises ValueError."""
+    """Return the bytes of "500M", "20G", "1.5GB" or a plain number. Raises ValueError."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?\s*", text, re.IGNORECASE)
     if not found:
         raise ValueError(f"expected a size such as 20G (suffix K, M, G or T), got {text!r}")
@@ -60,7 +60,7 @@ def parse_size(text: str) -> int:
 
 
 def read_cache_size(text: str | None) -> int:
-    """None: default. Raises UsageError."""
+    """None selects the default. Raises UsageError."""
     try:
         return DEFAULT_LIMIT_BYTES if text is None else parse_size(text)
     except ValueError as error:
@@ -68,7 +68,7 @@ def read_cache_size(text: str | None) -> int:
 
 
 def read_cache(folder: Path) -> CacheContents:
-    """Entries removed by other processes meanwhile are skipped."""
+    """Skip entries that other processes remove meanwhile."""
     return CacheContents(
         builds=tuple(_entries(folder, "[0-9a-f][0-9a-f]/*")),
         prebuilt=tuple(_entries(folder, "kits/*")),
@@ -77,9 +77,9 @@ def read_cache(folder: Path) -> CacheContents:
 
 
 def prune_cache(folder: Path, limit_bytes: int) -> tuple[int, int]:
-    """Remove leftovers of killed builds, then the least recently used entries. Returns their number and bytes.
+    """Remove leftovers of killed builds, then the least recently used entries. Return their number and bytes.
 
-    Entries used within `IN_USE_S` stay, by the clock of the file system: a shared one has another than this machine.
+    Entries used within `IN_USE_S` stay, by the clock of the file system, which may differ from this machine's.
     """
     if not folder.is_dir():
         return 0, 0

@@ -1,7 +1,6 @@
 """Build strategy of the emulated device: rewritten CUDA sources, compiled for the CPU.
 
-Compiles first against a subset of torch's headers, which is faster; after a failure against all, unless the error is
-final.
+It first compiles against a subset of torch's headers, which is faster, and after a non-final error against all of them.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ _DEFINED = re.compile(r"^#define (\w+)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmulatedBuild:
-    """`returncode` None: timed out."""
+    """`returncode` is None after a time-out."""
 
     returncode: int | None
     log: str
@@ -75,7 +74,6 @@ class Commands:
 
     @property
     def device_header(self) -> str:
-        """The header of plain and checked builds."""
         return f"{self.compiler} {self.flags} {_DEVICE_FLAGS} {_native()}"
 
     @property
@@ -99,13 +97,13 @@ class _Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Steps:
-    """`readable`: paths that the build must be able to read; `units`: object file -> its source."""
+    """`readable` lists paths that the build must read; `units` maps an object file to its source."""
 
     readable: list[Path]
     units: dict[str, Unit]
 
     def may_need_more(self, work: Path) -> bool:
-        """True if all sources that did not compile may do so with all of torch's headers."""
+        """Return True if every failed source may compile with all of torch's headers."""
         failed = [unit for target, unit in self.units.items() if not (work / target).exists()]
         return bool(failed) and all(unit.may_need_more for unit in failed)
 
@@ -122,7 +120,7 @@ class EmulatedStrategy:
         return self._emulation.checked
 
     def key_parts(self) -> dict[str, Any]:
-        """Part of the cache key beside request and toolchain."""
+        """Return the part of the cache key beside request and toolchain."""
         return {"emulation": asdict(self._emulation), "emulator": digest_emulator()}
 
     def build(self, request: BuildRequest, work: Path) -> EmulatedBuild:
@@ -188,7 +186,7 @@ class EmulatedStrategy:
             (work / name).unlink()
 
     def _find_host_header(self, commands: Commands, prebuilt: Path) -> Path:
-        """Precompiled once sources need it that the binding object cannot replace."""
+        """Precompile the header only if sources need more than the binding object offers."""
         found = self._prebuilt_cache.find_emulator_host(
             [commands.host, digest_runtime()], lambda work: self._make_host_header(work, commands)
         )
@@ -244,7 +242,7 @@ class EmulatedStrategy:
 
 
 def _is_final(log: str, prepared: Prepared, prebuilt: Path) -> bool:
-    """True if the first error is about a name that no header of torch has, or about syntax without further macros."""
+    """Return True if the first error concerns a name that no header of torch has, or syntax without further macros."""
     if begins_with_syntax_error(log):
         return prepared.words.isdisjoint((prebuilt / _MACROS).read_text().split())
     unknown = find_unknown_name(log, prepared)
@@ -252,21 +250,20 @@ def _is_final(log: str, prepared: Prepared, prebuilt: Path) -> bool:
 
 
 def read_prebuilt_flags(cflags: str, added: str) -> str:
-    """Flags that the prebuilt headers depend on."""
+    """Return flags that the prebuilt headers depend on."""
     flags = strip_name(cflags.removesuffix(added))
     flags = re.sub(r"-isystem \S*/include(?= |$)(?<=work/include)|-I\S*work/include", "", flags)
     return " ".join(flags.split())
 
 
 def _script(steps: list[str], link: str) -> str:
-    """Run all steps in parallel."""
     lines = ["fail=0", *(f"({step}) > log.{i} 2>&1 & step{i}=$!" for i, step in enumerate(steps))]
     lines += [f"wait $step{i} || fail=1; cat log.{i}" for i in range(len(steps))]
     return "\n".join([*lines, "[ $fail = 0 ] || exit 1", link, ""])
 
 
 def _compile_steps(job: _Job, unit: Unit, target: str, host_header: Path | None) -> tuple[str, str]:
-    """Steps with a subset of torch's headers, and with all."""
+    """Return steps with a subset of torch's headers, and with all of them."""
     include, own = f"{job.prebuilt}/include", f"-I{job.prebuilt}/include"
     if unit.is_device:
         flags = f"-DTORCH_EXTENSION_NAME={job.request.name} {' '.join(map(shlex.quote, unit.flags))}"
@@ -280,7 +277,7 @@ def _compile_steps(job: _Job, unit: Unit, target: str, host_header: Path | None)
 
 
 def _keep_newest_standard(flags: str) -> str:
-    """torch's headers need it."""
+    """torch's headers need the newest standard."""
     versions = re.findall(r"-std=(?:c|gnu)\+\+(\d\d)(?=\s|$)", flags)
     if not versions:
         return flags
@@ -290,7 +287,7 @@ def _keep_newest_standard(flags: str) -> str:
 
 
 def _as_host_request(request: BuildRequest, prepared: Prepared) -> BuildRequest:
-    """The request without CUDA sources, which are compiled separately."""
+    """Return the request without CUDA sources, which are compiled separately."""
     return replace(
         request,
         cpp_sources=prepared.cpp_sources,
@@ -304,5 +301,5 @@ def _as_host_request(request: BuildRequest, prepared: Prepared) -> BuildRequest:
 
 
 def _native() -> str:
-    """Allow fused multiply-add, as on a GPU, where the CPU supports it."""
+    """Allow fused multiply-add, as on a GPU, if the CPU supports it."""
     return "-march=native"

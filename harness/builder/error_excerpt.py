@@ -12,7 +12,7 @@ CONTEXT_LINES = 3
 
 
 def shorten_log(log: str, *, max_lines: int = 24, max_characters: int = 3000) -> str:
-    """Lines with errors and the source lines below them; the end of the log if there are none."""
+    """Keep lines with errors and the source lines below them; without errors, keep the end of the log."""
     lines = [_WORD.sub(_drop_work_folder, line) for line in log.splitlines() if not _NOISE.search(line)]
     kept: dict[int, str] = {}
     for number, line in enumerate(lines):
@@ -26,12 +26,12 @@ def shorten_log(log: str, *, max_lines: int = 24, max_characters: int = 3000) ->
 
 
 def name_first_error(log: str) -> str:
-    """The first error line, or the last line."""
+    """Fall back to the last line."""
     short = shorten_log(log, max_lines=1, max_characters=200)
     return short.splitlines()[0] if short else "no compiler output"
 
 
 def _drop_work_folder(word: re.Match[str]) -> str:
-    """Two steps: a single expression takes quadratic time on long lines."""
+    """Two steps avoid a regular expression that takes quadratic time on long lines."""
     end = max((found.end() for found in _WORK_FOLDER.finditer(word[0])), default=0)
     return word[0][end:]

@@ -1,4 +1,4 @@
-"""Rejects compiler flags that could run programs or access files. A deny list."""
+"""Rejects compiler flags that could run programs or access files, by a deny list."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHELL_CHARACTERS = set(";|&`$<>\n\r\0")
 
 
 def refuse_flags(request: BuildRequest) -> str | None:
-    """Reason for refusing the request's flags, or None."""
+    """Return the reason for refusing the request's flags, or None."""
     for flag in (*request.extra_cflags, *request.extra_cuda_cflags, *request.extra_ldflags):
         # Before splitting: a line break would be one in the build file too.
         if SHELL_CHARACTERS & set(flag):
@@ -40,7 +40,7 @@ def refuse_flags(request: BuildRequest) -> str | None:
 
 
 def _parts(flag: str) -> list[str]:
-    """Words of a flag, including those passed through to other programs."""
+    """Split a flag into words, including those passed through to other programs."""
     words = []
     for word in flag.replace('"', " ").replace("'", " ").split():
         for prefix in PASS_THROUGH:

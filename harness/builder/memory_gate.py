@@ -30,7 +30,6 @@ class MemoryGate:
 
     @contextmanager
     def hold(self, need_bytes: int) -> Iterator[None]:
-        """Wait for `need_bytes` of free memory and reserve it."""
         with self._changed:
             while not self._has_room(need_bytes):
                 self._changed.wait(timeout=1.0)

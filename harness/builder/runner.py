@@ -25,7 +25,7 @@ class Wrap(Protocol):
 
 
 class Runner:
-    """Thread-safe. Calls `environment` for each run."""
+    """Thread-safe."""
 
     def __init__(
         self, *, wrap: Wrap, readable: Iterable[Path], environment: Callable[[], dict[str, str]], timeout_s: float
@@ -38,7 +38,7 @@ class Runner:
         self._stopped = False
 
     def stop(self) -> None:
-        """End running commands, from any thread, and refuse later ones."""
+        """End running commands and refuse later ones. May be called from any thread."""
         self._stopped = True
         for process in list(self._running):
             _end(process)
@@ -49,7 +49,7 @@ class Runner:
             raise HarnessError("the build was stopped because the harness is ending")
 
     def run(self, command: Sequence[str], work: Path, *, readable: Iterable[Path] = ()) -> tuple[int | None, str]:
-        """Return exit code (None: timed out and killed) and output. Only `work` is writable."""
+        """Return exit code (None if killed by the time limit) and output. Only `work` is writable."""
         limited = ["/bin/sh", "-c", f'ulimit -v {COMPILER_MEMORY_KIB}; exec "$@"', "sh", *command]
         wrapped = self._wrap(limited, readable=[*self._readable, *readable], writable=[work])
         with tempfile.TemporaryFile(dir=work.parent) as output:
@@ -88,7 +88,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _find_session(leader: int) -> list[int]:
-    """Zombies are excluded."""
+    """Exclude zombies."""
     members = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

@@ -1,4 +1,4 @@
-"""Function names in a built library, used to recognise candidate kernels."""
+"""Lists function names in a built library, to recognise candidate kernels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TIMEOUT_S = 30.0
 
 
 def list_functions(library: str) -> frozenset[str]:
-    """Names as given by `plain_signature`, kernels included. Empty without `nm`."""
+    """Names have the form of `plain_signature`. Empty without `nm`."""
     nm = shutil.which("nm")
     if nm is None:
         return frozenset()

@@ -1,5 +1,4 @@
-"""The GPU target that a CUDA extension is compiled for: of those that its program asks for, the one that its device
-loads."""
+"""Selects the GPU target of a CUDA extension: of those that the program requests, the one that its device loads."""
 
 from __future__ import annotations
 
@@ -19,7 +18,9 @@ _OF_THE_DEVICE = frozenset({"native", "all", "all-major"})
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class _Code:
-    """`is_binary`: a cubin, which is preferred to PTX. `features`: "a" for this capability, "f" for its family."""
+    """`is_binary` is a cubin, which is preferred to PTX. `features` is "a" for this capability and "f"
+    for its family.
+    """
 
     is_binary: bool
     capability: int
@@ -37,14 +38,14 @@ class _Code:
         return self.capability <= device and (same_family or not (self.is_binary or self.features))
 
     def write_flag(self, device: int) -> str:
-        """A cubin also of PTX, as the driver would make."""
+        """Make a cubin even of PTX, as the driver would."""
         runs_on_device = not self.is_binary and self.runs_on(device)
         capability = device if runs_on_device else self.capability
         return f"-gencode=arch={self.virtual},code=sm_{capability}{self.features}"
 
 
 def name_architecture(capability: tuple[int, int]) -> str:
-    """The default for a device, as in TORCH_CUDA_ARCH_LIST."""
+    """Return the default for a device, as in TORCH_CUDA_ARCH_LIST."""
     major, minor = capability
     return f"{major}.{minor}{'a' if major * 10 + minor >= FIRST_WITH_FEATURES else ''}"
 
@@ -62,8 +63,9 @@ def write_default_flag(architecture: str) -> str:
 
 
 def select_target(request: BuildRequest, architecture: str) -> tuple[BuildRequest, str | None]:
-    """The request with one target in place of those that its flags name, and why no device of `architecture` loads any
-    of these. What nvcc does not know stays, for its own error."""
+    """Replace the targets in the request's flags by one. Also return the reason if no device of `architecture` loads
+    any of them. Targets that nvcc does not know stay, so that it reports them.
+    """
     words = [word for flag in request.extra_cuda_cflags for word in flag.split()]
     rest, asked = _split_flags(words)
     codes = _read_codes(asked)
@@ -99,7 +101,7 @@ def _split(architecture: str) -> tuple[str, str, str]:
 
 
 def _split_flags(words: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
-    """Other words, and (option, value) of those that select targets."""
+    """Return other words, and (option, value) of those that select targets."""
     rest, asked = list[str](), list[tuple[str, str]]()
     following = iter(words)
     for word in following:
@@ -116,7 +118,7 @@ def _unquote(word: str) -> str:
 
 
 def _read_codes(asked: list[tuple[str, str]]) -> list[_Code] | None:
-    """[] if the device's own target is asked for, None if nvcc does not know what is."""
+    """Return [] if the device's own target is requested, and None for targets that nvcc does not know."""
     pairs = list(_list_pairs(asked))
     if any(code in _OF_THE_DEVICE for _, code in pairs):
         return []
@@ -125,7 +127,7 @@ def _read_codes(asked: list[tuple[str, str]]) -> list[_Code] | None:
 
 
 def _list_pairs(asked: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """(virtual architecture, code) by nvcc's rules."""
+    """Yield (virtual architecture, code) by nvcc's rules."""
     architectures = [value for option, value in asked if option in ("arch", "gpu-architecture")]
     codes = [code for option, value in asked if option in ("code", "gpu-code") for code in value.split(",")]
     for option, value in asked:

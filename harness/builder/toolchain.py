@@ -25,10 +25,9 @@ LIBRARY_HEADERS = ("cublas_v2.h", "cublasLt.h", "cusolverDn.h", "cusparse.h")  #
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolchain:
-    """Versions as printed by the tools; None if missing. `architecture` as in TORCH_CUDA_ARCH_LIST. `compiler`: its
-    file, behind links.
-
-    `packaged_cuda_headers`: folders with CUDA library headers that the toolkit lacks.
+    """Versions are as printed by the tools; None if missing. `architecture` is as in TORCH_CUDA_ARCH_LIST. `compiler`
+    is its file, with links resolved. `packaged_cuda_headers` are folders with CUDA library headers that the toolkit
+    lacks.
     """
 
     compiler: str | None
@@ -48,12 +47,12 @@ class Toolchain:
         return self.nvcc_version is not None and self.torch_cuda is not None
 
     def key_parts(self, *, nvcc: bool) -> dict[str, Any]:
-        """Properties that a build depends on. `nvcc`: it is built by nvcc."""
+        """Return properties that a build depends on."""
         return {name: value for name, value in asdict(self).items() if nvcc or name not in _FACTS_FOR_NVCC}
 
 
 def probe_toolchain(architecture: str | None = None) -> Toolchain:
-    """`architecture`: the given one, or that of this machine's GPU, or 9.0a. Raises UsageError."""
+    """`architecture` defaults to that of this machine's GPU, or 9.0a. Raises UsageError."""
     import sysconfig
 
     torch, cuda_home = read_torch_build(), find_cuda_home()
@@ -74,8 +73,9 @@ def probe_toolchain(architecture: str | None = None) -> Toolchain:
 
 
 def ninja_program() -> str:
-    """The path without symbolic links, which builds may not see. The Python package's ninja is not on PATH unless its
-    environment is activated."""
+    """Resolve symbolic links, which builds may not see. The Python package's ninja is on PATH only if its environment
+    is activated.
+    """
     found = shutil.which("ninja")
     if found is not None:
         return str(Path(found).resolve())
@@ -85,7 +85,7 @@ def ninja_program() -> str:
 
 
 def import_torch_extension() -> ModuleType:
-    """Import torch without its warning about a missing GPU, and with our CUDA_HOME."""
+    """Avoid torch's warning about a missing GPU; use our CUDA_HOME."""
     logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)
     from torch.utils import cpp_extension
 
@@ -94,7 +94,7 @@ def import_torch_extension() -> ModuleType:
 
 
 def find_cuda_home() -> str | None:
-    """The toolkit that torch would choose; of an nvcc that forwards to another toolkit, the other one."""
+    """Return the toolkit that torch would choose. An nvcc that forwards to another toolkit selects that one."""
     if read_torch_build().cuda is None:
         return None
     home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
@@ -119,7 +119,7 @@ def _find_program(name: str) -> str | None:
 
 
 def _find_packaged_cuda_headers(home: str | None) -> tuple[str, ...]:
-    """Include folders of torch's CUDA packages, if the toolkit lacks libraries that ATen/cuda includes."""
+    """Return include folders of torch's CUDA packages, if the toolkit lacks libraries that ATen/cuda includes."""
     if home is None or all((Path(home) / "include" / header).exists() for header in LIBRARY_HEADERS):
         return ()
     folders = [

@@ -20,7 +20,7 @@ _STANDARDS = re.compile(r"-std=\S+")
 
 
 def write_plan(request: BuildRequest, folder: Path) -> None:
-    """The flags of a request with CUDA name the target. Raises BuildToolError if torch cannot use the tools."""
+    """A CUDA request must name the target in its flags. Raises BuildToolError if torch cannot use the tools."""
     include = folder / "include"
     for name, text in request.headers:
         path = include / name
@@ -47,8 +47,9 @@ def read_plan(folder: Path) -> dict[str, str]:
 
 
 def plan_empty_builds(request: BuildRequest, folder: Path, target: str) -> Iterator[list[str]]:
-    """Commands that build an empty file in `folder` with each compiler of the request's plan, for torch's standard.
-    `target`: flag that names this machine's GPU."""
+    """Yield commands that build an empty file with each compiler of the request's plan, for torch's standard. The flag
+    `target` names this machine's GPU.
+    """
     plan = read_plan(folder)
     own = {*request.extra_cflags, *request.extra_cuda_cflags}
 
@@ -86,9 +87,8 @@ def _call_torch(torch_extension: Any, request: BuildRequest, folder: Path, optio
 
 @contextmanager
 def _torch_plans_only() -> Iterator[Any]:
-    """torch's extension module without building and importing.
-
-    Resets its version counter, which would rename a second extension of the same name.
+    """Disable building and importing in torch's extension module. Reset its version counter, which would rename a
+    second extension of the same name.
     """
     cpp_extension = import_torch_extension()
     replaced = {

@@ -1,4 +1,4 @@
-"""Carries builds from one machine's cache to another's. Both ends are trusted."""
+"""Copies builds from one machine's cache to another's. Both ends are trusted."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from harness.builder.cache import find_entry
 
 
 def pack_builds(cache: Path, keys: Iterable[str]) -> dict[str, bytes]:
-    """One archive per key; builds that the cache does not keep are left out."""
+    """Return one archive per key, without builds that the cache does not keep."""
     return {key: _pack(entry) for key in keys if (entry := find_entry(cache, key)).is_dir()}
 
 
 def unpack_builds(cache: Path, packed: dict[str, bytes]) -> None:
-    """Existing entries stay."""
+    """Keep existing entries."""
     for key, archive in packed.items():
         entry = find_entry(cache, key)
         if entry.is_dir():

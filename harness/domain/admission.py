@@ -14,7 +14,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """`case`: "" without cases."""
+    """`case` is "" without cases."""
 
     problem: str
     workload: str

@@ -16,7 +16,7 @@ class BuildRequest:
     """One `load_inline` or `load` call.
 
     `load_inline` fills `cpp_sources`, `cuda_sources` and `functions` (name, docstring); `load` fills `files` (name,
-    source). `headers`: files written by the candidate.
+    source). The candidate wrote the `headers`.
     """
 
     name: str
@@ -44,7 +44,7 @@ class BuildRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildResult:
-    """`extension`: path of the shared library; `reason`: why the fast strategy was not used."""
+    """`extension` is the path of the shared library; `reason` tells why the fast strategy was not used."""
 
     key: str
     status: BuildStatus
@@ -61,7 +61,7 @@ class BuildResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltAhead:
-    """`hung`: the candidate timed out while it was loaded."""
+    """`hung` means that the candidate timed out while it was loaded."""
 
     builds: dict[str, BuildResult] = field(default_factory=dict)
     hung: bool = False

@@ -6,7 +6,7 @@ class HarnessError(Exception):
 
 
 class UsageError(HarnessError):
-    """Invalid or contradictory request of the user."""
+    """The user's request is invalid or contradictory."""
 
 
 class ProblemError(HarnessError):
@@ -18,7 +18,7 @@ class ProblemTooLarge(ProblemError):
 
 
 class ReferenceStopped(ProblemError):
-    """Code of a problem file ended its process, or exceeded its time limit."""
+    """A problem file's code ended its process, or exceeded its time limit."""
 
 
 class ProviderError(HarnessError):
@@ -50,4 +50,4 @@ class BuildToolError(HarnessError):
 
 
 class NoVerdict(HarnessError):
-    """An evaluation service gave no verdict: nothing may be concluded about the candidate."""
+    """An evaluation service gave no verdict about the candidate."""

@@ -44,13 +44,15 @@ class Outcome(StrEnum):
 
     @property
     def is_error(self) -> bool:
-        """True for faults of the problem's file or the harness: evaluated again when the command is repeated."""
+        """True for faults of the problem's file or the harness, which are evaluated again when the
+        command is repeated.
+        """
         return self in (Outcome.PROBLEM_ERROR, Outcome.HARNESS_ERROR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One observation of a check. "fatal" decides the outcome; "warning" and "note" do not."""
+    """Only "fatal" decides the outcome."""
 
     check: str
     severity: Literal["note", "warning", "fatal"]
@@ -60,8 +62,9 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One call with fresh inputs. Errors are against the float64 truth, in output units; None for large outputs that
-    are so close to the reference's that they must be within the tolerance. `case`: "" without cases."""
+    """One call with fresh inputs. Errors are against the float64 truth, in output units; None for large outputs so
+    close to the reference's that they must be within the tolerance.
+    """
 
     distribution: str
     passed: bool
@@ -89,9 +92,9 @@ class Correctness:
 class Block:
     """One timed block: equally many calls of baseline and candidate, each on fresh inputs. Times in µs per call.
 
-    - `*_reported_us`: reported by the worker; on a GPU by the evaluator's clock, until it has the outputs
-    - `*_evaluator_us`: by the evaluator's clock, message exchange included; on a GPU with the writing of the inputs
-    - `baseline_loading_us`: reported for copying the state before the call (CPU), no part of the reported time
+    - `*_reported_us`: reported by the worker; on a GPU measured by the evaluator, until it has the outputs
+    - `*_evaluator_us`: measured by the evaluator, message exchange included; on a GPU with the writing of inputs
+    - `baseline_loading_us`: reported for copying the state before the call (CPU), not in the reported time
     - `*_copy_us`: from then until the evaluator had the outputs (CPU, some blocks)
     """
 
@@ -111,14 +114,13 @@ INEXACT = ("bound", "mixed")  # clocks whose speedups are no ratios of equal tim
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """Paired timing against a named baseline, of one case or of several: then times and speedups are geometric means,
-    and `blocks` are those of the cases. Times in µs per call.
+    """Paired timing against a named baseline, in µs per call. For several cases, times and speedups are geometric
+    means.
 
-    The interval covers the scatter of the blocks, the noise floor, and time that the evaluator's clock cannot rule out
-    beyond the reported times. `resolution_us`: that clock's resolution. `attempts`: measurements made, since disturbed
-    ones are repeated. `clock`: "device" for replays of recorded GPU work, "call" for whole calls, "bound" for the
-    candidate's whole calls against replays of the baseline: then the speedup is a lower bound; "mixed" for several
-    cases that differ.
+    The interval covers the scatter of the blocks, the noise floor, and time that the evaluator's clock cannot exclude.
+    `resolution_us` is that clock's resolution. `attempts` counts measurements, since disturbed ones are repeated.
+    `clock` is "device" for replays of recorded GPU work and "call" for whole calls. "bound" compares the candidate's
+    whole calls with replays of the baseline, so the speedup is a lower bound. "mixed" means that cases differ.
     """
 
     baseline: str
@@ -149,8 +151,8 @@ class Timing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
-    """One case of an evaluation. `sizes`: such as `rows=4096, columns=512, bfloat16`. `is_secret`: drawn for this
-    evaluation, and no part of the geometric mean. `timing` None: not timed.
+    """`sizes` is such as `rows=4096, columns=512, bfloat16`. If `is_secret`, they were drawn for this evaluation, and
+    the geometric mean omits the case.
     """
 
     name: str
@@ -164,8 +166,9 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rival:
-    """The best program of a sample before this one. `speedup_lows`: the lower ends of its speedups' intervals, by case;
-    of "" where the problem has none."""
+    """The sample's best earlier program. `speedup_lows` are lower interval ends by case; the key is ""
+    without cases.
+    """
 
     turn: int
     candidate: Candidate
@@ -175,8 +178,8 @@ class Rival:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """A/B pairs with the rival: its time / this candidate's. The interval covers the scatter of the pairs and the noise
-    floor, not time that the evaluator's clock cannot rule out. `turn`: the rival's. None: the pairs were
-    disturbed."""
+    floor, not time that the evaluator's clock cannot exclude. Values are None if the pairs were disturbed.
+    """
 
     turn: int
     speedup: float | None = None
@@ -190,7 +193,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Speedup of the known cases / speedup of the secret ones, with its interval. 1: no difference."""
+    """Speedup of the known cases / speedup of the secret ones; 1 means no difference."""
 
     ratio: float
     low: float
@@ -199,7 +202,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildSummary:
-    """One key per extension. `reason`: why the fast strategy was not used."""
+    """Has one key per extension. `reason` tells why the fast strategy was not used."""
 
     keys: tuple[str, ...]
     cached: bool
@@ -230,7 +233,7 @@ class Subject:
 
 
 def chip_of(device: str, hardware: str) -> str:
-    """`hardware`, or "" where timing does not apply."""
+    """Return `hardware`, or "" for untimed devices."""
     return hardware if device == "cpu" or device.startswith("cuda") else ""
 
 
@@ -310,7 +313,7 @@ class Evaluation:
 
     @property
     def verdict(self) -> TimingVerdict | Literal["untimed"] | None:
-        """The verdict of the timing; "untimed" if only correctness was requested."""
+        """ "untimed" if only correctness was requested."""
         if self.timing is not None:
             return self.timing.verdict
         return UNTIMED if self.facts.get(FIDELITY) == "correctness" else None
@@ -328,12 +331,12 @@ class Evaluation:
 
 
 def average(cases: Sequence[CaseResult], name: str) -> float:
-    """The weighted geometric mean of a field of the cases' timings. All are timed."""
+    """Return the weighted geometric mean of a field of the cases' timings."""
     return weighted_mean([(case.weight, getattr(case.timing, name)) for case in cases])
 
 
 def weighted_mean(values: Sequence[tuple[float, float]]) -> float:
-    """Geometric, of (weight, value)."""
+    """Geometric mean of (weight, value)."""
     total = sum(weight * math.log(value) for weight, value in values)
     return math.exp(total / sum(weight for weight, _ in values))
 

@@ -1,4 +1,4 @@
-"""Evidence beside the verdict: system conditions, roofline position, time attribution."""
+"""Evidence recorded with the verdict: system conditions, roofline position, time attribution."""
 
 from __future__ import annotations
 
@@ -38,9 +38,8 @@ WithoutCustom = Literal["changed", "unchanged", "failed", "not_tried"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """System state during timing. `disturbed`: why the timing is unreliable, or "".
-
-    `foreign_load`: CPU time of other processes, in cores.
+    """`disturbed` is the reason why the timing is unreliable, or "". `foreign_load` is the CPU time of other processes,
+    in cores.
     """
 
     foreign_load: float | None = None
@@ -73,7 +72,7 @@ class RooflineBounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchedKernels:
-    """Kernels of one call under the GPU profiler: distinct names, and time."""
+    """Kernels of one profiled GPU call: distinct names, and time."""
 
     custom: int
     total: int
@@ -83,10 +82,9 @@ class LaunchedKernels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """Time attribution: shares of a call. Reported by the worker, so no verdict on speed.
+    """Time attribution: shares of a call. The worker reports it, so it is no verdict on speed.
 
     - `custom`: candidate code
-    - `torch`: torch operators
     - `library`: cuBLAS, cuDNN, oneDNN, ...
     - `other`: Python, launches
     - `without_custom`: effect on the outputs when extension functions do nothing
@@ -104,8 +102,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelCounters:
-    """Hardware counters of the longest launch of a custom kernel, in ncu's names and base units. `launches` of this
-    kernel were seen in one call."""
+    """Counters of a custom kernel's longest launch, in ncu's names and base units. `launches` is per call."""
 
     kernel: str
     grid: str
@@ -118,7 +115,7 @@ class KernelCounters:
         return f"grid {self.grid}, block {self.block}{which}"
 
     def list_facts(self) -> list[tuple[str, str]]:
-        """(label, value with unit), without the metrics that ncu did not give."""
+        """Return (label, value with unit), without metrics that ncu did not give."""
         known = dict(self.metrics)
         present = [row for row in NCU_METRICS if row[0] in known]
         return [(label, f"{_format(known[name] * factor)} {unit}".strip()) for name, label, unit, factor in present]
@@ -130,8 +127,7 @@ def _format(value: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CounterReport:
-    """Custom kernels of one call, by time. Counted in the worker, so no verdict on speed. `note`: why some are missing,
-    or all."""
+    """The worker runs the counted call, so this is no verdict on speed. `note` tells why kernels are missing."""
 
     kernels: tuple[KernelCounters, ...] = ()
     note: str = ""

@@ -1,5 +1,3 @@
-"""Reading Python files, and atomic file replacement."""
-
 from __future__ import annotations
 
 import codecs
@@ -26,7 +24,7 @@ def read_python(path: Path) -> str:
 
 
 def decode_python(content: bytes) -> str:
-    """Decode by a byte order mark, else by the declared encoding, or UTF-8. Raises ValueError."""
+    """Use the byte order mark, else the declared encoding, or UTF-8. Raises ValueError."""
     if b"\0" in content[:2]:
         raise ValueError("it looks like UTF-16 or UTF-32 without a byte order mark: save it as UTF-8")
     try:
@@ -37,12 +35,12 @@ def decode_python(content: bytes) -> str:
 
 
 def find_wide_encoding(content: bytes) -> str | None:
-    """The encoding of a byte order mark, as PowerShell and Windows editors write it."""
+    """PowerShell and Windows editors write byte order marks."""
     return next((name for mark, name in _WIDE_MARKS if content.startswith(mark)), None)
 
 
 def explain_failure(error: Exception) -> str:
-    """The reason without the path, which messages name themselves."""
+    """Omit the path, which messages contain anyway."""
     return getattr(error, "strerror", None) or str(error)
 
 

@@ -43,7 +43,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """A list of messages: those of `earlier` turns, then `text` of the user."""
+    """Messages of `earlier` turns, then the user's `text`."""
 
     name: str
     problem: str
@@ -72,8 +72,9 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """One raw response. `text`: content and tool calls (as `<tool_call>`); None without either. `finish_reason`: empty
-    where the endpoint gave none; None where the text alone is stored."""
+    """One raw response. `text` holds content and tool calls (as `<tool_call>`); None without either. `finish_reason` is
+    empty if the endpoint gave none, and None if only the text is stored.
+    """
 
     text: str | None
     reasoning: str | None = None
@@ -86,7 +87,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alternative:
-    """A rejected program of a completion; lines count from 1, inclusive."""
+    """A rejected program of a completion, by inclusive lines from 1."""
 
     rule: str
     first_line: int
@@ -96,8 +97,9 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:
-    """How a candidate was chosen. `joined`: lines of other blocks; rejected programs are only counted in
-    `more_alternatives`."""
+    """`joined` are lines of other blocks. Rejected programs beyond the listed ones are counted in
+    `more_alternatives`.
+    """
 
     rule: str
     first_line: int
@@ -132,8 +134,6 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceFile:
-    """A problem given as a file."""
-
     name: str
     path: str
     digest: str
@@ -142,9 +142,9 @@ class ReferenceFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunManifest:
-    """Everything needed to repeat or resume a `generate` invocation. `files`: problems given as files. `turns` of a
-    sample at most, and the `strategy` of its turns, "" for one turn. `dtype` of inputs and weights; "" as in the
-    problem's file."""
+    """Everything needed to repeat or resume a `generate` invocation. `files` are problems given as files. `turns` is
+    the maximum of a sample; `strategy` is "" for one turn. `dtype` "" keeps the problem's.
+    """
 
     run: str
     suite: str
@@ -171,8 +171,7 @@ class RunManifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One stored draw. `candidate` is None if no code was found. `parent`: the turn whose program this one goes on
-    from; None for a draw of its own."""
+    """`candidate` is None if no code was found. `parent` is the turn whose program this one continues."""
 
     key: SampleKey
     model: str

@@ -1,5 +1,6 @@
-"""A setting is a field of a frozen dataclass, declared where it is used. `option` makes it an option of commands, with
-a HARNESS_ variable and a key in harness.toml. The API sets the same fields."""
+"""Declares a setting as a field of a frozen dataclass. `option` makes it a command option, a HARNESS_ variable and a
+key in harness.toml; the API sets the same fields.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +21,10 @@ def option(
     parse: Callable[[Any], Any] | None = None,
     **more: Any,
 ) -> Any:
-    """A field with an option. Without `help` it is none itself, but has the value of another field's of that name.
+    """Without `help` the field is no option and takes the value of another option with its name.
 
-    `key`: its name, if not the field's; `names`: as typed, if they do not follow. `panel` of `--help`: by default the
-    `title` of the class. `kind`, `text`: type and default as typed, of which `parse` makes the field's value. `more`:
-    of typer.Option, such as `show_envvar` for a variable that errors name.
+    `key` and `names` replace the name derived from the field. `panel` defaults to the `title` of the class. `parse`
+    converts the typed value, of type `kind` and default `text`. `more` goes to typer.Option.
     """
     settings = {"key": key, "panel": panel, "kind": kind, "text": text, "parse": parse}
     return field(default=default, metadata={"names": names, "help": help, "typer": more, **settings})

@@ -36,9 +36,7 @@ CASES_FUNCTION = "get_cases"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """One set of shapes: `overrides` replaces module-level sizes of the problem file. `full` has none, except in a
-    `case`.
-    """
+    """`overrides` replaces module-level sizes of the problem file. `full` has none, except in a `case`."""
 
     name: WorkloadName
     overrides: tuple[tuple[str, SizeValue], ...] = ()
@@ -51,7 +49,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeRange:
-    """A size that is drawn anew for each evaluation, from `low` to `high` inclusive."""
+    """A size drawn anew for each evaluation, from `low` to `high` inclusive."""
 
     low: int
     high: int
@@ -78,9 +76,8 @@ CaseSizes = tuple[tuple[str, SizeValue | SizeRange], ...]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerance:
     """Allowed error against the float64 truth: `factor` times the reference's own error, or `atol + rtol * magnitude`.
-    `matched`: share of the elements of each output that must be within it; the others must be finite.
-
-    `None`: default of the output's dtype (see `harness.evaluation.correctness.comparison`).
+    `matched` is the share of each output's elements that must be within it; the others must be finite. `None` selects
+    the dtype's default (see `harness.evaluation.correctness.comparison`).
     """
 
     factor: float = 8.0
@@ -106,8 +103,8 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A named override of a problem's workloads. `sizes`: of the full workload, `small`: of the small one, of which a
-    case with sizes is no part without them. `tolerance` None: the problem's. `weight` in the geometric mean.
+    """A named override of a problem's workloads. `sizes` apply to the full workload, `small` to the small one; a case
+    with only `sizes` is not part of the small workload. `weight` applies to the geometric mean.
     """
 
     name: str
@@ -125,11 +122,13 @@ class Case:
 
     @property
     def is_secret(self) -> bool:
-        """Sizes are drawn at evaluation time. Its speedup is not part of the geometric mean."""
+        """Sizes are drawn at evaluation time, and the geometric mean omits the case."""
         return any(isinstance(value, SizeRange) for _, value in (*self.sizes, *self.small))
 
     def describe(self, sizes: CaseSizes | None = None) -> str:
-        """Such as `rows=4096, columns=1000 to 9000, bfloat16`. `sizes` None: of the full workload."""
+        """Return a text such as `rows=4096, columns=1000 to 9000, bfloat16`. `sizes` None selects the
+        full workload's.
+        """
         named = [f"{name}={value}" for name, value in (self.sizes if sizes is None else sizes)]
         return ", ".join([*named, *filter(None, (self.dtype, self.distribution))])
 
@@ -149,14 +148,12 @@ class Case:
 class Problem:
     """One reference file.
 
-    Requirements on candidates: `dynamic_shapes` (work on nearby shapes), `dynamic_weights` (work after a change of
-    weights), `deterministic` (bitwise repeatable), `fresh_outputs` (new memory from each call); otherwise a failure
-    there is only a finding. `training`: training mode, buffers are compared. `backward`, `in_place`: a call is forward
-    and backward, or changes inputs, which are compared. `seeded_calls`: torch is seeded before each
-    call. `requires_kernel`: candidates without a custom kernel are rejected. `cases`: what the workloads consist of;
-    without, each is one set of shapes. Of one case (`take_case`): `dtype` of floating inputs and weights, and what
-    `draws` the inputs; "" as in the file. `only_as_given`: declared, so that other inputs are never required.
-    `precision`: chosen for all cases (`in_precision`).
+    Requirements on candidates, whose violation otherwise is only a finding: `dynamic_shapes` (work on nearby shapes),
+    `dynamic_weights` (work after a change of weights), `deterministic` (bitwise repeatable), `fresh_outputs` (new
+    memory from each call). With `training`, buffers are compared. With `backward`, a call is forward and backward; with
+    `in_place` it changes its inputs, which are compared. `seeded_calls` seeds torch before each call. `take_case` sets
+    `dtype` and `draws` (the distribution of inputs) for one case; "" keeps the file's. With `only_as_given`, other
+    inputs are never required.
     """
 
     name: str
@@ -208,7 +205,7 @@ class Problem:
         return next((workload for workload in self.workloads if workload.name == name), None)
 
     def in_precision(self, precision: Precision) -> Problem:
-        """Use this dtype in every case. Of its tolerances, only the factor is valid in another dtype."""
+        """Use this dtype in every case. Tolerances keep only their factor, the one value valid in another dtype."""
         cases = (replace(case, dtype="", tolerance=_keep_factor(case.tolerance)) for case in self.cases)
         return replace(
             self,
@@ -223,7 +220,7 @@ class Problem:
         return tuple(case for case in self.cases if case.is_part_of(workload))
 
     def take_case(self, case: Case, workload: WorkloadName, source: random.Random) -> Problem:
-        """The problem with this case as its only `workload`. `source` draws sizes from ranges."""
+        """Return the problem with this case as its only `workload`. `source` draws sizes from ranges."""
         drawn = ((name, _draw(value, source)) for name, value in case.list_sizes(workload))
         usual = self.workload(workload)
         overrides = {**dict(usual.overrides if usual else ()), **dict(drawn)}

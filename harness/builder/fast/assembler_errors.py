@@ -1,7 +1,7 @@
-"""Errors of ptxas in the fast strategy that would occur with torch's real headers too.
+"""Recognises errors of ptxas in the fast strategy that also occur with torch's real headers.
 
-Code of the candidate is compiled from the same tokens in both strategies. Only the instances of its templates depend on
-host code, and so on declarations of torch.
+Both strategies compile the candidate's code from the same tokens. Only instances of its templates depend on host code,
+and so on declarations of torch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PART = re.compile(r"L?(\d+)")
 
 
 def has_final_error(log: str, ptx: str, known: Container[str]) -> bool:
-    """`ptx`: what ptxas was given; `known`: words of the headers that the candidate includes."""
+    """`ptx` is the input of ptxas; `known` are words of the headers that the candidate includes."""
     functions = [(found.start(), found[1], found[2]) for found in _FUNCTION.finditer(ptx)]
     all_certain = not any(_may_be_instance(name) for _, kind, name in functions if kind == "entry")
     for found in _ERROR.finditer(log):
@@ -31,7 +31,7 @@ def has_final_error(log: str, ptx: str, known: Container[str]) -> bool:
 
 
 def _find_entry(ptx: str, functions: list[tuple[int, str, str]], line: int) -> str | None:
-    """The kernel that contains a line; None in another function."""
+    """Return the kernel that contains a line; None for another function."""
     at = sum(map(len, ptx.splitlines(keepends=True)[:line]))
     above = list(takewhile(lambda function: function[0] < at, functions))
     return above[-1][2] if above and above[-1][1] == "entry" else None
@@ -42,7 +42,7 @@ def _may_be_instance(name: str) -> bool:
 
 
 def _split_name(name: str) -> list[str] | None:
-    """Namespaces and function; None of an instance of a template, or of what is not understood."""
+    """Return namespaces and function; None for an instance of a template or an unknown form."""
     found = _NAME.fullmatch(name)
     if found is None:
         return [name]

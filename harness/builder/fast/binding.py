@@ -1,4 +1,4 @@
-"""Binding of a CUDA candidate without torch's headers, if all prototypes are plain.
+"""Binds a CUDA candidate without torch's headers, if all prototypes are plain.
 
 The generated file is rewritten against a declaration of `at::Tensor` of the same size; an object compiled once
 (`BINDING_SOURCE`) converts arguments, errors and docstrings through pybind11 and torch's casters.
@@ -57,7 +57,7 @@ class Prototype:
 
 
 def write_binding(request: BuildRequest) -> str | None:
-    """None unless all prototypes are plain."""
+    """Return None unless all prototypes are plain."""
     if not (request.functions and request.with_pytorch_error_handling and request.is_python_module):
         return None
     prototypes = _read_prototypes("\n".join(request.cpp_sources))
@@ -81,12 +81,12 @@ def write_binding(request: BuildRequest) -> str | None:
 
 
 def exports_nothing(request: BuildRequest) -> bool:
-    """True if main.cpp only declares functions. The CUDA source then has the module, or ctypes calls it."""
+    """Return True if main.cpp only declares functions. The CUDA source then has the module, or ctypes calls it."""
     return request.functions is None and _read_prototypes("\n".join(request.cpp_sources)) is not None
 
 
 def bind_main(request: BuildRequest, find_object: Callable[[], Path | str]) -> tuple[str, tuple[Path, ...]] | None:
-    """A main.cpp without torch's headers, and the objects that it is linked with; None if that is not possible."""
+    """Return a main.cpp without torch's headers, and the objects to link it with; None if that is not possible."""
     if exports_nothing(request):
         return "", ()
     text = write_binding(request)
@@ -95,7 +95,7 @@ def bind_main(request: BuildRequest, find_object: Callable[[], Path | str]) -> t
 
 
 def escapes_nothing(text: str) -> bool:
-    """True if a C++ string literal contains it unchanged: load_inline does not escape it."""
+    """Return True if a C++ string literal can contain the text unchanged: load_inline does not escape it."""
     return text.isascii() and text.isprintable() and not set(text) & set('"\\?')
 
 
@@ -134,7 +134,7 @@ def _read_parameter(text: str) -> str | None:
 
 
 def _join(text: str) -> str:
-    """Canonical spelling of a type."""
+    """Return the canonical spelling of a type."""
     text = re.sub(r"\s*&\s*", "& ", " ".join(text.split()))
     return re.sub(r"\s*([<>])\s*", r"\1", text).strip()
 
@@ -166,7 +166,7 @@ def _write_row(prototype: Prototype, docstring: str) -> str:
 
 
 def write_module(name: str, rows: Sequence[str]) -> str:
-    """`rows`: a HarnessFunction each."""
+    """Each row is a HarnessFunction."""
     return (
         f"const HarnessFunction harness_functions[] = {{{' '.join(rows)} {{0, 0, 0, 0, 0}}}};\n"
         f'extern "C" __attribute__((visibility("default"))) void* PyInit_{name}() '

@@ -1,11 +1,11 @@
-"""Errors of the fast strategy that would occur with torch's real headers too.
+"""Recognises errors of the fast strategy that also occur with torch's real headers.
 
 The front end reads the same candidate tokens in both strategies. An error is final
 
 - if an included file does not exist;
 - if brackets in the candidate's source do not match;
-- if it is the first one, at the first use of an identifier that occurs in no included header;
-- if it is the first one, of syntax, in a declaration that no header of torch can give another meaning.
+- if it is the first error, at the first use of an identifier that occurs in no included header;
+- if it is the first error, of syntax, in a declaration that no header of torch can give another meaning.
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ _Error = tuple[tuple[str, int], str | None, str]
 def find_final_errors(
     log: str, source: str, own_text: str, known: Container[str], macros: frozenset[str] = frozenset()
 ) -> str | None:
-    """The final errors of `log`, or None. `own_text`: the candidate's part, preprocessed; `known`: words of its
-    headers, `macros` their macros."""
+    """`own_text` is the candidate's preprocessed part; `known` and `macros` are words and macros of its headers."""
     if any(found[1] == source for found in _MISSING_FILE.finditer(log)):
         return log
     blocks = _split_errors(log)
@@ -67,7 +66,7 @@ def list_words(text: str) -> list[str]:
 
 
 def _split_errors(log: str) -> list[_Error]:
-    """(file and line, unknown name, message); no name if a pragma could disable the error."""
+    """Return (file and line, unknown name, message); no name if a pragma could disable the error."""
     messages = list(_MESSAGE.finditer(log))
     blocks = []
     for found in messages:
@@ -99,8 +98,9 @@ def _is_balanced(text: str) -> bool:
 
 
 def _is_final_syntax_error(error: _Error, text: str, macros: frozenset[str]) -> bool:
-    """A parser needs to know which names are types, templates and macros. Those of the declaration must be the
-    candidate's own or of headers that are read here too: neither of torch, nor declared by what uses torch."""
+    """A parser needs to know which names are types, templates and macros. So all names of the declaration must come
+    from the candidate or from headers that are read here, too: neither from torch nor from declarations that use torch.
+    """
     (file, line), _, message = error
     at = _find_line(text, file, line) if message.startswith(f"{file}({line}): error: expected ") else None
     declarations = _split_declarations(text)
@@ -112,7 +112,7 @@ def _is_final_syntax_error(error: _Error, text: str, macros: frozenset[str]) -> 
 
 
 def _find_dependent(declarations: list[_Declaration]) -> list[_Declaration]:
-    """Declarations that use names of torch, or of another such declaration."""
+    """Return declarations that use names of torch, or of another such declaration."""
     names, of_torch = set[str](), list[_Declaration]()
     while more := [
         one for one in declarations if one not in of_torch and (one.names_torch or not names.isdisjoint(one.words))
@@ -124,7 +124,7 @@ def _find_dependent(declarations: list[_Declaration]) -> list[_Declaration]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Declaration:
-    """A declaration at file level. `declared`: names that others may use, and more."""
+    """A declaration at file level. `declared` is a superset of the names that others may use."""
 
     start: int
     end: int
@@ -161,7 +161,7 @@ def _describe_declaration(words: list[str], outer: list[str], span: tuple[int, i
 
 
 def _find_line(text: str, file: str, line: int) -> int | None:
-    """Offset of its first character that is no space."""
+    """Return the offset of the line's first character that is no space."""
     markers = list(_MARKER.finditer(text))
     for marker, following in zip(markers, [*markers[1:], None], strict=True):
         end = len(text) if following is None else following.start()

@@ -1,6 +1,6 @@
-"""Host C++ without modules, optimisers and Python of `torch/extension.h`, bound by an object that was compiled once.
+"""Compiles host C++ without modules, optimisers and Python of `torch/extension.h`; a precompiled object binds it.
 
-The compiler reads each function's type; one without an `Argument` or `Result` does not compile.
+The compiler reads each function's type; a type without an `Argument` or `Result` does not compile.
 """
 
 from __future__ import annotations
@@ -76,8 +76,9 @@ HOST_HEADER = _INCLUDES + FUNCTION + _BINDING
 
 
 def write_host_main(request: BuildRequest, generated: str) -> str | None:
-    """`generated`, torch's own main.cpp, with a table of functions in place of its module; None if that is not
-    possible."""
+    """Replace the module in torch's own main.cpp, `generated`, by a table of functions; return None if that is not
+    possible.
+    """
     source, module, _ = generated.rpartition(_GENERATED)
     if not (module and request.functions and request.with_pytorch_error_handling and request.is_python_module):
         return None

@@ -17,7 +17,7 @@ _UNNAMED_NAMESPACE = re.compile(r"\busing namespace ::((?:\w+::)+_GLOBAL__N__\w+
 
 
 def split_regions(text: str) -> Iterator[tuple[str, str]]:
-    """(file, source with markers) in order; the first part precedes all headers."""
+    """Yield (file, source with markers) in order; the first part precedes all headers."""
     name, lines = "", list[str]()
     for line in text.splitlines(keepends=True):
         found = _MARKER.match(line)
@@ -30,7 +30,7 @@ def split_regions(text: str) -> Iterator[tuple[str, str]]:
 
 
 def read_macros(preprocessed: str, files: Iterable[str] | None = None) -> dict[str, str]:
-    """Name -> #define line, from the output of `-E -dD`; optionally of some files only."""
+    """Map names to #define lines, from the output of `-E -dD`, optionally of some files only."""
     wanted = None if files is None else set(files)
     macros: dict[str, str] = {}
     name = ""
@@ -59,7 +59,7 @@ def keep_own(lowered: str, *, source: str, dropped: set[str], after_prologue: st
 
 
 def _keep_regions(regions: Iterable[tuple[str, str]], dropped: set[str]) -> Iterator[str]:
-    """The front end attributes parts of a declaration to an earlier one's file; they follow its beginning."""
+    """The front end attributes parts of a declaration to an earlier one's file; they stay with its beginning."""
     keeps, is_open = True, False
     for name, text in regions:
         if not is_open:
@@ -71,7 +71,7 @@ def _keep_regions(regions: Iterable[tuple[str, str]], dropped: set[str]) -> Iter
 
 
 def main(lowered: str, dropped: str, delta: str, source: str, out: str) -> None:
-    """`dropped` names a JSON list of files, `delta` the replacement."""
+    """`dropped` names a JSON list of files; `delta` names the replacement."""
     text = keep_own(
         Path(lowered).read_text(encoding="utf-8", errors="surrogateescape"),
         source=source,

@@ -1,6 +1,6 @@
 """Prebuilt parts of the fast strategy: nvcc's steps, and torch's headers lowered by the front end and precompiled.
 
-Verified on a sample: the front end must lower it identically with stub headers and with torch's.
+They are verified on a sample, which the front end must lower identically with stub headers and with torch's.
 """
 
 from __future__ import annotations
@@ -74,12 +74,12 @@ Run = Callable[[Sequence[str], Path], tuple[int | None, str]]
 
 
 class PrebuiltError(Exception):
-    """Prebuilt headers cannot be made for this toolchain or these flags."""
+    """Raised if headers cannot be prebuilt for this toolchain or these flags."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrebuiltHeaders:
-    """`steps`: nvcc's commands by name (see `STEPS`)."""
+    """`steps` are nvcc's commands by name (see `STEPS`)."""
 
     folder: Path
     steps: dict[str, list[str]]
@@ -136,7 +136,7 @@ def files_of(preprocessed: str) -> frozenset[str]:
 
 
 def name_header(path: str, include: Path) -> str:
-    """Relative to torch's folder; gcc may resolve links."""
+    """Return the name relative to torch's folder; gcc may resolve links."""
     for folder in (include, include.resolve()):
         for root in (folder / "torch" / "csrc" / "api" / "include", folder):
             if path.startswith(f"{root}/"):
@@ -145,7 +145,7 @@ def name_header(path: str, include: Path) -> str:
 
 
 def preprocess(step: list[str], source: str, out: str, *extra: str, first: bool = True) -> list[str]:
-    """Adapt nvcc's preprocessing step. `first`: with the CUDA header that nvcc prepends."""
+    """Adapt nvcc's preprocessing step. `first` keeps the CUDA header that nvcc prepends."""
     words = [word for word in step if word != SOURCE]
     end = words.index("-o")
     words = words[:end]
@@ -309,6 +309,6 @@ def compile_words(step: list[str]) -> list[str]:
 
 
 def shown_macros(macros: str) -> str:
-    """torch's macros without include guards."""
+    """Return torch's macros without include guards."""
     shown = re.compile(r"#define (TORCH_|C10_|STD_TORCH|AT_|THO_|_?HIDDEN_N)\w*(\([^)]*\))? \S")
     return "".join(f"{line}\n" for line in macros.splitlines() if shown.match(line))

@@ -1,7 +1,7 @@
 """Caches the prebuilt parts of the fast strategy.
 
-They cost about one standard build. So they are made when flags repeat, or by the first request if many builds are
-expected.
+They cost about one standard build, so they are made when flags repeat, or by the first request if many builds are
+expected. Each `find_` method returns the part, or the reason why it is not available, and runs `beside` meanwhile.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class PrebuiltCache:
         gate: MemoryGate,
         counted: Callable[[str], AbstractContextManager[None]] = lambda name: nullcontext(),
     ) -> None:
-        """`counted`: entered during PRECOMPILING, and while it is LOCKED."""
+        """`counted` is entered during PRECOMPILING and while the entry is LOCKED."""
         self._counted = counted
         self._folder = folder
         self._toolchain = toolchain
@@ -68,13 +68,12 @@ class PrebuiltCache:
         self._earlier = 0  # number of requests saved
 
     def expect_many(self) -> None:
-        """Make headers by the first request."""
         self._earlier = REQUESTS_BEFORE_MADE
 
     def find_cuda_headers(
         self, nvcc: str, flags: str, *, beside: Callable[[], object] = lambda: None
     ) -> PrebuiltHeaders | str:
-        """Headers for nvcc with these flags, made now if due, or the reason why not. Runs `beside` meanwhile."""
+        """Make headers for nvcc with these flags if they are due."""
         folder = self._find(
             "cuda", [nvcc, flags], lambda work: self._make_cuda(work, nvcc, flags), asked=REQUESTS_BEFORE_MADE,
             beside=beside,
@@ -82,7 +81,7 @@ class PrebuiltCache:
         return folder if isinstance(folder, str) else read_prebuilt(folder)
 
     def find_binding(self, compiler: str, flags: str) -> Path | str:
-        """The object of `harness.builder.fast.binding`, or the reason why not."""
+        """Return the object of `harness.builder.fast.binding`."""
         folder = self._find(
             "binding",
             [compiler, flags, BINDING_SOURCE],
@@ -92,8 +91,9 @@ class PrebuiltCache:
         return folder if isinstance(folder, str) else folder / OBJECT
 
     def find_precompiled(self, compiler: str, flags: str) -> Path | str:
-        """Include folder with torch/extension.h precompiled, or the reason why not. Few sources need it, and it costs
-        more than several builds save."""
+        """Return a folder with torch/extension.h precompiled. Few sources need it, and it costs more than several
+        builds save.
+        """
         return self._find(
             "header",
             [compiler, flags],
@@ -102,8 +102,7 @@ class PrebuiltCache:
         )
 
     def find_host_headers(self, compiler: str, flags: str, *, beside: Callable[[], object]) -> Path | str:
-        """Include folder whose torch/extension.h is `HOST_HEADER`, with `WIDER_MACROS`, or the reason why not. Runs
-        `beside` meanwhile."""
+        """Return a folder whose torch/extension.h is `HOST_HEADER`, with `WIDER_MACROS`."""
         return self._find(
             "host",
             [compiler, flags, HOST_HEADER],
@@ -113,8 +112,7 @@ class PrebuiltCache:
         )
 
     def find_precompiled_host(self, compiler: str, flags: str) -> Path | str:
-        """Include folder with `HOST_HEADER` precompiled as torch/extension.h, or the reason why not. It costs as much
-        as four builds save."""
+        """Return a folder with `HOST_HEADER` precompiled as torch/extension.h. It costs as much as four builds save."""
         return self._find(
             "host-header",
             [compiler, flags, HOST_HEADER],
@@ -125,11 +123,11 @@ class PrebuiltCache:
     def find_emulator(
         self, parts: list[str], make: Callable[[Path], None], *, beside: Callable[[], object]
     ) -> Path | str:
-        """Made by `make` at the first request. Runs `beside` meanwhile."""
+        """Make the part at the first request."""
         return self._find("emulator", parts, make, asked=1, beside=beside)
 
     def find_emulator_host(self, parts: list[str], make: Callable[[Path], None]) -> Path | str:
-        """Made by `make` when the parts come again."""
+        """Make the part at the second request."""
         return self._find("emulator-host", parts, make, asked=REQUESTS_BEFORE_MADE)
 
     def run_steps(self, command: list[str], work: Path) -> None:
@@ -165,7 +163,7 @@ class PrebuiltCache:
             return self._read(entry) or NOT_YET
 
     def _read(self, entry: Path) -> Path | str | None:
-        """The entry, the reason why it cannot be made, or None if never tried."""
+        """Return the entry, the reason why it cannot be made, or None if never tried."""
         if (entry / READY).exists():
             with suppress(OSError):  # of another cache, see `harness.executors.clients.sandbox`
                 os.utime(entry)
@@ -207,7 +205,7 @@ class PrebuiltCache:
         self._remove_oldest()
 
     def _remove_oldest(self) -> None:
-        """Least recently used; open files stay readable."""
+        """Remove the least recently used; open files stay readable."""
         ready = sorted(self._folder.glob(f"*/{READY}"), key=lambda path: path.parent.stat().st_mtime)
         for marker in ready[:-MAX_ENTRIES]:
             with suppress(OSError):
@@ -233,7 +231,7 @@ class PrebuiltCache:
         self._compile([*shlex.split(compiler), *shlex.split(flags), "-O2", "-c", "binding.cpp", "-o", OBJECT], work)
 
     def _make_header(self, work: Path, compiler: str, flags: str, text: str) -> None:
-        """`text`: also what includes find that cannot be of the precompiled file, such as a second one."""
+        """`text` includes further files that includes find and that cannot be precompiled, such as a second one."""
         _write_headers(work, text)
         command = [*shlex.split(compiler), "-I.", *shlex.split(flags)]
         self._compile([*command, "-x", "c++-header", "extension.h", "-o", "torch/extension.h.gch"], work)
@@ -246,7 +244,7 @@ class PrebuiltCache:
         (work / WIDER_MACROS).write_text("\n".join(sorted(whole - part)))
 
     def _list_macros(self, work: Path, compiler: str, flags: str) -> set[str]:
-        """That torch/extension.h defines."""
+        """List macros that torch/extension.h defines."""
         command = [*shlex.split(compiler), *shlex.split(flags), "-x", "c++", "-dM", "-E", "extension.h", "-o", "macros"]
         self._compile(command, work)
         return set(re.findall(r"^#define (\w+)", (work / "macros").read_text(), re.MULTILINE))
@@ -270,20 +268,20 @@ def strip_name(flags: str) -> str:
 
 @cache
 def read_wider_macros(folder: Path) -> frozenset[str]:
-    """`folder`: from `find_host_headers`."""
+    """`folder` comes from `find_host_headers`."""
     return frozenset((folder / WIDER_MACROS).read_text().split())
 
 
 @cache
 def _digest_makers() -> str:
-    """Invalidates entries when this code changes."""
+    """Changes of this code invalidate entries."""
     files = [__file__, *(module.__file__ or "" for module in (stub_headers, prebuilt, final_errors, line_markers))]
     texts = [Path(file).read_bytes() for file in files]
     return sha256(b"\0".join(texts)).hexdigest()
 
 
 def try_lock(lock: IO[str]) -> bool:
-    """Held until the file is closed."""
+    """The lock is held until the file is closed."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -55,7 +55,7 @@ MAIN_FAILED, FRONT_FAILED, DEVICE_FAILED = 3, 4, 5  # exit codes of the script: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FastBuild:
-    """`has_standard_main`: main.cpp is unchanged, apart from a precompiled header."""
+    """`has_standard_main` means that main.cpp is unchanged, apart from a precompiled header."""
 
     folder: Path
     readable: tuple[Path, ...]
@@ -64,7 +64,7 @@ class FastBuild:
     included: tuple[str, ...] = ()
 
     def find_verdict(self, returncode: int, log: str) -> str | None:
-        """The log, if the standard strategy would fail equally; otherwise None."""
+        """Return the log if the standard strategy would fail equally, otherwise None."""
         if returncode == FRONT_FAILED and self.prebuilt is not None:
             return self._find_final_errors(self.prebuilt)
         if returncode == DEVICE_FAILED and self.prebuilt is not None:
@@ -82,7 +82,7 @@ class FastBuild:
         )
 
     def _read_words(self, prebuilt: Path) -> tuple[frozenset[str], frozenset[str]]:
-        """Words of the headers that the candidate includes, and their macros."""
+        """Return words and macros of the headers that the candidate includes."""
         words = json.loads((prebuilt / WORDS).read_text(encoding="utf-8"))
         known = frozenset(word for header in ("", *self.included) for word in words.get(header, ()))
         return known, frozenset(words.get(MACROS, ()))
@@ -92,13 +92,14 @@ class FastBuild:
         return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
     def name_failed(self, returncode: int) -> str:
-        """The failed object file, as named in the standard strategy."""
+        """Return the failed object file's name in the standard strategy."""
         return "cuda.cuda.o" if self.prebuilt and returncode != MAIN_FAILED else "main.o"
 
 
 def prepare_fast(request: BuildRequest, work: Path, prebuilt_cache: PrebuiltCache) -> Iterator[FastBuild | str]:
-    """Ways to build a request whose standard plan is in `work`, each prepared when those before it have failed; last
-    the reason why there is no other."""
+    """Yield ways to build a request whose standard plan is in `work`, each prepared after those before it failed, and
+    finally the reason why there is no other.
+    """
     if request.files:
         yield "it is built from files, by load"
     elif request.headers or request.no_implicit_headers:
@@ -129,7 +130,7 @@ def _prepare_host(
 def _prepare_bound_host(
     request: BuildRequest, work: Path, folder: Path, plan: dict[str, str], prebuilt_cache: PrebuiltCache
 ) -> FastBuild | None:
-    """None if the source may differ in meaning, or cannot be bound so."""
+    """Return None if the source may differ in meaning or cannot be bound."""
     text = write_host_main(request, (work / "main.cpp").read_text(encoding="utf-8"))
     words = read_code("\n".join(request.cpp_sources))[1]
     if text is None or _refuse_words(words):
@@ -149,7 +150,7 @@ def _prepare_bound_host(
 def _link_main(
     request: BuildRequest, folder: Path, plan: dict[str, str], headers: tuple[Path, ...], binding: Path | None = None
 ) -> FastBuild:
-    """`binding`: main.cpp is not torch's own."""
+    """`binding` replaces torch's own main.cpp."""
     objects = "main.o" if binding is None else f"main.o {shlex.quote(str(binding))}"
     link = f"{plan['cxx']} {objects} {plan['ldflags']} -o {request.name}.so"
     (folder / SCRIPT).write_text(f"set -e\n{_compile_main(plan, *headers)} || exit {MAIN_FAILED}\n{link}\n")
@@ -232,7 +233,7 @@ def _own_flags_removed(request: BuildRequest, plan: dict[str, str]) -> str:
 
 
 def join_sources(request: BuildRequest) -> str:
-    """The single CUDA source, as made by torch's load_inline."""
+    """Return the single CUDA source, as made by torch's load_inline."""
     return "\n".join((*(f"#include <{header}>" for header in IMPLICIT_HEADERS), *request.cuda_sources))
 
 
@@ -243,7 +244,7 @@ def list_includes(code: str) -> list[str]:
 def write_fast_steps(
     prebuilt: PrebuiltHeaders, request: BuildRequest, folder: Path, *, main_command: str, link_command: str
 ) -> str | None:
-    """Fill `folder` with files and script, or return the reason why not."""
+    """Return the reason if the fast strategy is not possible."""
     source = join_sources(request)
     code, words = read_code(source)
     included = list_includes(code)
@@ -258,7 +259,7 @@ def write_fast_steps(
 
 
 def read_code(source: str) -> tuple[str, frozenset[str]]:
-    """The source without comments, and its identifiers outside of comments and strings."""
+    """Return the source without comments, and its identifiers outside comments and strings."""
     tokens = tokenize(source.replace("\\\n", ""))
     code = "".join(" " if token.kind == "comment" else token.text for token in tokens)
     return code, frozenset(token.text for token in tokens if token.kind == "word")
@@ -316,12 +317,12 @@ def _write_sources(
 
 
 def _blank_torch(include: re.Match[str]) -> str:
-    """CUDA's macros stay: the parts that the stub headers include are guarded against a second inclusion."""
+    """CUDA's macros stay: they guard parts that the stub headers include against a second inclusion."""
     return "" if _TORCH_HEADER.match(include[1]) else include[0]
 
 
 def _script(prebuilt: PrebuiltHeaders, folder: Path, name: str, main_command: str, link_command: str) -> str:
-    """Both passes in parallel; then the host code, which needs their output."""
+    """Run both passes in parallel, then the host code, which needs their output."""
     overlay = ("-I", str(prebuilt.folder / "overlay"))
     path = str(folder / SOURCE)
 

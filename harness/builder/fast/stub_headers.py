@@ -1,4 +1,4 @@
-"""Stub headers: declarations that replace torch's headers for the CUDA compiler in the fast strategy.
+"""Declarations that replace torch's headers for the CUDA compiler in the fast strategy.
 
 The front end needs them only to find launches and template arguments. A wrong or missing declaration causes a compile
 or link error in the host code, and thus the standard strategy.
@@ -324,7 +324,7 @@ bool is_available();
 
 
 def find_features(words: frozenset[str]) -> tuple[str, ...]:
-    """Features of `write_stub_headers` that a source with these words needs."""
+    """Return the features of `write_stub_headers` that a source with these words needs."""
     features = [
         name
         for name, (markers, _) in REAL_HEADERS.items()
