@@ -59,7 +59,7 @@ class WatchedProcess:
         path = os.pathsep.join(filter(None, (root, environment.get("PYTHONPATH"))))
         with theirs:
             self._process = subprocess.Popen(
-                wrap([sys.executable, "-c", program, *map(str, passed), *arguments]),
+                wrap([sys.executable, "-u", "-c", program, *map(str, passed), *arguments]),
                 env={**environment, "PYTHONPATH": path}, pass_fds=passed, start_new_session=True,
                 stdin=subprocess.DEVNULL, stdout=sys.__stderr__ if output is None else output, stderr=output,
             )  # fmt: skip

@@ -79,7 +79,7 @@ def test_malformed_tool_call_leaves_the_content_unchanged(calls: object) -> None
 def test_fields_of_the_wrong_type_are_dropped_not_fatal() -> None:
     odd = {"choices": [{"message": {"content": "x", "reasoning": 5}, "finish_reason": 1}], "usage": [], "id": 7}
     completion = ask_server(serve(Reply(body=json.dumps(odd).encode(), headers=JSON)))
-    assert completion == Completion(text="x", latency_s=completion.latency_s)
+    assert completion == Completion(text="x", finish_reason="", latency_s=completion.latency_s)
 
 
 BAD = {
