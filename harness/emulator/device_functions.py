@@ -33,7 +33,7 @@ class Body:
 
 
 def find_bodies(tokens: list[Token]) -> Iterator[Body]:
-    """Bodies without those of `__host__ __device__` functions."""
+    """Skips `__host__ __device__` functions."""
     for at, token in enumerate(tokens):
         if token.text in ("__global__", "__device__") and token.kind == "word" and not token.directive:
             body = _read_body(tokens, at)
@@ -73,7 +73,7 @@ def _read_head_before(tokens: list[Token], at: int) -> list[str]:
 
 
 def find_misplaced(tokens: list[Token], records: list[tuple[int, int]]) -> Iterator[tuple[int, str]]:
-    """Invalid kernel declarations with nvcc's message."""
+    """Yield invalid kernel declarations with nvcc's message."""
     for at, token in enumerate(tokens):
         if token.text != "__global__" or token.directive:
             continue

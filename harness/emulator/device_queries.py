@@ -15,7 +15,7 @@ _RENAMED = {"is_cuda": "is_cpu", "is_cpu": "is_cuda", "kCUDA": "kCPU"}
 
 
 def rename_host_names(tokens: list[Token], edit: Callable[[int, str], None]) -> None:
-    """Including macros."""
+    """Also rename in macros."""
     for at, token in enumerate(tokens):
         if token.kind == "string" and _DEVICE_TEXT.fullmatch(token.text):
             edit(at, '"cpu"')
@@ -68,7 +68,7 @@ def _write_answer(tokens: list[Token], at: int, edit: Callable[[int, str], None]
 
 
 def _answer_index(tokens: list[Token], at: int, edit: Callable[[int, str], None]) -> None:
-    """Device index 0: `is_cuda()` is false here, that is 0."""
+    """Write device index 0: `is_cuda()` is false here, that is 0."""
     if tokens[at].text == "get_device":
         edit(at, "is_cuda")
     elif [tokens[position].text for position in _before(tokens, at, 4)][1:] == [")", "(", "device"]:
@@ -109,7 +109,7 @@ def _is_compared(tokens: list[Token], at: int) -> bool:
 
 
 def _drop_type_call(tokens: list[Token], at: int, edit: Callable[[int, str], None]) -> None:
-    """For `x.type().is_cuda()`: unlike tensors, types have no `is_cpu`."""
+    """Handle `x.type().is_cuda()`: unlike tensors, types have no `is_cpu`."""
     positions = _before(tokens, at, 5)  # the dot before is_cuda, then `)`, `(`, `type`, and the dot before it
     texts = [tokens[position].text for position in positions]
     if texts[1:4] == [")", "(", "type"] and texts[4:] in (["."], ["->"]):

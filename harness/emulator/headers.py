@@ -13,7 +13,7 @@ from harness.syntax import cpp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emulation:
-    """`checked`: the built library also checks memory accesses and synchronisation."""
+    """With `checked`, the built library also checks memory accesses and synchronisation."""
 
     target: GpuModel
     checked: bool = False
@@ -25,13 +25,13 @@ RUNTIME = ROOM / "runtime"
 
 @cache
 def digest_runtime() -> str:
-    """Inputs of the prebuilt part."""
+    """Digest the inputs of the prebuilt part."""
     return _digest(RUNTIME)
 
 
 @cache
 def digest_emulator() -> str:
-    """Inputs of every build beside its request."""
+    """Digest the inputs that all builds share."""
     return _digest(ROOM) + sha256(Path(cpp.__file__).read_bytes()).hexdigest()
 
 
@@ -51,7 +51,7 @@ def list_headers() -> frozenset[str]:
 
 
 def write_target(emulation: Emulation) -> str:
-    """C++ definition for emulator/target.h, in its order of members."""
+    """Write the C++ definition for emulator/target.h, in its order of members."""
     target = emulation.target
     values = [
         f'"{target.name}"',

@@ -17,7 +17,7 @@ _AFTER_A_NAME = frozenset({"=", "(", "{", "[", ",", ";", ")", ":"})
 
 
 def rewrite_indices(tokens: list[Token], edit: Callable[[int, str], None], inside: Iterable[tuple[int, int]]) -> None:
-    """`inside`: bodies that receive the indices as arguments."""
+    """The bodies `inside` receive the indices as arguments."""
     positions = [at for at, token in enumerate(tokens) if token.kind == "word" and token.text in _INDICES]
     shadows = [(tokens[at].text, *_find_scope(tokens, at)) for at in positions if _is_declared(tokens, at)]
     for at in positions:
@@ -50,7 +50,7 @@ def _ends_type(tokens: list[Token], at: int) -> bool:
 
 
 def _find_scope(tokens: list[Token], at: int) -> tuple[int, int]:
-    """The enclosing block; for parameters the function; in a macro, the rest of it."""
+    """Return the enclosing block; for parameters the function; in a macro, the rest of it."""
     where: int | None = at
     while where is not None and tokens[where].text not in ("{", "("):
         where = match_backward(tokens, where) if tokens[where].text in (")", "]", "}") else where

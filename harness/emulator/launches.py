@@ -8,7 +8,7 @@ _CONTROL = frozenset({"if", "while", "for", "switch", "return", "else", "do"})
 
 
 def find_chevrons_end(tokens: list[Token], at: int) -> int | None:
-    """Last `>` of `>>>`."""
+    """Return the last `>` of `>>>`."""
     where = step(tokens, at)
     while where is not None:
         text = tokens[where].text
@@ -25,7 +25,7 @@ def find_chevrons_end(tokens: list[Token], at: int) -> int | None:
 
 
 def find_callee(tokens: list[Token], at: int) -> int | None:  # noqa: PLR0911 - one for each end of an expression
-    """Start of the expression that names the kernel."""
+    """Return the start of the expression that names the kernel."""
     where = step(tokens, at, -1)
     start = None
     while where is not None:

@@ -60,7 +60,7 @@ class Errors:
 
 
 def find_errors(tokens: list[Token], *, extended_lambdas: bool = True) -> Errors:
-    """`extended_lambdas`: nvcc's flag, which permits device lambdas."""
+    """nvcc's flag `extended_lambdas` permits device lambdas."""
     scope = read_scope(tokens)
     bodies = list(find_bodies(tokens))
     edits = [edit for body in bodies if not body.is_constexpr for edit in _shadow(tokens, body, scope)]
@@ -108,7 +108,7 @@ def _forbid_host_function(tokens: list[Token], body: Body, name: str) -> str:
 
 
 def _is_used_name(tokens: list[Token], at: int) -> bool:
-    """No member, not qualified, no operand of sizeof."""
+    """Return False for members, qualified names and operands of sizeof."""
     token = tokens[at]
     if token.kind != "word" or token.directive:
         return False
@@ -155,7 +155,6 @@ def _is_in_constant_expression(tokens: list[Token], at: int) -> bool:
 
 
 def _find_host_only(tokens: list[Token], body: Body) -> Iterator[tuple[int, str]]:
-    """Host-only language features and library functions."""
     for at in range(body.opening + 1, body.closing):
         token = tokens[at]
         if token.text == "<<<":
@@ -188,13 +187,12 @@ def _find_unconfigured(tokens: list[Token], scope: Scope) -> Iterator[tuple[int,
 
 
 def _is_declared(tokens: list[Token], at: int) -> bool:
-    """Follows a type."""
     before = step(tokens, at, -1)
     return before is not None and tokens[before].kind == "word" and tokens[before].text not in _CONTROL
 
 
 def _find_device_only(tokens: list[Token], scope: Scope) -> Iterator[tuple[int, str]]:
-    """Host functions that use device-only features.
+    """Yield host functions that use device-only features.
 
     Candidate device functions count only with integer parameters: torch may have overloads for tensors.
     """

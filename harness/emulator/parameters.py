@@ -11,12 +11,12 @@ _QUALIFIERS = frozenset({"const", "volatile", "__restrict__", "__restrict", "res
 
 
 def list_pointers(tokens: Sequence[Token]) -> list[str]:
-    """The names of pointers, arrays and tensor accessors among the parameters that these tokens declare."""
+    """Return the names of pointers, arrays and tensor accessors among the parameters."""
     return [name for declared in _split(tokens) if (name := _find_name(declared))]
 
 
 def _split(tokens: Sequence[Token]) -> Iterator[list[str]]:
-    """The words and marks of each parameter outside of brackets, without a default value; `[` for an array."""
+    """Yield the tokens of each parameter outside brackets, without a default value; `[` marks an array."""
     depth, part, has_default = 0, list[str](), False
     for token in tokens:
         depth -= token.text in _CLOSING

@@ -95,7 +95,7 @@ class Rewrite:
 def rewrite_device_source(
     text: str, *, checked: bool, own_headers: frozenset[str] = frozenset(), extended_lambdas: bool = True
 ) -> tuple[str, tuple[Problem, ...]]:
-    """`own_headers`: headers written for CUDA; `extended_lambdas`: nvcc's flag."""
+    """`own_headers` are written for CUDA. `extended_lambdas` is nvcc's flag."""
     work = Rewrite(tokens=tokenize(text), checked=checked)
     rename_host_names(work.tokens, work.edit)
     _rewrite_includes(work, own_headers)
@@ -151,7 +151,7 @@ def _find_aliases(tokens: list[Token]) -> frozenset[str]:
 
 
 def _read_kernel(work: Rewrite, at: int) -> Kernel | None:
-    """None for a declaration."""
+    """Return None for a declaration."""
     tokens, bounds, name = work.tokens, _find_bounds_before(work.tokens, at), None
     where = step(tokens, at)
     while where is not None and tokens[where].text not in (";", "{", "}"):
@@ -214,7 +214,6 @@ def _rewrite_kernels(work: Rewrite, kernels: tuple[Kernel, ...], simple: SimpleK
 
 
 def _write_arguments(tokens: list[Token], kernel: Kernel) -> str:
-    """The parameters that are pointers, with their names."""
     opening = step(tokens, kernel.name)
     closing = None if opening is None else match_forward(tokens, opening)
     if opening is None or closing is None:

@@ -1,4 +1,4 @@
-"""Functions and variables at namespace scope. Names in directives, macros or alternatives are `hidden`."""
+"""Parses functions and variables at namespace scope. Names in directives, macros or alternatives are `hidden`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO_VARIABLES = frozenset({"using", "typedef", "template", "friend", "namespace"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
-    """`at`: token of the name; `words` precede it; `body`: braces, if any."""
+    """`at` is the token of the name; `words` precede it; `body` is the braces, if any."""
 
     name: str
     at: int
@@ -142,7 +142,7 @@ def _skip_statement(tokens: list[Token], first: int, closing: int, scope: Scope)
 
 
 def _take(tokens: list[Token], first: int, end: int, groups: list[tuple[int, int]], scope: Scope) -> None:
-    """A declaration that ends at a semicolon, or at the brace of its body."""
+    """Read a declaration that ends at a semicolon, or at the brace of its body."""
     named = [
         (word, pair) for pair in groups if (word := step(tokens, pair[0], -1)) is not None and word >= first
         and tokens[word].kind == "word" and tokens[word].text not in _NO_NAMES
@@ -172,7 +172,7 @@ def _take(tokens: list[Token], first: int, end: int, groups: list[tuple[int, int
 
 
 def _take_variable(tokens: list[Token], first: int, end: int, scope: Scope) -> None:
-    """`static const float a = 1` or `int b[2]`; several declarators are ignored."""
+    """Read `static const float a = 1` or `int b[2]`; several declarators are ignored."""
     texts = [tokens[at].text for at in range(first, end) if not tokens[at].is_blank and not tokens[at].directive]
     stop = next((at for at, text in enumerate(texts) if text in ("=", "[", "{", "(")), len(texts))
     head = texts[:stop]

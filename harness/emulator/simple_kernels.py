@@ -39,7 +39,7 @@ class SimpleKernels:
         self._known: dict[str, bool] = {}
 
     def is_simple(self, opening: int, closing: int) -> bool:
-        """False in checked builds, where findings name threads, and for kernels defined by macros."""
+        """Return False in checked builds, where findings name threads, and for kernels defined by macros."""
         return (
             not self._checked
             and not self._tokens[opening].directive
@@ -80,7 +80,7 @@ class SimpleKernels:
         return after is not None and self._tokens[after].text in ("(", "{")
 
     def _skip_template_arguments(self, at: int) -> int | None:
-        """Index after `>`; None if `<` is a comparison."""
+        """Return the index after `>`; None if `<` is a comparison."""
         angles = 0
         where: int | None = at
         while where is not None and self._tokens[where].text not in (";", "{", "(", "&&", "||"):

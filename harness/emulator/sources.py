@@ -71,7 +71,7 @@ Rewriter = Callable[[str, str], str]  # file name, source
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """One source to compile. `text` None: written by torch's plan."""
+    """One source to compile. With `text` None, torch's plan writes it."""
 
     path: str
     text: str | None
@@ -82,7 +82,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """`uncovered`: log of unsupported constructs; then nothing is compiled."""
+    """`uncovered` is the log of unsupported constructs; if set, nothing is compiled."""
 
     units: tuple[Unit, ...] = ()
     cpp_sources: tuple[str, ...] = ()
@@ -188,7 +188,7 @@ def _split(flags: tuple[str, ...]) -> list[str]:
 
 
 def read_cuda_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
-    """Flags that apply to the host compiler."""
+    """Return flags that apply to the host compiler."""
     words, kept = _split(flags), []
     for at, word in enumerate(words):
         if re.match(r"-[DUI].", word):
@@ -222,7 +222,7 @@ def _find_uncovered_headers(name: str, text: str, own: frozenset[str]) -> list[s
 
 
 def explain_failure(log: str, prepared: Prepared) -> tuple[str, bool]:
-    """Cleaned log of a failed compilation, and whether the emulator is the cause.
+    """Return the cleaned log of a failed compilation, and whether the emulator is the cause.
 
     The emulator is the cause if CUDA may have a name, member or overload that no runtime header declares.
     """
@@ -253,13 +253,13 @@ def explain_failure(log: str, prepared: Prepared) -> tuple[str, bool]:
 
 
 def begins_with_syntax_error(log: str) -> bool:
-    """Such as a missing semicolon."""
+    """Recognise, for example, a missing semicolon."""
     first = _FIRST_ERROR.search(log)
     return first is not None and first[3].startswith("expected ")
 
 
 def find_unknown_name(log: str, prepared: Prepared) -> str | None:
-    """The name of the first error, if the sources have it first where it is unknown and no condition omits lines."""
+    """Return the name in the first error if its first use in the sources is there and no condition omits lines."""
     first = _FIRST_ERROR.search(log)
     undeclared = first and _UNDECLARED.match(first[3])
     if not first or not undeclared:

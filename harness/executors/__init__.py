@@ -1,1 +1,1 @@
-"""Run evaluations on devices."""
+"""Runs evaluations on devices."""

@@ -1,4 +1,4 @@
-"""Answers of evaluator processes, as JSON: one that has run a client's problem file is not trusted."""
+"""JSON answers of evaluator processes. A process that has run a client's problem file is not trusted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEAST_BYTES = 1 << 10  # that an answer counts as
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """`lock`: to hold while it evaluates, "" if none is needed."""
+    """The caller holds `lock` during evaluations; "" needs none."""
 
     chip: str
     lock: str
@@ -26,7 +26,7 @@ class Ready:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """Waiting for a lock, or a candidate's first call, since `for_s`; "" when it ends."""
+    """Waiting for a lock or a candidate's first call since `for_s`; "" ends the wait."""
 
     reason: str
     for_s: float = 0.0
@@ -34,8 +34,6 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Builds:
-    """`counts`: see `Builder.counts`, since the start of the process."""
-
     counts: dict[str, int]
 
 
@@ -46,7 +44,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """The process can no longer use the device; `for_good`: no process can."""
+    """The process can no longer use the device; with `for_good`, no process can."""
 
     reason: str
     for_good: bool = False
@@ -70,7 +68,7 @@ def encode_answer(answer: Answer) -> bytes:
 
 
 def decode_answer(data: bytes) -> Answer:
-    """Raises WireError unless every value has the type that its field declares."""
+    """Raises WireError unless every value has the type of its field."""
     try:
         record = json.loads(data)
         kind = _KINDS[record.pop("kind")]
@@ -84,7 +82,7 @@ def decode_answer(data: bytes) -> Answer:
 
 
 def _require_type(value: Any, kind: Any) -> None:
-    """Raises TypeError; OverflowError for an integer that is no float."""
+    """Raises TypeError, or OverflowError for an integer that is too large for a float."""
     if not _has_type(value, kind):
         raise TypeError(f"{str(value)[:100]!r} is no {kind}")
 
@@ -101,7 +99,7 @@ def _has_type(value: Any, kind: Any) -> bool:
 
 
 def _list_parts(value: Any, arguments: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
-    """Fields and elements, with the types they should have. Raises ValueError for another number of elements."""
+    """Yield fields and elements with their declared types. Raises ValueError for another number of elements."""
     if is_dataclass(value):
         yield from ((getattr(value, name), kind) for name, kind in _list_fields(value.__class__))
     elif isinstance(value, dict):

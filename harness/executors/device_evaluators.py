@@ -1,4 +1,4 @@
-"""The evaluators of one device, one per language."""
+"""Holds the evaluators of one device, one per language."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ from harness.sandbox.workers_ahead import WorkersAhead
 
 
 class DeviceEvaluators:
-    """`device` None: only builds. `checks`: runs the sanitizer pass. `floors`: folder of noise floors. Thread-safe."""
+    """With `device` None it only builds. `checks` enables the sanitizer pass. `floors` is the folder of noise floors.
+    Thread-safe.
+    """
 
     def __init__(
         self,
@@ -54,8 +56,9 @@ class DeviceEvaluators:
         on_count: Callable[[], None] = lambda: None,
         say: SayFor = lambda reason, for_s=0.0: None,
     ) -> None:
-        """`on_count`: called by any thread when `build_counts` change; `say`: when a first call takes long, and when it
-        ends."""
+        """Any thread may call `on_count` when `build_counts` change. `say` is called when a first call takes long, and
+        at its end.
+        """
         self._on_count = on_count
         self._say = say
         self._evaluated = ""
@@ -98,7 +101,6 @@ class DeviceEvaluators:
         return self._find_evaluator(task.subject.language).prebuild(task.problem, task.subject.workload, task.candidate)
 
     def expect_many(self) -> None:
-        """Announces more than a few builds."""
         with self._lock:
             if not self._expects_many:
                 self._expects_many = True
@@ -107,13 +109,11 @@ class DeviceEvaluators:
 
     @property
     def build_counts(self) -> Counter[str]:
-        """See `Builder.counts`."""
         with self._lock:
             builders = list(self._builders.values())
         return sum((Counter(builder.counts) for builder in builders), Counter[str]())
 
     def close(self) -> None:
-        """Ends every started process."""
         with self._lock:
             builders = list(self._builders.values())
         for builder in builders:
@@ -157,7 +157,7 @@ class DeviceEvaluators:
         )
 
     def _make_checker(self) -> KernelChecker:
-        """Its workers import other parts of a compiler than those of a GPU, so they need a parent of their own."""
+        """Use a separate forkserver: its workers import other parts of a compiler than those of a GPU."""
         if self._emulated is None:
             self._emulated = Forkserver(self._setup.isolation)
             self._emulated.report_first_call = self._report_first_call
@@ -190,7 +190,7 @@ class DeviceEvaluators:
 
 
 def choose_toolchain(setup: Setup, device: Device | None) -> Toolchain:
-    """For the emulated GPU if nvcc checks emulated kernels."""
+    """Use the emulated GPU's toolchain if nvcc checks emulated kernels."""
     target = None if device is None else device.target
     if target is None or setup.settings.architecture is not None:
         return setup.toolchain

@@ -1,4 +1,4 @@
-"""The devices of one kind, a thread for each. A lost device is reopened; if that fails, the others take over."""
+"""Runs the devices of one kind, one thread each. A lost device is reopened; if that fails, the others take over."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ MOST_LOSSES = 3  # of a device, consecutive
 
 
 class DeviceLost(HarnessError):
-    """The device's process ended or lost the device. `for_good`: the device must not be used again; `is_reported`: by
-    the process."""
+    """The device's process ended or lost the device. With `for_good` the device must not be used again. With
+    `is_reported` the process reported the loss.
+    """
 
     def __init__(self, reason: str, *, for_good: bool = False, is_reported: bool = False) -> None:
         super().__init__(reason)
@@ -30,8 +31,9 @@ class DeviceLost(HarnessError):
 
 @dataclass(slots=True, kw_only=True)
 class Job:
-    """`losses`: reasons of device losses, but for faults that no program causes. `upcoming`: tasks of the same client
-    that wait when it begins."""
+    """`losses` are reasons of device losses that a program may have caused. `upcoming` are waiting tasks of the same
+    client.
+    """
 
     task: Task
     number: int = field(default_factory=count().__next__)
@@ -52,7 +54,7 @@ class OpenDevice(Protocol):
     def facts(self) -> DeviceFacts: ...
 
     def evaluate(self, job: Job) -> Evaluation:
-        """Raises DeviceLost, or ReferenceStopped: the device must be opened again, too."""
+        """Raises DeviceLost or ReferenceStopped; both require reopening the device."""
 
     def close(self) -> None: ...
 
@@ -113,7 +115,7 @@ class DevicePool:
         return tuple(facts for facts in found if facts is not None)
 
     def keep_one_chip(self) -> None:
-        """Drops devices with another chip than the first, whose results are not comparable."""
+        """Drop devices with another chip than the first: their results are not comparable."""
         first, *others = self.facts()
         for other in others:
             if other.chip != first.chip:
@@ -123,7 +125,7 @@ class DevicePool:
                     slot.device.close()
 
     def announce(self) -> bool:
-        """One more evaluation will be put. Returns whether a device has nothing else to do. Raises DeviceError."""
+        """Announce one evaluation before `put`. Return whether a device is idle. Raises DeviceError."""
         with self._changed:
             used = self._list_used()
             if not used:
@@ -133,7 +135,7 @@ class DevicePool:
             return idle > 0
 
     def put(self, job: Job) -> None:
-        """An announced evaluation."""
+        """The evaluation must be announced."""
         with self._changed:
             self._announced -= 1
             if self._closed:
@@ -154,7 +156,7 @@ class DevicePool:
             )
 
     def end_jobs(self) -> None:
-        """Those that wait end with DeviceError now, the others when their device is closed. Thread-safe."""
+        """Waiting jobs end with DeviceError now, the others when their device is closed. Thread-safe."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -191,7 +193,7 @@ class DevicePool:
         return not self._closed
 
     def _take(self, slot: _Slot) -> Job | None:
-        """None once closed."""
+        """Return None once closed."""
         with self._changed:
             while slot.in_use and not self._closed:
                 if (job := self._waiting.take(slot.name)) is not None:
@@ -222,7 +224,7 @@ class DevicePool:
         job.future.set_result(evaluation)
 
     def _close_lost(self, slot: _Slot, job: Job) -> bool:
-        """False, and the job ends, if the device was lost because the executor was closed."""
+        """End the job and return False if the device was lost because the executor was closed."""
         assert slot.device is not None
         slot.device.close()
         with self._changed:
@@ -237,7 +239,7 @@ class DevicePool:
             slot.done += 1
 
     def _note_loss(self, slot: _Slot, job: Job, loss: DeviceLost) -> None:
-        """Retries the task once, since it may not be the cause, and as often as devices have faults of their own."""
+        """Retry the task once, since it may not be the cause. Losses by faults of the device do not count."""
         if not self._close_lost(slot, job):
             return
         slot.losses += 1
@@ -264,7 +266,7 @@ class DevicePool:
         slot.opened.set()
 
     def _retire(self, slot: _Slot) -> None:
-        """Other devices take its problems, if there are any."""
+        """Other devices, if any, take its problems."""
         with self._changed:
             slot.in_use = False
             self._waiting.forget(slot.name)

@@ -1,8 +1,8 @@
-"""A process that evaluates on one device: nothing else disturbs its timing, and a lost CUDA context affects no other
-device.
+"""Evaluates on one device in a separate process: other work does not disturb its timing, and a lost CUDA context
+affects no other device.
 
-Started by `harness.executors.processes`; ends with its parent. Its parent's messages are pickled, its own are JSON, see
-`harness.executors.answers`.
+`harness.executors.processes` starts it; it ends with its parent. The parent's messages are pickled; its own are JSON,
+see `harness.executors.answers`.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """`alone`: timing excludes builds; otherwise evaluations run beside builds, and timing in other processes excludes
-    both. `is_sandboxed`: for a client's problem files, see `harness.executors.clients.sandbox`; it builds ahead itself,
-    on the `build_cores`."""
+    """With `alone`, timing excludes builds of this process; otherwise of all processes. `is_sandboxed` marks a process
+    for a client's problem files, see `harness.executors.clients.sandbox`; it builds ahead on the `build_cores`.
+    """
 
     setup: Setup
     device: str
@@ -60,7 +60,7 @@ class Assignment:
 
 
 def main() -> None:
-    """Arguments: those of a `WatchedProcess`, and the cores to run on."""
+    """Arguments are those of a `WatchedProcess`, and the cores to run on."""
     opened, (cores,) = connect(sys.argv[1:])
     os.sched_setaffinity(0, {int(core) for core in cores.split(",")})  # before torch counts cores
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -80,7 +80,7 @@ def main() -> None:
 
 
 def _interrupt(has_ended: threading.Event, *_: object) -> None:
-    """Code of problem files may send SIGINT, too."""
+    """Check `has_ended`, since problem files may send SIGINT, too."""
     if not has_ended.is_set():
         raise KeyboardInterrupt
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -90,8 +90,9 @@ def _interrupt(has_ended: threading.Event, *_: object) -> None:
 def _receive(
     line: Connection, messages: queue.SimpleQueue[Any], has_ended: threading.Event, has_started: threading.Event
 ) -> None:
-    """A thread, to detect the parent's end at any time. None follows the signal, which does not wake a thread that
-    is just about to wait."""
+    """Run in a thread, to detect the parent's end at any time. None follows the signal, which may not wake a thread
+    that is about to wait.
+    """
     with suppress(EOFError, OSError):
         while True:
             messages.put(line.recv())
@@ -183,7 +184,7 @@ def _watch(device: Device) -> XidWatch | None:
 
 
 def _evaluate(device: Device, evaluators: DeviceEvaluators, work: Assignment, watch: XidWatch | None) -> Done | Lost:
-    """A fault of the GPU before the evaluation, while it was idle, counts as one during it does."""
+    """A fault of the idle GPU before the evaluation counts as one during it."""
 
     if watch is not None and (fault := watch.find_fault()):
         return Lost(reason=fault, for_good=True)

@@ -1,4 +1,4 @@
-"""The protocol of executors, and how many tasks they get at once."""
+"""The protocol of executors, and the submission of tasks to them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.executors.tasks import Task
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceFacts:
-    """`chip`: GPU or CPU name; `emulated_gpu`: "" for a real device."""
+    """`chip` is the GPU or CPU name; `emulated_gpu` is "" for a real device."""
 
     name: str
     chip: str
@@ -27,7 +27,7 @@ class DeviceFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceStatus:
-    """Numbers of evaluations; `waiting` includes builds."""
+    """Counts evaluations; `waiting` includes builds."""
 
     name: str
     waiting: int
@@ -37,8 +37,9 @@ class DeviceStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorStatus:
-    """`builds`: see `Builder.counts`; `lost`: a sentence per abandoned device; `failure`: why only a new executor would
-    evaluate again; `waits_for`: what keeps a device from going on, or ""."""
+    """`builds` are `Builder.counts`. `lost` has a sentence per abandoned device. After a `failure` only a new executor
+    evaluates again. `waits_for` is the reason why a device waits, or "".
+    """
 
     building: int
     builds: dict[str, int]
@@ -64,15 +65,16 @@ class Executor(Protocol):
     def status(self) -> ExecutorStatus: ...
 
     def close(self) -> None:
-        """Running evaluations raise."""
+        """Makes running evaluations raise."""
 
 
 Report = Callable[[Task, Evaluation], None]
 
 
 class Submissions:
-    """Submits only as many tasks as keep an executor busy, and none after an error. `more`: tasks beyond its capacity;
-    `same_inputs`: the candidates of one problem get the same inputs and weights, which are made once."""
+    """Submits only as many tasks as keep an executor busy, plus `more`, and none after an error. With `same_inputs`, a
+    problem's candidates share inputs and weights, which are made once.
+    """
 
     def __init__(self, executor: Executor, *, more: int = 0, same_inputs: bool = True) -> None:
         self._executor, self._slots = executor, executor.capacity
@@ -95,7 +97,7 @@ class Submissions:
                 self._add_slots()
 
     async def submit(self, task: Task) -> Evaluation:
-        """Within a slot."""
+        """Must be called within a slot."""
         if task.seed is None and self._seeds is not None:
             task = replace(task, seed=self._seeds[task.problem.digest])
         future = self._executor.submit(task)
@@ -103,7 +105,7 @@ class Submissions:
         return await asyncio.wrap_future(future)
 
     def _add_slots(self) -> None:
-        """For devices that were found since."""
+        """Add slots for new devices."""
         while self._slots < self._executor.capacity:
             self._slots += 1
             self._free.release()

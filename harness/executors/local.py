@@ -55,8 +55,9 @@ CLOSE_AGAIN_S = 0.1
 
 
 class LocalExecutor:
-    """A context manager that ends every started process. `expected_builds`: several are prepared beside the start of
-    GPU processes."""
+    """A context manager that ends every started process. Several `expected_builds` are prepared while GPU processes
+    start.
+    """
 
     def __init__(self, settings: LocalSettings, *, expected_builds: int = 0) -> None:
         self._settings = settings
@@ -105,8 +106,9 @@ class LocalExecutor:
         return self._find_pool(names).facts()
 
     def submit(self, task: Task, ahead: BuiltAhead = NOTHING_AHEAD) -> Future[Evaluation]:
-        """`ahead`: built elsewhere, so that it is not built ahead here. Raises UsageError for a client's problem file
-        that no sandbox can run here."""
+        """`ahead` was built elsewhere, so it is not built ahead here. Raises UsageError if no sandbox can run a
+        client's problem file.
+        """
         if task.owner:
             self._require_sandbox()
         job = Job(task=task, ahead=ahead)
@@ -186,8 +188,9 @@ class LocalExecutor:
         return divide_cores(os.sched_getaffinity(0), len(names), separate=_kind_of(names[0]) == "cuda")
 
     def _open_device(self, name: str, names: tuple[str, ...], plan: CorePlan) -> OwnedDevice:
-        """Its processes see only its GPU. Each of several GPUs has its own noise floors. Raises DeviceError once
-        closed."""
+        """The processes see only their GPU. Each of several GPUs has its own noise floors. Raises DeviceError once
+        closed.
+        """
         kind, _, index = name.partition(":")
         machine = (self._settings.measurements or find_machine_folder(self._settings.cache)).absolute()
         start = Start(
@@ -236,11 +239,10 @@ class LocalExecutor:
         return Setup(settings=settings, toolchain=self.toolchain, isolation=self.isolation)
 
     def _checks(self, kind: str) -> bool:
-        """True if kernels get a sanitizer pass."""
         return kind == EMULATED if self._settings.check_kernels is None else self._settings.check_kernels
 
     def _find_ahead(self, kind: str) -> DeviceEvaluators:
-        """Settings for builds ahead, or for candidates without a device. Only these import torch in this process."""
+        """Only these evaluators import torch in this process."""
         with self._making_ahead:
             if kind not in self._ahead:
                 forkserver = Forkserver(self.isolation)
@@ -273,8 +275,9 @@ class LocalExecutor:
             self._build_threads.submit(self._build_now, job, _kind_of(name), pool)
 
     def _build_now(self, job: Job | None, kind: str, pool: DevicePool | None) -> None:
-        """Runs in a thread. `job` None: only prepares; a failure occurs again in the builds. `pool` None: the build is
-        the whole evaluation."""
+        """Run in a thread. Without a `job` only prepare; failures occur again in the builds. Without a `pool` the build
+        is the whole evaluation.
+        """
         try:
             self._require_open()
             with hold_cores_to_build(self._require_open):
@@ -304,6 +307,6 @@ def _kind_of(name: str) -> str:
 
 
 def _explain_loss(job: Job) -> Evaluation:
-    """HARNESS_ERROR, since losses do not prove that the candidate is the cause."""
+    """Return HARNESS_ERROR, since losses do not prove that the candidate is the cause."""
     message = f"the evaluator process was lost twice during this evaluation: {'; '.join(job.losses)}"
     return job.task.give_up(Outcome.HARNESS_ERROR, "evaluator_lost", message)

@@ -1,4 +1,4 @@
-"""Locks between a user's harness processes."""
+"""Locks shared by a user's harness processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Check = Callable[[], None]  # called while waiting; may raise
 
 
 class SayFor(Protocol):
-    """A `Say` that also takes how long it has lasted."""
+    """A `Say` that also takes the duration."""
 
     def __call__(self, reason: str, for_s: float = 0.0) -> None: ...
 
@@ -44,8 +44,9 @@ def hold_device(name: str, say: Say = say_nothing, check: Check = check_nothing)
 def hold_to_evaluate(
     device: str, say: Say = say_nothing, check: Check = check_nothing, *, times: bool
 ) -> Iterator[None]:
-    """`device` "": none is needed; `times`: `hold_cores_to_time` follows. The device comes first: a process that has it
-    may wait for the cores."""
+    """`device` "" needs no lock. With `times`, `hold_cores_to_time` must follow. The device is locked first: its holder
+    may wait for the cores.
+    """
     with (
         hold_device(device, say, check) if device else nullcontext(),
         nullcontext() if times else hold_cores_to_build(check),
@@ -55,7 +56,7 @@ def hold_to_evaluate(
 
 @contextmanager
 def hold_cores_to_build(check: Check = check_nothing) -> Iterator[None]:
-    """Shared; waits for waiting and running timings."""
+    """A shared lock; wait for waiting and running timings."""
     with _open_lock("cores") as cores:
         with _open_lock("next") as queue:
             while not _try_lock(queue, fcntl.LOCK_EX) or not _try_lock(cores, fcntl.LOCK_SH):
@@ -66,7 +67,7 @@ def hold_cores_to_build(check: Check = check_nothing) -> Iterator[None]:
 
 @contextmanager
 def hold_cores_to_time(say: Say = say_nothing, check: Check = check_nothing) -> Iterator[None]:
-    """Exclusive: waits for running builds and blocks new ones."""
+    """An exclusive lock; wait for running builds and block new ones."""
     with _open_lock("next") as queue, _open_lock("cores") as cores:
         _wait_for(queue, CORES_TAKEN, say, check)
         _wait_for(cores, CORES_TAKEN, say, check)
@@ -88,7 +89,7 @@ def _open_lock(name: str) -> IO[str]:
 
 
 def _try_lock(lock: IO[str], kind: int) -> bool:
-    """Held until the file is closed."""
+    """The lock is held until the file is closed."""
     try:
         fcntl.flock(lock, kind | fcntl.LOCK_NB)
     except BlockingIOError:

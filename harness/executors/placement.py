@@ -32,10 +32,10 @@ J = TypeVar("J", bound=PlacedJob)
 
 
 class JobQueue(Generic[J]):
-    """Evaluations that wait for a device of one kind, in the order of their submission, whichever was built first.
+    """Evaluations that wait for a device of one kind, in the order of submission.
 
-    A problem stays on the device that took it first, which measures its noise floor once, unless another would be idle.
-    An owner's jobs follow each other, up to `MOST_IN_A_ROW`, since another's process starts in seconds.
+    A problem stays on its first device, which measures its noise floor once, unless another would be idle. Up to
+    `MOST_IN_A_ROW` jobs of one owner follow each other, since another owner's process takes seconds to start.
     """
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class JobQueue(Generic[J]):
         insort(self._jobs, job, key=lambda other: other.number)
 
     def take(self, device: str) -> J | None:
-        """None if the queue is empty. Jobs that were cancelled or failed before are dropped."""
+        """Return None if the queue is empty. Drop cancelled and failed jobs."""
         while self._jobs:
             job = self._jobs.pop(self._choose(device))
             self._homes.setdefault(job.task.problem.digest, device)
@@ -63,11 +63,10 @@ class JobQueue(Generic[J]):
         return None
 
     def list_upcoming(self, owner: str) -> tuple[Task, ...]:
-        """A few tasks of a client, by submission; none that are trusted."""
+        """Return a few tasks of a client in order; none for trusted tasks."""
         return tuple(job.task for job in self._jobs if owner and job.task.owner == owner)[:MOST_UPCOMING]
 
     def _choose(self, device: str) -> int:
-        """The index of the next job."""
         owner, row = self._rows.get(device, ("", 0))
         homes = [self._homes.get(job.task.problem.digest, device) for job in self._jobs]
         own = [index for index, home in enumerate(homes) if home == device] or [0]
@@ -75,7 +74,7 @@ class JobQueue(Generic[J]):
         return (same or own)[0]
 
     def forget(self, device: str) -> None:
-        """It is lost: its problems move."""
+        """Let the problems of a lost device move."""
         self._homes = {problem: home for problem, home in self._homes.items() if home != device}
 
     def clear(self) -> list[J]:
@@ -84,13 +83,13 @@ class JobQueue(Generic[J]):
 
 
 def share_out(count: int, devices: int) -> list[int]:
-    """The number of waiting evaluations that each device may expect."""
+    """Return the number of waiting evaluations that each device may expect."""
     return [count // devices + (index < count % devices) for index in range(devices)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorePlan:
-    """`devices`: cores per evaluator process. `shared`: timing excludes builds."""
+    """`devices` holds the cores per evaluator process. With `shared`, timing excludes builds."""
 
     builds: frozenset[int]
     devices: tuple[frozenset[int], ...]
@@ -98,8 +97,9 @@ class CorePlan:
 
 
 def divide_cores(cores: Collection[int], devices: int, *, separate: bool) -> CorePlan:
-    """Separate cores per GPU, and half of all for builds. Shared with too few cores or if not `separate`, as on a CPU
-    device, whose candidates use all."""
+    """Give each GPU separate cores, and builds half of all. Share all cores if there are too few or not `separate`, as
+    on a CPU device.
+    """
     least, most = CORES_PER_GPU
     ordered = sorted(cores)
     share = min(most, len(ordered) // (2 * devices)) if separate else 0

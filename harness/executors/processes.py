@@ -1,4 +1,4 @@
-"""Evaluator processes, as seen by the executor."""
+"""Controls evaluator processes for the executor."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _RUN = "from harness.executors.evaluator_process import main; main()"
 
 
 class EvaluatorProcess:
-    """Call `wait_ready` first. A sandboxed one is not trusted once it has evaluated: see `OwnedDevice`."""
+    """Call `wait_ready` first. Do not trust a sandboxed process after its first evaluation: see `OwnedDevice`."""
 
     def __init__(self, start: Start, *, cores: Collection[int], visible: str | None) -> None:
-        """`visible`: its CUDA_VISIBLE_DEVICES."""
+        """`visible` is its CUDA_VISIBLE_DEVICES."""
         self._start = start
         self.chip = self.lock = ""
         self.build_counts: dict[str, int] = {}
@@ -55,7 +55,7 @@ class EvaluatorProcess:
 
     @property
     def waits_for(self) -> str:
-        """The reason for waiting, after a few seconds, and its duration; else ""."""
+        """The reason for waiting and its duration, after a few seconds; otherwise ""."""
         for_s = time.monotonic() - self._waits_since_s
         return f"{self._waits_for} for {for_s:.0f} s" if self._waits_for and for_s > SHORT_WAIT_S else ""
 
@@ -68,11 +68,11 @@ class EvaluatorProcess:
         return done.evaluation
 
     def kill(self) -> None:
-        """May be called from any thread. With a sandbox it ends all processes inside."""
+        """May be called from any thread. Killing a sandbox ends all processes inside."""
         self._process.kill()
 
     def close(self) -> None:
-        """Lets it end its workers first."""
+        """The process first ends its workers."""
         if self._output is None:
             self._process.end(END_S)
         self._process.kill()
@@ -81,7 +81,7 @@ class EvaluatorProcess:
             self._output.await_end(END_S)
 
     def _note_printed(self, size_bytes: int) -> None:
-        """Reads slowly what an endless loop prints, which would else occupy this process."""
+        """Read slowly, since the output of an endless loop would occupy this process."""
         self._printed_bytes += size_bytes
         if self._printed_bytes > MOST_BYTES:
             time.sleep(PAUSE_S)
@@ -122,7 +122,7 @@ class EvaluatorProcess:
 
 
 def choose_visible(index: int) -> str:
-    """CUDA_VISIBLE_DEVICES for this process's GPU `index` alone."""
+    """Return CUDA_VISIBLE_DEVICES for this process's GPU `index` alone."""
     shown = os.environ.get("CUDA_VISIBLE_DEVICES")
     return str(index) if shown is None else shown.split(",")[index].strip()
 
@@ -130,7 +130,7 @@ def choose_visible(index: int) -> str:
 def _start_process(
     start: Start, cores: Collection[int], visible: str | None, output: OutputTail | None
 ) -> WatchedProcess:
-    """Uses a sandbox if there is an `output`, since a file that is the service's own output could be overwritten."""
+    """Use a sandbox if there is an `output`: it could overwrite a file that is the service's own output."""
     # Spinning threads would disturb timing.
     own = {"OMP_WAIT_POLICY": "PASSIVE", **EXPANDABLE_SEGMENTS}
     chosen = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}

@@ -15,8 +15,9 @@ from harness.sandbox.policy import Isolation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSettings(EvaluationSettings):
-    """`memory_bytes`: to plan with (None: all free). `reference_timeout_s`: process-wide. `measurements`: folder of the
-    device's peaks and noise floors (None: the machine's)."""
+    """`memory_bytes` is the memory to plan with (None: all free). `reference_timeout_s` applies to the whole process.
+    `measurements` is the folder of peaks and noise floors (None: the machine's).
+    """
 
     title: ClassVar[str] = "Sandbox and builds"
 
@@ -64,7 +65,7 @@ class LocalSettings(EvaluationSettings):
     measurements: Path | None = None
 
     def __post_init__(self) -> None:
-        """Raises UsageError for an unknown GPU, whether or not one is emulated."""
+        """Raises UsageError for an unknown GPU, even if none is emulated."""
         EvaluationSettings.__post_init__(self)
         if self.gpu is not None:
             find_gpu_model(self.gpu)
@@ -72,8 +73,6 @@ class LocalSettings(EvaluationSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """Sent to the evaluator processes."""
-
     settings: LocalSettings
     toolchain: Toolchain
     isolation: Isolation

@@ -23,10 +23,10 @@ from harness.languages import note_other_language
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """`candidate` None: no code was found. The executor sets the subject's device. `seed`: of an evaluation to repeat.
-    `notes` join the findings. `rival`: an earlier program that a correct candidate is compared with. `owner`: the
-    client who sent the problem file, which was not executed yet, and runs only in a sandbox for this client; "": it is
-    trusted."""
+    """`candidate` is None if no code was found. `seed` repeats an evaluation. `notes` join the findings. A correct
+    candidate is compared with the earlier program `rival`. `owner` is the client who sent the problem file, which runs
+    only in this client's sandbox; "" means trusted.
+    """
 
     subject: Subject
     problem: Problem
@@ -41,16 +41,16 @@ class Task:
 
     @property
     def has_extensions(self) -> bool:
-        """A program that hides it is built later, in its evaluation."""
+        """Programs that hide extensions are built later, in their evaluation."""
         return self.candidate is not None and "cpp_extension" in self.candidate.source
 
     @property
     def builds_extensions(self) -> bool:
-        """Ahead, in a trusted process, which executes the problem file."""
+        """Building ahead executes the problem file in a trusted process."""
         return self.has_extensions and not self.owner
 
     def give_up(self, outcome: Outcome, check: str, message: str) -> Evaluation:
-        """The result of a task whose evaluator was lost."""
+        """Return the result of a task whose evaluator was lost."""
         finding = Finding(check=check, severity="fatal", message=message)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         return Evaluation(subject=self.subject, outcome=outcome, message=message, findings=(finding,), started_at=now)
@@ -58,7 +58,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """`suite` None: the problem's."""
+    """`suite` None selects the problem's."""
 
     run: str
     model: str
@@ -80,7 +80,7 @@ def make_task(
     notes: tuple[Finding, ...] = (),
     dtype: Precision | None = None,
 ) -> Task:
-    """`dtype` None: as the problem has it."""
+    """`dtype` None keeps the problem's."""
     problem = problem if dtype is None else problem.in_precision(dtype)
     subject = Subject(
         run=origin.run,

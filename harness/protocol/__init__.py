@@ -1,4 +1,4 @@
-"""Protocol between evaluator and worker. Each end validates what it receives. Does not import torch."""
+"""Protocol between evaluator and worker. Each end validates the messages it receives. Does not import torch."""
 
 from harness.protocol.channel import GO, REST, Channel, make_pair
 from harness.protocol.doorbell import HELD_US, Doorbell, Signal, make_doorbell

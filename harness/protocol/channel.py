@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class Channel:
-    """One end of a connection. Not thread-safe."""
+    """Not thread-safe."""
 
     def __init__(self, end: socket.socket, *, max_body_bytes: int = MAX_BODY_BYTES) -> None:
         self._socket = end
@@ -66,8 +66,8 @@ class Channel:
     ) -> tuple[Message, list[int]]:
         """Return the next message and its descriptors, which the caller must close.
 
-        `while_waiting` is called every 50 ms, and its exceptions end the wait; `on_arrival` before the message is
-        parsed. Raises WorkerLost, WorkerTimeout or WireError.
+        `while_waiting` is called every 50 ms, and its exceptions end the wait. `on_arrival` is called before the
+        message is parsed. Raises WorkerLost, WorkerTimeout or WireError.
         """
         patience = _Patience(None if timeout_s is None else time.monotonic() + timeout_s, while_waiting)
         header, descriptors = self._read_header(patience)
@@ -87,7 +87,7 @@ class Channel:
             raise
 
     def send_signal(self, signal: bytes, *, timeout_s: float | None = None) -> None:
-        """Send one byte outside of any frame. Raises as `send` does."""
+        """Send one byte outside any frame. Raises WorkerLost or WorkerTimeout."""
         self._socket.settimeout(timeout_s)
         try:
             self._socket.sendall(signal)
@@ -97,14 +97,13 @@ class Channel:
             raise WorkerLost(f"the connection was closed while sending: {error}") from error
 
     def await_signal(self) -> bytes:
-        """Return the next byte, with the timeout of the last `send`: no work separates arrival and return."""
+        """Use the timeout of the last `send`, so that no work separates arrival and return."""
         signal = self._socket.recv(1)
         if not signal:
             raise WorkerLost("the other end closed the connection")
         return signal
 
     def await_seed(self) -> int:
-        """The number that follows a signal, SEED_BYTES long."""
         return int.from_bytes(self._socket.recv(SEED_BYTES, socket.MSG_WAITALL), "big")
 
     def is_readable(self) -> bool:
@@ -151,15 +150,12 @@ class Channel:
 
 
 class _Patience:
-    """Deadline and polling of one `receive`."""
-
     def __init__(self, deadline: float | None, while_waiting: Callable[[], None] | None) -> None:
         self._deadline = deadline
         self._while_waiting = while_waiting
         self._next_poll_s = time.monotonic() + POLL_S
 
     def next_s(self) -> float | None:
-        """Seconds until the next poll or the deadline; None: no limit."""
         now_s = time.monotonic()
         if self._deadline is not None and now_s >= self._deadline:
             raise WorkerTimeout("no complete message arrived within the time limit")
@@ -186,5 +182,5 @@ def _parse(body: bytes) -> Message:
 
 
 def make_pair() -> tuple[socket.socket, socket.socket]:
-    """Two connected sockets, not inheritable by programs."""
+    """Child programs cannot inherit the sockets."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)

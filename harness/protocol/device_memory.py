@@ -69,8 +69,6 @@ class _Copy2D(ctypes.Structure):
 
 
 class DeviceBytes:
-    """Device memory that torch reads through `__cuda_array_interface__`."""
-
     def __init__(self, address: int, size_bytes: int) -> None:
         self.__cuda_array_interface__ = {
             "shape": (size_bytes,),
@@ -82,7 +80,7 @@ class DeviceBytes:
 
 
 def allocate_shareable(size_bytes: int, device: int) -> tuple[int, int, int]:
-    """Returns (address, descriptor, size rounded up to the granularity)."""
+    """Return (address, descriptor, size rounded up to the granularity)."""
     granularity = ctypes.c_size_t()
     _call("cuMemGetAllocationGranularity", ctypes.byref(granularity), ctypes.byref(_properties(device)), 0)
     rounded = -(-size_bytes // granularity.value) * granularity.value
@@ -91,12 +89,12 @@ def allocate_shareable(size_bytes: int, device: int) -> tuple[int, int, int]:
 
 
 def map_descriptor(descriptor: int, size_bytes: int, device: int) -> int:
-    """Returns the address of another process's memory here."""
+    """Return the local address of another process's memory."""
     return _map(_import_handle(descriptor), size_bytes, device)
 
 
 def export_page(address: int) -> tuple[int, int, int]:
-    """Allocation around `address`: (first address, bytes, descriptor). Fails for cudaMalloc's memory."""
+    """Return the allocation around `address`: (first address, bytes, descriptor). Fails for cudaMalloc's memory."""
     handle = ctypes.c_ulonglong()
     _call("cuMemRetainAllocationHandle", ctypes.byref(handle), ctypes.c_void_p(address))
     try:
@@ -110,7 +108,7 @@ def export_page(address: int) -> tuple[int, int, int]:
 
 
 class AddressRange:
-    """A reservation in which pages are mapped at chosen places."""
+    """Reserves addresses, in which pages are mapped at given offsets."""
 
     def __init__(self, size_bytes: int, device: int) -> None:
         self._device = device
@@ -119,7 +117,7 @@ class AddressRange:
         self._release = weakref.finalize(self, _unmap, self.address, size_bytes, self._mapped)
 
     def map(self, descriptor: int, offset: int, size_bytes: int) -> None:
-        """Memory of another process. Raises DeviceError if it is not on the device."""
+        """Map another process's memory. Raises DeviceError if it is not on the device."""
         handle, found = _import_handle(descriptor), _AllocationProperties()
         try:
             _call("cuMemGetAllocationPropertiesFromHandle", ctypes.byref(found), handle)
@@ -144,9 +142,9 @@ class AddressRange:
 
 
 class ImportedPages:
-    """Pages of another process, mapped contiguously and read-only.
+    """Maps pages of another process contiguously and read-only.
 
-    `pages`: (size in bytes, descriptor); the caller closes the descriptors.
+    `pages` are (size in bytes, descriptor); the caller closes the descriptors.
     """
 
     def __init__(self, pages: Sequence[tuple[int, int]], device: int) -> None:
@@ -164,8 +162,9 @@ def _unmap(address: int, size_bytes: int, mapped: list[tuple[int, int]]) -> None
 
 
 class RowsCopy:
-    """A copy to pinned memory: `rows` rows of `width` bytes, `pitch` bytes apart, contiguous in `target`. Prepared, so
-    that it starts within a few us."""
+    """Copies `rows` rows of `width` bytes, `pitch` bytes apart, to contiguous pinned memory at `target`. It is
+    prepared, so that it starts within a few us.
+    """
 
     def __init__(self, target: int, *, pitch: int, width: int, rows: int) -> None:
         self._copy = _Copy2D(
@@ -181,7 +180,7 @@ class RowsCopy:
         self._copy_rows = _load_driver().cuMemcpy2DAsync_v2
 
     def start(self, source: int) -> None:
-        """Uses the legacy stream and the copy engine, which needs no multiprocessor and no time slice."""
+        """Use the legacy stream and the copy engine, which needs no multiprocessor and no time slice."""
         self._copy.source_address = source
         status = self._copy_rows(self._reference, self._stream)
         if status:
@@ -189,26 +188,27 @@ class RowsCopy:
 
 
 def pin(address: int, size_bytes: int) -> bool:
-    """Lets the copy engine reach host memory directly. False if the driver refuses, such as for lack of memory."""
+    """Let the copy engine access host memory directly. Return False if the driver refuses, for example for lack of
+    memory.
+    """
     return not _load_driver().cuMemHostRegister_v2(ctypes.c_void_p(address), ctypes.c_size_t(size_bytes), 0)
 
 
 def reset_persisting_cache() -> None:
-    """No-op on GPUs without persisting L2 lines."""
+    """Does nothing on GPUs without persisting L2 lines."""
     status = _load_driver().cuCtxResetPersistingL2Cache()
     if status not in (0, _NOT_SUPPORTED):
         raise DeviceError(f"cuCtxResetPersistingL2Cache failed with {status}")
 
 
 def free(address: int, size_bytes: int, descriptor: int) -> None:
-    """The memory lives on while another process maps it."""
+    """The memory stays allocated while another process maps it."""
     _call("cuMemUnmap", ctypes.c_ulonglong(address), ctypes.c_size_t(size_bytes))
     _call("cuMemAddressFree", ctypes.c_ulonglong(address), ctypes.c_size_t(size_bytes))
     os.close(descriptor)
 
 
 def _create(size_bytes: int, device: int) -> tuple[Any, int]:
-    """(handle, descriptor)"""
     handle, descriptor, none = ctypes.c_ulonglong(), ctypes.c_int(), ctypes.c_ulonglong(0)
     properties = _properties(device)
     _call("cuMemCreate", ctypes.byref(handle), ctypes.c_size_t(size_bytes), ctypes.byref(properties), none)

@@ -1,13 +1,9 @@
 """A page of host memory for signals and answers without system calls. Both ends spin. The page is untrusted.
 
-| word (64 bits) | written by | meaning |
-| --- | --- | --- |
-| 0 | evaluator | signal: 8 * number + kind; a new number each time |
-| 1 | evaluator | with a call: shift of the inputs in bytes |
-| 2 | evaluator | with a call: seed of torch's generators, where calls are seeded |
-| 8 | worker | answer: the last completed signal |
-| 9 | worker | number of output tensors |
-| 16... | worker | device address of each output tensor |
+| word (64 bits) | written by | meaning | | --- | --- | --- | | 0 | evaluator | signal: 8 * number + kind; a new number
+each time | | 1 | evaluator | with a call: shift of the inputs in bytes | | 2 | evaluator | with a call: seed of torch's
+generators, if calls are seeded | | 8 | worker | answer: the last completed signal | | 9 | worker | number of output
+tensors | | 16... | worker | device address of each output tensor |
 """
 
 from __future__ import annotations
@@ -37,31 +33,31 @@ class Signal(IntEnum):
 
 
 class Doorbell:
-    """`descriptor`: a memory file of SIZE_BYTES, which stays open."""
+    """`descriptor` is a memory file of SIZE_BYTES, which stays open."""
 
     def __init__(self, descriptor: int) -> None:
         self._words = memoryview(mmap.mmap(descriptor, SIZE_BYTES)).cast("Q")
         self._seen = self._words[_SIGNAL]
 
     def ring(self, kind: Signal, shift_bytes: int = 0, seed: int = 0) -> int:
-        """Evaluator: send a signal; returns the value of its answer."""
+        """Called by the evaluator. Returns the value of the answer."""
         self._words[_SHIFT], self._words[_SEED] = shift_bytes, seed
         self._seen = (self._seen // _KINDS + 1) * _KINDS + kind
         self._words[_SIGNAL] = self._seen
         return self._seen
 
     def has_answered(self, signal: int, *, looks: int) -> bool:
-        """Evaluator: poll up to `looks` times (50 ns each)."""
+        """Called by the evaluator: poll up to `looks` times (50 ns each)."""
         words = self._words
         return any(words[_ANSWER] == signal for _ in range(looks))
 
     def read_call(self) -> tuple[int, ...]:
-        """Evaluator: addresses of the outputs, at most MAX_ADDRESSES."""
+        """Called by the evaluator: return the addresses of the outputs, at most MAX_ADDRESSES."""
         count = min(self._words[_COUNT], MAX_ADDRESSES)
         return tuple(self._words[_ADDRESSES : _ADDRESSES + count])
 
     def await_signal(self) -> Signal:
-        """Worker."""
+        """Called by the worker."""
         words, seen = self._words, self._seen
         while words[_SIGNAL] == seen:
             pass
@@ -69,19 +65,19 @@ class Doorbell:
         return Signal(self._seen % _KINDS)
 
     def read_shift(self) -> int:
-        """Worker: valid with a call."""
+        """Called by the worker during a call."""
         return self._words[_SHIFT]
 
     def read_seed(self) -> int:
-        """Worker: valid with a call."""
+        """Called by the worker during a call."""
         return self._words[_SEED]
 
     def answer(self) -> None:
-        """Worker."""
+        """Called by the worker."""
         self._words[_ANSWER] = self._seen
 
     def answer_call(self, addresses: Sequence[int]) -> None:
-        """Worker."""
+        """Called by the worker."""
         words = self._words
         words[_COUNT] = len(addresses)
         for index, address in enumerate(addresses[:MAX_ADDRESSES], start=_ADDRESSES):
@@ -90,7 +86,7 @@ class Doorbell:
 
 
 def make_doorbell() -> int:
-    """The size is sealed, since an access beyond a shrunk file would kill the process."""
+    """Seal the size, since an access beyond a shrunk file would kill the process."""
     descriptor = os.memfd_create("harness-doorbell", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(descriptor, SIZE_BYTES)
     fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)

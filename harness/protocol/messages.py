@@ -1,4 +1,4 @@
-"""The kinds of messages: what the evaluator asks of a worker or of the forkserver, and what these reply."""
+"""Kinds of requests to a worker or the forkserver, and of their replies."""
 
 from __future__ import annotations
 

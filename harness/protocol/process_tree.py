@@ -1,4 +1,4 @@
-"""Processes: their trees, read from /proc, and how they end. Linux only."""
+"""Reads process trees from /proc, and ends processes. Linux only."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def find_tree(pid: int) -> set[int]:
 
 
 def find_innermost(pid: int) -> int:
-    """The last of a chain of single children: the program run by a sandbox launcher."""
+    """Return the last of a chain of single children: the program run by a sandbox launcher."""
     while children := children_of(pid):
         pid = children[0]
     return pid
 
 
 def children_of(process: int) -> list[int]:
-    """None if it has ended."""
+    """Return None if the process has ended."""
     found: list[int] = []
     for thread in threads_of(process):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -35,21 +35,21 @@ def children_of(process: int) -> list[int]:
 
 
 def threads_of(process: int) -> list[int]:
-    """None if it has ended."""
+    """Return None if the process has ended."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         return [int(name) for name in os.listdir(f"/proc/{process}/task")]  # noqa: PTH208 - half the time of a Path
     return []
 
 
 def state_of(process: int, thread: int) -> str:
-    """State letter of a thread, such as "R"; "" if it has ended."""
+    """Return a state letter such as "R"; "" if the thread has ended."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         return read_bytes(f"/proc/{process}/task/{thread}/stat").rpartition(b")")[2].split()[0].decode()
     return ""
 
 
 def read_bytes(path: str) -> bytes:
-    """Uses few system calls, since it runs between timed calls."""
+    """Use few system calls, since this runs between timed calls."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         parts = []

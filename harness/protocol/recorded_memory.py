@@ -1,4 +1,4 @@
-"""The address range in which the workers' driver library places all device memory; replayers map it there, too.
+"""The address range of all device memory in workers and replayers.
 
 The same numbers are in `harness/worker/recorder/driver/memory.h`.
 """

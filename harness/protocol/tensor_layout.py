@@ -1,4 +1,4 @@
-"""Values with tensors as a JSON tree whose tensor leaves refer to shared memory.
+"""Encodes values as a JSON tree whose tensor leaves refer to shared memory.
 
 Nodes: {"t": i} (tensor i), {"list": [...]}, {"tuple": [...]}, {"dict": [[key, node], ...]}, {"v": scalar}.
 """
@@ -34,15 +34,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
-    """Offset and size in bytes."""
-
     offset: int
     size_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorSpec:
-    """A tensor in shared memory: `offset` in bytes, `shape` and `stride` in elements."""
+    """`offset` is in bytes; `shape` and `stride` are in elements."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -82,14 +80,14 @@ def storage_bytes(spec: TensorSpec) -> int:
 
 
 def count_span(shape: Sequence[int], stride: Sequence[int]) -> int:
-    """Elements in memory from a tensor's first to its last."""
+    """Count elements in memory from a tensor's first to its last."""
     if 0 in shape:
         return 0
     return 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
 
 
 def place_contiguous(specs: Sequence[TensorSpec], start: int = 0) -> tuple[tuple[TensorSpec, ...], int]:
-    """Row-major from `start`; also returns the end offset."""
+    """Place tensors row-major from `start`; also return the end offset."""
     placed = []
     offset = start
     for spec in specs:
@@ -100,7 +98,7 @@ def place_contiguous(specs: Sequence[TensorSpec], start: int = 0) -> tuple[tuple
 
 
 def place_strided(specs: Sequence[TensorSpec], start: int = 0) -> tuple[tuple[TensorSpec, ...], int]:
-    """Place tensors with their original strides; also returns the end offset."""
+    """Also return the end offset."""
     placed = []
     offset = start
     for spec in specs:
@@ -110,7 +108,7 @@ def place_strided(specs: Sequence[TensorSpec], start: int = 0) -> tuple[tuple[Te
 
 
 def group_equal(kinds: Sequence[T]) -> dict[T, list[int]]:
-    """Indices by kind, in order of first appearance: state is sent as one flat tensor for each dtype."""
+    """Return indices by kind, in order of first appearance."""
     groups: dict[T, list[int]] = {}
     for index, kind in enumerate(kinds):
         groups.setdefault(kind, []).append(index)
@@ -123,7 +121,7 @@ def count_kept_calls(output_bytes: int, most: int = MOST_KEPT) -> int:
 
 
 def row_major_stride(shape: Sequence[int]) -> tuple[int, ...]:
-    """Strides in elements; dimensions of size 0 count as 1, as in torch."""
+    """Dimensions of size 0 count as 1, as in torch."""
     strides = []
     step = 1
     for size in reversed(shape):
@@ -165,13 +163,13 @@ def flatten_value(
 
 
 def add_state(tree: Tree, tensors: int, names: Sequence[str]) -> Tree:
-    """The tree of a call that also returns the state it left: `tensors` outputs, then one tensor for each name."""
+    """Return the tree of a call that also returns its state: output `tensors`, then one tensor per name."""
     state = [[name, {"t": tensors + index}] for index, name in enumerate(names)]
     return {"dict": [["output", tree], ["state", {"dict": state}]]}
 
 
 def have_same_nesting(one: Tree, other: Tree) -> bool:
-    """True if two trees differ at most in lists where the other has tuples."""
+    """Return True if two trees differ at most in lists where the other has tuples."""
     return _unify_sequences(one) == _unify_sequences(other)
 
 

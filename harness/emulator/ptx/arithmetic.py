@@ -1,4 +1,4 @@
-"""Arithmetic PTX instructions as C++; None if unsupported."""
+"""Translates arithmetic PTX instructions to C++; unsupported ones give None."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _DIRECTIONS = {"rni": "rn", "rzi": "rz", "rmi": "rd", "rpi": "ru"}
 
 
 def _write_conversion(parts: list[str], values: list[str]) -> str | None:
-    """Numeric conversions; float to integer saturates as on a GPU."""
+    """Conversions from float to integer saturate as on a GPU."""
     small = {"u8": "uint8_t", "s8": "int8_t"}
     to, source = ({**REGISTERS, **small}.get(part) for part in parts[-2:])
     how = [part for part in parts[1:-2] if part != "ftz"]
@@ -91,7 +91,7 @@ def _write_conversion(parts: list[str], values: list[str]) -> str | None:
 
 
 def _write_packing(arguments: list[str], operands: list[Operand]) -> str | None:
-    """`mov.b64 %0, {%1, %2}` and the reverse; lowest part first."""
+    """Translate `mov.b64 %0, {%1, %2}` and the reverse; the lowest part is first."""
     packs = arguments[1].startswith("{")
     parts = write_vector(arguments[1 if packs else 0], operands)
     whole = write_value(arguments[0 if packs else 1], operands)
@@ -174,7 +174,7 @@ def _write_field(parts: list[str], kind: str, values: list[str], taken: list[str
 
 
 def _write_table(taken: list[str], table: str) -> str:
-    """lop3: a bitwise function of three operands, given by its truth table."""
+    """Translate lop3: a bitwise function of three operands, given by its truth table."""
     rows = []
     for row in range(8):
         factors = [name if row >> (2 - at) & 1 else f"~{name}" for at, name in enumerate(taken[:3])]

@@ -1,4 +1,4 @@
-"""Operands of inline PTX as C++."""
+"""Translates operands of inline PTX to C++."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class PtxError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operand:
-    """`direction`: "=", "+" or ""; `expression`: C++ source."""
+    """`direction` is "=", "+" or ""; `expression` is C++ source."""
 
     direction: str
     kind: str
@@ -54,7 +54,7 @@ def write_register(name: str) -> str:
 
 
 def write_value(text: str, operands: list[Operand]) -> str:
-    """Numbered operand, special register, number, or register of the block."""
+    """`text` is a numbered operand, special register, number, or register of the block."""
     text = text.strip().replace("%%", "%")
     if found := re.fullmatch(r"%(\d+)", text):
         if int(found[1]) >= len(operands):

@@ -1,4 +1,4 @@
-"""Builds a client's candidates ahead, in a process beside its evaluator in the same sandbox: both share a cache."""
+"""Builds a client's candidates ahead, in a process with the same sandbox and cache as its evaluator."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RUN = "from harness.executors.clients.builds import main; main()"
 
 
 class BuildsAhead:
-    """Its process starts with the first task. Where it ends, candidates are built in their evaluations."""
+    """The process starts with the first task. After its end, candidates are built in their evaluations."""
 
     def __init__(self, start: Start) -> None:
         self._start = start
@@ -48,7 +48,6 @@ class BuildsAhead:
 
 
 def main() -> None:
-    """Ends with its parent."""
     line, _ = connect(sys.argv[1:])
     start: Start = line.recv()
     os.sched_setaffinity(0, start.build_cores)  # before torch counts cores
@@ -71,7 +70,7 @@ def main() -> None:
 
 
 def _build(evaluators: DeviceEvaluators, task: Task) -> None:
-    """A failure here occurs again in the evaluation."""
+    """Ignore failures, which occur again in the evaluation."""
     from harness.executors.locks import hold_cores_to_build
     from harness.problems.workloads import complete_problem
 

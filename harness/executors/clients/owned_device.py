@@ -1,4 +1,4 @@
-"""One device and its evaluator process: a trusted one, or a sandboxed one for the problem files of a client."""
+"""One device with a trusted evaluator process, or a sandboxed one for the problem files of one client."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ REFERENCE_STEPS = 4  # that may take their time limit in one evaluation
 
 
 class OwnedDevice:
-    """An `OpenDevice`. A client's process ends before another client's evaluation or a trusted one begins, since code
-    of that client may still run in it. Raises DeviceError if no process starts."""
+    """A client's process ends before an evaluation for anyone else begins, since that client's code may still run in
+    it. Raises DeviceError if no process starts.
+    """
 
     def __init__(
         self,
@@ -33,7 +34,7 @@ class OwnedDevice:
         times: bool,
         require_open: Check,
     ) -> None:
-        """`open_process`: takes the owner, and raises DeviceError; `times`: timing excludes builds."""
+        """`open_process` takes the owner and raises DeviceError. With `times`, timing excludes builds."""
         self._open_process = open_process
         self._limit_s = settings.build_timeout_s + REFERENCE_STEPS * settings.reference_timeout_s
         self._times = times
@@ -56,7 +57,7 @@ class OwnedDevice:
 
     @property
     def build_counts(self) -> Counter[str]:
-        """Counts of trusted processes."""
+        """Count builds of trusted processes only."""
         process = self._process
         counts = process.build_counts if process is not None and not self._owner else {}
         return self._ended_counts + Counter(counts)
@@ -128,7 +129,7 @@ class OwnedDevice:
 
     @contextmanager
     def _hold_locks(self, lock: str) -> Iterator[None]:
-        """Here, since a client's process could keep them."""
+        """Locks are held in this process, since a client's process might not release them."""
         with (
             hold_to_evaluate(lock, self._say, self._require_open, times=self._times),
             hold_cores_to_time(self._say, self._require_open) if self._times else nullcontext(),

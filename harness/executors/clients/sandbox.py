@@ -1,8 +1,8 @@
 """The sandbox of an evaluator that runs a client's problem files.
 
 It sees Python, compilers, this package, devices, prebuilt headers and measurements, all read-only; no network and no
-process outside. What it writes, its build cache included, is in memory and ends with it. Workers and compilers have
-their usual sandboxes inside.
+process outside. Its files, including the build cache, are in memory and end with it. Workers and compilers have their
+usual sandboxes inside.
 """
 
 from __future__ import annotations
@@ -28,26 +28,27 @@ KITS, DRIVERS = "kits", "driver-*"  # see `harness.builder.cache`
 
 
 def wrap(command: list[str], *, shared: Path) -> list[str]:
-    """`shared`: the cache of trusted evaluations."""
+    """`shared` is the cache of trusted evaluations."""
     readable = [*interpreter_folders(), PACKAGE, find_shipped("redteam_corpus"), CGROUP]
     readable += [shared / KITS, find_machine_folder(shared), *shared.glob(DRIVERS)]
     return wrap_evaluator(command, readable=readable)
 
 
 def name_cache(start: Start) -> Path:
-    """The cache of trusted evaluations."""
+    """Name the cache of trusted evaluations."""
     assert start.setup.settings.cache is not None
     return start.setup.settings.cache
 
 
 def make_environment(own: Mapping[str, str]) -> dict[str, str]:
-    """None of the service's keys and tokens. Caches and temporary files are in the scratch space."""
+    """Exclude keys and tokens of the service. Caches and temporary files are in the scratch space."""
     return clean_environment({"HOME": SCRATCH, "XDG_CACHE_HOME": SCRATCH, **own})
 
 
 def settle(start: Start) -> Start:
-    """Inside, before anything of a client runs: a cache of its own with copies of the shared measurements and links to
-    the shared prebuilt headers, and the isolation that is possible here."""
+    """Run inside the sandbox before any client code. Make a separate cache with copies of the shared measurements and
+    links to the shared prebuilt headers, and find the isolation that is possible here.
+    """
     settings, shared, own = start.setup.settings, name_cache(start), default_cache_folder()
     if find_machine_folder(shared).is_dir():
         shutil.copytree(find_machine_folder(shared), find_machine_folder(own))

@@ -23,7 +23,7 @@ LOCAL_STORE_BYTES = 100 * 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSettings:
-    """`address`: as of ray.init; `chip`: part of the name of the GPU or CPU to use."""
+    """`address` is that of ray.init; `chip` is a part of the name of the GPU or CPU to use."""
 
     address: str = "auto"
     chip: str | None = None
@@ -31,7 +31,7 @@ class ClusterSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Versions:
-    """`package`: hash of the evaluator's files."""
+    """`package` is a hash of the evaluator's files."""
 
     harness: str
     package: str
@@ -39,14 +39,14 @@ class Versions:
     python: str
 
     def explain_difference(self, other: Versions) -> str:
-        """Empty if equal."""
+        """Return "" if equal."""
         mine, theirs = asdict(self), asdict(other)
         named = [f"{name} {theirs[name]}, here {mine[name]}" for name in mine if mine[name] != theirs[name]]
         return "; ".join(named)
 
 
 def connect(address: str) -> tuple[Any, bool]:
-    """(the ray module, whether this call connected it). Raises UsageError and DeviceError."""
+    """Return (the ray module, whether this call connected it). Raises UsageError and DeviceError."""
     try:
         ray = import_module("ray")
     except ImportError as error:
@@ -66,7 +66,7 @@ def connect(address: str) -> tuple[Any, bool]:
 
 
 def _resolve(address: str) -> str:
-    """HOST:PORT. `auto`: of RAY_ADDRESS, or of a cluster of this machine. Raises ValueError and OSError."""
+    """Return HOST:PORT; `auto` uses RAY_ADDRESS or a cluster of this machine. Raises ValueError and OSError."""
     if address != "auto":
         return address.rpartition("://")[2]
     found = import_module("ray._private.services").canonicalize_bootstrap_address(address)
@@ -76,8 +76,9 @@ def _resolve(address: str) -> str:
 
 
 def _reach(address: str) -> None:
-    """Raises OSError soon, where Ray would try for a minute. Each end of HTTP/2, which Ray speaks, begins with a frame
-    of settings."""
+    """Raise OSError soon, since Ray would try for a minute. Both ends of HTTP/2, Ray's protocol, begin with a settings
+    frame.
+    """
     host, _, port = address.rpartition(":")
     if not port.isdecimal():
         raise ValueError("expected HOST:PORT")
@@ -88,7 +89,7 @@ def _reach(address: str) -> None:
 
 
 def make_version_reader() -> Callable[[], dict[str, str]]:
-    """A function that is sent whole: the node may have another version of this package, or none."""
+    """The function must be self-contained: the node may have another version of this package, or none."""
 
     def read() -> dict[str, str]:
         import platform

@@ -1,5 +1,8 @@
-"""Evaluates on the devices of a Ray cluster: an actor per device, one evaluation at a time in each; builds are tasks on
-any node. Results reach the caller as they come; the actors end with this process."""
+"""Evaluates on the devices of a Ray cluster.
+
+Each device has an actor, which runs one evaluation at a time; builds are tasks on any node. The actors end with this
+process.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ WITHOUT_DEVICES_S = 300.0  # for a new node, after the last device was lost
 
 
 class RayExecutor:
-    """A context manager that ends every started actor. `open_executor`: opens an actor's executor."""
+    """A context manager that ends every started actor. `open_executor` opens an actor's executor."""
 
     def __init__(
         self, cluster: ClusterSettings, settings: LocalSettings, open_executor: OpenExecutor = LocalExecutor
@@ -73,7 +76,7 @@ class RayExecutor:
             return SUBMITTED_PER_DEVICE * max(len(self._nodes.devices), 1)
 
     def devices(self, language: Language) -> tuple[DeviceFacts, ...]:
-        """Waits for the devices of all nodes the first time. Raises UsageError and DeviceError without any."""
+        """The first call waits for the devices of all nodes. Raises UsageError, and DeviceError without devices."""
         return self._await_facts(language)[1]
 
     def submit(self, task: Task) -> Future[Evaluation]:
@@ -141,7 +144,7 @@ class RayExecutor:
             raise DeviceError(self._failure)
 
     def _fail(self, message: str) -> None:
-        """Every unfinished evaluation raises."""
+        """Make every unfinished evaluation raise."""
         with self._changed:
             self._failure = self._failure or message
             left = list(self._jobs)
@@ -168,7 +171,7 @@ class RayExecutor:
             self._fail(str(error) if isinstance(error, HarnessError) else f"the cluster: {describe_error(error)}")
 
     def _settle(self, language: Language) -> None:
-        """Once all nodes and their devices are known."""
+        """Call once all nodes and their devices are known."""
         try:
             found = self._find_facts(language)
         except (DeviceError, UsageError) as error:
@@ -181,7 +184,7 @@ class RayExecutor:
         self._changed.notify_all()
 
     def _find_facts(self, language: Language) -> tuple[str, tuple[DeviceFacts, ...]] | None:
-        """None: not known yet. Raises UsageError and DeviceError without a device."""
+        """Return None if not known yet. Raises UsageError, and DeviceError without a device."""
         nodes = self._nodes
         if nodes.is_probing:
             return None
@@ -198,7 +201,7 @@ class RayExecutor:
         return kind, tuple({one.facts.name: one.facts for one in opened}.values())
 
     def _require_devices(self) -> None:
-        """Raises DeviceError when jobs have waited in vain."""
+        """Raises DeviceError if jobs have waited too long."""
         if not self._jobs or self._nodes.devices:
             self._empty_since_s = None
             return
@@ -226,7 +229,7 @@ class RayExecutor:
         self._pending[build.remote(settings, job.task)] = lambda ready: self._end_build(job, node, ready)
 
     def _end_build(self, job: ClusterJob, node: ClusterNode, ready: Any) -> None:
-        """A failed builder leaves the build to the device's node."""
+        """If a builder fails, the device's node builds."""
         node.builds -= 1
         try:
             job.built = self._ray.get(ready)
@@ -253,7 +256,7 @@ class RayExecutor:
                 self._finished.append(lambda: job.finish(answer))
 
     def _lose(self, device: ClusterDevice, job: ClusterJob, reason: str, *, for_good: bool = False) -> None:
-        """Evaluates the job elsewhere, unless it may be the cause: a broken device is no program's fault."""
+        """Evaluate the job elsewhere, unless it may be the cause of the loss. No program causes a broken device."""
         if device.node.is_draining or for_good:
             job.moves.append(f"{device.name}: {reason}")
         else:

@@ -1,4 +1,4 @@
-"""The evaluations of a cluster, and the rules for those whose device was lost."""
+"""Tracks a cluster's evaluations, and decides about those whose device was lost."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ MOST_MOVES = 3  # away from drained nodes
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class ClusterJob:
-    """`kind`: of device; `built`: on another node; `losses`: reasons; `moves`: losses that say nothing about the
-    candidate."""
+    """`kind` is the device's; `built` comes from another node; `losses` are reasons; `moves` counts losses that the
+    candidate cannot have caused.
+    """
 
     task: Task
     kind: str
@@ -42,7 +43,7 @@ class ClusterJob:
 
 
 def conclude_losses(job: ClusterJob) -> Evaluation | None:
-    """The evaluation of a job that must not run again."""
+    """Return the evaluation of a job that must not run again."""
     if len(job.losses) >= MOST_LOSSES:
         reasons = "; ".join(job.losses)
         message = f"{len(job.losses)} devices were lost while they ran it: {reasons}"

@@ -1,4 +1,4 @@
-"""The nodes of a Ray cluster and their devices. Used by one thread."""
+"""Tracks the nodes of a Ray cluster and their devices. Used by one thread."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ Expect = Callable[[Any, Callable[[Any], None]], None]
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class ClusterDevice:
-    """`opened` None: not yet."""
-
     name: str
     kind: str
     node: ClusterNode
@@ -52,7 +50,6 @@ class ClusterNode:
         return f"{self.address}/{self.id[:6]}"
 
     def list_slots(self, kind: str) -> list[str]:
-        """A name per device."""
         if kind == "cuda":
             return [f"{self.name} cuda {index}" for index in range(self.gpus)]
         return [f"{self.name} {kind}"] if self.cpus >= 1 else []
@@ -60,8 +57,9 @@ class ClusterNode:
 
 @dataclass(slots=True, kw_only=True)
 class Nodes:
-    """`expect(reference, handler)`: the handler gets the reference when it is ready. `out_of_service`: why devices and
-    nodes are not used."""
+    """`expect(reference, handler)` calls the handler when the reference is ready. `out_of_service` holds the reason per
+    unused device or node.
+    """
 
     ray: Any
     cluster: ClusterSettings
@@ -80,7 +78,7 @@ class Nodes:
     _kept: list[Any] = field(default_factory=list)  # actors of devices out of service
 
     def choose_kind(self, language: Language) -> str | None:
-        """A kind of device that evaluates the language; None if the wanted one does not."""
+        """Return a kind of device that evaluates the language, or None."""
         kinds, wanted = LANGUAGES[language].devices, self.settings.device
         if wanted == "auto":
             has_gpu = any(node is not None and node.gpus for node in self._nodes.values())
@@ -92,7 +90,7 @@ class Nodes:
         self._start_missing()
 
     def look(self) -> None:
-        """Follows nodes that joined, left or are drained."""
+        """Detect nodes that joined, left or are drained."""
         alive = {node["NodeID"]: node for node in self.ray.nodes() if node["Alive"]}
         draining = self._find_draining()
         for gone in set(self._nodes) - set(alive):
@@ -119,7 +117,7 @@ class Nodes:
         return any(device.kind == kind and device.opened is None for device in self.devices.values())
 
     def choose_chip(self, kind: str) -> None:
-        """Raises UsageError where there are several: their times are not comparable."""
+        """Raises UsageError if there are several: their times are not comparable."""
         chips = sorted({device.opened.facts.chip for device in self.list_open(kind) if device.opened})
         if len(chips) > 1:
             raise UsageError(f"the cluster has {', '.join(chips)}: name the one to measure on with --chip")
@@ -127,11 +125,11 @@ class Nodes:
 
     @property
     def has_only_broken(self) -> bool:
-        """No node will give a device any more, unless new ones join."""
+        """Return True if only new nodes can provide a device."""
         return bool(self.out_of_service) and not any(True for kind in self._languages for _ in self._list_missing(kind))
 
     def choose_builder(self) -> ClusterNode | None:
-        """The node with the largest share of idle cores."""
+        """Return the node with the largest share of idle cores."""
         usable = [node for node in self._nodes.values() if node is not None and not node.is_draining]
         free = [node for node in usable if node.builds < int(node.cpus)]
         return min(free, key=lambda node: node.builds / node.cpus, default=None)
@@ -151,8 +149,7 @@ class Nodes:
         return device.node.id in self._nodes
 
     def lose(self, device: ClusterDevice, reason: str, *, for_good: bool = False) -> None:
-        """Its actor ends. `for_good`: the device is taken out of service; its actor stays, so that no other gets the
-        GPU."""
+        """End the device's actor. With `for_good` the actor stays, so that no other gets the broken GPU."""
         if self.devices.get(device.name) is device:
             del self.devices[device.name]
         if for_good:
@@ -182,7 +179,7 @@ class Nodes:
         return strategies.NodeAffinitySchedulingStrategy(node, soft=False)
 
     def _find_draining(self) -> dict[str, int]:
-        """Deadlines by node. Ray has no public call for it."""
+        """Return deadlines by node. Ray has no public call for it."""
         found: dict[str, int] = import_module("ray._private.state").state.get_draining_nodes()
         return found
 
@@ -254,7 +251,7 @@ class Nodes:
         return named and self._chips.get(kind, chip) == chip
 
     def _dismiss(self, device: ClusterDevice, chip: str) -> None:
-        """Another chip: no fault, so that it is not reported."""
+        """Do not report another chip: it is no fault."""
         self.ray.kill(device.actor)
         del self.devices[device.name]
         device.node.other_chips[device.name] = chip

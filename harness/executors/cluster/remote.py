@@ -1,4 +1,4 @@
-"""Code that runs on the nodes: one actor per device, and builds as tasks."""
+"""Runs on the nodes: one actor per device, and builds as tasks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NODE = "node"  # a fact of the environment
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """`architecture`: to build for."""
+    """Builds target `architecture`."""
 
     facts: DeviceFacts
     node: str
@@ -47,14 +47,12 @@ class Opened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """The device cannot be used."""
-
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """`packed`: see `pack_builds`."""
+    """`packed` comes from `pack_builds`."""
 
     ahead: BuiltAhead = NOTHING_AHEAD
     packed: dict[str, bytes] = field(default_factory=dict)
@@ -68,10 +66,10 @@ OpenExecutor = Callable[[LocalSettings], NodeExecutor]
 
 
 class DeviceActor:
-    """One device. Holds no context on it: the evaluator process that the local executor starts does."""
+    """Holds no context on its device: the local executor's evaluator process does."""
 
     def __init__(self, settings: LocalSettings, neighbours: int, open_executor: OpenExecutor = LocalExecutor) -> None:
-        """`neighbours`: GPUs of this node, which share its cores."""
+        """`neighbours` counts GPUs of this node, which share its cores."""
         os.environ.pop("OMP_NUM_THREADS", None)  # set by Ray; candidates and baselines would inherit it
         gpu = _find_gpu()
         if gpu is not None:
@@ -111,7 +109,6 @@ class DeviceActor:
 
 
 def build_ahead(settings: LocalSettings, task: Task) -> Built:
-    """Runs on any node."""
     evaluators = _find_evaluators(settings)
     with hold_cores_to_build():
         ahead = evaluators.build_ahead(task)
@@ -129,7 +126,7 @@ def unpack(built: Built, cache: Path) -> BuiltAhead:
 
 
 def share_cores(cores: set[int], index: int, count: int) -> set[int]:
-    """Equal parts for the GPUs of a node; all cores if there are too few."""
+    """Divide the cores equally between the GPUs of a node; return all if there are too few."""
     if divide_cores(cores, count, separate=True).shared:
         return cores
     ordered, size = sorted(cores), len(cores) // count
@@ -137,7 +134,6 @@ def share_cores(cores: set[int], index: int, count: int) -> set[int]:
 
 
 def _find_gpu() -> int | None:
-    """The index of the GPU that Ray assigned."""
     from importlib import import_module
 
     assigned = import_module("ray").get_runtime_context().get_accelerator_ids().get("GPU", [])
@@ -146,7 +142,7 @@ def _find_gpu() -> int | None:
 
 @lru_cache(maxsize=2)
 def _find_evaluators(settings: LocalSettings) -> DeviceEvaluators:
-    """One per Ray worker process, which serves many tasks."""
+    """Each Ray worker process keeps one, for many tasks."""
     setup = Setup(
         settings=settings,
         toolchain=probe_toolchain(settings.architecture),
