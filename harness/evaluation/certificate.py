@@ -27,6 +27,7 @@ from harness.shipped import find_shipped
 # Each begins with a fixed text, which is fast.
 _FROM = re.compile(r"from (harness[\w.]*) import (\([^)]*\)|[^\n;\"]*)")
 _IMPORT = re.compile(r"import (harness[\w.]*)")
+_ALL_OF = re.compile(r"import_module\(f\"(harness[\w.]*\.)\{")
 _RUN = re.compile(r"\"-m\", \"(harness[\w.]*)\"")
 
 
@@ -38,7 +39,9 @@ def find_closure(package: Path, module: str) -> set[Path]:
     found, waiting = set[str](), {module}
     while waiting:
         new = {name for one in waiting for name in accumulate(one.split("."), "{}.{}".format) if name in modules}
-        waiting = {name for one in new - found for name in _list_imports(modules[one].read_text(encoding="utf-8"))}
+        waiting = {
+            name for one in new - found for name in _list_imports(modules[one].read_text(encoding="utf-8"), modules)
+        }
         found |= new
     closure = {modules[name] for name in found}
     packages = {path.relative_to(package).parts[0] for path in closure}
@@ -50,11 +53,12 @@ def _name_module(path: Path) -> str:
     return ".".join(("harness", *path.parts)).removesuffix(".py").removesuffix(".__init__")
 
 
-def _list_imports(text: str) -> Iterator[str]:
+def _list_imports(text: str, modules: Iterable[str]) -> Iterator[str]:
     """A name imported from a package may be a module or another name."""
     for found in _FROM.finditer(text):
         yield found[1]
         yield from (f"{found[1]}.{name}" for name in re.findall(r"\w+", found[2]))
+    yield from (name for package in _ALL_OF.findall(text) for name in modules if name.startswith(package))
     yield from (*_IMPORT.findall(text), *_RUN.findall(text))
 
 

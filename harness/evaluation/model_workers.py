@@ -17,6 +17,8 @@ from harness.evaluation.correctness.reference import ENTRY, Reference, usable_th
 from harness.evaluation.load_check import CANDIDATE_ENTRY
 from harness.evaluation.model_construction import construct_with_state
 from harness.evaluation.timing.replay_statistics import count_rounds
+from harness.languages import LANGUAGES
+from harness.languages.torch import INDUCTOR
 from harness.problems.loading import workload_source
 from harness.sandbox.build_requests import AnswerBuild
 from harness.sandbox.gpu.replayer import KeptBaseline
@@ -56,9 +58,9 @@ def _describe_choice(written: dict[str, Any]) -> str:
 
 
 _ENVIRONMENT = re.compile(r"\b(environ|putenv)\b")
-COMPILE = "torch.compile"
 ATTRIBUTING_WORKERS, TIMED_WORKERS = 2, 1
-COMPILES_ITSELF = ("triton", COMPILE, "helion")
+# Modules of compilers that write files in the worker, by the word in a program that uses them.
+PRELOADS = {rules.word: rules.preloads for rules in LANGUAGES.values() if rules.preloads}
 
 
 class ModelWorkers:
@@ -74,13 +76,13 @@ class ModelWorkers:
         """Before each evaluation. Compilers read the environment when they are imported, so for a program that changes
         it nothing is imported before."""
         self._compiled = {}
-        self._preloads = _ENVIRONMENT.search(source) is None or not any(word in source for word in COMPILES_ITSELF)
+        self._preloads = _ENVIRONMENT.search(source) is None or not _list_preloads(source)
         if not self._preloads:
             self.ahead.forget_preloaded()
 
     def keep_compiled(self, candidate: Candidate, session: ModelSession) -> tuple[Finding, ...]:
         """The candidate's next workers get what its compilers wrote in this one; the notes tell what they chose."""
-        if not any(word in candidate.source for word in COMPILES_ITSELF):
+        if not _list_preloads(candidate.source):
             return ()
         files = session.read_compiled()
         self._compiled[candidate.digest] = files or self._compiled.get(candidate.digest, {})  # too many: {}
@@ -132,7 +134,7 @@ class ModelWorkers:
         """The baseline has the reference's weights."""
         source = workload_source(reference.loaded)
         if baseline == "compile" and self._preloads:
-            self.ahead.preload((COMPILE,))
+            self.ahead.preload(INDUCTOR)
         with self._open(source, ENTRY, reference, None, is_timed=True) as session:
             construct_with_state(session, reference, compiled=baseline == "compile")
             yield session
@@ -154,7 +156,7 @@ class ModelWorkers:
         ends before timing continues."""
         device, footprint, trusted = reference.device, reference.footprint, answer_build is None
         if self._preloads and not device.is_emulated:
-            self.ahead.preload(word for word in COMPILES_ITSELF if word in source)
+            self.ahead.preload(_list_preloads(source))
         ends_beside = reference.has_full_plan and (trusted or not is_timed)
         worker_limits = limit_worker(device.torch_device, footprint.arena_bytes)
         planned_bytes = reference.need.count_worker_bytes(footprint.kept_calls) - footprint.arena_bytes
@@ -178,3 +180,7 @@ class ModelWorkers:
             nullcontext() if trusted else charge.attributing_failures(),
         ):
             yield session
+
+
+def _list_preloads(source: str) -> tuple[str, ...]:
+    return tuple(module for word, modules in PRELOADS.items() if word in source for module in modules)

@@ -1,22 +1,29 @@
-"""The languages that kernels are written in, one file each."""
+"""The languages that kernels are written in, one file each, with its rules."""
+
+from importlib import import_module
+from typing import get_args
 
 from harness.domain import Finding, Language
-from harness.languages.cpp import CPP
-from harness.languages.cuda import CUDA
-from harness.languages.cute import CUTE
-from harness.languages.helion import HELION
 from harness.languages.rules import LanguageRules
-from harness.languages.tilelang import TILELANG
-from harness.languages.torch import TORCH
-from harness.languages.triton import TRITON
 
 # In the order of detection: a Helion program may also hold Triton kernels, a Triton program may also build extensions,
 # and cpp detects any program.
 LANGUAGES: dict[Language, LanguageRules] = {
-    rules.name: rules for rules in (CUTE, TILELANG, HELION, TRITON, CUDA, TORCH, CPP)
+    name: import_module(f"harness.languages.{name}").RULES for name in get_args(Language)
 }
+# Where none is chosen.
+GPU_LANGUAGE: Language = "cuda"
+CPU_LANGUAGE: Language = "cpp"
 
-__all__ = ["LANGUAGES", "LanguageRules", "detect_language", "note_other_language"]
+__all__ = [
+    "CPU_LANGUAGE",
+    "GPU_LANGUAGE",
+    "LANGUAGES",
+    "LanguageRules",
+    "detect_language",
+    "list_compiled_in_worker",
+    "note_other_language",
+]
 
 
 def detect_language(source: str) -> Language:
@@ -25,7 +32,13 @@ def detect_language(source: str) -> Language:
 
 def note_other_language(source: str, language: Language) -> tuple[Finding, ...]:
     found = detect_language(source)
-    if found in (language, TORCH.name, CPP.name):
+    if found == language or not LANGUAGES[found].is_distinctive:
         return ()
     message = f"the program is evaluated as {language}, and looks like {found}: --language {found}"
     return (Finding(check="language", severity="note", message=message),)
+
+
+def list_compiled_in_worker(source: str) -> tuple[Language, ...]:
+    """Languages of Python functions that the program names, below those that they are translated to."""
+    named = [rules for rules in LANGUAGES.values() if rules.modules and rules.word in source]
+    return tuple(dict.fromkeys(one.name for rules in named for one in reversed(rules.chain)))

@@ -15,4 +15,15 @@ def _refuses(request: BuildRequest) -> str | None:
     )
 
 
-CPP = LanguageRules(name="cpp", devices=("cpu",), detects=lambda source: True, refuses=_refuses)
+RULES = LanguageRules(
+    name="cpp",
+    title="C++",
+    task="""C++ functions of your own that are compiled with
+`torch.utils.cpp_extension.load_inline(cpp_sources=...)`. All tensors live in host memory. There is no GPU and no CUDA
+compiler. OpenMP and vector intrinsics may be used""",
+    devices=("cpu",),
+    detects=lambda source: True,
+    is_distinctive=False,
+    refuses=_refuses,
+    parts=("C++ compiler",),
+)

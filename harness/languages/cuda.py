@@ -12,4 +12,13 @@ def _detects(source: str) -> bool:
     return any(mark in source for mark in MARKS)
 
 
-CUDA = LanguageRules(name="cuda", devices=("cuda", EMULATED), detects=_detects)
+RULES = LanguageRules(
+    name="cuda",
+    title="CUDA",
+    task="""CUDA kernels of your own that are compiled with
+`torch.utils.cpp_extension.load_inline`""",
+    devices=("cuda", EMULATED),
+    detects=_detects,
+    parts=("C++ compiler",),
+    gpu_parts=("nvcc", "torch with CUDA"),
+)

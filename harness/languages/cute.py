@@ -18,12 +18,19 @@ def _detects(source: str) -> bool:
     return "cutlass" in source and bool(_list_kernels(source))
 
 
-CUTE = LanguageRules(
+RULES = LanguageRules(
     name="cute",
+    title="CuTe DSL",
+    task="""CuTe DSL kernels of your own: functions decorated with `@cute.kernel`,
+launched by functions decorated with `@cute.jit`""",
     devices=("cuda", EMULATED),
     detects=_detects,
     list_kernels=_list_kernels,
     is_emulated=False,
+    parts=("CuTe DSL",),
+    word="cutlass.cute",
+    is_slow_to_start=True,
     modules=frozenset(("cutlass",)),
+    package="nvidia-cutlass-dsl",
     find_missing=lambda emulated: explain_missing("cutlass", "CuTe DSL", "cute"),
 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from harness.languages.decorated import list_decorated
 from harness.languages.rules import LanguageRules, explain_missing
-from harness.languages.triton import TRITON
+from harness.languages.torch import INDUCTOR
+from harness.languages.triton import RULES as TRITON
 
 _DECORATORS = ("helion.kernel", "helion.jit")
 
@@ -19,12 +20,20 @@ def _list_kernels(source: str) -> tuple[str, ...]:
     return (*own, *TRITON.list_kernels(source))
 
 
-HELION = LanguageRules(
+RULES = LanguageRules(
     name="helion",
+    title="Helion",
+    task="Helion kernels of your own: functions decorated with `@helion.kernel`",
     devices=TRITON.devices,
     detects=_detects,
     list_kernels=_list_kernels,
+    parts=("Helion", *TRITON.parts),
+    word="helion",
+    preloads=INDUCTOR,
+    is_slow_to_start=True,
     modules=frozenset(("helion", *TRITON.modules)),
+    package="helion",
+    translates_to=TRITON,
     emulation_cost=TRITON.emulation_cost,
     find_missing=lambda emulated: explain_missing("helion", "Helion", "helion") or TRITON.find_missing(emulated),
 )

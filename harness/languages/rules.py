@@ -15,31 +15,63 @@ from harness.shipped import name_install
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageRules:
-    """`devices`: `auto` takes the first kind that this machine has. `refuses`: the reason why an extension is not
-    allowed, or None. `writes_kernels` False: no kernel is required, and kernels of torch's compiler count as the
-    candidate's.
+    """`title`: its name in texts. `task`: the object of "using" in prompts. `devices`: `auto` takes the first kind that
+    this machine has. `detects`: false for every program if the language must be chosen. `refuses`: the reason why an
+    extension is not allowed, or None. `parts`: parts of `harness doctor` that it needs, and `gpu_parts` on a GPU.
+    `writes_kernels` False: no kernel is required, and kernels of torch's compiler count as the candidate's.
+
+    A compiler in the worker: `word`: in every program that uses it. `preloads`: modules that may be imported before a
+    program is, without opening a GPU or starting threads, and `module:function` to call in those that are imported.
+    `is_slow_to_start`: a first call imports and runs large compilers.
 
     For kernels that are Python functions: `list_kernels`: their names in a program (may end with `*`); `modules`:
-    Python modules of the language; `find_missing`: what must be installed for the emulated device or a GPU;
-    `emulation_cost`: of an operation on the emulated device, relative to compiled code; `is_emulated` False: the
-    emulated device only compiles.
+    Python modules of the language; `package`: that is installed for it; `translates_to`: the language of the kernels
+    that it generates; `find_missing`: what must be installed for the emulated device or a GPU; `emulation_cost`: of an
+    operation on the emulated device, relative to compiled code; `is_emulated` False: the emulated device only
+    compiles; `trial`: a program that `harness doctor` evaluates, which adds 1 to a vector.
     """
 
     name: Language
+    title: str
+    task: str
     devices: tuple[str, ...]
     detects: Callable[[str], bool]
+    is_distinctive: bool = True  # a program that it detects is not of another language
     refuses: Callable[[BuildRequest], str | None] = lambda request: None
+    parts: tuple[str, ...] = ()
+    gpu_parts: tuple[str, ...] = ()
     writes_kernels: bool = True
+    word: str = ""
+    preloads: tuple[str, ...] = ()
+    is_slow_to_start: bool = False
     list_kernels: Callable[[str], tuple[str, ...]] = lambda source: ()
     modules: frozenset[str] = frozenset()
+    package: str = ""
+    translates_to: LanguageRules | None = None
     emulation_cost: int = 1
     is_emulated: bool = True
     find_missing: Callable[[bool], str | None] = lambda emulated: None
+    trial: str = ""
 
     @property
     def uses_gpu(self) -> bool:
         """True if prompts describe a GPU and the sanitizer can check the kernels."""
         return "cuda" in self.devices
+
+    @property
+    def chain(self) -> tuple[LanguageRules, ...]:
+        """The language, and those that its kernels are translated to."""
+        return (self, *(self.translates_to.chain if self.translates_to else ()))
+
+    @property
+    def version(self) -> str | None:
+        """Of its installed package."""
+        from importlib.metadata import PackageNotFoundError, version  # takes 20 ms
+
+        try:
+            return version(self.package) if self.package else None
+        except PackageNotFoundError:
+            return None
 
 
 def explain_missing(module: str, name: str, language: Language) -> str | None:

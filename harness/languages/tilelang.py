@@ -18,12 +18,19 @@ def _detects(source: str) -> bool:
     return "tilelang" in source and bool(_list_kernels(source))
 
 
-TILELANG = LanguageRules(
+RULES = LanguageRules(
     name="tilelang",
+    title="TileLang",
+    task="""TileLang kernels of your own: functions decorated with `@T.prim_func`,
+compiled by `@tilelang.jit`""",
     devices=("cuda", EMULATED),
     detects=_detects,
     list_kernels=_list_kernels,
     is_emulated=False,
+    parts=("TileLang", "nvcc"),
+    word="tilelang",
+    is_slow_to_start=True,
     modules=frozenset(("tilelang", "tvm")),
+    package="tilelang",
     find_missing=lambda emulated: explain_missing("tilelang", "TileLang", "tilelang"),
 )

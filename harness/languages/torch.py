@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from harness.domain import BuildRequest
 from harness.languages.rules import LanguageRules
+from harness.languages.triton import KEYS
+
+INDUCTOR = (
+    "torch._dynamo",
+    "torch._inductor.compile_fx",
+    "torch._inductor.codecache",
+    *KEYS,
+    "torch._inductor.codecache:torch_key",
+)
 
 
 def _refuses(request: BuildRequest) -> str | None:
@@ -13,10 +22,15 @@ def _refuses(request: BuildRequest) -> str | None:
     )
 
 
-TORCH = LanguageRules(
+RULES = LanguageRules(
     name="torch",
+    title="PyTorch",
+    task="""plain PyTorch: better algorithms, fewer passes over memory, faster operators, and
+`torch.compile`""",
     devices=("cuda", "cpu"),
-    detects=lambda source: False,  # must be asked for: a program without a kernel may be a failed one of any language
+    detects=lambda source: False,  # a program without a kernel may be a failed one of any language
     refuses=_refuses,
     writes_kernels=False,
+    word="torch.compile",
+    preloads=INDUCTOR,
 )

@@ -95,10 +95,10 @@ class Forkserver:
             if self._line is None and self._starting is None:
                 self._starting = self._starter.submit(self._start)
 
-    def preload(self, words: Iterable[str]) -> bool:
+    def preload(self, names: Iterable[str]) -> bool:
         """Return False if all were imported."""
         with self._lock:
-            missing = set(words) - self._preloaded
+            missing = set(names) - self._preloaded
             if missing:
                 message = {"kind": ForkserverRequest.PRELOAD, "names": sorted(missing)}
                 self._ask(self._require_start(), message, timeout_s=START_TIMEOUT_S)

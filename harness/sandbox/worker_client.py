@@ -18,6 +18,7 @@ from harness.domain import (
     Outcome,
     WorkerTimeout,
 )
+from harness.languages import list_compiled_in_worker
 from harness.protocol import (
     GO,
     REST,
@@ -125,6 +126,7 @@ class WorkerClient:
         self.arena_address = int(answer["address"])  # no candidate code has run yet
         message = {
             "kind": WorkerRequest.START, "source": source, "entry": entry, "mode": mode, "compiled": compiled or {},
+            "languages": list_compiled_in_worker(source),
         }  # fmt: skip
         self._exchange.ask(message, WorkerReply.READY, failure=Outcome.LOAD_ERROR, timeout_s=timeout_s)
 

@@ -39,9 +39,9 @@ class WorkersAhead:
         self._replayers: deque[Future[Replayer | None]] = deque()
         self._ending: list[Future[object]] = []
 
-    def preload(self, words: Iterable[str]) -> None:
+    def preload(self, names: Iterable[str]) -> None:
         """Ends waiting workers, which were forked before the preload."""
-        if self.forkserver.preload(words):
+        if self.forkserver.preload(names):
             self.release()
 
     def forget_preloaded(self) -> None:

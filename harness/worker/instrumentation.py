@@ -42,7 +42,16 @@ class Observer:
         self._scratch = scratch
         self._operators: set[str] = set()
         self._conclusive = True
-        self._is_ablating = False
+        self.is_ablating = False
+        self.compiled_folders = [_find_inductor_cache, _find_triton_cache]
+
+    @property
+    def ablates(self) -> bool:
+        return self._mode == "ablate"
+
+    def doubt(self) -> None:
+        """Some effect cannot be suppressed."""
+        self._conclusive = False
 
     def watch(self, load: Callable[[], Any]) -> Any:
         if self._mode in ("plain", "count"):
@@ -51,74 +60,13 @@ class Observer:
         loaded = load()
         new = _operator_names() - known
         self._operators |= new
-        if self._mode == "ablate":
+        if self.ablates:
             self._replace_operators(new)
         if isinstance(loaded, ModuleType):
             self._wrap_functions(loaded)
         elif not new:
             self._conclusive = False  # functions called through ctypes cannot be replaced
         return loaded
-
-    def watch_triton(self) -> None:
-        if self._mode != "ablate":
-            return
-        try:
-            from triton import knobs
-            from triton.compiler import CompiledKernel
-            from triton.runtime.jit import JITFunction as Kernel
-        except ImportError:
-            return
-        if knobs.runtime.interpret:
-            from triton.runtime.interpreter import InterpretedFunction as Kernel
-        run = Kernel.run
-
-        def launch(kernel: Any, *args: Any, warmup: bool = False, **options: Any) -> Any:
-            bound = functools.partial(run, kernel, warmup=warmup)
-            return bound(*args, **options) if warmup else self._ablate(bound, args, options)
-
-        Kernel.run = launch
-        self._ablate_compiled(CompiledKernel)
-
-    def _ablate_compiled(self, kernel: Any) -> None:
-        choose_grid, find_launcher = kernel.__getitem__, kernel.run.fget
-
-        def find_either(one: Any) -> Any:
-            launcher = find_launcher(one)
-            return launcher if self._is_ablating else _StandIn(launcher, self._ablate)
-
-        kernel.__getitem__ = lambda one, grid: _StandIn(choose_grid(one, grid), self._ablate)
-        kernel.run = property(find_either)
-
-    def watch_cute(self) -> None:
-        """Calls through TVM's interface make the result inconclusive."""
-        if self._mode != "ablate":
-            return
-        try:
-            from cutlass.base_dsl.jit_executor import JitExecutor
-        except ImportError:
-            return  # a program may name the package without using it
-        JitExecutor.run_compiled_program = lambda executor, arguments: None
-        try:
-            from cutlass.cutlass_dsl.tvm_ffi_provider import TVMFFIJitCompiledFunctionBase as CalledByTvm
-        except ImportError:
-            return
-        create = CalledByTvm._create_tvm_ffi_function
-
-        def create_inconclusively(function: Any) -> Any:
-            self._conclusive = False
-            return create(function)
-
-        CalledByTvm._create_tvm_ffi_function = create_inconclusively
-
-    def watch_tilelang(self) -> None:
-        if self._mode != "ablate":
-            return
-        try:
-            from tilelang.jit.kernel import JITKernel as Kernel
-        except ImportError:
-            return
-        run = Kernel.__call__
-        Kernel.__call__ = lambda kernel, *args, **options: self._ablate(functools.partial(run, kernel), args, options)
 
     def watch_compiled_graphs(self) -> None:
         if self._mode != "ablate_generated":
@@ -132,7 +80,7 @@ class Observer:
 
     def ablates_everything(self) -> bool:
         """True if all candidate code was called as usual and none took effect."""
-        return self._conclusive and not find_candidate_libraries(self._scratch)
+        return self._conclusive and not find_candidate_libraries(self._scratch, self.compiled_folders)
 
     def profile(self, call: Callable[[], None], device: torch.device) -> dict[str, Any]:
         """Profile a few synchronised calls and report the fastest. Times are in µs.
@@ -157,7 +105,7 @@ class Observer:
             "total_us": fastest.time_range.elapsed_us(),
             "host": _largest(((self._mark(event.name),), event.self_cpu_time_total) for event in host),
             "kernels": _largest(self._list_kernels(events, host)) if on_gpu else [],
-            "libraries": find_candidate_libraries(self._scratch)[:20],
+            "libraries": find_candidate_libraries(self._scratch, self.compiled_folders)[:20],
         }
 
     def _wrap_functions(self, module: ModuleType) -> None:
@@ -165,25 +113,25 @@ class Observer:
             if isinstance(value, type):
                 self._conclusive = False  # methods of its classes cannot be replaced
             elif callable(value) and not name.startswith("__"):
-                call = self._ablate if self._mode == "ablate" else functools.partial(_call_in_range, name)
-                setattr(module, name, _StandIn(value, call))
+                call = self.ablate if self.ablates else functools.partial(_call_in_range, name)
+                setattr(module, name, StandIn(value, call))
 
     def _replace_operators(self, names: Iterable[str]) -> None:
         for name in names:
             namespace, _, operator = name.partition("::")
             holder = getattr(torch.ops, namespace)
-            setattr(holder, operator, _StandIn(getattr(holder, operator), self._ablate))
+            setattr(holder, operator, StandIn(getattr(holder, operator), self.ablate))
 
-    def _ablate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def ablate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result is inconclusive if the call raises or may take addresses."""
         so_far, self._conclusive = self._conclusive, False
         if _holds_address((args, kwargs)) or not _holds_tensor((args, kwargs)):
             return None
-        outer, self._is_ablating = self._is_ablating, True
+        outer, self.is_ablating = self.is_ablating, True
         try:
             result = call_without_effect(function, args, kwargs)
         finally:
-            self._is_ablating = outer
+            self.is_ablating = outer
         self._conclusive = so_far
         return result
 
@@ -204,9 +152,9 @@ class Observer:
             yield (self._mark(launcher), event.name), event.time_range.elapsed_us()
 
 
-def find_candidate_libraries(scratch: Path) -> list[str]:
-    """Excludes the hook's extensions and the output of torch's and Triton's compilers."""
-    compiled = (*_compiler_cache(), *_triton_cache(), *_tilelang_cache())
+def find_candidate_libraries(scratch: Path, compiled_folders: Iterable[Callable[[], str | None]] = ()) -> list[str]:
+    """Excludes the hook's extensions and the files in folders that compilers write."""
+    compiled = tuple(filter(None, (find() for find in compiled_folders)))
     found = []
     for path in dict.fromkeys(_MAPPED_FILE.findall(Path("/proc/self/maps").read_text())):
         inside = path.startswith((f"{scratch}/", "/memfd:"))
@@ -215,28 +163,21 @@ def find_candidate_libraries(scratch: Path) -> list[str]:
     return found
 
 
-def _compiler_cache() -> tuple[str, ...]:
+def _find_inductor_cache() -> str | None:
     if "torch._inductor" not in sys.modules:
-        return ()
+        return None
     from torch._inductor.runtime.cache_dir_utils import cache_dir
 
-    return (cache_dir(),)
+    return str(cache_dir())
 
 
-def _triton_cache() -> tuple[str, ...]:
+def _find_triton_cache() -> str | None:
+    """Triton's launchers, also of kernels that Inductor generates."""
     if "triton" not in sys.modules:
-        return ()
+        return None
     from triton import knobs
 
-    return (str(knobs.cache.dir),)
-
-
-def _tilelang_cache() -> tuple[str, ...]:
-    if "tilelang" not in sys.modules:
-        return ()
-    from tilelang import env
-
-    return (str(env.TILELANG_CACHE_DIR),)
+    return str(knobs.cache.dir)
 
 
 def _operator_names() -> set[str]:
@@ -275,7 +216,7 @@ def _find_range(ranges: list[Any], starts: list[float], at_us: float) -> str:
     return str(ranges[position].name) if position >= 0 else ""
 
 
-class _StandIn:
+class StandIn:
     """Callable proxy. Like compiled functions, it does not become a method when stored in a class."""
 
     def __init__(self, function: Any, call: Callable[..., Any]) -> None:
@@ -285,14 +226,14 @@ class _StandIn:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._call(self._function, args, kwargs)
 
-    def __deepcopy__(self, _: object) -> _StandIn:
+    def __deepcopy__(self, _: object) -> StandIn:
         return self
 
     def __getattr__(self, name: str) -> Any:
         if name == "_function":
             raise AttributeError(name)  # copy.copy asks before the object is filled
         value = getattr(self._function, name)
-        return _StandIn(value, self._call) if callable(value) else value
+        return StandIn(value, self._call) if callable(value) else value
 
 
 def _call_in_range(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -27,7 +27,7 @@ from harness.protocol.messages import WorkerReply
 from harness.worker import compiled_files
 from harness.worker.emulated.link import EmulatorLink
 from harness.worker.instrumentation import Observer
-from harness.worker.jit_languages import prepare_languages
+from harness.worker.languages import Preparation, prepare_languages
 from harness.worker.load_inline_hook import LoadInlineHook
 from harness.worker.memory import SharedMemory, describe
 from harness.worker.outputs import WrongOutputs, read_outputs, require_dense
@@ -122,13 +122,9 @@ class Worker:
         self._observer = Observer("plain" if compiles else message["mode"], self._scratch)
         LoadInlineHook(self._evaluator, self._scratch, self._observer, self._emulators).install()
         compiled_files.place(self._scratch / COMPILED, message["compiled"])
-        prepare_languages(
-            message["source"],
-            self._observer,
-            link=self._emulators,
-            target=self._target,
-            compiles=compiles,
-        )
+        preparation = Preparation(observer=self._observer, link=self._emulators, target=self._target, compiles=compiles)
+        prepare_languages(message["languages"], preparation)
+        self._observer.watch_compiled_graphs()
         module = self._import_source(message["source"])
         entry = getattr(module, message["entry"], None)
         if not isinstance(entry, type):

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from harness.domain import HarnessError
+from harness.languages.torch import INDUCTOR
 from harness.protocol.process_tree import children_of, threads_of
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.policy import probe_isolation
@@ -147,12 +148,12 @@ def test_compilers_are_imported_once_for_all_workers(bench):
         with bench.open_session(COMPILED.format(preloaded=False), forkserver=forkserver):
             pass
         threads = threads_of(forkserver._outer_id)
-        ahead.preload(["torch.compile", "triton", "helion"])
+        ahead.preload(INDUCTOR)
         assert not ahead.some_wait  # forked without the compiler
         assert children_of(forkserver._outer_id) == []
         assert threads_of(forkserver._outer_id) == threads
         with bench.open_session(COMPILED.format(preloaded=True), forkserver=forkserver):
             pass
-        assert not forkserver.preload(["torch.compile"])
+        assert not forkserver.preload(INDUCTOR)
     finally:
         forkserver.close()

@@ -85,7 +85,7 @@ def test_a_view_with_gaps_keeps_its_strides_in_the_call():
 def test_a_tensor_of_addresses_makes_the_ablation_inconclusive(tmp_path):
     observer, tensor = Observer("ablate", tmp_path), torch.zeros(4)
     addresses = torch.tensor([tensor.data_ptr()])
-    assert observer._ablate(lambda a, b: a, (addresses, tensor), {}) is None
+    assert observer.ablate(lambda a, b: a, (addresses, tensor), {}) is None
     assert not observer.ablates_everything()
 
 
@@ -93,8 +93,8 @@ def test_a_function_that_may_work_on_addresses_is_not_called(tmp_path):
     calls = []
     observer = Observer("ablate", tmp_path)
     tensor = torch.zeros(4)
-    assert observer._ablate(calls.append, (tensor.data_ptr(),), {}) is None
-    assert observer._ablate(calls.append, (tensor, tensor.data_ptr()), {}) is None
+    assert observer.ablate(calls.append, (tensor.data_ptr(),), {}) is None
+    assert observer.ablate(calls.append, (tensor, tensor.data_ptr()), {}) is None
     assert calls == []
     assert not observer.ablates_everything()
 
@@ -102,13 +102,13 @@ def test_a_function_that_may_work_on_addresses_is_not_called(tmp_path):
 def test_nothing_follows_from_a_function_that_fails_without_its_effect(tmp_path):
     observer = Observer("ablate", tmp_path)
     with pytest.raises(RuntimeError):
-        observer._ablate(torch.mm, (torch.zeros(2, 3), torch.zeros(2, 3)), {})
+        observer.ablate(torch.mm, (torch.zeros(2, 3), torch.zeros(2, 3)), {})
     assert not observer.ablates_everything()
 
 
 def test_functions_that_ran_without_effect_are_everything(tmp_path):
     observer = Observer("ablate", tmp_path)
-    observer._ablate(torch.relu, (torch.zeros(3),), {})
+    observer.ablate(torch.relu, (torch.zeros(3),), {})
     assert observer.ablates_everything()
 
 
@@ -125,17 +125,17 @@ from pathlib import Path
 import torch
 from harness.worker.emulated.cuda import install as install_cuda
 from harness.worker.emulated.link import EmulatorLink
-from harness.worker.emulated.triton.device import install
 from harness.worker.instrumentation import Observer
+from harness.worker.languages import Preparation, prepare_languages
 
 how, path = sys.argv[1:]
 target = {"name": "H100", "major": 9, "minor": 0, "total_memory": 1 << 30, "multi_processor_count": 132,
           "warp_size": 32, "max_threads_per_block": 1024, "regs_per_multiprocessor": 65536,
           "shared_memory_per_block_optin": 232448, "clock_rate": 1410000}
 install_cuda(target)
-install(EmulatorLink(), target, compiles=how != "interpreted")
 observer = Observer("ablate", Path(path))
-observer.watch_triton()
+prepare_languages(["triton"], Preparation(
+    observer=observer, link=EmulatorLink(), target=target, compiles=how != "interpreted"))
 
 import triton
 import triton.language as tl

@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 
-from harness.worker import jit_preload
+from harness.worker.jit_preload import preload_compilers
 
 WITH_POOL = """
 import os
@@ -18,9 +18,8 @@ STARTED = os.environ.get("TORCH_WARM_POOL", "1") == "1"
 def test_a_compiler_starts_no_processes_that_workers_would_share(tmp_path, monkeypatch):
     (tmp_path / "compiler_with_pool.py").write_text(WITH_POOL)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setitem(jit_preload.MODULES, "pool", ("compiler_with_pool", "compiler_that_is_missing"))
     monkeypatch.delenv("TORCH_WARM_POOL", raising=False)
-    jit_preload.preload_compilers(["pool"])
+    preload_compilers(["compiler_with_pool", "compiler_that_is_missing"])
     gc.unfreeze()
     assert not sys.modules.pop("compiler_with_pool").STARTED
     assert "TORCH_WARM_POOL" not in os.environ

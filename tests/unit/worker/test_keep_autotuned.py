@@ -15,7 +15,7 @@ TUNE = """
 import json, runpy, sys
 from pathlib import Path
 from harness.worker import compiled_files
-from harness.worker.jit_languages import keep_autotuned
+from harness.worker.languages.triton import keep_autotuned
 
 compiled_files.place(Path("compiled"), {})
 from triton.backends.compiler import GPUTarget

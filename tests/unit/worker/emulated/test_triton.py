@@ -21,7 +21,7 @@ from pathlib import Path
 import torch
 from harness.worker.emulated.cuda import install as install_cuda
 from harness.worker.emulated.link import EmulatorLink
-from harness.worker.emulated.triton.device import install
+from harness.worker.languages.triton import emulate
 
 mode, (major, minor), names = sys.argv[1], map(int, sys.argv[2].split(".")), sys.argv[3:]
 target = {"name": "NVIDIA A100", "major": major, "minor": minor, "total_memory": 1 << 30, "multi_processor_count": 108,
@@ -30,7 +30,7 @@ target = {"name": "NVIDIA A100", "major": major, "minor": minor, "total_memory":
 install_cuda(target)
 link = EmulatorLink()
 compiles = mode == "compile"
-install(link, target, compiles=compiles)
+emulate(link, target, compiles=compiles)
 import triton.experimental.gluon  # as the first launch does
 
 def field(text, name):

@@ -13,7 +13,7 @@ import torch
 
 from harness.worker.emulated.cuda import install as install_cuda
 from harness.worker.emulated.link import EmulatorLink
-from harness.worker.emulated.triton.device import install
+from harness.worker.languages.triton import emulate
 
 TARGET = {"name": "NVIDIA H100", "major": 9, "minor": 0, "total_memory": 1 << 30, "multi_processor_count": 132,
           "warp_size": 32, "max_threads_per_block": 1024, "regs_per_multiprocessor": 65536,
@@ -127,7 +127,7 @@ def list_functions(tl):
 def main():
     warnings.simplefilter("ignore")
     install_cuda(TARGET)
-    install(EmulatorLink(), TARGET, compiles=False)
+    emulate(EmulatorLink(), TARGET, compiles=False)
     import triton.language as tl
     import triton_cases
 

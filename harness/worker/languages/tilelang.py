@@ -1,18 +1,47 @@
-"""Compiles the TileLang kernels that a program makes for the target, without running them."""
+"""TileLang in the worker; on the emulated device its kernels are compiled for the target, and not run."""
 
 from __future__ import annotations
 
+import functools
+import sys
 from typing import Any
 
 import torch
 
 from harness.worker.emulated.link import EmulatorLink
+from harness.worker.instrumentation import Observer
+from harness.worker.languages import Preparation
 
 COMPILED, FAILED = "compiled", "compile_error"
 
 
-def install(link: EmulatorLink) -> None:
-    """Must run before the candidate is imported. Does nothing without the package."""
+def prepare(preparation: Preparation) -> None:
+    preparation.observer.compiled_folders.append(_find_cache)
+    if preparation.compiles and preparation.target is not None:
+        _compile_only(preparation.link)
+    if preparation.observer.ablates:
+        _ablate_kernels(preparation.observer)
+
+
+def _find_cache() -> str | None:
+    if "tilelang" not in sys.modules:
+        return None
+    from tilelang import env
+
+    return str(env.TILELANG_CACHE_DIR)
+
+
+def _ablate_kernels(observer: Observer) -> None:
+    try:
+        from tilelang.jit.kernel import JITKernel as Kernel
+    except ImportError:
+        return
+    run = Kernel.__call__
+    Kernel.__call__ = lambda kernel, *args, **options: observer.ablate(functools.partial(run, kernel), args, options)
+
+
+def _compile_only(link: EmulatorLink) -> None:
+    """Without the package, the candidate's own import fails."""
     try:
         from tilelang.jit import JITImpl
         from tilelang.jit.kernel import JITKernel

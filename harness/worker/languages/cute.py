@@ -1,4 +1,4 @@
-"""Compiles the CuTe DSL kernels that a program launches for the target, without running them."""
+"""CuTe DSL in the worker; on the emulated device its kernels are compiled for the target, and not run."""
 
 from __future__ import annotations
 
@@ -7,13 +7,22 @@ import re
 from typing import Any
 
 from harness.worker.emulated.link import EmulatorLink
+from harness.worker.instrumentation import Observer
+from harness.worker.languages import Preparation
 
 COMPILED, FAILED = "compiled", "compile_error"
 _GENERATED = re.compile(r"kernel_cutlass_(?P<name>\w+?)_(tensorptr|ptr|\d)\w*")  # with the types of its arguments
 
 
-def install(link: EmulatorLink, target: dict[str, Any]) -> None:
-    """Must run before the candidate is imported. Does nothing without the package."""
+def prepare(preparation: Preparation) -> None:
+    if preparation.compiles and preparation.target is not None:
+        _compile_only(preparation.link, preparation.target)
+    if preparation.observer.ablates:
+        _launch_nothing(preparation.observer)
+
+
+def _compile_only(link: EmulatorLink, target: dict[str, Any]) -> None:
+    """Without the package, the candidate's own import fails."""
     os.environ["CUTE_DSL_ARCH"] = f"sm_{target['major']}{target['minor']}" + ("a" if target["major"] >= 9 else "")
     try:
         from cutlass.base_dsl.dsl import BaseDSL
@@ -40,3 +49,23 @@ def install(link: EmulatorLink, target: dict[str, Any]) -> None:
 
     JitCompiledFunction.run_compiled_program = skip
     BaseDSL._func = compile_or_report
+
+
+def _launch_nothing(observer: Observer) -> None:
+    """Inconclusive if kernels are called through TVM's interface."""
+    try:
+        from cutlass.base_dsl.jit_executor import JitExecutor
+    except ImportError:
+        return  # a program may name the package without using it
+    JitExecutor.run_compiled_program = lambda executor, arguments: None
+    try:
+        from cutlass.cutlass_dsl.tvm_ffi_provider import TVMFFIJitCompiledFunctionBase as CalledByTvm
+    except ImportError:
+        return
+    create = CalledByTvm._create_tvm_ffi_function
+
+    def create_inconclusively(function: Any) -> Any:
+        observer.doubt()
+        return create(function)
+
+    CalledByTvm._create_tvm_ffi_function = create_inconclusively
