@@ -10,8 +10,9 @@ from harness.hardware.gpus import GpuModel, find_gpu_model, match_gpu_model
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuFacts:
-    """One GPU as prompt templates see it. `arch` is the compute capability; unknown rates are None. GB and GB/s are
-    powers of ten, KB of shared memory are KiB, as in datasheets."""
+    """One GPU for prompt templates. `arch` is the compute capability; unknown rates are None. GB and GB/s are powers of
+    ten, KB of shared memory are KiB, as in datasheets.
+    """
 
     name: str
     arch: str

@@ -17,7 +17,7 @@ _SIMD = ("avx512f", "avx2", "avx", "sse4_2", "asimd")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFacts:
-    """Versions and CPU; unknown facts read "not stated"."""
+    """Unknown facts read "not stated"."""
 
     python: str = UNKNOWN
     torch: str = UNKNOWN

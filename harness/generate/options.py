@@ -16,8 +16,9 @@ def _list_names(given: list[str] | str | None) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class GenerateOptions(RunFolders):
-    """Empty `problems`: the whole suite. `run` None: continue an unfinished run or choose a name. `results_dir` None:
-    the run is not evaluated. Folders that are None are searched."""
+    """Empty `problems` select the whole suite. `run` None continues an unfinished run or chooses a name. With
+    `results_dir` None, the run is not evaluated.
+    """
 
     title: ClassVar[str] = "Model"
 

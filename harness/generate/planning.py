@@ -30,7 +30,7 @@ _NOT_SETTINGS = {"run", "created_at", "harness_version"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationSettings:
-    """The options with the folders found, and the model of the recording if none was named."""
+    """Options with resolved folders; `model` defaults to the recording's."""
 
     options: GenerateOptions
     suite_dir: Path
@@ -39,7 +39,7 @@ class GenerationSettings:
 
 
 def find_problems(settings: GenerationSettings) -> tuple[Problem, ...]:
-    """Problems in the settings' dtype. Raises UsageError for unknown names and mixed suites."""
+    """Return problems in the settings' dtype. Raises UsageError for unknown names and mixed suites."""
     found, dtype = _find_problems(settings), settings.options.dtype
     return found if dtype is None else tuple(problem.in_precision(dtype) for problem in found)
 
@@ -119,7 +119,7 @@ def make_plan(settings: GenerationSettings, *, now: str, harness_version: str) -
 
 
 def _list_files(problems: tuple[Problem, ...], suite_dir: Path) -> tuple[ReferenceFile, ...]:
-    """Problems outside the suite's folder: only the run records their path and digest."""
+    """Only the run records path and digest of problems outside the suite's folder."""
     return tuple(
         ReferenceFile(
             name=problem.name, path=problem.path, digest=problem.digest, requires_kernel=problem.requires_kernel
@@ -141,7 +141,7 @@ def _name_prefix(settings: GenerationSettings, prompt: str) -> str:
 
 
 def _choose_run_name(settings: GenerationSettings, prompt: str, now: str) -> str:
-    """Such as `qwen3-32b-plain-cuda-20300131-235959`."""
+    """Return a name such as `qwen3-32b-plain-cuda-20300131-235959`."""
     moment = re.sub(r"\D", "", now)[:14]
     name = f"{_name_prefix(settings, prompt)}{moment[:8]}-{moment[8:]}"
     names = (name, *(f"{name}-{number}" for number in range(2, 1000)))
@@ -149,7 +149,7 @@ def _choose_run_name(settings: GenerationSettings, prompt: str, now: str) -> str
 
 
 def _find_unfinished(settings: GenerationSettings, asked: RunManifest) -> str | None:
-    """The newest automatically named run with these settings, if samples or evaluations are missing."""
+    """Return the newest automatically named run with these settings, if samples or evaluations are missing."""
     folder, prefix = settings.options.generated_dir, _name_prefix(settings, asked.prompt)
     runs = [run for run in list_runs(folder) if run.startswith(prefix)]
     same = [stored for run in runs if _agree(stored := read_manifest(folder / run), asked)]

@@ -45,7 +45,7 @@ def render_prompt(
     prompts_dir: Path,
     has_tools: bool = False,
 ) -> Prompt:
-    """`has_tools`: the reader evaluates by tools, instead of answering. Raises UsageError."""
+    """With `has_tools` the reader evaluates by tools instead of answering. Raises UsageError."""
     from jinja2 import TemplateError
 
     folder = _find_prompt(prompt, prompts_dir)
@@ -93,7 +93,6 @@ def _find_prompt(prompt: str, prompts_dir: Path) -> Path:
 
 @cache
 def _load_template(folder: Path, names: tuple[str, ...], prompts_dir: Path) -> Template:
-    """The first of these that exists."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     name = names[0]
@@ -113,7 +112,7 @@ def _load_template(folder: Path, names: tuple[str, ...], prompts_dir: Path) -> T
 def _describe_template_error(
     error: Exception, template: Path, variables: tuple[str, ...] = ("problem", "reference", "gpu", "host")
 ) -> str:
-    """Names the failing template, which may be an included one."""
+    """Name the failing template, which may be an included one."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.endswith(".jinja")]
     line = getattr(error, "lineno", None) or (frames[-1].lineno if frames else None)
     where = getattr(error, "filename", None) or (frames[-1].filename if frames else str(template))
@@ -122,7 +121,7 @@ def _describe_template_error(
 
 
 def _clean_reference(source: str) -> str:
-    """The problem's source without harness settings and the comments attached to them."""
+    """Remove harness settings and their comments from the problem's source."""
     lines = source.split("\n")
     for statement in reversed(parse_python(source).body):
         is_cases = isinstance(statement, ast.FunctionDef) and statement.name == CASES_FUNCTION

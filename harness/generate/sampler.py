@@ -1,4 +1,4 @@
-"""Plans what a model is asked, requests answers concurrently and stores each as it arrives."""
+"""Plans requests to a model, sends them concurrently and stores each answer as it arrives."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STAGGER_S = 0.006
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """`prompts`: one prompt per problem, shared by its samples."""
+    """The samples of a problem share its prompt."""
 
     run_dir: Path
     manifest: RunManifest
@@ -33,7 +33,7 @@ class Plan:
     problems: tuple[Problem, ...] = ()
 
     def list_keys(self) -> tuple[SampleKey, ...]:
-        """All samples in rounds over the problems, so that an early stop covers every problem."""
+        """Order samples in rounds over the problems, so that an early stop covers every problem."""
         return tuple(
             SampleKey(run=self.manifest.run, problem=prompt.problem, sample=number)
             for number in range(self.samples)
@@ -50,8 +50,9 @@ class SampleFailure:
 
 @dataclass(slots=True, kw_only=True)
 class SessionReport:
-    """Counts of answers. `planned` first ones; `stored` includes `without_code`; `incomplete`: notes on answers without
-    a whole program."""
+    """Counts answers: `planned` counts first turns; `stored` includes `without_code`; `incomplete` are notes on answers
+    without a whole program.
+    """
 
     run: str
     run_dir: Path
@@ -68,8 +69,9 @@ class SessionReport:
 
 
 class Asker:
-    """Asks for answers, at most `concurrency` at once, and stores each as it arrives. `read_clock` gives the
-    timestamps."""
+    """Runs at most `concurrency` requests at once, and stores each answer as it arrives. `read_clock` gives the
+    timestamps.
+    """
 
     def __init__(
         self, plan: Plan, provider: Provider, report: SessionReport, *, concurrency: int, read_clock: Callable[[], str]
@@ -83,7 +85,7 @@ class Asker:
         self._last_write: asyncio.Future[Path] | None = None
 
     async def close(self) -> None:
-        """Waits for answers that are being stored."""
+        """Wait for answers that are being stored."""
         self._writers.shutdown()
         await self.provider.close()
 
@@ -94,7 +96,7 @@ class Asker:
         provenance: Mapping[str, object],
         show: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        """`show` is entered while the request is under way. Raises ProviderError and StoreError."""
+        """`show` is entered during the request. Raises ProviderError and StoreError."""
         manifest = self._plan.manifest
         request = CompletionRequest(
             key=key, prompt=prompt, model=manifest.model, temperature=manifest.temperature,

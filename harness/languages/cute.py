@@ -10,7 +10,7 @@ _DECORATORS = ("cute.kernel", "cutlass.cute.kernel")
 
 
 def _list_kernels(source: str) -> tuple[str, ...]:
-    """Prefixes of the names that the compiler generates; the types of the arguments follow."""
+    """Return prefixes of the names that the compiler generates; the types of the arguments follow."""
     return tuple(f"kernel_cutlass_{name}_*" for name in list_decorated(source, _DECORATORS))
 
 

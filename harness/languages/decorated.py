@@ -9,7 +9,7 @@ from harness.syntax import parse_python, read_dotted_name
 
 
 def list_decorated(source: str, decorators: Collection[str]) -> tuple[str, ...]:
-    """Functions with one of these decorators, also with arguments, or passed to one of them."""
+    """Return functions with one of these decorators, even with arguments, or passed to one."""
     try:
         nodes = list(ast.walk(parse_python(source)))
     except (SyntaxError, ValueError, RecursionError):

@@ -10,8 +10,9 @@ from harness.languages import LANGUAGES
 
 
 def find_devices(wanted: str, language: Language) -> tuple[str, ...]:
-    """`auto`: the CPU for cpp; for cuda all GPUs, else `emulated`. Empty if `wanted` does not suit the language. Raises
-    UsageError."""
+    """`auto` selects the CPU for cpp, and all GPUs or else `emulated` for cuda. Empty if `wanted` does not suit the
+    language. Raises UsageError.
+    """
     kinds = LANGUAGES[language].devices
     if wanted == "auto":
         wanted = next(kind for kind in kinds if kind != "cuda" or list_gpus())

@@ -15,7 +15,7 @@ def _detects(source: str) -> bool:
 
 
 def _list_kernels(source: str) -> tuple[str, ...]:
-    """Names of the Triton kernels that Helion generates, and of Triton kernels in the same program."""
+    """Return names of Triton kernels that Helion generates or the program contains."""
     own = tuple(f"_helion_{name}" for name in list_decorated(source, _DECORATORS))
     return (*own, *TRITON.list_kernels(source))
 

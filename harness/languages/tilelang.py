@@ -10,7 +10,7 @@ _DECORATORS = ("T.prim_func", "tilelang.language.prim_func", "tilelang.jit", "ti
 
 
 def _list_kernels(source: str) -> tuple[str, ...]:
-    """Prefixes of the names that TileLang generates: several kernels of one function are numbered."""
+    """Return prefixes of the names that TileLang generates: several kernels of one function are numbered."""
     return tuple(f"{name}_kernel*" for name in list_decorated(source, _DECORATORS))
 
 

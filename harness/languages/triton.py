@@ -39,7 +39,7 @@ def _detects(source: str) -> bool:
 
 
 def _list_kernels(source: str) -> tuple[str, ...]:
-    """Functions decorated by or passed to `triton.jit`, under any name of the import."""
+    """Return functions decorated by or passed to `triton.jit`, under any name of the import."""
     return list_decorated(source, _DECORATORS) or tuple(_IN_TEXT.findall(source))
 
 

@@ -34,7 +34,6 @@ class GroupCount:
 
     @property
     def speedup(self) -> float | None:
-        """Geometric mean."""
         return geometric_mean(self.speedups)
 
     @property

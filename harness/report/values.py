@@ -1,5 +1,6 @@
-"""Values for output: strings from candidates and models without terminal control sequences and spreadsheet formulas,
-numbers rounded as on the page, JSON without infinities."""
+"""Formats values for output: strings without terminal control sequences and spreadsheet formulas, numbers rounded as on
+the page, JSON without infinities.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +15,12 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\n", "\uff1d", "\uff0b", "\uff0d",
 
 
 def make_printable(text: str) -> str:
-    r"""Write control characters out, such as `\x1b`; newlines and tabs stay, CRLF becomes a newline."""
+    r"""Escape control characters, such as `\x1b`; newlines and tabs stay, CRLF becomes a newline."""
     return _UNSAFE.sub(_escape, text.replace("\r\n", "\n")) if not text.isprintable() else text
 
 
 def make_cell(text: str) -> str:
-    """Printable, with a leading `'` if a spreadsheet would read it as a formula."""
+    """Prefix `'` if a spreadsheet would read the text as a formula."""
     printable = make_printable(text)
     return f"'{printable}" if printable.startswith(_FORMULA_STARTS) else printable
 
@@ -30,19 +31,19 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def format_fixed(value: float, digits: int) -> str:
-    """Rounds half away from zero, as JavaScript's `toFixed` does."""
+    """Round half away from zero, like JavaScript's `toFixed`."""
     if not isfinite(value):
         return str(value)
     return str(Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
 
 
 def format_rate(share: float | None, digits: int = 1) -> str:
-    """A share in 0..1 as a percentage."""
+    """Format a share in 0..1 as a percentage."""
     return "-" if share is None else f"{format_fixed(100 * share, digits)}%"
 
 
 def make_strict(value: Any, *, as_strings: bool = False) -> Any:
-    """Replaces non-finite floats by None, or by "inf", "-inf" and "nan" with `as_strings`."""
+    """Replace non-finite floats by None, or by "inf", "-inf" and "nan" with `as_strings`."""
     if isinstance(value, dict):
         return {key: make_strict(entry, as_strings=as_strings) for key, entry in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Verdicts of evaluations in plain sentences."""
+"""Describes verdicts of evaluations in plain sentences."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _CLOCKS: dict[Clock, str] = {
 
 
 def name_sample(subject: Subject | ResultRow) -> str:
-    """`run/problem/sample`, with the turn if any; `file/problem/NAME` of a candidate given as a file."""
+    """Return `run/problem/sample`, with the turn if any; `file/problem/NAME` for a candidate given as a file."""
     if subject.run == FILE_RUN:
         return f"{FILE_RUN}/{subject.problem}/{subject.model}"
     return str(SampleKey(run=subject.run, problem=subject.problem, sample=subject.sample, turn=subject.turn))
@@ -81,7 +81,7 @@ def _state_speed(timing: Timing | None) -> str:
 
 
 def explain_cases(evaluation: Evaluation) -> list[str]:
-    """Summary of the cases; empty without times."""
+    """Return nothing without times."""
     return [f"{sentence[0].upper()}{sentence[1:]}." for sentence in _list_case_facts(evaluation)]
 
 
@@ -138,12 +138,12 @@ def explain_timing_verdict(timing: Timing) -> str:
 
 
 def explain_clock(timing: Timing) -> str:
-    """ "" for whole calls of both."""
+    """Return "" if both times are of whole calls."""
     return _CLOCKS[timing.clock]
 
 
 def explain_resolution(timing: Timing) -> str:
-    """The largest undetected gain of a hostile program."""
+    """State the largest undetected gain of a hostile program."""
     if timing.resolution_us is not None and timing.clock == "device":
         share = format_share(timing.resolution_us / timing.candidate_us)
         gain = f"{format_time_us(timing.resolution_us)}, {share} of the candidate's time"
@@ -158,7 +158,7 @@ def explain_resolution(timing: Timing) -> str:
 
 
 def explain_roofline(roofline: RooflineBounds) -> list[tuple[str, str]]:
-    """(name, text) of each device limit."""
+    """Return (name, text) of each device limit."""
     moved = _format_amount(roofline.moved_bytes, "B")
     bandwidth = f"{roofline.bandwidth_gb_s:,.4g} GB/s"
     bound = f"{format_time_us(roofline.bound_us)} for {moved} at {bandwidth}: no program is faster"
@@ -174,7 +174,7 @@ def explain_roofline(roofline: RooflineBounds) -> list[tuple[str, str]]:
 
 
 def explain_without_custom(without_custom: WithoutCustom) -> str:
-    """The effect on the outputs of disabling the candidate's extension functions."""
+    """State the effect on the outputs of disabling the candidate's extension functions."""
     return _WITHOUT_CUSTOM[without_custom]
 
 
@@ -185,7 +185,7 @@ def explain_certificate(certificate: str) -> str:
 
 
 def _format_amount(amount: float, unit: str) -> str:
-    """`950 B`, `4.19 MB`, `1.07 GFLOP`: powers of 1000."""
+    """Return `950 B`, `4.19 MB`, `1.07 GFLOP`: powers of 1000."""
     for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if amount >= factor:
             return f"{amount / factor:,.3g} {prefix}{unit}"

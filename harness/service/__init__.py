@@ -1,2 +1,1 @@
-"""HTTP evaluation service over the local executor, and adapters for RL frameworks. Imported late: needs the extra
-`serve`."""
+"""HTTP evaluation service over the local executor, and adapters for RL frameworks. It needs the extra `serve`."""

@@ -1,4 +1,4 @@
-"""HTTP answers about tasks. A task without a verdict never gets a score."""
+"""Makes HTTP answers about tasks. A task without a verdict never gets a score."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STATUS = {"queued": 202, "running": 202, "done": 200, "failed": 503, "invalid": 
 
 
 def describe_task(service: Service, entry: Entry) -> dict[str, Any]:
-    """With the stored record once it is finished."""
+    """Include the stored record once the task is finished."""
     verdict = service.queue.read_verdict(entry.number) if entry.is_finished else None
     return {
         "task_id": entry.task,
@@ -58,7 +58,6 @@ def answer_fault(service: Service) -> JSONResponse:
 
 
 def ask_to_retry(service: Service) -> dict[str, str]:
-    """Headers."""
     return {"Retry-After": str(service.settings.retry_after_s)}
 
 

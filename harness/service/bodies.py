@@ -20,7 +20,7 @@ class BodyRefused(Exception):
 
 
 class Bodies:
-    """A body counts until its request is answered, since the application keeps it as long."""
+    """A body counts until its request is answered, since the application keeps it until then."""
 
     def __init__(self, settings: ServiceSettings) -> None:
         self._settings = settings

@@ -27,9 +27,8 @@ Prepare = Callable[[str, Submission], Task]  # from the client and its request
 
 
 class Dispatcher:
-    """Keeps the executor busy with tasks. `on_end` is called with each finished task's number.
-
-    If the queue cannot be written (disk full), it tries again.
+    """`on_end` is called with each finished task's number. If the queue cannot be written (disk full), the write is
+    repeated.
     """
 
     def __init__(
@@ -62,11 +61,11 @@ class Dispatcher:
         self._thread.start()
 
     def wake(self) -> None:
-        """Called for new tasks and for free capacity."""
+        """Call for new tasks and for free capacity."""
         self._wake.set()
 
     def stop(self) -> None:
-        """Running tasks stay so in the queue: the next start repeats them. Closes the executor."""
+        """Close the executor. Running tasks keep this state in the queue, so the next start repeats them."""
         self._stopping = True
         self._wake.set()
         self._executor.close()
@@ -88,7 +87,6 @@ class Dispatcher:
                 self._wake.wait(POLL_S)
 
     def _dispatch(self) -> bool:
-        """Returns True if there were tasks."""
         for _ in range(len(self._unstored)):
             self._store(*self._unstored.popleft())
         free = self._executor.capacity - self._in_flight

@@ -1,4 +1,4 @@
-"""Middleware: tokens, limited bodies, metrics and a log line per request."""
+"""Middleware that checks tokens, limits bodies, counts metrics and logs requests."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ class JsonLines(logging.Formatter):
 
 
 class Gate:
-    """Reads the body before the application runs: a request without a token, or with a body over the limit, costs
-    nothing else. The client's name becomes `request.state.client`."""
+    """Reads the body before the application runs, so requests without a token or with a too large body cost little. The
+    client's name becomes `request.state.client`.
+    """
 
     def __init__(self, app: ASGIApp, *, settings: ServiceSettings, metrics: Metrics) -> None:
         self._app = app
@@ -59,7 +60,7 @@ class Gate:
         began_s, status, is_reported = perf_counter(), 500, False
 
         async def note_status(message: Message) -> None:
-            """Reports before the end of the answer, so that the client finds its request counted."""
+            """Count the request before the end of the answer, so that the client finds it counted."""
             nonlocal status, is_reported
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -103,8 +104,9 @@ class Gate:
 
 
 def _read_token(authorization: str) -> bytes:
-    """A bearer token, or the password of an address such as http://alice:TOKEN@host, for clients without another
-    setting."""
+    """Return a bearer token, or the password of an address such as http://alice:TOKEN@host, for clients without another
+    setting.
+    """
     scheme, _, given = authorization.partition(" ")
     if scheme.lower() == "bearer":
         return given.strip().encode()

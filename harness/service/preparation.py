@@ -1,4 +1,4 @@
-"""Turns submissions into tasks of the executor."""
+"""Converts submissions to tasks of the executor."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,200}")  # no path: requests must not name f
 def find_submitted_problem(
     submission: Submission, problems_dir: Path | None, *, trusts_references: bool = False
 ) -> Problem:
-    """Executes nothing of an untrusted reference, so its cases may be missing. Raises UsageError and ProblemError."""
+    """Does not execute an untrusted reference, so its cases may be missing. Raises UsageError and ProblemError."""
     if submission.reference is None:
         problem = _find_named(submission, problems_dir)
     else:
@@ -44,7 +44,7 @@ def find_submitted_problem(
 
 
 def make_submitted_task(submission: Submission, problem: Problem, executor: Executor, owner: str = "") -> Task:
-    """`owner`: see `Task`. Waits for the start of GPU processes. Raises HarnessError."""
+    """Waits for the start of GPU processes. Raises HarnessError."""
     language = submission.language or _detect_evaluated(submission.candidate or submission.completion or "", executor)
     obstacle = _find_obstacle(language, executor)
     if obstacle is not None:
@@ -72,8 +72,9 @@ def make_submitted_task(submission: Submission, problem: Problem, executor: Exec
 
 
 def _detect_evaluated(source: str, executor: Executor) -> Language:
-    """A program without a kernel, or in a language without a device here, is evaluated as another language: its author
-    could otherwise avoid a verdict."""
+    """Evaluate a program without a kernel, or in a language without a device here, as another language: its author
+    could otherwise avoid a verdict.
+    """
     found = detect_language(source)
     return found if _find_obstacle(found, executor) is None else choose_prompted_language(executor)
 
@@ -99,7 +100,7 @@ def _require_name(name: str) -> None:
 
 
 def find_named_suite(suite: str, problems_dir: Path | None) -> Path:
-    """Raises UsageError, which names no folder of this machine, since clients read it."""
+    """Raises UsageError without folder names of this machine, since clients read it."""
     _require_name(suite)
     known = {path.name for root in list_suite_roots(problems_dir) for path in root.iterdir() if path.is_dir()}
     if suite not in known:

@@ -1,7 +1,7 @@
 """Stores the tasks of one service in SQLite: an accepted task survives `kill -9` and ends with one verdict.
 
-`tasks.db` keeps each task with its verdict in one row, so that both change in one transaction. One process at a time
-uses a folder.
+A row of `tasks.db` holds both task and verdict, so that one transaction changes both. One process at a time uses a
+folder.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class TaskConflict(HarnessError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """`queued`: tasks of all clients; `per_client`: unfinished tasks of one client."""
+    """`queued` limits tasks of all clients; `per_client` limits unfinished tasks of one client."""
 
     queued: int
     per_client: int
@@ -69,8 +69,9 @@ class NewTask:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Times are in seconds since the epoch. `failed`: the harness failed, and the same request queues it again;
-    `invalid`: the request cannot be evaluated."""
+    """Times are in seconds since the epoch. `failed` is a fault of the harness, and the same request queues the task
+    again; `invalid` is a request that cannot be evaluated.
+    """
 
     number: int
     client: str
@@ -89,7 +90,7 @@ class Entry:
 
 
 class TaskQueue:
-    """Thread-safe. Commits survive the end of the process; after a power failure the latest ones may be missing."""
+    """Thread-safe. Commits survive the end of the process, but the latest may be lost in a power failure."""
 
     def __init__(self, connection: sqlite3.Connection, reader: sqlite3.Connection, lock: int) -> None:
         self._connection = connection
@@ -100,8 +101,9 @@ class TaskQueue:
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Tasks that ran when the last process ended are queued again. Raises UsageError if another process uses the
-        folder, and StoreError."""
+        """Queue tasks again that ran when the last process ended. Raises UsageError if another process uses the folder,
+        and StoreError.
+        """
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             lock = _lock_folder(folder)
@@ -127,10 +129,8 @@ class TaskQueue:
         os.close(self._folder_lock)
 
     def add(self, tasks: Sequence[NewTask], limits: Limits) -> list[tuple[Entry, bool]]:
-        """Add all tasks or none; return each with True if it was queued now.
-
-        A known task with the same digest is returned as it is; one without a verdict is queued again. Raises QueueFull
-        and TaskConflict.
+        """Add all tasks or none; return each with True if it was queued now. A known task is returned, and queued again
+        if it has no verdict. Raises QueueFull and TaskConflict.
         """
         with self._transaction():
             added = [self._add(task) for task in tasks]
@@ -139,7 +139,6 @@ class TaskQueue:
         return added
 
     def take(self, count: int) -> list[tuple[Entry, Submission]]:
-        """Return the next tasks and mark them as running."""
         chosen = "SELECT number FROM tasks WHERE state = 'queued' ORDER BY priority DESC, number LIMIT ?"
         with self._transaction():
             numbers = [number for (number,) in self._connection.execute(chosen, (count,)).fetchall()]
@@ -149,7 +148,7 @@ class TaskQueue:
         self._end(number, "done", zlib.compress(verdict.encode(), 1), "")
 
     def fail(self, number: int, error: str, record: str | None = None, *, is_lasting: bool = False) -> None:
-        """`is_lasting`: the request is invalid."""
+        """With `is_lasting` the request is invalid."""
         packed = None if record is None else zlib.compress(record.encode(), 1)
         storable = error.encode("utf-8", "replace").decode()  # lone surrogates become ?
         self._end(number, "invalid" if is_lasting else "failed", packed, storable)
@@ -159,7 +158,7 @@ class TaskQueue:
         return Entry(*rows[0]) if rows else None
 
     def read_verdict(self, number: int) -> str | None:
-        """JSON of the stored record."""
+        """Return the stored record's JSON."""
         rows = self._read("SELECT verdict FROM tasks WHERE number = ?", (number,))
         return zlib.decompress(rows[0][0]).decode() if rows and rows[0][0] is not None else None
 
@@ -172,7 +171,7 @@ class TaskQueue:
         return counts | dict(self._read("SELECT state, count(*) FROM tasks GROUP BY state", ()))
 
     def delete(self, client: str, task: str) -> State | None:
-        """Returns the deleted task's state; running tasks stay."""
+        """Return the deleted task's state; running tasks stay."""
         with self._transaction():
             query = "SELECT state FROM tasks WHERE client = ? AND task = ?"
             row = self._connection.execute(query, (client, task)).fetchone()
@@ -203,7 +202,7 @@ class TaskQueue:
         return Entry(*self._connection.execute(select, (task.client, task.task)).fetchone()), True
 
     def _require_room(self, client: str, limits: Limits) -> None:
-        """Called after the insertion, which an exception rolls back."""
+        """Call after the insertion, which an exception rolls back."""
         queued = self._connection.execute("SELECT count(*) FROM tasks WHERE state = 'queued'").fetchone()[0]
         if queued > limits.queued:
             raise QueueFull(f"the queue is full: {limits.queued} tasks wait")

@@ -27,7 +27,7 @@ TaskId = Annotated[
 
 
 def describe_errors(errors: Iterable[Mapping[str, Any]]) -> str:
-    """Errors of pydantic, without the input, which may be a whole program."""
+    """Omit the input from pydantic's errors: it may be a whole program."""
     places = ((".".join(str(part) for part in error["loc"] if part != "body"), error["msg"]) for error in errors)
     return "; ".join(f"{place}: {message}" if place else str(message) for place, message in places)
 

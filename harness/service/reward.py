@@ -1,4 +1,4 @@
-"""The reward of a verdict, for reinforcement learning: pure functions of the stored record."""
+"""Computes the reward of a verdict for reinforcement learning, by pure functions of the stored record."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ UNLOADED = (*UNBUILT, Outcome.LOAD_ERROR)
 class Shaping:
     """Rewards of incorrect programs, by the last stage reached, and limits.
 
-    `suspect`: for detected cheating, also for rejected programs. `untimed`: correct, on a service that measures no
-    time. `cap`: the largest reward; None: no limit.
+    `suspect` applies to detected cheating and rejected programs. `untimed` applies to correct programs on a service
+    that measures no time. `cap` is the largest reward; None sets no limit.
     """
 
     unbuilt: float = 0.0
@@ -37,8 +37,9 @@ class Reward:
 
 
 def score_verdict(verdict: Mapping[str, Any], shaping: Shaping | None = None) -> Reward:
-    """The lower end of the speedup's interval; a tie is exactly 1; without a confirmed time at most 1. Raises NoVerdict
-    for faults of the harness or its machine."""
+    """Use the lower end of the speedup's interval. A tie is exactly 1; without a confirmed time the reward is at most
+    1. Raises NoVerdict for faults of the harness or its machine.
+    """
     outcome, chosen = Outcome(verdict["outcome"]), shaping or Shaping()
     if not outcome.counts_against_model:
         raise NoVerdict(f"{outcome.value}: {verdict['message']}")
@@ -72,7 +73,7 @@ def _score_failure(outcome: Outcome, shaping: Shaping) -> float:
 
 
 def _list_metrics(verdict: Mapping[str, Any], outcome: Outcome) -> dict[str, float]:
-    """`speedup` and `own_share` are missing if they were not measured."""
+    """Omit `speedup` and `own_share` if they were not measured."""
     timing, work = verdict["timing"], verdict["work"]
     metrics = {
         "built": float(outcome not in UNBUILT),

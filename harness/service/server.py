@@ -36,8 +36,9 @@ FULL = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 5
 
 
 class LimitedConnection(Base):  # type: ignore[misc]  # one of two classes
-    """Closes connections that are silent before the first request or within its head; uvicorn itself closes those that
-    are silent after an answer."""
+    """Closes connections that are silent before or during a request's head; uvicorn closes only those silent after an
+    answer.
+    """
 
     def __init__(self, *, settings: ServiceSettings, **given: Any) -> None:
         super().__init__(**given)
@@ -77,7 +78,7 @@ class LimitedConnection(Base):  # type: ignore[misc]  # one of two classes
             self._head_ends = None
 
     def _close_silent(self) -> None:
-        """Unless it has become a WebSocket."""
+        """Keep WebSockets."""
         self._head_ends = None
         if not self._is_answering and self.transport.get_protocol() is self:
             self.transport.close()
@@ -117,7 +118,7 @@ def make_app(service: Service) -> FastAPI:
 
 
 def serve(service: Service, host: str, port: int) -> None:
-    """Until SIGINT or SIGTERM."""
+    """Return after SIGINT or SIGTERM."""
     log_json_lines()
     sys.setswitchinterval(SWITCH_S)
     make_server(service, host, port).run()

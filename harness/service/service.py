@@ -99,7 +99,7 @@ class Service:
         return [entry for entry, _ in added]
 
     def delete(self, client: str, task: str) -> State | None:
-        """Returns the deleted task's state; running tasks stay."""
+        """Return the deleted task's state; running tasks stay."""
         entry = self.queue.find(client, task)
         state = self.queue.delete(client, task)
         if entry is not None:
@@ -107,7 +107,7 @@ class Service:
         return state
 
     async def wait(self, entry: Entry, timeout_s: float) -> Entry | None:
-        """The task when it is finished or the time is over; None if it was deleted."""
+        """Return the task when it is finished or the time is over; None if it was deleted."""
         deadline = monotonic() + timeout_s
         with self._listen(entry.number) as ended:
             current = self.queue.find(entry.client, entry.task)

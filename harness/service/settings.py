@@ -13,10 +13,11 @@ ANONYMOUS = "anonymous"  # client name without tokens
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSettings:
-    """`tokens`: client name per token; empty: no authentication. `accepts_references` False: only problems of suites;
-    `trusts_references`: executes references by text without a sandbox. `max_bodies_bytes`: total of requests that are
-    being answered; `max_message_bytes`: of a WebSocket's message. `head_s`, `body_s`: limits for receiving the head of
-    a request and its body."""
+    """`tokens` maps tokens to client names; empty disables authentication. Without `accepts_references` only problems
+    of suites are allowed; `trusts_references` executes references by text without a sandbox. `max_bodies_bytes` limits
+    the bodies of all open requests, `max_message_bytes` a WebSocket message. `head_s` and `body_s` limit the time to
+    receive a request's head and body.
+    """
 
     title: ClassVar[str] = "Service"
 
@@ -66,7 +67,7 @@ class ServiceSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSettings:
-    """Of one agent. `budget`: verdicts at most."""
+    """Settings for one agent. `budget` is the maximum number of verdicts."""
 
     title: ClassVar[str] = "Agent"
 

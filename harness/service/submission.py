@@ -15,8 +15,9 @@ PRIORITIES = {"low": 0, "normal": 1, "high": 2}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
     """The program is `candidate`, or is extracted from `completion`; the problem is `problem` of `suite`, or the
-    `reference`. `language` None: detected. `requires_kernel` None: as in the suite; a reference by text requires one.
-    `dtype` None: as in the problem."""
+    `reference`. `language` None is detected. `requires_kernel` None follows the suite; a reference by text requires
+    one.
+    """
 
     candidate: str | None = None
     completion: str | None = None

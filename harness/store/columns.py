@@ -1,5 +1,6 @@
-"""The row of one evaluation. Each column is declared here and nowhere else: the database, CSV, DataFrame, Parquet,
-`--where`, terminal tables and the report's page derive theirs."""
+"""Declares the columns of one evaluation's row. Database, CSV, DataFrame, Parquet, `--where`, terminal tables and the
+report's page derive theirs from these.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +15,9 @@ Value = str | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`path`: attributes that lead from an Evaluation to the value, also in stored JSON (`older_path`: in JSON with
-    older names); `since`: the schema that added the column. `unit`: "x" for ratios ("x by clock" with the sign of the
-    row's clock), "%" for shares. `is_short`: a short text. `values`: the only ones.
-
-    The type of the row's field gives `kind`, `is_optional`, and `values` of a Literal.
+    """`path` lists the attributes from an Evaluation to the value, also in stored JSON (`older_path` with older names).
+    `since` is the schema that added the column. `unit` is "x" for ratios ("x by clock" with the sign of the row's
+    clock) and "%" for shares. `values` lists all possible values.
     """
 
     path: str
@@ -54,7 +53,7 @@ class Column:
 
 
 class ResultRow(NamedTuple):
-    """One evaluation as a flat row, in the order of the CSV file (append new columns); docs/report.md describes the
+    """One evaluation as a flat row, in the order of the CSV file (append new columns). docs/report.md describes the
     columns.
 
     A NamedTuple without JSON decoding, because listings hold 100,000 rows.
@@ -115,7 +114,7 @@ def _complete(annotation: Any) -> Column:
 
 
 def _flatten(kind: Any) -> list[Any]:
-    """The types of a union, and the values of a Literal."""
+    """Return the types of a union, and the values of a Literal."""
     parts = get_args(kind)
     return [one for part in parts for one in _flatten(part)] if parts else [kind]
 

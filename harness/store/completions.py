@@ -16,7 +16,7 @@ _TAIL_BYTES = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """Tokens as counted by the endpoint and seconds of one completion; None if unknown."""
+    """Tokens, as counted by the endpoint, and seconds of one completion; None if unknown."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -36,7 +36,6 @@ class TurnOrigin:
 
 
 def has_run(generated_dir: Path, run: str) -> bool:
-    """False also for invalid run names."""
     try:
         return locate_run(generated_dir, run).is_dir()
     except (UsageError, OSError):
@@ -44,7 +43,7 @@ def has_run(generated_dir: Path, run: str) -> bool:
 
 
 def locate_answer(generated_dir: Path | None, row: ResultRow) -> Path | None:
-    """None for a candidate without a run."""
+    """Return None for a candidate without a run."""
     if generated_dir is None or not row.run:
         return None
     key = SampleKey(run=row.run, problem=row.problem, sample=row.sample, turn=row.turn)
@@ -55,7 +54,7 @@ def locate_answer(generated_dir: Path | None, row: ResultRow) -> Path | None:
 
 
 def read_spent(folder: Path | None) -> Spent:
-    """Reads only the end of the file: the reasoning before it may be long."""
+    """Read only the end of the file: the reasoning before it may be long."""
     if folder is None:
         return UNKNOWN_COST
     try:
@@ -69,7 +68,7 @@ def read_spent(folder: Path | None) -> Spent:
 
 
 def _read_end(path: Path) -> dict[str, Any]:
-    """The fields after the reasoning. JSON escapes line breaks, so a field name matches only on its own line."""
+    """Return the fields after the reasoning. JSON escapes line breaks, so a field name matches only on its own line."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
         file.seek(max(0, size - _TAIL_BYTES))
@@ -93,7 +92,7 @@ def read_prompt(folder: Path | None) -> str | None:
 
 
 def read_origin(folder: Path | None, *, turn: int) -> TurnOrigin:
-    """Without a record: the previous turn."""
+    """Without a record, return the previous turn."""
     before = turn - 1 if turn else None
     try:
         record = {} if folder is None else json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))

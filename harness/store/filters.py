@@ -33,7 +33,7 @@ _GRAMMAR = (
 
 
 def compile_condition(text: str, columns: Mapping[str, Kind]) -> _Sql:
-    """(SQL condition on the table `e`, parameters). Raises UsageError."""
+    """Return (SQL condition on the table `e`, parameters). Raises UsageError."""
     if len(text) > LONGEST_CONDITION:
         raise UsageError(f"--where is {len(text):,} characters long; at most {LONGEST_CONDITION:,} are read")
     try:
@@ -48,7 +48,7 @@ def compile_condition(text: str, columns: Mapping[str, Kind]) -> _Sql:
 
 
 def list_compared(text: str, columns: Mapping[str, Kind]) -> list[tuple[str, str]]:
-    """(column, text) of the equalities and memberships in a valid condition, negated ones included."""
+    """Return (column, text) of the equalities and memberships in a valid condition, negated ones included."""
     found = []
     for node in ast.walk(ast.parse(text.strip(), mode="eval")):
         if isinstance(node, ast.Compare) and all(isinstance(op, _EQUALITIES) for op in node.ops):

@@ -1,4 +1,4 @@
-"""Cached measurements of this machine: JSON files of named values, safe for concurrent writers."""
+"""Caches measurements of this machine in JSON files of named values. Safe for concurrent writers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.domain.files import explain_failure, replacing
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """{} without a file. Raises StoreError for a damaged one."""
+    """Return {} without a file. Raises StoreError for a damaged one."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -30,7 +30,7 @@ def read_record(path: Path) -> dict[str, Any]:
 
 
 def add_to_record(path: Path, values: Mapping[str, Any]) -> None:
-    """Add or replace values atomically."""
+    """Write atomically."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.with_suffix(".lock").open("w") as lock:

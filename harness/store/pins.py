@@ -1,6 +1,6 @@
-"""Pin files: the stored evaluations that `harness regress` re-evaluates.
+"""Reads pin files: the stored evaluations that `harness regress` re-evaluates.
 
-One per line: an evaluation's number, or `run/problem/sample`, with `/turn-N` for a repair turn; `#` starts a comment.
+Each line has an evaluation's number, or `run/problem/sample`, with `/turn-N` for a repair turn; `#` starts a comment.
 """
 
 from __future__ import annotations

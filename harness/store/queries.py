@@ -1,4 +1,4 @@
-"""Filters of stored evaluations, and their SQL."""
+"""Builds SQL for filters of stored evaluations."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from harness.store.filters import Kind, compile_condition, list_compared
 class ResultFilter:
     """Every field that is not None must match; strings may contain the wildcards `*` and `?`.
 
-    `min_own_share`: minimum share of time in the candidate's code, which must also affect the outputs. `condition`: an
-    expression over the columns of ResultRow, see `harness.store.filters`.
+    `min_own_share` is the minimum share of time in the candidate's code, which must also affect the outputs.
+    `condition` is an expression over the columns of ResultRow, see `harness.store.filters`.
     """
 
     title: ClassVar[str] = "Options"
@@ -56,8 +56,9 @@ _CHIP = "CASE WHEN device = 'cpu' OR device LIKE 'cuda%' THEN hardware ELSE '' E
 
 
 def build_query(columns: str, where: ResultFilter, *, history: bool, order: str) -> tuple[str, tuple[str | float, ...]]:
-    """(SQL, parameters); without `history` only the latest evaluation per identity and chip
-    (`harness.domain.chip_of`)."""
+    """Return (SQL, parameters). Without `history`, select only the latest evaluation per identity and chip
+    (`harness.domain.chip_of`).
+    """
     wanted = [(field.name, getattr(where, field.name)) for field in fields(where)]
     matches = [_match(name, value) for name, value in wanted if value is not None]
     conditions = [text for text, _ in matches]
@@ -68,8 +69,9 @@ def build_query(columns: str, where: ResultFilter, *, history: bool, order: str)
 
 
 def order_by(sort: str) -> str:
-    """ORDER BY terms for a column, descending with prefix `-`; missing values last. Among equal speedups, exact ones
-    rank above lower bounds. Raises UsageError."""
+    """Return ORDER BY terms for a column, descending with prefix `-`. Missing values come last; exact speedups rank
+    above equal lower bounds. Raises UsageError.
+    """
     name = sort.removeprefix("-")
     if name not in COLUMNS:
         raise UsageError(f"cannot sort by {name!r}; choose one of {', '.join(COLUMNS)}")

@@ -42,7 +42,7 @@ class Reservations:
 
     @contextmanager
     def hold(self, subject: Subject, emulated_gpu: str) -> Iterator[bool]:
-        """Yields False if another process holds the reservation; does not wait."""
+        """Yield False if another process holds the reservation; do not wait."""
         offset = _choose_offset(subject, emulated_gpu)
         if not self._lock(offset):
             yield False

@@ -1,5 +1,6 @@
-"""Records evaluations in `results/harness.db`, and reads them whole or as flat rows. sqlite3 errors become
-StoreError."""
+"""Records evaluations in `results/harness.db`, and reads them whole or as flat rows. sqlite3 errors
+become StoreError.
+"""
 
 from __future__ import annotations
 
@@ -53,14 +54,12 @@ _FLAT = ", ".join(f"e.{name}" for name in COLUMNS) + " FROM evaluations e"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredEvaluation:
-    """`id` is the number that `harness show` takes."""
-
     id: int
     evaluation: Evaluation
 
 
 class ResultStore:
-    """The results of one folder. Safe for several writing processes and for threads, not across a fork."""
+    """Safe for several writing processes and for threads, not across a fork."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self.path = path
@@ -104,7 +103,7 @@ class ResultStore:
         return self._read_one("e.id = ?", (evaluation_id,))
 
     def load_all(self, where: ResultFilter = EVERYTHING, *, history: bool = False) -> Iterator[StoredEvaluation]:
-        """Whole evaluations by id: the latest of each identity, or all with `history`."""
+        """Yield the latest evaluation of each identity by id, or all with `history`."""
         query, values = build_query(_WHOLE, where, history=history, order="e.id")
         for row in self._read(query, values):
             yield self._decode(*row)
@@ -112,7 +111,7 @@ class ResultStore:
     def rows(
         self, where: ResultFilter = EVERYTHING, *, sort: str = "id", limit: int | None = None, history: bool = False
     ) -> Iterator[ResultRow]:
-        """Flat rows sorted by a column (`-speedup` for descending). Raises UsageError."""
+        """`sort` is a column (`-speedup` for descending). Raises UsageError."""
         query, values = build_query(_FLAT, where, history=history, order=order_by(sort))
         for row in self._read(f"{query} LIMIT ?", (*values, -1 if limit is None else limit)):
             yield ResultRow._make(row)
@@ -128,7 +127,7 @@ class ResultStore:
     def values(
         self, columns: Sequence[str], where: ResultFilter = EVERYTHING, *, history: bool = False
     ) -> Iterator[tuple[Any, ...]]:
-        """Columns of the rows, by id. Raises UsageError for unknown names."""
+        """Raises UsageError for unknown names."""
         check_columns(columns)
         chosen = ", ".join(f"e.{name}" for name in columns)
         yield from self._read(*build_query(f"{chosen} FROM evaluations e", where, history=history, order="e.id"))
@@ -148,7 +147,7 @@ class ResultStore:
             raise StoreError(f"{self.path}: the source of candidate {candidate_digest} is damaged: {error}") from error
 
     def find_first(self, values: Sequence[str]) -> ResultRow | None:
-        """The first evaluation of a program with one of these fingerprints. Candidates given as files do not count."""
+        """Return the first evaluation with one of these fingerprints, except candidates given as files."""
         rows = list(self._read(*build_first_query(_FLAT, values)))
         return ResultRow._make(rows[0]) if rows else None
 
@@ -157,7 +156,7 @@ class ResultStore:
             return find_missing(self._connection)
 
     def complete_fingerprints(self, candidates: Sequence[str]) -> None:
-        """In many transactions, since other processes write meanwhile. Damaged sources are skipped."""
+        """Use many transactions, since other processes write meanwhile. Skip damaged sources."""
         for candidate in candidates:
             try:
                 source = self.source(candidate) or ""
@@ -167,8 +166,9 @@ class ResultStore:
                 add_fingerprints(self._connection, candidate, source)
 
     def programs(self) -> dict[str, str]:
-        """For each candidate's digest, its digest without layout and comments. Empty for files of versions without
-        fingerprints."""
+        """Map each candidate's digest to its digest without layout and comments. Empty for older files without
+        fingerprints.
+        """
         with _store_errors(self.path, "read"):
             return read_programs(self._connection)
 

@@ -116,8 +116,9 @@ def read_manifest_field(folder: Path, field: str, *, default: object) -> object:
 
 
 def write_manifest(run_dir: Path, manifest: RunManifest) -> RunManifest:
-    """Store the manifest merged with a stored one and return it. Only samples and problems may differ, else
-    UsageError."""
+    """Store the manifest merged with a stored one and return it. Raises UsageError if more than samples and problems
+    differ.
+    """
     check_name("run", run_dir.name)
     path = run_dir / MANIFEST
     if path.exists():
@@ -192,7 +193,7 @@ def locate_reference(run_dir: Path, problem: str) -> Path:
 
 
 def write_reference(run_dir: Path, problem: str, source: str) -> None:
-    """Never overwrites."""
+    """Never overwrite."""
     path = locate_reference(run_dir, problem)
     if not path.is_file():
         with _store_errors(path):
@@ -222,7 +223,7 @@ def write_sample(
     candidate: Candidate | None,
     provenance: dict[str, object],
 ) -> Path:
-    """Store one sample atomically unless it exists; return its folder. `provenance`: additional fields."""
+    """Store one sample atomically unless it exists; return its folder. `provenance` holds additional fields."""
     folder = locate_sample(run_dir, key)
     if has_sample(run_dir, key):
         return folder
@@ -247,7 +248,7 @@ def write_search(run_dir: Path, key: SampleKey, record: dict[str, Any]) -> None:
 
 
 def read_search(run_dir: Path, key: SampleKey) -> dict[str, Any]:
-    """Empty if no search of this sample has ended."""
+    """Return {} if no search of this sample has ended."""
     path = locate_sample(run_dir, replace(key, turn=0)) / SEARCH
     return _read_json(path) if path.is_file() else {}
 
@@ -312,7 +313,7 @@ def load_samples(run_dir: Path) -> list[Sample]:
 
 
 def list_keys(run_dir: Path) -> list[SampleKey]:
-    """Ordered keys of all complete samples, from folder names alone."""
+    """Return ordered keys of all complete samples, from folder names alone."""
     keys = []
     for path in _find_provenances(run_dir):
         problem, sample, *turn = path.parent.relative_to(run_dir).parts
@@ -339,7 +340,7 @@ def require_unedited(run_dir: Path, sample: Sample) -> None:
 
 
 def replace_candidate(run_dir: Path, key: SampleKey, candidate: Candidate | None) -> None:
-    """Not atomic over both files; a repeated extraction repairs it."""
+    """The replacement of two files is not atomic; a repeated extraction repairs it."""
     folder = locate_sample(run_dir, key)
     record = _read_json(folder / PROVENANCE)
     record |= _describe_candidate(candidate)
@@ -427,7 +428,7 @@ def _replace_file(path: Path, content: bytes) -> None:
 
 
 def _write_durably(path: Path, content: bytes) -> None:
-    """`os.write` instead of a file object: its additional system calls cost more than the write."""
+    """Use `os.write`: a file object's additional system calls cost more than the write."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
     try:
         while content:

@@ -1,4 +1,4 @@
-"""The tables of `results/harness.db`, and the upgrade from older schemas.
+"""Defines the tables of `results/harness.db`, and upgrades older schemas.
 
 Filtered and sorted values are columns of `evaluations`; the whole evaluation is JSON in `details`, so that listings do
 not read it.
@@ -50,8 +50,7 @@ CREATE INDEX IF NOT EXISTS evaluations_by_candidate ON evaluations (candidate);
 def connect_writer(path: Path, harness_version: str) -> sqlite3.Connection:
     """Create a missing file; back up and upgrade an older schema. Raises StoreError or sqlite3.Error.
 
-    WAL makes a commit atomic after kill -9; `synchronous=FULL` also survives power loss, for a few milliseconds per
-    commit.
+    WAL makes a commit atomic after kill -9; `synchronous=FULL` also survives power loss, for a few ms per commit.
     """
     connection = _connect(f"{path.absolute().as_uri()}?mode=rwc")
     try:
@@ -110,7 +109,8 @@ def _connect(address: str) -> sqlite3.Connection:
 
 def _reading_mode(path: Path) -> str:
     """Reading a WAL database needs its lock file. If that cannot be created and no log exists, the file cannot change
-    and is opened as immutable."""
+    and is opened as immutable.
+    """
     beside = [path.with_name(f"{path.name}-{part}") for part in ("wal", "shm")]
     fixed = not os.access(path.parent, os.W_OK) and not any(file.exists() for file in beside)
     return "mode=ro&immutable=1" if fixed else "mode=ro"
@@ -142,8 +142,9 @@ def _back_up_older(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _enable_wal(connection: sqlite3.Connection) -> None:
-    """Retries, since SQLite ignores its busy timeout here. Without WAL (some network disks) its rollback journal is as
-    safe but slower."""
+    """Retry, since SQLite ignores its busy timeout here. Without WAL (some network disks), the rollback journal is as
+    safe but slower.
+    """
     deadline = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:
@@ -177,7 +178,7 @@ def _create_tables(connection: sqlite3.Connection, harness_version: str) -> None
 
 
 def _upgrade_tables(connection: sqlite3.Connection) -> None:
-    """Only adds columns: an older version that has the file open can keep writing."""
+    """Only add columns: an older version that has the file open can keep writing."""
     added = _list_added(_read_pragma(connection, "user_version"))
     for name, column in added.items():
         connection.execute(f"ALTER TABLE evaluations ADD COLUMN {name} {column.sql_type}")
@@ -191,8 +192,9 @@ def _list_added(version: int) -> dict[str, Column]:
 
 
 def _show_missing_columns(connection: sqlite3.Connection) -> None:
-    """A temporary view for a read-only file of an older schema; the table's columns come first, if a writer adds
-    them."""
+    """Create a temporary view for a read-only file of an older schema. The table's columns come first, if a writer adds
+    them.
+    """
     added = _list_added(_read_pragma(connection, "user_version"))
     if added:
         values = ", ".join(f"{_read_json(column)} AS {name}" for name, column in added.items())
@@ -200,8 +202,9 @@ def _show_missing_columns(connection: sqlite3.Connection) -> None:
 
 
 def _read_json(column: Column) -> str:
-    """SQL for a column that an older schema lacks; NULL for JSON with infinities, which SQLite cannot parse (failed
-    candidates)."""
+    """Return SQL for a column that an older schema lacks. JSON with infinities (failed candidates), which SQLite cannot
+    parse, gives NULL.
+    """
     value = f"(SELECT json_extract(d.evaluation, '$.{column.older_path or column.path}') FROM main.details d"
     value += " WHERE d.evaluation_id = e.id AND json_valid(d.evaluation))"
     return value if column.is_optional else f"coalesce({value}, '')"

@@ -52,7 +52,7 @@ _RENAMED = {
 
 
 def encode_evaluation(evaluation: Evaluation) -> str:
-    """JSON without environment and build log, which are stored separately."""
+    """Omit environment and build log, which are stored separately."""
     record = asdict(evaluation)
     del record["environment"]
     if record["build"] is not None:
@@ -85,8 +85,6 @@ def decode_evaluation(text: str, *, environment: str, build_log: str) -> Evaluat
 
 
 class EvidenceRow(NamedTuple):
-    """Parts of an evaluation that are not columns."""
-
     id: int
     problem_digest: str
     environment: str
@@ -95,7 +93,7 @@ class EvidenceRow(NamedTuple):
 
 
 def decode_evidence(evaluation_id: int, problem_digest: str, environment: str, text: str | None) -> EvidenceRow:
-    """From `[phases, roofline, its older name]` or a whole evaluation's JSON. Damaged records decode as empty."""
+    """Decode `[phases, roofline, its older name]` or a whole evaluation's JSON. Damaged records decode as empty."""
     try:
         record = json.loads(text or "{}", object_hook=_rename_keys)
         if isinstance(record, dict):
@@ -109,21 +107,20 @@ def decode_evidence(evaluation_id: int, problem_digest: str, environment: str, t
 
 
 def encode_environment(environment: tuple[tuple[str, str], ...]) -> tuple[str, str]:
-    """(digest, JSON)."""
+    """Return (digest, JSON)."""
     text = json.dumps(environment)
     return sha256(text.encode()).hexdigest()[:16], text
 
 
 def encode_columns(evaluation: Evaluation) -> dict[str, Value]:
-    """Column values; lone surrogates become `?`."""
+    """Lone surrogates become `?`."""
     subject, row = evaluation.subject, make_row(evaluation)._asdict()
     del row["id"]
     return {"slot": identity_of(subject), "problem_digest": subject.problem_digest, **row}
 
 
 def identity_of(subject: Subject) -> str:
-    """Hash of the subject without its problem digest: a later evaluation of the same identity replaces it in
-    listings."""
+    """Hash the subject without its problem digest: a later evaluation of the same identity replaces it in listings."""
     parts = [getattr(subject, name) for name in _IDENTITY_FIELDS]
     text = json.dumps([*parts, subject.dtype] if subject.dtype else parts)  # without: as before there were dtypes
     return sha256(text.encode()).hexdigest()[:16]

@@ -47,8 +47,9 @@ _SEEN_LINES, _SEEN_COLUMNS = 30, 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """`start` to `end` are its lines in the whole text (0-based, end excluded), `outer_*` include the fences. `info`:
-    the info string or JSON key."""
+    """`start` to `end` are its lines in the whole text (0-based, end excluded); `outer_*` include the fences. `info` is
+    the info string or JSON key.
+    """
 
     source: str
     rule: Rule
@@ -107,7 +108,7 @@ class Answer:
         return "\n".join(line[:_SEEN_COLUMNS].lstrip("> \t") for line in self.lines[start:end])
 
     def cut(self, start: int, end: int, rule: Rule) -> Block:
-        """Lines are counted from the start of this answer."""
+        """Lines count from the start of this answer."""
         source = "".join(f"{line}\n" for line in _dedent(self.lines[start:end]))
         first, last = self.first_line + start, self.first_line + end
         return Block(source=source, rule=rule, start=first, end=last, outer_start=first - 1, outer_end=last + 1)
@@ -122,14 +123,14 @@ def normalise(text: str) -> str:
 
 
 def list_answers(text: str) -> list[Answer]:
-    """The parts of a raw answer outside reasoning. JSON is one part: its strings are split when they are read."""
+    """JSON is one part: its strings are split when they are read."""
     text = normalise(text)
     parts = [Part(text, 0)] if _is_json(text) else split_text(text)
     return [Answer.read(part.text, part.first_line) for part in parts if not part.reason]
 
 
 def explain_removal(text: str) -> str:
-    """The tag by which the first program of a raw answer counts as reasoning; "" without one."""
+    """Return the tag by which the first program of a raw answer counts as reasoning, or ""."""
     text = normalise(text)
     strings = (
         [string for _, string in _list_strings(json.loads(text, strict=False), "", 0)] if _is_json(text) else [text]
@@ -146,7 +147,7 @@ def _is_json(text: str) -> bool:
 
 
 def _dedent(lines: tuple[str, ...]) -> tuple[str, ...]:
-    """Unlike `textwrap.dedent` it keeps blank lines unchanged: they may be inside a string literal."""
+    """Unlike `textwrap.dedent`, keep blank lines unchanged: they may be inside a string literal."""
     indents = [line[: len(line) - len(line.lstrip(" \t"))] for line in lines if line.strip()]
     shared = min(indents, key=len, default="")
     return tuple(line.removeprefix(shared) for line in lines)
@@ -154,7 +155,7 @@ def _dedent(lines: tuple[str, ...]) -> tuple[str, ...]:
 
 @cache
 def _make_parser() -> MarkdownIt:
-    """A parser with only the rules that determine fences: a tag such as <vector> must not open an HTML block."""
+    """Use only the rules that determine fences: a tag such as <vector> must not open an HTML block."""
     parser = MarkdownIt("zero").enable(["fence", "code", "blockquote", "list"])
     parser.core.ruler.enableOnly(["normalize", "block"])
     return parser
@@ -239,7 +240,7 @@ def _read_json(text: str, rule: Rule, first: int, last: int) -> Iterator[Block]:
 
 
 def _list_strings(value: object, key: str, depth: int) -> Iterator[tuple[str, str]]:
-    """(key, string) of all strings in a JSON value, including JSON inside a string."""
+    """Yield (key, string) of all strings in a JSON value, including JSON inside a string."""
     if depth > _DEEPEST_JSON or is_reasoning(key):
         return
     if isinstance(value, dict):

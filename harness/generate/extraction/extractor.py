@@ -1,11 +1,9 @@
 """Extracts the submitted program from a raw completion, without executing it.
 
-The program that the prose (`remarks`) submits or recommends wins, then one without a remark, then an earlier version or
-alternative, then a rejected one; the last wins a tie. If no block parses, one that contains `class ModelNew` is
+The program that the prose (`remarks`) submits or recommends comes first, then one without a remark, an earlier version
+or alternative, and a rejected one; the last wins a tie. If no block parses, one that contains `class ModelNew` is
 returned (`unparsable_fence`), so that the evaluation can report its error. A block with unbound names is joined with
-the blocks that define them.
-
-Reasoning is never searched: a draft was not submitted.
+the blocks that define them. Reasoning is never searched.
 """
 
 from __future__ import annotations
@@ -64,7 +62,7 @@ class _Choice:
 
 
 def extract_candidate(completion: Completion, language: Language) -> Candidate | None:
-    """None for an empty answer, prose only, or drafts only."""
+    """Return None for an empty answer, prose only, or drafts only."""
     found = find_code(completion.text or "")
     if found is None:
         return None
@@ -96,7 +94,7 @@ def find_code(text: str) -> Found | None:
 
 
 def _join(taken: _Choice) -> tuple[Block, tuple[Block, ...], tuple[Alternative, ...]]:
-    """(the program, the blocks added to it, the named files that it leaves out)."""
+    """Return (the program, the blocks added to it, the named files that it omits)."""
 
     def is_rejected(block: Block) -> bool:
         return _read_remark(block, taken.answer).weight < EARLIER
@@ -134,7 +132,7 @@ def _read_program(block: Block) -> Block | None:
 
 
 def _find_loose(answer: Answer, found: Sequence[Block]) -> list[Block]:
-    """Programs outside `found`: from the last opening fence before a definition to the nearest closing one."""
+    """Find programs outside `found`, from the last opening fence before a definition to the nearest closing one."""
     taken = sorted((block.start - answer.first_line, block.end - answer.first_line) for block in found)
     starts = [start for start, _ in taken]
     loose: list[Block] = []
@@ -184,7 +182,7 @@ def _find_broken(answer: Answer, found: Sequence[Block]) -> list[Block]:
 
 
 def _find_bare(answer: Answer) -> list[Block]:
-    """The whole answer (except a single closing fence at its end), or its program lines."""
+    """Return the whole answer (except a single closing fence at its end), or its program lines."""
     if len(answer.fences) > 1 or not may_define_entry_point(answer.text):
         return []
     end = answer.fences[0] if answer.fences else len(answer.lines)
@@ -211,7 +209,7 @@ def _find_bare_part(answer: Answer, end: int) -> Block | None:
 
 
 def _find_error_line(source: str) -> int:
-    """1-based."""
+    """The line is 1-based."""
     try:
         parse_python(source)
     except SyntaxError as error:
@@ -244,7 +242,7 @@ def _add_section(beside: Remark, section: Remark) -> Remark:
 
 
 def _read_remark(block: Block, answer: Answer) -> Remark:
-    """The remark before, after or inside a block: rejections first, then submissions."""
+    """Prefer rejections, then submissions, before, after or inside a block."""
     before = answer.before(block)
     said = (
         remarks.read_lead(before),

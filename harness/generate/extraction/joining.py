@@ -2,7 +2,7 @@
 blocks, which become string literals.
 
 A block with an entry point (an earlier version) supplies names only to a block without imports; rejected blocks and
-tests supply nothing.
+tests supply none.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _Part:
 
 
 def join_blocks(block: Block, answer: Answer, is_rejected: Callable[[Block], bool]) -> tuple[Block, tuple[Block, ...]]:
-    """(Joined block, added blocks); (`block`, ()) if nothing is missing or the result does not compile."""
+    """Return (joined block, added blocks); (`block`, ()) if no name is missing or the result does not compile."""
     others = [one for one in (*answer.closed, *answer.others) if one.end <= block.start or one.start >= block.end]
     others = sorted(others, key=lambda one: abs(one.start - block.start))[:_MOST_SEARCHED]
     others.sort(key=lambda one: one.start)
@@ -80,7 +80,7 @@ def join_blocks(block: Block, answer: Answer, is_rejected: Callable[[Block], boo
 
 
 def _find_suppliers(main: _Part, others: Sequence[Block]) -> tuple[list[_Part], frozenset[str]]:
-    """The blocks that transitively bind the names missing in `main`, and the names that remain unbound."""
+    """Return the blocks that transitively bind the names missing in `main`, and the names that remain unbound."""
     parts = sorted(_read_suppliers(main, others), key=lambda part: _distance(part, main), reverse=True)
     suppliers = {name: part for part in parts for name in part.names.exported}  # the nearest comes last
     chosen: list[_Part] = []
@@ -116,7 +116,7 @@ def _distance(part: _Part, main: _Part) -> tuple[bool, bool, int]:
 
 
 def _order_sources(main: _Part, helpers: Sequence[_Part]) -> Iterator[str]:
-    """Blocks after the main one move before it unless they need its names."""
+    """Move blocks after the main one before it unless they need its names."""
     placed = sorted(helpers, key=lambda part: part.block.start)
     later = [part for part in placed if part.names.missing & main.names.bound]
     yield from (part.block.source for part in placed if part not in later or part.block.start < main.block.start)
@@ -129,8 +129,7 @@ def looks_like_kernel(source: str) -> bool:
 
 
 def _assign_kernels(missing: frozenset[str], answer: Answer, kernels: Sequence[Block]) -> dict[str, Block]:
-    """Map names to kernel blocks by the prose before a block, by definition or declaration, or if one of each
-    remains."""
+    """Use the prose before a block, a definition or declaration, or the only remaining pair."""
     wanted = sorted(name for name in missing if _NAMES_SOURCE.search(name))[:_MOST_KERNELS]
     chosen: dict[str, Block] = {}
     for block in kernels:

@@ -32,7 +32,7 @@ def _write_file(name, text):
 
 @dataclass(frozen=True, slots=True)
 class NamedFile:
-    """`path`: as the answer names it, without leading dots and slashes."""
+    """`path` is the answer's name for it, without leading dots and slashes."""
 
     path: str
     block: Block
@@ -47,7 +47,7 @@ class NamedFile:
 
 
 def list_files(program: Block, answer: Answer, is_rejected: Callable[[Block], bool]) -> tuple[NamedFile, ...]:
-    """The named blocks besides the program; of several with one name the last."""
+    """Of several blocks with one name the last counts."""
     files: dict[str, NamedFile] = {}
     for block in (*answer.closed, *answer.others):
         apart = block.end <= program.start or block.start >= program.end or block.source != program.source
@@ -58,7 +58,7 @@ def list_files(program: Block, answer: Answer, is_rejected: Callable[[Block], bo
 
 
 def join_files(program: Block, files: tuple[NamedFile, ...]) -> tuple[Block, tuple[Block, ...]]:
-    """(Joined program, added blocks); (`program`, ()) if it uses no file or the result does not compile."""
+    """Return (joined program, added blocks); (`program`, ()) if it uses no file or the result does not compile."""
     source, modules = _replace_imports(program.source, [one for one in files if one.module])
     written = _list_used(source, [one for one in files if not one.module])
     if written:
@@ -87,7 +87,7 @@ def _is_used(path: str, text: str) -> bool:
 
 
 def _list_used(source: str, files: list[NamedFile]) -> list[NamedFile]:
-    """Files that the program names, also by a folder, or that a used file includes."""
+    """Return files that the program names, even by a folder, or that a used file includes."""
     used: list[NamedFile] = []
     texts = [source]
     while texts:
@@ -111,7 +111,7 @@ def _insert_writer(source: str, files: list[NamedFile]) -> str:
 
 
 def _find_first_line(source: str) -> int:
-    """0-based, of the first statement after a docstring and imports from `__future__`."""
+    """Return the 0-based line of the first statement after a docstring and imports from `__future__`."""
     tree = parse(source)
     for number, node in enumerate(tree.body if tree else ()):
         is_docstring = number == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -122,7 +122,6 @@ def _find_first_line(source: str) -> int:
 
 
 def _replace_imports(source: str, modules: list[NamedFile]) -> tuple[str, list[NamedFile]]:
-    """Replace top-level imports of modules that the answer names by their sources."""
     used: list[NamedFile] = []
     for _ in range(_MOST_FILES):
         tree = parse(source)

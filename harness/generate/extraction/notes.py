@@ -1,4 +1,4 @@
-"""Findings about an answer: alternative programs, and reasons why it contains no whole program."""
+"""Makes findings about an answer: alternative programs, and reasons why it contains no whole program."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ONLY_REASONING = (
 
 
 def note_sample(sample: Sample) -> tuple[Finding, ...]:
-    """Empty for candidates that were not extracted from an answer."""
+    """Return none for candidates that were not extracted from an answer."""
     notes = []
     candidate, completion = sample.candidate, sample.completion
     if candidate is not None and candidate.extraction is not None and candidate.extraction.alternatives:
@@ -94,7 +94,7 @@ def _name_lines(first: int, last: int) -> str:
 
 
 def _explain_end(completion: Completion, max_tokens: int | None) -> tuple[str, str] | None:
-    """(check, message)."""
+    """Return (check, message)."""
     reason = completion.finish_reason
     if reason == "" and (completion.text or "").strip():
         return NO_FINISH_REASON, (

@@ -1,5 +1,6 @@
-"""Recognises programs that define `ModelNew` at top level, as a class or alias. A class body of only `...` is an
-elision."""
+"""Recognises programs that define `ModelNew` at top level, as a class or alias. A class body of only `...` omits the
+code.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def parse(source: str) -> ast.Module | None:
 
 
 def compiles(source: str) -> bool:
-    """Unlike `parse` it rejects misplaced statements, such as a second `from __future__`."""
+    """Unlike `parse`, reject misplaced statements, such as a second `from __future__`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -50,7 +51,7 @@ def compiles(source: str) -> bool:
 
 
 def quote_text(text: str) -> str:
-    """A string literal, multi-line if `text` allows it."""
+    """Return a string literal, multi-line if `text` allows it."""
     marks = next((marks for marks in ('"""', "'''") if marks not in text), None)
     return f"r{marks}{text}{marks}" if marks and text.endswith("\n") else repr(text)
 
@@ -73,7 +74,7 @@ def _defines_entry_point(tree: ast.Module) -> bool:
 
 
 def walk_top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Statements that run on import, including those in `if`, `try` and `with`."""
+    """Yield statements that run on import, including those in `if`, `try` and `with`."""
     for node in body:
         yield node
         if isinstance(node, ast.If | ast.Try | ast.With):
@@ -85,7 +86,9 @@ def walk_top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _is_ellipsis(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> bool:
-    """`class ModelNew(nn.Module): ...`, but not an empty subclass of a class in the same program."""
+    """Return True for `class ModelNew(nn.Module): ...`, but not for an empty subclass of a class in the
+    same program.
+    """
     inherits = any(isinstance(base, ast.Name) and base.id in classes for base in node.bases)
     return not inherits and all(_does_nothing(statement) for statement in node.body)
 

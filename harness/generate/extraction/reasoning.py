@@ -80,7 +80,9 @@ _SEEN_CHARACTERS = 20
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`reason`: why it is reasoning, "" for a part of the answer; `first_line`: the number of lines before it."""
+    """`reason` tells why it is reasoning, and is "" for a part of the answer. `first_line` counts the
+    lines before it.
+    """
 
     text: str
     first_line: int
@@ -89,7 +91,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """`name`: common to an opening mark and its closing one."""
+    """An opening mark and its closing one have the same `name`."""
 
     effect: Effect
     name: str
@@ -187,7 +189,7 @@ def _read_tag(name: str, *, closes: bool, starts_line: bool = True) -> _Mark | N
 
 
 def _read_channel(channel: str | None, header: str) -> _Mark:
-    """A function call is an answer, unless reasoning makes it."""
+    """A function call is an answer, unless it is inside reasoning."""
     is_call = channel != "analysis" and "to=" in header
     is_answer = channel is None or channel.lower() in _ANSWER_CHANNELS or is_call
     return _Mark("closes" if is_answer else "opens", "channel")

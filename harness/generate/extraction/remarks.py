@@ -1,4 +1,4 @@
-"""Remarks about a block in the prose: before it, after it, in its file name, or by a label elsewhere.
+"""Classifies a block by remarks in the prose: before it, after it, in its file name, or by a label elsewhere.
 
 Weights: SUBMITTED, EARLIER (alternative or earlier version), DRAFT (by its heading: `sections`), REJECTED (wrong,
 sketch, comparison, test). A keyword counts only if it describes a program ("the naive version"), not in a comparison
@@ -127,7 +127,7 @@ class Remark:
 
 
 def read_lead(before: str) -> Remark:
-    """The last sentence before a block, one that presents it, or its heading."""
+    """Read the last sentence before a block, one that presents it, or its heading."""
     paragraphs = [part for part in re.split(r"\n\s*\n", before[-SEEN_CHARACTERS:].rstrip()) if part.strip()]
     if not paragraphs:
         return Remark()
@@ -142,7 +142,7 @@ def read_lead(before: str) -> Remark:
 
 
 def read_echo(after: str) -> Remark:
-    """The first paragraph after a block, without a last clause that ends with a colon."""
+    """Read the first paragraph after a block, without a last clause that ends with a colon."""
     paragraph = re.split(r"\n\s*\n", after[:SEEN_CHARACTERS].lstrip("\n"), maxsplit=1)[0].strip()
     clauses = _split(re.compile(r"(?<=[.;!?])\s+"), paragraph)
     for clause in clauses[:-1] if paragraph.endswith(":") else clauses:
@@ -154,7 +154,7 @@ def read_echo(after: str) -> Remark:
 
 
 def read_file_name(before: str, info: str, source: str) -> Remark:
-    """A file name in the info string, on the line before the block, or in its first line."""
+    """Read a file name in the info string, on the line before the block, or in its first line."""
     name = find_file_name(before, info, source)
     stems = set(re.split(r"[\W_]+", name.rsplit("/", 1)[-1].rsplit(".", 1)[0].lower()))
     weight = REJECTED if stems & _REJECTED_STEMS else SUBMITTED if stems & _SUBMITTED_STEMS else 0
@@ -175,14 +175,14 @@ def find_file_name(before: str, info: str, source: str) -> str:
 
 
 def read_gaps(source: str) -> Remark:
-    """Rejects a program that omits code ("rest unchanged")."""
+    """Reject a program that omits code ("rest unchanged")."""
     if match := _LEAVES_OUT.search(source):
         return Remark(REJECTED, match[0].strip())
     return Remark()
 
 
 def read_labels(proses: Iterable[str]) -> dict[str, Remark]:
-    """Remarks on labelled blocks ("I submit option A"), by lower-case label."""
+    """Return remarks on labelled blocks ("I submit option A"), by lower-case label."""
     remarks: dict[str, Remark] = {}
     for prose in proses:
         for sentence in islice(_list_labelled(prose), _MOST_LABELLED):

@@ -1,8 +1,8 @@
-"""Headings that mark the programs below them as drafts ("## Thinking") or as the answer ("**Final code:**").
+"""Finds headings that mark the programs below them as drafts ("## Thinking") or as the answer ("**Final code:**").
 
 A heading is an ATX or setext heading, bold text at the start of a line, or a plain line. A section ends at the next
-heading that names a draft or the answer. The section of an ATX or setext heading also ends at another heading of its
-level, that of a plain line at any line after a program.
+heading that names a draft or the answer. An ATX or setext heading's section also ends at another heading of its level,
+a plain line's at any line after a program.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _DRAFT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Heading:
-    """`titles`: the parts of its text of which one may name a section; `alone`: no text follows on its line."""
+    """One of the `titles` may name a section; `alone` means that no text follows on its line."""
 
     level: int
     titles: tuple[str, ...]
@@ -96,7 +96,7 @@ def _split_title(text: str) -> tuple[str, ...]:
 
 
 def _list_sections(answer: Answer) -> Iterator[tuple[int, Remark]]:
-    """(first line, remark). A heading before the first program of the answer belongs to the same section."""
+    """Yield (first line, remark). A heading before the first program of the answer belongs to the same section."""
     starts = [block.start - answer.first_line for block in answer.closed if may_define_entry_point(block.source)]
     opened, programs, weight = 0, 0, 0
     for line, heading, remark in _classify_headings(answer):
@@ -119,7 +119,7 @@ def _classify_headings(answer: Answer) -> list[tuple[int, _Heading, Remark]]:
 
 
 def _list_prose_lines(answer: Answer) -> list[str]:
-    """The lines of the answer, those of code blocks emptied, except blocks that contain others."""
+    """Empty the lines of code blocks, except blocks that contain others."""
     lines = list(answer.lines)
     for block in answer.closed:
         start, end = block.start - answer.first_line, block.end - answer.first_line

@@ -16,8 +16,9 @@ NOT_EXTRACTED = ("file", "imported")  # rules of candidates without a completion
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionChange:
-    """`found`, `lost`: a program appeared or disappeared; `other`: another program; `rule`: the same program by another
-    rule."""
+    """`found` and `lost` mean that a program appeared or disappeared, `other` that it changed, `rule` that only the
+    rule did.
+    """
 
     sample: Sample
     now: Candidate | None
@@ -45,7 +46,7 @@ class ExtractionChange:
 
 
 def reextract(samples: Iterable[Sample]) -> Iterator[ExtractionChange]:
-    """Skips imported candidates."""
+    """Skip imported candidates."""
     for sample in samples:
         if sample.completion is None or (sample.candidate and sample.candidate.rule in NOT_EXTRACTED):
             continue

@@ -12,7 +12,7 @@ from harness.store.runs import MANIFEST, locate_sample, read_completion, read_ma
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionRequest:
-    """None leaves `temperature` and `max_tokens` to the endpoint."""
+    """`temperature` and `max_tokens` None leave the choice to the endpoint."""
 
     key: SampleKey
     prompt: Prompt

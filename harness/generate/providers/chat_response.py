@@ -54,7 +54,7 @@ def read_answer(body: str, *, latency_s: float) -> Completion:
 
 
 def _interrupted(error: EndpointError, where: str) -> Exception:
-    """An error within an answer that had begun; without a code, the request was valid."""
+    """An error after the answer has begun, without a code, means that the request was valid."""
     return AttemptFailed(f"{where}: {error.message}") if error.status is None else make_failure(error, where)
 
 
@@ -98,7 +98,7 @@ def _find_message(choice: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _read_text(message: dict[str, Any]) -> str | None:
-    """Content (a string or a list of parts), then the tool calls."""
+    """Return content (a string or a list of parts), then the tool calls."""
     content = message.get("content")
     if isinstance(content, list):
         content = "".join(_list_texts([part for part in content if not _is_reasoning(part)]))
@@ -143,7 +143,7 @@ def _list_texts(value: object) -> Iterator[str]:
 
 
 def _write_call(function: object) -> str:
-    """A tool call as models without a tool interface write it; `<` is escaped, so that it contains no tag."""
+    """Write a tool call like models without a tool interface; escape `<`, so that it contains no tag."""
     return f"<tool_call>\n{json.dumps(function).replace('<', _ESCAPED_LESS)}\n</tool_call>"
 
 

@@ -1,5 +1,4 @@
-"""Reads the error of an endpoint from an HTTP status or a body of HTTP 200, and decides whether to repeat the
-request."""
+"""Reads an endpoint's error from an HTTP status or a body of HTTP 200, and decides whether to repeat the request."""
 
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ class RequestInvalid(ProviderError):
 
 @dataclass(frozen=True, slots=True)
 class EndpointError:
-    """`status`: an HTTP status, from a number or the name of the error; None without either."""
+    """`status` is an HTTP status, derived from a number or the name of the error, or None."""
 
     message: str
     status: int | None = None
@@ -59,7 +58,7 @@ class EndpointError:
 
 
 def find_error(answer: object) -> EndpointError | None:
-    """The error of a body: at its top, in its first choice, or instead of the choices."""
+    """Search a body's top, its first choice, and the place of the choices."""
     if isinstance(answer, list):
         return find_error(answer[0]) if answer else None
     if not isinstance(answer, dict):
@@ -78,10 +77,10 @@ def find_error(answer: object) -> EndpointError | None:
 def make_failure(
     error: EndpointError, where: str, *, status: int | None = None, retry_after_s: float | None = None
 ) -> Exception:
-    """AttemptFailed: repeat the request. EndpointRefused: this or every request is refused. RequestInvalid: the request
-    fails.
+    """AttemptFailed repeats the request. EndpointRefused refuses this or every request. RequestInvalid fails the
+    request.
 
-    `status`: HTTP status; None if the error came with HTTP 200.
+    `status` is None if the error came with HTTP 200.
     """
     code = "" if status is not None or error.status is None else f" (code {error.status})"
     message = f"{where}: {error.message}{code}"
@@ -99,7 +98,7 @@ def make_failure(
 
 
 def _is_error(value: object) -> bool:
-    """False for `{"code": 0}`, with which some endpoints report success."""
+    """Return False for `{"code": 0}`, with which some endpoints report success."""
     if isinstance(value, dict):
         return any(_list_messages(value)) or _find_status(value) is not None
     return isinstance(value, str | list) and bool(value)
@@ -121,7 +120,7 @@ def _describe(error: object, outer: object = None) -> EndpointError:
 
 
 def _list_messages(value: object, depth: int = 0) -> Iterator[str]:
-    """Messages of an error and of the provider's original one, `metadata.raw`, which may be JSON in a string."""
+    """Include the provider's original error, `metadata.raw`, which may be JSON in a string."""
     if depth > _DEEPEST:
         return
     if isinstance(value, str):
@@ -139,7 +138,7 @@ def _list_messages(value: object, depth: int = 0) -> Iterator[str]:
 
 
 def _list_inner(value: object, depth: int = 0) -> Iterator[object]:
-    """Outermost first."""
+    """Yield the outermost first."""
     if isinstance(value, str):
         value = _parse_object(value)
         yield from (value,) if value is not None else ()

@@ -1,4 +1,4 @@
-"""Reads a chat completion that came as an event stream (server-sent events), though none was asked for."""
+"""Reads a chat completion that came as an unrequested event stream (server-sent events)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def is_event_stream(body: str) -> bool:
 
 
 def join_events(body: str) -> Any:
-    """One answer of the chunks' deltas, or the first error among them. Raises AttemptFailed if the stream broke off."""
+    """Join the chunks' deltas, or return the first error among them. Raises AttemptFailed if the stream broke off."""
     answer: dict[str, Any] = {"choices": []}
     message: dict[str, Any] = {}
     choice: dict[str, Any] = {"message": message}
@@ -40,8 +40,7 @@ def join_events(body: str) -> Any:
 
 
 def _list_data(body: str) -> Iterator[str]:
-    """The data of each event; comments and the other fields are skipped. Lines that are no field stay: JSON may follow
-    comments."""
+    """Skip comments and other fields. Keep lines that are no field: JSON may follow comments."""
     for event in re.split(r"\r\n\r\n|\n\n|\r\r", body):
         lines = [line for line in event.splitlines() if not re.match(r"(?::|(?:event|id|retry):)", line)]
         data = [re.sub(r"^data: ?", "", line) for line in lines]

@@ -1,7 +1,7 @@
 """Requests completions from an OpenAI-compatible endpoint.
 
-The package's own retries are off: they end after seconds, but outages last minutes (see `retries`). `chat_response`
-parses the bodies, because the package returns HTML as completions.
+The package's own retries are disabled: they end after seconds, but outages last minutes (see `retries`).
+`chat_response` parses the bodies, because the package returns HTML as completions.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MOST_REFUSED = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointSettings:
-    """`base_url` None: OpenAI. `timeout_s` limits one attempt, including its whole response."""
+    """`base_url` None selects OpenAI. `timeout_s` limits one attempt, including its whole response."""
 
     base_url: str | None
     api_key: str | None
@@ -135,7 +135,7 @@ class EndpointProvider:
         return await self._send(self._make_parameters(request, self._limit_name))
 
     def _learn_limit_name(self, sent: TokenLimitName, refusal: str) -> bool:
-        """True if the request must be repeated with the other name. It is learnt once, for all samples."""
+        """Return True if the request must be repeated with the other name, which all later requests use."""
         if self._may_learn and re.search(rf"\b{sent}\b", refusal) and _NOT_SUPPORTED.search(refusal):
             self._may_learn = False
             self._limit_name = "max_tokens" if sent == "max_completion_tokens" else "max_completion_tokens"
@@ -185,7 +185,7 @@ def _read_failure(failure: APIStatusError, url: str) -> Exception:
 
 
 def read_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds; None without a header. A date counts from the server's own `Date`."""
+    """Return seconds, or None without a header. A date counts from the server's own `Date`."""
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
             seconds = float(headers.get(name, "")) * scale

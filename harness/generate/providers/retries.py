@@ -23,7 +23,7 @@ class RunRefused(EndpointRefused):
 
 
 class AttemptFailed(Exception):
-    """A transient failure. `retry_after_s`: requested by the endpoint."""
+    """A transient failure. The endpoint may request `retry_after_s`."""
 
     def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(message)
@@ -41,7 +41,7 @@ class RetryPolicy:
 
 
 class Retrier:
-    """Retries requests to one endpoint with one outage clock.
+    """Retries requests to one endpoint, which share the time of an outage.
 
     After `max_wait_s` of failures, later requests fail at their first failing attempt, so that an outage costs that
     time once, not once per sample.

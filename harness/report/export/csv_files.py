@@ -38,8 +38,8 @@ _TRAILING = (
 def write_csvs(
     store: ResultStore, results_dir: Path, *, generated_dir: Path | None = None
 ) -> tuple[LeaderboardRow, ...]:
-    """The leaderboard. Keeps the old files and raises StoreError if they cannot be written. Manifests in
-    `generated_dir` list the requested problems.
+    """Keep the old files and raise StoreError if they cannot be written. Manifests in `generated_dir` list the
+    requested problems.
     """
     try:
         # Reading and replacing under one lock, so that concurrent commands cannot write an older listing last.
@@ -83,7 +83,7 @@ def _flatten_row(row: LeaderboardRow) -> dict[str, Any]:
 
 
 def _format_columns(header: Sequence[str], columns: Sequence[list[Any]]) -> str:
-    """None is an empty cell. Without pandas, which takes three times as long."""
+    """None is an empty cell. Pandas would take three times as long."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)

@@ -14,7 +14,7 @@ from harness.store.results import StoredEvaluation
 
 
 def evaluation_record(stored: StoredEvaluation) -> dict[str, Any]:
-    """Without the build log. `speedup` is None unless ranked."""
+    """Omit the build log. `speedup` is None unless ranked."""
     evaluation = stored.evaluation
     record = asdict(evaluation)
     subject = record.pop("subject")
@@ -35,7 +35,7 @@ def select_fields(row: ResultRow, columns: Sequence[str]) -> dict[str, Any]:
 
 
 def leaderboard_record(row: LeaderboardRow) -> dict[str, Any]:
-    """All fields but the names of the problems. Rates are shares in 0..1 of the `scored` problems, or None."""
+    """Omit the names of the problems. Rates are shares in 0..1 of the `scored` problems, or None."""
     record = {field.name: getattr(row, field.name) for field in fields(row)}
     del record["group"], record["problem_names"]
     changed = {
@@ -50,5 +50,5 @@ def leaderboard_record(row: LeaderboardRow) -> dict[str, Any]:
 
 
 def dump_json(*records: Any) -> str:
-    """JSON Lines: one line per record."""
+    """Write one line per record."""
     return "".join(json.dumps(record, allow_nan=False) + "\n" for record in records)

@@ -13,9 +13,7 @@ from harness.store.columns import COLUMNS, ResultRow
 
 
 def write_parquet(rows: Sequence[ResultRow], columns: Sequence[str], path: Path) -> None:
-    """One row per evaluation, written atomically. Raises UsageError without pyarrow, StoreError if it cannot be
-    written.
-    """
+    """Write atomically. Raises UsageError without pyarrow, and StoreError if the file cannot be written."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq

@@ -1,4 +1,6 @@
-"""One evaluation as data for its page. Prompt, answer and build log are a separate record, which may be omitted."""
+"""Converts one evaluation to data for its page. Prompt, answer and build log are a separate record, which may be
+omitted.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Candidate details in compressed shards that the browser unpacks on demand; similar candidates share a shard."""
+"""Packs candidate details into compressed shards that the browser unpacks on demand; similar candidates
+share a shard.
+"""
 
 from __future__ import annotations
 

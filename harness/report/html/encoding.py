@@ -1,5 +1,6 @@
-"""Compact data blocks for the page: dictionary-encoded columns, shortened numbers, deflate, base64 (contains no
-`<`)."""
+"""Encodes data compactly for the page: dictionary-encoded columns, shortened numbers, deflate, base64 (contains no
+`<`).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ DIGITS = 5
 
 
 def pack(document: Any) -> str:
-    """Deflated JSON as base64; the document must be finite, see `clean`."""
+    """Return deflated JSON as base64; the document must be finite, see `clean`."""
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     compressor = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)
     data = text.encode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Data of the page's overview. Groups list their members' row indices, so that charts show the samples of the
+"""Makes the data of the page's overview. Groups list their members' row indices, so that charts show the samples of the
 leaderboard.
 """
 
@@ -112,7 +112,7 @@ class _Costs:
         self._answers = {sample: tuple(by_turn.values()) for sample, by_turn in turns.items()}
 
     def describe(self, members: GroupMembers, model: str) -> dict[str, Any]:
-        """Sums over the answers with token counts; `usd` is None without a price."""
+        """Sum over the answers with token counts; `usd` is None without a price."""
         answers = [spent for one in members.samples for spent in self._answers[one.run, one.problem, one.sample]]
         counted = [spent for spent in answers if spent.completion_tokens is not None]
         sums = Counter(dict.fromkeys(_TOKENS, 0))

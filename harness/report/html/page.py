@@ -1,4 +1,4 @@
-"""`report.html`: a self-contained page about some evaluations.
+"""Writes `report.html`, a self-contained page about some evaluations.
 
 The Content-Security-Policy allows only scripts by hash and no requests. Beyond the size limit, answers and logs of the
 last candidates are omitted first, then their details, with a note.
@@ -155,7 +155,7 @@ def _pack_fixed(
 
 
 def _list_environments(store: ResultStore, material: Material) -> list[dict[str, Any]]:
-    """Without the session secret."""
+    """Omit the session secret."""
     stored = store.environments()
     counts: dict[tuple[tuple[str, str], ...], list[int]] = {}
     for index, row in enumerate(material.rows):
@@ -168,7 +168,7 @@ def _list_environments(store: ResultStore, material: Material) -> list[dict[str,
 
 
 def _read_references(material: Material, problems_dirs: Sequence[Path], generated_dir: Path | None) -> dict[str, str]:
-    """By problem digest, if that version still exists in the suite or run."""
+    """Return sources by problem digest, if that version still exists in the suite or run."""
     of_suites = {(folder, row.suite, row.problem) for row in material.rows for folder in problems_dirs}
     of_runs = {(folder, row.run, row.problem) for row in material.rows for folder in (generated_dir,) if folder}
     digests = {one.problem_digest for one in material.evidence.values()}
@@ -184,7 +184,7 @@ def _locate_in_suite(suite_dir: Path, problem: str) -> Path:
 
 
 def _read_reference(locate: Callable[[Path, str], Path], root: Path, folder: str, problem: str) -> str | None:
-    """None without a file. Names come from the database and are not trusted."""
+    """Names come from the database and are not trusted."""
     try:
         return locate(root / check_name("folder", folder), problem).read_text("utf-8")
     except (UsageError, OSError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""One evaluation in full, for a terminal."""
+"""Renders one evaluation for a terminal."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def _name_first_timed(evaluation: Evaluation) -> str:
 
 
 def _work_parts(work: Work) -> Iterator[RenderableType]:
-    """Time attribution as bars, marked as reported by the worker."""
+    """Mark the bars as reported by the worker."""
     yield _heading("Time attribution")
     table = _make_number_table("code", "share", "of the time")
     shares = (

@@ -1,4 +1,4 @@
-"""`harness diff` for terminals of 80 columns or more."""
+"""Renders `harness diff` for terminals of 80 columns or more."""
 
 from __future__ import annotations
 

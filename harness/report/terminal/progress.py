@@ -1,4 +1,4 @@
-"""The progress of an evaluation: builds, evaluations, devices, and the time left."""
+"""Renders the progress of an evaluation: builds, evaluations, devices, and the time left."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Step:
 
 @dataclass(slots=True, kw_only=True)
 class _Pace:
-    """The pace of a step when its number `worked` was reached: at `at_s`, `each_s` for one task."""
+    """Pace of a step when `worked` tasks were finished, at `at_s`, with `each_s` per task."""
 
     worked: int
     at_s: float
@@ -38,19 +38,18 @@ class _Pace:
 
 
 class TimeLeft:
-    """Estimates by the pace of finished tasks; until the first is finished, an estimate only falls."""
+    """Estimates by the pace of finished tasks. Until the first is finished, an estimate only falls."""
 
     def __init__(self) -> None:
         self._paces: dict[str, _Pace] = {}
 
     def describe(self, step: Step) -> str:
-        """The note of a step with its time left, if known."""
         left_s = self._estimate_s(step, time.monotonic())
         left = f"about {left_s / 60:.0f} min left" if left_s >= 90 else f"about {left_s:.0f} s left"
         return ", ".join(filter(None, (step.note, left if left_s >= 1 else "")))
 
     def _estimate_s(self, step: Step, now_s: float) -> float:
-        """0: unknown."""
+        """Return 0 if unknown."""
         if not step.worked or step.done >= step.total:
             return 0.0
         pace = self._paces.get(step.name)
@@ -63,10 +62,7 @@ class TimeLeft:
 
 
 def read_steps(executor: Executor, total: int, counts: tuple[int, int], began_s: float) -> list[Step]:
-    """Progress of an executor with `total` tasks: builds, evaluations, and each device if there are several.
-
-    `counts`: verdicts so far, and how many of them are correct.
-    """
+    """`counts` are the verdicts so far, and the number of correct ones."""
     status, (done, correct) = executor.status(), counts
     on_devices = sum(device.waiting + device.running for device in status.devices)
     built = min(done + max(on_devices - status.building, 0), total)
@@ -98,7 +94,6 @@ def count_finished(counts: dict[str, int]) -> int:
 
 
 def describe_builds(counts: dict[str, int], waiting: int) -> str:
-    """Summary of builds: running, built, cached, failed, by strategy, and the number of waiting candidates."""
     running = f"{counts[RUNNING]} running, " if counts.get(RUNNING) else ""
     failed = sum(counts.get(status, 0) for status in ("failed", "refused", "timeout"))
     found = (
@@ -110,13 +105,12 @@ def describe_builds(counts: dict[str, int], waiting: int) -> str:
 
 
 def describe_strategies(counts: dict[str, int]) -> str:
-    """Number of builds by strategy, and the reasons against the fast one, the commonest first."""
+    """Count builds by strategy, and the reasons against the fast one, the commonest first."""
     strategies = ", ".join(f"{number} {strategy}" for number, strategy in _count_by(counts, "strategy "))
     reasons = [f"{number}: {reason}" for number, reason in _count_by(counts, "reason ")]
     return strategies + (f" ({'; '.join(reasons[:REASONS_SHOWN])})" if reasons else "")
 
 
 def _count_by(counts: dict[str, int], prefix: str) -> list[tuple[int, str]]:
-    """(count, name) of items with this beginning, the largest count first."""
     found = [(number, name.removeprefix(prefix)) for name, number in counts.items() if name.startswith(prefix)]
     return sorted(found, key=lambda entry: -entry[0])

@@ -1,4 +1,4 @@
-"""Results of `harness regress` for terminals, Markdown, JUnit and JSON, each escaped."""
+"""Renders results of `harness regress` for terminals, Markdown, JUnit and JSON, with escaping for each."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ VISIBLE_GOAL = 1.10
 
 
 def name_subject(subject: Subject) -> str:
-    """Programs given as files may have one name: with the digest."""
+    """Add the digest to programs given as files, whose names may be equal."""
     digest = f" ({subject.candidate_digest[:_DIGITS]})" if subject.run == FILE_RUN else ""
     return f"{name_sample(subject)}{digest}"
 

@@ -1,4 +1,4 @@
-"""The progress of the requests and evaluations of a run."""
+"""Tracks and renders the progress of requests and evaluations of a run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BUILDING = ("build", "load")  # phases; a build within the load is part of both
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProblemProgress:
-    """`best`: its sample and turn; None without a correct one."""
+    """`best` is the best correct sample and its turn."""
 
     name: str
     samples: int
@@ -51,7 +51,7 @@ class ProblemProgress:
 
 
 class SearchProgress:
-    """Counts of a search, stored turns included. The event loop writes them, the thread of the display reads them."""
+    """Counts include stored turns. The event loop writes them, the thread of the display reads them."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class SearchProgress:
                 self._in_flight |= {} if outer is None else {key: outer}
 
     def add_answer(self, completion: Completion | None, tokens: tuple[int, int]) -> None:
-        """`tokens` of the prompt and of the answer."""
+        """`tokens` are those of the prompt and of the answer."""
         with self._lock:
             self._tokens.update(prompt=tokens[0], answer=tokens[1])
             if completion is not None and completion.latency_s is not None:
@@ -107,7 +107,6 @@ class SearchProgress:
             self._ended.add(key)
 
     def count_ended(self) -> tuple[int, int]:
-        """(samples that ended, all samples)."""
         return len(self._ended), len(self._histories)
 
     def list_problems(self) -> list[ProblemProgress]:
@@ -130,7 +129,6 @@ class SearchProgress:
         )
 
     def describe_totals(self) -> list[str]:
-        """Samples and turns, tokens and cost, time by stage, and the work in flight."""
         status = self._read_status()
         with self._lock:
             turns = sum(len(history.turns) for history in self._histories.values())

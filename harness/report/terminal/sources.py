@@ -1,4 +1,4 @@
-"""A candidate's source in a terminal, and its changes since an earlier turn."""
+"""Renders a candidate's source in a terminal, and its changes since an earlier turn."""
 
 from __future__ import annotations
 

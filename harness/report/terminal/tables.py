@@ -1,6 +1,6 @@
-"""Evaluations and leaderboards as tables for terminals of 80 columns or more, and as Markdown.
+"""Renders evaluations and leaderboards as tables for terminals of 80 columns or more, and as Markdown.
 
-Colours only repeat what words say.
+Colours only repeat the words.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def render_evaluations(rows: Iterable[ResultRow], columns: Sequence[str] = DEFAU
 
 
 def measure_evaluations(rows: Sequence[ResultRow], columns: Sequence[str]) -> int:
-    """The width that shows all columns, long strings cut to LONG_TEXT characters."""
+    """Return the width that shows all columns, with long strings cut to LONG_TEXT characters."""
     shortened = [row._replace(**{name: getattr(row, name)[:LONG_TEXT] for name in LONG_TEXTS}) for row in rows]
     from rich.console import Console
 

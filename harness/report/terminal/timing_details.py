@@ -1,4 +1,4 @@
-"""Timing of one evaluation: worker-reported and evaluator-measured times."""
+"""Renders the timing of one evaluation: worker-reported and evaluator-measured times."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ _EMPTY = 0x2800
 def plot_samples(
     values: Sequence[float], label: Callable[[float], str], *, width: int = 60, height: int = 6
 ) -> list[str]:
-    """One dot per value, a scale with `label` at the left; neighbours share a column if needed. [] without finite
-    values."""
+    """Draw one dot per value, with a scale and `label` at the left; neighbours share a column if needed. Return []
+    without finite values.
+    """
     shown = [value for value in values if isfinite(value)]
     if not shown:
         return []
@@ -56,7 +57,7 @@ def _count_columns(samples: int, width: int) -> int:
 
 
 def _label_rows(low: float, high: float, height: int, label: Callable[[float], str]) -> list[str]:
-    """The centre value of every second row, and of the last."""
+    """Label the centre of every second row, and of the last."""
     step = (high - low) / height
     values = [high - (row + 0.5) * step for row in range(height)]
     return [label(value) if row % 2 == 0 or row == height - 1 else "" for row, value in enumerate(values)]
@@ -123,7 +124,7 @@ def _render_clocks(timing: Timing) -> Table:
 
 
 def _list_clocks(blocks: Sequence[Block]) -> Iterator[tuple[str, float, float]]:
-    """(name, baseline, candidate) medians in microseconds."""
+    """Yield (name, baseline, candidate) medians in microseconds."""
     if not blocks:
         return
     yield _REPORTED, _median(blocks, "baseline_reported_us"), _median(blocks, "candidate_reported_us")
@@ -148,7 +149,7 @@ def _render_quartiles(timing: Timing) -> Table:
 
 
 def summarise_samples(values: Sequence[float]) -> tuple[float, ...]:
-    """Minimum, quartiles and maximum; () without values."""
+    """Return minimum, quartiles and maximum; () without values."""
     if not values:
         return ()
     quarters = quantiles(values, n=4, method="inclusive") if len(values) > 1 else list(values) * 3
@@ -171,7 +172,7 @@ def render_histogram(ratios: Sequence[float]) -> Text:
 
 
 def _choose_edges(values: Sequence[float]) -> list[float]:
-    """Equal-width ranges; the outermost also contain outliers."""
+    """Use equal-width ranges; the outermost also contain outliers."""
     least, low, _, high, most = summarise_samples(values)
     reach = 3 * (high - low) or most - least
     first, last = max(least, low - reach), min(most, high + reach)

@@ -1,4 +1,4 @@
-"""The turns of one sample, for a terminal."""
+"""Renders the turns of one sample for a terminal."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ DEEPEST = 8  # levels of the tree that are indented
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleTurns:
-    """`rows`: the evaluated turns, in order; `origins` and `spent` by turn. For the shown turn: the source of its
-    parent, and its feedback."""
+    """`origins` and `spent` are by turn. The parent's source and the feedback are those of the shown turn."""
 
     rows: Sequence[ResultRow] = ()
     origins: Mapping[int, TurnOrigin] = field(default_factory=dict)
@@ -37,7 +36,7 @@ NO_TURNS = SampleTurns()
 
 
 def render_turns(turns: SampleTurns, shown: int, source: str | None) -> Iterator[RenderableType]:
-    """Empty for a sample of one turn."""
+    """Yield nothing for a sample of one turn."""
     if len(turns.rows) > 1:
         yield _heading("Turns")
         yield _render_tree(turns, shown)
@@ -52,7 +51,7 @@ def render_turns(turns: SampleTurns, shown: int, source: str | None) -> Iterator
 
 
 def _render_tree(turns: SampleTurns, shown: int) -> RenderableType:
-    """A turn is indented below its parent. `best` and `tokens`: up to this turn."""
+    """Indent a turn below its parent. `best` and `tokens` are those up to the turn."""
     rows = turns.rows
     bests = list_best([result_of(row) for row in rows])
     tokens = list(accumulate(_count_tokens(turns.spent.get(row.turn)) for row in rows))
@@ -70,7 +69,6 @@ def _render_tree(turns: SampleTurns, shown: int) -> RenderableType:
 
 
 def _trace(origins: Mapping[int, TurnOrigin], turn: int) -> tuple[int, ...]:
-    """The turns from the first ancestor to this one."""
     path = [turn]
     while (parent := origins.get(path[0], TurnOrigin()).parent) is not None and parent < path[0]:
         path.insert(0, parent)
@@ -98,7 +96,6 @@ def _format_interval(row: ResultRow) -> str:
 
 
 def _format_comparison(row: ResultRow) -> str:
-    """A/B pairs with the previous best turn."""
     return "-" if row.over_rival is None else f"{row.rival_turn}: {format_speedup(row.over_rival)}"
 
 

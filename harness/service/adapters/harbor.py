@@ -1,4 +1,4 @@
-"""Harbor: exports problems as task folders, and evaluates inside their verifiers.
+"""Exports problems as Harbor task folders, and evaluates inside their verifiers.
 
 The agent leaves `/app/solution.py`. The verifier evaluates that file in a separate container and writes the reward.
 Both containers are built from this project's image.
@@ -95,7 +95,7 @@ exec python3 -m harness.service.adapters.harbor --candidate {solution} --problem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HarborTask:
-    """`image`: this project's, with its compilers."""
+    """`image` is this project's, with its compilers."""
 
     problem: Problem
     language: Language
@@ -165,7 +165,7 @@ def write_reward(reward: Reward, folder: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 1, and no reward, if there is no verdict."""
+    """Return exit code 1, and write no reward, without a verdict."""
     parser = argparse.ArgumentParser(prog="python -m harness.service.adapters.harbor")
     parser.add_argument("--candidate", type=Path, required=True)
     parser.add_argument("--problem", type=Path, required=True)

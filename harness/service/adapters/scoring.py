@@ -1,4 +1,4 @@
-"""Prompts and rewards that all adapters share.
+"""Provides prompts and rewards for all adapters.
 
 An *evaluation* is a dict with fields of `POST /v1/evaluations`: `{"problem": "softmax", "suite": "core", "language":
 "cuda"}`, or `{"reference": "<source of a problem file>"}`.
@@ -40,7 +40,7 @@ class Scorer:
 
 @cache
 def find_scorer(url: str | None = None, token: str | None = None, shaping: Shaping | None = None) -> Scorer:
-    """One per process and service."""
+    """Keep one per process and service."""
     return Scorer(client=Client(url, token=token), shaping=shaping or Shaping())
 
 
@@ -53,7 +53,7 @@ def list_tasks(
     gpu: str | None = None,
     problems_dir: Path | str | None = None,
 ) -> Iterator[KernelTask]:
-    """All problems of a suite, or the named ones. `gpu`: the reward GPU, which the prompt describes."""
+    """Yield all problems of a suite, or the named ones. The prompt describes `gpu`, which measures the reward."""
     from harness.generate.gpu_facts import find_gpu
     from harness.generate.host_facts import read_host_facts
     from harness.generate.prompting import render_prompt
@@ -72,5 +72,5 @@ def list_tasks(
 
 
 def fill_metrics(reward: Reward) -> dict[str, float]:
-    """The same keys for every program, as some frameworks require: 0 if nothing was measured."""
+    """Return the same keys for every program, as some frameworks require; unmeasured values are 0."""
     return {name: reward.metrics.get(name, 0.0) for name in ALWAYS}

@@ -14,7 +14,7 @@ FEEDBACK = "The program was evaluated as {outcome}. {message}\nWrite the whole p
 
 
 class KernelEnv(BaseTextEnv):  # type: ignore[misc]  # skyrl_gym has no types
-    """`max_turns` in `extras`: each turn is evaluated and rewarded; its verdict is the next observation."""
+    """Each of the `max_turns` in `extras` is evaluated and rewarded; its verdict is the next observation."""
 
     def __init__(self, env_config: Any = None, extras: Mapping[str, Any] | None = None) -> None:
         super().__init__()
@@ -38,5 +38,4 @@ class KernelEnv(BaseTextEnv):  # type: ignore[misc]  # skyrl_gym has no types
         )
 
     def get_metrics(self) -> dict[str, Any]:
-        """Metrics of the last turn."""
         return dict(self._last.metrics) if self._last else {}

@@ -26,7 +26,7 @@ class KernelTaskConfig(vf.TaskConfig):  # type: ignore[misc]
 
 class KernelTask(vf.Task[KernelData, vf.State, KernelTaskConfig]):  # type: ignore[misc]
     async def _score(self, trace: vf.Trace) -> Reward:
-        """One evaluation per answer, although reward and metrics both request it."""
+        """Evaluate each answer once, although reward and metrics both request it."""
         answer = trace.last_reply
         digest = sha256(answer.encode("utf-8", "replace")).hexdigest()[:16]
         task_id = f"trace-{trace.id}-{digest}"

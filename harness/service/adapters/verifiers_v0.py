@@ -13,8 +13,9 @@ from harness.service.reward import Shaping
 
 
 class KernelRubric(vf.Rubric):  # type: ignore[misc]  # checked without verifiers
-    """verifiers scores an exception of a reward function as 0; here it is raised, since a fault of the service is no
-    score."""
+    """verifiers scores an exception of a reward function as 0. This rubric raises it, since a fault of the service is
+    no score.
+    """
 
     def __init__(self, scorer: Scorer) -> None:
         metrics = [_make_metric(name) for name in ALWAYS]
@@ -39,7 +40,7 @@ def load_environment(
     shaping: Mapping[str, float] | None = None,
     **options: Any,
 ) -> vf.Environment:
-    """`shaping`: fields of `Shaping`; `options`: those of `list_tasks`."""
+    """`shaping` has fields of `Shaping`; `options` are those of `list_tasks`."""
     tasks = list_tasks(suite, language, **options)  # type: ignore[arg-type]
     rows = [{"prompt": [{"role": "user", "content": task.prompt}], "info": task.evaluation} for task in tasks]
     scorer = find_scorer(url, token, Shaping(**(shaping or {})))

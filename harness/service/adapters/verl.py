@@ -20,8 +20,9 @@ def compute_score(
     shaping: Mapping[str, float] | None = None,
     **_: Any,
 ) -> dict[str, float]:
-    """`extra_info["evaluation"]` names the problem; without it `ground_truth` is the reference's source. `shaping`:
-    fields of `Shaping`."""
+    """`extra_info["evaluation"]` names the problem; without it `ground_truth` is the reference's source. `shaping` has
+    fields of `Shaping`.
+    """
     evaluation = (extra_info or {}).get("evaluation") or {"reference": ground_truth}
     reward = find_scorer(url, token, Shaping(**(shaping or {}))).score(solution_str, evaluation)
     return {"score": reward.value, **fill_metrics(reward)}

@@ -94,7 +94,7 @@ def make_router(service: Service) -> APIRouter:
 def _sort_out(
     service: Service, requests: list[KernelGymRequest], client: str
 ) -> tuple[dict[int, NewTask], dict[int, dict[str, Any]]]:
-    """(tasks to accept, answers for the others), by position in the batch."""
+    """Return (tasks to accept, answers for the others), by position in the batch."""
     accepted, refused = dict[int, NewTask](), dict[int, dict[str, Any]]()
     for position, one in enumerate(requests):
         try:
@@ -107,7 +107,7 @@ def _sort_out(
 
 
 def _answer(service: Service, entry: Entry | None, *, nests: bool = False) -> Response:
-    """`nests`: the result is a field of the answer."""
+    """With `nests` the result is a field of the answer."""
     if entry is None:
         return refuse(404, "no such task")
     result = describe_result(service, entry)

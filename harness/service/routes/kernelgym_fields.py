@@ -107,8 +107,9 @@ def _name_class(source: str, usual: str, name: str) -> str:
 
 
 def describe_result(service: Service, entry: Entry) -> dict[str, Any]:
-    """A task without a verdict has no result. A time that was not measured is null, and a speedup 0, since KernelGYM's
-    rewards compare it with numbers."""
+    """A task without a verdict has no result. An unmeasured time is null, and its speedup 0, since KernelGYM's rewards
+    compare it with numbers.
+    """
     verdict = service.queue.read_verdict(entry.number) if entry.state == "done" else None
     described = describe_status(entry) | {
         "submitted_at": format_time(entry.accepted_at),
@@ -161,7 +162,7 @@ def _describe_verdict(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _find_speedup(record: dict[str, Any]) -> float:
-    """For an unconfirmed time: the lower end of its interval, at most 1."""
+    """Return the interval's lower end, at most 1, for an unconfirmed time."""
     if record["speedup"] is not None:
         return float(record["speedup"])
     timing = record["timing"]
@@ -169,7 +170,7 @@ def _find_speedup(record: dict[str, Any]) -> float:
 
 
 def _describe_coverage(work: dict[str, Any] | None) -> dict[str, Any]:
-    """Null if no GPU was profiled."""
+    """Return null if no GPU was profiled."""
     launched = (work and work.get("launched")) or {}  # an older harness stored none
     return {
         "num_custom_kernels": launched.get("custom"),

@@ -48,7 +48,7 @@ class StepRequest(BaseModel):
 
 @dataclass(slots=True)
 class Episode:
-    """`evaluation`: fields of an action that the reset has set."""
+    """`evaluation` holds fields of an action that the reset has set."""
 
     id: str = field(default_factory=lambda: uuid4().hex)
     evaluation: dict[str, Any] = field(default_factory=dict)
@@ -61,13 +61,12 @@ class Environment:
         self._find_tasks = lru_cache(256)(self._list_tasks)
 
     async def reset(self, body: ResetRequest) -> tuple[dict[str, Any], KernelTask]:
-        """(the answer, the task)."""
+        """Return (the answer, the task)."""
         task = await run_in_threadpool(self._choose, body)
         observation = {"prompt": task.prompt, **task.evaluation, "task_id": uuid4().hex}
         return {"observation": observation, "reward": None, "done": False}, task
 
     async def evaluate(self, action: EvaluationRequest, client: str) -> Entry | None:
-        """Waits for the verdict."""
         (entry,) = await self._service.accept([action.to_task(client, self._service.settings.fidelity)])
         return await self._service.wait(entry, LONGEST_STEP_S)
 

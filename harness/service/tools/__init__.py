@@ -1,1 +1,1 @@
-"""Tools with which a coding agent evaluates its programs, over the Model Context Protocol (MCP)."""
+"""Serves tools over the Model Context Protocol (MCP), with which a coding agent evaluates its programs."""

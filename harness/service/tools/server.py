@@ -146,7 +146,7 @@ class Tools:
 
 
 async def report_progress(context: Context, task: asyncio.Future[Any]) -> None:
-    """Some clients give up a call that is silent for a minute."""
+    """Some clients abort a call that is silent for a minute."""
     began_s = monotonic()
     while not task.done():
         elapsed_s = round(monotonic() - began_s)
@@ -155,7 +155,7 @@ async def report_progress(context: Context, task: asyncio.Future[Any]) -> None:
 
 
 def answer(text: str, record: dict[str, Any]) -> CallToolResult:
-    """Text and structure are both complete: some clients show a model the one, some the other."""
+    """Give text and structure completely: some clients show a model only one of them."""
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=record)
 
 
@@ -188,7 +188,7 @@ def make_server(session: ToolSession) -> MCPServer[None]:
 
 
 def serve(settings: ToolSettings) -> None:
-    """Until standard input ends."""
+    """Return when standard input ends."""
     session = ToolSession(settings)
     try:
         asyncio.run(make_server(session).run_stdio_async())

@@ -32,7 +32,7 @@ PROMPT_NAME = "tools"  # of stored submissions
 
 
 class ToolSession:
-    """One evaluation at a time, so that none disturbs the time of another."""
+    """Runs one evaluation at a time, so that none disturbs another's timing."""
 
     def __init__(self, settings: ToolSettings) -> None:
         """Raises UsageError and DeviceError."""
@@ -52,7 +52,7 @@ class ToolSession:
             executor.close()
 
     def find_problem(self, submission: Submission) -> Problem:
-        """In the server's dtype. Raises UsageError and ProblemError."""
+        """Use the server's dtype. Raises UsageError and ProblemError."""
         submission = replace(submission, dtype=self.settings.options.dtype)
         return find_submitted_problem(submission, self.settings.options.problems_dir)
 
@@ -66,7 +66,9 @@ class ToolSession:
         profiles: bool = False,
         stores: bool = False,
     ) -> tuple[str, dict[str, Any]]:
-        """(feedback, summary). Failing is an outcome. Raises HarnessError, also when the budget is spent."""
+        """Return (feedback, summary). A failing candidate is an outcome. Raises HarnessError, also when the budget is
+        spent.
+        """
         _require_source(source)
         options = self.settings.options
         workload = about.workload or (None if sanitizes else options.workload)
@@ -113,7 +115,7 @@ class ToolSession:
             return await evaluations.evaluate(replace(task, subject=subject))
 
     def _tell(self, evaluation: Evaluation, task: Task, problem: Problem) -> tuple[str, dict[str, Any]]:
-        """The summary adds only findings about the candidate's kernels to the feedback's record."""
+        """The summary adds only findings about the candidate's kernels."""
         subject, source = evaluation.subject, task.candidate.source if task.candidate else ""
         place = replace(subject, run="", model="", prompt="", turn=0, candidate_digest="")
         is_copy = is_reference_copy(source, problem.source)
@@ -149,7 +151,6 @@ def _require_gpu(devices: Sequence[str]) -> None:
 
 
 def _describe_counters(feedback: Feedback, report: CounterReport) -> dict[str, Any]:
-    """In ncu's names and base units."""
     kernels = [asdict(one) | {"metrics": dict(one.metrics)} for one in feedback.counters]
     return {"kernels": kernels, "note": clean(report.note)}
 
