@@ -15,20 +15,14 @@ from harness.shipped import name_install
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageRules:
-    """`title`: its name in texts. `task`: the object of "using" in prompts. `devices`: `auto` takes the first kind that
-    this machine has. `detects`: false for every program if the language must be chosen. `refuses`: the reason why an
-    extension is not allowed, or None. `parts`: parts of `harness doctor` that it needs, and `gpu_parts` on a GPU.
-    `writes_kernels` False: no kernel is required, and kernels of torch's compiler count as the candidate's.
+    """`auto` takes the first of the `devices` that this machine has. `refuses` returns the reason why an extension is
+    not allowed, or None. Without `writes_kernels` no kernel is required, and kernels of torch's compiler count as the
+    candidate's.
 
-    A compiler in the worker: `word`: in every program that uses it. `preloads`: modules that may be imported before a
-    program is, without opening a GPU or starting threads, and `module:function` to call in those that are imported.
-    `is_slow_to_start`: a first call imports and runs large compilers.
-
-    For kernels that are Python functions: `list_kernels`: their names in a program (may end with `*`); `modules`:
-    Python modules of the language; `package`: that is installed for it; `translates_to`: the language of the kernels
-    that it generates; `find_missing`: what must be installed for the emulated device or a GPU; `emulation_cost`: of an
-    operation on the emulated device, relative to compiled code; `is_emulated` False: the emulated device only
-    compiles; `trial`: a program that `harness doctor` evaluates, which adds 1 to a vector.
+    For kernels that are Python functions, `list_kernels` returns their names in a program (which may end with `*`),
+    `modules` are the language's Python modules, `find_missing` names the packages to install, `emulation_cost` is an
+    operation's cost on the emulated device relative to compiled code, and without `is_emulated` the emulated device
+    only compiles.
     """
 
     name: Language
@@ -75,7 +69,7 @@ class LanguageRules:
 
 
 def explain_missing(module: str, name: str, language: Language) -> str | None:
-    """None if the module is installed and can be imported."""
+    """Return None if the module is installed and can be imported."""
     if not find_spec(module):
         return f"{name} is not installed: {name_install(language)}"
     error = _try_import(module)
@@ -84,6 +78,6 @@ def explain_missing(module: str, name: str, language: Language) -> str | None:
 
 @cache
 def _try_import(module: str) -> str | None:
-    """In a new process, which takes seconds."""
+    """Uses a new process, which takes seconds."""
     ran = subprocess.run([sys.executable, "-P", "-c", f"import {module}"], capture_output=True, text=True, check=False)
     return None if ran.returncode == 0 else (ran.stderr.strip().splitlines() or [f"exit status {ran.returncode}"])[-1]
