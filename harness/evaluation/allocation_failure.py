@@ -18,8 +18,6 @@ HOARD_SHARE = 0.5  # of the planned memory, also allowed
 
 @dataclass(frozen=True, slots=True)
 class Hoarding:
-    """Device memory of a worker's processes."""
-
     held_bytes: int
     planned_bytes: int
 
@@ -32,8 +30,9 @@ class Hoarding:
 
 
 class MemoryCharge:
-    """Create it before the worker starts. `planned_bytes`: expected for the worker; `shared_bytes`: allocated by the
-    evaluator meanwhile, outside of torch."""
+    """Create it before the worker starts. `planned_bytes` are expected for the worker; the evaluator meanwhile
+    allocates `shared_bytes` outside torch.
+    """
 
     def __init__(self, device: Device, planned_bytes: int, shared_bytes: int) -> None:
         self._device = device
@@ -45,8 +44,9 @@ class MemoryCharge:
 
     @contextmanager
     def attributing_failures(self) -> Iterator[None]:
-        """Raises CandidateFailure (out_of_memory) if an allocation of the evaluator fails while the worker holds far
-        more than planned."""
+        """Raises CandidateFailure (out_of_memory) if an evaluator's allocation fails while the worker holds far more
+        than planned.
+        """
         try:
             yield
         except CandidateFailure as failure:
@@ -63,12 +63,12 @@ class MemoryCharge:
             raise CandidateFailure(Outcome.OUT_OF_MEMORY, message, (finding,)) from error
 
     def _count_others(self) -> int:
-        """Other processes, and this one outside of torch."""
+        """Count other processes, and this one outside torch."""
         return self._device.count_used_bytes() - self._device.count_own_bytes()
 
 
 def forget_frames(error: BaseException) -> None:
-    """Clears the locals of all frames of an exception and its causes, since they keep tensors alive."""
+    """Clear the locals of all frames of an exception and its causes, since they keep tensors alive."""
     left, seen = [error], set[int]()
     while left:
         one = left.pop()

@@ -1,4 +1,4 @@
-"""Attempts at one evaluation: how an error becomes an outcome, and when the evaluation is repeated."""
+"""Runs and repeats one evaluation, and converts errors to outcomes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DISTURBED = ("device_busy", "pause")  # checks that a busy machine may fail
 def run_attempts(
     record: EvaluationRecord, attempt: Attempt, device: Device | None, repetitions: Sequence[Repetition]
 ) -> tuple[EvaluationRecord, Outcome, str]:
-    """The record, outcome and message of the last attempt. Each repetition may ask for one more."""
+    """Return record, outcome and message of the last attempt. Each repetition may request one more."""
     outcome, message = _run_attempt(record, attempt, device)
     for repetition in repetitions:
         again = repetition(record, outcome, message)
@@ -33,7 +33,7 @@ def run_attempts(
 
 
 def repeat_if_disturbed(record: EvaluationRecord, outcome: Outcome, message: str) -> EvaluationRecord | None:
-    """With a new seed, after a suspicion that a busy machine may cause."""
+    """Use a new seed after a suspicion that a busy machine may cause."""
     fatal = [finding.check for finding in record.findings if finding.severity == "fatal"]
     if outcome is not Outcome.SUSPECT or not any(check in DISTURBED for check in fatal):
         return None
@@ -42,7 +42,6 @@ def repeat_if_disturbed(record: EvaluationRecord, outcome: Outcome, message: str
 
 
 def repeat_with_less_memory(record: EvaluationRecord, outcome: Outcome, message: str) -> EvaluationRecord | None:
-    """After a failed allocation."""
     is_planned = record.is_short and record.thrift == "planned"
     return record.repeat_smaller(outcome, message) if is_planned else None
 

@@ -18,7 +18,7 @@ SECOND_LOAD_SHARE = 1 / 8  # of the time limits
 
 
 class CandidateBuilds:
-    """Thread-safe. `builds_beside`: for `checker` at the same time, which needs an untimed device."""
+    """Thread-safe. `builds_beside` also builds for `checker`, which needs an untimed device."""
 
     def __init__(
         self, builder: Builder, checker: KernelChecker | None, nvcc: NvccCheck | None, *, builds_beside: bool = False
@@ -36,12 +36,12 @@ class CandidateBuilds:
             self._hung_ahead.add(candidate.digest)
 
     def reduce_limits(self, limits: TimeLimits, candidate: Candidate) -> TimeLimits:
-        """Shorter limits after a timeout in the prebuild."""
+        """Shorten limits after a timeout in the prebuild."""
         share = SECOND_LOAD_SHARE if candidate.digest in self._hung_ahead else 1.0
         return replace(limits, load_s=limits.load_s * share)
 
     def answer_for(self, record: EvaluationRecord, candidate: Candidate, *, ahead: bool = False) -> AnswerBuild:
-        """A function that builds and records requests. `ahead`: also for the sanitizer."""
+        """Return a function that builds and records requests; `ahead` also builds for the sanitizer."""
 
         def answer(request: BuildRequest) -> BuildResult:
             refusal = LANGUAGES[candidate.language].refuses(request)

@@ -1,9 +1,8 @@
 """Decides for each workload and case of a problem whether it is fit for scoring.
 
-What is part of the small workload is checked there, and runs once at its own sizes, on torch's meta device or, where
-the reference does not run there, on `device`. Of a case that is no part of it, dtype, distribution and tolerance are
-checked at the small sizes. Without a small workload all is checked at its own sizes. Drawn sizes are checked at both
-ends.
+Cases of the small workload are checked there, and run once at their own sizes, on torch's meta device or, if the
+reference does not run there, on `device`. Other cases are checked at the small sizes for dtype, distribution and
+tolerance. Without a small workload all cases are checked at their own sizes. Drawn sizes are checked at both ends.
 """
 
 from __future__ import annotations
@@ -36,8 +35,9 @@ META = torch.device("meta")
 
 
 def admit_cases(problem: Problem, device: torch.device, seed: int) -> Iterator[Admission]:
-    """One admission for each workload, unless it consists of cases, and one for each case. Raises ProblemError if the
-    file cannot be executed."""
+    """Yield one admission for each case, and for each workload without cases. Raises ProblemError if the file cannot be
+    executed.
+    """
     last, whole = problem.workloads[-1].name, replace(problem, cases=())
     if not problem.list_cases(last):
         admission = admit_problem(load_problem(problem, last, device), device, seed)
@@ -59,7 +59,7 @@ def admit_cases(problem: Problem, device: torch.device, seed: int) -> Iterator[A
 def _check_case(
     problem: Problem, case: Case, device: torch.device, seed: int, runs_on: torch.device
 ) -> Iterator[Admission]:
-    """`case` without ranges."""
+    """The case has no ranges."""
     last, draw = problem.workloads[-1].name, random.Random(seed)
     if case.is_part_of(last):
         yield admit_problem(load_problem(problem.take_case(case, last, draw), last, device), device, seed)
@@ -72,7 +72,7 @@ def _check_case(
 
 
 def _run_once(problem: Problem, device: torch.device) -> Check:
-    """The full workload, if it fits into memory."""
+    """Run the full workload, if it fits into memory."""
     try:
         failure, evidence = _find_failure(problem, "full", device), f"at its own sizes, on {device}"
     except ProblemTooLarge as error:
@@ -81,7 +81,7 @@ def _run_once(problem: Problem, device: torch.device) -> Check:
 
 
 def _list_ends(case: Case) -> tuple[Case, ...]:
-    """The cases with every range at its low end, and at its high end."""
+    """Set every range to its low end, and to its high end."""
     if not case.is_secret:
         return (case,)
     return tuple(replace(case, sizes=_take_end(case.sizes, end), small=_take_end(case.small, end)) for end in (0, 1))
@@ -92,7 +92,7 @@ def _take_end(sizes: CaseSizes, end: int) -> CaseSizes:
 
 
 def _find_failure(problem: Problem, workload: WorkloadName, device: torch.device) -> str | None:
-    """Why the reference does not run on a device; None if it does. Raises ProblemTooLarge and ReferenceStopped."""
+    """Return why the reference does not run on a device, or None. Raises ProblemTooLarge and ReferenceStopped."""
     try:
         loaded = load_problem(problem, workload, HOST if device is META else device)
         with contain_memory(loaded, HOST if device is META else device):

@@ -1,4 +1,4 @@
-"""The cases of one evaluation: what is run, and how their results become one."""
+"""Lists the cases of one evaluation, and combines their results."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ OF_EVERY_CASE = (Outcome.BUILD_ERROR, Outcome.REJECTED)  # such failures name no
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRun:
-    """`case` None: the problem has none. Time is attributed and robustness probed in the first case of the file only,
-    and one run, in secret choice, makes all the calls that check correctness; `timed_runs` share the timing budget."""
+    """`case` is None without cases. Time attribution and robustness probes run only in the file's first case. One
+    secretly chosen run makes all the calls that check correctness. `timed_runs` share the timing budget.
+    """
 
     case: Case | None = None
     sizes: str = ""
@@ -92,8 +93,7 @@ WHOLE = CaseRun()
 
 
 def list_runs(problem: Problem, workload: WorkloadName, seed: int) -> tuple[tuple[Problem, CaseRun], ...]:
-    """The cases of a workload, each with the problem that has it as its workload; or the workload itself. `seed` draws
-    the sizes of secret cases."""
+    """Each case comes with the problem that has it as its workload. `seed` draws the sizes of secret cases."""
     cases = problem.list_cases(workload)
     if not cases or (len(cases) == 1 and cases[0].is_whole(workload)):
         return ((problem, WHOLE),)
@@ -112,8 +112,9 @@ def list_runs(problem: Problem, workload: WorkloadName, seed: int) -> tuple[tupl
 def put_smallest_first(
     runs: Sequence[tuple[Problem, CaseRun]], workload: WorkloadName
 ) -> list[tuple[Problem, CaseRun]]:
-    """Sort by the size of inputs, since a wrong output ends the evaluation; by the sizes in the file if inputs need
-    real values."""
+    """Sort by the size of inputs, since a wrong output ends the evaluation; use the sizes in the file if inputs need
+    real values.
+    """
     if len(runs) < 2:
         return list(runs)
     measured = [_measure_inputs(problem, workload) for problem, _ in runs]
@@ -126,7 +127,7 @@ def put_smallest_first(
 
 @lru_cache(maxsize=256)
 def _measure_inputs(problem: Problem, workload: WorkloadName) -> int | None:
-    """Bytes, without making them. None: unknown. Raises ReferenceStopped."""
+    """Return bytes without allocating; None if unknown. Raises ReferenceStopped."""
     try:
         inputs = load_problem(problem, workload).make_inputs(0, torch.device("meta"))
         return count_bytes(list_tensors(inputs))
@@ -137,10 +138,10 @@ def _measure_inputs(problem: Problem, workload: WorkloadName) -> int | None:
 
 
 def combine_timings(cases: Sequence[CaseResult]) -> Timing | None:
-    """The geometric mean of the known cases; None if none was timed.
+    """Return the geometric mean of the known cases; None if none was timed.
 
-    Its interval reaches from the mean of their lower ends to that of their upper ends. That holds however their errors
-    are correlated, such as by the persistent difference between two processes, which more cases do not reduce.
+    Its interval reaches from the mean of their lower ends to that of their upper ends. That holds for any correlation
+    of their errors, for example by the persistent difference between two processes, which more cases do not reduce.
     """
     counted = [case for case in cases if case.timing is not None and not case.is_secret]
     timings = [case.timing for case in counted if case.timing is not None]
@@ -169,8 +170,9 @@ def combine_timings(cases: Sequence[CaseResult]) -> Timing | None:
 
 
 def combine_comparisons(comparisons: Sequence[tuple[float, Comparison | None]]) -> Comparison | None:
-    """The geometric mean, of (weight, comparison); without values unless every case has them. None unless every case
-    was compared."""
+    """Return the geometric mean of (weight, comparison); without values unless every case has them. None unless every
+    case was compared.
+    """
     known = [(weight, one) for weight, one in comparisons if one is not None]
     if not known or len(known) < len(comparisons):
         return None
@@ -188,7 +190,7 @@ def combine_comparisons(comparisons: Sequence[tuple[float, Comparison | None]]) 
 
 
 def _decide_verdict(timings: Sequence[Timing], low: float, high: float) -> TimingVerdict:
-    """One time that is not confirmed leaves the mean unconfirmed."""
+    """One unconfirmed time leaves the mean unconfirmed."""
     verdicts = {timing.verdict for timing in timings}
     for doubtful in ("unreliable", "unconfirmed"):
         if doubtful in verdicts:

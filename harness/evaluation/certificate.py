@@ -1,6 +1,6 @@
 """Red-team certificates: the evaluator classified every program of the corpus correctly on this machine.
 
-One JSON file per kind of device, valid while its basis is unchanged (sources, corpus, torch, hardware, isolation
+Each kind of device has one JSON file, valid while its basis is unchanged (sources, corpus, torch, hardware, isolation
 layers).
 """
 
@@ -32,8 +32,9 @@ _RUN = re.compile(r"\"-m\", \"(harness[\w.]*)\"")
 
 
 def find_closure(package: Path, module: str) -> set[Path]:
-    """Import closure of `module` in the folder `package`, itself included, with other files of its packages, such as
-    headers."""
+    """Return the import closure of `module` in the folder `package`, with other files of its packages,
+    such as headers.
+    """
     files = [Path(folder, name) for folder, _, names in os.walk(package) for name in names]
     modules = {_name_module(path.relative_to(package)): path for path in files if path.suffix == ".py"}
     found, waiting = set[str](), {module}
@@ -68,7 +69,7 @@ DECIDING_MODULE = "harness.executors.local"  # starts the evaluator and the work
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """`package` and `corpus` are file hashes, `isolation` names the isolation layers."""
+    """`package` and `corpus` are file hashes; `isolation` names the isolation layers."""
 
     device: str  # "cpu" or "cuda"
     harness: str
@@ -92,7 +93,7 @@ class Certificate:
         return sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:DIGEST_CHARACTERS]
 
     def digest_behind(self, isolation: str) -> str:
-        """The digest if the isolation layers are the certificate's, else ""."""
+        """Return the digest if the isolation layers are the certificate's, else ""."""
         return self.digest if isolation == self.basis.isolation else ""
 
     def explain_difference(self, now: Basis) -> str | None:
@@ -105,7 +106,7 @@ class Certificate:
 
 
 def hash_trusted_code(package: Path) -> str:
-    """Hash of the code that decides verdicts; the command line and the reports are not part of it."""
+    """Hash the code that decides verdicts, without the command line and the reports."""
     return hash_files(package, find_closure(package, DECIDING_MODULE))
 
 
@@ -141,7 +142,7 @@ def write_certificate(state_folder: Path, certificate: Certificate) -> Path:
 
 
 def read_certificate(state_folder: Path, device: str) -> Certificate | None:
-    """None without a valid file."""
+    """Return None without a valid file."""
     try:
         fields_read = json.loads(certificate_path(state_folder, device).read_text(encoding="utf-8"))
         digest = fields_read.pop("digest")
@@ -152,7 +153,7 @@ def read_certificate(state_folder: Path, device: str) -> Certificate | None:
 
 
 def remove_certificate(state_folder: Path, device: str) -> None:
-    """Called after a run with deviations, so that no older certificate remains valid."""
+    """Call after a run with deviations, so that no older certificate remains valid."""
     certificate_path(state_folder, device).unlink(missing_ok=True)
 
 
@@ -161,20 +162,20 @@ RED_TEAM = "run harness red-team"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """`reason`: why there is no valid `certificate`."""
+    """`reason` tells why there is no valid `certificate`."""
 
     certificate: Certificate | None
     reason: str = ""
 
 
 def find_corpus() -> Path | None:
-    """The shipped corpus; None if not installed."""
+    """Return None if the corpus is not installed."""
     folder = find_shipped("redteam_corpus")
     return folder if (folder / "attacks").is_dir() else None
 
 
 def check_standing(machine_folder: Path, device: Device, isolation: str | None = None) -> Standing:
-    """`isolation` None is not compared: the isolation is unknown before a worker starts."""
+    """`isolation` None is not compared: it is unknown before a worker starts."""
     if not device.is_timed:
         return Standing(certificate=None, reason="the emulated device earns none")
     kind, corpus = device.torch_device.type, find_corpus()
@@ -191,7 +192,6 @@ def check_standing(machine_folder: Path, device: Device, isolation: str | None =
 
 
 def describe_basis(device: Device, corpus: Path, isolation: str) -> Basis:
-    """The state that a certificate is valid for."""
     facts = device.describe()
     hardware = f"{facts['gpu']}, driver {facts['driver']}, {cpu_name()}" if "gpu" in facts else cpu_name()
     return Basis(

@@ -1,4 +1,4 @@
-"""Versions, device, driver and clocks for the record. They decide nothing."""
+"""Records versions, device, driver and clocks. They do not affect the verdict."""
 
 from __future__ import annotations
 

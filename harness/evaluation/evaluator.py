@@ -70,9 +70,10 @@ def require_dtype(problem: Problem, device: Device | None) -> Iterator[None]:
 
 
 class CandidateEvaluator:
-    """`device` None: candidates are only built and loaded. `checker`: the sanitizer; its findings decide only on an
-    emulated device, where `compiler` is asked at the end whether nvcc accepts the sources. `prebuild` is
-    thread-safe, and `evaluate` where nothing is timed. Timing runs inside `quiet`, which may wait for builds."""
+    """With `device` None, candidates are only built and loaded. Findings of the sanitizer `checker` decide only on an
+    emulated device, where `compiler` finally asks nvcc whether it accepts the sources. `prebuild` is thread-safe, and
+    `evaluate` on untimed devices. Timing runs inside `quiet`, which may wait for builds.
+    """
 
     def __init__(
         self,
@@ -125,8 +126,9 @@ class CandidateEvaluator:
         ahead: BuiltAhead = NOTHING_AHEAD,
         rival: Rival | None = None,
     ) -> Evaluation:
-        """Raises only exceptions that must stop everything, such as KeyboardInterrupt. The `seed` of an earlier
-        evaluation repeats its inputs and weights. A timed candidate is compared with the `rival`."""
+        """Raises only exceptions that must stop the program, such as KeyboardInterrupt. The `seed` of an earlier
+        evaluation repeats its inputs and weights. A timed candidate is compared with the `rival`.
+        """
         tools = self._tools
 
         def attempt(record: EvaluationRecord) -> None:
@@ -161,7 +163,7 @@ class CandidateEvaluator:
         )
 
     def prebuild(self, problem: Problem, workload: WorkloadName, candidate: Candidate) -> BuiltAhead:
-        """Loads the candidate once to fill the build cache."""
+        """Load the candidate once to fill the build cache."""
         record, hung = EvaluationRecord(seed=0), False
         if find_load_error(candidate.source) is None:
             try:
@@ -173,7 +175,7 @@ class CandidateEvaluator:
         return BuiltAhead(builds={build.key: build for build in record.builds}, hung=hung)
 
     def _repeat_with_nvcc(self, record: EvaluationRecord, outcome: Outcome, message: str) -> EvaluationRecord | None:
-        """If nvcc and the emulator disagree on a build. nvcc takes a minute, and is not needed after a race."""
+        """Repeat if nvcc and the emulator disagree on a build. nvcc takes a minute, and is not needed after a race."""
         if self._nvcc is None or has_race_at_all_sizes(record.findings) or not self._nvcc.find_disagreement(record):
             return None
         return EvaluationRecord(seed=record.seed, thrift=record.thrift)

@@ -23,7 +23,7 @@ CANDIDATE_ENTRY = "ModelNew"
 
 
 def find_load_error(source: str) -> str | None:
-    """An error that can be found before anything is built or run."""
+    """Return an error that can be found without building or running."""
     is_named = CANDIDATE_ENTRY in source
     return find_syntax_error(source) or (None if is_named else f"the program defines no class {CANDIDATE_ENTRY}")
 
@@ -38,8 +38,9 @@ def load_only(
     answer_build: AnswerBuild,
     limits: TimeLimits,
 ) -> None:
-    """Load on the CPU or the emulated device. Raises CandidateFailure. A construction that fails may only lack its
-    device, so it counts only after a failed build."""
+    """Load on the CPU or the emulated device. Raises CandidateFailure. A failing construction may only lack its device,
+    so it counts only after a failed build.
+    """
     stand_in = device if device is not None and device.is_emulated else CpuDevice()
     nothing = Footprint.measure((), FlatOutputs(tree={"v": None}, tensors=()), {})
     opened = open_session(

@@ -1,7 +1,7 @@
-"""The method: what is done to evaluate one candidate.
+"""Evaluates one candidate.
 
-`evaluate_candidate` goes through the cases of a workload, the smallest first. For each case `evaluate_case` prepares
-the reference, opens the candidate's worker and runs the steps below in order; the first failure ends the evaluation.
+`evaluate_candidate` runs the cases of a workload, the smallest first. For each case `evaluate_case` prepares the
+reference, opens the candidate's worker and runs the steps below in order; the first failure ends the evaluation.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _require_device(tools: EvaluationTools, task: Task) -> None:
 
 
 def _evaluate_workload(tools: EvaluationTools, task: Task) -> None:
-    """Every case, then the sanitizer at the sizes of the first."""
+    """Evaluate every case; run the sanitizer at the first case's sizes."""
     problem, workload, record = task.problem, task.subject.workload, task.record
     record.sizes = describe_sizes(problem, REDUCED) if workload == REDUCED else ""
     if tools.is_emulated:
@@ -155,7 +155,7 @@ def _list_steps(case: CaseContext) -> tuple[Step, ...]:
 
 
 def _sanitize_kernels(tools: EvaluationTools, task: Task, *, decides: bool) -> None:
-    """Without `decides` it only adds warnings."""
+    """Without `decides` only add warnings."""
     record = task.record
     builds_cuda = any(request.needs_cuda for request in record.built)
     runs_host_code = tools.is_emulated and bool(record.built)
@@ -172,7 +172,7 @@ def _sanitize_kernels(tools: EvaluationTools, task: Task, *, decides: bool) -> N
 
 
 def _compile_kernels(tools: EvaluationTools, task: Task) -> None:
-    """Those of a language that has a compiler of its own. Raises CandidateFailure if they can only be compiled."""
+    """Compile kernels of a language with its own compiler. Raises CandidateFailure if they can only be compiled."""
     if tools.checker is not None and task.kernels:
         with task.record.phase("build"):
             compiled = tools.checker.compilation.check(task.problem, task.subject.workload, task.candidate)
@@ -183,7 +183,7 @@ def _compile_kernels(tools: EvaluationTools, task: Task) -> None:
 
 
 def _check_launch_limits(tools: EvaluationTools, task: Task) -> None:
-    """At the problem's own sizes, where smaller ones were evaluated."""
+    """Check the problem's own sizes if smaller ones were evaluated."""
     if tools.checker is not None and any(request.needs_cuda for request in task.record.built):
         with task.record.phase("kernels"):
             task.record.findings += tools.checker.launches.check(task.problem, task.candidate)

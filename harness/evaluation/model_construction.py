@@ -1,4 +1,4 @@
-"""Constructs a model in a worker: of the candidate or of a baseline, as the reference was constructed."""
+"""Constructs a model of the candidate or a baseline in a worker, like the reference."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from harness.sandbox.model_session import ModelSession, Weights
 
 
 def construct_model(session: ModelSession, reference: Reference, *, compiled: bool = False) -> Weights:
-    """With the reference's weights where names and shapes match."""
+    """Load the reference's weights if names and shapes match."""
     problem = reference.loaded.problem
     session.construct(
         reference.seed,
@@ -23,7 +23,7 @@ def construct_model(session: ModelSession, reference: Reference, *, compiled: bo
 
 
 def construct_with_state(session: ModelSession, reference: Reference, *, compiled: bool = False) -> None:
-    """Also in the state from which calls start. Raises CandidateFailure if the model lacks some of it."""
+    """Also set the state from which calls start. Raises CandidateFailure if the model lacks some of it."""
     construct_model(session, reference, compiled=compiled)
     session.hold_state(reference.changing)
     session.reset_state()

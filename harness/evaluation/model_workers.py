@@ -1,4 +1,4 @@
-"""Opens workers for the models of one evaluation: the candidate and the baseline."""
+"""Opens workers for the candidate and the baseline of one evaluation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MOST_NOTES, MOST_CHARACTERS = 8, 200
 
 
 def note_autotuned(files: Mapping[str, str]) -> tuple[Finding, ...]:
-    """`files`: contents in base64, by path."""
+    """`files` maps paths to base64 contents."""
     chosen = sorted(_describe_choices(files))
     return tuple(Finding(check="autotuned", severity="note", message=one) for one in chosen[:MOST_NOTES])
 
@@ -73,15 +73,16 @@ class ModelWorkers:
         self._preloads = True
 
     def begin(self, source: str) -> None:
-        """Before each evaluation. Compilers read the environment when they are imported, so for a program that changes
-        it nothing is imported before."""
+        """Call before each evaluation. Compilers read the environment when they are imported, so none is preloaded for
+        a program that changes it.
+        """
         self._compiled = {}
         self._preloads = _ENVIRONMENT.search(source) is None or not _list_preloads(source)
         if not self._preloads:
             self.ahead.forget_preloaded()
 
     def keep_compiled(self, candidate: Candidate, session: ModelSession) -> tuple[Finding, ...]:
-        """The candidate's next workers get what its compilers wrote in this one; the notes tell what they chose."""
+        """Give the files that its compilers wrote to the candidate's next workers. The notes state the choices."""
         if not _list_preloads(candidate.source):
             return ()
         files = session.read_compiled()
@@ -89,7 +90,7 @@ class ModelWorkers:
         return note_autotuned(files)
 
     def prepare(self, reference: Reference, attributes: bool, times: bool) -> None:
-        """Starts the workers of these phases, or one for the next candidate."""
+        """Start the workers of these phases, or one for the next candidate."""
         if reference.has_full_plan:
             kept = [one for one in reference.baselines.values() if isinstance(one, KeptBaseline)]
             count = max(ATTRIBUTING_WORKERS * attributes + TIMED_WORKERS * (times and not kept), 1)
@@ -107,7 +108,7 @@ class ModelWorkers:
         limits: TimeLimits | None = None,
         is_timed: bool = False,
     ) -> Iterator[ModelSession]:
-        """Imported, not constructed."""
+        """Import the candidate without constructing it."""
         opened = self._open(
             candidate.source,
             CANDIDATE_ENTRY,
@@ -123,7 +124,7 @@ class ModelWorkers:
 
     @contextmanager
     def open_constructed_candidate(self, candidate: Candidate, reference: Reference) -> Iterator[ModelSession]:
-        """The candidate has the reference's weights."""
+        """Load the reference's weights."""
         limits = self._builds.reduce_limits(self._limits, candidate)
         with self.open_candidate(candidate, reference, limits=limits, is_timed=True) as session:
             construct_with_state(session, reference)
@@ -131,7 +132,7 @@ class ModelWorkers:
 
     @contextmanager
     def open_baseline(self, reference: Reference, baseline: str) -> Iterator[ModelSession]:
-        """The baseline has the reference's weights."""
+        """Load the reference's weights."""
         source = workload_source(reference.loaded)
         if baseline == "compile" and self._preloads:
             self.ahead.preload(INDUCTOR)
@@ -152,8 +153,9 @@ class ModelWorkers:
         is_timed: bool = False,
         compiled: dict[str, str] | None = None,
     ) -> Iterator[ModelSession]:
-        """`answer_build` None: trusted code. Timed outputs stay on the device where two workers fit, and the candidate
-        ends before timing continues."""
+        """`answer_build` None marks trusted code. Timed outputs stay on the device if two workers fit. The candidate
+        ends before timing continues.
+        """
         device, footprint, trusted = reference.device, reference.footprint, answer_build is None
         if self._preloads and not device.is_emulated:
             self.ahead.preload(_list_preloads(source))

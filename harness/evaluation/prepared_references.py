@@ -1,4 +1,4 @@
-"""References of one problem's cases, kept on a GPU for its next candidates with the same seeds."""
+"""Keeps references of one problem's cases on a GPU for its next candidates with the same seeds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEPT_SHARE = 4  # a reference is kept while so many times its plan's memory are 
 
 
 class PreparedReferences:
-    """References are kept, and workers wait, only where memory is plentiful: they take no check from a problem."""
+    """References are kept, and workers wait, only if memory is plentiful, so that no check is dropped for them."""
 
     def __init__(self, ahead: WorkersAhead) -> None:
         self._ahead = ahead
@@ -26,7 +26,7 @@ class PreparedReferences:
     def borrow(
         self, loaded: LoadedProblem, device: Device, seeds: tuple[int, int], thrift: Thrift
     ) -> Iterator[Reference]:
-        """Not kept if an allocation failed. `seeds`: see `prepare_reference`, whose errors it raises."""
+        """Do not keep a reference after a failed allocation. For `seeds` and errors see `prepare_reference`."""
         reference = self._take(loaded, seeds, thrift) or self._prepare(loaded, device, seeds, thrift)
         try:
             yield reference

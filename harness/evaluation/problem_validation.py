@@ -1,7 +1,7 @@
 """Decides whether a problem is fit for scoring: the reference passes its own comparison, and cheap fakes fail.
 
 A fake replaces one output by zeros, a constant, the input, the output for other inputs, 99 % of the right values, or
-the computation in a coarser format. It counts if it is accepted with every one of `DRAWS` seeds, since few integers or
+the computation in a coarser format. It counts if it passes with every one of `DRAWS` seeds, since few integers or
 booleans may be equal by chance.
 """
 
@@ -47,7 +47,7 @@ CHANGES_INPUTS = "the reference changes its inputs; declare IN_PLACE = True, or 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """`stale`: the outputs for another seed."""
+    """`stale` are the outputs for another seed."""
 
     loaded: LoadedProblem
     model: nn.Module
@@ -64,7 +64,7 @@ class _Run:
 
 
 class _Draws:
-    """Runs with other weights and inputs, made when they are needed."""
+    """Runs with other weights and inputs, made on demand."""
 
     def __init__(self, first: _Run) -> None:
         self._made = [first]
@@ -131,7 +131,7 @@ def _check_sizes(run: _Run) -> Check:
 
 
 def _check_finite(truth: Truth, name: str, *, allows_infinite: bool) -> Check:
-    """Infinite values, such as those of a mask, where float64 has them too."""
+    """Allow infinite values, such as those of a mask, where float64 has them too."""
     bad = sum(_count_special(leaf, allows_infinite=allows_infinite) for leaf in truth.leaves)
     advice = "; draw inputs for which forward is finite, or return without them" if bad else ""
     return Check(name=name, passed=bad == 0, evidence=f"{bad} elements are infinite or NaN{advice}")
@@ -158,7 +158,6 @@ def _check_seeds(run: _Run) -> Check:
 
 
 def _check_shapes(run: _Run) -> Check:
-    """Shapes must be as an evaluation requires them."""
     name, own = "stable shapes", run.truth.reference_outputs
     is_small = count_bytes(list_tensors(run.inputs)) <= SHAPE_BYTES
     given = [
@@ -174,7 +173,7 @@ def _check_shapes(run: _Run) -> Check:
 
 
 def _check_reference(run: _Run) -> Check:
-    """It passes, is repeatable, and changes no inputs unless its problem says so."""
+    """The reference must pass, be repeatable, and change no inputs unless its problem declares it."""
     name, own = "reference passes, twice", run.truth.reference_outputs
     first = _compare(run, own)
     write_state(run.model, run.changing)
@@ -195,7 +194,7 @@ def _check_reference(run: _Run) -> Check:
 
 
 def _compare_runs(run: _Run, again: FlatOutputs) -> _Verdict:
-    """Against the first run, since the float64 truth allows for the reference's own error."""
+    """Compare with the first run, since the float64 truth allows for the reference's own error."""
     leaves = tuple(replace(leaf, exact=leaf.reference) for leaf in run.truth.leaves)
     first = replace(run.truth, kind="reference", leaves=leaves)
     return _read(compare_outputs(first, again, run.problem.tolerance, "as_given"))
@@ -215,13 +214,13 @@ def _check_fake(draws: _Draws, name: str) -> Check:
 
 
 def _is_always_accepted(draws: _Draws, name: str, index: int, at: int) -> bool:
-    """True if the wrong output at this position passes with every seed."""
+    """Return True if the wrong output at this position passes with every seed."""
     found = (_try_fakes(run, name, index) for run in draws)
     return all(at < len(verdicts) and verdicts[at].outcome is None for verdicts in found)
 
 
 def _try_fakes(run: _Run, name: str, index: int) -> list[_Verdict]:
-    """None for outputs without elements, and for inputs that the call leaves as they are."""
+    """Skip outputs without elements, and inputs that the call does not change."""
     leaf = run.truth.leaves[index]
     is_input = run.problem.in_place and any(_are_equal(leaf.reference, one) for one in list_tensors(run.inputs))
     fakes = [] if is_input or not leaf.reference.numel() else FAKES[name](run, index)
@@ -290,7 +289,7 @@ def _run_coarsely(run: _Run) -> FlatOutputs:
 
 
 def round_coarser(tensor: Tensor) -> Tensor:
-    """Keeps the dtype; integers stay."""
+    """Keep the dtype; integers stay."""
     if tensor.is_complex():
         return torch.view_as_complex(round_coarser(torch.view_as_real(tensor.resolve_conj())).contiguous())
     coarser = COARSER.get(tensor.dtype)
@@ -312,7 +311,7 @@ def _forge_zeros(run: _Run, index: int) -> list[Tensor]:
 
 
 def _forge_constant(run: _Run, index: int) -> list[Tensor]:
-    """The mean; for a single number, that of the stale output."""
+    """Use the mean; for a single number, that of the stale output."""
     reference = run.truth.leaves[index].reference
     known = reference if reference.numel() > 1 else run.stale.tensors[index]
     mean = (known if known.is_complex() else known.double()).mean()
@@ -320,7 +319,7 @@ def _forge_constant(run: _Run, index: int) -> list[Tensor]:
 
 
 def _forge_identity(run: _Run, index: int) -> list[Tensor]:
-    """Inputs that have, or can be broadcast, reshaped or cut to, the output's shape."""
+    """Use inputs that have, or can be broadcast, reshaped or cut to, the output's shape."""
     reference = run.truth.leaves[index].reference
     fakes = []
     for tensor in list_tensors(run.inputs):
@@ -338,7 +337,7 @@ def _forge_stale(run: _Run, index: int) -> list[Tensor]:
 
 
 def _forge_partial(run: _Run, index: int) -> list[Tensor]:
-    """The last 1 %, or twice as much as the problem's tolerance accepts, holds zeros, NaN or stale values."""
+    """Replace the last 1 %, or twice the share that the problem's tolerance accepts, by zeros, NaN or stale values."""
     reference, accepted = run.truth.leaves[index].reference, 1.0 - run.problem.tolerance.matched
     share = min(max(0.01, 2 * accepted), 1.0)
     start = reference.numel() - max(int(reference.numel() * share), 1)

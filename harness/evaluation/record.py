@@ -1,4 +1,4 @@
-"""The facts collected about one candidate during its evaluation."""
+"""Collects facts about one candidate during its evaluation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MAX_MESSAGE_CHARACTERS = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepResult:
-    """`outcome` None: passed. Facts that are not None replace those of the record."""
+    """`outcome` is None if passed. Other facts replace those of the record unless None."""
 
     findings: tuple[Finding, ...] = ()
     outcome: Outcome | None = None
@@ -108,7 +108,6 @@ class EvaluationRecord:
         )  # fmt: skip
 
     def add_correctness(self, correctness: Correctness, case: str) -> None:
-        """Adds the trials of a case to those before."""
         known = self.correctness
         trials = tuple(replace(trial, case=case) for trial in correctness.trials) if case else correctness.trials
         if known is None:
@@ -119,7 +118,7 @@ class EvaluationRecord:
 
     @contextmanager
     def at_case(self, run: CaseRun) -> Iterator[None]:
-        """Collects the results of a case; failures and errors name it."""
+        """Collect the results of a case; failures and errors name it."""
         if run.case is None:
             yield
             return
@@ -134,7 +133,7 @@ class EvaluationRecord:
 
     @contextmanager
     def in_order(self, names: Sequence[str]) -> Iterator[None]:
-        """At the end the results of cases are in the order of their names."""
+        """At the end, sort the results of cases by these names."""
         try:
             yield
         finally:
@@ -150,12 +149,12 @@ class EvaluationRecord:
             self.timing = self.roofline = None
 
     def combine_cases(self) -> None:
-        """The geometric mean, and the roofline of the first timed case."""
+        """Take the geometric mean, and the roofline of the first timed case."""
         self.timing = combine_timings(self.cases)
         self.roofline = next((case.roofline for case in self.cases if case.timing is not None), None)
 
     def take_over(self, other: EvaluationRecord) -> None:
-        """Adopts another record's verdict; keeps its own builds and adds the times."""
+        """Adopt another record's verdict; keep the own builds and add the times."""
         self.cases = other.cases
         self.findings, self.correctness = other.findings, other.correctness
         self.sizes, self.calls = other.sizes, other.calls
@@ -232,7 +231,7 @@ class EvaluationRecord:
         isolation: str,
         certificate: str = "",
     ) -> Evaluation:
-        """Drops times unless the outcome is correct or suspect."""
+        """Drop times unless the outcome is correct or suspect."""
         timed = outcome in (Outcome.CORRECT, Outcome.SUSPECT)
         return Evaluation(
             subject=subject,

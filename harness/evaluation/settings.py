@@ -11,9 +11,9 @@ from harness.sandbox.worker_process import TimeLimits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationSettings:
-    """Without `attribute_work`, a suite's requirement of a custom kernel is not checked. Without `measure_noise`,
-    the noise floor is that of the device type. `plan`: of fidelity `full`. `profile`: read hardware counters with ncu,
-    on a GPU."""
+    """Without `attribute_work`, a suite's requirement of a custom kernel is not checked. Without `measure_noise`, the
+    device type's noise floor is used. `plan` is that of fidelity `full`.
+    """
 
     title: ClassVar[str] = "Evaluation"
 
@@ -37,7 +37,7 @@ class EvaluationSettings:
 
     @property
     def timed_plan(self) -> TimingPlan:
-        """`quick`: fewer pairs, hence a wider interval. The checks of timed calls and the noise floor stay."""
+        """`quick` has fewer pairs, hence a wider interval. The checks of timed calls and the noise floor stay."""
         if self.fidelity != "quick":
             return self.plan
         return replace(

@@ -67,7 +67,7 @@ class Task:
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        """Of a language that has a compiler of its own."""
+        """The kernels of a language with its own compiler."""
         return LANGUAGES[self.subject.language].list_kernels(self.candidate.source)
 
     @property
@@ -77,8 +77,9 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationTools:
-    """What all evaluations of one language on one device share. `device` None: candidates are only loaded. `quiet` may
-    wait for builds."""
+    """Shared by all evaluations of one language on one device. With `device` None, candidates are only loaded. `quiet`
+    may wait for builds.
+    """
 
     device: Device | None
     settings: EvaluationSettings
@@ -144,8 +145,9 @@ class EvaluationTools:
 
 @dataclass(slots=True, kw_only=True)
 class CaseContext:
-    """One case while its steps run. `session`: the candidate's worker, until `worker` is closed. `in_one_worker`: it
-    stays, stopped while others run; otherwise it ends before time is attributed or whole calls are timed."""
+    """`session` is the candidate's worker, until `worker` is closed. With `in_one_worker` it is kept, stopped while
+    others run; otherwise it ends before time is attributed or whole calls are timed.
+    """
 
     tools: EvaluationTools
     task: Task
@@ -177,11 +179,10 @@ class CaseContext:
         return self.tools.timer.for_run(self.task.run)
 
     def quiet(self) -> AbstractContextManager[None]:
-        """See `wait_for_quiet`."""
         return nullcontext() if self.in_one_worker else self.tools.quiet()
 
     def beside_worker(self) -> AbstractContextManager[None]:
-        """While other workers run."""
+        """Use while other workers run."""
         if self.in_one_worker:
             return self.session.paused()
         self.worker.close()
@@ -216,7 +217,7 @@ def open_case(tools: EvaluationTools, task: Task, reference: Reference, seeds: I
 
 
 def check_outputs(case: CaseContext) -> StepResult:
-    """Constructs the candidate and compares its outputs for fresh secret inputs with the truth."""
+    """Construct the candidate and compare its outputs for fresh secret inputs with the truth."""
     record, task, reference, session = case.record, case.task, case.reference, case.session
     explained = explained_by_kernels(session, record.findings) if case.tools.is_emulated else nullcontext()
     with explained:
@@ -235,7 +236,7 @@ def check_outputs(case: CaseContext) -> StepResult:
 
 
 def wait_for_quiet(case: CaseContext) -> StepResult:
-    """Until the worker ends, no build runs beside it."""
+    """No build runs until the worker ends."""
     with case.session.paused():
         case.worker.enter_context(case.tools.quiet())
         if case.is_timed:
@@ -244,7 +245,7 @@ def wait_for_quiet(case: CaseContext) -> StepResult:
 
 
 def record_gpu_work(case: CaseContext) -> StepResult:
-    """The GPU work of one call, as data that is valid while the worker lives."""
+    """The recorded call is valid while the worker lives."""
     if case.is_timed:
         try:
             with case.record.phase("recording"):
@@ -256,7 +257,7 @@ def record_gpu_work(case: CaseContext) -> StepResult:
 
 
 def probe_robustness(case: CaseContext) -> StepResult:
-    """Calls with other layouts, shapes and values, which only add findings unless the problem requires them."""
+    """Call with other layouts, shapes and values. Failures are only findings unless the problem requires them."""
     record, task = case.record, case.task
     if record.correctness is None or not case.reference.plan.probes or not task.run.is_first:
         return NOTHING
@@ -273,7 +274,7 @@ def probe_robustness(case: CaseContext) -> StepResult:
 
 
 def measure_time(case: CaseContext) -> StepResult:
-    """Against the baseline, and against the roofline."""
+    """Compare with the baseline and the roofline."""
     if not case.is_timed:
         return NOTHING
     with case.quiet():
@@ -307,7 +308,7 @@ def _time(case: CaseContext) -> TimingResult:
 
 
 def attribute_time(case: CaseContext) -> StepResult:
-    """The share of a call's time that custom kernels take, and whether the outputs depend on them."""
+    """Find the share of time in custom kernels, and whether the outputs depend on them."""
     record, task, reference = case.record, case.task, case.reference
     if not case.is_attributed or (record.builds and not record.built):
         return NOTHING
@@ -326,7 +327,7 @@ def attribute_time(case: CaseContext) -> StepResult:
 
 
 def confirm_custom_kernels(case: CaseContext) -> StepResult:
-    """By calls whose custom code is left out."""
+    """Compare with calls that omit custom code."""
     if case.record.work is None or not case.is_attributed:
         return NOTHING
     work = WorkResult(work=case.record.work)
@@ -335,7 +336,7 @@ def confirm_custom_kernels(case: CaseContext) -> StepResult:
 
 
 def compare_rival(case: CaseContext) -> StepResult:
-    """Against the best program of the search before."""
+    """Compare with the best earlier program of the search."""
     rival, timing = case.task.rival, case.record.timing
     if rival is None or timing is None:
         return NOTHING
@@ -351,7 +352,6 @@ def compare_rival(case: CaseContext) -> StepResult:
 
 
 def read_counters(case: CaseContext) -> StepResult:
-    """The hardware's, with ncu."""
     work, settings = case.record.work, case.tools.settings
     if work is None or not settings.profile or not case.task.run.is_first:
         return NOTHING

@@ -1,4 +1,4 @@
-"""Detects outputs that share memory with inputs or other outputs, by writing these."""
+"""Detects outputs that share memory with inputs or other outputs, by writing to these."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ def describe_change(change: Change, when: str) -> str:
 
 
 class AliasCheck:
-    """`views`: positions of outputs that are views of inputs or state in the reference, of which nothing is required.
-    The worker keeps the outputs of `kept_calls` calls."""
+    """`views` are positions of outputs that are views of inputs or state in the reference; they may share memory. The
+    worker keeps the outputs of `kept_calls` calls.
+    """
 
     def __init__(self, session: ModelSession, *, views: frozenset[int], kept_calls: int) -> None:
         self._session = session
@@ -42,11 +43,11 @@ class AliasCheck:
         self._has_pinned = False
 
     def forget(self) -> None:
-        """Call where the form of the outputs changes."""
+        """Call after the form of the outputs changes."""
         self._last.clear()
 
     def check_inputs_apart(self) -> None:
-        """Call after the next inputs were placed. Raises CandidateFailure (wrong_value)."""
+        """Call after placing the next inputs. Raises CandidateFailure (wrong_value)."""
         if not self._last:
             return
         if self._session.find_change(self._last[0]) is not Change.NONE:
@@ -54,7 +55,7 @@ class AliasCheck:
             raise fatal_failure(Outcome.WRONG_VALUE, "alias_input", message)
 
     def find_change(self, run: Run) -> tuple[Change, str]:
-        """Call after each correct call: the worst change of earlier outputs, and when it happened."""
+        """Call after each correct call. Return the worst change of earlier outputs, and its time."""
         if not self._has_pinned:
             self._session.pin(run.outputs, self._views)
             self._has_pinned = True
@@ -72,5 +73,5 @@ class AliasCheck:
         return max([sampled, *changes]), seen
 
     def _count_compared(self, run: Run) -> int:
-        """All that the worker keeps, or one where its memory is sampled (see `ModelSession`)."""
+        """Compare one call if memory is sampled (see `ModelSession`)."""
         return 1 if run.memory_sample is not None else max(self._kept_calls - 1, 1)

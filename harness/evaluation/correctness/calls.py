@@ -1,4 +1,4 @@
-"""Makes the inputs and the expected outputs of the calls that check correctness."""
+"""Makes the inputs and expected outputs of the calls that check correctness."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Exercise:
     """One call. `label` names its inputs in results, `seed` made them; `check` names a failure.
 
     Before the call the evaluator writes `weights`, or `state` (None: the usual state) unless the call `continues` from
-    the one before. `footprint`: arena layout for outputs of another shape.
+    the one before. `footprint` is the arena layout for outputs of another shape.
     """
 
     label: str
@@ -53,7 +53,7 @@ class Exercise:
 
 
 class CallMaker:
-    """Makes calls with fresh inputs from `seeds`; `source` makes all other choices."""
+    """Makes fresh inputs from `seeds`; `source` makes all other choices."""
 
     def __init__(self, reference: Reference, seeds: Iterator[int]) -> None:
         self.reference = reference
@@ -65,12 +65,12 @@ class CallMaker:
         self._failed: set[DerivedKind] = set()  # on which the reference failed at least once
 
     def list_timed_steps(self) -> tuple[str, ...]:
-        """Name the derived kinds for timed calls, after all calls were made."""
+        """Call after all calls were made."""
         timed = {kind for kind in self._fit - self._failed if kind.is_timed}
         return tuple(kind.name for kind in self.reference.derived_kinds if kind in timed)
 
     def make(self, kind: InputKind) -> tuple[Exercise, ...]:
-        """Make one call; none for a derived kind that the reference rejects."""
+        """Return no call for a derived kind that the reference rejects."""
         return self._make_derived(kind) if isinstance(kind, DerivedKind) else (self.make_declared(kind),)
 
     def make_declared(self, kind: InputKind) -> Exercise:
@@ -79,7 +79,7 @@ class CallMaker:
         return Exercise(label=kind.name, seed=seed, inputs=inputs, expected=self.expect(inputs, kind), kind=kind)
 
     def expect(self, inputs: tuple[Any, ...], kind: InputKind) -> Expected:
-        """The first call is compared with the truth itself, so that its errors are known."""
+        """Compare the first call with the truth itself, so that its errors are known."""
         is_first, self._has_made_one = not self._has_made_one, True
         own_first = self.reference.compares_own_first and not is_first and not kind.is_exact
         expected = self.reference.expect(inputs, own_first=own_first)
@@ -88,8 +88,9 @@ class CallMaker:
         return expected
 
     def _make_derived(self, kind: DerivedKind) -> tuple[Exercise, ...]:
-        """Nothing where the reference fails, or all its outputs depend on roundings of all inputs that were drawn. Of a
-        small problem preferably inputs for which all outputs are compared."""
+        """Return no call if the reference fails, or if all its outputs depend on roundings. For a small problem, prefer
+        inputs for which all outputs are compared.
+        """
         exercise = None
         try:
             for _ in range(DRAWS if self.reference.is_small else FEW_DRAWS):
@@ -108,7 +109,7 @@ class CallMaker:
         return (exercise,)
 
     def _draw_seed(self, kind: DerivedKind) -> int:
-        """The first inputs of a kind are changed in whole."""
+        """The first inputs of a kind are changed as a whole."""
         if kind in self._tried:
             return next(self.seeds)
         self._tried.add(kind)
@@ -124,7 +125,9 @@ class CallMaker:
 
 
 def is_settled(reference: Reference, expected: Expected, seed: int, step: str) -> bool:
-    """True if all outputs of a timed call may be compared: for some derived inputs legitimate programs differ."""
+    """Return True if all outputs of a timed call may be compared: for some derived inputs legitimate
+    programs differ.
+    """
     kind = find_kind(step)
     if not isinstance(kind, DerivedKind):
         return True
@@ -132,9 +135,9 @@ def is_settled(reference: Reference, expected: Expected, seed: int, step: str) -
 
 
 def compute_perturbed(reference: Reference, seed: int, kind: DerivedKind) -> FlatOutputs | None:
-    """Run the reference on inputs moved by one rounding; None if the kind does not need it. Raises ProblemError.
+    """Run the reference on inputs moved by one rounding; return None if the kind does not need it. Raises ProblemError.
 
-    The outputs are kept in host memory if the memory plan has no place for them.
+    The outputs are in host memory if the memory plan has no space for them.
     """
     if not kind.allows_for_rounding:
         return None
@@ -148,8 +151,9 @@ def compute_perturbed(reference: Reference, seed: int, kind: DerivedKind) -> Fla
 def find_calm(
     reference: Reference, expected: Expected, perturbed: FlatOutputs | None, kind: InputKind
 ) -> Expected | None:
-    """Compares only outputs that depend so little on roundings of the inputs that every legitimate program is near
-    them. None: no floating-point ones."""
+    """Select outputs that depend so little on roundings of the inputs that every legitimate program is near them.
+    Return None without such floating-point outputs.
+    """
     form, tolerance = expected.form.reference_outputs, reference.loaded.problem.tolerance
     if not has_only_numbers(form) or not (perturbed is None or perturbed.has_form_of(form)):
         return None

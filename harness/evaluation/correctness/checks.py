@@ -27,7 +27,7 @@ from harness.tensors.outputs import Difference, FlatOutputs, find_difference
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """`outcome` None: passed. `correctness` ends with the first failed trial."""
+    """`outcome` is None if passed. `correctness` ends with the first failed trial."""
 
     outcome: Outcome | None
     message: str
@@ -44,8 +44,9 @@ class _Failure:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A correct call that will be repeated. `exercise` None: made again from the seed. `specs`: of the outputs in the
-    worker."""
+    """A correct call to be repeated. `exercise` None is made again from the seed. `specs` describe the outputs in the
+    worker.
+    """
 
     seed: int
     exercise: Exercise | None
@@ -109,12 +110,12 @@ class _Checker:
         return next(filter(None, map(self._try, self._exercises.take(index))), None)
 
     def _choose_held_steps(self) -> Sequence[int]:
-        """At least one of the calls with inputs as given, after the first."""
+        """Choose at least one call with inputs as given, after the first."""
         places = [at for at, step in enumerate(self._exercises.steps) if at and step is FRESH]
         return self._source.sample(places, self._source.randint(1, len(places))) if places else ()
 
     def _take_ahead_of_streams(self, index: int) -> _Failure | None:
-        """With torch's other streams held back. The inputs are new, so nothing that an earlier call left is right."""
+        """Hold back torch's other streams. The inputs are new, so results of earlier calls are wrong."""
         for _ in range(1 if self._exercises.are_made_ahead else HELD_ATTEMPTS):
             (exercise,) = self._exercises.take(index)
             failure = self._try(exercise, hold_streams=True)
@@ -125,7 +126,7 @@ class _Checker:
         return None
 
     def _try_joined(self, exercise: Exercise, failure: _Failure) -> _Failure:
-        """`failure`, with its cause if the same call is right while no stream is held back."""
+        """Add the cause to `failure` if the same call is right without holding back streams."""
         self._aliases.forget()  # what was left to another stream may have been written since
         if self._try(exercise) is not None:
             return failure
@@ -168,7 +169,6 @@ class _Checker:
         return None
 
     def _weigh_change(self, change: Change, when: str) -> _Failure | None:
-        """Of earlier outputs."""
         if change > find_worst_allowed(self._reference.loaded.problem):
             return _Failure(Outcome.WRONG_VALUE, describe_change(change, when))
         if change is Change.REUSED and REUSES_OUTPUT not in self.findings:
@@ -176,7 +176,7 @@ class _Checker:
         return None
 
     def _keep(self, exercise: Exercise, run: Run) -> None:
-        """Two calls of a small problem, else one: repeated inputs are never the latest."""
+        """Keep two calls of a small problem, else one: repeated inputs are never the latest."""
         if len(self._kept) < (2 if self._reference.is_small else 1):
             kept = _Kept(
                 seed=exercise.seed,
@@ -188,7 +188,7 @@ class _Checker:
             self._kept.append(kept)
 
     def _call_again(self) -> _Failure | None:
-        """Repeats an earlier call: bit-identical where the problem is deterministic, else correct."""
+        """Repeat an earlier call; require identical bits if the problem is deterministic, else a correct result."""
         kept = self._source.choice([kept for kept in self._kept if kept.seed != self._last_seed])
         inputs = self._reference.make_inputs(kept.seed) if kept.exercise is None else kept.exercise.inputs
         expected = self._find_expected(kept, inputs)
@@ -213,7 +213,6 @@ class _Checker:
         return self._weigh_difference(difference, outcome, trial)
 
     def _find_expected(self, kept: _Kept, inputs: tuple[Any, ...]) -> Expected:
-        """Small outputs as they were."""
         if kept.outputs.tensors:
             outputs = FlatOutputs(tree=kept.tree, tensors=kept.outputs.tensors)
             return Expected(partial(trust_outputs, outputs, compared_on=self._reference.computes_on))
@@ -260,8 +259,7 @@ def compare_expected(
     kind: InputKind = GIVEN,
     accepted: Sequence[TensorSpec] = (),
 ) -> tuple[Outcome | None, Trial]:
-    """`label` names the inputs in results, `kind` decides how their outputs are compared; `accepted`: layouts that
-    passed before."""
+    """`label` names the inputs in results; `kind` selects the comparison; `accepted` are layouts that passed before."""
     if expected.own is not None and _is_surely_right(run, expected.own, reference):
         elements = sum(tensor.numel() for tensor in run.outputs.tensors)
         return None, Trial(distribution=label, passed=True, elements=elements)
@@ -271,7 +269,7 @@ def compare_expected(
 def compare_call(
     session: ModelSession, reference: Reference, inputs: Sequence[Any], truth: Truth, label: str
 ) -> tuple[Outcome | None, Trial, Run]:
-    """One call from the current state: its outputs and the state after it."""
+    """Make one call from the current state; compare its outputs and the state after it."""
     run = session.call(inputs, reference.device)
     return *compare_run(run, truth, reference, label), run
 
@@ -289,7 +287,7 @@ def compare_run(
     kind: InputKind = GIVEN,
     accepted: Sequence[TensorSpec] = (),
 ) -> tuple[Outcome | None, Trial]:
-    """Compare one call with the truth; see `compare_expected`."""
+    """See `compare_expected`."""
     tolerance = reference.loaded.problem.tolerance
     outcome, trial = compare_outputs(truth, run.outputs, tolerance, label, exact=kind.is_exact, by_peak=kind.by_peak)
     misfit = None if outcome is not None else _find_misfit(run, truth, reference, accepted)
@@ -299,7 +297,7 @@ def compare_run(
 
 
 def _is_surely_right(run: Run, own: FlatOutputs, reference: Reference) -> bool:
-    """Fast sufficient test against the reference's outputs `own`. False: unknown."""
+    """A fast sufficient test against the reference's outputs `own`. False means unknown."""
     if not are_surely_close(own, run.outputs, reference.loaded.problem.tolerance):
         return False
     return _find_misfit(run, trust_outputs(own), reference) is None
@@ -328,7 +326,7 @@ def _find_misfit(
 
 
 def _pair_made(run: Run, truth: Truth, reference: Reference) -> Iterator[tuple[TruthLeaf, TensorSpec]]:
-    """The outputs of a call without returned inputs, which come first: the evaluator chose the strides of those."""
+    """Skip returned inputs, which come first: the evaluator chose their strides."""
     given = len(reference.loaded.returned_inputs)
     return zip(truth.leaves[given:], run.called.specs[given:], strict=False)
 
@@ -338,7 +336,7 @@ def _has_changed_inputs(run: Run, reference: Reference) -> bool:
 
 
 def _note_form(run: Run, truth: Truth, reference: Reference, so_far: Sequence[Finding]) -> list[Finding]:
-    """Differences of form that do not decide, each once."""
+    """List each non-decisive difference of form once."""
     noted = {finding.check for finding in so_far}
     found = {"strides": _find_other_strides(run, truth, reference), "containers": _find_other_containers(run, truth)}
     notes = {check: message for check, message in found.items() if message and check not in noted}

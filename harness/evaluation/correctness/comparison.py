@@ -38,8 +38,9 @@ def compare_outputs(
     exact: bool = False,
     by_peak: bool = False,
 ) -> tuple[Outcome | None, Trial]:
-    """(None, passed trial) or (outcome, failed trial). `exact`: no error where the truth is countable; needs a
-    float64 truth and default tolerances. Outputs and truth may be on different devices."""
+    """Return (None, passed trial) or (outcome, failed trial). With `exact`, countable truths allow no error; this needs
+    a float64 truth and default tolerances. Outputs and truth may be on different devices.
+    """
     refusal = _compare_form(truth, outputs)
     if refusal is not None:
         outcome, message = refusal
@@ -74,7 +75,7 @@ def _compare_form(truth: Truth, outputs: FlatOutputs) -> tuple[Outcome, str] | N
 
 
 def describe_tree(tree: dict[str, Any]) -> str:
-    """For instance `tuple of (tensor, tensor)`."""
+    """Return a text such as `tuple of (tensor, tensor)`."""
     ((kind, value),) = tree.items()
     if kind == "t":
         return "tensor"
@@ -99,20 +100,21 @@ def _summarise(verdicts: list[LeafVerdict], distribution: str) -> Trial:
 
 
 def _largest(numbers: list[float]) -> float | None:
-    """None where a number is infinite or NaN."""
+    """Return None if a number is infinite or NaN."""
     return max(numbers) if all(map(math.isfinite, numbers)) else None
 
 
 def are_surely_close(own: FlatOutputs, outputs: FlatOutputs, tolerance: Tolerance) -> bool:
-    """Fast sufficient test for `compare_outputs` against the reference's outputs `own`. False: unknown."""
+    """A fast sufficient test for `compare_outputs` against the reference's outputs `own`. False means unknown."""
     if tolerance.atol is not None or tolerance.rtol is not None or not have_same_nesting(outputs.tree, own.tree):
         return False
     return tolerance.factor >= SURE_FACTOR and all(map(_is_surely_close, own.tensors, outputs.tensors))
 
 
 def _is_surely_close(own: Tensor, found: Tensor) -> bool:
-    """If R is within half a floor of T, a fifth of a floor from R is within a floor of T. Otherwise that fifth is
-    below R's own error, and the limit is at least `SURE_FACTOR` times that."""
+    """If R is within half a floor of T, a fifth of a floor from R is within a floor of T. Otherwise that fifth is below
+    R's own error, and the limit is at least `SURE_FACTOR` times that.
+    """
     if (found.dtype, found.shape, found.device) != (own.dtype, own.shape, own.device):
         return False
     floor = FLOORS.get(own.dtype)

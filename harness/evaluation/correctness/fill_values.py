@@ -1,5 +1,6 @@
-"""Finds values that masks fill in, such as -1e9 in attention scores. No error has their size, so they must not set the
-tolerance of the elements beside them."""
+"""Finds values that masks fill in, such as -1e9 in attention scores. Errors do not scale with them, so they must not
+set the tolerance of the elements beside them.
+"""
 
 from __future__ import annotations
 
@@ -21,21 +22,22 @@ CHUNK = {"cpu": 1 << 18, "cuda": 1 << 25}  # on a GPU few slices: each costs sev
 
 @dataclass(frozen=True, slots=True)
 class Fills:
-    """`size`: the sum of the absolute values of the others; `has_special`: infinity or NaN occurs."""
+    """`size` is the sum of the absolute values of the others; `has_special` means that infinity or NaN occurs."""
 
     values: tuple[float, ...] = ()
     has_special: bool = False
     size: float = 0.0
 
     def zero(self, tensor: Tensor) -> Tensor:
-        """Replace fills, infinity and NaN by 0."""
         for value in self.values:
             tensor = tensor.masked_fill(tensor == value, 0.0)
         return tensor.nan_to_num(0.0, 0.0, 0.0) if self.has_special else tensor
 
 
 def find_fills(values: Tensor, device: torch.device | None = None) -> Fills:
-    """Finite values that occur more than once, far larger than the others. `device`: for slices; None: of `values`."""
+    """Find finite values that occur more than once and are far larger than the others. `device` processes slices; None
+    keeps that of `values`.
+    """
     fills = Fills()
     device = device or values.device
     while len(fills.values) < MOST:
@@ -61,7 +63,7 @@ def _find_extreme(values: Tensor, fills: Fills, device: torch.device) -> float:
 
 
 def _measure_others(extreme: float, values: Tensor, fills: Fills, device: torch.device) -> tuple[int, float]:
-    """Number of elements other than `extreme`, and the sum of their absolute values."""
+    """Return the number of elements other than `extreme`, and the sum of their absolute values."""
     count, size = (torch.zeros((), dtype=torch.float64, device=device) for _ in range(2))
     for part in _cut(values, fills, device):
         is_extreme = part == extreme

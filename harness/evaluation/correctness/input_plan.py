@@ -46,7 +46,7 @@ def learn_traits(
     changing: dict[str, Tensor],
     device: torch.device,
 ) -> InputTraits:
-    """Nothing is known if the problem allows only given inputs, or if the watched reference fails."""
+    """Return unknown traits if the problem allows only given inputs, or if the watched reference fails."""
     use = None if loaded.problem.only_as_given else _watch_reference(loaded, model, inputs, changing, device)
     if use is None:
         return InputTraits(problem=loaded.problem)
@@ -85,7 +85,7 @@ def _watch_reference(
 
 
 def _find_structured(loaded: LoadedProblem, inputs: Sequence[Any], draws: Draws) -> frozenset[int]:
-    """Watch `get_inputs` on the meta device; if it needs real values, all tensors count as structured."""
+    """Watch `get_inputs` on the meta device; if it needs real values, treat all tensors as structured."""
     watch = _DrawWatch()
     with suppress(ProblemError), watch:
         made = loaded.make_inputs(0, torch.device("meta"), watch=draws)
@@ -98,7 +98,7 @@ def _is_floating(value: object) -> bool:
 
 
 class _DrawWatch(OperatorWatch):  # type: ignore[no-untyped-call]
-    """Which draws the memory of each tensor comes from, if only by operators that change each element by itself."""
+    """Tracks the random draws that determine each tensor's memory through elementwise operators."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ class _DrawWatch(OperatorWatch):  # type: ignore[no-untyped-call]
         self._draws.update(dict.fromkeys(results, drawn))
 
     def find_structured(self, tensors: Sequence[Tensor]) -> Iterator[int]:
-        """Positions of the tensors whose elements are not drawn one by one, and independently of other tensors."""
+        """Yield positions of tensors whose elements are not drawn one by one, independently of other tensors."""
         draws = [self._draws.get(_memory_of(tensor), set()) for tensor in tensors]
         uses = Counter(one for drawn in draws for one in drawn)
         for place, (tensor, drawn) in enumerate(zip(tensors, draws, strict=True)):
@@ -146,5 +146,5 @@ def plan_kinds(problem: Problem, derived: Sequence[DerivedKind], *, is_small: bo
 
 
 def count_further_calls(problem: Problem, derived: Sequence[DerivedKind], *, is_small: bool) -> int:
-    """Count calls with inputs of their own, without the first three and calls in a row."""
+    """Exclude the first three calls and calls in a row."""
     return len(plan_kinds(problem, derived, is_small=is_small)) + problem.dynamic_shapes + problem.dynamic_weights

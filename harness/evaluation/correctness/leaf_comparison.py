@@ -18,10 +18,10 @@ Values may span orders of magnitude: an element is lost if C misses T by more th
 rounding to the next smaller dtype. Integers, booleans and counts (`is_countable`) are exact. Where T in the output's
 dtype is infinite or NaN, C must be the same; other NaNs fail.
 
-`by_peak`, for inputs of which nearly all are zero: M is at least `PEAK_SHARE` of the largest |T|, and no element is
-lost, since programs with other sums (Strassen, FFT) have errors of that size everywhere.
+`by_peak`, for inputs that are nearly all zero: M is at least `PEAK_SHARE` of the largest |T|, and no element is lost,
+since programs with other sums (Strassen, FFT) have errors of that size everywhere.
 
-With `matched` below 1 a share of the elements of each output may be wrong, but none of them infinite or NaN.
+With `matched` below 1, the other share of each output's elements may be wrong, but not infinite or NaN.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ SMALLEST = 1e-300
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """Allowed in any case: `atol + rtol * magnitude`."""
+    """`atol + rtol * magnitude` is always allowed."""
 
     atol: float
     rtol: float
@@ -70,7 +70,7 @@ FLOORS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafVerdict:
-    """`worst_ratio`: error / allowed error; infinite where none is allowed."""
+    """`worst_ratio` is error / allowed error; infinite if none is allowed."""
 
     mismatched: int
     elements: int
@@ -97,7 +97,7 @@ def compare_leaf(
     exact: bool = False,
     by_peak: bool = False,
 ) -> LeafVerdict:
-    """Shapes and dtypes are equal."""
+    """Requires equal shapes and dtypes."""
     dtype = leaf.reference.dtype
     if not leaf.is_calm or not candidate.numel():
         return replace(EMPTY, elements=candidate.numel())
@@ -114,7 +114,8 @@ def compare_leaf(
 
 def is_countable(leaf: TruthLeaf) -> bool:
     """True if T is integral, R equals it, and its dtype represents all such integers: sums of zeros and ones are then
-    exact in any order and format."""
+    exact in any order and format.
+    """
     limit = 2 / torch.finfo(leaf.reference.dtype).eps
     return all(
         bool(((exact == exact.round()) & (exact.abs() <= limit) & (own == exact)).all())
@@ -123,7 +124,7 @@ def is_countable(leaf: TruthLeaf) -> bool:
 
 
 def _compare_exact(leaf: TruthLeaf, candidate: Tensor) -> LeafVerdict:
-    """Equal to the reference in its own dtype or in float64."""
+    """Require equality with the reference in its own dtype or in float64."""
     device = leaf.device
     mismatched, at, error = 0, None, 0.0
     masks: list[tuple[int, Tensor]] = []
@@ -192,7 +193,7 @@ def _count_tolerated(elements: int, tolerance: Tolerance) -> float:
 
 
 def _are_finite(*tensors: Tensor) -> bool:
-    """Tests sums, in one pass; an overflow is False too."""
+    """Test sums, in one pass; an overflow also gives False."""
     return bool(torch.stack([tensor.sum() for tensor in tensors]).isfinite().all())
 
 
@@ -206,7 +207,7 @@ def _count_lost(rounded: Tensor, own: Tensor, found: Tensor, least: float) -> Te
 
 
 def _rate_special(rounded: Tensor, own: Tensor, found: Tensor, ratio: Tensor) -> Tensor:
-    """NaN and infinity get 0 where expected, else infinity."""
+    """Rate NaN and infinity 0 if expected, else infinite."""
     same = (found == rounded) | (found.isnan() & rounded.isnan())
     ratio = torch.where(rounded.isfinite(), ratio.nan_to_num(nan=math.inf, posinf=math.inf), math.inf)
     # The reference may overflow in an intermediate where the truth does not; candidates may, too.
@@ -222,7 +223,7 @@ class _Scale:
     largest_relative_error: Tensor
 
     def magnitude_of(self, exact: Tensor, first: int) -> Tensor:
-        """M for a chunk of shape (blocks, BLOCK) from element `first`."""
+        """Return M for a chunk of shape (blocks, BLOCK) from element `first`."""
         block = first // BLOCK
         around = self.block_magnitudes[block : block + exact.shape[0], None]
         return torch.maximum(Fills(has_special=self.has_special).zero(exact).abs(), around)
@@ -261,7 +262,7 @@ def _block_magnitudes(leaf: TruthLeaf, leaf_mean_share: float, fills: Fills) -> 
 
 
 def _chunks(device: torch.device, *tensors: Tensor) -> Iterator[tuple[int, tuple[Tensor, ...]]]:
-    """(first element, float64 chunks of shape (blocks, BLOCK)), zero-padded."""
+    """Yield (first element, zero-padded float64 chunks of shape (blocks, BLOCK))."""
     step = CHUNK[device.type]
     for first, parts in cut_slices(*tensors, elements=step):
         yield first, tuple(_to_blocks(part.to(device).double()) for part in parts)
@@ -289,7 +290,7 @@ def _read_verdict(
     reference_error: float,
     tolerance: Tolerance,
 ) -> LeafVerdict:
-    """`rows` per chunk: worst ratio, its index, failed elements, largest error, lost elements."""
+    """Each chunk's `rows` are worst ratio, its index, failed elements, largest error, lost elements."""
     worst, at = max(rows, key=lambda row: row[0])[:2]
     mismatched, lost = (int(sum(row[column] for row in rows)) for column in (2, 4))
     most = _count_tolerated(candidate.numel(), tolerance)
@@ -333,7 +334,6 @@ def _describe_worst(leaf: TruthLeaf, candidate: Tensor, at: int, mismatched: int
 
 
 def _join_masks(masks: Masks, leaf: TruthLeaf) -> Tensor:
-    """The last slice may be padded."""
     whole = torch.zeros(leaf.exact.numel(), dtype=torch.bool, device=leaf.device)
     for first, wrong in masks:
         whole[first : first + wrong.numel()] = wrong[: whole.numel() - first]

@@ -1,8 +1,9 @@
-"""The precision of a reference: TF32 products where its problem allows them, also on a CPU, and float64 for the truth.
+"""Sets the precision of a reference: TF32 products where its problem allows them, even on a CPU, and float64 for the
+truth.
 
-On a CPU the factors of a product are rounded to TF32 as an NVIDIA GPU rounds them, and scattered sums of 16-bit types
-after each addition, as atomic operations do (torch on a CPU adds in float32), since the error of the reference decides
-what is accepted of a candidate whose kernels are emulated there.
+On a CPU the factors of a product are rounded to TF32 as on an NVIDIA GPU, and scattered sums of 16-bit types after each
+addition, as by atomic operations (torch on a CPU adds in float32). The reference's error thus fits candidates whose
+kernels are emulated.
 """
 
 from __future__ import annotations
@@ -40,7 +41,6 @@ WIDER = {
 
 @contextmanager
 def float32_precision(allow_tf32: bool) -> Iterator[None]:
-    """Precision of products on a GPU."""
     matmul, cudnn = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
     torch.set_float32_matmul_precision("high" if allow_tf32 else "highest")
     torch.backends.cudnn.allow_tf32 = allow_tf32
@@ -53,7 +53,7 @@ def float32_precision(allow_tf32: bool) -> Iterator[None]:
 
 @contextmanager
 def reference_precision(allow_tf32: bool, tensors: Iterable[Tensor] = ()) -> Iterator[None]:
-    """Precision of a reference's products and sums, on any device. `tensors`: its inputs and parameters."""
+    """Set the precision of products and sums on any device. `tensors` are inputs and parameters."""
     products = _ProductsInTf32() if allow_tf32 else nullcontext()
     sums = _AtomicSums() if any(map(_is_narrow, tensors)) else nullcontext()
     with float32_precision(allow_tf32), products, sums:
@@ -62,8 +62,9 @@ def reference_precision(allow_tf32: bool, tensors: Iterable[Tensor] = ()) -> Ite
 
 @contextmanager
 def widened() -> Iterator[None]:
-    """Conversions to floating types, and tensors made of them, become float64. 8-bit types stay: values are rounded
-    to them for their meaning."""
+    """Make conversions to floating types, and tensors made of them, float64. 8-bit types stay: values are rounded to
+    them on purpose.
+    """
     default = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
@@ -107,7 +108,7 @@ def _list_added(
     name: str, *args: Any, into: Tensor, alpha: Any = 1, accumulate: bool = False, include_self: bool = True,
     reduce: str = "", **_: Any,
 ) -> tuple[Tensor, Tensor] | None:  # fmt: skip
-    """The places in `into` and the values that are added there, of one shape; None for what is no sum."""
+    """Return the target elements in `into` and the values added there, of one shape; None for other operators."""
     places = torch.arange(into.numel()).reshape(into.shape)
     if "index_put" in name:
         indices, values, accumulate = args[0], args[1], accumulate or args[2:3] == (True,)
@@ -124,7 +125,7 @@ def _list_added(
 
 
 def _order_by_turn(targets: Tensor) -> tuple[Tensor, ...]:
-    """Positions with different targets each, in the order in which values are added."""
+    """Return groups of positions with distinct targets, in the order of addition."""
     ordered, order = targets.sort(stable=True)
     turns = torch.arange(len(order)) - torch.searchsorted(ordered, ordered)
     counts = torch.bincount(turns) if len(order) else turns
@@ -138,7 +139,7 @@ class _Widened(OperatorMode):  # type: ignore[no-untyped-call]
 
 
 def _round_to_tf32(tensor: Tensor) -> Tensor:
-    """To nearest, ties away from zero; only on a CPU."""
+    """Round to nearest, ties away from zero; only on a CPU."""
     if tensor.dtype is not torch.float32 or tensor.device.type != "cpu":
         return tensor
     bits = tensor.view(torch.int32)

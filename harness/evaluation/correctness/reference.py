@@ -88,13 +88,14 @@ ROOMY = 8  # times the size of a copy must be free, or it is kept in host memory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """`state`: weights made with `seed`, shared by reference, baseline and candidate; `changing`: the part that calls
-    change, as before each call. `is_small`: many calls are affordable. `changes_inputs`: candidates may, too.
-    `variation`: difference between two runs on the same inputs. `draws_numbers`: torch is seeded before each call.
-    `views`: positions of outputs that share memory with inputs or state. `format_bits`: narrower formats are neither
-    given nor allowed; 32, 16, or 0 where 8 bits are given. `call_s`: seconds of a call. `derived_kinds`: of inputs,
-    which follow from their `traits`; `timed_steps`: names of those that are also timed. `baselines`: by name,
-    or why one cannot be replayed."""
+    """`state` are the weights made with `seed`, shared by reference, baseline and candidate; `changing` is the part
+    that calls change, as before each call. With `is_small` many calls are affordable. `changes_inputs` allows
+    candidates to do so. `variation` is the difference between two runs on the same inputs. With `draws_numbers`, torch
+    is seeded before each call. `views` are positions of outputs that share memory with inputs or state. Formats
+    narrower than `format_bits` (32, 16, or 0 if 8-bit values are given) are not allowed. `call_s` is the duration of a
+    call. `derived_kinds` of inputs follow from their `traits`; `timed_steps` are also timed. `baselines` maps names to
+    baselines, or to the reason why one cannot be replayed.
+    """
 
     loaded: LoadedProblem
     device: Device
@@ -126,43 +127,41 @@ class Reference:
 
     @property
     def has_full_plan(self) -> bool:
-        """Whether memory suffices for every check."""
         return self.plan == plan_in_full(self.need)
 
     @property
     def compares_own_first(self) -> bool:
-        """Whether a call is compared with the reference's outputs first, since computing the truth takes long."""
+        """True if a call is compared with the reference's outputs first, since computing the truth takes long."""
         is_plain = self.computes_on is None and not self.changes_state and self.plan.own_first
         return is_plain and self.need.outputs_bytes >= LARGE_BYTES and self.loaded.problem.tolerance == Tolerance()
 
     @property
     def computes_on(self) -> torch.device | None:
-        """The device of calls whose tensors are kept in host memory; None: nothing is kept there."""
+        """The device of calls whose tensors are kept in host memory; None if none are."""
         return self.device.torch_device if self.plan.holds == "host" else None
 
     @property
     def float64_limit(self) -> int:
-        """Bytes for the float64 truth."""
         return sys.maxsize if self.plan.float64 else 0
 
     @property
     def changes_state(self) -> bool:
-        """Whether to `reset_state` before each call."""
+        """True if calls need `reset_state`."""
         return bool(self.changing)
 
     @property
     def hides_weights(self) -> bool:
-        """A parameter is so small, but not zero, that the outputs may not show what it scales."""
+        """True if a nonzero parameter is so small that the outputs may not show its effect."""
         values = (self.state[name] for name, _ in self.model.named_parameters() if name in self.state)
         return any(value.is_floating_point() and 0 < find_largest(value) < NEGLIGIBLE for value in values)
 
     @property
     def requires_same_bits(self) -> bool:
-        """The problem declares bitwise repeatability, and the reference has it here."""
+        """True if the problem declares bitwise repeatability, and the reference has it here."""
         return self.loaded.problem.deterministic and self.variation is None
 
     def make_inputs(self, seed: int, distribution: str = GIVEN.name) -> tuple[Any, ...]:
-        """In host memory if the plan says so."""
+        """Use host memory if the plan says so."""
         inputs = self.make_device_inputs(seed, distribution)
         return inputs if self.computes_on is None else copy_all_to(inputs, HOST)
 
@@ -174,7 +173,7 @@ class Reference:
 
     @property
     def changed_steps(self) -> tuple[str, ...]:
-        """Of timed calls whose inputs are not as given, against programs that know that they are timed."""
+        """Return kinds of changed inputs in timed calls, against programs that detect timing."""
         mixed = (MIXED.name,) if MIXED in list_declared(self.loaded.problem) else ()
         return mixed + self.timed_steps if self.plan.stress else ()
 
@@ -187,8 +186,9 @@ class Reference:
         return make(seed, self.choose_timed_step(seed))
 
     def make_timed_state(self, seed: int) -> dict[str, Tensor] | None:
-        """A state between the usual one and that after a call with other inputs, new to the candidate. None: the usual
-        one. Call before the inputs of the seed are made, since both need their memory."""
+        """Return a state between the usual one and that after a call with other inputs, which is new to the candidate;
+        None means the usual state. Call before making the seed's inputs, since both need their memory.
+        """
         if not (self.changing and self.plan.stress and self.computes_on is None):
             return None
         source = random.Random(f"state {seed}")
@@ -198,11 +198,11 @@ class Reference:
         return {name: _mix(before, later, share) for (name, before), later in pairs}
 
     def outputs_of(self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None) -> FlatOutputs:
-        """From the usual state or from `state`. Raises ProblemError."""
+        """`state` None is the usual state. Raises ProblemError."""
         return self.run_on(copy_tensors(inputs, self.computes_on), state)
 
     def run_on(self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None) -> FlatOutputs:
-        """The `outputs_of` inputs on the device, which the call may change. Raises ProblemError."""
+        """Like `outputs_of`, for inputs on the device, which the call may change. Raises ProblemError."""
         with torch.no_grad():
             write_state(self.model, self.changing if state is None else state)
             on_host = self.computes_on is not None
@@ -211,7 +211,7 @@ class Reference:
     def truth_of(
         self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None, own: FlatOutputs | None = None
     ) -> Truth:
-        """From the usual state or from `state`. `own`: the `outputs_of` both. Raises ProblemError."""
+        """`own` are the `outputs_of` these inputs and state. Raises ProblemError."""
         return compute_truth(
             self.loaded,
             self.model,
@@ -223,12 +223,12 @@ class Reference:
         )
 
     def expect(self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None, *, own_first: bool) -> Expected:
-        """From the usual state or from `state`. Raises ProblemError."""
+        """Raises ProblemError."""
         own = self.outputs_of(inputs, state) if own_first else None
         return Expected(partial(self.truth_of, inputs, state, own), own)
 
     def keep(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
-        """In host memory if the plan says so."""
+        """Use host memory if the plan says so."""
         if self.computes_on is None:
             return state
         return {name: copy_to(tensor, HOST) for name, tensor in state.items()}
@@ -237,7 +237,7 @@ class Reference:
 def prepare_reference(
     loaded: LoadedProblem, device: Device, seed: int, input_seed: int, *, thrift: Thrift = "planned"
 ) -> Reference:
-    """Constructs the reference, runs it twice to learn the form of its outputs and its effect on its state, and plans
+    """Construct the reference, run it twice to learn the form of its outputs and its effect on its state, and plan
     memory.
 
     Raises ProblemError if it fails, returns non-finite outputs or varies beyond its tolerance; ProblemTooLarge if no
@@ -272,7 +272,7 @@ def _choose_plan(need: MemoryNeed, room: Room, thrift: Thrift) -> MemoryPlan | N
 
 
 def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, *, on_host: bool) -> Reference:
-    """`on_host`: compared tensors are kept in host memory."""
+    """`on_host` keeps compared tensors in host memory."""
     model = loaded.make_model(seed, device.torch_device)
     inputs = loaded.make_inputs(input_seed, device.torch_device)
     require_sendable(loaded, inputs)
@@ -344,7 +344,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SecondRun:
-    """`work_bytes`: beside inputs and outputs."""
+    """`work_bytes` excludes inputs and outputs."""
 
     outputs: FlatOutputs
     call_s: float
@@ -395,7 +395,7 @@ def _list_shapes(inputs: Sequence[Any]) -> list[torch.Size]:
 
 
 def _may_share_memory(inputs: Sequence[Any], used: Sequence[Any]) -> bool:
-    """Copies are needed before a reference may work in place."""
+    """If True, copies are needed before a reference may work in place."""
     tensors = list_tensors(used)
     overlaps = any(0 in tensor.stride() for tensor in tensors if tensor.layout is torch.strided)
     return overlaps or len(list_memory(used)) < len(tensors) or bool(list_memory(inputs) & list_memory(used))
@@ -407,12 +407,11 @@ def _differ(inputs: Sequence[Any], used: Sequence[Any]) -> bool:
 
 
 def usable_threads() -> int:
-    """Of reference, baseline and candidate."""
     return len(os.sched_getaffinity(0))
 
 
 def refuse_late_change(reference: Reference, name: str) -> None:
-    """Raises ProblemError if a call of the reference has changed this weight since it was prepared."""
+    """Raises ProblemError if a call changed this weight after the reference was prepared."""
     made = reference.loaded.make_model(reference.seed, reference.device.torch_device)
     if not has_same_bits(list_state(made)[name], list_state(reference.model)[name]):
         problem = reference.loaded.problem
@@ -433,7 +432,7 @@ def note_variation(reference: Reference) -> tuple[Finding, ...]:
 
 
 def describe_calls(reference: Reference) -> tuple[tuple[str, str], ...]:
-    """(name, value) for training mode and seeding."""
+    """Return (name, value) for training mode and seeding."""
     training = (("mode", "training"),) if reference.loaded.problem.training else ()
     seeded = (("call_seeds", "torch seeded anew before each call"),) if reference.draws_numbers else ()
     return (*training, *seeded)

@@ -29,8 +29,9 @@ IN_INIT = "make them in __init__, so that candidates can be given the same ones"
 def compare_runs(
     loaded: LoadedProblem, first: FlatOutputs, second: FlatOutputs, find_truth: Callable[[], Truth]
 ) -> Difference | None:
-    """Their difference. Raises ProblemError beyond the problem's tolerance, unless it is slight beside the largest
-    values and there is a float64 truth: where most of an output is near zero, sums before it may be far larger."""
+    """Raises ProblemError beyond the problem's tolerance. A difference that is slight beside the largest values passes
+    if there is a float64 truth: if most of an output is near zero, sums before it may be far larger.
+    """
     if first.has_form_of(second) and all(map(has_same_bits, second.tensors, first.tensors)):
         return None
     expected = trust_outputs(first, compared_on=second.tensors[0].device)
@@ -73,15 +74,16 @@ def require_finite(loaded: LoadedProblem, truth: Truth) -> None:
 
 
 def require_device(loaded: LoadedProblem, outputs: FlatOutputs, device: torch.device) -> None:
-    """Raises ProblemError for outputs elsewhere, such as `torch.tensor(...)` without a device."""
+    """Raises ProblemError for outputs on another device, for example by `torch.tensor(...)` without a device."""
     elsewhere = next((tensor.device for tensor in outputs.tensors if tensor.device.type != device.type), None)
     if elsewhere is not None:
         raise ProblemError(f"{_name_file(loaded)}: forward returned a tensor on {elsewhere}; return it on {device}")
 
 
 def require_narrow(loaded: LoadedProblem, outputs: FlatOutputs) -> None:
-    """Raises ProblemError if an output of zeros is within the tolerance that the problem states. The comparison would
-    still refuse it, since it counts values that are lost, but nothing else."""
+    """Raises ProblemError if the problem's tolerance accepts an output of zeros. The comparison would still refuse it
+    for lost values, but no other errors.
+    """
     tolerance = loaded.problem.tolerance
     if not tolerance.is_fixed:
         return
@@ -108,7 +110,7 @@ def require_sendable(loaded: LoadedProblem, inputs: Sequence[Any]) -> None:
 
 
 def require_dtype_applies(loaded: LoadedProblem, values: Sequence[Tensor]) -> None:
-    """Raises ProblemError if the dtype that was chosen for a problem changes nothing, or not all of it."""
+    """Raises ProblemError unless the dtype chosen for a problem changes all floating values."""
     precision = loaded.problem.precision
     if precision and not any(tensor.is_floating_point() for tensor in values):
         raise ProblemError(f"{_name_file(loaded)} has no floating-point inputs or weights")
@@ -117,7 +119,7 @@ def require_dtype_applies(loaded: LoadedProblem, values: Sequence[Tensor]) -> No
 
 
 def require_repeatable(loaded: LoadedProblem, inputs: Sequence[Tensor], again: Sequence[Tensor]) -> None:
-    """Raises ProblemError. Inputs are made again from their seed instead of being kept."""
+    """Make inputs again from their seed instead of keeping them. Raises ProblemError."""
     dense = [(one, other) for one, other in zip(inputs, again, strict=True) if one.layout is torch.strided]
     if not all(one.shape == other.shape and has_same_bits(one, other) for one, other in dense):
         raise ProblemError(
@@ -139,7 +141,7 @@ def refuse_varying(loaded: LoadedProblem, what: str) -> NoReturn:
 
 
 def describe_varying(what: str) -> str:
-    """Memory is planned, and calls are compared, for one form."""
+    """Memory plan and comparison need one form."""
     return (
         f"the {what} change with the seed; make them alike for every seed, for example by lengths that are drawn with "
         "a fixed sum, and draw sizes with RANGES if they shall vary"
@@ -155,7 +157,7 @@ def has_only_numbers(outputs: FlatOutputs) -> bool:
 
 
 def measure_inputs(loaded: LoadedProblem) -> int:
-    """Bytes, without allocating; 0 if unknown."""
+    """Return bytes without allocating; 0 if unknown."""
     sizes = loaded.describe_inputs()
     return sum(prod(shape) * getattr(torch, dtype).itemsize for dtype, shape in sizes)
 
@@ -171,7 +173,7 @@ def require_memory(loaded: LoadedProblem, needed_bytes: int, free_bytes: int, na
 
 @contextmanager
 def contain_memory(loaded: LoadedProblem, device: torch.device) -> Iterator[None]:
-    """Turns out-of-memory errors into ProblemTooLarge (see `limit_memory`)."""
+    """Convert out-of-memory errors to ProblemTooLarge (see `limit_memory`)."""
     try:
         with limit_memory(device):
             yield

@@ -1,7 +1,7 @@
-"""Probes after the verdict: other weights, undeclared distributions, a nearby shape.
+"""Probes a candidate after the verdict: other weights, undeclared distributions, a nearby shape.
 
-Failures are warnings, since candidates may rely on their problem's declarations. The candidate may hang or crash: it is
-not called again.
+Failures are warnings, since candidates may rely on their problem's declarations. The candidate may hang or crash, so it
+is not called again.
 """
 
 from __future__ import annotations
@@ -59,8 +59,9 @@ def probe_candidate(
     *,
     may_recompile: bool = False,
 ) -> list[Finding]:
-    """`spent_s`: duration of the correctness check, which bounds the probes. `may_recompile`: a timeout is no failure,
-    since the candidate may compile for the new layout or shape."""
+    """`spent_s`, the duration of the correctness check, bounds the probes. With `may_recompile` a timeout is no
+    failure, since the candidate may compile for the new layout or shape.
+    """
     prober = _Prober(session, reference, seeds, correctness.weights, may_recompile=may_recompile)
     try:
         prober.run(max(BUDGET_S, BUDGET_SHARE * spent_s), spent_s / len(correctness.trials))
@@ -70,7 +71,7 @@ def probe_candidate(
 
 
 class _Prober:
-    """Stops when the candidate no longer behaves as before."""
+    """Stops if the candidate's behaviour changes."""
 
     def __init__(
         self,
@@ -93,7 +94,9 @@ class _Prober:
         self.stopped = ""
 
     def run(self, budget_s: float, usual_s: float) -> None:
-        """`usual_s`: of a call with its checks. At least one probe must fit beside the first, ordinary call."""
+        """`usual_s` is the duration of a call with its checks. At least one probe must fit beside the first, ordinary
+        call.
+        """
         first_s = began_s = time.monotonic()
         inputs = self._make_inputs(GIVEN)
         self._takes_any_values = self._may_change_values(inputs)
@@ -133,7 +136,7 @@ class _Prober:
             yield _note(f"not all probes were made: {self.stopped}")
 
     def _list_probes(self) -> Iterator[tuple[str, str, Probe]]:
-        """(check, name, probe), the least harmful first."""
+        """Yield (check, name, probe), the least harmful first."""
         problem = self._reference.loaded.problem
         if self._has_weights and not problem.dynamic_weights:
             yield "weights_packed", "other weights", self._try_other_weights
@@ -146,7 +149,7 @@ class _Prober:
             yield "shape_specialised", "smaller", self._try_shape
 
     def _may_change_values(self, inputs: tuple[Any, ...]) -> bool:
-        """Other distributions apply and cannot trigger assertions in the evaluator's GPU context."""
+        """Return True if other distributions apply and cannot trigger assertions in the evaluator's GPU context."""
         if not any(tensor.is_floating_point() for tensor in list_tensors(inputs)):
             return False
         return not (self._reference.device.is_gpu and restricts_values(self._reference, inputs))

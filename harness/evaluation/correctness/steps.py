@@ -1,5 +1,6 @@
-"""Plans the calls that check correctness as steps, and makes them on demand, or in advance in host memory if the
-device has too little."""
+"""Plans the calls that check correctness, and makes them on demand, or ahead in host memory if the device has too
+little.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +26,9 @@ MOST_CALLS = 128  # before a state that is new to the candidate
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`make` returns the calls (none if the step does not apply).
-    `repeats`: an earlier call is repeated instead. `changes_weights`: the candidate's weights must be writable."""
+    """`make` returns the calls (none if the step does not apply). `repeats` repeats an earlier call instead.
+    `changes_weights` requires writable weights.
+    """
 
     name: str
     make: Callable[[CallMaker], Iterable[Exercise]]
@@ -40,7 +42,8 @@ def take_inputs(kind: InputKind) -> Step:
 
 def _make_row(maker: CallMaker) -> Iterator[Exercise]:
     """Start the second call from the state that the first left, the others from states that are new to the candidate.
-    Only one call exists at a time."""
+    Only one call exists at a time.
+    """
     made = [maker.make_declared(GIVEN)]
     left = made[0].expected.truth.state_after
     yield made.pop()
@@ -51,7 +54,7 @@ def _make_row(maker: CallMaker) -> Iterator[Exercise]:
 
 
 def _find_new_state(maker: CallMaker) -> dict[str, Tensor]:
-    """Take the state after one call that only the reference makes."""
+    """Return the state after one call of the reference only."""
     return maker.reference.truth_of(maker.reference.make_inputs(next(maker.seeds))).state_after
 
 
@@ -110,8 +113,9 @@ def plan_steps(
     derived: Sequence[DerivedKind] = (),
     hides_weights: bool = False,
 ) -> tuple[Step, ...]:
-    """Begin with the problem's own inputs; then come other kinds and repetitions in secret order, what else the problem
-    declares, and a last repetition. `hides_weights`: the effect of a weight is too small to be seen."""
+    """Begin with the problem's own inputs. Other kinds and repetitions follow in secret order, then other declared
+    properties and a last repetition.
+    """
     kinds = plan_kinds(problem, derived, is_small=is_small)
     others = [take_inputs(kind) for kind in kinds if kind is not GIVEN]
     others += [RERUN] * (RERUNS - 1) * is_small + [FRESH] * kinds.count(GIVEN)
@@ -127,8 +131,9 @@ def plan_steps(
 def plan_few_steps(
     problem: Problem, *, changes_state: bool, source: random.Random, derived: Sequence[DerivedKind] = ()
 ) -> tuple[Step, ...]:
-    """Plan cases beside the one that is checked in full: a random third of the declared distributions and the derived
-    kinds, with at least two calls."""
+    """Plan for cases that are not checked in full: a random third of the declared distributions and the derived kinds,
+    at least two calls.
+    """
     declared = list_declared(problem)
     named = [kind for kind in declared if kind.name in problem.distributions]
     kinds = [*source.sample(named, -(-len(named) // 3)), *declared[len(named) :], *derived]
@@ -137,7 +142,6 @@ def plan_few_steps(
 
 
 def reduce_steps(steps: Sequence[Step], plan: MemoryPlan) -> tuple[Step, ...]:
-    """Keep the steps that fit into memory."""
     if plan.stress:
         return tuple(steps[TRIALS - plan.trials :])
     return (*[FRESH] * plan.trials, *(step for step in steps if step is CALLS_IN_A_ROW), RERUN)
@@ -171,5 +175,5 @@ class Exercises(CallMaker):
         return bool(self._ahead)
 
     def take(self, index: int) -> Iterable[Exercise]:
-        """Return the calls of a step, new ones each time unless they were made ahead."""
+        """Return new calls each time unless they were made ahead."""
         return self._ahead.pop(index) if self._ahead else self.steps[index].make(self)

@@ -1,4 +1,4 @@
-"""The truth: the reference's outputs and state, in float64 where the module and the memory allow it."""
+"""Computes the truth: the reference's outputs and state, in float64 if module and memory allow it."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ PART_ELEMENTS = 1 << 26  # of a tensor that is converted in parts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TruthLeaf:
-    """One output. `exact`: in float64, or `reference` again. `compared_on`: device for comparing slices; None: where
-    they are. `is_calm` False: legitimate programs may differ, so that only the form is compared."""
+    """One output. `exact` is in float64, or `reference` again. Slices are compared on `compared_on`; None keeps their
+    device. If not `is_calm`, legitimate programs may differ, so only the form is compared.
+    """
 
     name: str
     reference: Tensor
@@ -50,7 +51,9 @@ class TruthLeaf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
-    """`note`: why `kind` is not float64. The last leaves are the changed state after the call, named `state_names`."""
+    """`note` tells why `kind` is not float64. The last leaves are the changed state after the call, named
+    `state_names`.
+    """
 
     kind: Literal["float64", "reference"]
     tree: dict[str, Any]
@@ -75,8 +78,8 @@ class Truth:
 class Expected:
     """The expected result of a call.
 
-    `own`: the reference's outputs, if the call is compared with them first; the truth is then computed only if that
-    comparison is inconclusive, and the inputs must be unchanged until then.
+    If set, `own` holds the reference's outputs, which are compared first. The truth is computed only if that comparison
+    is inconclusive, and the inputs must be unchanged until then.
     """
 
     def __init__(self, find_truth: Callable[[], Truth], own: FlatOutputs | None = None) -> None:
@@ -95,7 +98,6 @@ class Expected:
 
     @property
     def known_truth(self) -> Truth | None:
-        """If it has been computed."""
         return self.__dict__.get("truth")
 
 
@@ -109,9 +111,10 @@ def compute_truth(
     device: torch.device | None = None,
     own: FlatOutputs | None = None,
 ) -> Truth:
-    """Runs the reference in its own dtype (`own`: the result of that) and, if that takes at most `max_bytes` (default:
-    a share of the free memory), in float64, both from `state` and on copies of the inputs. With `device`, results are
-    kept in host memory. Raises ProblemError."""
+    """Run the reference in its own dtype (`own` is a known result) and, if that takes at most `max_bytes` (default: a
+    share of the free memory), in float64, from `state` and on copies of the inputs. With `device`, results are kept in
+    host memory. Raises ProblemError.
+    """
     before = dict(state or {})
     names = tuple(before)
     with torch.no_grad():
@@ -132,8 +135,9 @@ def compute_truth(
 
 
 def list_state(model: nn.Module) -> dict[str, Tensor]:
-    """The parameters and buffers that candidates must have and maintain: all dense ones but batch norm's counts of
-    calls, which matter only without a momentum."""
+    """Return the parameters and buffers that candidates must have and maintain: all dense ones but batch norm's counts
+    of calls, which matter only without a momentum.
+    """
     unused = {
         f"{name}.num_batches_tracked".removeprefix(".")
         for name, module in model.named_modules()
@@ -175,7 +179,7 @@ def run_reference(loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any]
 def run_with_state(
     loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any], names: Iterable[str], *, on_host: bool = False
 ) -> FlatOutputs:
-    """Outputs and these parts of the state after the call, in host memory or on the device. Raises ProblemError."""
+    """Return outputs and these parts of the state after the call. Raises ProblemError."""
     outputs, own = run_reference(loaded, model, inputs), model.state_dict()
     state = {name: own[name] for name in names}
     return keep_on_host(outputs.with_state(state)) if on_host else _add_state(outputs, state)
@@ -184,8 +188,9 @@ def run_with_state(
 def run_and_compare_state(
     loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any], *, others: Collection[str] = ()
 ) -> tuple[FlatOutputs, dict[str, Tensor]]:
-    """One call with the state that it changed, and the earlier values of that, which are restored. `others`: what only
-    later calls change."""
+    """Return the outputs, the state that the call changed, and its earlier values, which are restored. Only later calls
+    change `others`.
+    """
     before = {name: tensor.clone() for name, tensor in list_state(model).items()}
     outputs = run_reference(loaded, model, inputs)
     own = model.state_dict()
@@ -199,8 +204,9 @@ def run_and_compare_state(
 
 
 def find_later_changes(loaded: LoadedProblem, model: nn.Module, changing: Collection[str]) -> tuple[str, ...]:
-    """The buffers that only later calls change, such as every second one. The calls are made on the CPU, since they may
-    index beyond a state."""
+    """Return buffers that only later calls change, for example every second one. The calls run on the CPU, since they
+    may index beyond a state.
+    """
     names = [name for name, _ in model.named_buffers() if name not in changing]
     if not names:
         return ()
@@ -217,7 +223,7 @@ def find_later_changes(loaded: LoadedProblem, model: nn.Module, changing: Collec
 
 
 def _add_state(outputs: FlatOutputs, state: Mapping[str, Tensor]) -> FlatOutputs:
-    """Copies the state, which is about to change, and outputs that are parts of it."""
+    """Copy the state, which is about to change, and outputs that share its memory."""
     changing = {memory_of(tensor) for tensor in state.values()}
     tensors = (*outputs.tensors, *state.values())
     copies = (tensor.clone() if memory_of(tensor) in changing else tensor for tensor in tensors)
@@ -231,7 +237,7 @@ def flatten_outputs(value: Any) -> FlatOutputs:
 
 
 def flatten_tensors(value: Any) -> tuple[dict[str, Any], list[Tensor]]:
-    """Raises WireError for what cannot be sent to another process."""
+    """Raises WireError for values that cannot be sent to another process."""
     tree, tensors = flatten_value(value, torch.is_tensor, by_name=True)
     for tensor in tensors:
         if tensor.is_nested or tensor.layout is not torch.strided:
@@ -243,7 +249,7 @@ def flatten_tensors(value: Any) -> tuple[dict[str, Any], list[Tensor]]:
 def estimate_float64_bytes(
     model: nn.Module, inputs: Sequence[Any], outputs: Sequence[Tensor], work_bytes: int | None = None
 ) -> int:
-    """Beyond the memory in use. `work_bytes`: intermediates of a call in the reference's dtype; None: unknown."""
+    """Exclude memory in use. `work_bytes` are a call's intermediates in the reference's dtype; None if unknown."""
     tensors = (*model.parameters(), *model.buffers(), *outputs, *list_tensors(inputs))
     elements = sum(tensor.numel() for tensor in tensors)
     if work_bytes is None:
@@ -253,7 +259,7 @@ def estimate_float64_bytes(
 
 
 def copy_tensors(inputs: Sequence[Any], device: torch.device | None = None) -> tuple[Any, ...]:
-    """For references that work in place. Dense tensors keep strides."""
+    """Protect inputs from references that work in place. Dense tensors keep strides."""
 
     def make_copy(tensor: Tensor) -> Tensor:
         return tensor.detach().clone() if device is None else tensor.detach().to(device, copy=True)
@@ -291,7 +297,7 @@ def _compute_exact(
 
 
 def _find_other_form(own: FlatOutputs, exact: FlatOutputs) -> str:
-    """Why these outputs cannot be the truth, or ""."""
+    """Return why these outputs cannot be the truth, or ""."""
     if exact.tree != own.tree:
         return "the reference returns another structure in float64"
     for ours, theirs in zip(own.tensors, exact.tensors, strict=True):
@@ -303,7 +309,7 @@ def _find_other_form(own: FlatOutputs, exact: FlatOutputs) -> str:
 
 
 def _exceeds(exact: Tensor, own: Tensor) -> bool:
-    """True if finite values exceed the range of the dtype of `own`, which is finite there."""
+    """Return True if finite values exceed the range of the dtype of `own`, which is finite there."""
     if not own.is_floating_point() or not own.numel():
         return False
     if max(map(abs, map(float, exact.aminmax()))) <= torch.finfo(own.dtype).max:
@@ -318,7 +324,7 @@ def trust_outputs(
     *,
     compared_on: torch.device | None = None,
 ) -> Truth:
-    """The reference's outputs and state as their own truth."""
+    """Use the reference's outputs and state as their own truth."""
     leaves = _pair_leaves(own, own.tensors, compared_on)
     return Truth(kind="reference", tree=own.tree, leaves=leaves, note=note, state_names=state_names)
 
@@ -334,7 +340,7 @@ def _pair_leaves(
 
 
 def _name_leaves(tree: dict[str, Any], path: str) -> Iterator[str]:
-    """Positions and keys, such as `output 1`, `output 2 norm.weight` and `state running_mean`."""
+    """Yield names such as `output 1`, `output 2 norm.weight` and `state running_mean`."""
     ((kind, value),) = tree.items()
     if kind == "dict" and [key for key, _ in value] == ["output", "state"]:  # see `add_state`
         for key, item in value:

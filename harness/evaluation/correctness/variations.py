@@ -1,4 +1,4 @@
-"""Other weights, later states and nearby shapes of a problem."""
+"""Makes other weights, later states and nearby shapes of a problem."""
 
 from __future__ import annotations
 
@@ -61,8 +61,9 @@ class Nearby:
 
 
 def make_other_weights(reference: Reference, seed: int) -> OtherWeights | None:
-    """Those of another seed. What is no part of the state stays, since candidates keep theirs. None if nothing
-    changes."""
+    """Use another seed. Tensors outside the state stay, since candidates keep theirs. Return None if no
+    weight changes.
+    """
     state = _draw_other_state(reference, seed)
     if state is None:
         return None
@@ -73,9 +74,10 @@ def make_other_weights(reference: Reference, seed: int) -> OtherWeights | None:
 
 
 def _draw_other_state(reference: Reference, seed: int) -> dict[str, Tensor] | None:
-    """In host memory, since the device may have no place for a third model. Parameters are scaled by up to 25 % per
-    element, so that copies, norms and angles that a constructor makes do not hold; those independent of the seed that
-    are negligible, such as those that scale a branch by a millionth, become about 1."""
+    """Use host memory, since a third model may not fit on the device. Scale parameters by up to 25 % per element, which
+    breaks copies, norms and angles that a constructor makes. Negligible parameters that do not depend on the seed, such
+    as a branch's factor of a millionth, become about 1.
+    """
     model = reference.loaded.make_model(seed, reference.device.torch_device)
     generator = torch.Generator(device=reference.device.torch_device).manual_seed(seed)
     state = list_state(model)
@@ -100,8 +102,9 @@ def _scale(weights: Tensor, generator: torch.Generator, *, replaces: bool) -> No
 
 
 def make_later_states(reference: Reference, seed: int, few: int, many: int) -> list[dict[str, Tensor]]:
-    """The states after few and after many calls that only the reference makes, or as many as it can: caches become
-    full, but for one more call. None for large problems, and if not two calls succeed in `LATER_S`."""
+    """Return the states after few and after many reference-only calls, or as many as possible: caches become full, but
+    for one more call. Return none for large problems, or if not two calls succeed in `LATER_S`.
+    """
     if reference.need.inputs_bytes + reference.need.weights_bytes > SMALL_BYTES:
         return []
     source = random.Random(seed)
@@ -129,7 +132,7 @@ def make_later_states(reference: Reference, seed: int, few: int, many: int) -> l
 
 
 def _choose_device(reference: Reference, inputs: Sequence[Any]) -> torch.device:
-    """The CPU where a call may index beyond its state: on a GPU that breaks this process's context."""
+    """Choose the CPU if a call may index beyond its state: on a GPU that breaks this process's context."""
     is_floating = all(map(torch.is_floating_point, reference.changing.values()))
     is_unsafe = reference.device.is_gpu and (not is_floating or _may_index(reference, inputs))
     return HOST if is_unsafe else reference.device.torch_device
@@ -140,7 +143,7 @@ def _is_finite(tensor: Tensor) -> bool:
 
 
 def find_nearby(reference: Reference, inputs: Sequence[Any], source: random.Random) -> Nearby | None:
-    """The first cut on which the reference gives finite outputs of the usual structure."""
+    """Return the first cut on which the reference gives finite outputs of the usual structure."""
     tensors = list_tensors(inputs)
     may_spoil_the_gpu = reference.device.is_gpu and _may_index(reference, inputs)
     for cut in list_cuts([tuple(tensor.shape) for tensor in tensors], source):
@@ -161,8 +164,9 @@ Cut = dict[tuple[int, int], int]  # (tensor, dimension) -> how many elements are
 
 
 def list_cuts(shapes: Sequence[tuple[int, ...]], source: random.Random) -> Iterator[Cut]:
-    """Shorten by an odd number: the first dimension of all inputs of that size, of the first input, all dimensions
-    of that size; then the last dimension."""
+    """Shorten by an odd number: the first dimension of all inputs of that size, of the first input, all dimensions of
+    that size; then the last dimension.
+    """
     first = next((index for index, shape in enumerate(shapes) if shape), None)
     if first is None:
         return
@@ -180,7 +184,7 @@ def list_cuts(shapes: Sequence[tuple[int, ...]], source: random.Random) -> Itera
 
 
 def cut_inputs(inputs: Sequence[Any], cut: Cut) -> tuple[Any, ...]:
-    """Dense leading parts; dimensions keep their memory order."""
+    """Keep dense leading parts with the memory order of their dimensions."""
     count = iter(range(len(cut) + 4096))
 
     def shorten(tensor: Tensor) -> Tensor:
@@ -197,7 +201,7 @@ def cut_inputs(inputs: Sequence[Any], cut: Cut) -> tuple[Any, ...]:
 
 
 def restricts_values(reference: Reference, inputs: Sequence[Any]) -> bool:
-    """Whether the reference converts floats to integers or calls operators with a restricted domain."""
+    """Return True if the reference converts floats to integers or calls operators with a restricted domain."""
     watch = OperatorCalls()
     problem = reference.loaded.problem
     with torch.no_grad(), watch, limit_reference(f"{problem.suite}/{problem.name}.py", "forward"):
@@ -207,8 +211,6 @@ def restricts_values(reference: Reference, inputs: Sequence[Any]) -> bool:
 
 
 def takes_layout(reference: Reference, inputs: Sequence[Any]) -> bool:
-    """Whether the reference accepts these strides."""
-
     def copy_strided(tensor: Tensor) -> Tensor:
         device = reference.computes_on or tensor.device
         return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=device).copy_(tensor)
@@ -229,7 +231,7 @@ def _may_index(reference: Reference, inputs: Sequence[Any]) -> bool:
 
 
 def _runs_on_cpu(reference: Reference, inputs: Sequence[Any]) -> bool:
-    """An index error on a GPU breaks this process's context. False for large inputs."""
+    """An index error on a GPU would break this process's context. Return False for large inputs."""
     tensors = list_tensors(inputs)
     if count_bytes([*tensors, *reference.state.values()]) > SMALL_BYTES:
         return False
@@ -241,7 +243,7 @@ def _runs_on_cpu(reference: Reference, inputs: Sequence[Any]) -> bool:
 
 
 def _fit(reference: Reference, outputs: FlatOutputs) -> Footprint | None:
-    """None if the outputs are not finite, do not fit, or differ in more than sizes."""
+    """Return None if the outputs are not finite, do not fit, or differ in more than sizes."""
     usual = reference.footprint
     forms = [(str(tensor.dtype).removeprefix("torch."), tensor.dim()) for tensor in outputs.tensors]
     if outputs.tree != usual.tree or forms != [(spec.dtype, len(spec.shape)) for spec in usual.output_specs]:

@@ -1,4 +1,4 @@
-"""Describes which elements of an output are wrong: their pattern often names the error (a tail, a tile, a row)."""
+"""Describes which elements of an output are wrong: the pattern often shows the error (a tail, a tile, a row)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PERIODS = (2, 4, 8, 16, 32, 64, 128, 256)
 
 
 def describe_wrong(wrong: Tensor) -> str:
-    """`wrong`: one boolean per element. "" if nothing can be said beyond the number."""
+    """`wrong` has one boolean per element. Return "" without a pattern."""
     count, total = int(wrong.count_nonzero()), wrong.numel()
     if count in (0, 1) or total > MOST_ELEMENTS:
         return ""
@@ -36,7 +36,7 @@ def describe_wrong(wrong: Tensor) -> str:
 
 
 def _find_hits(wrong: Tensor, dimension: int) -> Tensor:
-    """Per index of the dimension, whether any element is wrong."""
+    """Return, per index of the dimension, whether any element is wrong."""
     others = [other for other in range(wrong.dim()) if other != dimension]
     return wrong.any(dim=others) if others else wrong
 

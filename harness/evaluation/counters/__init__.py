@@ -1,1 +1,1 @@
-"""Hardware counters of a candidate's kernels, read by ncu (Nsight Compute)."""
+"""Reads hardware counters of a candidate's kernels by ncu (Nsight Compute)."""

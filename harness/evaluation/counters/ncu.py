@@ -1,4 +1,4 @@
-"""The command line of ncu, and its output. The candidate can forge all that ncu prints."""
+"""Writes ncu's command line and parses its output. The candidate can forge the output."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def find_ncu() -> str | None:
 
 
 def explain_obstacle() -> str:
-    """Why ncu cannot read counters on this machine; "" if nothing is known."""
+    """Return why ncu cannot read counters on this machine; "" without a known reason."""
     if find_ncu() is None:
         return NO_NCU
     parameters = Path("/proc/driver/nvidia/params")
@@ -45,7 +45,7 @@ def explain_obstacle() -> str:
 
 
 def make_profiler(ncu: str, kernels: Sequence[str]) -> Profiler:
-    """Counts what starts with these kernels' names between cudaProfilerStart and cudaProfilerStop."""
+    """Count kernels whose names start with these, between cudaProfilerStart and cudaProfilerStop."""
     names = "|".join(re.escape(name) for name in kernels if len(name) <= MOST_NAME)
     command = (
         "env", "HOME=/tmp", "TMPDIR=/tmp", "LC_ALL=C.UTF-8",
@@ -58,14 +58,14 @@ def make_profiler(ncu: str, kernels: Sequence[str]) -> Profiler:
 
 
 def _list_installation(ncu: Path) -> tuple[Path, ...]:
-    """The folder of the program, also where `ncu` is a link or a script beside the CUDA toolkit."""
+    """`ncu` may be a link or a script beside the CUDA toolkit."""
     real = ncu.resolve()
     folders = (ncu.parent, real.parent, Path("/opt/nvidia/nsight-compute"))
     return tuple(folder for folder in folders if folder.is_dir())
 
 
 def explain_missing(printed: str) -> str:
-    """Why ncu printed no counters; "" if it does not say."""
+    """Return why ncu printed no counters; "" if unknown."""
     if "ERR_NVGPUCTRPERM" in printed:
         return NO_PERMISSION
     error = _ERROR.search(printed)
@@ -73,7 +73,7 @@ def explain_missing(printed: str) -> str:
 
 
 def parse_counters(printed: str, is_custom: Callable[[str], bool]) -> tuple[KernelCounters, ...]:
-    """The longest launch of each kernel, by time. Raises ValueError for a malformed table."""
+    """Return each kernel's longest launch, by time. Raises ValueError for a malformed table."""
     head = _HEAD.search(printed)
     if head is None:
         return ()

@@ -1,4 +1,4 @@
-"""Reads hardware counters in a worker of its own, under ncu, which runs inside the isolation with it."""
+"""Reads hardware counters in a separate worker under ncu, which runs inside the isolation."""
 
 from __future__ import annotations
 
@@ -36,8 +36,7 @@ class CounterReader:
         self._limit_s = limit_s
 
     def read(self, candidate: Candidate, reference: Reference, seed: int, custom: CustomKernels) -> CounterReport:
-        """Read the counters of one call, after a first one. A failure is a note, and the verdict stands. `seed`: of the
-        inputs."""
+        """Read the counters of one call, after a first one. A failure is a note and does not change the verdict."""
         obstacle = explain_obstacle() or ("" if self._forkserver.can_profile else NO_ISOLATION)
         if obstacle or not custom.names:
             return CounterReport(note=obstacle or "the candidate has no custom kernel")
@@ -53,7 +52,7 @@ class CounterReader:
         return make_report(printed, custom, f"ncu was ended after {self._limit_s:g} s" if late else failure)
 
     def _call(self, profiled: Forkserver, candidate: Candidate, reference: Reference, seed: int) -> str:
-        """Returns why it failed, or ""."""
+        """Return the reason of a failure, or ""."""
         try:
             workers = ModelWorkers(WorkersAhead(profiled, None), self._builds, TimeLimits())
             with workers.open_candidate(candidate, reference, mode="count") as session:

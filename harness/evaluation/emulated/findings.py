@@ -1,6 +1,7 @@
-"""Kernel findings of the emulated device, formatted like compiler diagnostics.
+"""Parses kernel findings of the emulated device, and formats them like compiler diagnostics.
 
-The untrusted worker reports them, so fields are validated. Hiding one gains nothing: outputs are compared anyway.
+The untrusted worker reports them, so fields are validated. Hiding a finding has no benefit: outputs are compared
+anyway.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class KernelFinding:
         return any(word in self.check for word in SIZED)
 
     def describe(self) -> str:
-        """`cuda.cu:12: error: ...`"""
+        """Return `cuda.cu:12: error: ...`"""
         location = f"{self.location}: " if self.location else ""
         return f"{location}{'error' if self.decides else 'warning'}: {self.message}"
 
@@ -70,7 +71,7 @@ def parse_kernel_findings(value: object) -> list[KernelFinding]:
 
 
 def merge_kernel_findings(findings: Iterable[KernelFinding]) -> list[KernelFinding]:
-    """One per check and line, and one per missing or divergent barrier."""
+    """Keep one per check and line, and one per missing or divergent barrier."""
     merged = list({(one.check, one.file, one.line): one for one in reversed(list(findings))}.values())[::-1]
     kept: list[KernelFinding] = []
     for one in sorted(merged, key=_rank_cause):
@@ -84,8 +85,9 @@ def _rank_cause(one: KernelFinding) -> int:
 
 
 def _has_same_cause(one: KernelFinding, other: KernelFinding) -> bool:
-    """A barrier that not all threads reach lets accesses race; a race is found by both of its accesses, and by each
-    that meets the same one; memory that one thread has yet to write is unwritten for another."""
+    """A barrier that not all threads reach lets accesses race. A race is reported for each of its accesses. Memory that
+    one thread has not written yet is uninitialised for another.
+    """
     if not {one.check, other.check} <= {*_BARRIER_CHECKS} or (one.file, one.kernel) != (other.file, other.kernel):
         return False
     if other.check == DIVERGENT:
@@ -110,14 +112,15 @@ def put_causes_first(findings: Iterable[KernelFinding]) -> list[KernelFinding]:
 
 
 def has_race_at_all_sizes(findings: Iterable[Finding]) -> bool:
-    """True for a race in shared memory, as by a missing barrier, unless it may follow from a fault that does not occur
-    at other sizes."""
+    """Return True for a race in shared memory, for example by a missing barrier, unless a fault that does not occur at
+    other sizes may cause it.
+    """
     checks = {one.check for one in findings if one.evidence.startswith(IN_KERNEL)}
     return RACE in checks and not any(word in check for check in checks for word in SIZED)
 
 
 def drop_repeated(findings: Iterable[Finding]) -> list[Finding]:
-    """One per check and line of a kernel, in the order of the first ones; a fatal one is kept rather than a warning."""
+    """Keep one per check and line of a kernel, in order; prefer a fatal one to a warning."""
     kept: dict[object, Finding] = {}
     for number, one in enumerate(findings):
         location = _LOCATION.match(one.message) if one.evidence.startswith(IN_KERNEL) else None
@@ -128,12 +131,14 @@ def drop_repeated(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _locate(one: Finding, location: str) -> str:
-    """The kernel instead of the line for a barrier that not all threads reach, since they wait at different lines."""
+    """Name the kernel instead of the line for a barrier that not all threads reach, since they wait at
+    different lines.
+    """
     return one.evidence.partition(",")[0] if one.check == DIVERGENT else location
 
 
 def excuse_compiled(findings: Iterable[KernelFinding], compiled: frozenset[str]) -> list[KernelFinding]:
-    """An error of the interpreter is `uncovered` in kernels that were compiled, and else told by the failure itself."""
+    """In compiled kernels an interpreter's error is `uncovered`; otherwise the failure itself reports it."""
     kept = (one for one in findings if one.check != INTERPRETER or one.kernel in compiled)
     return [_excuse(one) if one.check == INTERPRETER else one for one in kept]
 
@@ -148,7 +153,7 @@ def choose_outcome(findings: Sequence[KernelFinding]) -> Outcome:
 def report_kernel_findings(
     findings: Sequence[KernelFinding], severity: Literal["warning", "fatal"], when: str = ""
 ) -> tuple[Finding, ...]:
-    """The first MAX_SHOWN."""
+    """Report the first MAX_SHOWN."""
     return tuple(
         Finding(
             check=one.check,
@@ -200,7 +205,7 @@ def _parse_number(value: object) -> int:
 
 
 def _parse_position(value: object) -> str:
-    """`(1, 0, 0)`, from a list or a string."""
+    """Return `(1, 0, 0)` from a list or a string."""
     if isinstance(value, list) and len(value) <= 3 and all(type(number) is int for number in value):
         return f"({', '.join(map(str, value))})"
     if value is not None and not isinstance(value, str):

@@ -1,6 +1,6 @@
-"""Compiles the kernels of a JIT language for the emulated GPU, as they are launched at the problem's own sizes.
+"""Compiles the kernels of a JIT language for the emulated GPU, as launched at the problem's own sizes.
 
-Host code runs on zero inputs in a worker of its own, where each launch is compiled and no kernel runs. The worker is
+Host code runs on zero inputs in a separate worker, where each launch is compiled and no kernel runs. The worker is
 untrusted: its answers can only make a verdict worse.
 """
 
@@ -24,7 +24,7 @@ REPORT_S = 120.0
 
 @dataclass(slots=True, kw_only=True)
 class _Compilation:
-    """`failure`: how the host code ended, if it did not return."""
+    """`failure` is the error that ended the host code."""
 
     found: list[KernelFinding] = field(default_factory=list)
     failure: CandidateFailure | None = None
@@ -43,7 +43,7 @@ class _Compilation:
 
 
 def list_compiled(findings: Iterable[Finding]) -> frozenset[str]:
-    """Kernels that the compiler accepted, according to the findings of a check."""
+    """Return kernels that the compiler accepted, according to a check's findings."""
     return frozenset(name for one in findings if one.check == "compile" for name in one.evidence.split(", "))
 
 
@@ -89,7 +89,7 @@ def _list_sizes(problem: Problem, workload: WorkloadName) -> Iterator[LoadedProb
 
 
 def _run_host_code(client: WorkerClient, loaded: LoadedProblem, limits: TimeLimits) -> CandidateFailure | None:
-    """Raises CandidateFailure if the worker is gone."""
+    """Raises CandidateFailure if the worker has ended."""
     try:
         construct(client, loaded, limits.load_s)
         call_host_code(client, loaded, limits.first_call_s)

@@ -49,7 +49,7 @@ class LaunchChecker:
     limits: TimeLimits
 
     def check(self, problem: Problem, candidate: Candidate) -> tuple[Finding, ...]:
-        """Warnings. Raises CandidateFailure (runtime_error) if a launch fails by its sizes alone."""
+        """Return warnings. Raises CandidateFailure (runtime_error) if a launch fails by its sizes alone."""
         whole = keep_sizes(problem, BUDGET)
         if whole is None:
             return (_note("they take too long on a CPU, or their cost is unknown"),)
@@ -119,7 +119,7 @@ def construct(client: WorkerClient, loaded: LoadedProblem, timeout_s: float) -> 
 
 
 def call_host_code(client: WorkerClient, loaded: LoadedProblem, timeout_s: float) -> None:
-    """On inputs that are never written."""
+    """Inputs are never written."""
     client.arm(client.lay_out(make_meta_inputs(loaded)), timeout_s=timeout_s)
     client.tell_go(timeout_s=timeout_s)
     client.await_called(timeout_s=timeout_s)

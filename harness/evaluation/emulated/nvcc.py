@@ -1,4 +1,4 @@
-"""Compiles with nvcc what was built for the emulated device, where nvcc is installed."""
+"""Compiles sources of the emulated device with nvcc, if installed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from harness.evaluation.record import EvaluationRecord
 
 
 class NvccCheck:
-    """Builds on which nvcc and the emulator disagree."""
-
     def __init__(self, compiler: Builder) -> None:
         self._compiler = compiler
         self._corrected: dict[str, BuildResult] = {}  # by key of the emulated build
@@ -20,7 +18,7 @@ class NvccCheck:
         return self._corrected.get(result.key, result)
 
     def find_disagreement(self, record: EvaluationRecord) -> bool:
-        """True: a result changed, so the candidate must run again."""
+        """Return True if a result changed, so the candidate must run again."""
         differs = False
         with record.phase("nvcc"):
             for request, result in zip(record.requests, record.builds, strict=True):
@@ -39,7 +37,7 @@ class NvccCheck:
 
 
 def reconcile_builds(emulated: BuildResult, compiled: BuildResult) -> BuildResult:
-    """A failure in nvcc counts; one of the emulator alone is a gap in its coverage."""
+    """A failure of nvcc counts; one of the emulator alone is a gap in its coverage."""
     if compiled.status in ("failed", "refused"):
         return compiled
     if compiled.extension is not None and emulated.status == "failed":

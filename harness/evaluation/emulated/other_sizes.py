@@ -1,5 +1,6 @@
-"""Repeats a failed evaluation at larger sizes, for which the candidate may be specialised, or at smaller ones, if it
-was too slow for a CPU."""
+"""Repeats a failed evaluation at larger sizes, which the candidate may be specialised for, or at smaller ones if it was
+too slow for a CPU.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +32,10 @@ DUE_TO_SIZES = (Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.RUNTIME_ERROR,
 def evaluate_with_other_sizes(
     record: EvaluationRecord, problem: Problem, workload: str, source: str, evaluate: Evaluate, *, cost: int
 ) -> None:
-    """On the reduced workload, a candidate that fails or whose kernels do nothing is evaluated at milder reductions.
-    The first one that is correct and runs its kernels counts, with a warning. A candidate whose kernels are too slow is
-    evaluated with less work. A race decides at once. `cost`: see `LanguageRules.emulation_cost`."""
+    """Evaluate a candidate that fails on the reduced workload, or whose kernels have no effect, at milder reductions.
+    The first correct result with running kernels counts, with a warning. If the kernels are too slow, evaluate with
+    less work. A race decides immediately. `cost` is `LanguageRules.emulation_cost`.
+    """
     failure, idle = _evaluate(record, problem, evaluate), _leaves_kernels_unused(record)
     if workload == REDUCED and failure is not None and _has_slow_kernels(record, failure):
         smaller = reduce_problem(problem, EMULATED_BUDGET.divided_by(cost * SMALLER))
@@ -68,7 +70,7 @@ def _evaluate(record: EvaluationRecord, problem: Problem, evaluate: Evaluate) ->
 def _evaluate_again(
     record: EvaluationRecord, problem: Problem, source: str, evaluate: Evaluate
 ) -> tuple[EvaluationRecord, CandidateFailure | None] | None:
-    """Evaluate at other sizes. None, with a note, if the reference fails there."""
+    """Return None, with a note, if the reference fails at these sizes."""
     again = EvaluationRecord(seed=record.seed, findings=list(screen_source(source)))
     try:
         return again, _evaluate(again, problem, evaluate)
@@ -78,7 +80,7 @@ def _evaluate_again(
 
 
 def _has_slow_kernels(record: EvaluationRecord, failure: CandidateFailure) -> bool:
-    """False if the first block does not end, as in an endless loop."""
+    """Return False if the first block does not end, as in an endless loop."""
     limits = [finding for finding in failure.findings if finding.check == TIME_LIMIT]
     is_endless = any(FIRST_BLOCK in finding.evidence for finding in limits)
     return failure.outcome is Outcome.TIMEOUT and "correctness" in record.phases_s and not is_endless
@@ -101,7 +103,7 @@ def _evaluate_smaller(
 
 
 def _is_of_launch(record: EvaluationRecord, failure: CandidateFailure) -> bool:
-    """Kernels that are compiled when they are launched, for the sizes of their arguments, do not compile."""
+    """Return True if kernels that are compiled for the sizes of their arguments do not compile."""
     return failure.outcome is Outcome.BUILD_ERROR and all(build.extension is not None for build in record.builds)
 
 
@@ -112,7 +114,7 @@ def _leaves_kernels_unused(record: EvaluationRecord) -> bool:
 def _find_correct(
     record: EvaluationRecord, problem: Problem, source: str, evaluate: Evaluate, cost: int
 ) -> tuple[EvaluationRecord | None, CandidateFailure | None]:
-    """The evaluation at milder sizes that counts; or else the first failure that is due to sizes."""
+    """Return the evaluation at milder sizes that counts, or else the first failure due to sizes."""
     idle = _leaves_kernels_unused(record)
     failed: CandidateFailure | None = None
     wrong_at, is_own_wrong = [record.sizes], has_own_sizes(problem, REDUCED)

@@ -1,7 +1,7 @@
-"""Sanitizer pass over kernels: an instrumented build on the emulated device, with blocks and threads in several orders.
+"""Runs kernels in an instrumented build on the emulated device, with blocks and threads in several orders.
 
-It is slow, so it first runs a smaller workload. Findings there decide only if they hold at any size, since candidates
-may be specialised; otherwise the pass is repeated at the workload's sizes.
+The sanitizer is slow, so it first runs a smaller workload. Findings there decide only if they hold at any size, since
+candidates may be specialised; otherwise the pass is repeated at the workload's sizes.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ WRONG = (Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedKernels:
-    """`outcome`: of a candidate that had passed."""
+    """`outcome` applies to a candidate that had passed."""
 
     findings: tuple[Finding, ...]
     outcome: Outcome | None = None
@@ -68,7 +68,7 @@ class CheckedKernels:
 
 @dataclass(slots=True, kw_only=True)
 class _SanitizerPass:
-    """`wrong`: how failing orders ended; `stopped`: why the pass ended early."""
+    """`wrong` tells how failing orders ended; `stopped` tells why the pass ended early."""
 
     found: list[KernelFinding] = field(default_factory=list)
     at_other_sizes: list[KernelFinding] = field(default_factory=list)
@@ -85,8 +85,6 @@ class _SanitizerPass:
 
 
 class KernelChecker:
-    """`builder` makes instrumented libraries."""
-
     def __init__(self, *, device: Device, builder: Builder, forkserver: Forkserver, limits: TimeLimits) -> None:
         self._device = device
         self._builder = builder
@@ -96,7 +94,7 @@ class KernelChecker:
         self.compilation = KernelCompilation(self.launches)
 
     def build_ahead(self, request: BuildRequest) -> None:
-        """Failures recur in the check."""
+        """Ignore failures, which recur in the check."""
         with suppress(HarnessError):
             self._builder.build(request)
 
@@ -218,7 +216,7 @@ def _blame_order(wrong: dict[str, str], also: tuple[Finding, ...]) -> CheckedKer
 
 @contextmanager
 def explained_by_kernels(session: ModelSession, findings: list[Finding]) -> Iterator[None]:
-    """Adds kernel findings to a failure, and to the `findings`, which hold those of the compilation."""
+    """Add kernel findings to a failure, and to the `findings` of the compilation."""
     try:
         yield
     except CandidateFailure as failure:
@@ -237,13 +235,12 @@ def explained_by_kernels(session: ModelSession, findings: list[Finding]) -> Iter
 
 
 def _drop_repetition(message: str, cause: str) -> str:
-    """Drop the repeated cause in parentheses at the end."""
     rest, _, repeated = message.removesuffix(")").partition(" (")
     return rest if repeated and cause.startswith(repeated) else message
 
 
 def explain(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """As warnings."""
+    """Return warnings."""
     return tuple(replace(one, severity="warning") for one in findings if one.severity != "note")
 
 

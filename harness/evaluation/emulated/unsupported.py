@@ -13,7 +13,9 @@ ATTRIBUTES = frozenset(("CUDAGraph", "make_graphed_callables", "_compile_kernel"
 
 
 def find_uncovered(source: str, covered: frozenset[str] = frozenset()) -> str | None:
-    """The first such construct, as `line 3: import cupy`. `covered`: modules that the language brings."""
+    """Return the first unsupported construct, such as `line 3: import cupy`. The language provides the modules
+    `covered`.
+    """
     try:
         nodes = list(ast.walk(parse_python(source)))
     except (SyntaxError, ValueError):

@@ -69,8 +69,9 @@ _TORCH_KERNEL = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """`host`: (range or operator, us on the calling thread); `kernels`: (launcher, kernel, us on the device);
-    `libraries`: files with machine code created by the candidate."""
+    """`host` holds (range or operator, us on the calling thread), `kernels` (launcher, kernel, us on the device), and
+    `libraries` files with machine code created by the candidate.
+    """
 
     total_us: float
     host: tuple[tuple[str, float], ...]
@@ -80,8 +81,9 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomKernels:
-    """Plain names from the sources, and full names of all functions in the built libraries. `words`: all names in the
-    program, for kernels that it compiles itself. `generated`: kernels that torch's compiler generates count, too."""
+    """Plain names from the sources, and full names of all functions in the built libraries. `words` are all names in
+    the program, for kernels that it compiles itself. With `generated`, kernels of torch's compiler count, too.
+    """
 
     names: tuple[str, ...]
     functions: frozenset[str] = frozenset()
@@ -89,13 +91,13 @@ class CustomKernels:
     generated: bool = False
 
     def holds(self, name: str) -> bool:
-        """`name`: a plain one. A name that ends with `*` stands for those that begin like it."""
+        """`name` is a plain name. A stored name that ends with `*` matches a prefix."""
         return name in self.names or any(one.endswith("*") and name.startswith(one[:-1]) for one in self.names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkResult:
-    """`outcome`: the suite requires a kernel and none matters."""
+    """`outcome` is set if the suite requires a kernel and none matters."""
 
     work: Work
     findings: tuple[Finding, ...] = ()
@@ -114,9 +116,10 @@ def attribute_work(
     kernels: Sequence[str] = (),
     writes_kernels: bool = True,
 ) -> WorkResult:
-    """`requests`: successful builds of the program `source`, `libraries`: their files; `kernels`: those of a JIT
-    language. Without `writes_kernels`, those that torch's compiler generates count. If the candidate fails under the
-    profiler, the time counts as `other`, with a note."""
+    """`requests` are the successful builds of the program `source`, `libraries` their files, and `kernels` those of a
+    JIT language. Without `writes_kernels`, kernels of torch's compiler count. If the candidate fails under the
+    profiler, its time counts as `other`, with a note.
+    """
     names = (*kernels, *list_custom_kernels(requests))[:MAX_KERNELS]
     has_kernel = bool(requests or kernels)
     try:
@@ -143,7 +146,6 @@ def attribute_work(
 def _attribute_generated(
     open_in: OpenInMode, reference: Reference, inputs: Sequence[Any], outputs: FlatOutputs, profile: Profile
 ) -> WorkResult:
-    """Counts the kernels that torch's compiler generates, if any."""
     names = dict.fromkeys(name for _, name, _ in profile.kernels if _GENERATED_KERNEL.match(name))
     custom = CustomKernels(names=tuple(names)[:MAX_KERNELS], generated=True)
     work = replace(share_work(profile, custom), custom_kernels=custom.names)
@@ -161,7 +163,7 @@ def name_custom_kernels(names: tuple[str, ...], libraries: Sequence[str]) -> Cus
 def confirm_custom_code(
     session: ModelSession, reference: Reference, seeds: Iterator[int], result: WorkResult
 ) -> WorkResult:
-    """If no unprofiled call runs the candidate's machine code, its share is 0. CPU only."""
+    """Set the share to 0 if no unprofiled call runs the candidate's machine code. CPU only."""
     if result.outcome is not None:
         return result
     if result.work.custom < NOTHING and not reference.loaded.problem.requires_kernel:
@@ -237,7 +239,7 @@ def _reject_where_required(work: Work, reference: Reference, check: str, message
 
 
 def list_custom_kernels(requests: Iterable[BuildRequest]) -> tuple[str, ...]:
-    """The `__global__` functions, or else the functions bound to Python."""
+    """Return the `__global__` functions, or else the functions bound to Python."""
     kernels: dict[str, None] = {}
     bound: dict[str, None] = {}
     for request in requests:
@@ -255,7 +257,7 @@ def _list_sources(request: BuildRequest) -> list[str]:
 
 
 def share_work(profile: Profile, custom: CustomKernels) -> Work:
-    """On a GPU kernel time counts; the rest of a call is `other`."""
+    """Count kernel time on a GPU; the rest of a call is `other`."""
     spent_us: dict[Owner, float] = dict.fromkeys(("custom", "torch", "library", "other"), 0.0)
     if profile.kernels:
         for launcher, kernel, each_us in profile.kernels:
@@ -286,7 +288,6 @@ def _sum_kernels(profile: Profile, custom: CustomKernels) -> LaunchedKernels | N
 
 
 def classify_range(name: str, custom: CustomKernels) -> Owner:
-    """Classify a range of the CPU."""
     if name.startswith(CUSTOM_RANGE) or (custom.generated and _GENERATED_RANGE.match(name)):
         return "custom"
     if _LIBRARY_OPERATOR.fullmatch(name):
@@ -295,9 +296,10 @@ def classify_range(name: str, custom: CustomKernels) -> Owner:
 
 
 def classify_kernel(launcher: str, kernel: str, custom: CustomKernels) -> Owner:
-    """By its name and its launcher ("": unknown). A kernel in a namespace of torch or a library belongs to the
-    candidate only if its library holds that exact function, not a template instance; any other one if the candidate's
-    extension launches it, or if the candidate names it."""
+    """Use its name and its launcher ("" if unknown). A kernel in a namespace of torch or a library belongs to the
+    candidate only if its library holds that exact function, not a template instance; any other kernel if the candidate
+    names it or its extension launches it.
+    """
     if custom.generated and _GENERATED_KERNEL.match(kernel):
         return "custom"
     by_torch = bool(_TORCH_OPERATOR.fullmatch(launcher) or _COMPILED_REGION.match(launcher))
@@ -314,7 +316,7 @@ def classify_kernel(launcher: str, kernel: str, custom: CustomKernels) -> Owner:
 
 
 def name_kernel(kernel: str) -> str:
-    """The plain name in a demangled one: `void a::f<float, 4>(float*)` is `f`."""
+    """Return the plain name: `f` for `void a::f<float, 4>(float*)`."""
     plain = kernel.replace("(anonymous namespace)::", "")
     return re.split(r"[<(]", plain, maxsplit=1)[0].strip().rpartition(" ")[2].rpartition("::")[2]
 

@@ -1,4 +1,4 @@
-"""Programs that import packages that are not installed on this machine."""
+"""Recognises programs that import packages missing on this machine."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ _MISSING = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
 
 @contextmanager
 def explaining_missing_packages(problem: Problem, *, emulated: bool) -> Iterator[None]:
-    """Names the package. Raises ProblemError if the problem's file imports it, too, and CandidateFailure with `not_run`
-    if it belongs to a language whose compiler is missing."""
+    """Raises ProblemError if the problem's file imports the package, too, and CandidateFailure (not_run) if its
+    language's compiler is missing.
+    """
     try:
         yield
     except CandidateFailure as failure:
@@ -44,13 +45,13 @@ def _find_missing(failure: CandidateFailure) -> str | None:
 
 
 def _explain_missing_compiler(name: str, emulated: bool) -> str | None:
-    """None if no language needs it, or its compiler is there."""
+    """Return None if no language needs it, or its compiler is installed."""
     needing = sorted((rules for rules in LANGUAGES.values() if name in rules.modules), key=lambda one: len(one.modules))
     return needing[0].find_missing(emulated) if needing else None
 
 
 def _list_imported(source: str) -> set[str]:
-    """Top-level packages."""
+    """Return top-level packages."""
     names = set()
     for node in ast.walk(parse_python(source)):
         if isinstance(node, ast.Import):

@@ -1,4 +1,4 @@
-"""Notes where the sandbox is what a candidate failed at."""
+"""Notes failures that the sandbox may have caused."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MUCH_OUTPUT_BYTES = 1_000_000
 
 
 def note_sandbox(findings: Iterable[Finding], isolation: str) -> Iterator[Finding]:
-    """`isolation`: the layers in force."""
+    """`isolation` names the active layers."""
     if not any(layer in isolation for layer in _LAYERS):
         return
     texts = [f"{one.message}\n{one.evidence}" for one in findings if one.check in _CHECKS and one.severity == "fatal"]

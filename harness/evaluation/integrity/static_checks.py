@@ -1,4 +1,4 @@
-"""Static checks of a candidate's source. Text rules are easily fooled: only a syntax error decides."""
+"""Checks a candidate's source. Text rules are easily evaded, so only a syntax error decides."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ PATCHED_ROOTS = ("torch", "time", "sys", "builtins", "gc", "os")
 
 
 def find_syntax_error(source: str) -> str | None:
-    """The syntax error with its line, or None."""
+    """Return the error with its line, or None."""
     try:
         parse_python(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -66,8 +66,9 @@ def find_syntax_error(source: str) -> str | None:
 
 
 def screen_source(source: str, *, may_compile: bool = False) -> tuple[Finding, ...]:
-    """Warnings about calls that legitimate kernels rarely need, and notes where torch or a library may do the work.
-    `may_compile`: torch's compiler may."""
+    """Warn about calls that legitimate kernels rarely need, and note calls that may leave the work to torch or a
+    library.
+    """
     tree = parse_python(source)
     calls = SUSPICIOUS_CALLS if may_compile else SUSPICIOUS_CALLS | COMPILING_CALLS
     warnings = (_report("warning", *place) for place in _suspicious_places(tree, calls))
@@ -79,8 +80,7 @@ def screen_source(source: str, *, may_compile: bool = False) -> tuple[Finding, .
 
 
 def warn_of_narrow_formats(source: str, reference: str, bits: int) -> tuple[Finding, ...]:
-    """For a problem in formats of 32 or 16 bits with the source `reference`: its tolerance may allow what its author
-    would not."""
+    """The tolerance of a problem in 32 or 16 bits may accept narrower formats than its author would."""
     known = _find_narrow_formats(reference, bits)
     names = ", ".join(name for name in _find_narrow_formats(source, bits) if name not in known)[:MAX_NAME]
     message = f"the problem is in {bits} bits, and the program names {names}: it may compute with fewer digits"
@@ -102,7 +102,7 @@ def _report(severity: Literal["note", "warning"], line: int, name: str, reason: 
 
 
 def _other_workers(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
-    """Calls of torch operators, and code that survives a failed build."""
+    """Yield calls of torch operators, and code that survives a failed build."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             for name in dict.fromkeys(TORCH_OPERATOR.findall(node.value)):

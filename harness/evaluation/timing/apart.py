@@ -1,5 +1,5 @@
-"""Timing of whole calls by workers one after the other: baseline, candidate, baseline. On a GPU for programs that
-cannot be replayed, by the evaluator's clock alone; on a CPU where two workers do not fit.
+"""Times whole calls in successive workers: baseline, candidate, baseline. It is used on a GPU for programs that cannot
+be replayed, by the evaluator's clock alone, and on a CPU if two workers do not fit.
 
 Drift of the baseline widens the interval.
 """
@@ -77,7 +77,9 @@ class ApartTimer:
         return mark_disturbed_unreliable(result)
 
     def _draw_seeds(self, seeds: Iterator[int], count: int) -> list[int]:
-        """Seeds of given inputs, and of each other kind as many as can be charged for, in random order."""
+        """Return seeds of given inputs and, in random order, as many of each other kind as the slower-inputs rule
+        needs.
+        """
         each = FEWEST_PAIRS if count >= self._plan.min_blocks else 1
         steps = [GIVEN] * count + list(self._reference.changed_steps) * each
         return [draw_seed(self._reference, seeds, step) for step in self._random.sample(steps, len(steps))]
@@ -106,7 +108,7 @@ class ApartTimer:
     def _conclude_calls(
         self, name: str, pairs: dict[str, list[Block]], floor: float, conditions: Conditions
     ) -> TimingResult:
-        """The lower end of the interval also holds if the candidate worked while its inputs were written."""
+        """The lower end of the interval holds even if the candidate worked while its inputs were written."""
         blocks = pairs[GIVEN]
         timing = summarise_blocks(name, blocks, floor)
         longest = [replace(block, candidate_reported_us=block.candidate_evaluator_us) for block in blocks]
@@ -124,7 +126,7 @@ class ApartTimer:
         return charge_slowest(TimingResult(timing=timing), [one for one in slower if one is not None])
 
     def _count_calls(self, usual_us: float, call_s: float) -> int:
-        """Half the planned pairs, since the baseline is timed twice. `call_s`: of a call with all around it."""
+        """Use half the planned pairs, since the baseline is timed twice. `call_s` includes all work around the call."""
         plan = self._plan
         is_slow = usual_us >= 1e6 or 2 * plan.min_blocks * call_s > PATIENCE * plan.budget_s
         least = plan.min_blocks_when_slow if is_slow else plan.min_blocks
@@ -138,7 +140,7 @@ class ApartTimer:
         sampler: ConditionSampler,
         hopeless_us: float | None = None,
     ) -> Calls:
-        """`choose`: the seeds of the calls, see `_warm_up`. `hopeless_us`: of the candidate, see HOPELESS_CALLS."""
+        """`choose` selects the seeds, see `_warm_up`. For the candidate's `hopeless_us` see HOPELESS_CALLS."""
         if self._device.is_gpu:
             await_idle(self._device)  # work of the previous worker may still run
         with open_worker() as session:
@@ -156,7 +158,7 @@ class ApartTimer:
         return calls
 
     def _warm_up(self, session: ModelSession, seeds: Iterator[int]) -> tuple[float, float]:
-        """The shortest time of a call, in us, and with all around it, in s."""
+        """Return the shortest time of a call in us, and its time in s with all work around it."""
         times_us: list[float] = []
         spent_s: list[float] = []
         for _ in count_warmup_calls(session, self._plan.warmup_calls):
@@ -169,7 +171,7 @@ class ApartTimer:
         return min(times_us), min(spent_s)
 
     def _call_in_turn(self, session: ModelSession, chosen: Sequence[int]) -> Iterator[tuple[int, Run]]:
-        """(seed of the inputs, call), cold cache."""
+        """Yield (seed of the inputs, call) with a cold cache."""
         if self._device.is_gpu:
             for seed in chosen:
                 session.reset_state(self._reference.make_timed_state(seed))
@@ -191,12 +193,12 @@ class ApartTimer:
 
 
 def _call_us(run: Run) -> float:
-    """By the evaluator's clock on a GPU; as reported on a CPU."""
+    """Use the evaluator's clock on a GPU, and the reported time on a CPU."""
     return run.called.reported_us if run.call_us is None else run.call_us
 
 
 def count_warmup_calls(session: ModelSession, least: int) -> Iterator[int]:
-    """Call once for each number: until outputs no longer come in new memory, which worker and evaluator must map."""
+    """Call once per number, until outputs no longer come in new memory, which worker and evaluator must map."""
     began_s, calls, steady = time.monotonic(), 0, 0
     while True:
         if time.monotonic() - began_s < QUICK_S:

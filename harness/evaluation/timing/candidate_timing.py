@@ -33,7 +33,7 @@ class _Opponent:
 
 
 class CandidateTimer:
-    """`noise` None: floors of the device type."""
+    """With `noise` None, the device type's floors are used."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class CandidateTimer:
         self._case = ""
 
     def for_run(self, run: CaseRun) -> CandidateTimer:
-        """The timer of one case, which has a share of the time and a noise floor of its own."""
+        """Return the timer of one case, with a share of the time and its own noise floor."""
         timer = copy(self)
         timer._plan, timer._case = share_plan(self._plan, run.timed_runs), run.name
         return timer
@@ -70,13 +70,13 @@ class CandidateTimer:
     def compare_session(
         self, session: ModelSession, reference: Reference, rival: Candidate, timing: Timing, seeds: Iterator[int]
     ) -> TimingResult:
-        """Time on a CPU, beside a new worker with the rival. `timing`: against the baseline."""
+        """Time on a CPU, beside a new worker with the rival. `timing` is that against the baseline."""
         return self._pair(session, reference, self._name_rival(reference, rival), timing.noise_floor or 0.0, seeds)
 
     def replay(
         self, candidate: Recording | NotReplayable, reference: Reference, baseline: str, seeds: Iterator[int]
     ) -> TimingResult | NotReplayable:
-        """Time on a GPU. Ends the worker of the recording. Returns the reason if it cannot be replayed."""
+        """Time on a GPU. Ends the recording's worker. Returns the reason if the work cannot be replayed."""
 
         @contextmanager
         def take() -> Iterator[Recording]:
@@ -145,7 +145,7 @@ class CandidateTimer:
         return timer.measure(opponent.name, opponent.open, open_candidate, seeds)
 
     def _pair_baseline(self, reference: Reference, baseline: str, seeds: Iterator[int]) -> Timing:
-        """A/A."""
+        """Time the baseline against itself."""
         plan, open_baseline = self._equal_plan, self._workers.open_baseline
         with open_baseline(reference, baseline) as one, open_baseline(reference, baseline) as other:
             timer = PairedTimer(baseline=one, candidate=other, reference=reference, plan=plan, seed=next(seeds))

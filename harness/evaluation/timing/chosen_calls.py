@@ -1,4 +1,4 @@
-"""Timed calls whose outputs are verified afterwards: random ones, and those that differ from the baseline's."""
+"""Selects timed calls for later verification: random ones, and those whose outputs differ from the baseline's."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMPARED_SAMPLES = 2  # times as many calls, where only samples of their outputs
 
 
 class Reservoir:
-    """Any of the offered calls with equal probability, and their seeds."""
+    """Keeps offered calls, each with equal probability, and their seeds."""
 
     def __init__(self, source: random.Random) -> None:
         self.calls: list[tuple[int, Run]] = []
@@ -53,7 +53,7 @@ class ChosenCalls:
         self._overlapping: list[tuple[int, Run]] = []  # elements of an output share memory; one call is enough
 
     def note(self, seed: int, candidate: Run, baseline: Run | None = None) -> None:
-        """`seed`: of the inputs. Samples of both outputs are compared if they have the same places."""
+        """Output samples are compared if they have the same positions."""
         self._keep_some(seed, candidate)
         if not self._overlapping and any(map(shares_memory_within, candidate.called.specs)):
             self._overlapping.append((seed, candidate))
@@ -62,7 +62,7 @@ class ChosenCalls:
             self._screen(seed, baseline, candidate)
 
     def find_wrong(self) -> str | None:
-        """The first error."""
+        """Return the first error."""
         different = itertools.chain.from_iterable(kind.calls for kind in self._different.values())
         for seed, run in (*self._overlapping, *different, *self._kept.calls):
             if not run.inputs_unchanged and not self._reference.changes_inputs:
@@ -91,7 +91,7 @@ class ChosenCalls:
         self._kept.offer(seed, run, compared_calls)
 
     def _screen(self, seed: int, baseline: Run, candidate: Run) -> None:
-        """Much cheaper than computing the truth. Of most large outputs a sample, in places that are chosen now."""
+        """Much cheaper than computing the truth. Large outputs are sampled, at positions that are chosen now."""
         theirs, mine = baseline.outputs, candidate.outputs
         if baseline.sample != candidate.sample or not mine.has_form_of(theirs):
             self._keep_different(seed, candidate)
@@ -116,7 +116,7 @@ class ChosenCalls:
             max(kinds, key=lambda kind: len(kind.calls)).drop_one()
 
     def is_changed(self, seed: int) -> bool:
-        """Whether the inputs are not as given."""
+        """Return True if the inputs are not as given."""
         return self._reference.choose_timed_step(seed) != "as_given"
 
     def _move_to_device(self, outputs: FlatOutputs) -> FlatOutputs:

@@ -1,7 +1,7 @@
-"""Confirms reported times by the evaluator's clocks; turns blocks into a verdict on speed.
+"""Confirms reported times by the evaluator's clocks; computes a speed verdict from blocks, by pure functions.
 
-Pure functions. The protocol overhead is calibrated on the baseline, so only time beyond it can be hidden work: during
-the call, while outputs are copied, or both together. On a GPU no reported time counts.
+The protocol overhead is calibrated on the baseline, so only time beyond it can be hidden work: during the call, while
+outputs are copied, or both together. On a GPU no reported time counts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RESAMPLES = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimingResult:
-    """`outcome`: a timed call was wrong or the clocks disagree."""
+    """`outcome` is set if a timed call was wrong or the clocks disagree."""
 
     timing: Timing
     outcome: Outcome | None = None
@@ -46,8 +46,9 @@ def call_suspect(timing: Timing, check: str, message: str) -> TimingResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockGap:
-    """Unaccounted time (us) of the candidate, less the baseline's, with its standard error. `tolerated_us`: may have
-    another cause."""
+    """Unaccounted time (us) of the candidate, less the baseline's, with its standard error. `tolerated_us` may have
+    another cause.
+    """
 
     where: str
     missing_us: float
@@ -72,9 +73,10 @@ class ClockGap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockGaps:
-    """`places`: each clock read; `wholes`: their sum per block, since work moved between phases passes every single
-    clock. Few blocks have both clocks, so the sum is no upper bound. `loading_us`: what the baseline takes to copy the
-    state of a call; a candidate that does not copy it may hide as much."""
+    """`places` has one gap per clock. `wholes` are sums per block, since work moved between phases passes every single
+    clock; few blocks have both clocks, so a sum is no upper bound. `loading_us` is the baseline's time to copy the
+    state of a call; a candidate that does not copy it may hide as much.
+    """
 
     places: tuple[ClockGap, ...]
     wholes: tuple[ClockGap, ...]
@@ -89,7 +91,7 @@ class ClockGaps:
         return (*self.places, *self.wholes)
 
     def count_missing_us(self) -> tuple[float, float]:
-        """Unaccounted time: (lower, upper bound)."""
+        """Return (lower, upper bound) of the unaccounted time."""
         certain_us = max(_count_certain_us(self.places), _count_certain_us(self.wholes))
         return certain_us, max(_count_possible_us(self.places), certain_us) + self.loading_us
 
@@ -104,7 +106,7 @@ def _count_possible_us(gaps: Sequence[ClockGap]) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reading:
-    """None: not read."""
+    """None means not read."""
 
     reported_us: float
     exchange_us: float  # the evaluator's clock less the reported time
@@ -123,8 +125,9 @@ def _read(blocks: Sequence[Block], side: Literal["baseline", "candidate"]) -> li
 
 
 def compare_clocks(blocks: Sequence[Block]) -> ClockGaps:
-    """Uses the faster half of each side's calls, which sets the speedup, and the lower quartile of the overhead, its
-    most stable statistic; hidden work shifts both."""
+    """Use the faster half of each side's calls, which sets the speedup, and the lower quartile of the overhead, its
+    most stable statistic; hidden work shifts both.
+    """
     sides = (_read(blocks, "candidate"), _read(blocks, "baseline"))
     fast = tuple(faster_half(side, lambda reading: reading.reported_us) for side in sides)
 
@@ -153,8 +156,9 @@ def _compare(
 
 
 def measure_gap(where: str, mine: Sequence[float], theirs: Sequence[float]) -> ClockGap:
-    """Difference of the lower quartiles with its bootstrap error; for few readings at least their range, for one the
-    gap."""
+    """Return the difference of the lower quartiles with its bootstrap error; with few readings at least their range,
+    with one the gap.
+    """
     gap = compare_quantiles(where, mine, theirs, LOWER_QUARTILE)
     error_us, fewest = gap.error_us, min(len(mine), len(theirs))
     if fewest < ENOUGH_READINGS:
@@ -165,7 +169,7 @@ def measure_gap(where: str, mine: Sequence[float], theirs: Sequence[float]) -> C
 
 
 def compare_quantiles(where: str, mine: Sequence[float], theirs: Sequence[float], quantile: float) -> ClockGap:
-    """Difference of a quantile with its bootstrap error."""
+    """Return the difference of a quantile with its bootstrap error."""
     import numpy as np
 
     random = np.random.default_rng(len(mine))
@@ -177,7 +181,7 @@ def compare_quantiles(where: str, mine: Sequence[float], theirs: Sequence[float]
 
 
 def interval_of(blocks: Sequence[Block], *, roughly: bool = False) -> tuple[float, float, float]:
-    """(speedup, low, high), without noise floor."""
+    """Return (speedup, low, high), without noise floor."""
     baseline = [block.baseline_reported_us for block in blocks]
     candidate = [block.candidate_reported_us for block in blocks]
     if roughly:
@@ -190,7 +194,6 @@ def median_reported_us(blocks: Sequence[Block]) -> float:
 
 
 def summarise_blocks(baseline: str, blocks: Sequence[Block], noise_floor: float) -> Timing:
-    """The summary before confirmation."""
     ratio, low, high = interval_of(blocks)
     low, high = low / (1 + noise_floor), high * (1 + noise_floor)
     overheads = [block.baseline_evaluator_us - block.baseline_reported_us for block in blocks]
@@ -210,17 +213,16 @@ def summarise_blocks(baseline: str, blocks: Sequence[Block], noise_floor: float)
 
 
 def is_hopeless(blocks: Sequence[Block]) -> bool:
-    """Slower in every block by so much that more blocks change nothing."""
+    """Return True if the candidate is so much slower in every block that more blocks change nothing."""
     return all(block.candidate_reported_us > HOPELESS * block.baseline_reported_us for block in blocks)
 
 
 def is_certain_tie(low: float, high: float, floor: float) -> bool:
-    """True if an interval of the ratio lies within the noise floor."""
     return 1 / (1 + floor) < low and high < 1 + floor
 
 
 def choose_half_width(ratio: float, least: float) -> float:
-    """Relative half width of the interval: a speedup far from 1 needs less precision."""
+    """Return the relative half width of the interval: a speedup far from 1 needs less precision."""
     return max(least, FAR_SHARE * abs(math.log(min(max(ratio, 1 / FAR), FAR))))
 
 
@@ -231,11 +233,11 @@ def decide(low: float, high: float) -> TimingVerdict:
 
 
 def confirm_reported_times(timing: Timing) -> TimingResult:
-    """Adds the lower bound of the unaccounted time to the candidate's time; more than a share of the reported time is
+    """Add the lower bound of the unaccounted time to the candidate's time; more than a share of the reported time is
     `suspect`. The upper bound widens the interval.
 
-    Where a clock scatters by half the reported time, or others used the machine, only a gross contradiction is
-    `suspect`; otherwise the time is `unreliable`, or `unconfirmed` below the clock's resolution.
+    If a clock scatters by half the reported time, or others used the machine, only a gross contradiction is `suspect`;
+    otherwise the time is `unreliable`, or `unconfirmed` below the clock's resolution.
     """
     gaps = compare_clocks(timing.blocks)
     reported_us = timing.candidate_us
@@ -265,7 +267,7 @@ def _contradicts(gap: ClockGap, reported_us: float, *, disturbed: bool) -> bool:
 
 
 def depends_on_clocks(low: float, reported_us: float, gaps: ClockGaps) -> bool:
-    """True if only unaccounted time prevents `faster`. `low` includes the noise floor."""
+    """Return True if only unaccounted time prevents `faster`. `low` includes the noise floor."""
     return low > 1 and low * reported_us <= reported_us + gaps.count_missing_us()[1]
 
 

@@ -1,4 +1,4 @@
-"""Measured peak bandwidth and matrix throughput. Only ever raised: a busy machine measures too little."""
+"""Measures peak bandwidth and matrix throughput. Peaks are only raised, since a busy machine measures too little."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ MEASURING_S = 0.25  # per quantity, at least two repeats
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DevicePeaks:
-    """`bandwidth_gb_s`: read plus written; `tflops`: fastest product among dtypes precise enough for float32."""
+    """`bandwidth_gb_s` counts reads and writes; `tflops` is the fastest product among dtypes precise enough for
+    float32.
+    """
 
     hardware: str
     bandwidth_gb_s: float
@@ -47,7 +49,7 @@ class DevicePeaks:
 
 
 class PeakStore:
-    """Caches peaks in `folder`; None: in memory."""
+    """Caches peaks in `folder`, or in memory if None."""
 
     def __init__(self, folder: Path | None) -> None:
         self._path = None if folder is None else folder / FILE_NAME
@@ -107,8 +109,9 @@ def _all_threads() -> Iterator[None]:
 
 
 def _measure_bandwidth(device: Device) -> float:
-    """Bytes per second: copying, reading or writing tensors larger than the cache, or reading a small one after a
-    flush, which may leave some of it."""
+    """Return bytes per second: copying, reading or writing tensors larger than the cache, or reading a small one after
+    a flush, which may leave some of it.
+    """
     size = max(GPU_TENSOR_BYTES if device.is_gpu else CPU_TENSOR_BYTES, 4 * device.cache_bytes())
     source = torch.ones(size // 4, device=device.torch_device)
     target = torch.ones_like(source)
@@ -123,7 +126,7 @@ def _measure_bandwidth(device: Device) -> float:
 
 
 def _measure_products(device: Device) -> list[tuple[float, str]]:
-    """(operations per second, dtype)."""
+    """Return (operations per second, dtype)."""
     if not device.is_gpu:
         return [(_measure_product(device, torch.float32, CPU_MATRIX_SIZE, allow_tf32=False), "float32")]
     wanted = ((torch.float32, False), (torch.float32, True), (torch.bfloat16, False), (torch.float16, False))
@@ -144,7 +147,6 @@ def _measure_product(device: Device, dtype: torch.dtype, size: int, *, allow_tf3
 
 
 def _best_s(device: Device, work: Callable[[], object], before: Callable[[], object] | None = None) -> float:
-    """The best time after a warm-up."""
     times: list[float] = []
     began_s = time.perf_counter()
     work()

@@ -1,7 +1,7 @@
-"""Noise floors: how far from 1 the speedup of a program over itself can be.
+"""Measures noise floors: how far from 1 the speedup of a program over itself can be.
 
-Measured with A/A pairs in fresh processes, cached per problem, machine and version. Never below `DEVICE_FLOORS`. On a
-GPU every measurement includes such pairs; on a CPU they are measured once per problem.
+They come from A/A pairs in fresh processes, cached per problem, machine and version, and are never below
+`DEVICE_FLOORS`. On a GPU every measurement includes such pairs; on a CPU they are measured once per problem.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class NoiseKey:
 
 
 class NoiseFloors:
-    """Caches noise floors in `folder`; None: in memory."""
+    """Caches noise floors in `folder`, or in memory if None."""
 
     def __init__(self, folder: Path | None) -> None:
         self._path = None if folder is None else folder / "noise.json"
@@ -45,7 +45,8 @@ class NoiseFloors:
 
     def find(self, key: NoiseKey, measure_pair: Callable[[], Timing]) -> float:
         """`measure_pair` times the baseline against itself in fresh processes. A disturbed result is not cached, one
-        under allowed load only in memory."""
+        under allowed load only in memory.
+        """
         name = str(key)
         if name not in self._known and self._path is not None and name in (record := read_record(self._path)):
             self._known[name] = float(record[name])

@@ -53,7 +53,7 @@ SHORT_BELOW_US = 20_000.0  # the outputs of all longer calls are read, since tha
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """Inputs and state of a block's calls. `state` None: the usual one."""
+    """Inputs and state of a block's calls. `state` None is the usual one."""
 
     seed: int
     inputs: tuple[Any, ...]
@@ -80,7 +80,6 @@ class PairedTimer:
         self._steps = _deal_steps(reference, self._random)
 
     def measure(self, name: str, seeds: Iterator[int], problem_floor: float = 0.0) -> TimingResult:
-        """`problem_floor`: the problem's noise floor."""
         baseline_us = self._warm_up(seeds)
         self._noise_floor = max(problem_floor, find_device_floor("cpu", baseline_us))
         attempts = 1
@@ -116,12 +115,12 @@ class PairedTimer:
         return blocks, conditions
 
     def _count_used_s(self) -> float:
-        """CPU seconds of this process, the forkserver and both workers."""
+        """Return CPU seconds of this process, the forkserver and both workers."""
         workers_s = self._baseline.used_s + self._candidate.used_s
         return workers_s + self._candidate.server_used_s() + time.process_time()
 
     def _warm_up(self, seeds: Iterator[int]) -> float:
-        """The baseline's time in us."""
+        """Return the baseline's time in us."""
         times = []
         for _ in range(self._plan.warmup_calls):
             inputs = self._reference.make_timed_inputs(next(seeds))
@@ -157,20 +156,22 @@ class PairedTimer:
         return _Given(seed, self._reference.make_timed_inputs(seed), state)
 
     def _is_held_up(self) -> bool:
-        """The candidate takes far longer by the evaluator's clock, whatever it reports; or a rival in the baseline's
-        place does, which was quick in the warm-up."""
+        """Return True if the candidate takes far longer by the evaluator's clock, whatever it reports, or a rival that
+        was quick in the warm-up does.
+        """
         baseline_s, candidate_s = (self._spent_s[id(session)] for session in (self._baseline, self._candidate))
         return candidate_s > HELD_UP * baseline_s or baseline_s > PATIENCE * self._plan.budget_s
 
     def _deal_takes(self) -> Iterator[bool]:
-        """A fixed number of blocks in twenty, in secret order, so that no clock goes unread by chance."""
+        """Take a fixed number of blocks in twenty, in secret order, so that no clock goes unread by chance."""
         for first in itertools.count(0, DEALT_BLOCKS):
             count = TAKEN[first >= self._plan.min_blocks]
             yield from self._random.sample([True] * count + [False] * (DEALT_BLOCKS - count), DEALT_BLOCKS)
 
     def _measure_block(self, seeds: Iterator[int], *, take: bool) -> Block:
-        """One call of each on the same inputs and state, in random order. Everything is flushed from the cache before
-        the first call; before the second, what the first left, such as shared torch code."""
+        """Make one call of each on the same inputs and state, in random order. Everything is flushed from the cache
+        before the first call; data of the first, such as shared torch code, before the second.
+        """
         given = self._ahead or self._make_given(seeds)
         take |= self._chosen.is_changed(given.seed)
         look = take and self._random.random() < LOOKED_SHARE
@@ -196,13 +197,13 @@ class PairedTimer:
 
     @contextmanager
     def _charging(self, session: ModelSession) -> Iterator[None]:
-        """The other side is stopped: its spinning threads would slow this one."""
+        """Stop the other side: its spinning threads would slow this one."""
         began_s = time.monotonic()
         yield
         self._spent_s[id(session)] += time.monotonic() - began_s
 
     def _note_samples(self, baseline: MemorySample | None, candidate: MemorySample | None) -> None:
-        """Ignored where the baseline's outputs move too, or may."""
+        """Ignore calls if the baseline's outputs move, or may move."""
         if candidate is None or baseline is None:
             return
         if candidate.missing and not baseline.missing:
@@ -220,7 +221,7 @@ class PairedTimer:
 
 
 def _deal_steps(reference: Reference, source: random.Random) -> Iterator[str]:
-    """The kinds of inputs of each block: a quarter of them changed."""
+    """Yield the kind of inputs of each block: a quarter is changed."""
     changed = deal_changed_steps(reference, source)
     while True:
         places = source.sample(range(DEALT_BLOCKS), DEALT_BLOCKS // 4)

@@ -1,5 +1,3 @@
-"""How much is measured."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
@@ -12,7 +10,7 @@ PATIENCE = 10.0  # times the budget: then fewer pairs are enough
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """`compared_calls`: compared with the truth; `screened_share`: compared with the baseline."""
+    """`compared_calls` are compared with the truth, `screened_share` with the baseline."""
 
     compared_calls: int = 3
     screened_share: float = 0.5
@@ -36,7 +34,7 @@ class TimingPlan:
 
 
 def shorten_plan(plan: TimingPlan) -> TimingPlan:
-    """For A/A measurements."""
+    """Shorten a plan for A/A measurements."""
     return replace(
         plan,
         budget_s=plan.budget_s / 4,
@@ -47,7 +45,7 @@ def shorten_plan(plan: TimingPlan) -> TimingPlan:
 
 
 def share_plan(plan: TimingPlan, cases: int) -> TimingPlan:
-    """For each of several cases, which share the time of a single one."""
+    """Divide the time of a single case between several."""
     if cases == 1:
         return plan
     least = max(plan.min_blocks // 2, 1)

@@ -1,4 +1,4 @@
-"""Computes a speedup from the times of replays: pure functions. See docs/measurement.md."""
+"""Computes a speedup from the times of replays, by pure functions. See docs/measurement.md."""
 
 from __future__ import annotations
 
@@ -90,8 +90,9 @@ def count_rounds(call_us: float) -> int:
 
 
 def label_bound(result: TimingResult, reason: NotReplayable) -> TimingResult:
-    """A result by call time, for work that cannot be replayed. Where the baseline's could be, the speedup becomes a
-    lower bound: its device time over the candidate's call time."""
+    """Label a result by call time, for work that cannot be replayed. If the baseline's can be, the speedup becomes a
+    lower bound: its device time over the candidate's call time.
+    """
     message = f"timed by whole calls, since its GPU work cannot be replayed: {reason}"
     findings = (*result.findings, Finding(check="not_replayable", severity="note", message=message))
     if not isinstance(reason, CandidateNotReplayable):
@@ -112,7 +113,7 @@ def label_bound(result: TimingResult, reason: NotReplayable) -> TimingResult:
 
 
 def is_steady(pairs: Sequence[tuple[float, float]]) -> bool:
-    """True if more pairs in this round would not change the result."""
+    """Return True if more pairs in this round would not change the result."""
     if len(pairs) < STEADY_PAIRS:
         return False
     low, _, high = statistics.quantiles((theirs / mine for theirs, mine in pairs), n=4)
@@ -125,7 +126,7 @@ def is_far_slower(times: ReplayTimes) -> bool:
 
 
 def compare_kind(pairs: Sequence[tuple[float, float]], given: Sequence[tuple[float, float]]) -> float:
-    """Factor by which the candidate is slower with inputs of a kind, relative to the baseline; 1 if by chance."""
+    """Return the factor by which inputs of a kind slow the candidate relative to the baseline; 1 if by chance."""
     if not pairs or not given:
         return 1.0
     kind, usual = (statistics.median(mine / theirs for theirs, mine in some) for some in (pairs, given))
@@ -142,8 +143,9 @@ def list_slower_inputs(rounds: Sequence[ReplayTimes]) -> list[SlowerInputs]:
 
 
 def find_forged_us(rounds: Sequence[ReplayTimes], baseline_us: float, candidate_us: float) -> float:
-    """Time by which the candidate is slower by the host's clock than by events, beyond the baseline; 0 within the
-    bound."""
+    """Return the time by which the host's clock exceeds the events for the candidate, beyond the baseline; 0 within the
+    bound.
+    """
     host = [pair for times in rounds for pair in times.host]
     if not host:
         return 0.0

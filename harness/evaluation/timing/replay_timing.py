@@ -1,5 +1,6 @@
-"""Device time: recorded GPU work of baseline and candidate, replayed in turn on fresh inputs, with a cold cache and
-without host code of either. See docs/measurement.md."""
+"""Measures device time: recorded GPU work of baseline and candidate, replayed in turn on fresh inputs, with a cold
+cache and without host code of either. See docs/measurement.md.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ Keep = Callable[[], AbstractContextManager[KeptBaseline]]
 
 @dataclass(slots=True)
 class _Side:
-    """Times in us: `empty_us` of an empty graph, `nothing_us` of one kernel that does nothing, less the former."""
+    """`empty_us` is the time of an empty graph, `nothing_us` that of one empty kernel beyond it."""
 
     recording: Recording
     replayer: Replayer
@@ -106,14 +107,14 @@ class ReplayTimer:
         return mark_disturbed_unreliable(result)
 
     def _open_side(self, stack: ExitStack, recording: Recording) -> _Side:
-        """A fresh process, which ends with the stack: its end would disturb the next round."""
+        """Start a process that ends with the stack: its end would disturb the next round."""
         recording.end_worker()
         side = _Side(recording, stack.enter_context(self._ahead.replayer(is_parallel=recording.is_parallel)))
         side.replayer.load(recording)
         return side
 
     def _take_side(self, baseline: KeptBaseline, number: int) -> _Side:
-        """Its process is kept for the next candidates."""
+        """Keep the process for the next candidates."""
         baseline.recording.end_worker()
         if number == 0 and not all(replayer.is_alive() for replayer in baseline.replayers):
             baseline.end_replayers()
@@ -162,8 +163,9 @@ class ReplayTimer:
         return chosen.find_wrong()
 
     def _check_outputs(self, sides: Sequence[_Side], seed: int, placed: PlacedInputs) -> None:
-        """Compares the outputs of both sides; some calls, and some of each kind of inputs that differ, with the
-        truth."""
+        """Compare the outputs of both sides. Compare some calls, and some of each kind of differing inputs, with the
+        truth.
+        """
         theirs, mine = (side.recording.describe_run(placed) for side in sides)
         step = self._reference.choose_timed_step(seed)
         is_close = mine.inputs_unchanged or self._reference.changes_inputs
@@ -202,18 +204,18 @@ class ReplayTimer:
         return times
 
     def _list_clocks(self) -> list[Clock]:
-        """Clocks of the pairs of a round: fewer if several cases share the time."""
+        """Use fewer pairs per round if several cases share the time."""
         share = self._plan.min_blocks / TimingPlan().min_blocks
         device_pairs, host_pairs = max(round(DEVICE_PAIRS * share), 5), max(round(HOST_PAIRS * share), 3)
         clocks: list[Clock] = ["device"] * device_pairs
         return clocks + ["host"] * host_pairs
 
     def _list_slower(self, times: ReplayTimes) -> list[str]:
-        """Kinds of inputs that seem to slow the candidate down."""
+        """Return kinds of inputs that seem to slow the candidate down."""
         return [step for step, pairs in times.device.items() if step != GIVEN and compare_kind(pairs, times.given) > 1]
 
     def _replay_pair(self, sides: Sequence[_Side], seed: int, clock: Clock) -> tuple[float, float]:
-        """One replay of each on the same inputs, in random order."""
+        """Replay each once on the same inputs, in random order."""
         baseline, candidate = sides
         placed = self._prepare(sides, seed)
         places = self._choose_places(candidate.recording)
@@ -227,7 +229,6 @@ class ReplayTimer:
         return taken[id(baseline)][0], time_us
 
     def _prepare(self, sides: Sequence[_Side], seed: int) -> PlacedInputs:
-        """Writes the same inputs for all sides."""
         state = self._reference.make_timed_state(seed) or self._reference.changing
         placed = self._lay_out(sides[0].recording, seed)
         for side in sides:
@@ -235,7 +236,7 @@ class ReplayTimer:
         return placed
 
     def _replay(self, side: _Side, clock: Clock, places: Sequence[Place]) -> tuple[float, list[str]]:
-        """Replay with a cold cache: this process flushes it, which device code of a candidate cannot affect."""
+        """This process flushes the cache first, which a candidate's device code cannot affect."""
         if self._clean is None:
             self._clean = torch.zeros(CLEAN_BYTES // 4, device=self._device.torch_device)
         self._device.reset_cache()
@@ -244,7 +245,7 @@ class ReplayTimer:
         return side.replay(clock, places)
 
     def _choose_places(self, recording: Recording) -> list[Place]:
-        """Secret places of the outputs, by their addresses in the worker."""
+        """Choose secret parts of the outputs, by their addresses in the worker."""
         found = []
         for _ in range(SAMPLED_PLACES):
             at = self._random.randrange(len(recording.called.specs))
@@ -255,7 +256,7 @@ class ReplayTimer:
         return found
 
     def _measure_alone(self, baseline: KeptBaseline, seeds: Iterator[int]) -> float:
-        """The baseline's device time in us. Raises NotReplayable."""
+        """Return the baseline's device time in us. Raises NotReplayable."""
         sides = [self._take_side(baseline, 0)]
         _calibrate(sides)
         times = []
@@ -270,7 +271,7 @@ class ReplayTimer:
 
 @contextmanager
 def keep_baseline(name: str, start: Open, reference: Reference, seeds: Iterator[int]) -> Iterator[KeptBaseline]:
-    """Recorded once for each reference. Raises NotReplayable."""
+    """Record once per reference. Raises NotReplayable."""
     if name not in reference.baselines:
         with start() as session:
             try:
@@ -291,7 +292,7 @@ def record_rival(start: Open, reference: Reference, seeds: Iterator[int]) -> Ite
 
 @contextmanager
 def record_call(start: Open, reference: Reference, seeds: Iterator[int]) -> Iterator[Recording]:
-    """Record a call of a session's program, whose memory stays until the end. Raises NotReplayable."""
+    """Record a call; its memory is kept until the end. Raises NotReplayable."""
     with start() as session, closing(_record(session, reference, seeds)) as recording:
         yield recording
 
@@ -303,7 +304,7 @@ def _record(session: ModelSession, reference: Reference, seeds: Iterator[int]) -
 
 
 def _calibrate(sides: Sequence[_Side]) -> None:
-    """Both graphs are the same for all sides, so a difference is noise. The first replays are slower."""
+    """Both graphs are equal for all sides, so a difference is noise. The first replays are slower."""
 
     def measure(graph: Graph) -> float:
         times = [[side.replayer.replay(graph)[0] for _ in range(CALIBRATIONS)] for side in sides]

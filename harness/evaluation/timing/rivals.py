@@ -1,5 +1,6 @@
-"""Compares a timed candidate with the best program of its search before. It never changes the outcome: the rival is
-untrusted."""
+"""Compares a timed candidate with the best earlier program of its search, the rival. The rival is untrusted, so the
+comparison never changes the outcome.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +17,10 @@ DOUBTFUL = ("unreliable", "unconfirmed")
 def compare_with_rival(
     record: EvaluationRecord, run: CaseRun, rival: Rival, measure: Callable[[], TimingResult]
 ) -> None:
-    """Adds the pairs of a known case to the record. A gain is measured again, since equal programs may differ for as
-    long as their processes live. None if the candidate is certainly slower in a case, its time is not confirmed, or a
-    program failed: a rival that fails here must not stay the best for it."""
+    """Add the pairs of a known case to the record. Measure a gain again, since equal programs may differ for the
+    lifetime of their processes. Add None if the candidate is certainly slower in a case, its time is not confirmed, or
+    a program failed: a rival that fails must not remain the best.
+    """
     if record.timing is None or run.is_secret:
         return
     comparison, doubt = None, ""
@@ -38,7 +40,7 @@ def compare_with_rival(
 
 
 def _measure_pairs(rival: Rival, measure: Callable[[], TimingResult]) -> tuple[Comparison, str]:
-    """With the doubt about it, or ""."""
+    """Also return the doubt about the pairs, or ""."""
     result = measure()
     return summarise_pairs(rival, result), find_doubt(result)
 
@@ -52,14 +54,14 @@ def _may_gain(timing: Timing, rival: Rival, run: CaseRun) -> bool:
 
 
 def find_doubt(result: TimingResult) -> str:
-    """Why the pairs say nothing, or ""."""
+    """Return why the pairs are not meaningful, or ""."""
     if result.outcome is None and result.timing.verdict not in DOUBTFUL:
         return ""
     return result.message or f"the time in these pairs is {result.timing.verdict}"
 
 
 def summarise_pairs(rival: Rival, result: TimingResult) -> Comparison:
-    """With the rival in the baseline's place; without values if the pairs say nothing."""
+    """The rival takes the baseline's place. Omit values if the pairs are not meaningful."""
     timing = result.timing
     if find_doubt(result):
         return Comparison(turn=rival.turn)

@@ -1,4 +1,4 @@
-"""Roofline check: compares a time with the device's measured peaks.
+"""Compares a time with the device's measured peaks (roofline check).
 
 Faster than moving the required data is `suspect`, after unneeded data is excluded and the peaks are measured again.
 Fewer operations than the reference's is a warning: the algorithm may be better.
@@ -37,7 +37,7 @@ DOUBT = 0.01  # probability that the bound is too high
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """`bound_bytes`: what every program must move; `refined`: without data that outputs do not depend on."""
+    """`bound_bytes` is what every program must move; `refined` excludes data that outputs do not depend on."""
 
     moved_bytes: int
     flops: int | None
@@ -127,7 +127,7 @@ def _needs_fewer_operations(timing: Timing, roofline: RooflineBounds) -> bool:
 
 
 def count_traffic(reference: Reference, seed: int) -> Traffic:
-    """Inputs, weights and outputs once each. Outputs that fit into the cache need not have been moved."""
+    """Count inputs, weights and outputs once. Outputs that fit into the cache need not have been moved."""
     inputs = reference.make_device_inputs(seed)
     read = count_distinct_bytes(list_tensors((inputs, reference.state)))
     with OperatorCosts() as costs:
@@ -142,7 +142,7 @@ def count_traffic(reference: Reference, seed: int) -> Traffic:
 
 
 def count_distinct_bytes(tensors: Iterable[Tensor]) -> int:
-    """Expanded or shared memory counts once."""
+    """Count expanded or shared memory once."""
     by_storage: dict[int, int] = defaultdict(int)
     sizes: dict[int, int] = {}
     for tensor in tensors:
@@ -154,8 +154,9 @@ def count_distinct_bytes(tensors: Iterable[Tensor]) -> int:
 
 
 def refine_traffic(traffic: Traffic, reference: Reference, seed: int) -> Traffic:
-    """Keeps the part of the floating inputs that outputs depend on, and outputs without repetitions. Weights can be
-    folded in advance: 0. Without memory for this: 0."""
+    """Keep the part of the floating inputs that outputs depend on, and outputs without repetitions. Weights count 0,
+    since they can be folded in advance; so does data that there is no memory to test.
+    """
     if not reference.plan.roofline:
         return replace(traffic, bound_bytes=0, refined=True)
     inputs = reference.make_device_inputs(seed)
@@ -186,7 +187,7 @@ class _Sampler:
         self._source = source
 
     def find_needed_share(self, tensor: Tensor, budget_s: float) -> float:
-        """A lower confidence bound."""
+        """Return a lower confidence bound."""
         flat = tensor.as_strided((count_span(tensor.shape, tensor.stride()),), (1,))
         deadline_s = time.monotonic() + budget_s
         found: list[bool] = []
@@ -215,7 +216,7 @@ class _Sampler:
 
 
 def _lower_bound(hits: int, samples: int) -> float:
-    """The lower end of the exact (Clopper-Pearson) confidence interval."""
+    """Return the lower end of the exact (Clopper-Pearson) confidence interval."""
     from scipy.special import betaincinv
 
     return float(betaincinv(hits, samples - hits + 1, DOUBT)) if hits else 0.0

@@ -1,5 +1,5 @@
-"""Inputs with which a candidate is slower than with given ones, where the baseline is not: it may do less work where it
-recognises given inputs. Its time with the slowest kind counts.
+"""Finds kinds of inputs that slow the candidate but not the baseline: it may do less work if it recognises given
+inputs. Its time with the slowest kind counts.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ FEWEST_PAIRS = 3  # of a kind, to charge for it
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowerInputs:
-    """`factor`: of the candidate's time with inputs of the kind `step` to that with given ones, beyond the
-    baseline's."""
+    """`factor` is the candidate's time with inputs of the kind `step` / that with given ones, beyond the baseline's."""
 
     step: str
     factor: float
 
 
 def compare_inputs(step: str, found: Sequence[Block], given: Sequence[Block]) -> SlowerInputs | None:
-    """None if the two differ by chance, or too few were measured. A program may take its time with half of the inputs
-    of a kind only: their medians are compared."""
+    """Return None if the two differ by chance, or too few were measured. Medians are compared, since a program may be
+    slow for only half of a kind's inputs.
+    """
     if min(len(found), len(given)) < FEWEST_PAIRS:
         return None
     mine, usual = statistics.median(_list_ratios(found)), _list_ratios(given)

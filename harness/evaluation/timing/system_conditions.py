@@ -1,4 +1,4 @@
-"""Load by other processes, clocks, temperature and throttling during timing. An unavailable fact is None."""
+"""Samples load by other processes, clocks, temperature and throttling during timing. An unavailable fact is None."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ _NOTED = _THROTTLING | {0x4: "software power cap"}
 
 
 class ConditionSampler:
-    """`own_s`: CPU seconds of evaluator and workers; the rest is foreign load, which disturbs if `load_matters`.
-    None: unknown, as on a GPU, where it hardly matters."""
+    """`own_s` are CPU seconds of evaluator and workers; the rest is foreign load, which disturbs if `load_matters`.
+    None is unknown, as on a GPU, where load hardly matters.
+    """
 
     def __init__(self, device: Device, own_s: Callable[[], float] | None = None, *, load_matters: bool) -> None:
         self._device = device
@@ -87,12 +88,12 @@ class ConditionSampler:
 
 
 def calm_load(cores: int | None = None) -> float:
-    """Allowed foreign load, in cores."""
+    """Return the allowed foreign load, in cores."""
     return max(CALM_LOAD_CORES, CALM_LOAD_SHARE * (cores or len(os.sched_getaffinity(0))))
 
 
 def _read_busy_s(cores: set[int]) -> float | None:
-    """CPU time of all processes since boot."""
+    """Return CPU time of all processes since boot."""
     ticks = os.sysconf("SC_CLK_TCK")
     total = 0
     try:

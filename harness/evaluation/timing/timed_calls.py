@@ -1,5 +1,3 @@
-"""Pairs of timed calls."""
-
 from __future__ import annotations
 
 import random
@@ -21,18 +19,18 @@ def require_form(run: Run) -> Run:
 
 
 def draw_seed(reference: Reference, seeds: Iterator[int], step: str) -> int:
-    """The seed of a timed call with inputs of this kind; "": any."""
+    """Draw the seed of a timed call with inputs of kind `step`; "" allows any."""
     return next(seed for seed in seeds if step in ("", reference.choose_timed_step(seed)))
 
 
 def deal_changed_steps(reference: Reference, source: random.Random) -> Iterator[str]:
-    """Changed kinds of inputs in endless rotation; "" if timed calls have given inputs only."""
+    """Yield changed kinds of inputs in endless rotation; "" if timed calls have given inputs only."""
     steps = reference.changed_steps
     return cycle(source.sample(steps, len(steps)) or [""])
 
 
 def make_block(baseline: Run, candidate: Run) -> Block:
-    """On a GPU by the evaluator's clock alone."""
+    """Use only the evaluator's clock on a GPU."""
     return Block(
         calls=1,
         baseline_reported_us=baseline.called.reported_us if baseline.call_us is None else baseline.call_us,
