@@ -132,7 +132,6 @@ class Client:
         return _Reply(status=0, body={"detail": f"{where} ({reason}): start `harness serve`, or correct the address"})
 
     def _exchange(self, body: dict[str, Any]) -> _Exchange:
-        """The sequence of requests for both kinds of client."""
         deadline_s, pause_s, failures = time.monotonic() + self._max_wait_s, FIRST_PAUSE_S, 0
         while True:
             reply = yield None
@@ -160,7 +159,6 @@ class Client:
 
 
 def _import_http() -> Any:
-    """The library that the installed openai uses."""
     try:
         return import_module("httpx2")
     except ImportError:

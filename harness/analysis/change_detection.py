@@ -235,7 +235,6 @@ def _is_correct(one: Evaluation) -> bool:
 
 
 def _representative(before: Evaluation, after: Sequence[Evaluation]) -> Evaluation:
-    """Return the first new evaluation that differs, else the last."""
     return next((one for one in after if _is_correct(one) != _is_correct(before)), after[-1])
 
 
@@ -295,14 +294,12 @@ def _standard_error(timing: Timing) -> float:
 
 
 def _interval_reach(timings: Sequence[Timing]) -> tuple[float, float]:
-    """Return the logarithmic distances of the intervals' ends below and above the median."""
     center = statistics.median(math.log(timing.speedup) for timing in timings)
     low, high = min(timing.speedup_low for timing in timings), max(timing.speedup_high for timing in timings)
     return (center - math.log(low) if low > 0 else math.inf), math.log(high) - center
 
 
 def _median_variance(count: int) -> float:
-    """The result is relative to the variance of one value."""
     return _MEDIAN_VARIANCE.get(count, math.pi / 2) / count
 
 

@@ -214,7 +214,6 @@ def _group_samples(samples: Iterable[ResultRow]) -> dict[GroupKey, Turns]:
 
 
 def _choose_turns(turns: Turns) -> _Latest:
-    """Choose the best turn of each sample, else its last."""
     latest = {}
     for key, by_number in turns.items():
         ordered = [by_number[number] for number in sorted(by_number)]
@@ -320,7 +319,6 @@ def _draws_by_problem(latest: _Latest, asked: Collection[str]) -> list[Draws]:
 
 
 def _keep_distinct(latest: _Latest, programs: Mapping[str, str]) -> _Latest:
-    """Keep the first counting sample of each program of a problem."""
     kept: dict[object, SampleId] = {}
     for key, one in sorted(latest.items(), key=lambda entry: not _OUTCOMES[entry[1].outcome].counts_against_model):
         program = programs.get(one.candidate, one.candidate)

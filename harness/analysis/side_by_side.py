@@ -253,7 +253,6 @@ def _test_ranks(tests: Sequence[SpeedTest]) -> SpeedTest | None:
 
 
 def _test_signs(changes: Sequence[float]) -> float:
-    """Return the p-value of a two-sided exact sign test."""
     from scipy.special import bdtr
 
     better, worse = sum(change > 0 for change in changes), sum(change < 0 for change in changes)

@@ -145,7 +145,6 @@ def _measured(row: ResultRow) -> float | None:
 
 
 def _sum_cost(rows: Sequence[ResultRow], generated_dir: Path | None) -> Cost:
-    """Count an answer once, even if it was evaluated on several devices."""
     answers = {(row.run, row.problem, row.sample, row.turn): row for row in rows}
     names = {row.run for row in rows}
     runs = set() if generated_dir is None else {name for name in names if (generated_dir / name).is_dir()}
@@ -187,7 +186,6 @@ def _diff_prompts(
 
 
 def _diff_code(store: ResultStore, comparison: DiffResult) -> Iterable[TextDiff]:
-    """Yield diffs of flipped pairs, then of changed speed, with one sample per side."""
     flipped = [pair for group in comparison.groups for pair in group.pairs if pair.flip]
     changed = [pair for group in comparison.groups for pair in group.changed_speed()]
     shown: set[tuple[str, str]] = set()

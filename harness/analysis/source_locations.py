@@ -56,7 +56,6 @@ def _read_quoted_line(after: str) -> str:
 
 
 def _find_kernel_string(source: str, kernel: str) -> int | None:
-    """Return the first line of the only string literal that defines this kernel, else None."""
     try:
         with warnings.catch_warnings(action="ignore"):
             tree = parse_python(source)

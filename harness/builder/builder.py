@@ -48,8 +48,6 @@ _DETAIL = re.compile(r" \(|: ")  # separates a reason from its variable part
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Compiled:
-    """`returncode` is None after a time-out."""
-
     strategy: str
     returncode: int | None
     log: str
@@ -313,7 +311,6 @@ class Builder:
         return self._run_plain(request, work, reason, *failed)
 
     def _run_plain(self, request: BuildRequest, work: Path, reason: str, *first: str) -> _Compiled:
-        """Build the files that failed in the fast strategy first, to fail early."""
         targets = [first, ()] if first else [()]
         for names in targets:
             with self._gate.hold(PLAIN_BUILD_BYTES):
@@ -328,7 +325,6 @@ class Builder:
         return before is None or self._count_kills() != before
 
     def _compiler_environment(self) -> dict[str, str]:
-        """Packaged headers come last in the search order."""
         environment = self._environment()
         headers = self.toolchain.packaged_cuda_headers
         return {**environment, "CPLUS_INCLUDE_PATH": ":".join(headers)} if headers else environment

@@ -186,7 +186,6 @@ class EmulatedStrategy:
             (work / name).unlink()
 
     def _find_host_header(self, commands: Commands, prebuilt: Path) -> Path:
-        """Precompile the header only if sources need more than the binding object offers."""
         found = self._prebuilt_cache.find_emulator_host(
             [commands.host, digest_runtime()], lambda work: self._make_host_header(work, commands)
         )
@@ -287,7 +286,6 @@ def _keep_newest_standard(flags: str) -> str:
 
 
 def _as_host_request(request: BuildRequest, prepared: Prepared) -> BuildRequest:
-    """Return the request without CUDA sources, which are compiled separately."""
     return replace(
         request,
         cpp_sources=prepared.cpp_sources,

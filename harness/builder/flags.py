@@ -40,7 +40,6 @@ def refuse_flags(request: BuildRequest) -> str | None:
 
 
 def _parts(flag: str) -> list[str]:
-    """Split a flag into words, including those passed through to other programs."""
     words = []
     for word in flag.replace('"', " ").replace("'", " ").split():
         for prefix in PASS_THROUGH:

@@ -88,7 +88,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _find_session(leader: int) -> list[int]:
-    """Exclude zombies."""
     members = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

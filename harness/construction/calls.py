@@ -1,4 +1,4 @@
-"""Kinds of calls of a module, equal for reference, baseline and candidate.
+"""Defines kinds of calls of a module, equal for reference, baseline and candidate.
 
 - `forward`
 - `backward` (`BACKWARD = True`): forward and backward. The gradients of the outputs are the last input; the gradients
@@ -39,7 +39,6 @@ def call_with_gradients(
 
 
 def select_differentiable(outputs: Sequence[Tensor]) -> list[Tensor]:
-    """The outputs that have a gradient among the inputs."""
     return [output for output in outputs if output.is_floating_point()]
 
 
@@ -56,7 +55,7 @@ def _differentiate(outputs: Sequence[Tensor], gradients: Sequence[Tensor], targe
 
 
 def require_parameter_gradients(model: nn.Module) -> dict[str, Tensor]:
-    """The floating parameters, by name, with gradients enabled."""
+    """Return the floating parameters with gradients enabled."""
     floating: dict[str, Tensor] = {name: value for name, value in model.named_parameters() if value.is_floating_point()}
     for value in floating.values():
         value.requires_grad_(True)
@@ -64,8 +63,9 @@ def require_parameter_gradients(model: nn.Module) -> dict[str, Tensor]:
 
 
 def make_call(kind: str, forward: Forward, model: nn.Module, returned_inputs: Sequence[int] = ()) -> Forward:
-    """`forward` may be compiled; `returned_inputs`: positions among the tensors of the inputs. Raises WireError for an
-    unknown kind."""
+    """`forward` may be compiled; `returned_inputs` are positions among the tensors of the inputs. Raises WireError for
+    an unknown kind.
+    """
     if kind == "forward":
         return forward
     if kind in ("in_place", "only_in_place"):
@@ -78,7 +78,8 @@ def make_call(kind: str, forward: Forward, model: nn.Module, returned_inputs: Se
 
 def _return_inputs(forward: Forward, returned: Sequence[int], has_results: bool, *inputs: Any) -> dict[str, Any]:
     """Add the inputs' memory to the outputs, even if `forward` rebinds their names. They come first, since keys are
-    sorted."""
+    sorted.
+    """
     tensors = [tensor.detach() for tensor in flatten_value(tuple(inputs), torch.is_tensor)[1]]
     results = forward(*inputs)
     return {
@@ -99,7 +100,6 @@ class _Adapted:
 
 
 def adapt_call(model: nn.Module, kind: CallKind, returned_inputs: Sequence[int] = ()) -> nn.Module:
-    """Give the module this kind of call."""
     if kind != "forward":
         usual, own = type(model), {"call_kind": kind, "returned_inputs": tuple(returned_inputs)}
         model.__class__ = type(usual.__name__, (_Adapted, usual), own)

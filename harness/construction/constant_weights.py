@@ -1,7 +1,7 @@
 """Replaces weights that constructors fill with a constant by other values.
 
-Constant weights (of a fresh norm, a bias, a gate, a layer scale) hide the work that uses them: a program could omit it
-or hard-code the constant. Reference, baseline and candidate get other values as soon as such a weight becomes part of a
+Constant weights (of a new norm, a bias, a gate, a layer scale) hide the work that uses them: a program could omit it or
+hard-code the constant. Reference, baseline and candidate get other values as soon as such a weight becomes part of a
 module, so a constructor may pack them. The values depend on the seed and the constant alone, so names and shapes need
 not match.
 
@@ -34,8 +34,9 @@ LARGEST_PACKED, MOST_RUNS = (
 
 
 class ConstantWeights:
-    """`kinds`: of each weight that the reference replaces (None: all). A single 1 stays: programs take such factors as
-    Python numbers."""
+    """`kinds` has one entry per weight that the reference replaces (None: all). A single 1 stays: programs use such
+    factors as Python numbers.
+    """
 
     def __init__(self, seed: int, kinds: Sequence[Kind] | None = None) -> None:
         self._seed = seed
@@ -83,7 +84,6 @@ class ConstantWeights:
             self.replace_in(part)
 
     def _replace(self, tensor: Tensor, kinds: Counter[Kind] | None) -> tuple[Kind, ...]:
-        """Returns the kind of the replaced weight."""
         value = _find_constant(tensor)
         if value is None or self._find_drawn(tensor) is not None:  # a single one, replaced before
             return ()
@@ -96,7 +96,6 @@ class ConstantWeights:
         return ((tensor.numel(), value),)
 
     def _replace_parts(self, tensor: Tensor, missing: Counter[Kind]) -> Iterator[Kind]:
-        """Replace stretches of equal values that are as long as the kind, or longer."""
         if not missing or tensor.numel() > LARGEST_PACKED:
             return
         flat = tensor.detach().view(-1)
@@ -117,7 +116,7 @@ class ConstantWeights:
                 part.copy_(drawn.repeat(-(-part.numel() // PERIOD))[: part.numel()])
 
     def _draw(self, constant: float) -> Tensor:
-        """For 0: values of both signs from 0.25 to 0.75; for others: the constant, up to half larger or smaller."""
+        """Replace 0 by values of both signs from 0.25 to 0.75, and others by values up to half larger or smaller."""
         if constant not in self._drawn:
             draws = torch.rand(3, PERIOD, generator=torch.Generator("cpu").manual_seed(self._seed), device="cpu")
             signs = torch.where(draws[0] < 0.5, -1.0, 1.0)
@@ -139,7 +138,6 @@ def _list_weights(module: nn.Module) -> Iterator[Tensor]:
 
 
 def _list_tensors(module: nn.Module) -> Iterable[Tensor]:
-    """Parameters, buffers, and attributes of modules, also in lists and dicts."""
     found = [*module.parameters(), *module.buffers()]
     for part in module.modules():
         for value in vars(part).values():

@@ -3,8 +3,8 @@
 Modules are constructed under a seed with the GPU as torch's default device. `torch.Tensor(...)` ignores the default, so
 its weights would come from the host's generator and differ from those of a reference that uses `torch.empty(...)`.
 
-Code that draws from a generator of the host, or passes its tensors to numpy, fails with the GPU as the default device;
-it runs with the host as the default instead.
+Code that draws from a host generator, or passes its tensors to numpy, fails with the GPU as the default device; it runs
+with the host as the default instead.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FILLING = frozenset(getattr(torch.Tensor, name) for name in METHODS.split())
 
 
 def run_with_default(device: torch.device, run: Callable[[torch.device], T]) -> T:
-    """Call `run` with the default device, and again with the host if that is necessary."""
+    """Run again with the host as default device if necessary."""
     with keep_default_dtype():
         try:
             return run(device)

@@ -99,7 +99,6 @@ def _measure_own(source: str, given: Sequence[str]) -> int:
 
 
 def _list_units(tree: ast.Module | None) -> Iterator[ast.stmt]:
-    """Statements of the module and of its classes, without imports."""
     for statement in drop_docstring(tree.body) if tree is not None else ():
         if isinstance(statement, ast.ClassDef):
             yield from drop_docstring(statement.body)
@@ -112,13 +111,11 @@ def _dump_unit(unit: ast.stmt) -> str:
 
 
 def _measure(node: ast.AST) -> int:
-    """The number of syntax nodes, and of the tokens in strings."""
     nodes = sum(1 for part in ast.walk(node) if not isinstance(part, ast.expr_context))
     return nodes + sum(len(_list_code(text)) for text in _list_texts(node))
 
 
 def _list_texts(tree: ast.AST) -> Iterator[str]:
-    """Strings that contain kernels, or declarations of their functions."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and _holds_code(node.value):
             yield node.value

@@ -104,7 +104,6 @@ def _strategy_checks(toolchain: Toolchain, cache_dir: Path | None, isolation: st
 
 
 def _triton_check() -> MachinePart:
-    """Interprets a kernel in a sandboxed worker, and compiles it for the default target."""
     from harness.doctor.triton_trial import try_triton
 
     found, problem = try_triton()
@@ -196,7 +195,6 @@ def _worker_check() -> MachinePart:
 
 
 def _certificate_checks(cache_dir: Path | None, sandbox: str) -> list[MachinePart]:
-    """One per kind of device."""
     from harness.builder import find_machine_folder
     from harness.evaluation.certificate import check_standing
     from harness.sandbox.devices import find_device

@@ -76,7 +76,6 @@ def _answer_index(tokens: list[Token], at: int, edit: Callable[[int, str], None]
 
 
 def _before(tokens: list[Token], at: int, count: int) -> list[int]:
-    """Up to `count` previous tokens, nearest first."""
     positions: list[int] = []
     where = step(tokens, at, -1)
     while where is not None and len(positions) < count:

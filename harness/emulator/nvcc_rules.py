@@ -108,7 +108,6 @@ def _forbid_host_function(tokens: list[Token], body: Body, name: str) -> str:
 
 
 def _is_used_name(tokens: list[Token], at: int) -> bool:
-    """Return False for members, qualified names and operands of sizeof."""
     token = tokens[at]
     if token.kind != "word" or token.directive:
         return False

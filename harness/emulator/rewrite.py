@@ -139,7 +139,6 @@ def _find_kernels(work: Rewrite) -> Iterator[Kernel]:
 
 
 def _find_aliases(tokens: list[Token]) -> frozenset[str]:
-    """Macros that expand to `__global__ void` or similar."""
     bodies: dict[int, list[str]] = {}
     for token in tokens:
         if token.directive and not token.is_blank:
@@ -151,7 +150,6 @@ def _find_aliases(tokens: list[Token]) -> frozenset[str]:
 
 
 def _read_kernel(work: Rewrite, at: int) -> Kernel | None:
-    """Return None for a declaration."""
     tokens, bounds, name = work.tokens, _find_bounds_before(work.tokens, at), None
     where = step(tokens, at)
     while where is not None and tokens[where].text not in (";", "{", "}"):
@@ -186,7 +184,6 @@ def _find_bounds_before(tokens: list[Token], at: int) -> tuple[int, int] | None:
 
 
 def _rewrite_kernels(work: Rewrite, kernels: tuple[Kernel, ...], simple: SimpleKernels) -> list[tuple[int, int]]:
-    """Return the bodies that receive indices as arguments."""
     inside = []
     for kernel in kernels:
         bounds = "0"

@@ -90,7 +90,6 @@ def find_macros(tokens: list[Token]) -> dict[str, list[range]]:
 
 
 def _read_declaration(tokens: list[Token], first: int, scope: Scope) -> int | None:
-    """Return the start of the next declaration."""
     where: int | None = first
     groups: list[tuple[int, int]] = []  # parentheses
     while where is not None:
@@ -131,7 +130,6 @@ def _read_braces(
 
 
 def _skip_statement(tokens: list[Token], first: int, closing: int, scope: Scope) -> int | None:
-    """Skip a class, or a variable with a braced value, to its semicolon."""
     where = step(tokens, closing)
     while where is not None and tokens[where].text != ";":
         where = match_forward(tokens, where) if tokens[where].text in ("(", "[", "{") else where

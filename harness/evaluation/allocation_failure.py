@@ -63,7 +63,6 @@ class MemoryCharge:
             raise CandidateFailure(Outcome.OUT_OF_MEMORY, message, (finding,)) from error
 
     def _count_others(self) -> int:
-        """Count other processes, and this one outside torch."""
         return self._device.count_used_bytes() - self._device.count_own_bytes()
 
 

@@ -47,7 +47,6 @@ def repeat_with_less_memory(record: EvaluationRecord, outcome: Outcome, message:
 
 
 def _run_attempt(record: EvaluationRecord, attempt: Attempt, device: Device | None) -> tuple[Outcome, str]:
-    """Releases all device memory at the end."""
     try:
         attempt(record)
         return Outcome.CORRECT, ""

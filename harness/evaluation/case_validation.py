@@ -59,7 +59,6 @@ def admit_cases(problem: Problem, device: torch.device, seed: int) -> Iterator[A
 def _check_case(
     problem: Problem, case: Case, device: torch.device, seed: int, runs_on: torch.device
 ) -> Iterator[Admission]:
-    """The case has no ranges."""
     last, draw = problem.workloads[-1].name, random.Random(seed)
     if case.is_part_of(last):
         yield admit_problem(load_problem(problem.take_case(case, last, draw), last, device), device, seed)
@@ -72,7 +71,6 @@ def _check_case(
 
 
 def _run_once(problem: Problem, device: torch.device) -> Check:
-    """Run the full workload, if it fits into memory."""
     try:
         failure, evidence = _find_failure(problem, "full", device), f"at its own sizes, on {device}"
     except ProblemTooLarge as error:
@@ -81,7 +79,6 @@ def _run_once(problem: Problem, device: torch.device) -> Check:
 
 
 def _list_ends(case: Case) -> tuple[Case, ...]:
-    """Set every range to its low end, and to its high end."""
     if not case.is_secret:
         return (case,)
     return tuple(replace(case, sizes=_take_end(case.sizes, end), small=_take_end(case.small, end)) for end in (0, 1))

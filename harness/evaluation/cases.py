@@ -190,7 +190,6 @@ def combine_comparisons(comparisons: Sequence[tuple[float, Comparison | None]]) 
 
 
 def _decide_verdict(timings: Sequence[Timing], low: float, high: float) -> TimingVerdict:
-    """One unconfirmed time leaves the mean unconfirmed."""
     verdicts = {timing.verdict for timing in timings}
     for doubtful in ("unreliable", "unconfirmed"):
         if doubtful in verdicts:

@@ -155,7 +155,6 @@ def _list_steps(case: CaseContext) -> tuple[Step, ...]:
 
 
 def _sanitize_kernels(tools: EvaluationTools, task: Task, *, decides: bool) -> None:
-    """Without `decides` only add warnings."""
     record = task.record
     builds_cuda = any(request.needs_cuda for request in record.built)
     runs_host_code = tools.is_emulated and bool(record.built)

@@ -47,8 +47,6 @@ CHANGES_INPUTS = "the reference changes its inputs; declare IN_PLACE = True, or 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """`stale` are the outputs for another seed."""
-
     loaded: LoadedProblem
     model: nn.Module
     device: torch.device
@@ -64,8 +62,6 @@ class _Run:
 
 
 class _Draws:
-    """Runs with other weights and inputs, made on demand."""
-
     def __init__(self, first: _Run) -> None:
         self._made = [first]
 
@@ -131,7 +127,6 @@ def _check_sizes(run: _Run) -> Check:
 
 
 def _check_finite(truth: Truth, name: str, *, allows_infinite: bool) -> Check:
-    """Allow infinite values, such as those of a mask, where float64 has them too."""
     bad = sum(_count_special(leaf, allows_infinite=allows_infinite) for leaf in truth.leaves)
     advice = "; draw inputs for which forward is finite, or return without them" if bad else ""
     return Check(name=name, passed=bad == 0, evidence=f"{bad} elements are infinite or NaN{advice}")
@@ -214,13 +209,11 @@ def _check_fake(draws: _Draws, name: str) -> Check:
 
 
 def _is_always_accepted(draws: _Draws, name: str, index: int, at: int) -> bool:
-    """Return True if the wrong output at this position passes with every seed."""
     found = (_try_fakes(run, name, index) for run in draws)
     return all(at < len(verdicts) and verdicts[at].outcome is None for verdicts in found)
 
 
 def _try_fakes(run: _Run, name: str, index: int) -> list[_Verdict]:
-    """Skip outputs without elements, and inputs that the call does not change."""
     leaf = run.truth.leaves[index]
     is_input = run.problem.in_place and any(_are_equal(leaf.reference, one) for one in list_tensors(run.inputs))
     fakes = [] if is_input or not leaf.reference.numel() else FAKES[name](run, index)

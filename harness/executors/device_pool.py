@@ -193,7 +193,6 @@ class DevicePool:
         return not self._closed
 
     def _take(self, slot: _Slot) -> Job | None:
-        """Return None once closed."""
         with self._changed:
             while slot.in_use and not self._closed:
                 if (job := self._waiting.take(slot.name)) is not None:
@@ -266,7 +265,6 @@ class DevicePool:
         slot.opened.set()
 
     def _retire(self, slot: _Slot) -> None:
-        """Other devices, if any, take its problems."""
         with self._changed:
             slot.in_use = False
             self._waiting.forget(slot.name)

@@ -105,7 +105,6 @@ class Submissions:
         return await asyncio.wrap_future(future)
 
     def _add_slots(self) -> None:
-        """Add slots for new devices."""
         while self._slots < self._executor.capacity:
             self._slots += 1
             self._free.release()

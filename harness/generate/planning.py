@@ -141,7 +141,6 @@ def _name_prefix(settings: GenerationSettings, prompt: str) -> str:
 
 
 def _choose_run_name(settings: GenerationSettings, prompt: str, now: str) -> str:
-    """Return a name such as `qwen3-32b-plain-cuda-20300131-235959`."""
     moment = re.sub(r"\D", "", now)[:14]
     name = f"{_name_prefix(settings, prompt)}{moment[:8]}-{moment[8:]}"
     names = (name, *(f"{name}-{number}" for number in range(2, 1000)))
@@ -149,7 +148,6 @@ def _choose_run_name(settings: GenerationSettings, prompt: str, now: str) -> str
 
 
 def _find_unfinished(settings: GenerationSettings, asked: RunManifest) -> str | None:
-    """Return the newest automatically named run with these settings, if samples or evaluations are missing."""
     folder, prefix = settings.options.generated_dir, _name_prefix(settings, asked.prompt)
     runs = [run for run in list_runs(folder) if run.startswith(prefix)]
     same = [stored for run in runs if _agree(stored := read_manifest(folder / run), asked)]

@@ -1,6 +1,6 @@
-"""The GPUs that torch can use in this process, by NVIDIA's driver and without importing torch.
+"""Lists the GPUs that torch can use in this process, by NVIDIA's driver and without importing torch.
 
-Numbers are torch's: `CUDA_VISIBLE_DEVICES` holds. No context is created. Source: CUDA driver API.
+Numbers are torch's: `CUDA_VISIBLE_DEVICES` applies. No context is created. Source: CUDA driver API.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NAME_BYTES = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuProperties:
-    """`shared_bytes_per_block`: the most that a kernel can opt in to."""
+    """`shared_bytes_per_block` is the maximum that a kernel can opt in to."""
 
     name: str
     capability: tuple[int, int]
@@ -32,7 +32,7 @@ class GpuProperties:
 
     @property
     def architecture(self) -> str:
-        """As in TORCH_CUDA_ARCH_LIST."""
+        """Has the form of TORCH_CUDA_ARCH_LIST."""
         major, minor = self.capability
         return f"{major}.{minor}"
 
@@ -48,7 +48,7 @@ def list_gpus() -> tuple[GpuProperties, ...]:
 
 @cache
 def _open_driver() -> ctypes.CDLL | None:
-    """None if torch cannot use it; CUDA runs on drivers of the same major version or a later one."""
+    """Return None if torch cannot use it; CUDA runs on drivers of the same major version or a later one."""
     cuda, version = read_torch_build().cuda, ctypes.c_int()
     if cuda is None:
         return None

@@ -1,6 +1,7 @@
 """GPU models: limits and peak rates, from NVIDIA's datasheets, architecture papers and the CUDA C++ Programming Guide.
 
-SXM variants where there are several; rates are dense (without sparsity). Nothing is timed or scored by this table.
+They describe SXM variants where there are several; rates are dense (without sparsity). This table does not affect times
+or scores.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ DEFAULT_TARGET = "A100"  # of the emulated device
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuModel:
-    """One GPU model. Rates are None where they are not listed; GB are powers of ten."""
+    """Rates are None if not listed; GB are powers of ten."""
 
     name: str
     compute_capability: tuple[int, int]
@@ -40,7 +41,7 @@ class GpuModel:
 
     @property
     def architecture(self) -> str:
-        """As in TORCH_CUDA_ARCH_LIST."""
+        """Has the form of TORCH_CUDA_ARCH_LIST."""
         major, minor = self.compute_capability
         return f"{major}.{minor}"
 
@@ -94,7 +95,7 @@ GPU_MODELS: tuple[GpuModel, ...] = tuple(
 
 
 def find_gpu_model(name: str) -> GpuModel:
-    """The model of that name; case, spaces and punctuation are ignored. Raises UsageError with the nearest name."""
+    """Ignore case, spaces and punctuation. Raises UsageError with the nearest name."""
     known = {_normalise(model.name): model for model in GPU_MODELS}
     if _normalise(name) in known:
         return known[_normalise(name)]
@@ -104,7 +105,7 @@ def find_gpu_model(name: str) -> GpuModel:
 
 
 def match_gpu_model(device_name: str) -> GpuModel | None:
-    """The model of a device as the driver names it ("NVIDIA H100 80GB HBM3")."""
+    """`device_name` is the driver's ("NVIDIA H100 80GB HBM3")."""
     matches = [model for model in GPU_MODELS if _normalise(model.name) in _normalise(device_name)]
     return max(matches, key=lambda model: len(model.name), default=None)
 

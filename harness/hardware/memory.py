@@ -1,6 +1,5 @@
-"""Free and total memory in bytes: the minimum of the machine's and the limits of this process's control groups.
-
-Linux only.
+"""Free and total memory in bytes: the minimum of the machine's and the limits of this process's control groups. Linux
+only.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ class MemoryState:
 
 
 def available_memory_bytes(proc: Path = PROC, cgroup: Path = CGROUP) -> int:
-    """Memory that can be allocated without swapping."""
+    """Count memory that can be allocated without swapping."""
     return read_memory_state(proc, cgroup).available_bytes
 
 
@@ -48,7 +47,7 @@ def _read_meminfo(text: str, name: str) -> int:
 
 
 def _read_control_groups(proc: Path, cgroup: Path) -> list[tuple[int, int]]:
-    """(limit, used) bytes of every control group around this process that limits memory."""
+    """Return (limit, used) bytes of every control group that limits this process's memory."""
     groups = proc / "self" / "cgroup"
     found = []
     for line in groups.read_text().splitlines() if groups.exists() else []:
@@ -61,7 +60,7 @@ def _read_control_groups(proc: Path, cgroup: Path) -> list[tuple[int, int]]:
 
 
 def _folders(path: str, roots: Iterable[Path]) -> Iterator[Path]:
-    """The group's folder and its ancestors; a container may see only some of them."""
+    """Yield the group's folder and its ancestors; a container may see only some of them."""
     for root in roots:
         folder = root / path.lstrip("/")
         while folder.is_relative_to(root):
@@ -70,7 +69,7 @@ def _folders(path: str, roots: Iterable[Path]) -> Iterator[Path]:
 
 
 def _read_limits(folders: Iterable[Path], version: int) -> Iterator[tuple[int, int]]:
-    """(limit, used) bytes of each group that has a limit; `version` 1 or 2 of the cgroup file layout."""
+    """Yield (limit, used) bytes of each group with a limit; `version` 1 or 2 is the cgroup file layout."""
     limit_name, use_name, cached = {
         1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
         2: ("memory.max", "memory.current", "inactive_file"),

@@ -1,4 +1,4 @@
-"""The installed build of torch, without importing torch, which takes seconds."""
+"""Describes the installed build of torch without importing it, which takes seconds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.domain import HarnessError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TorchBuild:
-    """`cuda`: CUDA's version; None for a CPU build."""
+    """`cuda` is None for a CPU build."""
 
     version: str
     cuda: str | None

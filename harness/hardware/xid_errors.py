@@ -1,4 +1,4 @@
-"""Xid errors: faults of a GPU that NVIDIA's driver reports, by NVML's events."""
+"""Reads Xid errors, GPU faults that NVIDIA's driver reports, from NVML's events."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CAUSED_BY_PROGRAMS = (13, 31, 43, 45, 68, 109)
 
 
 class XidWatch:
-    """`handle`: of the GPU in `nvml`. Sees nothing where the driver has no such events."""
+    """`handle` is the GPU's in `nvml`. Sees nothing if the driver has no such events."""
 
     def __init__(self, nvml: Any, handle: Any) -> None:
         self._nvml = nvml
@@ -21,7 +21,7 @@ class XidWatch:
             nvml.nvmlDeviceRegisterEvents(handle, nvml.nvmlEventTypeXidCriticalError, self._events)
 
     def find_fault(self) -> str:
-        """The error since the last call that no program can cause, or ""."""
+        """Return the error since the last call that no program can cause, or ""."""
         with suppress(self._nvml.NVMLError):  # a timeout, once there are no more events
             while True:
                 number = self._nvml.nvmlEventSetWait_v2(self._events, 0).eventData

@@ -20,7 +20,7 @@ CLAIMS = "claims.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredClaims:
-    """`results` and `baseline` are JSON documents in KernelBench's format."""
+    """The JSON documents have KernelBench's format."""
 
     format: str
     level: int
@@ -29,7 +29,7 @@ class StoredClaims:
 
 
 def write_claims(run_dir: Path, claims: StoredClaims) -> None:
-    """Replaces earlier ones. Raises StoreError."""
+    """Replace earlier ones. Raises StoreError."""
     try:
         with replacing(run_dir / CLAIMS) as partial:
             partial.write_text(json.dumps(asdict(claims), indent=1) + "\n", encoding="utf-8")
@@ -38,7 +38,7 @@ def write_claims(run_dir: Path, claims: StoredClaims) -> None:
 
 
 def read_claims(run_dir: Path) -> StoredClaims | None:
-    """None without a file. Raises StoreError for a damaged one."""
+    """Return None without a file. Raises StoreError for a damaged one."""
     path = run_dir / CLAIMS
     try:
         record = json.loads(path.read_text(encoding="utf-8"))

@@ -33,8 +33,9 @@ _NOT_COMPILED = (Outcome.NO_CODE, Outcome.REJECTED, Outcome.BUILD_ERROR, Outcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedRun:
-    """`left_out`: evaluations of other workloads than full, or in another dtype than the run's. `origin`: of the
-    results, in words."""
+    """`left_out` counts evaluations of other workloads than full, or in another dtype than the run's. `origin`
+    describes the source of the results.
+    """
 
     kernels: int
     left_out: int
@@ -42,8 +43,7 @@ class ExportedRun:
 
 
 def export_problems(folders: Mapping[str, Path], target: Path, level: int | None) -> int:
-    """`folders` by suite; `level` of a suite without one in its name. Returns the number of problems. Raises
-    UsageError."""
+    """`level` applies to a suite without one in its name. Return the number of problems. Raises UsageError."""
     problems = []
     for suite, folder in folders.items():
         paths = {path.stem: path for path in list_files(folder)}
@@ -60,7 +60,7 @@ def export_problems(folders: Mapping[str, Path], target: Path, level: int | None
 def export_run(
     run_dir: Path, problems: Iterable[str], results_dir: Path, target: Path, level: int | None
 ) -> ExportedRun:
-    """Results measured here, else those reported with the import. Raises UsageError."""
+    """Export results measured here, else those reported with the import. Raises UsageError."""
     manifest = read_manifest(run_dir)
     chosen = _choose_level(manifest.suite, level)
     numbered = {stem: (number, f"{number}_{name}.py") for stem, (number, name) in number_names(problems).items()}
@@ -85,7 +85,6 @@ def _choose_level(suite: str, level: int | None) -> int:
 
 
 def _make_kernels(samples: list[Sample], level: int, numbered: dict[str, tuple[int, str]]) -> list[BenchKernel]:
-    """The last turn of each sample."""
     latest = {(sample.key.problem, sample.key.sample): sample for sample in samples if sample.candidate}
     kernels = []
     for (problem, number), sample in latest.items():
@@ -98,7 +97,7 @@ def _make_kernels(samples: list[Sample], level: int, numbered: dict[str, tuple[i
 
 
 def _load_evaluations(results_dir: Path, manifest: RunManifest) -> list[Evaluation]:
-    """The latest of each sample's last turn on the full workload in the run's dtype, timed ones first."""
+    """Return the latest of each sample's last turn on the full workload in the run's dtype, timed ones first."""
     with ResultStore.open(results_dir, read_only=True) as store:
         stored = [one.evaluation for one in store.load_all(ResultFilter(run=manifest.run, workload="full"))]
     same = [one for one in stored if one.subject.dtype == manifest.dtype]
@@ -140,7 +139,6 @@ def _describe(one: Evaluation) -> dict[str, Any]:
 def _make_baseline(
     evaluations: list[Evaluation], level: int, numbered: dict[str, tuple[int, str]]
 ) -> dict[str, dict[str, Any]]:
-    """The median over the evaluations of each problem."""
     timed: dict[str, list[tuple[Timing, Evaluation]]] = {}
     for one in evaluations:
         if one.timing is not None and one.speedup is not None and one.subject.problem in numbered:
@@ -153,7 +151,6 @@ def _make_baseline(
 
 
 def _make_stats(times_us: list[float], one: Evaluation) -> dict[str, Any]:
-    """Times in milliseconds."""
     times_ms = [time_us / 1000 for time_us in times_us]
     if not times_ms:
         return {}

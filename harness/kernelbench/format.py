@@ -42,7 +42,7 @@ _KERNEL_FILE = re.compile(r"level_(\d{1,6})_problem_(\d{1,9})_sample_(\d{1,9})_k
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchProblem:
-    """One problem. `name` is the file's, without number and suffix: `Square_matrix_multiplication_`."""
+    """`name` is the file's, without number and suffix: `Square_matrix_multiplication_`."""
 
     level: int
     number: int
@@ -68,9 +68,7 @@ class BenchKernel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A kernel's result as reported by another evaluator. `speedup`: reported baseline time over reported time, None
-    without both.
-    """
+    """A kernel's result as reported by another evaluator. `speedup` is reported baseline time / reported time."""
 
     number: int
     sample: int
@@ -82,7 +80,7 @@ class Claim:
 
 
 def read_problems(source: Path) -> tuple[BenchProblem, ...]:
-    """The problems of level folders, one level folder or a Parquet file, by level and number. Raises UsageError."""
+    """Read level folders, one level folder or a Parquet file, by level and number. Raises UsageError."""
     if source.is_file():
         found = _read_parquet(source)
     elif _LEVEL_FOLDER.fullmatch(source.name):
@@ -99,7 +97,7 @@ def read_problems(source: Path) -> tuple[BenchProblem, ...]:
 
 
 def write_problems(problems: Iterable[BenchProblem], target: Path) -> None:
-    """Writes level folders below `target`, or a Parquet file if it ends in `.parquet`."""
+    """Write level folders below `target`, or a Parquet file if it ends in `.parquet`."""
     known = sorted(problems, key=lambda problem: (problem.level, problem.number))
     if target.suffix == ".parquet":
         _write_parquet(known, target)
@@ -109,7 +107,7 @@ def write_problems(problems: Iterable[BenchProblem], target: Path) -> None:
 
 
 def keep_semantics(code: str) -> str:
-    """Appends `SEMANTICS` unless the code has settings of this harness."""
+    """Append `SEMANTICS` unless the code has settings of this harness."""
     try:
         body = parse_python(code).body
     except (SyntaxError, ValueError):
@@ -123,25 +121,24 @@ def drop_semantics(code: str) -> str:
 
 
 def split_stem(stem: str) -> tuple[int, str] | None:
-    """(number, name) of a problem's file stem; None without a number."""
+    """Return (number, name); None without a number."""
     match = _PROBLEM_FILE.fullmatch(stem)
     return (int(match[1]), match[2]) if match and str(int(match[1])) == match[1] else None
 
 
 def name_suite(prefix: str, level: int) -> str:
-    """One suite per level, since levels are scored separately."""
+    """Use one suite per level, since levels are scored separately."""
     return f"{prefix}_level{level}"
 
 
 def find_level(suite: str) -> int | None:
-    """The level in a suite's name."""
     match = _SUITE.search(suite)
     return int(match[1]) if match else None
 
 
 def number_names(names: Iterable[str]) -> dict[str, tuple[int, str]]:
-    """(number, name) for the problems of a suite: numbered ones keep their number, the others get the next free ones in
-    alphabetical order. Of equal numbers the first keeps it.
+    """Numbered names keep their number (of equal numbers the first); the others get the next free ones in alphabetical
+    order.
     """
     numbered: dict[str, tuple[int, str]] = {}
     taken: set[int] = set()
@@ -156,7 +153,7 @@ def number_names(names: Iterable[str]) -> dict[str, tuple[int, str]]:
 
 
 def read_kernels(folder: Path) -> tuple[BenchKernel, ...]:
-    """The generated kernels in a folder, by level, problem and sample."""
+    """Sort kernels by level, problem and sample."""
     found = []
     for path in folder.glob("level_*_kernel.py"):
         match = _KERNEL_FILE.fullmatch(path.name)
@@ -183,9 +180,7 @@ def read_json_object(path: Path) -> dict[str, Any]:
 
 
 def list_claims(results: Mapping[str, Any], baseline: Mapping[str, Any], level: int) -> tuple[Claim, ...]:
-    """Reported results per kernel, with speedups from baseline times. Unreadable entries are skipped: they are only
-    displayed.
-    """
+    """Compute speedups from baseline times. Skip unreadable entries: they are only displayed."""
     times = _read_baseline(baseline.get(f"level{level}"))
     claims = []
     for key, value in results.items():
@@ -196,7 +191,7 @@ def list_claims(results: Mapping[str, Any], baseline: Mapping[str, Any], level: 
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Writes a file atomically. Raises UsageError."""
+    """Write atomically. Raises UsageError."""
     try:
         with replacing(path) as partial:
             partial.write_bytes(content)
@@ -259,7 +254,6 @@ def _import_pandas() -> Any:
 
 
 def _read_text(path: Path) -> str:
-    """Preserves line ends."""
     try:
         return path.read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -282,7 +276,6 @@ def _read_claim(number: int, entry: Mapping[str, Any], baseline_ms: float | None
 
 
 def _read_baseline(times: Any) -> dict[int, float]:
-    """Mean milliseconds by problem number."""
     found = {}
     for name, stats in times.items() if isinstance(times, dict) else ():
         parts = split_stem(str(name).removesuffix(".py"))

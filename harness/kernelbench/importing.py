@@ -1,4 +1,4 @@
-"""Imports problems, and runs with their kernels and reported results, which stay beside the run's kernels."""
+"""Imports problems, and runs with their kernels and reported results, which stay beside the kernels."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from harness.store.runs import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunImport:
-    """`run` None: the source's name. `baseline`: a file of baseline times. `find_suite` raises UsageError."""
+    """`run` None uses the source's name. `baseline` is a file of baseline times. `find_suite` raises UsageError."""
 
     run: str | None
     suite: str
@@ -52,7 +52,7 @@ class RunImport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedRun:
-    """`claims` None: nothing was reported. `mismatches`: reported results without a problem here."""
+    """`claims` is None without reported results. `mismatches` are reported results without a problem here."""
 
     name: str
     folder: Path
@@ -63,7 +63,7 @@ class ImportedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedProblems:
-    """`counts`: problems per suite. `renamed`: (name before, name here) of those whose names cannot be folder names."""
+    """`counts` are problems per suite. `renamed` holds (old name, new name) of names that cannot be folder names."""
 
     counts: Counter[str]
     renamed: tuple[tuple[str, str], ...]
@@ -87,12 +87,12 @@ def import_problems(source: Path, suite: str, folder: Path) -> ImportedProblems:
 
 
 def _make_name(stem: str) -> str:
-    """A folder name like it, but for separators of paths, which `check_name` refuses."""
+    """Replace path separators, which `check_name` refuses."""
     return re.sub(r"[^A-Za-z0-9_.+=@,/\\-]+", "_", stem)[:200]
 
 
 def import_runs(source: Path, kernels: Sequence[BenchKernel], settings: RunImport) -> Iterator[ImportedRun]:
-    """One run per level, since a run has one suite. Raises UsageError."""
+    """Make one run per level, since a run has one suite. Raises UsageError."""
     levels = sorted({kernel.level for kernel in kernels})
     results = read_json_object(source / EVAL_RESULTS) if (source / EVAL_RESULTS).is_file() else {}
     if results and len(levels) > 1:
@@ -153,7 +153,6 @@ def _import_kernels(
 
 
 def _import_sample(run_dir: Path, key: SampleKey, source: str, manifest: RunManifest) -> None:
-    """Prompt and completion are unknown."""
     if has_sample(run_dir, key):
         stored = load_sample(run_dir, key).candidate
         if stored is None or stored.source != source:
@@ -169,7 +168,7 @@ def _import_sample(run_dir: Path, key: SampleKey, source: str, manifest: RunMani
 
 
 def _find_names(suite: str, numbers: Collection[int], settings: RunImport) -> dict[int, str]:
-    """Names by number. Raises UsageError if one is missing."""
+    """Raises UsageError if a name is missing."""
     try:
         folder = settings.find_suite(suite)
     except UsageError as error:

@@ -15,7 +15,6 @@ def _detects(source: str) -> bool:
 
 
 def _list_kernels(source: str) -> tuple[str, ...]:
-    """Return names of Triton kernels that Helion generates or the program contains."""
     own = tuple(f"_helion_{name}" for name in list_decorated(source, _DECORATORS))
     return (*own, *TRITON.list_kernels(source))
 

@@ -77,8 +77,6 @@ async def follow_all(session: Session) -> list[SampleSearch]:
 
 
 class _Chain:
-    """The turns of one sample."""
-
     def __init__(self, session: Session, key: SampleKey) -> None:
         self._session, self._asker, self._progress, self._key = session, session.asker, session.progress, key
         self._run_dir = session.plan.run_dir

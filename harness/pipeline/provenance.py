@@ -94,7 +94,6 @@ class Provenance:
 
 
 def _read_known(folder: Path) -> dict[str, Path]:
-    """The file of each fingerprint."""
     if not folder.is_dir():
         raise UsageError(f"no folder {folder} of known solutions: check --known-solutions")
     files = sorted(path for path in folder.rglob("*") if path.suffix in _SUFFIXES and path.is_file())

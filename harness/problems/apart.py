@@ -24,8 +24,9 @@ _started: list[WatchedProcess] = []  # at most one: torch is imported once
 
 
 def run_apart(function: Callable[..., Result], *arguments: object) -> Result:
-    """Runs in this process if it is itself watched. Raises HarnessError, or ReferenceStopped if the code ends its
-    process or exceeds its time limit."""
+    """Run in this process if it is itself watched. Raises HarnessError, or ReferenceStopped if the code ends its
+    process or exceeds its time limit.
+    """
     if STEPS.is_shared:
         return function(*arguments)
     with _LOCK:
@@ -46,7 +47,7 @@ def run_apart(function: Callable[..., Result], *arguments: object) -> Result:
 
 
 def describe_inputs(problem: Problem, workload: WorkloadName) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """`LoadedProblem.describe_inputs` in a separate process. Raises HarnessError for a file that does not load."""
+    """Raises HarnessError for a file that does not load."""
     return run_apart(_describe_inputs, problem, workload)
 
 

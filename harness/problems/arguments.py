@@ -13,7 +13,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 def read_arguments(value: Any, call: str, taker: Callable[..., Any], name: str) -> tuple[Any, ...]:
-    """Convert `value`, returned by `call`, to positional arguments of `taker`, named `name`. Raises ProblemError."""
+    """Convert `value`, returned by `call`, to positional arguments of `taker`. Raises ProblemError."""
     if isinstance(value, Mapping):
         return _require_bound((), value, call, taker, name)
     if not isinstance(value, list | tuple):
@@ -60,7 +60,7 @@ def _require_bound(
 
 
 def _bind(positional: Sequence[Any], named: Mapping[str, Any], taker: Callable[..., Any]) -> tuple[Any, ...] | None:
-    """Positional arguments with defaults filled in; None if they do not fit."""
+    """Fill in defaults. Return None if the arguments do not fit."""
     if not named:
         return tuple(positional) if _fits(taker, positional) else None
     try:

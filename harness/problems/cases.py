@@ -34,8 +34,9 @@ def read_cases(
     read_size: ReadSize,
     executes: bool,
 ) -> tuple[Case, ...]:
-    """`sizes`: the file's module-level names. `get_cases` is not called if `executes` is False. Raises ProblemError
-    that names the case."""
+    """`sizes` are the file's module-level names. `executes` permits a call of `get_cases`. Raises ProblemError with the
+    case's name.
+    """
     given = settings.get("CASES", _call_function(tree, path) if executes else ())
     if not isinstance(given, list | tuple) or len(given) > MAX_CASES:
         raise ProblemError(f"{path}: cases must be a list of at most {MAX_CASES} mappings, found {str(given)[:200]}")
@@ -57,7 +58,7 @@ def _spell_range(name: str, value: Any, path: Path) -> dict[str, Any]:
 
 
 def _call_function(tree: ast.Module, path: Path) -> Any:
-    """Return `get_cases()`. It sees the module's plain values only; the rest of the file needs torch."""
+    """The function sees only the module's plain values; the rest of the file needs torch."""
     function = next((one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == CASES_FUNCTION), None)
     if function is None:
         return ()
@@ -135,7 +136,7 @@ def _require(value: Any, kind: Any) -> Any:
 
 
 def read_numbers(kind: type[Numbers], given: Any) -> Numbers:
-    """An instance of a dataclass of numbers. Raises ValueError."""
+    """Raises ValueError."""
     members = {one.name: one for one in fields(kind)}  # type: ignore[arg-type]
     names = ", ".join(members)
     if not isinstance(given, dict):

@@ -43,12 +43,11 @@ REQUIRED_NAMES = ("Model", "get_inputs", "get_init_inputs")
 
 
 def find_suite(suite_dir: Path) -> tuple[Problem, ...]:
-    """The folder's name is the suite's."""
     return tuple(read_problem(path, suite_dir.name) for path in list_files(suite_dir))
 
 
 def list_files(suite_dir: Path) -> tuple[Path, ...]:
-    """The sorted problem files of a suite, without names that begin with `_`. Raises UsageError if there are none."""
+    """Return sorted files, without names that begin with `_`. Raises UsageError if there are none."""
     if not suite_dir.is_dir():
         siblings = [path.name for path in suite_dir.parent.glob("*") if path.is_dir()]
         hint = suggest(suite_dir.name, siblings)
@@ -78,9 +77,8 @@ def read_problem(path: Path, suite: str) -> Problem:
 
 
 def parse_problem(source: str, path: Path, suite: str, *, executes: bool = True) -> Problem:
-    """Parse source text; `path` gives the name and appears in messages.
-
-    If `executes` is False no code runs, so cases of `get_cases` are missing. Raises ProblemError.
+    """`path` gives the name and appears in messages. Without `executes` no code runs, so cases of `get_cases` are
+    missing. Raises ProblemError.
     """
     source = source.removeprefix(BYTE_ORDER_MARK)
     tree = parse_source(source, str(path))
@@ -121,7 +119,7 @@ def parse_problem(source: str, path: Path, suite: str, *, executes: bool = True)
 
 
 def parse_source(source: str, where: str) -> ast.Module:
-    """Raises ProblemError that names `where`."""
+    """Raises ProblemError."""
     try:
         return parse_python(source, filename=where)
     except (SyntaxError, ValueError) as error:
@@ -130,7 +128,7 @@ def parse_source(source: str, where: str) -> ast.Module:
 
 
 def bound_names(statement: ast.stmt) -> frozenset[str]:
-    """Module-level names bound by an assignment: `a = b = 1`, `a, b = 1, 2`, `a: int = 1`."""
+    """Handles `a = b = 1`, `a, b = 1, 2` and `a: int = 1`."""
     if isinstance(statement, ast.Assign):
         targets = statement.targets
     elif isinstance(statement, ast.AnnAssign | ast.AugAssign):

@@ -2,7 +2,7 @@
 
 The file is trusted; candidates are never loaded here. Workload sizes are inserted into the syntax tree after each
 module-level assignment of the name, so that derived sizes follow. Explicit CUDA devices are redirected to the target
-device, and tensors created elsewhere are moved at the end.
+device, and tensors created on others are moved at the end.
 """
 
 from __future__ import annotations
@@ -52,11 +52,9 @@ Inputs = tuple[dict[str, Any], list[torch.Tensor]]  # form and tensors
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedProblem:
-    """A problem executed for one workload; `init_inputs` are the arguments of `Model`.
-
-    Learned from the first calls: `differentiable`: shape and dtype of outputs with a gradient; `constants`: weights
-    that get other values; `returned_inputs`: inputs that count as outputs (`IN_PLACE`); `returns_nothing`: True if such
-    calls return None.
+    """The first calls determine the following. `differentiable` are shape and dtype of outputs with a gradient.
+    `constants` are weights that get other values. `returned_inputs` are inputs that count as outputs (`IN_PLACE`);
+    `returns_nothing` means that such calls return None.
     """
 
     problem: Problem
@@ -70,18 +68,19 @@ class LoadedProblem:
 
     @property
     def call(self) -> CallKind:
-        """The kind of call; known once a model was made."""
+        """Known once a model was made."""
         returns_nothing = bool(self.returns_nothing) and all(self.returns_nothing)
         return "only_in_place" if returns_nothing else self.problem.call
 
     @property
     def dtype(self) -> torch.dtype | None:
-        """Dtype of floating inputs and weights; None: as in the file."""
+        """Dtype of floating inputs and weights; None keeps the file's."""
         return getattr(torch, self.problem.dtype) if self.problem.dtype else None
 
     def make_model(self, seed: int, device: torch.device, dtype: torch.dtype | None = None) -> nn.Module:
-        """Seed and construct the reference on `device`, in the problem's mode. Parameters have gradients only if calls
-        include the backward pass."""
+        """Seed and construct the reference in the problem's mode. Parameters have gradients only if calls include the
+        backward pass.
+        """
         model = self._construct(seed, device, dtype)
         if self.problem.in_place and not self.returned_inputs and device.type != "meta":
             self.returned_inputs.extend(self._find_returned_inputs(model, device))
@@ -115,10 +114,8 @@ class LoadedProblem:
         traits: InputTraits | None = None,
         watch: AbstractContextManager[object] | None = None,
     ) -> tuple[Any, ...]:
-        """The arguments of one call on `device`; with `backward`, followed by the gradients of the outputs.
-
-        `distribution` names a kind of inputs; kinds that the problem does not declare need its `traits`. `watch` is
-        active while `get_inputs` runs (None: what the kind needs).
+        """With `backward`, the gradients of the outputs follow the arguments. Kinds (`distribution`) that the problem
+        does not declare need its `traits`. `watch` is active while `get_inputs` runs.
         """
         kind, base = find_kind(distribution), find_kind(self.problem.draws or GIVEN.name)
         traits, draws = traits or InputTraits(problem=self.problem), watch or kind.watch_draws(seed)
@@ -153,7 +150,7 @@ class LoadedProblem:
         return [torch.randn(shape, dtype=dtype, device=device) for shape, dtype in self.differentiable]
 
     def _find_returned_inputs(self, model: nn.Module, device: torch.device) -> list[int]:
-        """All input tensors if any of several calls changes one: a flag may be set rarely."""
+        """Return all input tensors if any of several calls changes one: a flag may be set rarely."""
         changes_any = False
         for seed in range(SEEDS_TRIED):
             inputs = map_tensors(self.make_inputs(seed, device), torch.clone)
@@ -170,7 +167,7 @@ class LoadedProblem:
         return [at for at, tensor in enumerate(memory) if tensor.layout is torch.strided]
 
     def describe_inputs(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        """(dtype, shape) of each input tensor on the meta device; () if the file needs real values."""
+        """Return (dtype, shape) of each input tensor on the meta device; () if the file needs real values."""
         try:
             inputs = self.make_inputs(0, torch.device("meta"))
         except ProblemError:
@@ -198,9 +195,8 @@ def load_problem(problem: Problem, workload: WorkloadName, device: torch.device 
 def run_user_code(
     problem: Problem, call: str, seed: int, device: torch.device, default: torch.device | None = None
 ) -> Iterator[None]:
-    """Run code of the file under a seed and a default device (None: `device`), and restore torch's defaults.
-
-    Raises ProblemError, or ReferenceStopped.
+    """Use a seed and a default device (None: `device`), and restore torch's defaults. Raises ProblemError, or
+    ReferenceStopped.
     """
     with (
         limit_reference(_where(problem), call),
@@ -222,7 +218,7 @@ def _are_the_same(found: Inputs, usual: Inputs, memory: Sequence[torch.Tensor]) 
 
 @contextmanager
 def _keep_defaults() -> Iterator[None]:
-    """They are process-wide and would affect the next problem."""
+    """Defaults are process-wide and would affect the next problem."""
     is_deterministic = torch.are_deterministic_algorithms_enabled()
     with torch.set_grad_enabled(torch.is_grad_enabled()), keep_default_dtype():
         try:
@@ -250,7 +246,7 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
 
 
 class _OnDevice(TorchFunctionMode):
-    """Redirects explicit CUDA devices to the target device. Meta tensors get no values."""
+    """Meta tensors get no values."""
 
     def __init__(self, device: torch.device) -> None:
         super().__init__()
@@ -286,8 +282,7 @@ _WITHOUT_VALUES: dict[Callable[..., Any], Callable[..., Any]] = {
 
 
 def _cast(inputs: tuple[Any, ...], dtype: torch.dtype | None, problem: Problem) -> tuple[Any, ...]:
-    """Cast floating tensors and keep strides. Raises ProblemError for integers that the dtype rounds: they may be
-    indices or counts."""
+    """Keep strides. Raises ProblemError for integers that the dtype rounds: they may be indices or counts."""
 
     def cast(tensor: torch.Tensor) -> torch.Tensor:
         if not tensor.is_floating_point():
@@ -365,7 +360,7 @@ def _where(problem: Problem) -> str:
 
 
 def workload_source(loaded: LoadedProblem) -> str:
-    """The problem's source with the workload's sizes inserted, for a baseline process."""
+    """Insert the workload's sizes into the source, for a baseline process."""
     overrides = dict(chosen.overrides) if (chosen := loaded.problem.workload(loaded.workload)) else {}
     tree = _override_sizes(parse_source(loaded.problem.source, _where(loaded.problem)), overrides)
     return ast.unparse(ast.fix_missing_locations(tree))

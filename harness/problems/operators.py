@@ -1,4 +1,4 @@
-"""Observes and replaces the operators of a reference without torch._dynamo, whose import takes seconds."""
+"""Observes and replaces a reference's operators without torch._dynamo, whose import takes seconds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.tensors.trees import list_tensors, memory_of
 
 
 class OperatorMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Nothing inside may be compiled."""
+    """Code inside must not be compiled."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -62,8 +62,9 @@ DROPOUT = "bernoulli_.float"  # an overload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorCall:
-    """`overload`: such as `bernoulli.p`; `on_input`: an argument is an input of the reference; `converts_to_integers`:
-    from floating values; `terms`: of one sum, in reductions without products."""
+    """`overload` is such as `bernoulli.p`. With `on_input`, an argument is an input of the reference. `terms` counts
+    the terms of one sum, in reductions without products.
+    """
 
     name: str
     overload: str
@@ -74,12 +75,10 @@ class OperatorCall:
 
 @dataclass(frozen=True, slots=True)
 class OperatorUse:
-    """The distinct operator calls of one run."""
-
     calls: frozenset[OperatorCall]
 
     def has(self, names: Collection[str], *, on_input: bool = False) -> bool:
-        """True if one of these operators is called, in place or not; with `on_input`, on an input."""
+        """Include in-place variants; with `on_input`, require an input as argument."""
         return any(call.name.removesuffix("_") in names and (call.on_input or not on_input) for call in self.calls)
 
     @property
@@ -103,7 +102,7 @@ NO_USE = OperatorUse(frozenset())
 
 
 class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
-    """`inputs` are not kept, since a second set may not fit beside them; they must live as long as the watched run."""
+    """`inputs` must live as long as the watched run: they are not kept, since a second set may not fit beside them."""
 
     def __init__(self, inputs: Sequence[Any] = ()) -> None:
         super().__init__()

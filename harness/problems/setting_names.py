@@ -1,4 +1,4 @@
-"""Names of a problem file's settings: finds misspelt ones, and describes those in force."""
+"""Finds misspelt settings of a problem file, and describes those in force."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def require_known_names(tree: ast.Module, path: Path) -> None:
 
 
 def _list_read(tree: ast.Module) -> Iterator[str]:
-    """Strings count: `globals()["NAME"]`."""
+    """Include strings, for `globals()["NAME"]`."""
     for node in ast.walk(tree):
         match node:
             case ast.Name(id=name, ctx=ast.Load()) | ast.Attribute(attr=name) | ast.Constant(value=str(name)):
@@ -53,7 +53,7 @@ def _list_read(tree: ast.Module) -> Iterator[str]:
 
 
 def _find_misspelt(statement: ast.stmt) -> Iterator[tuple[str, str]]:
-    """(name, the setting that it may stand for)."""
+    """Yield (name, intended setting)."""
     if isinstance(statement, ast.FunctionDef):
         if statement.name != CASES_FUNCTION and get_close_matches(
             statement.name, [CASES_FUNCTION], cutoff=NEAR_FUNCTION
@@ -76,7 +76,7 @@ def _pair(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _find_meant(name: str, value: ast.expr) -> str:
-    """The setting with the same letters, or with a similar name and the same kind of value; "" if there is none."""
+    """Return the setting with the same letters, or with a similar name and the same kind of value; "" without one."""
     of_kind = [setting for setting in PROBLEM_SETTINGS if _is_of_kind(setting, value)]
     candidates = of_kind if _is_number(value) else [*PROBLEM_SETTINGS]
     for setting in (*PROBLEM_FLAGS, *candidates):
@@ -94,7 +94,7 @@ def _find_other_name(name: str) -> str:
 
 
 def _find_shared(name: str) -> str:
-    """A setting whose words are among those of `name`, in this order, or the other way around."""
+    """Return a setting whose words are a subsequence of those of `name`, or the reverse."""
     for setting in PROBLEM_SETTINGS:
         shorter, longer = sorted((name, setting), key=len)
         if len(shorter) >= _LEAST_SHARED and f"_{shorter}_" in f"_{longer}_":
@@ -107,7 +107,6 @@ def _simplify(name: str) -> str:
 
 
 def _is_number(value: ast.expr) -> bool:
-    """A size, rather than a misspelt setting."""
     return (
         isinstance(value, ast.Constant) and isinstance(value.value, int | float) and not isinstance(value.value, bool)
     )
@@ -126,7 +125,7 @@ def _is_of_kind(setting: str, value: ast.expr) -> bool:
 
 
 def _list_hidden(statement: ast.stmt) -> Iterator[str]:
-    """Names that are imported, changed, or bound inside a statement such as `if`."""
+    """Yield names that are imported, changed, or bound inside a statement such as `if`."""
     if isinstance(statement, ast.Import | ast.ImportFrom):
         yield from (alias.asname or alias.name for alias in statement.names)
     if isinstance(statement, (*_NOT_RUN, ast.Assign, ast.AnnAssign)) or _is_main(statement):
@@ -149,7 +148,7 @@ def _is_main(statement: ast.stmt) -> bool:
 
 
 def describe_settings(problem: Problem) -> dict[str, str]:
-    """The settings in force without defaults, written as in a file."""
+    """Omit defaults; values are written as in a file."""
     found = {name: "True" for name in PROBLEM_FLAGS if getattr(problem, name.lower())}
     small = problem.workload("small")
     if small is not None:

@@ -39,7 +39,7 @@ ALWAYS_TRIED = 64  # larger ones only while the product of all sizes fits the bu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """Per call: elements of all intermediate results, floating-point operations of products and convolutions."""
+    """Limits per call: elements of all intermediate results, floating-point operations of products and convolutions."""
 
     elements: int
     flops: int
@@ -64,8 +64,9 @@ class _Cost:
 
 
 def reduce_problem(problem: Problem, budget: Budget, *, start: Workload | None = None) -> Problem | None:
-    """The problem with a `reduced` workload within `budget`, shrunk from `start` or the full sizes; None if it accepts
-    no such sizes."""
+    """Shrink from `start` or the full sizes to a `reduced` workload within `budget`. Return None if the problem accepts
+    no such sizes.
+    """
     sizes = list_sizes(problem, start)
     fixed = {name: value for name, value in (start.overrides if start else ()) if name not in sizes}
     for way in _list_ways(problem, sizes, fixed, budget):
@@ -76,10 +77,10 @@ def reduce_problem(problem: Problem, budget: Budget, *, start: Workload | None =
 
 
 def fit_problem(problem: Problem, cost: int) -> Problem | None:
-    """The problem with a `reduced` workload for the emulated device.
+    """Make a `reduced` workload for the emulated device.
 
-    `cost`: of an element, relative to CUDA kernels. Without sizes to shrink, the problem is used as written if that
-    takes no more than seconds.
+    `cost` is an element's cost relative to CUDA kernels. Without sizes to shrink, the problem is used as written if
+    that takes only seconds.
     """
     cut = reduce_problem(problem, EMULATED_BUDGET.divided_by(cost))
     return cut or keep_sizes(problem, PATIENT_BUDGET.divided_by(cost))
@@ -91,13 +92,13 @@ def has_own_sizes(problem: Problem, workload: WorkloadName) -> bool:
 
 
 def keep_sizes(problem: Problem, budget: Budget) -> Problem | None:
-    """The problem with its full sizes as `reduced`; None if they exceed the budget or the cost cannot be counted."""
+    """Use the full sizes as `reduced`; return None if they exceed the budget or the cost cannot be counted."""
     whole = _with_sizes(problem, list_sizes(problem))
     return whole if _fits(whole, budget) else None
 
 
 def list_milder_sizes(problem: Problem, budget: Budget, patient: Budget) -> Iterator[Problem]:
-    """Milder reductions for candidates that are specialised for a problem's sizes.
+    """Yield milder reductions for candidates that are specialised for a problem's sizes.
 
     In order: the model's sizes (channels, features) kept; all sizes halved without odd ones, which keeps most
     multiples; the last dimension of inputs (of a head) kept; full sizes if within `patient`.
@@ -124,7 +125,7 @@ def _list_milder_ways(problem: Problem, budget: Budget) -> Iterator[dict[str, in
 
 
 def _halve_others(problem: Problem, sizes: dict[str, int], names: set[str], budget: Budget) -> dict[str, int] | None:
-    """Halve all sizes but the named ones; None if there are none, or the cost never fits."""
+    """Halve all sizes but the named ones; return None if there are none, or the cost never fits."""
     kept = {name: value for name, value in sizes.items() if name in names}
     others = {name: value for name, value in sizes.items() if name not in names}
     halved = _halve_until(problem, others, dict(kept), budget, odd=False) if kept else None
@@ -132,7 +133,7 @@ def _halve_others(problem: Problem, sizes: dict[str, int], names: set[str], budg
 
 
 def _list_names_of_model(problem: Problem) -> set[str]:
-    """Names used in `get_init_inputs`, including those they are computed from at module level."""
+    """List names used in `get_init_inputs`, and module-level names that they are computed from."""
     body = parse_source(problem.source, problem.name).body
     values = {name: node for statement in body for name, node in _list_assigned(statement)}
     found: set[str] = set()
@@ -145,7 +146,7 @@ def _list_names_of_model(problem: Problem) -> set[str]:
 
 
 def _list_names_of_rows(problem: Problem) -> set[str]:
-    """Names of the last dimension where `get_inputs` draws floating-point values."""
+    """List names of the last dimension of floating-point draws in `get_inputs`."""
     body = parse_source(problem.source, problem.name).body
     functions = [one for one in body if isinstance(one, ast.FunctionDef) and one.name == "get_inputs"]
     found: set[str] = set()
@@ -177,7 +178,7 @@ def _list_ways(
 
 
 def list_sizes(problem: Problem, start: Workload | None = None) -> dict[str, int]:
-    """Shrinkable integers by name, with their values in `start`: numbers or constant expressions at module level."""
+    """Shrinkable sizes are module-level numbers or constant expressions. Values are those in `start`."""
     sizes: dict[str, int] = {}
     for statement in parse_source(problem.source, problem.name).body:
         for name, node in _list_assigned(statement):
@@ -207,7 +208,7 @@ def _pair(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _read_integer(node: ast.expr) -> int | None:
-    """`1024`, `2 * 1024` or `1 << 20`; None for other expressions."""
+    """Accept `1024`, `2 * 1024` or `1 << 20`; return None for other expressions."""
     if isinstance(node, ast.Constant):
         return node.value if type(node.value) is int else None
     if not isinstance(node, ast.BinOp) or type(node.op) not in _OPERATORS:
@@ -219,7 +220,7 @@ def _read_integer(node: ast.expr) -> int | None:
 
 
 def describe_sizes(problem: Problem, workload: str) -> str:
-    """Such as `batch_size=3, features=511`; "" for the full workload."""
+    """Return a text such as `batch_size=3, features=511`; "" for the full workload."""
     overrides = next((one.overrides for one in problem.workloads if one.name == workload), ())
     return ", ".join(f"{name}={value}" for name, value in overrides)
 
@@ -227,7 +228,7 @@ def describe_sizes(problem: Problem, workload: str) -> str:
 def _halve_until(
     problem: Problem, sizes: dict[str, int], fixed: dict[str, SizeValue], budget: Budget, *, odd: bool
 ) -> dict[str, int] | None:
-    """None if the cost never fits."""
+    """Return None if the cost never fits."""
     deadline_s = time.thread_time() + MAX_SECONDS
     now, cost = dict(sizes), _measure(_with_sizes(problem, fixed | sizes))
     for _ in range(MAX_STEPS):
@@ -261,7 +262,6 @@ def _with_sizes(problem: Problem, sizes: dict[str, Any]) -> Problem:
 
 @lru_cache(maxsize=2 * MAX_STEPS)
 def _measure(problem: Problem) -> _Cost | None:
-    """None if the reference rejects the sizes."""
     return _call(problem, torch.device("meta"))
 
 

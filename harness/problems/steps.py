@@ -1,4 +1,4 @@
-"""Records the steps of problem files' code with their deadlines in memory shared with a watching process.
+"""Records the steps of problem files' code with their deadlines, in memory shared with a watching process.
 
 That code may end its process or never end (`harness.problems.watched_process`).
 """
@@ -24,7 +24,7 @@ CLOSED_CODE = 97  # exit code of a process whose descriptors a step has closed
 
 
 class ProcessInterrupted(KeyboardInterrupt):
-    """Raised when the parent ends this process, as opposed to an exception of a problem file."""
+    """The parent, not a problem file's exception, ends this process."""
 
 
 class RunningSteps:
@@ -43,7 +43,7 @@ class RunningSteps:
         return self._memory is not None
 
     def share(self, descriptor: int, line: int) -> None:
-        """`line`: descriptor of the connection to the watching process."""
+        """`line` is the descriptor of the connection to the watching process."""
         self._memory = mmap.mmap(descriptor, MEMORY_BYTES)
         self._line = line, os.fstat(line)
 
@@ -53,7 +53,7 @@ class RunningSteps:
         return number
 
     def end(self, number: int) -> None:
-        """End the process during the step if the step closed the connection, since nothing can be reported."""
+        """End the process if the step closed the connection, since nothing can be reported."""
         if not self._is_connected():
             os._exit(CLOSED_CODE)
         self._note({}, ended=number)
@@ -76,7 +76,7 @@ class RunningSteps:
 
 
 def read_steps(memory: mmap.mmap) -> list[tuple[str, float, float]]:
-    """Name, limit and deadline of each step; none while they are written or if a problem file overwrote them."""
+    """Return name, limit and deadline of each step; none during a write or if a problem file overwrote them."""
     with suppress(ValueError, TypeError, RecursionError, OverflowError):
         steps = json.loads(memory[:].partition(b"\0")[0])
         return [(str(name), float(limit_s), float(deadline_s)) for name, limit_s, deadline_s in steps]
@@ -87,7 +87,7 @@ STEPS = RunningSteps()
 
 
 def set_reference_limit(limit_s: float) -> None:
-    """In seconds per step, for this process and those that it starts for problem files."""
+    """Set seconds per step, for this process and its children."""
     STEPS.limit_s = limit_s
 
 

@@ -1,4 +1,4 @@
-"""A process that runs code of problem files, and the reason why it ended."""
+"""Runs code of problem files in a process, and finds the reason of its end."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ProcessEnded(HarnessError):
 class WatchedProcess:
     """Runs `program` with the descriptors of the connection and of the steps' memory, then `arguments`.
 
-    The process need not be trusted, except by `receive`.
+    Only `receive` trusts the process.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class WatchedProcess:
         wrap: Callable[[list[str]], list[str]] = list,
         output: int | None = None,
     ) -> None:
-        """`wrap` puts the command into a sandbox; `output` is a descriptor (None: this process's error output)."""
+        """`wrap` puts the command into a sandbox; the descriptor `output` defaults to this process's error output."""
         descriptor = os.memfd_create("steps", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(descriptor, MEMORY_BYTES)
         # Reading beyond the end of a file that was cut would end this process.
@@ -101,7 +101,7 @@ class WatchedProcess:
             self._process.wait(wait_s)
 
     def kill(self) -> None:
-        """Kill the process group, with processes that were started in it."""
+        """Kill the process group, including processes started in it."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -131,7 +131,7 @@ class WatchedProcess:
 
 
 def connect(arguments: list[str]) -> tuple[Connection, list[str]]:
-    """In the started process: the connection, and the other arguments."""
+    """Call in the started process. Return the connection and the other arguments."""
     line, steps, *others = arguments
     STEPS.share(int(steps), int(line))
     return Connection(int(line)), others

@@ -13,7 +13,7 @@ from harness.problems.discovery import parse_problem
 
 @lru_cache(maxsize=1024)  # an evaluation service sees ever more problems
 def provide_workload(problem: Problem, workload: WorkloadName, language: Language) -> Problem | None:
-    """None if the problem has no such workload. Executes the problem file to find reduced sizes."""
+    """Return None if the problem has no such workload. Execute the problem file to find reduced sizes."""
     if workload != "reduced":
         return problem if problem.workload(workload) is not None else None
     try:
@@ -42,7 +42,7 @@ def complete_problem(problem: Problem, workload: WorkloadName, language: Languag
 
 
 def describe_lacking_workload(problem: str, asked: WorkloadName | None) -> str:
-    """`asked` None: reduced sizes by default."""
+    """`asked` None means reduced sizes by default."""
     if asked:
         reduced = ", or leave out the option for reduced sizes" if asked == "small" else ""
         return f"{problem} has no {asked} workload: write {asked.upper()} = {{...}} into its file{reduced}"

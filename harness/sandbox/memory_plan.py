@@ -199,7 +199,6 @@ def count_device_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:
 
 
 def _count_comparison_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:
-    """Counts inputs, truth and output copy of one call."""
     inputs, outputs = need.inputs_bytes, need.outputs_bytes
     truths = TRUTHS * outputs if plan.float64 else outputs
     computing = max(inputs + outputs + need.work_bytes, outputs + need.float64_bytes if plan.float64 else 0)

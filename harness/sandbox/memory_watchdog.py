@@ -136,7 +136,6 @@ def _list_open_files(processes: Iterable[int]) -> list[str] | None:
 
 
 def _count_memory_files(links: Iterable[str], arena: int) -> int:
-    """Count each file once."""
     own = os.fstat(arena)
     sizes: dict[tuple[int, int], int] = {}
     for link in links:

@@ -43,7 +43,6 @@ def count_tokens(text: str) -> int:
 
 
 def _choose_shown(path: Sequence[Turn], render: Render, tokens: int) -> list[Turn]:
-    """The latest turns of the path that fit, at least one."""
     shown: list[Turn] = []
     for turn in reversed(path):
         tokens -= count_tokens(_show_program(turn).text) + count_tokens(render(make_feedback(turn)))

@@ -86,7 +86,6 @@ def decide(strategy: Strategy, history: History, limits: Limits) -> Decision:
 
 
 def _find_limits(strategy: Strategy, history: History, limits: Limits) -> Iterator[str]:
-    """The reasons to stop."""
     if limits.budget_tokens is not None and history.tokens >= limits.budget_tokens:
         yield f"the budget of {limits.budget_tokens} tokens is spent"
     if limits.budget_usd is not None and history.usd >= limits.budget_usd:

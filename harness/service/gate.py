@@ -124,8 +124,6 @@ def _ask_for_token() -> JSONResponse:
 
 
 async def _refuse(answer: JSONResponse, scope: Scope, receive: Receive, send: Send) -> None:
-    """Ends the answer once the client has sent its body."""
-
     async def send_unfinished(message: Message) -> None:
         if message["type"] == "http.response.body":
             message["more_body"] = True

@@ -202,7 +202,6 @@ class TaskQueue:
         return Entry(*self._connection.execute(select, (task.client, task.task)).fetchone()), True
 
     def _require_room(self, client: str, limits: Limits) -> None:
-        """Call after the insertion, which an exception rolls back."""
         queued = self._connection.execute("SELECT count(*) FROM tasks WHERE state = 'queued'").fetchone()[0]
         if queued > limits.queued:
             raise QueueFull(f"the queue is full: {limits.queued} tasks wait")

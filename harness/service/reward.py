@@ -73,7 +73,6 @@ def _score_failure(outcome: Outcome, shaping: Shaping) -> float:
 
 
 def _list_metrics(verdict: Mapping[str, Any], outcome: Outcome) -> dict[str, float]:
-    """Omit `speedup` and `own_share` if they were not measured."""
     timing, work = verdict["timing"], verdict["work"]
     metrics = {
         "built": float(outcome not in UNBUILT),

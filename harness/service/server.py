@@ -78,7 +78,6 @@ class LimitedConnection(Base):  # type: ignore[misc]  # one of two classes
             self._head_ends = None
 
     def _close_silent(self) -> None:
-        """Keep WebSockets."""
         self._head_ends = None
         if not self._is_answering and self.transport.get_protocol() is self:
             self.transport.close()

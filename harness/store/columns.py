@@ -114,7 +114,6 @@ def _complete(annotation: Any) -> Column:
 
 
 def _flatten(kind: Any) -> list[Any]:
-    """Return the types of a union, and the values of a Literal."""
     parts = get_args(kind)
     return [one for part in parts for one in _flatten(part)] if parts else [kind]
 

@@ -1,4 +1,4 @@
-"""Stride-preserving copies on another device."""
+"""Copies tensors to another device with their strides."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PINNED_FROM_BYTES = 64 << 20
 
 
 def copy_to(tensor: Tensor, device: torch.device) -> Tensor:
-    """Copies the whole span, so that rows stay as far apart. Large copies of a GPU's memory are pinned."""
+    """Copy the whole span, so that strides stay. Large copies of a GPU's memory are pinned."""
     if tensor.layout is not torch.strided or tensor.numel() == 0:
         return tensor.detach().to(device, copy=True)
     span = tensor.detach().as_strided((count_span(tensor.shape, tensor.stride()),), (1,))
@@ -36,8 +36,9 @@ def copy_all_to(inputs: Sequence[Any], device: torch.device) -> tuple[Any, ...]:
 
 
 def _allocate_pinned(size_bytes: int) -> Tensor:
-    """Zeros, in memory that is returned to the system when unused, unlike that of torch's pinned allocator. Where the
-    driver refuses to pin it, copies are only slower."""
+    """Return zeros in memory that is returned to the system when unused, unlike that of torch's pinned allocator. If
+    the driver refuses to pin it, copies are only slower.
+    """
     memory = _Pages(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     with suppress(OSError):  # a kernel without huge pages
         memory.madvise(mmap.MADV_HUGEPAGE)  # fewer pages to touch and to pin

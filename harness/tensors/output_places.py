@@ -1,4 +1,4 @@
-"""Locates outputs in the worker's memory, to tell memory that a later call returns again from other changes."""
+"""Locates outputs in the worker's memory, to distinguish reused buffers from other changes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class KeptOutputs:
 
 
 class OutputPlaces:
-    """`arena`: memory that no program may return outputs in, since inputs lie there."""
+    """No program may return outputs in the `arena`, since inputs lie there."""
 
     def __init__(self, arena: Span) -> None:
         self.calls = 0
@@ -46,15 +46,15 @@ class OutputPlaces:
         self._last_calls |= {span: self.calls for span in self._spans if span[1] <= first or end <= span[0]}
 
     def keep(self, record: TensorRecord) -> KeptOutputs:
-        """`record`: of the last call."""
+        """`record` is that of the last call."""
         return KeptOutputs(record, self.calls, self._spans)
 
     def classify(self, kept: KeptOutputs, changed: Sequence[int]) -> Change:
-        """`changed`: positions of outputs."""
+        """`changed` are positions of outputs."""
         return self.classify_spans(kept.call, [kept.spans[at] for at in changed])
 
     def classify_spans(self, call: int, changed: Sequence[Span]) -> Change:
-        """`changed`: memory of outputs of the `call`-th call."""
+        """`changed` is memory of outputs of the `call`-th call."""
         if not changed:
             return Change.NONE
         return Change.REUSED if all(self._is_reused(call, span) for span in changed) else Change.OVERWRITTEN

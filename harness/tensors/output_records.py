@@ -1,4 +1,4 @@
-"""Records of earlier tensor values, without copies of large ones."""
+"""Records earlier tensor values, without copies of large ones."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ ROWS_AT_ONCE = {"cpu": 1, "cuda": 16}  # on a CPU few enough for its cache, on a
 
 @dataclass(frozen=True, slots=True)
 class TensorRecord:
-    """`digests`: one number for each slice of large tensors, with a secret key. `skipped`: positions of tensors that
-    may change."""
+    """`digests` has one number per slice of large tensors, with a secret key. `skipped` are positions of tensors that
+    may change.
+    """
 
     elements: int
     tensors: tuple[Tensor, ...] = ()
@@ -37,7 +38,7 @@ class TensorRecord:
         return cls(elements, digests=tuple(map(_digest, kept)), skipped=skipped)
 
     def list_changed(self, now: Sequence[Tensor]) -> list[int]:
-        """Positions. NaN equals itself; 0.0 differs from -0.0. The devices may differ."""
+        """Return positions. NaN equals itself; 0.0 differs from -0.0. The devices may differ."""
         places = [at for at in range(len(now)) if at not in self.skipped]
         known = self.digests or self.tensors
         return [at for at, before in zip(places, known, strict=True) if not self._is_same(now[at], before)]
@@ -46,7 +47,7 @@ class TensorRecord:
         return torch.equal(_digest(now), before) if self.digests else has_same_bits(now, before)
 
     def find_difference(self, now: Sequence[Tensor]) -> Difference | None:
-        """None: equal bits."""
+        """Return None for equal bits."""
         if not self.digests:
             return find_difference(_leave_out(now, self.skipped), self.tensors)
         return Difference(differing=None, elements=self.elements) if self.list_changed(now) else None
@@ -57,7 +58,7 @@ def _leave_out(tensors: Sequence[Tensor], skipped: frozenset[int]) -> tuple[Tens
 
 
 def _digest(tensor: Tensor) -> Tensor:
-    """Sums of rows of words times random numbers, modulo 2^64: equal by chance once in 2^32."""
+    """Sum rows of words times random numbers, modulo 2^64: equal by chance once in 2^32."""
     key = _draw_key(ROW_WORDS).to(tensor.device)  # not kept there: it could hold a far larger block of torch's cache
     item_bytes = tensor.element_size()
     size_bytes = tensor.numel() * item_bytes

@@ -22,7 +22,8 @@ LEAST_BYTES = 4 << 20  # smaller outputs are copied whole
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
     """Elements of one output in the order of its memory: `count` rows of `width` elements, `pitch` apart, from `first`
-    on. `order`: its dimensions, outermost first."""
+    on. `order` lists its dimensions, outermost first.
+    """
 
     output: int
     order: tuple[int, ...]
@@ -32,7 +33,7 @@ class Rows:
     count: int
 
     def take(self, tensor: Tensor) -> Tensor:
-        """Of a tensor of the same shape, in any layout."""
+        """The tensor must have the same shape, in any layout."""
         starts = torch.arange(self.count, device=tensor.device) * self.pitch + self.first
         places = (starts[:, None] + torch.arange(self.width, device=tensor.device)).flatten()
         laid_out = tensor.permute(self.order)
@@ -41,13 +42,11 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """First indices of each output's stretches, and rows."""
-
     firsts: tuple[tuple[int, ...], ...]
     rows: tuple[Rows, ...] = ()
 
     def take(self, output: int, tensor: Tensor) -> Tensor:
-        """Concatenated, on the device of `tensor`."""
+        """Return concatenated parts, on the device of `tensor`."""
         end = tensor.numel()
         parts = [cut_stretch(tensor, first, min(first + STRETCH_ELEMENTS, end)) for first in self.firsts[output]]
         parts += [rows.take(tensor) for rows in self.rows if rows.output == output]
@@ -58,7 +57,7 @@ class Sample:
 
 
 def choose_sample(specs: Sequence[TensorSpec], source: random.Random) -> Sample | None:
-    """Includes each output's end, where kernels fail most. None: small outputs."""
+    """Include each output's end, where kernels fail most. Return None for small outputs."""
     counts = [prod(spec.shape) for spec in specs]
     if sum(count * ITEM_BYTES[spec.dtype] for count, spec in zip(counts, specs, strict=True)) <= LEAST_BYTES:
         return None
@@ -66,7 +65,7 @@ def choose_sample(specs: Sequence[TensorSpec], source: random.Random) -> Sample 
 
 
 def find_memory_order(spec: TensorSpec) -> tuple[int, ...] | None:
-    """The dimensions, outermost first; None if gaps lie between the elements, or some share memory."""
+    """List dimensions, outermost first; return None if elements have gaps or share memory."""
     order = sorted(range(len(spec.shape)), key=lambda dimension: -spec.stride[dimension])
     expected = 1
     for dimension in reversed(order):

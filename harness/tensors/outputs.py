@@ -1,4 +1,4 @@
-"""The outputs of a call, and how two differ."""
+"""Holds the outputs of a call, and compares them."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ Place = TypeVar("Place", int, Tensor)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlatOutputs:
-    """`tree`: the nesting, as in `harness.protocol`."""
+    """`tree` is the nesting, as in `harness.protocol`."""
 
     tree: dict[str, Any]
     tensors: tuple[Tensor, ...]
 
     def has_form_of(self, other: FlatOutputs) -> bool:
-        """Whether nesting, shapes and dtypes are equal."""
+        """True if nesting, shapes and dtypes are equal."""
         mine, theirs = ([(tensor.shape, tensor.dtype) for tensor in one.tensors] for one in (self, other))
         return mine == theirs and have_same_nesting(self.tree, other.tree)
 
     def with_state(self, state: Mapping[str, Tensor]) -> FlatOutputs:
-        """As a call returns them whose module has these tensors in its state afterwards."""
+        """Return the outputs of a call that also returns this state of its module."""
         if not state:
             return self
         tree = add_state(self.tree, len(self.tensors), list(state))
@@ -38,7 +38,7 @@ class FlatOutputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """`largest` is infinite if undefined. `differing` None: unknown."""
+    """`largest` is infinite if undefined. `differing` is None if unknown."""
 
     differing: int | None
     elements: int
@@ -51,7 +51,7 @@ class Difference:
 
 
 def find_difference(now: Sequence[Tensor], before: Sequence[Tensor]) -> Difference | None:
-    """None: equal bits. The devices may differ."""
+    """Return None for equal bits. The devices may differ."""
     differing, largest = 0, 0.0
     for a, b in zip(now, before, strict=True):
         for left, right in cut_pairs(a, b):
@@ -66,7 +66,7 @@ def find_difference(now: Sequence[Tensor], before: Sequence[Tensor]) -> Differen
 
 
 def are_far_apart(expected: Sequence[Tensor], found: Sequence[Tensor]) -> bool:
-    """Whether a difference exceeds the largest expected value: cheaper than a full comparison."""
+    """Return True if a difference exceeds the largest expected value. Cheaper than a full comparison."""
     return any(_is_far(a, b) for a, b in zip(expected, found, strict=False))
 
 
@@ -97,7 +97,7 @@ def _bytes_of(tensor: Tensor) -> Tensor:
 
 
 def widen_small(tensor: Tensor) -> Tensor:
-    """Floats of less than 32 bits."""
+    """Widen floats of less than 32 bits."""
     return tensor.float() if tensor.element_size() < 4 else tensor
 
 

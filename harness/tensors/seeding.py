@@ -25,7 +25,7 @@ class SeededInputs(tuple[Any, ...]):
 
 
 def seed_call(inputs: Iterable[Any], input_seed: int) -> SeededInputs:
-    """Derives torch's seed from the secret seed of the inputs."""
+    """Derive torch's seed from the secret seed of the inputs."""
     return SeededInputs.make(inputs, random.Random(f"call {input_seed}").getrandbits(62))
 
 
@@ -40,7 +40,7 @@ def keep_seed(changed: Iterable[Any], inputs: Sequence[Any]) -> tuple[Any, ...]:
 
 @contextmanager
 def seeded_call(model: nn.Module, inputs: Sequence[Any]) -> Iterator[None]:
-    """Restores the generators afterwards."""
+    """Restore the generators afterwards."""
     seed = read_seed(inputs)
     if seed is None:
         yield
@@ -56,7 +56,7 @@ def seeded_call(model: nn.Module, inputs: Sequence[Any]) -> Iterator[None]:
 
 
 def read_generators(device: torch.device) -> tuple[Tensor, ...]:
-    """They advance if a call draws random numbers."""
+    """Their state advances if a call draws random numbers."""
     host = (torch.random.get_rng_state(),)
     return (*host, torch.cuda.get_rng_state(device)) if device.type == "cuda" else host
 

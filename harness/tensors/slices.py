@@ -1,4 +1,4 @@
-"""Large tensors in slices, and many as few: comparison and copies with little memory beside them."""
+"""Compares and copies large tensors in slices, to save memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ WHOLE_BYTES = 64 << 20  # non-contiguous tensors up to this size are copied at o
 
 
 def count_bytes(tensors: Iterable[Tensor]) -> int:
-    """Of their elements."""
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
@@ -26,8 +25,9 @@ def has_same_bits(a: Tensor, b: Tensor) -> bool:
 def cut_slices(
     *tensors: Tensor, elements: int, whole_bytes: int = WHOLE_BYTES
 ) -> Iterator[tuple[int, tuple[Tensor, ...]]]:
-    """(first index, the same flat stretch of each tensor). Copies few slices of large non-contiguous tensors at a
-    time."""
+    """Yield (first index, the same flat stretch of each tensor). Copy few slices of large non-contiguous tensors at a
+    time.
+    """
     whole = [
         tensor.reshape(-1) if tensor.is_contiguous() or count_bytes((tensor,)) <= whole_bytes else tensor
         for tensor in tensors
@@ -38,7 +38,7 @@ def cut_slices(
 
 
 def cut_stretch(tensor: Tensor, first: int, last: int) -> Tensor:
-    """In row-major order; a view if contiguous."""
+    """Cut in row-major order; return a view if contiguous."""
     if tensor.is_contiguous():
         return tensor.reshape(-1)[first:last]
     row = tensor[0].numel()
@@ -54,20 +54,20 @@ def cut_stretch(tensor: Tensor, first: int, last: int) -> Tensor:
 
 
 def cut_pairs(a: Tensor, b: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Slices of both, on the GPU if one is there: it reads host memory faster than copies arrive in it."""
+    """Use the GPU if one tensor is there: it reads host memory faster than copies arrive in it."""
     where = a.device if a.is_cuda else b.device
     for _, (left, right) in cut_slices(a, b, elements=SLICE_ELEMENTS):
         yield left.to(where), right.to(where)
 
 
 def pack_by_dtype(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """One flat tensor for each dtype, in order of first appearance; a view of a single contiguous one."""
+    """Return one flat tensor per dtype, in order of first appearance; a view of a single contiguous one."""
     groups = group_equal([tensor.dtype for tensor in tensors])
     return [_join([tensors[index].reshape(-1) for index in group]) for group in groups.values()]
 
 
 def _join(flat: Sequence[Tensor]) -> Tensor:
-    """Joins bytes, since not every dtype can be concatenated."""
+    """Join bytes, since not every dtype can be concatenated."""
     if len(flat) == 1:
         return flat[0]
     return torch.cat([one.view(torch.uint8) for one in flat]).view(flat[0].dtype)

@@ -9,9 +9,9 @@ from harness.protocol import TensorSpec
 
 
 def match_state(own: Mapping[str, TensorSpec], wanted: Mapping[str, TensorSpec]) -> dict[str, str]:
-    """The module's own name for each wanted part of a state: the same one; else, in order, of names that end alike
-    (`running_mean`, `bn_running_mean` or `running_mean_2` for `bn.running_mean`), if there are as many of them as
-    wanted."""
+    """Map each wanted part of a state to the module's own name. Names match if equal, else in order if they end alike
+    (`running_mean`, `bn_running_mean` or `running_mean_2` for `bn.running_mean`) and their number is the same.
+    """
     found = {name: name for name, spec in wanted.items() if fits(own.get(name), spec)}
     missing, free = [name for name in wanted if name not in found], [name for name in own if name not in wanted]
     for ending in dict.fromkeys(map(_last_part, missing)):
@@ -24,7 +24,6 @@ def match_state(own: Mapping[str, TensorSpec], wanted: Mapping[str, TensorSpec])
 
 
 def _ends_with(name: str, ending: str) -> bool:
-    """Also with a number behind it."""
     last = f"_{_last_part(name)}"
     return any(one.endswith(f"_{ending}") for one in (last, last.rstrip(string.digits).rstrip("_")))
 

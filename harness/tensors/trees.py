@@ -1,4 +1,4 @@
-"""Nested values with tensors in them."""
+"""Traverses nested values with tensors in them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 def list_leaves(value: Any) -> Iterator[Any]:
-    """What is no list, tuple or dict, in order."""
+    """Yield values that are no list, tuple or dict, in order."""
     if isinstance(value, list | tuple | dict):
         for item in value.values() if isinstance(value, dict) else value:
             yield from list_leaves(item)
@@ -19,7 +19,7 @@ def list_leaves(value: Any) -> Iterator[Any]:
 
 
 def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
-    """`value` with everything in its lists, tuples and dicts changed, in the order of `list_leaves`."""
+    """Use the order of `list_leaves`."""
     if isinstance(value, list):
         return [map_leaves(item, change) for item in value]
     if isinstance(value, tuple):
@@ -30,20 +30,18 @@ def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def list_tensors(value: Any) -> list[Tensor]:
-    """Every tensor in the lists, tuples and dicts of `value`."""
     return [leaf for leaf in list_leaves(value) if isinstance(leaf, Tensor)]
 
 
 def map_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
-    """`value` with every tensor in its lists, tuples and dicts changed."""
     return map_leaves(value, lambda leaf: change(leaf) if isinstance(leaf, Tensor) else leaf)
 
 
 def list_memory(value: Any) -> set[int]:
-    """What `memory_of` tells of the dense tensors of `value`."""
+    """Return `memory_of` the dense tensors."""
     return {memory_of(tensor) for tensor in list_tensors(value) if tensor.layout is torch.strided}
 
 
 def memory_of(tensor: Tensor) -> int:
-    """The address of its storage; 0 for layouts without one."""
+    """Return the address of the storage; 0 for layouts without one."""
     return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else 0

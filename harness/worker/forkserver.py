@@ -245,7 +245,6 @@ def _read_busy_ns(process: int) -> int | None:
 
 
 def _find_worker(pid: int) -> tuple[int, set[int]]:
-    """The worker is the only leaf of its process tree."""
     tree = find_tree(pid)
     worker = next(process for process in tree if find_tree(process) == {process})
     return worker, tree - {worker}

@@ -192,7 +192,6 @@ def _functions(value: Any) -> list[list[str]] | None:
 
 
 def _headers(folders: Iterable[Path]) -> list[list[str]]:
-    """The first of each name wins."""
     found: dict[str, str] = {}
     total = 0
     for folder in dict.fromkeys(folder.resolve() for folder in folders):

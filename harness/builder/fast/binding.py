@@ -134,7 +134,6 @@ def _read_parameter(text: str) -> str | None:
 
 
 def _join(text: str) -> str:
-    """Return the canonical spelling of a type."""
     text = re.sub(r"\s*&\s*", "& ", " ".join(text.split()))
     return re.sub(r"\s*([<>])\s*", r"\1", text).strip()
 

@@ -112,7 +112,6 @@ def _is_final_syntax_error(error: _Error, text: str, macros: frozenset[str]) -> 
 
 
 def _find_dependent(declarations: list[_Declaration]) -> list[_Declaration]:
-    """Return declarations that use names of torch, or of another such declaration."""
     names, of_torch = set[str](), list[_Declaration]()
     while more := [
         one for one in declarations if one not in of_torch and (one.names_torch or not names.isdisjoint(one.words))

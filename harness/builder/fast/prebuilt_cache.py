@@ -244,7 +244,6 @@ class PrebuiltCache:
         (work / WIDER_MACROS).write_text("\n".join(sorted(whole - part)))
 
     def _list_macros(self, work: Path, compiler: str, flags: str) -> set[str]:
-        """List macros that torch/extension.h defines."""
         command = [*shlex.split(compiler), *shlex.split(flags), "-x", "c++", "-dM", "-E", "extension.h", "-o", "macros"]
         self._compile(command, work)
         return set(re.findall(r"^#define (\w+)", (work / "macros").read_text(), re.MULTILINE))
@@ -274,7 +273,6 @@ def read_wider_macros(folder: Path) -> frozenset[str]:
 
 @cache
 def _digest_makers() -> str:
-    """Changes of this code invalidate entries."""
     files = [__file__, *(module.__file__ or "" for module in (stub_headers, prebuilt, final_errors, line_markers))]
     texts = [Path(file).read_bytes() for file in files]
     return sha256(b"\0".join(texts)).hexdigest()

@@ -82,7 +82,6 @@ class FastBuild:
         )
 
     def _read_words(self, prebuilt: Path) -> tuple[frozenset[str], frozenset[str]]:
-        """Return words and macros of the headers that the candidate includes."""
         words = json.loads((prebuilt / WORDS).read_text(encoding="utf-8"))
         known = frozenset(word for header in ("", *self.included) for word in words.get(header, ()))
         return known, frozenset(words.get(MACROS, ()))

@@ -141,7 +141,6 @@ def _write_statement(statement: str, operands: list[Operand]) -> str:
 
 
 def _list_registers(names: str) -> list[str]:
-    """`r<3>` means r0, r1, r2."""
     listed = []
     for name in map(str.strip, names.split(",")):
         found = re.fullmatch(r"(%?\w+)<(\d+)>", name)

@@ -110,7 +110,6 @@ class _Checker:
         return next(filter(None, map(self._try, self._exercises.take(index))), None)
 
     def _choose_held_steps(self) -> Sequence[int]:
-        """Choose at least one call with inputs as given, after the first."""
         places = [at for at, step in enumerate(self._exercises.steps) if at and step is FRESH]
         return self._source.sample(places, self._source.randint(1, len(places))) if places else ()
 
@@ -336,7 +335,6 @@ def _has_changed_inputs(run: Run, reference: Reference) -> bool:
 
 
 def _note_form(run: Run, truth: Truth, reference: Reference, so_far: Sequence[Finding]) -> list[Finding]:
-    """List each non-decisive difference of form once."""
     noted = {finding.check for finding in so_far}
     found = {"strides": _find_other_strides(run, truth, reference), "containers": _find_other_containers(run, truth)}
     notes = {check: message for check, message in found.items() if message and check not in noted}

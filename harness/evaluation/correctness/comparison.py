@@ -100,7 +100,6 @@ def _summarise(verdicts: list[LeafVerdict], distribution: str) -> Trial:
 
 
 def _largest(numbers: list[float]) -> float | None:
-    """Return None if a number is infinite or NaN."""
     return max(numbers) if all(map(math.isfinite, numbers)) else None
 
 

@@ -63,7 +63,6 @@ def _find_extreme(values: Tensor, fills: Fills, device: torch.device) -> float:
 
 
 def _measure_others(extreme: float, values: Tensor, fills: Fills, device: torch.device) -> tuple[int, float]:
-    """Return the number of elements other than `extreme`, and the sum of their absolute values."""
     count, size = (torch.zeros((), dtype=torch.float64, device=device) for _ in range(2))
     for part in _cut(values, fills, device):
         is_extreme = part == extreme

@@ -124,7 +124,6 @@ def is_countable(leaf: TruthLeaf) -> bool:
 
 
 def _compare_exact(leaf: TruthLeaf, candidate: Tensor) -> LeafVerdict:
-    """Require equality with the reference in its own dtype or in float64."""
     device = leaf.device
     mismatched, at, error = 0, None, 0.0
     masks: list[tuple[int, Tensor]] = []

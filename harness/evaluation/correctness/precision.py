@@ -125,7 +125,6 @@ def _list_added(
 
 
 def _order_by_turn(targets: Tensor) -> tuple[Tensor, ...]:
-    """Return groups of positions with distinct targets, in the order of addition."""
     ordered, order = targets.sort(stable=True)
     turns = torch.arange(len(order)) - torch.searchsorted(ordered, ordered)
     counts = torch.bincount(turns) if len(order) else turns

@@ -272,7 +272,6 @@ def _choose_plan(need: MemoryNeed, room: Room, thrift: Thrift) -> MemoryPlan | N
 
 
 def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, *, on_host: bool) -> Reference:
-    """`on_host` keeps compared tensors in host memory."""
     model = loaded.make_model(seed, device.torch_device)
     inputs = loaded.make_inputs(input_seed, device.torch_device)
     require_sendable(loaded, inputs)
@@ -344,8 +343,6 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SecondRun:
-    """`work_bytes` excludes inputs and outputs."""
-
     outputs: FlatOutputs
     call_s: float
     work_bytes: int

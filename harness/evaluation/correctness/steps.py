@@ -54,7 +54,6 @@ def _make_row(maker: CallMaker) -> Iterator[Exercise]:
 
 
 def _find_new_state(maker: CallMaker) -> dict[str, Tensor]:
-    """Return the state after one call of the reference only."""
     return maker.reference.truth_of(maker.reference.make_inputs(next(maker.seeds))).state_after
 
 

@@ -297,7 +297,6 @@ def _compute_exact(
 
 
 def _find_other_form(own: FlatOutputs, exact: FlatOutputs) -> str:
-    """Return why these outputs cannot be the truth, or ""."""
     if exact.tree != own.tree:
         return "the reference returns another structure in float64"
     for ours, theirs in zip(own.tensors, exact.tensors, strict=True):
@@ -340,7 +339,6 @@ def _pair_leaves(
 
 
 def _name_leaves(tree: dict[str, Any], path: str) -> Iterator[str]:
-    """Yield names such as `output 1`, `output 2 norm.weight` and `state running_mean`."""
     ((kind, value),) = tree.items()
     if kind == "dict" and [key for key, _ in value] == ["output", "state"]:  # see `add_state`
         for key, item in value:

@@ -243,7 +243,6 @@ def _runs_on_cpu(reference: Reference, inputs: Sequence[Any]) -> bool:
 
 
 def _fit(reference: Reference, outputs: FlatOutputs) -> Footprint | None:
-    """Return None if the outputs are not finite, do not fit, or differ in more than sizes."""
     usual = reference.footprint
     forms = [(str(tensor.dtype).removeprefix("torch."), tensor.dim()) for tensor in outputs.tensors]
     if outputs.tree != usual.tree or forms != [(spec.dtype, len(spec.shape)) for spec in usual.output_specs]:

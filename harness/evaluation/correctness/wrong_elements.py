@@ -36,7 +36,6 @@ def describe_wrong(wrong: Tensor) -> str:
 
 
 def _find_hits(wrong: Tensor, dimension: int) -> Tensor:
-    """Return, per index of the dimension, whether any element is wrong."""
     others = [other for other in range(wrong.dim()) if other != dimension]
     return wrong.any(dim=others) if others else wrong
 

@@ -52,7 +52,6 @@ class CounterReader:
         return make_report(printed, custom, f"ncu was ended after {self._limit_s:g} s" if late else failure)
 
     def _call(self, profiled: Forkserver, candidate: Candidate, reference: Reference, seed: int) -> str:
-        """Return the reason of a failure, or ""."""
         try:
             workers = ModelWorkers(WorkersAhead(profiled, None), self._builds, TimeLimits())
             with workers.open_candidate(candidate, reference, mode="count") as session:

@@ -24,8 +24,6 @@ REPORT_S = 120.0
 
 @dataclass(slots=True, kw_only=True)
 class _Compilation:
-    """`failure` is the error that ended the host code."""
-
     found: list[KernelFinding] = field(default_factory=list)
     failure: CandidateFailure | None = None
 

@@ -70,7 +70,6 @@ def _evaluate(record: EvaluationRecord, problem: Problem, evaluate: Evaluate) ->
 def _evaluate_again(
     record: EvaluationRecord, problem: Problem, source: str, evaluate: Evaluate
 ) -> tuple[EvaluationRecord, CandidateFailure | None] | None:
-    """Return None, with a note, if the reference fails at these sizes."""
     again = EvaluationRecord(seed=record.seed, findings=list(screen_source(source)))
     try:
         return again, _evaluate(again, problem, evaluate)
@@ -89,7 +88,6 @@ def _has_slow_kernels(record: EvaluationRecord, failure: CandidateFailure) -> bo
 def _evaluate_smaller(
     record: EvaluationRecord, smaller: Problem, source: str, evaluate: Evaluate, failure: CandidateFailure
 ) -> CandidateFailure | None:
-    """`failure` counts if these sizes are not fast enough either."""
     tried = _evaluate_again(record, smaller, source, evaluate)
     if tried is None:
         return failure
@@ -114,7 +112,6 @@ def _leaves_kernels_unused(record: EvaluationRecord) -> bool:
 def _find_correct(
     record: EvaluationRecord, problem: Problem, source: str, evaluate: Evaluate, cost: int
 ) -> tuple[EvaluationRecord | None, CandidateFailure | None]:
-    """Return the evaluation at milder sizes that counts, or else the first failure due to sizes."""
     idle = _leaves_kernels_unused(record)
     failed: CandidateFailure | None = None
     wrong_at, is_own_wrong = [record.sizes], has_own_sizes(problem, REDUCED)

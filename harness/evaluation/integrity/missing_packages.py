@@ -45,13 +45,11 @@ def _find_missing(failure: CandidateFailure) -> str | None:
 
 
 def _explain_missing_compiler(name: str, emulated: bool) -> str | None:
-    """Return None if no language needs it, or its compiler is installed."""
     needing = sorted((rules for rules in LANGUAGES.values() if name in rules.modules), key=lambda one: len(one.modules))
     return needing[0].find_missing(emulated) if needing else None
 
 
 def _list_imported(source: str) -> set[str]:
-    """Return top-level packages."""
     names = set()
     for node in ast.walk(parse_python(source)):
         if isinstance(node, ast.Import):

@@ -102,7 +102,6 @@ def _report(severity: Literal["note", "warning"], line: int, name: str, reason: 
 
 
 def _other_workers(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
-    """Yield calls of torch operators, and code that survives a failed build."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             for name in dict.fromkeys(TORCH_OPERATOR.findall(node.value)):

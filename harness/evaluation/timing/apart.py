@@ -94,7 +94,6 @@ class ApartTimer:
         return self._reference.choose_timed_step(seed) == GIVEN
 
     def _pair(self, theirs: Calls, mine: Calls) -> dict[str, list[Block]]:
-        """Pair times by the kind of their inputs."""
         pairs: dict[str, list[Block]] = {GIVEN: []}
         for (seed, baseline), (_, candidate) in zip(theirs, mine, strict=False):
             pairs.setdefault(self._reference.choose_timed_step(seed), []).append(make_block(baseline, candidate))

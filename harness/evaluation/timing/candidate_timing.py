@@ -145,7 +145,6 @@ class CandidateTimer:
         return timer.measure(opponent.name, opponent.open, open_candidate, seeds)
 
     def _pair_baseline(self, reference: Reference, baseline: str, seeds: Iterator[int]) -> Timing:
-        """Time the baseline against itself."""
         plan, open_baseline = self._equal_plan, self._workers.open_baseline
         with open_baseline(reference, baseline) as one, open_baseline(reference, baseline) as other:
             timer = PairedTimer(baseline=one, candidate=other, reference=reference, plan=plan, seed=next(seeds))

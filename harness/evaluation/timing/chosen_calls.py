@@ -91,7 +91,6 @@ class ChosenCalls:
         self._kept.offer(seed, run, compared_calls)
 
     def _screen(self, seed: int, baseline: Run, candidate: Run) -> None:
-        """Much cheaper than computing the truth. Large outputs are sampled, at positions that are chosen now."""
         theirs, mine = baseline.outputs, candidate.outputs
         if baseline.sample != candidate.sample or not mine.has_form_of(theirs):
             self._keep_different(seed, candidate)

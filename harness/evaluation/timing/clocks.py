@@ -106,8 +106,6 @@ def _count_possible_us(gaps: Sequence[ClockGap]) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reading:
-    """None means not read."""
-
     reported_us: float
     exchange_us: float  # the evaluator's clock less the reported time
     copy_us: float | None

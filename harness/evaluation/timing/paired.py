@@ -115,7 +115,6 @@ class PairedTimer:
         return blocks, conditions
 
     def _count_used_s(self) -> float:
-        """Return CPU seconds of this process, the forkserver and both workers."""
         workers_s = self._baseline.used_s + self._candidate.used_s
         return workers_s + self._candidate.server_used_s() + time.process_time()
 

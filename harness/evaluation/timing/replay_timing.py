@@ -114,7 +114,6 @@ class ReplayTimer:
         return side
 
     def _take_side(self, baseline: KeptBaseline, number: int) -> _Side:
-        """Keep the process for the next candidates."""
         baseline.recording.end_worker()
         if number == 0 and not all(replayer.is_alive() for replayer in baseline.replayers):
             baseline.end_replayers()
@@ -163,9 +162,6 @@ class ReplayTimer:
         return chosen.find_wrong()
 
     def _check_outputs(self, sides: Sequence[_Side], seed: int, placed: PlacedInputs) -> None:
-        """Compare the outputs of both sides. Compare some calls, and some of each kind of differing inputs, with the
-        truth.
-        """
         theirs, mine = (side.recording.describe_run(placed) for side in sides)
         step = self._reference.choose_timed_step(seed)
         is_close = mine.inputs_unchanged or self._reference.changes_inputs
@@ -204,18 +200,15 @@ class ReplayTimer:
         return times
 
     def _list_clocks(self) -> list[Clock]:
-        """Use fewer pairs per round if several cases share the time."""
         share = self._plan.min_blocks / TimingPlan().min_blocks
         device_pairs, host_pairs = max(round(DEVICE_PAIRS * share), 5), max(round(HOST_PAIRS * share), 3)
         clocks: list[Clock] = ["device"] * device_pairs
         return clocks + ["host"] * host_pairs
 
     def _list_slower(self, times: ReplayTimes) -> list[str]:
-        """Return kinds of inputs that seem to slow the candidate down."""
         return [step for step, pairs in times.device.items() if step != GIVEN and compare_kind(pairs, times.given) > 1]
 
     def _replay_pair(self, sides: Sequence[_Side], seed: int, clock: Clock) -> tuple[float, float]:
-        """Replay each once on the same inputs, in random order."""
         baseline, candidate = sides
         placed = self._prepare(sides, seed)
         places = self._choose_places(candidate.recording)

@@ -40,7 +40,6 @@ def compare_with_rival(
 
 
 def _measure_pairs(rival: Rival, measure: Callable[[], TimingResult]) -> tuple[Comparison, str]:
-    """Also return the doubt about the pairs, or ""."""
     result = measure()
     return summarise_pairs(rival, result), find_doubt(result)
 

@@ -70,7 +70,6 @@ def main() -> None:
 
 
 def _build(evaluators: DeviceEvaluators, task: Task) -> None:
-    """Ignore failures, which occur again in the evaluation."""
     from harness.executors.locks import hold_cores_to_build
     from harness.problems.workloads import complete_problem
 

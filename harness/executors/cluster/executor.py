@@ -171,7 +171,6 @@ class RayExecutor:
             self._fail(str(error) if isinstance(error, HarnessError) else f"the cluster: {describe_error(error)}")
 
     def _settle(self, language: Language) -> None:
-        """Call once all nodes and their devices are known."""
         try:
             found = self._find_facts(language)
         except (DeviceError, UsageError) as error:

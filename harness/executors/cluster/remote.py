@@ -142,7 +142,6 @@ def _find_gpu() -> int | None:
 
 @lru_cache(maxsize=2)
 def _find_evaluators(settings: LocalSettings) -> DeviceEvaluators:
-    """Each Ray worker process keeps one, for many tasks."""
     setup = Setup(
         settings=settings,
         toolchain=probe_toolchain(settings.architecture),

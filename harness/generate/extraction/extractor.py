@@ -132,7 +132,6 @@ def _read_program(block: Block) -> Block | None:
 
 
 def _find_loose(answer: Answer, found: Sequence[Block]) -> list[Block]:
-    """Find programs outside `found`, from the last opening fence before a definition to the nearest closing one."""
     taken = sorted((block.start - answer.first_line, block.end - answer.first_line) for block in found)
     starts = [start for start, _ in taken]
     loose: list[Block] = []
@@ -242,7 +241,6 @@ def _add_section(beside: Remark, section: Remark) -> Remark:
 
 
 def _read_remark(block: Block, answer: Answer) -> Remark:
-    """Prefer rejections, then submissions, before, after or inside a block."""
     before = answer.before(block)
     said = (
         remarks.read_lead(before),

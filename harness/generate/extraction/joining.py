@@ -80,7 +80,6 @@ def join_blocks(block: Block, answer: Answer, is_rejected: Callable[[Block], boo
 
 
 def _find_suppliers(main: _Part, others: Sequence[Block]) -> tuple[list[_Part], frozenset[str]]:
-    """Return the blocks that transitively bind the names missing in `main`, and the names that remain unbound."""
     parts = sorted(_read_suppliers(main, others), key=lambda part: _distance(part, main), reverse=True)
     suppliers = {name: part for part in parts for name in part.names.exported}  # the nearest comes last
     chosen: list[_Part] = []
@@ -129,7 +128,6 @@ def looks_like_kernel(source: str) -> bool:
 
 
 def _assign_kernels(missing: frozenset[str], answer: Answer, kernels: Sequence[Block]) -> dict[str, Block]:
-    """Use the prose before a block, a definition or declaration, or the only remaining pair."""
     wanted = sorted(name for name in missing if _NAMES_SOURCE.search(name))[:_MOST_KERNELS]
     chosen: dict[str, Block] = {}
     for block in kernels:

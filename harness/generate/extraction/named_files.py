@@ -87,7 +87,6 @@ def _is_used(path: str, text: str) -> bool:
 
 
 def _list_used(source: str, files: list[NamedFile]) -> list[NamedFile]:
-    """Return files that the program names, even by a folder, or that a used file includes."""
     used: list[NamedFile] = []
     texts = [source]
     while texts:
@@ -99,7 +98,6 @@ def _list_used(source: str, files: list[NamedFile]) -> list[NamedFile]:
 
 
 def _insert_writer(source: str, files: list[NamedFile]) -> str:
-    """Write each file under its own path and under those that the program names."""
     calls = []
     for one in files:
         named = re.findall(rf"(?<![\w-])[\w./-]*(?<![\w-]){re.escape(one.name)}(?![\w-])", source)

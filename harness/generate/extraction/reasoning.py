@@ -91,8 +91,6 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """An opening mark and its closing one have the same `name`."""
-
     effect: Effect
     name: str
     starts_line: bool = True

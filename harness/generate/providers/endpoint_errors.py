@@ -138,7 +138,6 @@ def _list_messages(value: object, depth: int = 0) -> Iterator[str]:
 
 
 def _list_inner(value: object, depth: int = 0) -> Iterator[object]:
-    """Yield the outermost first."""
     if isinstance(value, str):
         value = _parse_object(value)
         yield from (value,) if value is not None else ()
@@ -173,7 +172,6 @@ def _find_status(value: object) -> int | None:
 
 
 def _guess_status(error: EndpointError) -> int:
-    """Derive a status from the words of an error without a code."""
     if _TEMPORARY.search(f"{error.message} {error.name}"):
         return 503
     words = _simplify(error.message)

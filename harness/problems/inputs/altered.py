@@ -1,6 +1,6 @@
 """Changes arguments that are equal under two seeds (masks, lengths, positions, factors).
 
-Integers stay between the least and the largest given one, so that indices stay valid; sorted integers stay sorted, as
+Integers stay between the smallest and largest given one, so that indices stay valid; sorted integers stay sorted, as
 offsets must.
 """
 
@@ -46,12 +46,12 @@ class Altered(DerivedKind):
 
 
 def may_alter(use: OperatorUse) -> bool:
-    """False if other values may be invalid as indices or probabilities."""
+    """Return False if other values may be invalid as indices or probabilities."""
     return not use.restricts_values and not use.converts_to_integers
 
 
 def find_constants(first: object, second: object, use: OperatorUse) -> tuple[int, ...]:
-    """Positions, among `list_leaves`, of the tensors and Python floats that are equal in two sets of inputs."""
+    """Return positions, among `list_leaves`, of tensors and floats that are equal in two sets of inputs."""
     with_integers = not use.has(SCATTERING)
     pairs = enumerate(zip(list_leaves(first), list_leaves(second), strict=True))
     return tuple(place for place, (one, other) in pairs if _are_equal(one, other, with_integers=with_integers))
@@ -101,8 +101,7 @@ def _alter_tensor(given: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def _find_two_values(tensor: Tensor) -> tuple[float, float] | None:
-    """The least and the largest value of a mask; None if there are others. Triangles of ones may be factors and are
-    excluded."""
+    """Return the two values of a mask, or None. Triangles of ones are excluded, since they may be factors."""
     if tensor.dtype is torch.bool:
         return False, True
     low, high = tensor.min(), tensor.max()
@@ -116,13 +115,14 @@ def _find_two_values(tensor: Tensor) -> tuple[float, float] | None:
 
 
 def _keep_one_in_each_row(altered: Tensor, given: Tensor) -> Tensor:
-    """Keep one value per row: a softmax of minus infinities alone is NaN."""
+    """A softmax of minus infinities alone is NaN."""
     return torch.where((altered == altered.min()).all(-1, keepdim=True), given, altered)
 
 
 def _keep_most(altered: Tensor, given: Tensor, generator: torch.Generator, *, only_slices: bool) -> Tensor:
-    """Alter only secret elements or slices, which a sample mostly misses; only slices of masks, since outputs may not
-    show single elements."""
+    """Alter only secret elements or slices, which a sample mostly misses. Alter only slices of masks, since outputs may
+    not show single elements.
+    """
     mask = choose_part(given, generator, only_slices=only_slices).expand_as(given)
     for part, ours, chosen in zip(*map(split_parts, (altered, given, mask)), strict=True):
         part.copy_(torch.where(chosen, part, ours))

@@ -38,7 +38,7 @@ class Biased(DerivedKind):
 
 
 def change_some(tensor: Tensor, change: Callable[[Tensor], object], chosen: Tensor | None) -> None:
-    """Change the elements where the mask `chosen` is true (None: all)."""
+    """`chosen` None changes all elements."""
     if chosen is None:
         change(tensor)
         return

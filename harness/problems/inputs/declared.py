@@ -1,4 +1,4 @@
-"""Kinds of inputs that problems declare: same shapes and dtypes, other values of floating tensors or other strides."""
+"""Defines kinds of inputs that problems declare: same shapes and dtypes, other floating values or other strides."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Distribution(InputKind):
         return inputs
 
     def refill(self, part: Tensor, generator: Generator) -> Tensor:
-        """8-bit formats are drawn in float32, since torch cannot draw them or compute with them."""
+        """Draw 8-bit formats in float32, since torch cannot draw them or compute with them."""
         values = self.draw(widen(part), generator)
         if values.dtype is part.dtype:
             return values
@@ -50,7 +50,7 @@ def widen(part: Tensor) -> Tensor:
 
 
 def count_refill_bytes(inputs: Sequence[Any]) -> int:
-    """Temporary memory of a mask and of the values of a part."""
+    """Count the memory of a mask and of the values of a part."""
     sizes = [tensor.numel() for tensor in floating_tensors(inputs)]
     return max((size + PART_BYTES * min(size, PART) for size in sizes), default=0)
 
@@ -144,7 +144,7 @@ class Mixed(InputKind):
 
 
 def mix(tensor: Tensor, distribution: Distribution, generator: Generator) -> None:
-    """Refill random elements or slices in place, so that sampling the inputs does not reveal them."""
+    """Refill random elements or slices in place, so that a sample of the inputs does not reveal them."""
     mask = choose_part(tensor, generator).expand_as(tensor)
     for part, chosen in zip(split_parts(tensor), split_parts(mask), strict=True):
         part.copy_(torch.where(chosen, distribution.refill(part, generator), widen(part)))

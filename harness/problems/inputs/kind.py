@@ -19,10 +19,9 @@ Inputs = tuple[Any, ...]
 class InputKind:
     """A kind that problems declare.
 
-    `is_stress`: `mixed` writes such values into given inputs. `is_exact`: outputs must equal the truth if that is
-    countable. `by_peak`: errors are relative to the largest output. `changes_layout`: the values stay.
-    `changes_gradients`: the gradients of outputs are changed, too. `is_of_draws`: the change precedes the distribution
-    of a case.
+    With `is_stress`, `mixed` writes such values into given inputs. With `is_exact`, outputs must equal a countable
+    truth. With `by_peak`, errors are relative to the largest output. With `is_of_draws`, the change precedes the
+    distribution of a case.
     """
 
     name: str
@@ -38,11 +37,11 @@ class InputKind:
         return nullcontext()
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
-        """Change the inputs, in place where possible."""
+        """Change inputs in place if possible."""
         return inputs
 
     def count_bytes(self, inputs: Sequence[Any]) -> int:
-        """Temporary memory that `change` takes."""
+        """Count the temporary memory of `change`."""
         return 0
 
     def count_calls(self, *, is_small: bool) -> int:
@@ -57,12 +56,12 @@ GIVEN = Given()
 
 
 class DerivedKind(InputKind):
-    """Legal inputs near the given ones, which no declaration asks for.
+    """Legal inputs near the given ones, which apply without a declaration.
 
-    `keeps_structure`: only tensors whose elements are drawn independently change. `allows_for_rounding`: only outputs
-    that one rounding of the inputs moves little are compared. `whole_one_in`: one of so many calls changes whole
-    inputs, others secret parts. `is_redrawn`: small problems get several calls with different values.
-    `is_rarely_seen`: one call may miss the fault. `is_timed`: timed calls may have such inputs.
+    With `keeps_structure`, only tensors with independently drawn elements change. With `allows_for_rounding`, only
+    outputs that one rounding of the inputs moves little are compared. One call in `whole_one_in` changes whole inputs,
+    the others secret parts. With `is_redrawn`, small problems get several calls with different values. With
+    `is_rarely_seen`, one call may miss the fault. `is_timed` permits such inputs in timed calls.
     """
 
     keeps_structure: ClassVar[bool] = False
@@ -73,11 +72,11 @@ class DerivedKind(InputKind):
     is_timed: ClassVar[bool] = True
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        """True if candidates of the problem are called with this kind; `inputs` are given ones."""
+        """`inputs` are given ones."""
         raise NotImplementedError
 
     def changes_all(self, seed: int) -> bool:
-        """True if whole inputs are changed, not only secret elements or slices."""
+        """True if whole inputs change, not only secret elements or slices."""
         return random.Random(f"{self.name} {seed}").randrange(self.whole_one_in) == 0
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
@@ -86,7 +85,7 @@ class DerivedKind(InputKind):
         return inputs
 
     def change_tensor(self, tensor: Tensor, generator: torch.Generator) -> None:
-        """Change one floating tensor in place."""
+        """Change a floating tensor in place."""
 
     def count_bytes(self, inputs: Sequence[Any]) -> int:
         return count_change_bytes(inputs)

@@ -1,4 +1,4 @@
-"""All kinds of inputs."""
+"""Lists all kinds of inputs."""
 
 from __future__ import annotations
 
@@ -33,11 +33,10 @@ def find_kind(name: str) -> InputKind:
 
 
 def list_declared(problem: Problem) -> tuple[InputKind, ...]:
-    """Beside inputs as given."""
+    """Excludes inputs as given."""
     declared = [find_kind(name) for name in problem.distributions if name != GIVEN.name]
     return (*declared, MIXED) if list_stress(problem) else tuple(declared)
 
 
 def list_derived(traits: InputTraits, inputs: Sequence[Any]) -> tuple[DerivedKind, ...]:
-    """`inputs`: as given."""
     return tuple(kind for kind in DERIVED if traits.is_known and kind.applies(traits, inputs))

@@ -1,4 +1,4 @@
-"""Changes inputs whose values the reference orders: equal values stay equal, and others do not come closer."""
+"""Changes inputs whose values the reference orders: equal values stay equal, and different ones do not come closer."""
 
 from __future__ import annotations
 

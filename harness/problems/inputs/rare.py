@@ -1,4 +1,4 @@
-"""Writes the least and the largest values of draws, which `get_inputs` hardly ever makes."""
+"""Writes the smallest and largest possible values of draws, which are rare in `get_inputs`."""
 
 from __future__ import annotations
 
@@ -39,8 +39,9 @@ class Rare(DerivedKind):
 
 
 class Draws(TorchFunctionMode):
-    """Watches draws: `integers`: True if integers were drawn; `fewest`: number of elements of the smallest other draw
-    (0: none). With a seed, writes their least and largest values to random positions; with `is_whole`, to slices."""
+    """Watches draws. `fewest` is the number of elements of the smallest draw of floats (0 without one). With a seed, it
+    writes extreme values to random positions, or with `is_whole` to slices.
+    """
 
     def __init__(self, seed: int | None = None, *, is_whole: bool = False) -> None:
         super().__init__()

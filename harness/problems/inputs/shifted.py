@@ -16,8 +16,9 @@ SHIFT = 128.0  # exponentials of the larger values overflow
 
 
 class Shifted(DerivedKind):
-    """Moves slices of the first dimension: beside one much larger element of its row a softmax is zero, and its
-    logarithm infinite."""
+    """Moves slices of the first dimension: a softmax is zero beside one much larger element of its row, and its
+    logarithm infinite.
+    """
 
     name = "shifted"
     keeps_structure = True

@@ -19,8 +19,9 @@ LARGEST_SHARE = 16  # at most one in so many elements is scattered, or in the st
 
 
 class Sparse(DerivedKind):
-    """Not for references with weights, which may make nearly constant values of these inputs: legitimate programs
-    compute the variance of such values with different accuracy."""
+    """Excludes references with weights, which may make nearly constant values of these inputs: legitimate programs
+    compute their variance with different accuracy.
+    """
 
     name = "sparse"
     keeps_structure = True
@@ -49,7 +50,7 @@ class Sparse(DerivedKind):
 
 
 def _find_background(tensor: Tensor) -> float | None:
-    """Find the value of the other elements; None if no value is near zero, or if most have few digits."""
+    """Return the value of the other elements; None if no value is near zero, or if most have few digits."""
     if not has_many_digits(tensor):
         return None
     low, high = tensor.new_full((), math.inf), tensor.new_zeros(())

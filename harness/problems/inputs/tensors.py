@@ -1,4 +1,4 @@
-"""Parts of tensors that are changed at a time or chosen at random, and the binary digits of floating-point values."""
+"""Chooses parts of tensors to change, and rewrites binary digits of floating-point values."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ PART_BYTES = 40  # temporary memory per element of a part, with copies of the el
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """`digits`: low bits that are rewritten by `fixed` and by the highest of them, shifted right, then left.
-
-    `few`: the largest number of scattered elements; half of them shift the mean far beyond the tolerance of the dtype.
+    """`digits` are low bits, rewritten by `fixed` and by the highest of them, shifted right, then left. `few` is the
+    largest number of scattered elements; half of them shift the mean far beyond the dtype's tolerance.
     """
 
     integer: torch.dtype
@@ -45,7 +44,7 @@ PATTERNS = {
 
 
 def list_changeable(value: object) -> list[Tensor]:
-    """Floating tensors of nested lists, tuples and dicts whose digits can be changed in place."""
+    """List floating tensors whose digits can be changed in place."""
     return [tensor for tensor in floating_tensors(value) if tensor.dtype in PATTERNS]
 
 
@@ -58,7 +57,7 @@ def count_part(tensor: Tensor) -> int:
 
 
 def count_change_bytes(value: object) -> int:
-    """Temporary memory of a change: a mask, and the values of a part."""
+    """Count the memory of a mask and of the values of a part."""
     tensors = floating_tensors(value)
     return max((one.numel() + PART_BYTES * min(one.numel(), count_part(one)) for one in tensors), default=0)
 
@@ -70,7 +69,6 @@ def find_inexact(values: Tensor) -> Tensor:
 
 
 def has_many_digits(tensor: Tensor) -> bool:
-    """True if most values have them."""
     count = torch.zeros((), dtype=torch.int64, device=tensor.device)  # there, for one transfer at the end
     for part in split_for_device(tensor):
         count += find_inexact(part).count_nonzero()
@@ -82,7 +80,6 @@ def has_negative(tensor: Tensor) -> bool:
 
 
 def is_uniform(tensor: Tensor) -> bool:
-    """True for dense tensors of zeros or of ones."""
     if not (tensor.dtype is torch.bool or tensor.dtype in PATTERNS):
         return False
     if tensor.numel() < 2 or tensor.is_meta or not is_dense(tensor):
@@ -103,7 +100,7 @@ def perturb(value: object, seed: int) -> None:
 
 
 def floating_tensors(value: object) -> Iterator[Tensor]:
-    """Floating tensors to change in place; for expanded tensors the part that owns memory."""
+    """Yield the part of expanded tensors that owns memory."""
     if isinstance(value, Tensor):
         if value.is_floating_point() and value.numel():
             tensor = value.detach()
@@ -114,7 +111,7 @@ def floating_tensors(value: object) -> Iterator[Tensor]:
 
 
 def without_repeats(tensor: Tensor) -> Tensor:
-    """The part of an expanded tensor that owns memory."""
+    """Return the part of an expanded tensor that owns memory."""
     for dim, stride in enumerate(tensor.stride()):
         if stride == 0 and tensor.size(dim) > 1:
             tensor = tensor.narrow(dim, 0, 1)
@@ -122,12 +119,12 @@ def without_repeats(tensor: Tensor) -> Tensor:
 
 
 def is_dense(tensor: Tensor) -> bool:
-    """True if the elements fill one stretch of memory."""
+    """True if the elements are contiguous in memory, in any order."""
     return tensor.layout is torch.strided and count_span(tensor.shape, tensor.stride()) == tensor.numel()
 
 
 def split_parts(tensor: Tensor, elements: int = PART) -> Iterator[Tensor]:
-    """Slices of about so many elements along the longest dimension. Their length is even, as alternating signs need."""
+    """Yield slices of about `elements` along the longest dimension. Their length is even, as alternating signs need."""
     if not tensor.dim() or not tensor.numel():
         yield tensor
         return
@@ -139,7 +136,8 @@ def split_parts(tensor: Tensor, elements: int = PART) -> Iterator[Tensor]:
 def choose_part(
     tensor: Tensor, generator: torch.Generator, *, only_slices: bool = False, dimension: int | None = None
 ) -> Tensor:
-    """A non-empty mask that broadcasts to the tensor, of elements or of slices along one `dimension` (None: any).
+    """Return a non-empty mask that broadcasts to the tensor, of elements or of slices along one `dimension` (None:
+    any).
 
     Half of the masks are sparse, so that a sample misses them; the others cover up to about half.
     """
@@ -161,5 +159,4 @@ def draw(high: int, generator: torch.Generator) -> int:
 
 
 def draw_share(generator: torch.Generator) -> float:
-    """Between 0 and 1."""
     return float(torch.rand((), generator=generator, device=generator.device))

@@ -1,4 +1,4 @@
-"""Describes a problem's inputs; this decides which kinds of inputs its candidates are called with."""
+"""Describes a problem's inputs, to select the kinds of inputs for its candidates."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from harness.tensors.trees import list_tensors
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputTraits:
-    """`is_known`: False: only `problem` is. `use`: operators that the reference calls.
+    """If not `is_known`, only `problem` is valid. `use` lists operators that the reference calls.
 
-    `structured`: positions of input tensors whose elements are not drawn independently; `constants`: positions, among
-    all values, of those that are equal under two seeds; `draws_integers`: True if `get_inputs` calls `torch.randint`;
-    `fewest_drawn`: number of elements of its smallest `torch.rand` (0: none); `has_state`: True if the reference has
-    weights, or if calls change its state.
+    `structured` are positions of input tensors whose elements are not drawn independently. `constants` are positions,
+    among all values, of those equal under two seeds. `fewest_drawn` is the number of elements of the smallest
+    `torch.rand` (0 without one). `has_state` means that the reference has weights or calls change its state.
     """
 
     problem: Problem
@@ -35,7 +34,7 @@ class InputTraits:
     has_state: bool = False
 
     def list_free(self, inputs: Sequence[Any]) -> list[Tensor]:
-        """Input tensors without structure."""
+        """List input tensors without structure."""
         return [tensor for at, tensor in enumerate(list_tensors(inputs)) if at not in self.structured]
 
     def has_free_floats(self, inputs: Sequence[Any]) -> bool:

@@ -92,7 +92,7 @@ def _vary_scattered(tensor: Tensor, factors: Tensor, generator: torch.Generator)
 
 
 def _vary_stretch(tensor: Tensor, factors: Tensor, generator: torch.Generator) -> None:
-    """Multiply elements inside or outside a secret stretch."""
+    """Multiply elements inside or outside a secret range."""
     count = tensor.numel()
     is_inside, share = draw(3, generator) == 0, draw_share(generator)
     length = int(count**share if is_inside else count * share)
@@ -106,6 +106,5 @@ def _vary_stretch(tensor: Tensor, factors: Tensor, generator: torch.Generator) -
 
 
 def _multiply(values: Tensor, factors: Tensor, generator: torch.Generator) -> Tensor:
-    """Multiply each value with many digits by one of the factors."""
     drawn = torch.randint(len(factors), values.shape, generator=generator, device=values.device)
     return torch.where(find_inexact(values), values * factors[drawn], values)

@@ -37,8 +37,6 @@ class Shards:
 
 
 class _StringTable:
-    """Deduplicated strings of one shard."""
-
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
 

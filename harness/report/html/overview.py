@@ -102,8 +102,6 @@ def _sum_phases(evidence: Iterable[EvidenceRow]) -> dict[str, float]:
 
 
 class _Costs:
-    """Costs per sample over all its turns."""
-
     def __init__(self, material: Material) -> None:
         self._prices = material.prices
         turns: dict[tuple[str, str, int], dict[int, Spent]] = defaultdict(dict)

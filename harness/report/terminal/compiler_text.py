@@ -41,7 +41,6 @@ def fit_carets(lines: list[str], width: int) -> list[str]:
 
 
 def _cut_alike(quoted: str, carets: str, width: int) -> tuple[str, str]:
-    """Keep the part of both lines around the first caret."""
     match = _GUTTER.match(quoted)
     gutter = match.end() if match else 0
     room = width - gutter

@@ -216,7 +216,6 @@ def _name_first_timed(evaluation: Evaluation) -> str:
 
 
 def _work_parts(work: Work) -> Iterator[RenderableType]:
-    """Mark the bars as reported by the worker."""
     yield _heading("Time attribution")
     table = _make_number_table("code", "share", "of the time")
     shares = (

@@ -29,8 +29,6 @@ class Step:
 
 @dataclass(slots=True, kw_only=True)
 class _Pace:
-    """Pace of a step when `worked` tasks were finished, at `at_s`, with `each_s` per task."""
-
     worked: int
     at_s: float
     each_s: float
@@ -49,7 +47,6 @@ class TimeLeft:
         return ", ".join(filter(None, (step.note, left if left_s >= 1 else "")))
 
     def _estimate_s(self, step: Step, now_s: float) -> float:
-        """Return 0 if unknown."""
         if not step.worked or step.done >= step.total:
             return 0.0
         pace = self._paces.get(step.name)

@@ -172,7 +172,6 @@ def _clean_xml(text: str) -> str:
 
 
 def _escape_markdown(text: str) -> str:
-    """Removes markup, links, mentions and cell ends."""
     escaped = _MARKDOWN_SIGNS.sub(r"\\\1", make_printable(text).replace("\n", " "))
     return escaped.replace("<", "&lt;").replace("@", "@\u200b").replace("://", ":\\//")
 

@@ -57,7 +57,6 @@ def _count_columns(samples: int, width: int) -> int:
 
 
 def _label_rows(low: float, high: float, height: int, label: Callable[[float], str]) -> list[str]:
-    """Label the centre of every second row, and of the last."""
     step = (high - low) / height
     values = [high - (row + 0.5) * step for row in range(height)]
     return [label(value) if row % 2 == 0 or row == height - 1 else "" for row, value in enumerate(values)]

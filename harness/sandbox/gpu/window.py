@@ -47,8 +47,6 @@ QUIET_S = 2.0  # for work that a worker left running on the device
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """If `stretches` is None, only the worker can copy the outputs."""
-
     specs: tuple[TensorSpec, ...]
     stretches: tuple[Stretch, ...] | None
 

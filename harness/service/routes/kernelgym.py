@@ -107,7 +107,6 @@ def _sort_out(
 
 
 def _answer(service: Service, entry: Entry | None, *, nests: bool = False) -> Response:
-    """With `nests` the result is a field of the answer."""
     if entry is None:
         return refuse(404, "no such task")
     result = describe_result(service, entry)

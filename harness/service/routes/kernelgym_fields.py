@@ -170,7 +170,6 @@ def _find_speedup(record: dict[str, Any]) -> float:
 
 
 def _describe_coverage(work: dict[str, Any] | None) -> dict[str, Any]:
-    """Return null if no GPU was profiled."""
     launched = (work and work.get("launched")) or {}  # an older harness stored none
     return {
         "num_custom_kernels": launched.get("custom"),

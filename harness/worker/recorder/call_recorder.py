@@ -64,5 +64,4 @@ def _read(descriptor: int) -> bytes:
 
 
 def _outline(row: list[Any]) -> list[Any]:
-    """Return the parts of an operation that do not depend on addresses."""
     return [row[0], row[1:6]] if row[0] == "launch" else row[:1]

@@ -282,7 +282,6 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
             self.report("uninitialised_global", message, lane=int(np.flatnonzero(unwritten)[0]), decides=False)
 
     def _find_access(self, ptrs: TensorHandle, mask: TensorHandle) -> Access | None:
-        """Return None if every lane is masked."""
         self.watch_time()
         addresses = ptrs.data.reshape(-1)
         lanes = np.flatnonzero(np.broadcast_to(mask.data, ptrs.data.shape).reshape(-1))

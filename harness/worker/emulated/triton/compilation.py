@@ -81,7 +81,6 @@ class KernelCompiler:
 
 @contextmanager
 def _copy_stderr() -> Iterator[Callable[[], str]]:
-    """Captures the output of libraries, too."""
     sys.stderr.flush()
     usual, copy = os.dup(STDERR), os.memfd_create("stderr")
 

@@ -13,8 +13,6 @@ _erf = np.frompyfunc(math.erf, 1, 1)
 
 
 def _special(function: Callable[..., torch.Tensor]) -> Callable[..., Any]:
-    """Compute by torch, in float64."""
-
     def compute(values: np.ndarray) -> np.ndarray:
         with torch._C.DisableTorchFunction():
             wide = torch.from_numpy(np.array(values, dtype=np.float64))

@@ -153,7 +153,6 @@ def _apply(operation: str, parts: list[str], kind: str, taken: list[Any]) -> Any
 
 
 def _shift(operation: str, values: Any, by: Any) -> Any:
-    """A shift by more than the width gives zero, or the sign."""
     width = 8 * values.dtype.itemsize
     by = by.astype(np.uint64)
     near = np.minimum(by, width - 1).astype(values.dtype)
