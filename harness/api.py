@@ -29,6 +29,7 @@ from harness.domain import (
     UsageError,
     WorkloadName,
 )
+from harness.languages import GPU_LANGUAGE
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -213,7 +214,7 @@ def improve(
     strategy: str | Strategy = "auto",
     turns: int = 4,
     samples: int = 1,
-    language: Language = "cuda",
+    language: Language = GPU_LANGUAGE,
     suite: str = "core",
     device: str = "auto",
     workload: WorkloadName | None = None,

@@ -14,7 +14,8 @@ from harness.cli.options import JsonOption
 from harness.cli.output import print_records, print_rich
 from harness.cli.panels import Only
 from harness.doctor.machine import MachinePart, examine_machine
-from harness.domain import UsageError
+from harness.domain import EMULATED, UsageError
+from harness.languages import LANGUAGES, LanguageRules
 from harness.pipeline.options import EvaluateOptions
 
 PART_WIDTH = 20  # of the column; a longer name is folded
@@ -84,28 +85,20 @@ def _show_steps(found: Iterable[MachinePart | str]) -> Iterator[MachinePart]:
 
 def summarise(checks: list[MachinePart]) -> list[str]:
     present = {check.part for check in checks if check.present}
-    gpu = any(part.startswith("GPU cuda") for part in present)
-    builds_cuda = {"nvcc", "torch with CUDA"} <= present
-    emulated = "verified on the emulated device, not timed" if "C++ compiler" in present else "not built"
-    cuda = "verified and timed" if gpu and builds_cuda else emulated
-    cpp = "verified and timed on the CPU" if "C++ compiler" in present else "not built"
-    timed = "verified and timed" if gpu else "compiled and verified on the emulated device, not timed"
-    triton = timed if "Triton" in present else "not evaluated"
-    helion = timed if {"Triton", "Helion"} <= present else "not evaluated"
-    compiled = "verified and timed" if gpu else "compiled for the emulated GPU, not run"
-    cute = compiled if "CuTe DSL" in present else "not evaluated"
-    tilelang = compiled if {"TileLang", "nvcc"} <= present else "not evaluated"
-    torch = "verified and timed" if gpu else "verified and timed on the CPU"
-    compiling = "" if "C++ compiler" in present else "; torch.compile needs a C++ compiler on the CPU"
-    return [
-        f"language cuda: {cuda}",
-        f"language triton: {triton}",
-        f"language helion: {helion}",
-        f"language cute: {cute}",
-        f"language tilelang: {tilelang}",
-        f"language torch: {torch}{compiling}",
-        f"language cpp:  {cpp}",
-    ]
+    return [f"language {name}: {_describe_language(rules, present)}" for name, rules in LANGUAGES.items()]
+
+
+def _describe_language(rules: LanguageRules, present: set[str]) -> str:
+    has_gpu = any(part.startswith("GPU cuda") for part in present)
+    if not present.issuperset(rules.parts):
+        return "not evaluated"
+    if rules.uses_gpu and has_gpu and present.issuperset(rules.gpu_parts):
+        return "verified and timed"
+    if EMULATED not in rules.devices:
+        return "verified and timed on the CPU"
+    if not rules.is_emulated:
+        return "compiled for the emulated GPU, not run"
+    return "verified on the emulated device, not timed"
 
 
 def _report_cluster(options: EvaluateOptions, *, json_output: bool) -> None:

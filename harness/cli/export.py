@@ -13,6 +13,7 @@ from harness.cli.panels import Only
 from harness.cli.results import StoredPanel
 from harness.domain import Language, UsageError
 from harness.domain.options import RunFolders
+from harness.languages import GPU_LANGUAGE
 
 
 def export(
@@ -27,7 +28,7 @@ def export(
         str | None,
         typer.Option("--run", help="Export this run: kernels, results, baseline times.", autocompletion=complete_run),
     ] = None,
-    language: Annotated[Language, typer.Option(help="harbor: language of the programs.")] = "cuda",
+    language: Annotated[Language, typer.Option(help="harbor: language of the programs.")] = GPU_LANGUAGE,
     device: Annotated[
         str | None,
         typer.Option(metavar="DEVICES", help="harbor: the verifier's device. [default: the language's first]"),

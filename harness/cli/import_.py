@@ -11,6 +11,7 @@ import typer
 
 from harness.domain import Language, UsageError
 from harness.domain.options import RunFolders
+from harness.languages import GPU_LANGUAGE
 from harness.pipeline.data_folders import SUITES, find_suite_folder
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def import_(
     ] = "kernelbench",
     as_run: Annotated[str | None, typer.Option("--run", help="Name of the run. [default: the folder's]")] = None,
     as_model: Annotated[str, typer.Option("--model", help="Model that wrote the run's kernels.")] = "imported",
-    as_language: Annotated[Language, typer.Option("--language", help="Language of the kernels.")] = "cuda",
+    as_language: Annotated[Language, typer.Option("--language", help="Language of the kernels.")] = GPU_LANGUAGE,
     baseline_times: Annotated[
         Path | None, typer.Option("--baseline-times", help="Baseline timing JSON, for the reported speedups.")
     ] = None,

@@ -9,16 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.domain import EMULATED, Language
+from harness.domain import EMULATED
+from harness.languages import CPU_LANGUAGE, GPU_LANGUAGE, LANGUAGES, LanguageRules
 
 if TYPE_CHECKING:
     from harness.builder import Toolchain
-
-_PACKAGES: tuple[tuple[Language, str, str], ...] = (
-    ("helion", "helion", "Helion"),
-    ("tilelang", "tilelang", "TileLang"),
-    ("cute", "nvidia-cutlass-dsl", "CuTe DSL"),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +48,13 @@ def examine_machine(
     if builds:
         yield "building a small extension with each strategy, minutes the first time, then seconds"
         yield from _strategy_checks(toolchain, cache_dir, isolation)
-    yield "evaluating a Triton kernel"
+    tried = [rules for rules in LANGUAGES.values() if rules.trial]
+    yield f"evaluating a kernel of {', '.join(rules.title for rules in tried)}"
     with ThreadPoolExecutor() as pool:  # each import takes seconds, in a process of its own
-        packages = [pool.submit(_package_check, *names) for names in _PACKAGES]
-        yield _triton_check()
+        packages = [
+            pool.submit(_package_check, rules) for rules in LANGUAGES.values() if rules.package and not rules.trial
+        ]
+        yield from map(_trial_check, tried)
         yield from (package.result() for package in packages)
     yield from _gpu_checks()
     yield "measuring the speed of the devices" if measure else "reading or measuring the speed of the devices"
@@ -103,26 +101,22 @@ def _strategy_checks(toolchain: Toolchain, cache_dir: Path | None, isolation: st
         yield MachinePart(part=f"build {trial.name}", present=trial.works, found=trial.found, without_it=trial.found)
 
 
-def _triton_check() -> MachinePart:
-    from harness.doctor.triton_trial import try_triton
+def _trial_check(rules: LanguageRules) -> MachinePart:
+    """Evaluates a kernel in a sandboxed worker; on the emulated device it is also compiled for the default target."""
+    from harness.doctor.language_trial import try_language
 
-    found, problem = try_triton()
-    return MachinePart(part="Triton", present=not problem, found=found, without_it=f"no language triton: {problem}")
+    found, problem = try_language(rules)
+    without_it = f"no language {rules.name}: {problem}"
+    return MachinePart(part=rules.title, present=not problem, found=found, without_it=without_it)
 
 
-def _package_check(language: Language, package: str, part: str) -> MachinePart:
+def _package_check(rules: LanguageRules) -> MachinePart:
     """Checks whether the packages of the language are installed; runs nothing."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    from harness.languages import LANGUAGES
     from harness.languages.devices import find_devices
 
-    missing = LANGUAGES[language].find_missing(EMULATED in find_devices("auto", language))
-    try:
-        found = version(package)
-    except PackageNotFoundError:
-        found = "none"
-    return MachinePart(part=part, present=missing is None, found=found, without_it=f"no language {language}: {missing}")
+    missing = rules.find_missing(EMULATED in find_devices("auto", rules.name))
+    without_it = f"no language {rules.name}: {missing}"
+    return MachinePart(part=rules.title, present=missing is None, found=rules.version or "none", without_it=without_it)
 
 
 def _gpu_checks() -> list[MachinePart]:
@@ -200,7 +194,7 @@ def _certificate_checks(cache_dir: Path | None, sandbox: str) -> list[MachinePar
     from harness.sandbox.devices import find_device
 
     checks = []
-    for device in (find_device("auto", "cpp"), find_device("auto", "cuda")):
+    for device in (find_device("auto", language) for language in (CPU_LANGUAGE, GPU_LANGUAGE)):
         if device is not None and device.is_timed:
             standing = check_standing(find_machine_folder(cache_dir), device, sandbox)
             kept = standing.certificate

@@ -12,9 +12,10 @@ from typing import Literal
 
 from harness.builder import Builder, Toolchain, default_cache_folder
 from harness.builder.error_excerpt import name_first_error
-from harness.domain import EMULATED, BuildRequest, BuildResult, BuildToolError
+from harness.domain import EMULATED, BuildRequest, BuildResult, BuildToolError, Language
 from harness.emulator import Emulation
 from harness.hardware.gpus import DEFAULT_TARGET, find_gpu_model
+from harness.languages import CPU_LANGUAGE, GPU_LANGUAGE
 from harness.sandbox.policy import clean_environment, interpreter_folders, probe_isolation
 
 _CUDA = """
@@ -48,13 +49,13 @@ class StrategyTrial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Strategy:
-    language: Literal["cuda", "cpp"]
+    language: Language
     name: Literal["fast", "plain", "emulated"]
 
     @property
     def request(self) -> BuildRequest:
         """A name per strategy, since all share one cache."""
-        request = _CUDA_REQUEST if self.language == "cuda" else _CPP_REQUEST
+        request = _CUDA_REQUEST if self.language == GPU_LANGUAGE else _CPP_REQUEST
         return replace(request, name=f"{self.name}_strategy")
 
 
@@ -81,11 +82,11 @@ def _list_strategies(toolchain: Toolchain) -> Iterator[_Strategy]:
     if toolchain.compiler_version is None:
         return
     if toolchain.can_build_cuda:
-        yield _Strategy(language="cuda", name="fast")
-        yield _Strategy(language="cuda", name="plain")
-    yield _Strategy(language="cuda", name="emulated")
-    yield _Strategy(language="cpp", name="fast")
-    yield _Strategy(language="cpp", name="plain")
+        yield _Strategy(language=GPU_LANGUAGE, name="fast")
+        yield _Strategy(language=GPU_LANGUAGE, name="plain")
+    yield _Strategy(language=GPU_LANGUAGE, name="emulated")
+    yield _Strategy(language=CPU_LANGUAGE, name="fast")
+    yield _Strategy(language=CPU_LANGUAGE, name="plain")
 
 
 def _try(builder: Builder, strategy: _Strategy) -> StrategyTrial:

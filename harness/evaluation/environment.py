@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import platform
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 
 import harness
 from harness.builder import Toolchain
 from harness.evaluation.correctness.reference import usable_threads
 from harness.hardware.cpu import cpu_name
 from harness.hardware.torch_build import read_torch_build
+from harness.languages import LANGUAGES
 from harness.sandbox.devices import Device
 
 
@@ -21,7 +21,7 @@ def describe_environment(toolchain: Toolchain, device: Device | None) -> tuple[t
         "python": platform.python_version(),
         "torch": torch.version,
         "torch_cuda": torch.cuda,
-        "triton": _find_version("triton"),
+        **_find_versions(),
         "compiler": toolchain.compiler_version,
         "nvcc": toolchain.nvcc_version,
         "architecture": toolchain.architecture,
@@ -35,8 +35,6 @@ def describe_environment(toolchain: Toolchain, device: Device | None) -> tuple[t
 
 
 @cache
-def _find_version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+def _find_versions() -> dict[str, str | None]:
+    """Of the languages' compilers that are installed."""
+    return {rules.name: rules.version for rules in LANGUAGES.values() if rules.package}

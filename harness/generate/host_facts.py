@@ -7,47 +7,29 @@ import platform
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+
+from harness.languages import LANGUAGES
 
 UNKNOWN = "not stated"
 _SIMD = ("avx512f", "avx2", "avx", "sse4_2", "asimd")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostFacts:
-    """Unknown facts read "not stated"."""
-
-    python: str = UNKNOWN
-    torch: str = UNKNOWN
-    cuda: str = UNKNOWN
-    triton: str = UNKNOWN
-    helion: str = UNKNOWN
-    cute: str = UNKNOWN
-    tilelang: str = UNKNOWN
-    compiler: str = UNKNOWN
-    cpu: str = UNKNOWN
-    cores: str = UNKNOWN
-    simd: str = UNKNOWN
-
-
-def read_host_facts(cpu_info: Path = Path("/proc/cpuinfo")) -> HostFacts:
+def read_host_facts(cpu_info: Path = Path("/proc/cpuinfo")) -> dict[str, str]:
+    """Versions, with those of languages by their names, and the CPU; unknown facts read "not stated"."""
     torch_version, cuda_version = _read_torch_versions()
     cpu = cpu_info.read_text(errors="replace") if cpu_info.is_file() else ""
-    return HostFacts(
-        python=platform.python_version(),
-        torch=torch_version,
-        cuda=cuda_version,
-        triton=_read_version("triton"),
-        helion=_read_version("helion"),
-        tilelang=_read_version("tilelang"),
-        cute=_read_version("nvidia-cutlass-dsl"),
-        compiler=_read_compiler(os.environ.get("CXX", "g++")),
-        cpu=_find(r"^model name\s*:\s*(.+)$", cpu),
-        cores=str(len(os.sched_getaffinity(0))),
-        simd=_read_simd(cpu),
-    )
+    return {
+        "python": platform.python_version(),
+        "torch": torch_version,
+        "cuda": cuda_version,
+        **{rules.name: rules.version or UNKNOWN for rules in LANGUAGES.values() if rules.package},
+        "compiler": _read_compiler(os.environ.get("CXX", "g++")),
+        "cpu": _find(r"^model name\s*:\s*(.+)$", cpu),
+        "cores": str(len(os.sched_getaffinity(0))),
+        "simd": _read_simd(cpu),
+    }
 
 
 def _read_torch_versions() -> tuple[str, str]:
@@ -58,13 +40,6 @@ def _read_torch_versions() -> tuple[str, str]:
     path = Path(str(torch.locate_file("torch/version.py")))
     text = path.read_text(errors="replace") if path.is_file() else ""
     return torch.version, _find(r"^cuda\b[^=]*=\s*'([^']+)'", text)
-
-
-def _read_version(package: str) -> str:
-    try:
-        return distribution(package).version
-    except PackageNotFoundError:
-        return UNKNOWN
 
 
 def _read_compiler(command: str) -> str:

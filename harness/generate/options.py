@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 
 from harness.domain import Language, Precision, TokenLimitName
 from harness.domain.options import RunFolders, option
+from harness.languages import GPU_LANGUAGE
 
 
 def _list_names(given: list[str] | str | None) -> tuple[str, ...]:
@@ -37,7 +38,7 @@ class GenerateOptions(RunFolders):
     token_limit_name: TokenLimitName = option(
         "auto", "Field of the request for --max-tokens. auto: what the endpoint accepts."
     )
-    language: Language = option("cuda", "Language of the kernels; cpp is for the CPU, torch writes none.")
+    language: Language = option(GPU_LANGUAGE, "Language of the kernels; cpp is for the CPU, torch writes none.")
     prompt: str = option("plain", "Prompt: a name in prompts/, or a folder.", metavar="NAME|DIR")
     gpu: str | None = option(None, "GPU that the prompt describes. [default: this machine's]", metavar="NAME")
     concurrency: int = option(16, "Concurrent requests.", min=1, metavar="N")

@@ -1,4 +1,5 @@
-"""Renders prompts from jinja2 templates, one per language (such as `cuda.jinja`) in the prompt's folder.
+"""Renders prompts from the jinja2 template `prompt.jinja` in the prompt's folder, or from that of a language, such as
+`cuda.jinja`.
 
 docs/configuration.md lists the variables; undefined ones are errors. A copied folder can still include shared templates
 (`_shared/...`). Problem source is a value, never a template.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import traceback
+from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -18,8 +20,7 @@ from typing import TYPE_CHECKING
 
 from harness.domain import CASES_FUNCTION, PROBLEM_SETTINGS, Language, Problem, Prompt, UsageError
 from harness.generate.gpu_facts import GpuFacts
-from harness.generate.host_facts import HostFacts
-from harness.languages import LANGUAGES
+from harness.languages import GPU_LANGUAGE, LANGUAGES
 from harness.problems.discovery import bound_names
 from harness.shipped import find_shipped
 from harness.syntax import parse_python
@@ -28,11 +29,12 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 
+ANY_LANGUAGE = "prompt.jinja"
 FEEDBACK = ("feedback.jinja", "_shared/feedback.jinja")
 
 
 def list_prompts(prompts_dir: Path) -> tuple[str, ...]:
-    return tuple(sorted({path.parent.name for path in prompts_dir.glob("*/*.jinja") if path.stem in LANGUAGES}))
+    return tuple(sorted(path.name for path in prompts_dir.glob("*") if _is_prompt(path)))
 
 
 def render_prompt(
@@ -41,7 +43,7 @@ def render_prompt(
     prompt: str,
     language: Language,
     gpu: GpuFacts | None,
-    host: HostFacts,
+    host: Mapping[str, str],
     prompts_dir: Path,
     has_tools: bool = False,
 ) -> Prompt:
@@ -50,11 +52,12 @@ def render_prompt(
 
     folder = _find_prompt(prompt, prompts_dir)
     try:
-        template = _load_template(folder, (f"{language}.jinja",), prompts_dir)
+        template = _load_template(folder, (f"{language}.jinja", ANY_LANGUAGE), prompts_dir)
         text = template.render(
             problem=problem,
             reference=_clean_reference(problem.source),
             language=language,
+            rules=LANGUAGES[language],
             gpu=gpu,
             host=host,
             has_tools=has_tools,
@@ -80,24 +83,29 @@ def render_feedback(
 
 def _find_prompt(prompt: str, prompts_dir: Path) -> Path:
     folder = prompts_dir / prompt if prompt in list_prompts(prompts_dir) else Path(prompt)
-    if folder.is_dir() and any((folder / f"{language}.jinja").is_file() for language in LANGUAGES):
+    if _is_prompt(folder):
         return folder.resolve()
     known = list_prompts(prompts_dir)
     near = get_close_matches(prompt, known, n=1, cutoff=0.4)
     hint = f"; did you mean {near[0]}?" if near else ""
     raise UsageError(
         f"no prompt {prompt!r} in {prompts_dir} ({', '.join(known) or 'empty'}), and no folder of that name with "
-        f"templates such as cuda.jinja{hint}"
+        f"a template {ANY_LANGUAGE} or such as {GPU_LANGUAGE}.jinja{hint}"
     )
+
+
+def _is_prompt(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in (ANY_LANGUAGE, *(f"{language}.jinja" for language in LANGUAGES)))
 
 
 @cache
 def _load_template(folder: Path, names: tuple[str, ...], prompts_dir: Path) -> Template:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    name = names[0]
-    if names != FEEDBACK and not (folder / name).is_file():
-        raise UsageError(f"prompt {folder.name!r} has no {name} in {folder}: write one, or choose another --language")
+    if names != FEEDBACK and not any((folder / name).is_file() for name in names):
+        raise UsageError(
+            f"prompt {folder.name!r} has no {' or '.join(names)} in {folder}: write one, or choose another --language"
+        )
     environment = Environment(
         loader=FileSystemLoader([folder, prompts_dir, find_shipped("prompts")], encoding="utf-8-sig"),
         undefined=StrictUndefined,

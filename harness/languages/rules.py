@@ -15,9 +15,10 @@ from harness.shipped import name_install
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageRules:
-    """`auto` takes the first of the `devices` that this machine has. `detects` is false for every program if the
-    language must be chosen. `refuses` returns the reason why an extension is not allowed, or None. Without
-    `writes_kernels` no kernel is required, and kernels of torch's compiler count as the candidate's.
+    """Prompts ask for `task`. `auto` takes the first of the `devices` that this machine has. `detects` is false for
+    every program if the language must be chosen. `refuses` returns the reason why an extension is not allowed, or None.
+    `parts` of `harness doctor` are needed, with `gpu_parts` on a GPU. Without `writes_kernels` no kernel is required,
+    and kernels of torch's compiler count as the candidate's.
 
     For a compiler in the worker, `word` occurs in every program that uses it. `preloads` are modules that may be
     imported before the program without opening a GPU or starting threads, and `module:function` to call in them.

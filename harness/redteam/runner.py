@@ -29,7 +29,7 @@ from harness.executors.executor import run_tasks
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
 from harness.executors.tasks import Origin, Task, make_task
-from harness.languages import LANGUAGES, detect_language
+from harness.languages import CPU_LANGUAGE, GPU_LANGUAGE, LANGUAGES, detect_language
 from harness.problems.discovery import read_problem
 from harness.sandbox.devices import Device, find_device
 from harness.sandbox.worker_process import TimeLimits
@@ -56,8 +56,7 @@ _FASTER = re.compile(r"faster than (\d+(?:\.\d+)?)")
 
 LIMITS = TimeLimits(load_s=30.0, first_call_s=8.0, call_s=8.0)
 # Shorter than for ranking: only false speedups must be detected.
-FIRST_CALL_S = 60.0  # of a program in one of these languages, which import and run large compilers in it
-TRANSLATED: tuple[Language, ...] = ("cute", "tilelang", "helion")
+FIRST_CALL_S = 60.0  # of a program in a language that is slow to start
 PLAN = TimingPlan(budget_s=2.0, attempts=2)
 
 
@@ -193,7 +192,7 @@ def _choose_language(values: Mapping[str, str], source: str) -> Language:
         return _choose(values, "language", LANGUAGES)  # type: ignore[return-value]
     if EMULATED in values["device"]:
         return detect_language(source)
-    return "cuda" if values["device"] == "gpu" else "cpp"
+    return GPU_LANGUAGE if values["device"] == "gpu" else CPU_LANGUAGE
 
 
 def _choose(values: Mapping[str, str], name: str, allowed: Collection[str]) -> str:
@@ -279,7 +278,7 @@ class RedTeam:
 def _find_executor(file: CorpusFile) -> str:
     if file.device == EMULATED:
         return EMULATED
-    if file.language in TRANSLATED and not file.timed:
+    if LANGUAGES[file.language].is_slow_to_start and not file.timed:
         return "compiling"
     return "timed" if file.timed else "untimed"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from harness.domain import EMULATED, Language, Problem, UsageError
 from harness.executors.executor import Executor
 from harness.executors.tasks import Origin, Task, make_task
-from harness.languages import LANGUAGES, detect_language
+from harness.languages import CPU_LANGUAGE, GPU_LANGUAGE, LANGUAGES, detect_language
 from harness.pipeline.candidate_file import extract_program, read_submission
 from harness.pipeline.data_folders import find_suite_folder, list_suite_roots
 from harness.pipeline.evaluate import choose_workload
@@ -18,7 +18,6 @@ from harness.problems.discovery import list_files, parse_problem, read_problem, 
 from harness.problems.workloads import describe_lacking_workload, provide_workload
 from harness.service.submission import Submission
 
-PROMPTED: tuple[Language, ...] = ("cuda", "cpp", "triton", "helion", "torch", "cute", "tilelang")
 RUN, INLINE_SUITE = "service", "submitted"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,200}")  # no path: requests must not name files
 
@@ -80,7 +79,7 @@ def _detect_evaluated(source: str, executor: Executor) -> Language:
 
 
 def choose_prompted_language(executor: Executor) -> Language:
-    return next((language for language in PROMPTED if _find_obstacle(language, executor) is None), PROMPTED[0])
+    return CPU_LANGUAGE if _find_obstacle(GPU_LANGUAGE, executor) and executor.devices(CPU_LANGUAGE) else GPU_LANGUAGE
 
 
 def _find_obstacle(language: Language, executor: Executor) -> str | None:

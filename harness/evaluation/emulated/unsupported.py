@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 
 from harness.domain import Outcome
+from harness.languages import LANGUAGES
 from harness.sandbox.failure import CandidateFailure
 from harness.syntax import parse_python
 
-MODULES = frozenset(("triton", "cupy", "numba", "pycuda", "cuda", "cutlass", "tilelang", "tvm", "warp"))
+OTHER_COMPILERS = ("cupy", "numba", "pycuda", "cuda", "warp")
+MODULES = frozenset(OTHER_COMPILERS).union(*(rules.modules for rules in LANGUAGES.values()))
 ATTRIBUTES = frozenset(("CUDAGraph", "make_graphed_callables", "_compile_kernel"))
 
 

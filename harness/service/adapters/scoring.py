@@ -14,6 +14,7 @@ from typing import Any
 
 from harness.client import Client
 from harness.domain import Language
+from harness.languages import GPU_LANGUAGE
 from harness.service.reward import Reward, Shaping, score_verdict
 
 ALWAYS = ("built", "loaded", "correct", "suspect", "speedup", "speedup_low", "own_share")
@@ -46,7 +47,7 @@ def find_scorer(url: str | None = None, token: str | None = None, shaping: Shapi
 
 def list_tasks(
     suite: str = "core",
-    language: Language = "cuda",
+    language: Language = GPU_LANGUAGE,
     *,
     problems: Sequence[str] = (),
     prompt: str = "plain",

@@ -11,6 +11,7 @@ from typing import Any
 import verifiers.v1 as vf
 
 from harness.domain import Language
+from harness.languages import GPU_LANGUAGE
 from harness.service.adapters.scoring import find_scorer, list_tasks
 from harness.service.reward import Reward, Shaping
 
@@ -45,7 +46,7 @@ class KernelTask(vf.Task[KernelData, vf.State, KernelTaskConfig]):  # type: igno
 class KernelTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]
     task: KernelTaskConfig = KernelTaskConfig()
     suite: str = "core"
-    language: Language = "cuda"
+    language: Language = GPU_LANGUAGE
     problems: tuple[str, ...] = ()
     prompt: str = "plain"
     gpu: str | None = None

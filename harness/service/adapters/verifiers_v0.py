@@ -8,6 +8,7 @@ from typing import Any
 import verifiers as vf
 from datasets import Dataset
 
+from harness.languages import GPU_LANGUAGE
 from harness.service.adapters.scoring import ALWAYS, Scorer, fill_metrics, find_scorer, list_tasks
 from harness.service.reward import Shaping
 
@@ -34,7 +35,7 @@ class KernelRubric(vf.Rubric):  # type: ignore[misc]  # checked without verifier
 
 def load_environment(
     suite: str = "core",
-    language: str = "cuda",
+    language: str = GPU_LANGUAGE,
     url: str | None = None,
     token: str | None = None,
     shaping: Mapping[str, float] | None = None,

@@ -21,8 +21,8 @@ from pydantic import Field
 
 from harness import __version__
 from harness.domain import HarnessError, Language, WorkloadName
+from harness.languages import CPU_LANGUAGE, GPU_LANGUAGE, LANGUAGES
 from harness.languages.devices import find_devices
-from harness.service.preparation import PROMPTED
 from harness.service.settings import ToolSettings
 from harness.service.submission import Submission
 from harness.service.tools.problem_facts import describe_problem, list_suite, render_task
@@ -71,8 +71,8 @@ class Tools:
         """Read one problem: the task with its rules and an example, the source of the reference, the workloads with
         sizes and inputs, the devices by language, and the settings with their meanings."""
         with tool_errors():
-            devices = {one: find_devices(self._options.device, one) for one in PROMPTED}
-            first: Language = next((one for one in PROMPTED if devices[one]), PROMPTED[0])
+            devices = {one: find_devices(self._options.device, one) for one in LANGUAGES}
+            first = CPU_LANGUAGE if devices[CPU_LANGUAGE] and not devices[GPU_LANGUAGE] else GPU_LANGUAGE
             found = self._session.find_problem(Submission(problem=problem, suite=suite))
             facts = describe_problem(found) | {"devices": devices}
             return answer(f"{render_task(found, language or first)}\n{json.dumps(facts)}", facts)

@@ -13,6 +13,7 @@ from harness.executors.executor import Executor
 from harness.executors.local import LocalExecutor
 from harness.executors.tasks import Task
 from harness.generate.prompting import render_feedback
+from harness.languages import GPU_LANGUAGE
 from harness.languages.devices import find_devices
 from harness.pipeline.data_folders import find_folder
 from harness.pipeline.evaluations import Evaluations, open_results
@@ -39,7 +40,7 @@ class ToolSession:
         check_name("run", settings.run)
         if has_run(settings.options.generated_dir, settings.run):
             raise UsageError(f"run {settings.run!r} has a model's answers: choose another --run name for submissions")
-        find_devices(settings.options.device, "cuda")  # only to refuse an unknown or missing one at the start
+        find_devices(settings.options.device, GPU_LANGUAGE)  # only to refuse an unknown or missing one at the start
         self.settings = settings
         self._local = settings.options
         self._executors = {self._local: LocalExecutor(self._local)}

@@ -12,7 +12,7 @@ import harness
 from harness.domain import PROBLEM_SETTINGS, Language, Problem, UsageError
 from harness.generate.extraction.extractor import find_code
 from harness.generate.gpu_facts import find_gpu
-from harness.generate.host_facts import HostFacts, read_host_facts
+from harness.generate.host_facts import read_host_facts
 from harness.generate.prompting import list_prompts, render_prompt
 from harness.hardware.gpus import GPU_MODELS
 from harness.languages import LANGUAGES
@@ -20,7 +20,10 @@ from harness.problems.discovery import parse_problem
 
 PROMPTS = Path(harness.__file__).resolve().parent.parent / "prompts"
 SHIPPED = ("notebook", "plain", "script", "strict", "tips")
-HOST = HostFacts(python="3.11.9", torch="2.9.1", cuda="13.0", compiler="g++ 13", cpu="A CPU", cores="8", simd="avx2")
+HOST = read_host_facts() | {
+    "python": "3.11.9", "torch": "2.9.1", "cuda": "13.0", "compiler": "g++ 13", "cpu": "A CPU", "cores": "8",
+    "simd": "avx2",
+}  # fmt: skip
 SOURCE = '''"""Adds {{ one }}."""
 
 import torch
@@ -154,9 +157,24 @@ def test_the_strict_prompt_for_the_cpu_states_the_cpu() -> None:
     assert "CPU: A CPU, 8 threads, widest vector extension avx2" in _render("strict", "cpp", "H100")
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_the_script_prompt_shows_the_script_as_it_is_shipped(language: Language) -> None:
-    assert (PROMPTS / "script" / f"check_{language}.py").read_text().strip() in _render("script", language)
+@pytest.mark.parametrize(
+    ("language", "device"),
+    [
+        ("cuda", '"cuda"'),
+        ("triton", '"cuda"'),
+        ("cpp", '"cpu"'),
+        ("torch", '"cuda" if torch.cuda.is_available() else "cpu"'),
+    ],
+)
+def test_the_script_prompt_checks_on_the_device_of_the_language(language: Language, device: str) -> None:
+    assert f"DEVICE = {device}\n\n" in _render("script", language)
+
+
+def test_a_template_of_a_language_replaces_the_one_for_all(own: Path) -> None:
+    (own / "mine" / "prompt.jinja").write_text("{{ rules.title }} for all")
+    (own / "mine" / "cuda.jinja").write_text("of its own")
+    texts = [_render("mine", language, prompts_dir=own) for language in ("triton", "cuda")]
+    assert texts == ["Triton for all", "of its own"]
 
 
 def test_an_unknown_prompt_suggests_the_nearest() -> None:
@@ -230,14 +248,14 @@ def test_the_table_of_gpus_has_sensible_values() -> None:
 def test_host_facts_are_those_of_this_interpreter(tmp_path: Path) -> None:
     (tmp_path / "cpuinfo").write_text("model name\t: Some CPU\nflags\t\t: fpu avx avx2\n")
     facts = read_host_facts(tmp_path / "cpuinfo")
-    assert (facts.cpu, facts.simd) == ("Some CPU", "avx2")
-    assert facts.python.startswith("3.")
-    assert facts.torch[0].isdigit()
+    assert (facts["cpu"], facts["simd"]) == ("Some CPU", "avx2")
+    assert facts["python"].startswith("3.")
+    assert facts["torch"][0].isdigit()
 
 
 def test_host_facts_that_cannot_be_found_are_not_stated(tmp_path: Path) -> None:
     facts = read_host_facts(tmp_path / "missing")
-    assert (facts.cpu, facts.simd) == ("not stated", "not stated")
+    assert (facts["cpu"], facts["simd"]) == ("not stated", "not stated")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
