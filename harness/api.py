@@ -48,7 +48,7 @@ __all__ = ["Evaluator", "evaluate", "improve", "load_claims", "load_results", "r
 
 
 def load_results(results_dir: StrPath = "results", *, history: bool = False) -> pd.DataFrame:
-    """Columns as in `evaluations.csv`; only the latest evaluation per candidate without `history`."""
+    """Columns are those of `evaluations.csv`. Without `history`, return only the latest evaluation per candidate."""
     import pandas as pd
 
     from harness.store.columns import COLUMNS
@@ -59,8 +59,9 @@ def load_results(results_dir: StrPath = "results", *, history: bool = False) -> 
 
 
 def load_claims(run: str, generated_dir: StrPath = "generated") -> pd.DataFrame:
-    """Results reported with an imported run, not measured here: number, sample, compiled, correct, claimed_ms,
-    claimed_speedup, hardware."""
+    """Return results reported with an imported run, not measured here: number, sample, compiled, correct, claimed_ms,
+    claimed_speedup, hardware.
+    """
     import pandas as pd
 
     from harness.kernelbench.claims import read_claims
@@ -79,9 +80,9 @@ def load_claims(run: str, generated_dir: StrPath = "generated") -> pd.DataFrame:
 class Evaluator:
     """Evaluates candidates in persistent processes on this machine's devices. Thread-safe.
 
-    `device`: "auto", "cpu", "emulated", "cuda" (all GPUs) or "cuda:0,1"; `fidelity`: "correctness", "quick" or "full",
-    as `harness evaluate --fidelity`; `time` False: "correctness"; `settings`: limits and cache (default:
-    HARNESS_CACHE_DIR).
+    `device` is "auto", "cpu", "emulated", "cuda" (all GPUs) or "cuda:0,1". `fidelity` is "correctness", "quick" or
+    "full", as in `harness evaluate --fidelity`; `time` False selects "correctness". `settings` are limits and cache
+    (default: HARNESS_CACHE_DIR).
     """
 
     def __init__(
@@ -124,8 +125,9 @@ class Evaluator:
         baseline: Baseline = "eager",
         dtype: Precision | None = None,
     ) -> Evaluation:
-        """`candidate`: source or path; `problem`: name, SUITE/NAME or path; `language` None: detected; `dtype` None: as
-        in the problem. Failing is an outcome, not an exception."""
+        """`candidate` is source or a path; `problem` is a name, SUITE/NAME or a path; `language` None is detected;
+        `dtype` None keeps the problem's. A failing candidate is an outcome, not an exception.
+        """
         future = self.submit(candidate, problem, language=language, workload=workload, baseline=baseline, dtype=dtype)
         return future.result()
 
@@ -190,7 +192,7 @@ def evaluate(
     store: bool = False,
     results_dir: StrPath = "results",
 ) -> Evaluation:
-    """One evaluation; `Evaluator` is faster for many. `store`: records it in `results_dir`."""
+    """Make one evaluation; `Evaluator` is faster for many. `store` records it in `results_dir`."""
     with Evaluator(
         time=time, fidelity=fidelity, settings=settings, suite=suite, problems_dir=problems_dir
     ) as evaluator:
@@ -223,8 +225,9 @@ def improve(
     generated_dir: StrPath = "generated",
     problems_dir: StrPath | None = None,
 ) -> list[History]:
-    """The turns of each sample, like `harness improve`. `program`: path of a program to start from; None: the problem
-    alone. `strategy`: a name or an object. The same call resumes."""
+    """Return the turns of each sample, like `harness improve`. `program` is the path of a program to start from (None:
+    the problem alone). `strategy` is a name or an object. The same call resumes.
+    """
     from harness.builder.cache import read_cache_size
     from harness.generate.options import GenerateOptions
     from harness.languages import LANGUAGES

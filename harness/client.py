@@ -30,7 +30,7 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reply:
-    """`status` 0: no answer."""
+    """`status` 0 means no answer."""
 
     status: int
     body: Any
@@ -44,8 +44,8 @@ class Client:
     """Thread-safe. Retries lost connections, full queues and faults of the service with growing pauses; a repeated
     request has the same task id, so it is evaluated once.
 
-    `url` and `token` None: HARNESS_SERVICE_URL and HARNESS_SERVICE_TOKEN. `max_wait_s`: for one verdict;
-    `max_failures`: faults of the service per task.
+    `url` and `token` None read HARNESS_SERVICE_URL and HARNESS_SERVICE_TOKEN. `max_wait_s` limits one verdict;
+    `max_failures` limits faults of the service per task.
     """
 
     def __init__(
@@ -78,8 +78,9 @@ class Client:
         self._max_failures = max_failures
 
     def evaluate(self, **request: Any) -> dict[str, Any]:
-        """The verdict's record; takes the fields of `POST /v1/evaluations`. Raises UsageError for an invalid request,
-        and NoVerdict if there is none."""
+        """Return the verdict's record; takes the fields of `POST /v1/evaluations`. Raises UsageError for an invalid
+        request, and NoVerdict without a verdict.
+        """
         body = _complete(request)
         exchange = self._exchange(body)
         step = next(exchange)

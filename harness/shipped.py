@@ -1,5 +1,6 @@
-"""Folders that are shipped with harness (suites, prompts, recordings, the red-team corpus), and installation of its
-optional parts."""
+"""Finds shipped folders (suites, prompts, recordings, the red-team corpus), and names the installation of optional
+parts.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +10,11 @@ PACKAGE = Path(__file__).resolve().parent
 
 
 def find_shipped(name: str) -> Path:
-    """That folder in an installed wheel, or else in the checkout; it may be missing."""
+    """Prefer an installed wheel to the checkout; the folder may be missing."""
     installed = PACKAGE / "data" / name
     return installed if installed.is_dir() else PACKAGE.parent / name
 
 
 def name_install(extra: str) -> str:
-    """The command that installs an optional part from a checkout: harness is on no package index."""
+    """Return a command for a checkout: harness is on no package index."""
     return f"pip install -e '.[{extra}]' in the checkout of harness"

@@ -1,4 +1,4 @@
-"""The commands, each imported when it is used: `harness --help` imports none."""
+"""Lists the commands, each imported when it is used: `harness --help` imports none."""
 
 from __future__ import annotations
 

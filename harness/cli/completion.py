@@ -11,13 +11,13 @@ from harness.domain import HarnessError
 
 
 def complete_suite(context: typer.Context, incomplete: str) -> list[str]:
-    """The user's and the shipped suites."""
+    """Offer the user's and the shipped suites."""
     folders = {path.name for root in _list_roots(context) for path in root.iterdir() if path.is_dir()}
     return _matching(list(folders), incomplete)
 
 
 def complete_problem(context: typer.Context, incomplete: str) -> list[str]:
-    """Problems of the given suite, or of `core`."""
+    """Use the given suite, or `core`."""
     suite = str(_given(context, "suite") or _given(context, "only_suite") or "core")
     folder = next((root / suite for root in _list_roots(context) if (root / suite).is_dir()), None)
     return [] if folder is None else _matching([path.stem for path in folder.glob("*.py")], incomplete)

@@ -64,7 +64,7 @@ def doctor(
 
 
 def _show_steps(found: Iterable[MachinePart | str]) -> Iterator[MachinePart]:
-    """Names steps on stderr: beside a spinner in a terminal, otherwise in a line."""
+    """Name steps on stderr: beside a spinner in a terminal, otherwise in a line."""
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -125,7 +125,7 @@ def _report_cluster(options: EvaluateOptions, *, json_output: bool) -> None:
 
 
 def print_checks(checks: Iterable[MachinePart]) -> None:
-    """Prints each check as soon as it is known."""
+    """Print each check as soon as it is known."""
     from rich.console import Console
 
     from harness.report.terminal.tables import make_table, style_text

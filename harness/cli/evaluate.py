@@ -133,7 +133,7 @@ def print_report(report: EvaluationReport, options: EvaluateOptions) -> None:
 
 
 def _print_failures(report: EvaluationReport) -> None:
-    """Print each message once: those of the harness whole, of others the first line."""
+    """Print each message once: whole for the harness's own failures, otherwise the first line."""
     from harness.report.terminal.tables import style_text
 
     by_message = {one.evaluation.message: one for one in reversed(report.evaluations) if one.evaluation.message}
@@ -178,7 +178,7 @@ def _print_reason(stored: StoredEvaluation, source: str) -> None:
 
 
 def _list_causes(evaluation: Evaluation) -> list[Finding]:
-    """Errors of kernels in a program that failed. A message that quotes several begins with the first cause."""
+    """Return kernel errors of a program that failed. A message that quotes several begins with the first cause."""
     kernels = [one for one in evaluation.findings if one.evidence.startswith("in kernel ")]
     if evaluation.outcome is Outcome.CORRECT or any(one.message in evaluation.message for one in kernels):
         return []
@@ -199,7 +199,7 @@ def print_paths(options: EvaluateOptions) -> None:
 
 
 def print_json(report: EvaluationReport) -> None:
-    """Includes evaluations found in the store or made by another process."""
+    """Include evaluations found in the store or made by another process."""
     from harness.report.export.json_records import evaluation_record
 
     print_records(*map(evaluation_record, report.all))

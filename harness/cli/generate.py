@@ -113,7 +113,7 @@ def _describe_report(report: SessionReport) -> dict[str, Any]:
 
 
 def _group_incomplete(report: SessionReport) -> dict[str, list[tuple[SampleKey, str]]]:
-    """(sample, message) of each check."""
+    """Return (sample, message) by check."""
     found = [(key, note) for key, notes in report.incomplete.items() for note in notes]
     return {check: [(key, note.message) for key, note in found if note.check == check] for check in INCOMPLETE_ANSWER}
 

@@ -44,7 +44,7 @@ class GroupedCommand(TyperCommand):
 
 
 def _suggest_choice(message: str) -> str:
-    """With the nearest choice, if the value of an option is none."""
+    """Append the nearest choice for an invalid option value."""
     found = _NO_CHOICE.match(message)
     if found is None:
         return message

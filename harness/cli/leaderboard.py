@@ -93,7 +93,7 @@ def _explain_no_row(store: ResultStore, where: ResultFilter, *, common: bool) ->
 
 
 def _note_unequal_problems(rows: Sequence[LeaderboardRow]) -> None:
-    """On stderr, for formats without notes."""
+    """Print to stderr for formats without notes."""
     from harness.analysis.leaderboard import describe_unequal_problems
 
     for section in dict.fromkeys(row.group.section for row in rows):

@@ -21,7 +21,7 @@ SETTINGS_FILE = "harness.toml"
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
-    """{} without a file. Raises UsageError."""
+    """Return {} without a file. Raises UsageError."""
     path = folder / SETTINGS_FILE
     if not path.exists():
         return {}
@@ -36,8 +36,9 @@ def read_settings(folder: Path) -> dict[str, Any]:
 
 
 def map_defaults(settings: dict[str, Any], options: dict[str, set[str]]) -> dict[str, dict[str, Any]]:
-    """Top-level keys apply to every command with that option, tables to their command. `options`: parameters per
-    command. Raises UsageError for an unknown key."""
+    """Top-level keys apply to every command with that option, tables to their command. `options` lists parameters per
+    command. Raises UsageError for an unknown key.
+    """
     known = set().union(*options.values())
     defaults: dict[str, dict[str, Any]] = {command: {} for command in options}
     for key, value in settings.items():
@@ -67,8 +68,9 @@ WAIT_POLICY = "OMP_WAIT_POLICY"
 
 
 def wait_passively() -> bool:
-    """Set OMP_WAIT_POLICY=PASSIVE unless it is set. Returns False if torch is loaded already: its threads then spin for
-    milliseconds."""
+    """Set OMP_WAIT_POLICY=PASSIVE unless it is set. Return False if torch is loaded already: its threads then spin for
+    ms.
+    """
     if WAIT_POLICY not in os.environ and "torch" in sys.modules:
         return False
     os.environ.setdefault(WAIT_POLICY, "PASSIVE")
@@ -106,7 +108,7 @@ def build_group() -> CommandGroup:
 
 
 class _Notes(logging.Handler):
-    """Prints what a command logs beside its result."""
+    """Prints messages that a command logs."""
 
     def emit(self, record: logging.LogRecord) -> None:
         typer.echo(record.getMessage(), err=True)
@@ -117,7 +119,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def run_command(arguments: list[str]) -> int:
-    """Returns the exit code."""
+    """Return the exit code."""
     wait_passively()  # before any command imports torch
     logging.getLogger("harness.pipeline").handlers = [_Notes()]
     try:
@@ -131,7 +133,7 @@ def run_command(arguments: list[str]) -> int:
 
 
 def _report_error(error: Exception) -> int:
-    """Re-raises bugs."""
+    """Return the exit code; re-raise bugs."""
     from harness.domain import HarnessError, ProblemError, ProviderError, UsageError
 
     if isinstance(error, UsageError | ProblemError):
@@ -144,7 +146,7 @@ def _report_error(error: Exception) -> int:
 
 
 def _read_defaults(group: CommandGroup, settings: dict[str, Any], arguments: list[str]) -> dict[str, Any]:
-    """Needs the options of all commands, to detect unknown keys."""
+    """The options of all commands are needed to detect unknown keys."""
     if not settings:
         return {}
     group.load_all()
@@ -154,7 +156,7 @@ def _read_defaults(group: CommandGroup, settings: dict[str, Any], arguments: lis
 
 
 def _name_settings_file(group: Any, defaults: dict[str, dict[str, Any]], arguments: list[str]) -> None:
-    """Errors about values from the settings file name that file instead of a variable."""
+    """Make errors about values from the settings file name that file instead of a variable."""
     given = {argument.split("=", 1)[0] for argument in arguments}
     for name, command in group.commands.items():
         for part in (command, *getattr(command, "commands", {}).values()):
@@ -166,7 +168,6 @@ def _name_settings_file(group: Any, defaults: dict[str, dict[str, Any]], argumen
 
 
 def _list_variables(parameter: Any) -> list[str]:
-    """None, one or several."""
     names = getattr(parameter, "envvar", None) or []
     return [names] if isinstance(names, str) else list(names)
 

@@ -17,7 +17,7 @@ STDOUT = Path("-")
 
 
 def print_records(*records: Any) -> None:
-    """One JSON object per line."""
+    """Print one JSON object per line."""
     from harness.report.export.json_records import dump_json
 
     typer.echo(dump_json(*records), nl=False)
@@ -30,7 +30,7 @@ def print_rich(content: RenderableType) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """`-` prints it. On StoreError an older file is kept."""
+    """Path `-` prints the text. On StoreError an older file is kept."""
     if path == STDOUT:
         typer.echo(text, nl=False)
         return

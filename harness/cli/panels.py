@@ -20,7 +20,9 @@ from harness.cli.completion import COMPLETIONS
 
 
 class Panel:
-    """Options of commands alone. `title`: of the panel in `--help`; `has_variables`: HARNESS_<NAME> sets them, too."""
+    """Base class of options that only commands have. `title` is the panel's in `--help`. With `has_variables`,
+    HARNESS_<NAME> variables set them, too.
+    """
 
     __slots__ = ()
     title: ClassVar[str] = "Options"
@@ -28,7 +30,7 @@ class Panel:
 
 
 class Only(tuple[str, ...]):
-    """The options of a panel that a command has, in this order."""
+    """Selects a panel's options for a command, in this order."""
 
     def __new__(cls, *names: str) -> Only:
         return super().__new__(cls, names)
@@ -38,14 +40,14 @@ class Only(tuple[str, ...]):
 
 
 class Without(Only):
-    """The options of a panel that a command lacks."""
+    """Excludes a panel's options from a command."""
 
     def choose(self, known: list[str]) -> list[str]:
         return [name for name in known if name not in self]
 
 
 def expand_panels(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with options as parameters, as typer expects it. A panel as default value gives other defaults."""
+    """Replace panels by options as parameters, as typer expects. A panel as default value gives other defaults."""
     signature = inspect.signature(command, eval_str=True)
     parameters: dict[str, Parameter] = {}
     panels: dict[str, Any] = {}
@@ -72,7 +74,7 @@ def expand_panels(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _list_options(panel: Any) -> Iterator[tuple[str, Parameter]]:
-    """The options of its class, then those that it inherits."""
+    """Yield the options of the class, then inherited ones."""
     declared, hints, usual = {one.name: one for one in fields(panel)}, get_type_hints(type(panel)), type(panel)()
     for owner in type(panel).__mro__:
         for name in filter(declared.__contains__, inspect.get_annotations(owner)):
@@ -98,7 +100,7 @@ def _make_parameter(one: Field[Any], default: Any, hint: Any, owner: Any) -> Par
 
 
 def _fill(panel: Any, values: dict[str, Any], options: set[str]) -> Any:
-    """A parameter of the command that is no option of a panel gives its value only to fields without help."""
+    """A parameter of the command that is no option of a panel sets only fields without help."""
     changes = {}
     for one in fields(panel):
         name, known = one.metadata.get("key") or one.name, getattr(panel, one.name)

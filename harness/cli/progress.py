@@ -1,4 +1,4 @@
-"""Shows on stderr how far a command is: bars or a table in a terminal, lines every ten seconds elsewhere."""
+"""Shows progress on stderr: bars or a table in a terminal, lines every ten seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LINES_BESIDE = 9  # of the table: heads, totals, a line of the shell
 
 @contextmanager
 def show_steps(read: Callable[[], Sequence[Step]], *, line_every_s: float = LINE_EVERY_S) -> Iterator[None]:
-    """Shows what `read` gives until the end of the block."""
+    """Show the steps from `read` until the end of the block."""
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -133,7 +133,7 @@ def _wrap(line: str) -> str:
 
 @contextmanager
 def _repeat(show: Callable[[], None], every_s: float) -> Iterator[None]:
-    """Calls it now and then in a thread, and at the end."""
+    """Call `show` periodically in a thread, and at the end."""
     ended = threading.Event()
 
     def run() -> None:

@@ -61,7 +61,7 @@ def red_team(
 
 
 def run_red_team(options: RedTeamOptions, *, json_output: bool) -> bool:
-    """Returns True if all results are as expected. A full run writes or removes the certificate."""
+    """Return True if all results are as expected. A full run writes or removes the certificate."""
     from harness.redteam.runner import RedTeam, RedTeamSettings, choose_files, read_corpus
 
     files = choose_files(read_corpus(_find_corpus(options)), options.only)
@@ -87,7 +87,7 @@ def _find_corpus(options: RedTeamOptions) -> Path:
 
 
 def _describe_devices(team: RedTeam) -> list[tuple[Any, Basis]]:
-    """Without the isolation layers."""
+    """Omit the isolation layers."""
     from harness.evaluation.certificate import describe_basis, find_corpus
 
     corpus = find_corpus()
@@ -150,7 +150,7 @@ def _print(results: Sequence[CorpusResult], certificates: Sequence[Certificate],
 
 
 def _make_table(results: Sequence[CorpusResult]) -> Table:
-    """Unexpected results first."""
+    """Sort unexpected results first."""
     from harness.redteam.runner import LAYERS
     from harness.report.terminal.tables import make_table, style_text
 

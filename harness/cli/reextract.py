@@ -53,7 +53,7 @@ def reextract(
 
 
 def _load_run(run: str, generated_dir: Path) -> tuple[list[Sample], list[str]]:
-    """(samples, errors of unreadable ones)."""
+    """Return (samples, errors of unreadable ones)."""
     from harness.domain import StoreError
     from harness.store.runs import find_run, list_keys, load_sample
 

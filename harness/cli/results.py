@@ -129,7 +129,7 @@ def _choose_columns(columns: str | None) -> tuple[str, ...] | None:
 
 
 def _print_json(store: ResultStore, rows: Sequence[ResultRow], columns: Sequence[str] | None) -> None:
-    """`columns` None: whole evaluations."""
+    """`columns` None prints whole evaluations."""
     from harness.report.export.json_records import evaluation_record, select_fields
 
     if columns is not None:

@@ -78,7 +78,7 @@ def serve(
 
 
 def _read_tokens(path: Path | None) -> dict[str, str]:
-    """Client name by token."""
+    """Return client names by token."""
     shared = os.environ.get(TOKEN_VARIABLE)
     if path is None:
         return {shared: "client"} if shared else {}

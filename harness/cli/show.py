@@ -53,7 +53,7 @@ def show(
 
 
 def find_evaluation(store: ResultStore, name: str) -> StoredEvaluation:
-    """Find by id, or the sample's latest. Raises UsageError with near names."""
+    """Find by id, or the sample's latest. Raises UsageError with similar names."""
     from harness.store.no_match import explain_no_match
     from harness.store.results import EVERYTHING
 
@@ -109,7 +109,9 @@ def _find_sample(store: ResultStore, name: str) -> StoredEvaluation | None:
 
 
 def _parse_key(name: str) -> ResultFilter | None:
-    """`run/problem/sample[/turn-N]`, or `file/problem/NAME` of a candidate given as a file, as a filter, or None."""
+    """Parse `run/problem/sample[/turn-N]`, or `file/problem/NAME` of a candidate given as a file; return None for
+    others.
+    """
     from harness.store.results import ResultFilter
 
     if name.startswith(f"{FILE_RUN}/") and name.count("/") > 1 and not _is_number(name.rpartition("/")[2]):

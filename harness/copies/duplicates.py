@@ -13,7 +13,7 @@ from harness.syntax.cpp import tokenize
 
 
 def normalise(source: str) -> str:
-    """A digest of the syntax tree, or of the text if it does not parse."""
+    """Return a digest of the syntax tree, or of the text if it does not parse."""
     return sha256(_normalise_text(source).encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -27,7 +27,8 @@ def _normalise_text(source: str) -> str:
 
 def is_reference_copy(source: str, reference: str) -> bool:
     """True if `ModelNew` is the reference's `Model`, or a subclass that adds nothing. False for expressions that are
-    nested too deeply to compare."""
+    too deeply nested to compare.
+    """
     tree, original = parse(source), parse(reference)
     if tree is None or original is None:
         return False
@@ -57,7 +58,7 @@ class Normaliser(ast.NodeTransformer):
         return "\n" in text
 
     def squeeze(self, code: str) -> str:
-        """Line ends remain where a preprocessor directive needs them."""
+        """Keep line ends that a preprocessor directive needs."""
         text = "".join(" " if token.kind == "comment" else token.text for token in tokenize(code))
         lines = [" ".join(line.split()) for line in text.splitlines()]
         return "\n".join(line for line in lines if line)

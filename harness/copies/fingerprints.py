@@ -1,4 +1,4 @@
-"""Fingerprints that find copied programs and kernels: without layout, comments and chosen names.
+"""Computes fingerprints that find copied programs and kernels: without layout, comments and chosen names.
 
 Names that a program declares are numbered in the order of their first use; external names (`expf`, `torch.relu`)
 remain, since another function is another program.
@@ -36,7 +36,7 @@ _FREE_KEYWORDS = ("name", "verbose")  # of load_inline
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A kernel, or a whole program. `size` in tokens."""
+    """A kernel, or a whole program. `size` is in tokens."""
 
     value: str
     size: int
@@ -44,7 +44,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fingerprint:
-    """`exact`: of the program without layout and comments. `program`: also without names; None if it does not parse."""
+    """`exact` excludes layout and comments, `program` also names; None if the program does not parse."""
 
     exact: str
     program: Part | None = None
@@ -52,14 +52,13 @@ class Fingerprint:
 
     @property
     def values(self) -> tuple[str, ...]:
-        """Fingerprints that can show a copy."""
         program = () if self.program is None or self.program.size < MIN_PROGRAM else (self.program.value,)
         return (*program, *(kernel.value for kernel in self.kernels if kernel.size >= MIN_KERNEL))
 
 
 @lru_cache(maxsize=256)
 def take_fingerprint(source: str) -> Fingerprint:
-    """Of a Python program, or of C++ text."""
+    """The source is Python or C++."""
     exact, tree = normalise(source), parse(source)
     if tree is None:
         return Fingerprint(exact=exact, kernels=tuple(_list_cpp_kernels(source)))
@@ -80,7 +79,7 @@ def _describe_program(source: str, tree: ast.Module) -> tuple[Part, tuple[Part, 
 
 
 def find_own_values(source: str, given: Sequence[str]) -> tuple[str, ...]:
-    """Fingerprints of parts with enough code of their own, excluding material of the problem and the prompt."""
+    """Return fingerprints of parts with enough new code, excluding material of the problem and the prompt."""
     fingerprint = take_fingerprint(source)
     known = {value for text in given for value in take_fingerprint(text).values}
     if fingerprint.program is not None and _measure_own(source, given) < MIN_PROGRAM:
@@ -89,7 +88,6 @@ def find_own_values(source: str, given: Sequence[str]) -> tuple[str, ...]:
 
 
 def list_fenced(prompt: str) -> list[str]:
-    """The code blocks of a prompt."""
     return _FENCED.findall(prompt)
 
 
@@ -140,8 +138,6 @@ def _find_python_kernels(source: str, tree: ast.Module) -> Iterator[ast.Function
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Names:
-    """`bound` by Python statements; `attributes` and the functions of extensions."""
-
     bound: frozenset[str]
     attributes: frozenset[str]
 
@@ -188,7 +184,7 @@ class _Renamer(Normaliser):
         return node
 
     def _is_own(self, function: ast.expr) -> bool:
-        """`f(...)`, and `kernel[grid](...)` of Triton."""
+        """Recognise `f(...)`, and Triton's `kernel[grid](...)`."""
         called = function.value if isinstance(function, ast.Subscript) else function
         return isinstance(called, ast.Name) and called.id in self._names.bound
 
@@ -204,7 +200,7 @@ class _Renamer(Normaliser):
 
 
 def _list_cpp_kernels(text: str) -> Iterator[Part]:
-    """Functions marked `__global__`; all functions if none is."""
+    """Yield functions marked `__global__`; all functions if none is."""
     tokens = _list_code(text)
     functions = list(_split_functions(tokens))
     on_gpu = [one for one in functions if any(token.text == "__global__" for token in one)]
@@ -214,7 +210,7 @@ def _list_cpp_kernels(text: str) -> Iterator[Part]:
 
 
 def _split_functions(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
-    """From the end of the previous declaration to the closing brace of the body, in one pass."""
+    """Split from the end of the previous declaration to the closing brace of the body, in one pass."""
     start, within, braces = 0, 0, list[bool]()  # of each open brace: whether it is that of a body
     for at, token in enumerate(tokens):
         if token.directive:
@@ -237,7 +233,7 @@ def _list_code(text: str) -> Sequence[Token]:
 
 
 def _find_declared(tokens: Sequence[Token]) -> frozenset[str]:
-    """Names after a type, by their position: a parser would need the headers."""
+    """Recognise names after a type by their position: a parser would need the headers."""
     found = set()
     for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if token.kind != "word" or token.text in _RESERVED:

@@ -26,7 +26,7 @@ LIMIT_S = 300.0  # a GPU may be in use
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceReport:
-    """`certificate`: its digest, or why there is none."""
+    """`certificate` is its digest, or the reason why there is none."""
 
     name: str
     chip: str
@@ -37,7 +37,7 @@ class DeviceReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeReport:
-    """`obstacle`: why evaluations do not use it."""
+    """`obstacle` is the reason why evaluations do not use the node."""
 
     node: str
     devices: tuple[DeviceReport, ...] = field(default=())
@@ -75,7 +75,7 @@ def _examine_node(ray: Any, node: dict[str, Any], settings: LocalSettings) -> No
 
 
 def explain(error: Exception) -> str:
-    """The first line of the error of a task, without the frames that Ray adds."""
+    """Return the first line of a task's error, without the frames that Ray adds."""
     cause = getattr(error, "cause", None) or error
     return f"{type(cause).__name__}: {str(cause).strip().partition(chr(10))[0]}"
 

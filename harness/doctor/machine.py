@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachinePart:
-    """`without_it`: the effect of its absence."""
+    """`without_it` is the effect of its absence."""
 
     part: str
     present: bool
@@ -34,8 +34,9 @@ def examine_machine(
     builds: bool = True,
     isolation: str = "auto",
 ) -> Iterator[MachinePart | str]:
-    """Gives each check when it is known, and before a slow step its name. Starts compilers and a sandbox. Stores the
-    devices' speed (again with `measure`) and, with `builds`, the precompiled header cache."""
+    """Yield each check when it is known, and before a slow step its name. Start compilers and a sandbox. Store the
+    devices' speed (again with `measure`) and, with `builds`, the precompiled header cache.
+    """
     from harness.builder import probe_toolchain
 
     yield "looking for compilers and torch"
@@ -111,7 +112,7 @@ def _trial_check(rules: LanguageRules) -> MachinePart:
 
 
 def _package_check(rules: LanguageRules) -> MachinePart:
-    """Checks whether the packages of the language are installed; runs nothing."""
+    """Check whether the packages are installed without running any."""
     from harness.languages.devices import find_devices
 
     missing = rules.find_missing(EMULATED in find_devices("auto", rules.name))

@@ -40,7 +40,7 @@ _CPP_REQUEST = BuildRequest(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrategyTrial:
-    """`found`: build time, or why it failed."""
+    """`found` is the build time, or the reason of a failure."""
 
     name: str
     works: bool
@@ -54,13 +54,13 @@ class _Strategy:
 
     @property
     def request(self) -> BuildRequest:
-        """A name per strategy, since all share one cache."""
+        """Use a name per strategy, since all share one cache."""
         request = _CUDA_REQUEST if self.language == GPU_LANGUAGE else _CPP_REQUEST
         return replace(request, name=f"{self.name}_strategy")
 
 
 def try_strategies(toolchain: Toolchain, cache: Path | None, isolation: str = "auto") -> Iterator[StrategyTrial]:
-    """Gives each when it ends: after minutes without a precompiled header cache, seconds with it."""
+    """Yield each when it ends: after minutes without a precompiled header cache, seconds with it."""
     strategies = list(_list_strategies(toolchain))
     layers = probe_isolation(isolation)
 

@@ -1,4 +1,4 @@
-"""Reads a candidate that a user or an agent gives, which may be a model's answer."""
+"""Reads a candidate from a user or an agent, which may be a model's answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BEGINNINGS_OF_ANSWERS = ("```", "~~~", "<think")
 
 
 def read_candidate(file: Path) -> str:
-    """`-`: standard input. Raises UsageError, also for a model's answer instead of a program."""
+    """`-` is standard input. Raises UsageError, also for a model's answer instead of a program."""
     try:
         source = decode_python(sys.stdin.buffer.read() if file == STDIN else file.read_bytes())
     except (OSError, ValueError) as error:
@@ -31,7 +31,7 @@ def read_candidate(file: Path) -> str:
 
 
 def read_submission(text: str, language: Language) -> tuple[Candidate | None, tuple[Finding, ...]]:
-    """(the program, or the one in an answer; notes)."""
+    """Return (the program, or the one in an answer; notes)."""
     if find_syntax_error(text) is not None and _is_answer(text):
         return extract_program(text, language)
     return Candidate(source=text, language=language, rule="file"), ()
@@ -44,12 +44,12 @@ def extract_program(answer: str, language: Language) -> tuple[Candidate | None, 
 
 
 def name_candidate(file: Path) -> str:
-    """Also the name of its model in results."""
+    """The name is also that of its model in results."""
     return "stdin" if file == STDIN else file.name
 
 
 def _is_answer(text: str) -> bool:
-    """Of a text that is no program. A program with a syntax error may hold a shorter one, at its beginning."""
+    """The text does not parse. A program with a syntax error may begin with a shorter valid one."""
     if text.lstrip().startswith(_BEGINNINGS_OF_ANSWERS):
         return True
     found = find_code(text)

@@ -1,4 +1,4 @@
-"""The turns of each sample: asks a model, stores its answer, evaluates it, and goes on from the verdict.
+"""Runs the turns of each sample: asks a model, stores its answer, evaluates it, and continues from the verdict.
 
 Requests, builds and evaluations of different samples overlap. Each answer is stored before its evaluation starts, so an
 interrupted run resumes.
@@ -43,8 +43,9 @@ ONCE = Strategy(name="", choose=lambda history: Stop(reason="one answer is asked
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """`evaluations` None: first answers are asked for, and not evaluated. `lacking`: problems without the workload.
-    `strategy` without a name: every sample has one turn, whose files name no strategy."""
+    """With `evaluations` None, first answers are requested and not evaluated. `lacking` lists problems without the
+    workload. A `strategy` without a name gives every sample one turn.
+    """
 
     plan: Plan
     asker: Asker
@@ -61,7 +62,7 @@ class Session:
 
 
 async def follow_all(session: Session) -> list[SampleSearch]:
-    """All samples. Raises HarnessError, also RunRefused if the endpoint refused every sample."""
+    """Raises HarnessError, also RunRefused if the endpoint refused every sample."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(_Chain(session, key).follow()) for key in session.plan.list_keys()]
@@ -85,7 +86,7 @@ class _Chain:
         self._seen: dict[str, int] = {}  # turns by normalised program
 
     async def follow(self) -> SampleSearch:
-        """Stored turns first, then new ones until the strategy or a limit stops."""
+        """Take stored turns first, then new ones until the strategy or a limit stops."""
         try:
             stopped, is_final = await self._take_all()
         except RunRefused:
@@ -101,7 +102,7 @@ class _Chain:
         return SampleSearch(key=self._key, history=self._history, stopped=stopped)
 
     async def _take_all(self) -> tuple[str, bool]:
-        """(the reason to stop, whether the same command has nothing left to do)."""
+        """Return (the reason to stop, whether the same command would change nothing)."""
         evaluations, problem = self._session.evaluations, self._key.problem
         if evaluations is not None and problem in self._session.lacking:
             evaluations.report.without_workload.append(problem)
@@ -183,8 +184,9 @@ class _Chain:
             self._seen.setdefault(digest, number)
 
     async def _measure_best_again(self, evaluations: Evaluations) -> bool:
-        """The best of several times was chosen by its time, so its number is too good: a fresh measurement counts, also
-        for the next decision. False: nothing was measured."""
+        """The best of several times was chosen by its time, so it is biased: a new measurement counts, also for the
+        next decision. Return False without a measurement.
+        """
         best = self._history.best
         if best is None or best.evaluation.timing is None or best.measurements >= MEASUREMENTS_OF_BEST:
             return False
@@ -208,7 +210,7 @@ class _Chain:
     async def _evaluate_sample(
         self, evaluations: Evaluations, sample: Sample, *, again: bool = False
     ) -> tuple[Evaluation, int]:
-        """(evaluation, how often this program was evaluated)."""
+        """Return (evaluation, number of evaluations of this program)."""
         from harness.pipeline.evaluate import make_sample_task
 
         task = make_sample_task(sample, self._session.problems[self._key.problem], evaluations.options)
@@ -221,7 +223,7 @@ class _Chain:
         return stored.evaluation, evaluations.count(stored.evaluation)
 
     def _find_rival(self, turn: int) -> Rival | None:
-        """The best program before this turn, if its time is confirmed."""
+        """Return the best earlier program, if its time is confirmed."""
         best = History(turns=tuple(one for one in self._history.turns if one.number < turn)).best
         if best is None or best.evaluation.timing is None or best.result.speedup is None:
             return None
@@ -248,7 +250,7 @@ class _Chain:
 
 
 def _count_tokens(run_dir: Path, sample: Sample) -> tuple[int, int]:
-    """Of the prompt and of the answer, as the endpoint counted them, else estimated."""
+    """Count prompt and answer tokens as reported by the endpoint, else estimate them."""
     completion = sample.completion
     if completion is None or (completion.text is None and completion.usage.completion_tokens is None):
         return 0, 0

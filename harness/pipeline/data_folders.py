@@ -15,8 +15,9 @@ SUITES = "reference_models"
 
 
 def find_folder(name: str, given: Path | None, *, option: str = "") -> Path:
-    """`given`, else `name` in the working folder, else the shipped folder. Raises UsageError, which mentions
-    `option`."""
+    """Use `given`, else `name` in the working folder, else the shipped folder. Raises UsageError, which mentions
+    `option`.
+    """
     if given is not None:
         return _require_folder(given, option)
     candidates = (Path.cwd() / name, find_shipped(name))
@@ -28,7 +29,7 @@ def find_folder(name: str, given: Path | None, *, option: str = "") -> Path:
 
 
 def list_suite_roots(problems_dir: Path | None) -> tuple[Path, ...]:
-    """The user's folder (`problems_dir`, else reference_models/), then the shipped one. Raises UsageError."""
+    """The user's folder precedes the shipped one. Raises UsageError."""
     own = Path(SUITES) if problems_dir is None else _require_folder(problems_dir, "--problems-dir")
     shipped = find_shipped(SUITES)
     same = own.resolve() == shipped.resolve()
@@ -47,7 +48,7 @@ def find_suite_folder(suite: str, problems_dir: Path | None) -> Path:
 
 
 def find_named_problem(problem: str, suite: str, problems_dir: Path | None) -> Problem:
-    """`problem`: a name in `suite`, SUITE/NAME, or a file's path. Raises UsageError and ProblemError."""
+    """`problem` is a name in `suite`, SUITE/NAME, or a file's path. Raises UsageError and ProblemError."""
     other, _, name = problem.rpartition("/")
     if other and not name.endswith(".py") and not Path(problem).is_file():
         suite, problem = other, name

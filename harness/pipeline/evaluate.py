@@ -38,7 +38,7 @@ LOG = logging.getLogger(__name__)
 
 
 def sample_tasks(runs: Iterable[str], options: EvaluateOptions) -> list[Task]:
-    """One task per stored sample. Raises UsageError."""
+    """Make one task per stored sample. Raises UsageError."""
     tasks = []
     for run in runs:
         run_dir = find_run(options.generated_dir, run)
@@ -54,7 +54,7 @@ def sample_tasks(runs: Iterable[str], options: EvaluateOptions) -> list[Task]:
 
 
 def check_plan(plan: Plan, options: EvaluateOptions) -> list[str]:
-    """The problems without the workload. Raises if the plan cannot be evaluated here."""
+    """Return the problems without the workload. Raises if the plan cannot be evaluated here."""
     from harness.problems.steps import set_reference_limit
     from harness.sandbox.devices import find_device
 
@@ -78,7 +78,7 @@ def check_plan(plan: Plan, options: EvaluateOptions) -> list[str]:
 
 
 def file_task(file: Path, problem: str, language: Language | None, suite: str, options: EvaluateOptions) -> Task:
-    """A task for a program without a run. `language` None: detected. Raises UsageError."""
+    """`language` None is detected. Raises UsageError."""
     source = read_candidate(file)
     language = language or detect_language(source)
     candidate = Candidate(source=source, language=language, rule="file")
@@ -123,7 +123,7 @@ def make_candidate_task(
 
 
 def choose_workload(problem: Problem, device: str, options: EvaluateOptions) -> WorkloadName:
-    """By default full; on the emulated device small, else reduced."""
+    """The default is full; on the emulated device small, else reduced."""
     if options.workload is not None or device != EMULATED:
         return options.workload or "full"
     return "small" if problem.workload("small") is not None else "reduced"

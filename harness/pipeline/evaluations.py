@@ -37,8 +37,7 @@ ShowSteps = Callable[[Callable[[], Sequence[Step]]], AbstractContextManager[obje
 
 @dataclass(slots=True, kw_only=True)
 class EvaluationReport:
-    """`evaluations` are new; `skipped` were stored before; `elsewhere`: made by another process meanwhile. `sources` of
-    the candidates by digest."""
+    """`evaluations` are new; `skipped` were stored before; another process made those `elsewhere`."""
 
     evaluations: list[StoredEvaluation] = field(default_factory=list)
     skipped: list[StoredEvaluation] = field(default_factory=list)
@@ -56,7 +55,7 @@ class EvaluationReport:
 
 @dataclass(slots=True, kw_only=True)
 class Results:
-    """A folder of results, open for new ones. `ranking`: the leaderboard, once they are closed."""
+    """A folder of results, open for new ones. `ranking` is the leaderboard after closing."""
 
     store: ResultStore
     reservations: Reservations
@@ -66,7 +65,7 @@ class Results:
 
 @contextmanager
 def open_results(options: EvaluateOptions) -> Iterator[Results]:
-    """Rewrites the CSV files at the end."""
+    """Rewrite the CSV files at the end."""
     folder, generated_dir = options.results_dir, options.generated_dir
     with ResultStore.open(folder) as store, Reservations(folder) as reservations:
         provenance = Provenance(store, generated_dir=generated_dir, known_solutions=options.known_solutions)
@@ -78,7 +77,7 @@ def open_results(options: EvaluateOptions) -> Iterator[Results]:
 
 
 def evaluate_tasks(tasks: Sequence[Task], options: EvaluateOptions, show: ShowSteps = nullcontext) -> EvaluationReport:
-    """In an executor of its own. Raises HarnessError and KeyboardInterrupt; recorded results stay."""
+    """Use a new executor. Raises HarnessError and KeyboardInterrupt; recorded results stay."""
     expected_builds = sum(task.builds_extensions for task in tasks)
     with open_results(options) as results, open_executor(options, expected_builds) as executor:
         evaluations = Evaluations(options, executor, results)
@@ -87,7 +86,7 @@ def evaluate_tasks(tasks: Sequence[Task], options: EvaluateOptions, show: ShowSt
 
 
 class Evaluations:
-    """Each task is evaluated once across all processes. `same_inputs`: see `Submissions`."""
+    """Evaluates each task once across all processes. For `same_inputs` see `Submissions`."""
 
     def __init__(
         self,
@@ -104,7 +103,9 @@ class Evaluations:
         self._submissions: Submissions | None = None  # once the devices are known
 
     def evaluate_all(self, tasks: Iterable[Task], show: ShowSteps = nullcontext) -> None:
-        """The longest first. Raises the first error after all running tasks have ended, also that a device was lost."""
+        """Start with the longest. Raises the first error, or DeviceError for a lost device, after all running tasks
+        have ended.
+        """
         wanted = order_by_duration(self._choose_wanted(tasks), self._results.store)
         if not wanted:
             return
@@ -136,8 +137,9 @@ class Evaluations:
         again: bool = False,
         show_wait: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> StoredEvaluation:
-        """A stored verdict is used unless `again`, which is not screened either. `show_wait` is entered while another
-        process evaluates this task."""
+        """Use a stored verdict unless `again`, which also skips screening. `show_wait` is entered while another process
+        evaluates this task.
+        """
         async with self._starting:  # keeps the order of tasks that wait for the start of devices
             await asyncio.to_thread(self.executor.devices, task.subject.language)
         placed = self._place(task)
@@ -147,7 +149,7 @@ class Evaluations:
         return stored or await self._evaluate_new(placed, again or self.options.again, show_wait, screens=not again)
 
     def count(self, evaluation: Evaluation) -> int:
-        """How often this subject was evaluated."""
+        """Count the evaluations of this subject."""
         subject = evaluation.subject
         where = ResultFilter(run=subject.run, problem=subject.problem, sample=subject.sample, turn=subject.turn)
         same = [one.evaluation for one in self._results.store.load_all(where, history=True)]
@@ -181,7 +183,7 @@ class Evaluations:
         *,
         screens: bool = True,
     ) -> StoredEvaluation:
-        """Reserves only as many tasks as keep the executor busy, so that other processes find some."""
+        """Reserve only as many tasks as keep the executor busy, and leave the others to other processes."""
         screening = self._screening if screens else None
         if self._submissions is None:
             more = 0 if self._screening is None else self._screening.executor.capacity
@@ -212,8 +214,9 @@ def _note_other_process(tasks: int) -> None:
 
 
 def order_by_duration(tasks: Iterable[Task], store: ResultStore) -> list[Task]:
-    """The longest first, so that no device waits for another's last one: as long as the candidate's earlier
-    evaluations, else those of its problem. What is not known comes before, in the given order."""
+    """Sort the longest first, so that no device waits for another's last one. Use the duration of the candidate's
+    earlier evaluations, else those of its problem. Tasks of unknown duration come first.
+    """
     known: dict[tuple[str, ...], float] = {}
     for candidate, suite, problem, duration_s in store.values(("candidate", "suite", "problem", "duration_s")):
         for key in ((candidate,), (suite, problem)):
@@ -228,7 +231,7 @@ def order_by_duration(tasks: Iterable[Task], store: ResultStore) -> list[Task]:
 
 
 def place_task(task: Task, devices: Sequence[DeviceFacts], options: EvaluateOptions) -> Task | None:
-    """On the first device; None if the problem lacks the workload."""
+    """Use the first device; return None if the problem lacks the workload."""
     device = devices[0].name if devices else NO_DEVICE
     workload = choose_workload(task.problem, device, options)
     problem = provide_workload(task.problem, workload, task.subject.language)
@@ -240,7 +243,7 @@ def place_task(task: Task, devices: Sequence[DeviceFacts], options: EvaluateOpti
 def find_verdict(
     subject: Subject, devices: Sequence[DeviceFacts], store: ResultStore, options: EvaluateOptions
 ) -> StoredEvaluation | None:
-    """A valid stored result by any of these devices, with all that the options ask for."""
+    """Return a valid stored result by any of these devices, with everything that the options request."""
     known = [(one.name, one.emulated_gpu) for one in devices] or [(NO_DEVICE, "")]
     for name, emulated_gpu in known:
         stored = store.find(replace(subject, device=name))
@@ -250,7 +253,7 @@ def find_verdict(
 
 
 def _still_holds(evaluation: Evaluation, emulated_gpu: str, options: EvaluateOptions) -> bool:
-    """No error, the same emulated GPU, and no time or counters missing that the options ask for."""
+    """Errors, another emulated GPU, or missing times or counters make a verdict invalid."""
     facts = dict(evaluation.environment)
     if evaluation.outcome.is_error or facts.get("emulated_gpu", "") != emulated_gpu:
         return False

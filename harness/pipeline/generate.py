@@ -24,7 +24,7 @@ from harness.store.runs import discard_empty_run, has_sample, hold_run, write_ma
 
 
 def check_files(plan: Plan) -> None:
-    """Raises ProblemError for files that do not load. For suites there is `harness problems check`."""
+    """Raises ProblemError for files that do not load. `harness problems check` checks suites."""
     for problem in plan.problems:
         if plan.manifest.find_file(problem.name):
             describe_inputs(problem, "full")
@@ -56,7 +56,7 @@ def open_asker(plan: Plan, open_provider: Callable[[], Provider], concurrency: i
 def prepare_run(
     options: GenerateOptions, check: Callable[[Plan], None] = check_files
 ) -> tuple[Plan, Callable[[], Provider]]:
-    """The checked plan, and what opens its provider. Writes nothing. Raises HarnessError."""
+    """Return the checked plan, and a function that opens its provider. Write nothing. Raises HarnessError."""
     recording = _find_recording(options)
     settings = _make_settings(options, recording)
     if recording is not None:
@@ -88,7 +88,7 @@ def _plan(settings: GenerationSettings) -> Plan:
 
 
 def _choose_recorded(plan: Plan, replay: RecordedProvider) -> tuple[str, ...]:
-    """Raises UsageError if nothing is recorded."""
+    """Raises UsageError without a recorded answer."""
     keys = plan.list_keys()
     recorded = {key.problem for key in keys if replay.can_answer(key)}
     if not recorded:
@@ -101,7 +101,7 @@ def _choose_recorded(plan: Plan, replay: RecordedProvider) -> tuple[str, ...]:
 
 @contextmanager
 def open_run(plan: Plan) -> Iterator[None]:
-    """Locks the run, writes its manifest and references; a run that stays empty is removed."""
+    """Lock the run and write its manifest and references; remove a run that stays empty."""
     with hold_run(plan.run_dir):
         try:
             manifest = write_manifest(plan.run_dir, plan.manifest)

@@ -26,7 +26,7 @@ from harness.store.runs import read_manifest
 
 
 def choose_strategy(search: SearchOptions, language: Language, options: EvaluateOptions) -> Strategy:
-    """Raises UsageError, also where the strategy needs timing and there is none."""
+    """Raises UsageError, also if the strategy needs timing and there is none."""
     from harness.languages.devices import find_devices
 
     names = find_devices(options.device, language)
@@ -35,7 +35,7 @@ def choose_strategy(search: SearchOptions, language: Language, options: Evaluate
 
 
 def _profile_in(strategy: Strategy, options: EvaluateOptions) -> EvaluateOptions:
-    """Unless the user chose. Stored verdicts without counters still hold."""
+    """Keep the user's choice. Stored verdicts without counters stay valid."""
     return replace(options, profile=strategy.needs_timing) if options.profile is None else options
 
 
@@ -49,7 +49,7 @@ def improve(
 
 
 def run_once(generate: GenerateOptions, options: EvaluateOptions, show: ShowSearch = nullcontext) -> SearchReport:
-    """One answer per sample, evaluated while later ones are asked for. Raises as `improve`."""
+    """Evaluate one answer per sample while later ones are requested. Raises HarnessError and KeyboardInterrupt."""
     return _run(generate, options, ONE_TURN, ONCE, show)
 
 
@@ -97,7 +97,7 @@ def _run(
 
 
 def _find_problems(plan: Plan, options: EvaluateOptions) -> dict[str, Problem]:
-    """As the run has them: a changed file is an error."""
+    """Use the run's versions: a changed file is an error."""
     manifest = read_manifest(plan.run_dir)
     names = [prompt.problem for prompt in plan.prompts]
     return {name: find_run_problem(plan.run_dir, manifest, name, options.problems_dir) for name in names}

@@ -32,7 +32,7 @@ def improve_run(
     search: SearchOptions,
     show: ShowSearch = nullcontext,
 ) -> SearchReport:
-    """With the settings of the stored run; `generate` has those of the endpoint. Raises UsageError."""
+    """Use the stored run's settings; `generate` has those of the endpoint. Raises UsageError."""
     run_dir = find_run(options.generated_dir, run)
     manifest = read_manifest(run_dir)
     if manifest.provider in _NO_MODEL:
@@ -73,8 +73,7 @@ def improve_file(
     language: Language | None = None,
     show: ShowSearch = nullcontext,
 ) -> tuple[SearchReport, Path | None]:
-    """Turn 0 is the file; `language` None: detected. Also the path of the best verified program; None without one.
-    Raises UsageError."""
+    """Turn 0 is the file. Also return the path of the best verified program, or None. Raises UsageError."""
     source = read_candidate(file)
     start = Candidate(source=source, language=language or detect_language(source), rule="file")
     generate = replace(generate, language=start.language)
@@ -90,7 +89,7 @@ def improve_file(
 
 
 def _name_run(file: Path, source: str, generate: GenerateOptions) -> str:
-    """The same for the same file, problem and model, so that a killed command can be repeated."""
+    """Equal files, problems and models give equal names, so that a killed command can be repeated."""
     settings = f"{source}\0{generate.problems}\0{generate.suite}\0{generate.model}\0{generate.prompt}"
     settings += f"\0{generate.dtype}" if generate.dtype else ""
     settings += f"\0{generate.language}" if generate.language != detect_language(source) else ""
@@ -111,7 +110,7 @@ def _read_best(chosen: SampleSearch) -> str:
 
 
 def _describe_history(chosen: SampleSearch) -> str:
-    """Comments, which may precede any program."""
+    """Return comments, which may precede any program."""
     best = chosen.history.best
     assert best is not None
     device = best.evaluation.subject.device

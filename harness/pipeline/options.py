@@ -13,7 +13,7 @@ from harness.executors.settings import LocalSettings
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateOptions(LocalSettings, RunFolders):
-    """`dtype` None: as the run was generated, else as in the problem. `address` and `chip`: of the Ray cluster."""
+    """`dtype` None keeps the run's, else the problem's. `address` and `chip` are those of the Ray cluster."""
 
     title: ClassVar[str] = "Evaluation"
 

@@ -24,7 +24,7 @@ _MANY = 200  # fingerprints that take seconds
 
 
 class KnownSolutions:
-    """Raises UsageError for a folder without programs. None: no folder."""
+    """None means no folder. Raises UsageError for a folder without programs."""
 
     def __init__(self, folder: Path | None) -> None:
         self._files = {} if folder is None else _read_known(folder)
@@ -55,7 +55,7 @@ class Provenance:
         store.complete_fingerprints(missing)
 
     def record(self, evaluation: Evaluation, task: Task) -> StoredEvaluation:
-        """Stores it with the findings added."""
+        """Store the evaluation with the findings added."""
         source = task.candidate.source if task.candidate else None
         evaluation = self.check(evaluation, source, task.problem)
         return StoredEvaluation(id=self.store.record(evaluation, source), evaluation=evaluation)
@@ -69,8 +69,9 @@ class Provenance:
         return replace(evaluation, findings=(*evaluation.findings, *found)) if found else evaluation
 
     def _list_shown(self, subject: Subject) -> list[str]:
-        """Code in the first prompt of the sample, since later ones quote the model's own program, and the user's file
-        that `harness improve` began with."""
+        """Return code in the sample's first prompt, since later ones quote the model's own program, and the initial
+        file of `harness improve`.
+        """
         if subject.run == FILE_RUN or not has_run(self._generated_dir, subject.run):
             return []
         key = SampleKey(run=subject.run, problem=subject.problem, sample=subject.sample)
@@ -82,7 +83,7 @@ class Provenance:
         return shown
 
     def _compare_with_models(self, values: Sequence[str], subject: Subject) -> Iterator[Finding]:
-        """The first who submitted it copied nothing, however often it is evaluated."""
+        """The first model that submitted a program is no copy, however often it is evaluated."""
         first = self.store.find_first(values) if values and subject.run != FILE_RUN else None
         if first is not None and first.model != subject.model:
             where = SampleKey(run=first.run, problem=first.problem, sample=first.sample, turn=first.turn)

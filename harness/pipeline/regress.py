@@ -1,7 +1,7 @@
 """Makes the evaluations that `harness regress` compares.
 
-Each round evaluates every candidate that needs one more evaluation, so that those of one candidate lie apart in time.
-The first uses the stored seed. Evaluations go to a separate folder; with `update` they are new results.
+Each round evaluates every candidate that needs one more evaluation, so that those of one candidate are separated in
+time. The first uses the stored seed. Evaluations go to a separate folder; with `update` they are new results.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _VOLATILE = ("seed", "sm_clock_mhz", "memory_clock_mhz")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Unset fields do not filter. `where`: one filter per named run; `since`: an ISO date."""
+    """Unset fields do not filter. `where` has one filter per named run; `since` is an ISO date."""
 
     where: tuple[ResultFilter, ...]
     pins: Path | None = None
@@ -59,7 +59,7 @@ class Selection:
 
 @dataclass(slots=True, kw_only=True)
 class Reevaluation:
-    """`before`: repeats of the evaluation to compare with, itself last."""
+    """`before` are repeats of the evaluation to compare with, itself last."""
 
     id: int
     before: tuple[Evaluation, ...]
@@ -81,7 +81,7 @@ def regress_stored(
     update: bool,
     show: ShowSteps = nullcontext,
 ) -> list[Change]:
-    """One change per evaluation, and per changed extraction."""
+    """Return one change per evaluation, and per changed extraction."""
     with ResultStore.open(options.results_dir, read_only=True) as store:
         rows = choose_rows(store, selection)
         entries = [_open_entry(store, row, options, rule) for row in rows]
@@ -93,7 +93,7 @@ def regress_stored(
 
 
 def choose_rows(store: ResultStore, selection: Selection) -> list[ResultRow]:
-    """The latest evaluations, oldest first. Raises UsageError."""
+    """Return the latest evaluations, oldest first. Raises UsageError."""
     found = {row.id: row for where in selection.where for row in store.rows(where)}
     for where in selection.where:
         if where.run is not None and not store.count(where):
@@ -131,7 +131,7 @@ def _choose_pinned(store: ResultStore, rows: Sequence[ResultRow], pins: Iterable
 
 
 def _choose_best(rows: Iterable[ResultRow]) -> list[ResultRow]:
-    """Per problem, device, workload and baseline."""
+    """Choose per problem, device, workload and baseline."""
     best: dict[tuple[str, ...], ResultRow] = {}
     for row in rows:
         if row.outcome != Outcome.CORRECT:
@@ -160,7 +160,7 @@ def _open_entry(store: ResultStore, row: ResultRow, options: EvaluateOptions, ru
 
 
 def find_repeats(store: ResultStore, stored: StoredEvaluation, most: int) -> tuple[Evaluation, ...]:
-    """Preceding evaluations under the same conditions, and itself last."""
+    """Return preceding evaluations under the same conditions, and itself last."""
     from harness.store.results import ResultFilter
 
     subject, conditions = stored.evaluation.subject, _conditions_of(stored.evaluation)
@@ -182,7 +182,7 @@ def _conditions_of(evaluation: Evaluation) -> tuple[Outcome, dict[str, str]]:
 
 
 def _make_task(stored: StoredEvaluation, source: str | None, options: EvaluateOptions) -> Task:
-    """With today's version of the problem and the stored seed."""
+    """Use the current version of the problem and the stored seed."""
     from harness.executors.tasks import Origin, make_task
     from harness.generate.extraction.notes import EXTRACTION
     from harness.pipeline.run_problems import find_evaluated_problem
@@ -212,7 +212,7 @@ def _make_task(stored: StoredEvaluation, source: str | None, options: EvaluateOp
 
 
 def check_extraction(rows: Sequence[ResultRow], generated_dir: Path) -> list[Change]:
-    """Skips samples deleted from generated/. Needs markdown_it."""
+    """Skip samples deleted from generated/. Needs markdown_it."""
     if importlib.util.find_spec("markdown_it") is None:
         return []
     from harness.generate.extraction.stored import reextract
@@ -244,7 +244,7 @@ def _describe_extraction(row: ResultRow, kind: ChangeKind, reason: str) -> Chang
 def _evaluate_in_rounds(
     entries: Sequence[Reevaluation], options: EvaluateOptions, rule: GateRule, show: ShowSteps, *, fully: bool
 ) -> None:
-    """`fully`: correct candidates get all evaluations."""
+    """With `fully`, correct candidates get all evaluations."""
     from harness.pipeline.evaluate import open_executor
     from harness.pipeline.evaluations import Evaluations, open_results
 
@@ -308,7 +308,7 @@ def find_device(subject: Subject) -> str:
 
 
 def _identify(subject: Subject) -> tuple[str | int, ...]:
-    """Independent of device and problem version."""
+    """The identity excludes device and problem version."""
     origin = subject.run, subject.sample, subject.turn
     return *origin, subject.problem, subject.candidate_digest, subject.language, subject.dtype
 

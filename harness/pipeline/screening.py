@@ -1,4 +1,4 @@
-"""Cheap evaluations of `--screen`: a candidate that fails there gets no full evaluation."""
+"""Makes the cheap evaluations of `--screen`: a candidate that fails there gets no full evaluation."""
 
 from __future__ import annotations
 
@@ -22,14 +22,17 @@ OF_THE_EMULATION = (Outcome.TIMEOUT, Outcome.OUT_OF_MEMORY)  # a GPU is faster, 
 
 
 class Screening:
-    """`small`: correctness at the small sizes, or at reduced ones, on the same devices; `emulated`: on the emulated
-    device."""
+    """`small` checks correctness at the small or reduced sizes on the same devices; `emulated` checks on the emulated
+    device.
+    """
 
     def __init__(self, screen: Screen, options: EvaluateOptions, executor: Executor) -> None:
         self._screen, self._options, self.executor = screen, options, executor
 
     async def find_failure(self, task: Task) -> Evaluation | None:
-        """The failure as the verdict of `task`; None if the candidate is correct or could not be evaluated here."""
+        """Return the failure as the verdict of `task`; None if the candidate is correct or could not be
+        evaluated here.
+        """
         placed = self._place(task)
         if placed is None:
             return None
@@ -53,7 +56,7 @@ class Screening:
 
 @contextmanager
 def open_screening(screen: Screen | None, options: EvaluateOptions, language: Language) -> Iterator[Screening | None]:
-    """Raises UsageError where it is no screen."""
+    """Raises UsageError if screening would save nothing."""
     from harness.executors.local import LocalExecutor
     from harness.languages.devices import find_devices
 

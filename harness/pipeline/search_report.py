@@ -1,4 +1,4 @@
-"""The result of a search over turns, and its description."""
+"""Holds and describes the result of a search over turns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLAIN_TORCH = "Plain PyTorch, without a custom kernel, is evaluated with --langu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleSearch:
-    """`stopped`: why no more turns are asked. `failure`: of the endpoint; the same command continues."""
+    """`stopped` is the reason to end. `failure` is the endpoint's; the same command continues."""
 
     key: SampleKey
     history: History
@@ -30,7 +30,7 @@ class SampleSearch:
 
 @dataclass(slots=True, kw_only=True)
 class SearchReport:
-    """`strategy` "": one turn per sample. `ranking`: the leaderboard afterwards."""
+    """`strategy` "" means one turn per sample. `ranking` is the final leaderboard."""
 
     strategy: str
     asked: SessionReport
@@ -40,7 +40,6 @@ class SearchReport:
 
 
 def describe_search(report: SearchReport) -> Sequence[dict[str, object]]:
-    """One record per sample."""
     return [
         {
             "run": one.key.run,
@@ -82,7 +81,7 @@ def describe_turns(one: SampleSearch) -> str:
 
 
 def explain_failures(report: SearchReport) -> Iterator[str]:
-    """The reason of each failing turn, and what helps if the first one has no kernel."""
+    """Yield the reason of each failing turn, and the remedy if the first one has no kernel."""
     for turn in (turn for one in report.samples for turn in one.history.turns):
         if turn.evaluation.message:
             yield f"turn {turn.number}: {turn.outcome.value}: {turn.evaluation.message.splitlines()[0]}"

@@ -62,7 +62,7 @@ PLAN = TimingPlan(budget_s=2.0, attempts=2)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusFile:
-    """One attack or control. `faster_than`: least speedup of a control."""
+    """`faster_than` is the minimum speedup of a control."""
 
     name: str  # "attacks/zeros"
     title: str
@@ -84,7 +84,7 @@ class CorpusFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusResult:
-    """The result for one program. `by`: the deciding check, timing verdict or outcome."""
+    """`by` is the deciding check, timing verdict or outcome."""
 
     file: CorpusFile
     result: Result
@@ -98,7 +98,7 @@ class CorpusResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedTeamSettings:
-    """The evaluator limits and timing plan in `local` are replaced by these."""
+    """They replace the evaluator limits and timing plan in `local`."""
 
     local: LocalSettings = field(default_factory=LocalSettings)
     limits: TimeLimits = LIMITS
@@ -106,7 +106,7 @@ class RedTeamSettings:
 
 
 def read_corpus(folder: Path) -> tuple[CorpusFile, ...]:
-    """Every program of a corpus, attacks first. Raises UsageError."""
+    """Attacks come first. Raises UsageError."""
     missing = [name for name in ("attacks", "controls", "problems") if not (folder / name).is_dir()]
     if missing:
         raise UsageError(f"{folder} is not a corpus: missing folder {', '.join(missing)}; see docs/red-team.md")
@@ -117,7 +117,7 @@ def read_corpus(folder: Path) -> tuple[CorpusFile, ...]:
 
 
 def choose_files(files: Iterable[CorpusFile], pattern: str | None) -> tuple[CorpusFile, ...]:
-    """The programs whose name (with or without folder) matches a glob; all without one."""
+    """Choose programs whose name (with or without folder) matches a glob; all without one."""
     if pattern is None:
         return tuple(files)
     known = tuple(files)
@@ -139,7 +139,7 @@ def read_file(path: Path, corpus: Path) -> CorpusFile:
 
 
 def parse_header(source: str, required: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """(title, fields) of a program's docstring. Raises ValueError.
+    """Return (title, fields) of a program's docstring. Raises ValueError.
 
     A field is `name: value` at the start of a line; indented lines continue it.
     """
@@ -222,7 +222,7 @@ def _read_problem(problems: Path, name: str) -> Problem:
 
 
 class RedTeam:
-    """Evaluates programs of a corpus. A context manager: leaving it ends its processes."""
+    """A context manager that ends its processes."""
 
     def __init__(self, settings: RedTeamSettings) -> None:
         emulated = replace(settings, local=replace(settings.local, device=EMULATED))
@@ -242,13 +242,13 @@ class RedTeam:
             executor.close()
 
     def devices(self) -> list[Device]:
-        """One device per kind on this machine."""
+        """Return one device per kind."""
         found = (find_device("auto", language) for language in LANGUAGES)
         real = (device for device in found if device is not None and not device.is_emulated)
         return list({device.name: device for device in real}.values())
 
     def find_missing(self, file: CorpusFile) -> str | None:
-        """What this machine lacks to run the program."""
+        """Return what this machine lacks to run the program."""
         devices = self._executors[_find_executor(file)].devices(file.language)
         kind = "" if not devices else {"cpu": "cpu", EMULATED: EMULATED}.get(devices[0].name, "gpu")
         if kind not in file.device.split(" or "):
@@ -256,7 +256,7 @@ class RedTeam:
         return LANGUAGES[file.language].find_missing(kind == EMULATED)
 
     def evaluate(self, files: Sequence[CorpusFile], report: Callable[[CorpusResult], None]) -> None:
-        """Evaluates every program, untimed ones first; those without a device are skipped."""
+        """Start with untimed programs; skip those without a device."""
         runnable = []
         for file in files:
             missing = self.find_missing(file)
@@ -340,7 +340,7 @@ def _is_passed(file: CorpusFile, evaluation: Evaluation) -> bool:
 
 
 def name_catcher(evaluation: Evaluation) -> str:
-    """What decided: the first fatal check, else the timing verdict or outcome."""
+    """Return the first fatal check, else the timing verdict or outcome."""
     fatal = next((finding.check for finding in evaluation.findings if finding.severity == "fatal"), None)
     if fatal is not None:
         return fatal
@@ -353,7 +353,7 @@ def name_catcher(evaluation: Evaluation) -> str:
 def settle_certificate(
     machine_folder: Path, device: Device, before: Basis, results: Sequence[CorpusResult]
 ) -> Certificate | None:
-    """After a full run: writes the device's certificate, or removes the previous one.
+    """After a full run, write the device's certificate, or remove the previous one.
 
     `before` is the basis at the start of the run: files changed since then were not evaluated.
     """

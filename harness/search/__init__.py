@@ -1,1 +1,1 @@
-"""Multi-turn search: the feedback that a model gets, and the strategies that choose what it goes on from."""
+"""Multi-turn search: feedback for a model, and strategies that choose the turn to continue from."""

@@ -1,4 +1,4 @@
-"""Beam: several first answers, then go on from the least expanded of the best programs."""
+"""Beam: several first answers, then continue from the least expanded of the best programs."""
 
 from functools import partial
 
@@ -15,5 +15,5 @@ def choose(history: History, width: int) -> Decision:
 
 
 def make_beam(width: int = 2) -> Strategy:
-    """`width`: programs that are gone on from."""
+    """`width` is the number of programs to continue from."""
     return Strategy(name="beam", choose=partial(choose, width=width), needs_timing=True)

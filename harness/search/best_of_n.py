@@ -1,4 +1,4 @@
-"""Best of n: independent answers without feedback; the comparison for every other strategy at the same budget."""
+"""Best of n: independent answers without feedback, as a comparison for every other strategy with the same budget."""
 
 from harness.search.history import History
 from harness.search.strategy import Ask, Decision, Strategy

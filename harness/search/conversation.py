@@ -1,4 +1,4 @@
-"""The messages of a turn: earlier programs and the feedback on them, without their reasoning, bounded in tokens."""
+"""Makes the messages of a turn: earlier programs and their feedback, without reasoning, bounded in tokens."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ Render = Callable[[Feedback], str]
 def make_prompt(
     first: Prompt, history: History, asked: Ask, render: Render, *, context_tokens: int = CONTEXT_TOKENS
 ) -> Prompt:
-    """The next prompt, which goes on from the turn `asked.parent`. The oldest turns that do not fit become one line
-    each."""
+    """Continue from the turn `asked.parent`. The oldest turns that do not fit become one line each."""
     if asked.parent is None:
         return first
     path = history.trace(asked.parent)

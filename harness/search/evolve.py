@@ -1,5 +1,6 @@
-"""Evolve: populations on islands, which take turns. A population improves its best programs; now and then its best one
-is combined with the best correct one of the other islands."""
+"""Evolve: populations on islands, in rotation. A population improves its best programs; sometimes its best one is
+combined with the best correct one of the other islands.
+"""
 
 from functools import partial
 
@@ -23,5 +24,5 @@ def choose(history: History, islands: int) -> Decision:
 
 
 def make_evolve(width: int = 2) -> Strategy:
-    """`width`: islands."""
+    """`width` is the number of islands."""
     return Strategy(name="evolve", choose=partial(choose, islands=width), needs_timing=True, patience=10)

@@ -1,7 +1,7 @@
-"""The feedback on one turn: the one main problem with its evidence, or what was measured.
+"""Makes the feedback on one turn: the one main problem with its evidence, or the measurements.
 
-Verdicts that could help a program to deceive the evaluator are stated without evidence. Nothing of the environment
-(seeds, machine, isolation) is part of it.
+Verdicts that could help a program to deceive the evaluator are stated without evidence. The environment (seeds,
+machine, isolation) is never included.
 """
 
 from __future__ import annotations
@@ -90,10 +90,10 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feedback:
-    """What templates see as `feedback`. `shares` (part, percent) of a call's time; `kernels`: names;
-    `counters`: by time; `remarks`: warnings about a correct program; `over_rival`: A/B pairs with the program that was
-    the best before; `attempts`: one line per turn that is not shown as messages; `partner`: a program to combine this
-    one with."""
+    """The variable `feedback` of templates. `shares` are (part, percent) of a call's time; `counters` are sorted by
+    time; `remarks` are warnings about a correct program; `over_rival` are A/B pairs with the earlier best program;
+    `attempts` has one line per turn that is not shown as messages; `partner` is a program to combine this one with.
+    """
 
     number: int
     outcome: str
@@ -118,7 +118,7 @@ def make_feedback(
     hidden: Sequence[Turn] = (),
     partner: Turn | None = None,
 ) -> Feedback:
-    """`history` gives the best so far; `hidden`: turns to be told in one line each."""
+    """`history` gives the best program so far; `hidden` turns get one line each."""
     evaluation = turn.evaluation
     known = Feedback(
         number=turn.number,
@@ -153,14 +153,14 @@ def _describe_comparison(one: Comparison | None) -> str:
 
 
 def list_told_findings(evaluation: Evaluation) -> Iterator[Finding]:
-    """Errors of its kernels, and warnings that their author can act on; none of a program that was not accepted."""
+    """Return errors of the kernels, and warnings that their author can act on; none for a rejected program."""
     for one in evaluation.findings if evaluation.outcome is not Outcome.SUSPECT else ():
         if _is_about_kernel(one) or (one.severity == "warning" and one.check in _REMARKS):
             yield one
 
 
 def summarise(turn: Turn) -> str:
-    """One line, without text of the candidate."""
+    """Return one line, without text of the candidate."""
     if turn.same_as is not None:
         return f"turn {turn.number}: the same program as in turn {turn.same_as}"
     timing = turn.evaluation.timing
@@ -176,7 +176,7 @@ def summarise(turn: Turn) -> str:
 
 
 def _explain_failure(evaluation: Evaluation, source: str) -> tuple[str, tuple[Quote, ...]]:
-    """(the main problem, its evidence)."""
+    """Return (the main problem, its evidence)."""
     outcome, problem = evaluation.outcome, _PROBLEMS.get(evaluation.outcome, "The program could not be evaluated.")
     if outcome is Outcome.NO_CODE:
         return next((_INCOMPLETE[one.check] for one in evaluation.findings if one.check in _INCOMPLETE), problem), ()

@@ -1,4 +1,4 @@
-"""The turns of one sample with their verdicts."""
+"""Holds the turns of one sample with their verdicts."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _RANKS = {outcome: rank for rank, outcomes in enumerate(_PROGRESS) for outcome i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One answer and its verdict. `parent`: the turn it goes on from. `same_as`: the earlier turn with the same
-    program, whose verdict it shares. `is_copy`: the program is the reference under another name. `measurements`: how
-    often it was evaluated. `usd`: cost of prompt and answer."""
+    """One answer and its verdict. It continues from the turn `parent`. `same_as` is the earlier turn with the same
+    program, whose verdict it shares. `is_copy` marks the reference under another name. `measurements` counts
+    evaluations. `usd` is the cost of prompt and answer.
+    """
 
     number: int
     evaluation: Evaluation
@@ -43,7 +44,7 @@ class Turn:
 
     @property
     def result(self) -> TurnResult:
-        """A copy of the reference is no solution."""
+        """A copy of the reference counts as incorrect."""
         timing, comparison = self.evaluation.timing, self.evaluation.comparison
         return TurnResult(
             is_correct=self.outcome is Outcome.CORRECT and not self.is_copy,
@@ -81,7 +82,7 @@ class History:
 
     @property
     def best(self) -> Turn | None:
-        """The best correct turn; a later one must beat it beyond the measurement error."""
+        """Return the best correct turn; a later one must beat it beyond the measurement error."""
         index = find_best([turn.result for turn in self.turns])
         return None if index is None else self.turns[index]
 
@@ -95,7 +96,7 @@ class History:
 
     @property
     def turns_without_gain(self) -> int:
-        """Number of turns since the last one that improved on all before it."""
+        """Count turns since the last one that improved on all before it."""
         leader, gained = 0, 0
         for index, turn in enumerate(self.turns):
             if turn.improves_on(self.turns[leader]):
@@ -106,7 +107,7 @@ class History:
         return next(turn for turn in self.turns if turn.number == number)
 
     def trace(self, number: int) -> Sequence[Turn]:
-        """The turns from the first ancestor to this one."""
+        """Return the turns from the first ancestor to this one."""
         path = [self.find(number)]
         while path[-1].parent is not None:
             path.append(self.find(path[-1].parent))
@@ -114,7 +115,7 @@ class History:
 
 
 def rank(turns: Sequence[Turn]) -> list[Turn]:
-    """Best first; of equals the earlier one. Repeated programs are left out."""
+    """Sort the best first, of equals the earlier. Omit repeated programs."""
     ranked: list[Turn] = []
     for turn in turns:
         if turn.same_as is None:

@@ -1,4 +1,4 @@
-"""Optimise: repair the first program, then always go on from the best one."""
+"""Optimise: repair the first program, then always continue from the best one."""
 
 from harness.search.history import History
 from harness.search.strategy import Ask, Decision, Strategy

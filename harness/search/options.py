@@ -17,7 +17,7 @@ Screen = Literal["small", "emulated"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOptions:
-    """`start`: the program of turn 0, in the place of an answer."""
+    """The program `start` replaces the answer of turn 0."""
 
     title: ClassVar[str] = "Turns"
 

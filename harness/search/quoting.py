@@ -44,6 +44,5 @@ def clean(text: str) -> str:
 
 
 def clean_line(text: str) -> str:
-    """One line, without backticks."""
     words = " ".join(clean(text).replace("`", "'").split())
     return words if len(words) <= MOST_IN_LINE else f"{words[:MOST_IN_LINE]}..."

@@ -1,4 +1,4 @@
-"""Repair: go on from the last program until one is correct."""
+"""Repair: continue from the last program until one is correct."""
 
 from harness.search.history import History
 from harness.search.strategy import Ask, Decision, Stop, Strategy

@@ -20,8 +20,9 @@ AUTO = "auto"
 
 
 def find_strategy(wanted: str | Strategy, *, is_timed: bool, width: int | None = None) -> Strategy:
-    """`auto`: optimise where time is measured, else repair. A path of a Python file: its STRATEGY. `width`: of a beam,
-    or islands; None: the strategy's own. Raises UsageError."""
+    """`auto` is optimise if time is measured, else repair. The path of a Python file selects its STRATEGY. `width` sets
+    the beam's width or the number of islands (None: the strategy's default). Raises UsageError.
+    """
     if wanted == AUTO and width is None:
         return OPTIMISE if is_timed else REPAIR
     strategy = _find_named(wanted, width) if isinstance(wanted, str) else wanted

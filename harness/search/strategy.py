@@ -1,6 +1,6 @@
-"""The protocol of strategies: after each verdict a strategy chooses the turn that the next request goes on from.
+"""The protocol of strategies: after each verdict a strategy chooses the turn that the next request continues from.
 
-A strategy is a pure function of the history, so an interrupted search continues where it ended.
+A strategy is a pure function of the history, so an interrupted search resumes.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from harness.search.history import History, Turn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """The next request. `parent`: the turn whose program it goes on from; None: the problem alone, without feedback.
-    `partner`: another turn, whose program is to be combined with the parent's."""
+    """The next request. It continues from the program of the turn `parent` (None: the problem alone, without feedback),
+    and combines it with that of `partner`.
+    """
 
     parent: int | None
     partner: int | None = None
@@ -31,8 +32,9 @@ Decision = Ask | Stop
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strategy:
-    """`choose` gets a history of at least one turn. `patience`: turns without a gain before the search ends; None:
-    unlimited."""
+    """`choose` gets a history of at least one turn. The search ends after `patience` turns without a gain (None:
+    unlimited).
+    """
 
     name: str
     choose: Callable[[History], Decision]
@@ -42,7 +44,7 @@ class Strategy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What is enough: a share of the roofline, or a speedup (the lower end of its interval)."""
+    """The goal of a search: a share of the roofline, or a speedup (the lower end of its interval)."""
 
     roofline: float = 0.95
     speedup: float | None = None
@@ -66,8 +68,9 @@ def parse_target(text: str) -> Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Of one sample. `turns` counts answers, without the `given` program that a search begins with. Budgets count
-    prompts and answers together."""
+    """Limits of one sample. `turns` counts answers, without the initial `given` program. Budgets count prompts and
+    answers.
+    """
 
     turns: int
     given: int = 0
@@ -78,7 +81,7 @@ class Limits:
 
 
 def decide(strategy: Strategy, history: History, limits: Limits) -> Decision:
-    """The limits first, then the strategy."""
+    """Check the limits first, then ask the strategy."""
     reason = next(_find_limits(strategy, history, limits), None)
     if reason is not None:
         return Stop(reason=reason)

@@ -1,7 +1,8 @@
-"""Parsers and lexers of source text: here Python's, in `cpp` that of C++.
+"""Parses Python source; `cpp` has a lexer of C++.
 
-Python's parser serves one thread at a time: in CPython 3.11 concurrent calls of `ast.parse` fail at times, when garbage
-is collected in between (SystemError: AST constructor recursion depth mismatch)."""
+Python's parser serves one thread at a time: in CPython 3.11 concurrent calls of `ast.parse` sometimes fail, when
+garbage is collected in between (SystemError: AST constructor recursion depth mismatch).
+"""
 
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ _LOCK = threading.Lock()
 
 
 def parse_python(source: str, filename: str = "<unknown>") -> ast.Module:
-    """Ignores a byte order mark. Raises SyntaxError, or ValueError for null bytes."""
+    """Ignore a byte order mark. Raises SyntaxError, or ValueError for null bytes."""
     with _LOCK:
         return ast.parse(source.removeprefix("\ufeff"), filename=filename)
 
 
 def read_dotted_name(node: ast.expr) -> str:
-    """`a.b.c`, or "". Iterative, since nesting may exceed Python's stack."""
+    """Return `a.b.c`, or "". Iterate, since nesting may exceed Python's stack."""
     parts = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

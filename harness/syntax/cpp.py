@@ -32,7 +32,7 @@ LAUNCH_BOUNDS = frozenset({"__launch_bounds__", "C10_LAUNCH_BOUNDS_1", "C10_LAUN
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """`directive`: number of the preprocessor line, 0 for none; negative after #else or #elif."""
+    """`directive` is the number of the preprocessor line, 0 for none; negative after #else or #elif."""
 
     kind: Kind
     text: str
@@ -64,7 +64,7 @@ class _Conditions:
 
 
 def tokenize(text: str) -> list[Token]:
-    """Complete: `join(tokenize(text)) == text`."""
+    """`join(tokenize(text)) == text` holds."""
     tokens: list[Token] = []
     conditions = _Conditions()
     line, directive, directives, at_line_start, is_named = 1, 0, 0, True, True
@@ -91,9 +91,9 @@ def join(tokens: Sequence[Token]) -> str:
 
 
 def step(tokens: Sequence[Token], at: int, by: int = 1) -> int | None:
-    """Next index (`by=-1`: previous) that is neither white space nor comment; None at the end.
+    """Return the next index (`by=-1`: previous) that is neither white space nor comment; None at the end.
 
-    Stays within one directive; ordinary tokens skip directives.
+    Stay within one directive; ordinary tokens skip directives.
     """
     home = tokens[at].directive if 0 <= at < len(tokens) else 0
     at += by
@@ -108,7 +108,7 @@ def step(tokens: Sequence[Token], at: int, by: int = 1) -> int | None:
 
 
 def match_forward(tokens: Sequence[Token], at: int) -> int | None:
-    """Index of the bracket that closes the one at `at`."""
+    """Return the index of the bracket that closes the one at `at`."""
     depth = 0
     where: int | None = at
     while where is not None:
@@ -122,7 +122,7 @@ def match_forward(tokens: Sequence[Token], at: int) -> int | None:
 
 
 def match_backward(tokens: Sequence[Token], at: int) -> int | None:
-    """Index of the bracket opened before the one at `at`; `>` matches `<`."""
+    """Return the index of the bracket opened before the one at `at`; `>` matches `<`."""
     depth, angles = 0, 0
     where: int | None = at
     while where is not None:
