@@ -141,7 +141,6 @@ class Evaluator:
         baseline: Baseline = "eager",
         dtype: Precision | None = None,
     ) -> Future[Evaluation]:
-        """`evaluate` without waiting."""
         options = _make_options(workload=workload, baseline=baseline, dtype=dtype)
         return self._executor.submit(self._make_task(candidate, problem, language, options))
 

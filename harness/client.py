@@ -99,7 +99,6 @@ class Client:
                 return _verdict_of(end)
 
     async def evaluate_async(self, **request: Any) -> dict[str, Any]:
-        """`evaluate` as a coroutine."""
         body = _complete(request)
         exchange = self._exchange(body)
         step = next(exchange)

@@ -5,7 +5,7 @@ It compares speedups, never times of different days: each speedup was measured a
 Two processes with the same program differ by up to their problem's noise floor, so evaluations scatter more than their
 intervals show. The scatter is estimated from the evaluations and the floor (as three standard deviations, weight
 `PRIOR_WEIGHT`). The speed has changed if the interval of the ratio lies beyond `factor` and the ratio beyond the floor
-of two such groups. The median excludes an outlier among the new evaluations.
+of two such groups.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class GateRule:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedChange(SpeedRatio):
     """New / stored speedup. `floor` is the ratio by which two groups of evaluations of one program may differ.
-    `visible` is the slowdown that would be detected with 95 % probability.
+    `visible` is the slowdown detected with 95 % probability.
     """
 
     floor: float
@@ -73,9 +73,7 @@ class SpeedChange(SpeedRatio):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """`before` and `after` are outcomes (None without evaluation). Speedups are medians as measured. `evaluations` are
-    new; `stored` is the id compared with.
-    """
+    """`before` and `after` are outcomes. Speedups are medians as measured. `stored` is the id compared with."""
 
     subject: Subject
     kind: ChangeKind
@@ -121,7 +119,6 @@ def classify_change(before: Sequence[Evaluation], after: Sequence[Evaluation], r
 
 
 def needs_more(before: Sequence[Evaluation], after: Sequence[Evaluation], rule: GateRule) -> bool:
-    """Return True until further evaluations confirm a change."""
     if not after:
         return True
     if len(after) >= rule.most or find_obstacle(before[-1], after[-1]):
@@ -133,7 +130,6 @@ def needs_more(before: Sequence[Evaluation], after: Sequence[Evaluation], rule: 
 
 
 def compare_speed(before: Sequence[Evaluation], after: Sequence[Evaluation], rule: GateRule) -> SpeedChange | None:
-    """Return None if either group has no confirmed time."""
     then, now = _usable(before), _usable(after)
     then = [timing for timing in then if now and timing.clock == now[-1].clock]
     if not then or not now:

@@ -23,7 +23,6 @@ class Timed(Protocol):
 
 
 def count_clocks(rows: Iterable[Timed]) -> dict[str, int]:
-    """Count rows with a speedup. Old rows without a clock are whole calls."""
     return dict(Counter(row.clock or "call" for row in rows if row.speedup is not None))
 
 

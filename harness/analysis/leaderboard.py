@@ -1,8 +1,8 @@
 """The leaderboard: one row per (model, prompt, language, device, chip, suite, workload, baseline, dtype).
 
 Groups are never mixed, except that samples without a device ("none": no code, rejected, not built) join all device rows
-of their model. Emulated rows have no speed. Neither has a row with an untimed correct sample. A sample counts once, by
-its best turn, or its last if none is correct. Runs with several turns are ranked separately.
+of their model. Rows that are emulated or have an untimed correct sample have no speed. A sample counts once, by its
+best turn, or its last if none is correct.
 
 With `min_own_share` a correct candidate counts only if at least that share of its time is in its custom code and its
 outputs depend on that code.
@@ -37,8 +37,6 @@ _OUTCOMES = {outcome.value: outcome for outcome in Outcome}
 
 
 class SearchSpending(NamedTuple):
-    """`usd` is None without a price."""
-
     tokens: int
     usd: float | None = None
 
@@ -54,10 +52,8 @@ class RankedAtK:
 class LeaderboardRow:
     """Rates are shares in 0..1 of the `scored` problems; `problems` also counts those without a verdict. `fast` pairs
     each threshold p with fast_p. `speedup_low` and `speedup_high` bound the mean by measurement error, not by the
-    choice of problems. `untimed` counts correct samples; fast_p is then None. `own_share` is a median over correct
-    candidates. `certified` of `on_device` samples had a valid red-team certificate. `not_own` counts correct samples
-    excluded by `min_own_share`. `best_turn` is a median over correct samples, counted from 0. `clocks` counts timed
-    candidates.
+    choice of problems. `own_share` and `best_turn` are medians over correct candidates. `certified` of `on_device`
+    samples had a valid red-team certificate. `not_own` counts correct samples excluded by `min_own_share`.
     """
 
     group: GroupKey
@@ -92,7 +88,6 @@ class LeaderboardRow:
 
     @property
     def certificate(self) -> Literal["yes", "part", "no"] | None:
-        """Tell whether all, some or none of the samples on a device are certified."""
         if not self.on_device:
             return None
         return "yes" if self.certified == self.on_device else "part" if self.certified else "no"
@@ -132,7 +127,6 @@ def rank_samples(
 
 
 def describe_unequal_problems(rows: Collection[LeaderboardRow]) -> str:
-    """Return "" if all rows of a section cover the same problems."""
     sets = [frozenset(row.problem_names) for row in rows]
     if len(set(sets)) < 2:
         return ""
@@ -178,8 +172,6 @@ def _count_turns(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupMembers:
-    """The samples of a row, also by problem, including requested problems without samples."""
-
     samples: tuple[ResultRow, ...]
     draws: tuple[Draws, ...]
 
@@ -333,7 +325,7 @@ def _rank_at_k(draws: list[Draws], k: int, *, is_timed: bool) -> RankedAtK:
 
 
 def _sort_key(row: LeaderboardRow) -> tuple[float, float, float, bool, GroupKey]:
-    """Sort missing values last, and exact means above equal lower bounds; names break ties."""
+    """Sort missing values last, and exact means above equal lower bounds."""
     values = (row.fast_p(1.0), row.fast_p(0.0), row.geometric_mean_speedup)
     fast_1, correct, mean = (1.0 if value is None else -value for value in values)
     return fast_1, correct, mean, row.clock in INEXACT, row.group

@@ -28,7 +28,6 @@ class Draws:
 
     @property
     def evaluated(self) -> int:
-        """Count samples that count for or against the model."""
         return len(self.outcomes) - sum(map(self.outcomes.count, NO_VERDICT))
 
     @property
@@ -48,7 +47,6 @@ def count_outcomes(problems: Iterable[Draws]) -> tuple[tuple[Outcome, int], ...]
 
 
 def count_once(samples: Iterable[Draws], distinct: Iterable[Draws]) -> list[Draws]:
-    """`distinct` lists each program once."""
     pairs = zip(samples, distinct, strict=True)
     return [replace(once, repeats=each.evaluated - once.evaluated) for each, once in pairs]
 

@@ -58,7 +58,6 @@ def read_requested_problems(generated_dir: Path, runs: Iterable[str]) -> dict[st
 
 
 def read_spending(generated_dir: Path, samples: Iterable[ResultRow]) -> dict[SampleId, SearchSpending]:
-    """Omit samples with one turn or an unfinished search."""
     samples = list(samples)
     runs = {one.run for one in samples if one.turn}
     found = {}

@@ -1,9 +1,9 @@
 """Compares two sets of evaluations on the same problems, with significance tests.
 
-Groups (suite, language, chip, workload, baseline, dtype) are compared separately. The last turn of each sample counts.
-Per problem there is a Welch test on log speedups. It adds each measurement's error (with the noise floor) to the
-samples' scatter, so single samples can be compared, too. Benjamini-Hochberg controls the false discovery rate of a
-group. Over problems, a Wilcoxon signed-rank test compares speed and a sign test compares correctness.
+Groups (suite, language, chip, workload, baseline, dtype) are compared separately. Per problem there is a Welch test on
+log speedups. It adds each measurement's error (with the noise floor) to the samples' scatter, so single samples can be
+compared, too. Benjamini-Hochberg controls the false discovery rate of a group. Over problems, a Wilcoxon signed-rank
+test compares speed and a sign test compares correctness.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupComparison:
-    """`correct_before` and `correct_after` are fast_0 over the pairs. `speed` covers pairs timed on both sides."""
+    """`correct_before` and `correct_after` are fast_0. `speed` covers pairs timed on both sides."""
 
     group: Section
     pairs: tuple[Pair, ...]
@@ -97,9 +97,7 @@ class GroupComparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffResult:
-    """`other_version` lists problems with changed source, which are not compared. Outcomes and messages map to (before,
-    after) counts.
-    """
+    """`other_version` lists problems with changed source, which are not compared."""
 
     groups: tuple[GroupComparison, ...]
     only_before: tuple[tuple[Section, str], ...]
@@ -119,8 +117,8 @@ def compare_rows(
     *,
     by_sample: bool = False,
 ) -> DiffResult:
-    """Both sides are in evaluation order, with speedups as measured (None unless they may be ranked). `versions` are
-    those of the rows' problems, by id. `by_sample` pairs each sample with itself instead of all samples of a problem.
+    """Both sides are in evaluation order, with speedups as measured (None unless they may be ranked). `by_sample` pairs
+    each sample with itself instead of all samples of a problem.
     """
     sides = tuple(_group_samples(rows, by_sample=by_sample) for rows in (before, after))
     shared = [key for key in sides[0] if key in sides[1]]
@@ -144,7 +142,6 @@ def compare_rows(
 
 
 def share_correct(rows: Sequence[ResultRow]) -> float:
-    """Return 0 without samples that count."""
     evaluated = [row for row in rows if row.outcome not in _NO_VERDICT]
     return sum(row.outcome == Outcome.CORRECT for row in evaluated) / len(evaluated) if evaluated else 0.0
 

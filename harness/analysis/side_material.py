@@ -44,15 +44,12 @@ class Cost:
 
     @property
     def tokens_per_correct(self) -> float | None:
-        """None unless the tokens of all answers are known."""
         whole = self.counted == self.answers and self.correct
         return self.completion_tokens / self.correct if whole else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextDiff:
-    """A unified diff, shared by all `names`, possibly cut."""
-
     names: tuple[str, ...]
     lines: tuple[str, ...]
     is_cut: bool = False

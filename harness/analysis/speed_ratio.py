@@ -11,8 +11,6 @@ STANDARD_ERRORS = 2 * 1.96  # in the width of a 95 % interval
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedRatio:
-    """After / before, with its interval."""
-
     before: float
     after: float
     ratio: float
@@ -29,5 +27,4 @@ class SpeedRatio:
 
 
 def find_error(low: float, high: float) -> float:
-    """Return the standard error of a logarithm from its 95 % interval."""
     return log(high / low) / STANDARD_ERRORS

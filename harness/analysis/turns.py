@@ -27,7 +27,6 @@ class TurnResult(NamedTuple):
 
     @property
     def alone(self) -> TurnResult:
-        """Return the result for comparisons with other samples."""
         return self._replace(turn=None, rival=None)
 
 
@@ -51,7 +50,6 @@ def find_best(results: Sequence[TurnResult]) -> int | None:
 
 
 def list_best(results: Sequence[TurnResult]) -> list[int | None]:
-    """Return the index of the best result so far, after each result."""
     bests: list[int | None] = []
     best: int | None = None
     for index, result in enumerate(results):
@@ -63,8 +61,8 @@ def list_best(results: Sequence[TurnResult]) -> list[int | None]:
 
 def beats(new: TurnResult, old: TurnResult) -> bool:
     """Both results are correct. If A/B pairs with `old` exist, their interval must lie above 1. Otherwise the speedup
-    of `new` must lie above the interval of `old`, and its lower end above that one's. Intervals of short calls overlap
-    even at half the time, since their lower ends include time that a hostile program may hide. A tie is no gain.
+    of `new` must lie above the interval of `old`, and its lower end above that one's: intervals of short calls overlap
+    even at half the time. A tie is no gain.
     """
     if new.speedup is None or old.speedup is None:
         return new.speedup is not None

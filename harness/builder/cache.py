@@ -29,8 +29,6 @@ _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """`used_at` is the Unix time of the last use."""
-
     path: Path
     size_bytes: int
     used_at: float
@@ -68,7 +66,6 @@ def read_cache_size(text: str | None) -> int:
 
 
 def read_cache(folder: Path) -> CacheContents:
-    """Skip entries that other processes remove meanwhile."""
     return CacheContents(
         builds=tuple(_entries(folder, "[0-9a-f][0-9a-f]/*")),
         prebuilt=tuple(_entries(folder, "kits/*")),

@@ -58,8 +58,6 @@ _DEFINED = re.compile(r"^#define (\w+)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmulatedBuild:
-    """`returncode` is None after a time-out."""
-
     returncode: int | None
     log: str
     extension: Path
@@ -120,7 +118,6 @@ class EmulatedStrategy:
         return self._emulation.checked
 
     def key_parts(self) -> dict[str, Any]:
-        """Return the part of the cache key beside request and toolchain."""
         return {"emulation": asdict(self._emulation), "emulator": digest_emulator()}
 
     def build(self, request: BuildRequest, work: Path) -> EmulatedBuild:
@@ -249,7 +246,6 @@ def _is_final(log: str, prepared: Prepared, prebuilt: Path) -> bool:
 
 
 def read_prebuilt_flags(cflags: str, added: str) -> str:
-    """Return flags that the prebuilt headers depend on."""
     flags = strip_name(cflags.removesuffix(added))
     flags = re.sub(r"-isystem \S*/include(?= |$)(?<=work/include)|-I\S*work/include", "", flags)
     return " ".join(flags.split())

@@ -26,7 +26,6 @@ def shorten_log(log: str, *, max_lines: int = 24, max_characters: int = 3000) ->
 
 
 def name_first_error(log: str) -> str:
-    """Fall back to the last line."""
     short = shorten_log(log, max_lines=1, max_characters=200)
     return short.splitlines()[0] if short else "no compiler output"
 

@@ -19,8 +19,6 @@ COMPILER_MEMORY_KIB = 12 << 20
 
 
 class Wrap(Protocol):
-    """See `harness.sandbox.policy.Isolation.wrap`."""
-
     def __call__(self, command: Sequence[str], *, readable: Iterable[Path], writable: Iterable[Path]) -> list[str]: ...
 
 

@@ -45,7 +45,6 @@ class _Code:
 
 
 def name_architecture(capability: tuple[int, int]) -> str:
-    """Return the default for a device, as in TORCH_CUDA_ARCH_LIST."""
     major, minor = capability
     return f"{major}.{minor}{'a' if major * 10 + minor >= FIRST_WITH_FEATURES else ''}"
 

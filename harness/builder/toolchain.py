@@ -47,7 +47,6 @@ class Toolchain:
         return self.nvcc_version is not None and self.torch_cuda is not None
 
     def key_parts(self, *, nvcc: bool) -> dict[str, Any]:
-        """Return properties that a build depends on."""
         return {name: value for name, value in asdict(self).items() if nvcc or name not in _FACTS_FOR_NVCC}
 
 

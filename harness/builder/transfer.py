@@ -18,7 +18,6 @@ def pack_builds(cache: Path, keys: Iterable[str]) -> dict[str, bytes]:
 
 
 def unpack_builds(cache: Path, packed: dict[str, bytes]) -> None:
-    """Keep existing entries."""
     for key, archive in packed.items():
         entry = find_entry(cache, key)
         if entry.is_dir():

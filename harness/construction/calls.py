@@ -55,7 +55,6 @@ def _differentiate(outputs: Sequence[Tensor], gradients: Sequence[Tensor], targe
 
 
 def require_parameter_gradients(model: nn.Module) -> dict[str, Tensor]:
-    """Return the floating parameters with gradients enabled."""
     floating: dict[str, Tensor] = {name: value for name, value in model.named_parameters() if value.is_floating_point()}
     for value in floating.values():
         value.requires_grad_(True)

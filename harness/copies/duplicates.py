@@ -58,7 +58,6 @@ class Normaliser(ast.NodeTransformer):
         return "\n" in text
 
     def squeeze(self, code: str) -> str:
-        """Keep line ends that a preprocessor directive needs."""
         text = "".join(" " if token.kind == "comment" else token.text for token in tokenize(code))
         lines = [" ".join(line.split()) for line in text.splitlines()]
         return "\n".join(line for line in lines if line)

@@ -36,8 +36,6 @@ _FREE_KEYWORDS = ("name", "verbose")  # of load_inline
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A kernel, or a whole program. `size` is in tokens."""
-
     value: str
     size: int
 
@@ -58,7 +56,6 @@ class Fingerprint:
 
 @lru_cache(maxsize=256)
 def take_fingerprint(source: str) -> Fingerprint:
-    """The source is Python or C++."""
     exact, tree = normalise(source), parse(source)
     if tree is None:
         return Fingerprint(exact=exact, kernels=tuple(_list_cpp_kernels(source)))
@@ -79,7 +76,6 @@ def _describe_program(source: str, tree: ast.Module) -> tuple[Part, tuple[Part, 
 
 
 def find_own_values(source: str, given: Sequence[str]) -> tuple[str, ...]:
-    """Return fingerprints of parts with enough new code, excluding material of the problem and the prompt."""
     fingerprint = take_fingerprint(source)
     known = {value for text in given for value in take_fingerprint(text).values}
     if fingerprint.program is not None and _measure_own(source, given) < MIN_PROGRAM:

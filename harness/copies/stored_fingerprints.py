@@ -21,14 +21,12 @@ def add_fingerprints(connection: sqlite3.Connection, candidate: str, source: str
 
 
 def find_missing(connection: sqlite3.Connection) -> list[str]:
-    """Return candidates stored by an older version."""
     known = "SELECT candidate FROM fingerprints WHERE kind = ?"
     rows = connection.execute(f"SELECT digest FROM candidates WHERE digest NOT IN ({known})", (EXACT,))
     return [digest for (digest,) in rows]
 
 
 def build_first_query(columns: str, values: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """Return (SQL, parameters)."""
     marks = ", ".join("?" * len(values))
     alike = f"SELECT candidate FROM fingerprints WHERE kind = ? AND value IN ({marks})"
     text = f"SELECT {columns} WHERE e.candidate IN ({alike}) AND e.run != ? ORDER BY e.id LIMIT 1"

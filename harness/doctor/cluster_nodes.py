@@ -26,8 +26,6 @@ LIMIT_S = 300.0  # a GPU may be in use
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceReport:
-    """`certificate` is its digest, or the reason why there is none."""
-
     name: str
     chip: str
     isolation: str
@@ -37,8 +35,6 @@ class DeviceReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeReport:
-    """`obstacle` is the reason why evaluations do not use the node."""
-
     node: str
     devices: tuple[DeviceReport, ...] = field(default=())
     obstacle: str = ""

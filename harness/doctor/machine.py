@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachinePart:
-    """`without_it` is the effect of its absence."""
-
     part: str
     present: bool
     found: str

@@ -40,8 +40,6 @@ _CPP_REQUEST = BuildRequest(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrategyTrial:
-    """`found` is the build time, or the reason of a failure."""
-
     name: str
     works: bool
     found: str

@@ -95,7 +95,7 @@ class Block:
     - `*_reported_us`: reported by the worker; on a GPU measured by the evaluator, until it has the outputs
     - `*_evaluator_us`: measured by the evaluator, message exchange included; on a GPU with the writing of inputs
     - `baseline_loading_us`: reported for copying the state before the call (CPU), not in the reported time
-    - `*_copy_us`: from then until the evaluator had the outputs (CPU, some blocks)
+    - `*_copy_us`: until the evaluator had the outputs (CPU, some blocks)
     """
 
     calls: int
@@ -118,9 +118,9 @@ class Timing:
     means.
 
     The interval covers the scatter of the blocks, the noise floor, and time that the evaluator's clock cannot exclude.
-    `resolution_us` is that clock's resolution. `attempts` counts measurements, since disturbed ones are repeated.
-    `clock` is "device" for replays of recorded GPU work and "call" for whole calls. "bound" compares the candidate's
-    whole calls with replays of the baseline, so the speedup is a lower bound. "mixed" means that cases differ.
+    `attempts` counts measurements, since disturbed ones are repeated. `clock` is "device" for replays of recorded GPU
+    work and "call" for whole calls. "bound" compares the candidate's whole calls with replays of the baseline, so the
+    speedup is a lower bound. "mixed" means that cases differ.
     """
 
     baseline: str
@@ -151,9 +151,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
-    """`sizes` is such as `rows=4096, columns=512, bfloat16`. If `is_secret`, they were drawn for this evaluation, and
-    the geometric mean omits the case.
-    """
+    """`sizes` is such as `rows=4096, columns=512, bfloat16`. The geometric mean omits secret cases."""
 
     name: str
     sizes: str
@@ -166,9 +164,7 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rival:
-    """The sample's best earlier program. `speedup_lows` are lower interval ends by case; the key is ""
-    without cases.
-    """
+    """The sample's best earlier program. `speedup_lows` are lower interval ends by case."""
 
     turn: int
     candidate: Candidate
@@ -178,7 +174,7 @@ class Rival:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """A/B pairs with the rival: its time / this candidate's. The interval covers the scatter of the pairs and the noise
-    floor, not time that the evaluator's clock cannot exclude. Values are None if the pairs were disturbed.
+    floor. Values are None if the pairs were disturbed.
     """
 
     turn: int
@@ -202,7 +198,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildSummary:
-    """Has one key per extension. `reason` tells why the fast strategy was not used."""
+    """Has one key per extension."""
 
     keys: tuple[str, ...]
     cached: bool
@@ -331,7 +327,6 @@ class Evaluation:
 
 
 def average(cases: Sequence[CaseResult], name: str) -> float:
-    """Return the weighted geometric mean of a field of the cases' timings."""
     return weighted_mean([(case.weight, getattr(case.timing, name)) for case in cases])
 
 

@@ -38,8 +38,8 @@ WithoutCustom = Literal["changed", "unchanged", "failed", "not_tried"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """`disturbed` is the reason why the timing is unreliable, or "". `foreign_load` is the CPU time of other processes,
-    in cores.
+    """`disturbed` tells why the timing is unreliable, or is "". `foreign_load` is the CPU time of other processes, in
+    cores.
     """
 
     foreign_load: float | None = None
@@ -72,8 +72,6 @@ class RooflineBounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchedKernels:
-    """Kernels of one profiled GPU call: distinct names, and time."""
-
     custom: int
     total: int
     custom_us: float
@@ -115,7 +113,7 @@ class KernelCounters:
         return f"grid {self.grid}, block {self.block}{which}"
 
     def list_facts(self) -> list[tuple[str, str]]:
-        """Return (label, value with unit), without metrics that ncu did not give."""
+        """Return (label, value with unit)."""
         known = dict(self.metrics)
         present = [row for row in NCU_METRICS if row[0] in known]
         return [(label, f"{_format(known[name] * factor)} {unit}".strip()) for name, label, unit, factor in present]
@@ -127,7 +125,7 @@ def _format(value: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CounterReport:
-    """The worker runs the counted call, so this is no verdict on speed. `note` tells why kernels are missing."""
+    """The worker runs the counted call, so this is no verdict on speed."""
 
     kernels: tuple[KernelCounters, ...] = ()
     note: str = ""

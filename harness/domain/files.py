@@ -35,12 +35,10 @@ def decode_python(content: bytes) -> str:
 
 
 def find_wide_encoding(content: bytes) -> str | None:
-    """PowerShell and Windows editors write byte order marks."""
     return next((name for mark, name in _WIDE_MARKS if content.startswith(mark)), None)
 
 
 def explain_failure(error: Exception) -> str:
-    """Omit the path, which messages contain anyway."""
     return getattr(error, "strerror", None) or str(error)
 
 

@@ -43,8 +43,6 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """Messages of `earlier` turns, then the user's `text`."""
-
     name: str
     problem: str
     language: Language
@@ -97,9 +95,7 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:
-    """`joined` are lines of other blocks. Rejected programs beyond the listed ones are counted in
-    `more_alternatives`.
-    """
+    """`joined` are lines of other blocks. `more_alternatives` counts rejected programs beyond the listed ones."""
 
     rule: str
     first_line: int
@@ -142,9 +138,7 @@ class ReferenceFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunManifest:
-    """Everything needed to repeat or resume a `generate` invocation. `files` are problems given as files. `turns` is
-    the maximum of a sample; `strategy` is "" for one turn. `dtype` "" keeps the problem's.
-    """
+    """Everything needed to repeat or resume a `generate` invocation. `turns` is the maximum of a sample."""
 
     run: str
     suite: str

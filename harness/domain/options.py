@@ -1,5 +1,5 @@
 """Declares a setting as a field of a frozen dataclass. `option` makes it a command option, a HARNESS_ variable and a
-key in harness.toml; the API sets the same fields.
+key in harness.toml.
 """
 
 from __future__ import annotations

@@ -150,10 +150,9 @@ class Problem:
 
     Requirements on candidates, whose violation otherwise is only a finding: `dynamic_shapes` (work on nearby shapes),
     `dynamic_weights` (work after a change of weights), `deterministic` (bitwise repeatable), `fresh_outputs` (new
-    memory from each call). With `training`, buffers are compared. With `backward`, a call is forward and backward; with
-    `in_place` it changes its inputs, which are compared. `seeded_calls` seeds torch before each call. `take_case` sets
-    `dtype` and `draws` (the distribution of inputs) for one case; "" keeps the file's. With `only_as_given`, other
-    inputs are never required.
+    memory from each call). With `training`, buffers are compared. A call with `backward` includes the backward pass;
+    one with `in_place` changes its inputs, which are compared. `take_case` sets `dtype` and `draws` (the distribution
+    of inputs) for one case. With `only_as_given`, other inputs are never required.
     """
 
     name: str
@@ -205,7 +204,7 @@ class Problem:
         return next((workload for workload in self.workloads if workload.name == name), None)
 
     def in_precision(self, precision: Precision) -> Problem:
-        """Use this dtype in every case. Tolerances keep only their factor, the one value valid in another dtype."""
+        """Use this dtype in every case. Tolerances keep only their factor, which is valid in every dtype."""
         cases = (replace(case, dtype="", tolerance=_keep_factor(case.tolerance)) for case in self.cases)
         return replace(
             self,

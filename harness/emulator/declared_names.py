@@ -22,7 +22,6 @@ def list_declared_names() -> frozenset[str]:
 
 
 def find_declared_names(text: str) -> frozenset[str]:
-    """Identifiers of the source and of its expanded macro calls."""
     tokens = tokenize(text)
     macros = _read_macros(tokens)
     written_out = [part for call in _find_calls(tokens, macros) for part in _expand(*call, macros, _DEEPEST)]

@@ -15,7 +15,6 @@ _RENAMED = {"is_cuda": "is_cpu", "is_cpu": "is_cuda", "kCUDA": "kCPU"}
 
 
 def rename_host_names(tokens: list[Token], edit: Callable[[int, str], None]) -> None:
-    """Also rename in macros."""
     for at, token in enumerate(tokens):
         if token.kind == "string" and _DEVICE_TEXT.fullmatch(token.text):
             edit(at, '"cpu"')

@@ -13,8 +13,6 @@ from harness.syntax import cpp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emulation:
-    """With `checked`, the built library also checks memory accesses and synchronisation."""
-
     target: GpuModel
     checked: bool = False
 
@@ -25,7 +23,6 @@ RUNTIME = ROOM / "runtime"
 
 @cache
 def digest_runtime() -> str:
-    """Digest the inputs of the prebuilt part."""
     return _digest(RUNTIME)
 
 
@@ -51,7 +48,6 @@ def list_headers() -> frozenset[str]:
 
 
 def write_target(emulation: Emulation) -> str:
-    """Write the C++ definition for emulator/target.h, in its order of members."""
     target = emulation.target
     values = [
         f'"{target.name}"',

@@ -17,7 +17,6 @@ _AFTER_A_NAME = frozenset({"=", "(", "{", "[", ",", ";", ")", ":"})
 
 
 def rewrite_indices(tokens: list[Token], edit: Callable[[int, str], None], inside: Iterable[tuple[int, int]]) -> None:
-    """The bodies `inside` receive the indices as arguments."""
     positions = [at for at, token in enumerate(tokens) if token.kind == "word" and token.text in _INDICES]
     shadows = [(tokens[at].text, *_find_scope(tokens, at)) for at in positions if _is_declared(tokens, at)]
     for at in positions:

@@ -25,7 +25,6 @@ def find_chevrons_end(tokens: list[Token], at: int) -> int | None:
 
 
 def find_callee(tokens: list[Token], at: int) -> int | None:  # noqa: PLR0911 - one for each end of an expression
-    """Return the start of the expression that names the kernel."""
     where = step(tokens, at, -1)
     start = None
     while where is not None:

@@ -11,7 +11,6 @@ _QUALIFIERS = frozenset({"const", "volatile", "__restrict__", "__restrict", "res
 
 
 def list_pointers(tokens: Sequence[Token]) -> list[str]:
-    """Return the names of pointers, arrays and tensor accessors among the parameters."""
     return [name for declared in _split(tokens) if (name := _find_name(declared))]
 
 

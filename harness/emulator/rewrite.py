@@ -60,7 +60,6 @@ class Rewrite:
         self.edits[at] = text
 
     def blank(self, low: int, high: int) -> None:
-        """Remove the tokens, keeping line ends."""
         for at in range(low, high + 1):
             token = self.tokens[at]
             self.edits[at] = "\\\n" * token.text.count("\n") if token.directive > 0 else "\n" * token.text.count("\n")

@@ -40,8 +40,6 @@ class Function:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variable:
-    """A host variable of scalar, pointer or array type."""
-
     name: str
     words: frozenset[str]
     is_constant: bool

@@ -26,7 +26,6 @@ class SharedDeclaration:
 
 
 def read_shared_declaration(tokens: list[Token], at: int) -> SharedDeclaration | None:
-    """None if unsupported."""
     reader = _Reader(tokens)
     first = _find_first(tokens, at)
     where: int | None = first
@@ -144,7 +143,6 @@ def _find_first(tokens: list[Token], at: int) -> int:
 def write_shared_declaration(
     tokens: list[Token], declared: SharedDeclaration, edit: Callable[[int, str], None], *, in_function: bool
 ) -> str:
-    """Returns the code to insert after the semicolon."""
     for low, high in declared.dropped:
         for at in range(low, high + 1):
             if tokens[at].kind != "newline":

@@ -188,7 +188,6 @@ def _split(flags: tuple[str, ...]) -> list[str]:
 
 
 def read_cuda_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
-    """Return flags that apply to the host compiler."""
     words, kept = _split(flags), []
     for at, word in enumerate(words):
         if re.match(r"-[DUI].", word):
@@ -253,7 +252,6 @@ def explain_failure(log: str, prepared: Prepared) -> tuple[str, bool]:
 
 
 def begins_with_syntax_error(log: str) -> bool:
-    """Recognise, for example, a missing semicolon."""
     first = _FIRST_ERROR.search(log)
     return first is not None and first[3].startswith("expected ")
 

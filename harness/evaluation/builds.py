@@ -36,7 +36,6 @@ class CandidateBuilds:
             self._hung_ahead.add(candidate.digest)
 
     def reduce_limits(self, limits: TimeLimits, candidate: Candidate) -> TimeLimits:
-        """Shorten limits after a timeout in the prebuild."""
         share = SECOND_LOAD_SHARE if candidate.digest in self._hung_ahead else 1.0
         return replace(limits, load_s=limits.load_s * share)
 

@@ -142,7 +142,6 @@ def write_certificate(state_folder: Path, certificate: Certificate) -> Path:
 
 
 def read_certificate(state_folder: Path, device: str) -> Certificate | None:
-    """Return None without a valid file."""
     try:
         fields_read = json.loads(certificate_path(state_folder, device).read_text(encoding="utf-8"))
         digest = fields_read.pop("digest")
@@ -162,14 +161,11 @@ RED_TEAM = "run harness red-team"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """`reason` tells why there is no valid `certificate`."""
-
     certificate: Certificate | None
     reason: str = ""
 
 
 def find_corpus() -> Path | None:
-    """Return None if the corpus is not installed."""
     folder = find_shipped("redteam_corpus")
     return folder if (folder / "attacks").is_dir() else None
 

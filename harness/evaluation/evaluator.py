@@ -71,8 +71,8 @@ def require_dtype(problem: Problem, device: Device | None) -> Iterator[None]:
 
 class CandidateEvaluator:
     """With `device` None, candidates are only built and loaded. Findings of the sanitizer `checker` decide only on an
-    emulated device, where `compiler` finally asks nvcc whether it accepts the sources. `prebuild` is thread-safe, and
-    `evaluate` on untimed devices. Timing runs inside `quiet`, which may wait for builds.
+    emulated device. `prebuild` is thread-safe, and `evaluate` on untimed devices. Timing runs inside `quiet`, which may
+    wait for builds.
     """
 
     def __init__(
@@ -163,7 +163,6 @@ class CandidateEvaluator:
         )
 
     def prebuild(self, problem: Problem, workload: WorkloadName, candidate: Candidate) -> BuiltAhead:
-        """Load the candidate once to fill the build cache."""
         record, hung = EvaluationRecord(seed=0), False
         if find_load_error(candidate.source) is None:
             try:

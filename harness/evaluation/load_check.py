@@ -23,7 +23,6 @@ CANDIDATE_ENTRY = "ModelNew"
 
 
 def find_load_error(source: str) -> str | None:
-    """Return an error that can be found without building or running."""
     is_named = CANDIDATE_ENTRY in source
     return find_syntax_error(source) or (None if is_named else f"the program defines no class {CANDIDATE_ENTRY}")
 

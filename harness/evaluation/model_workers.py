@@ -34,7 +34,6 @@ MOST_NOTES, MOST_CHARACTERS = 8, 200
 
 
 def note_autotuned(files: Mapping[str, str]) -> tuple[Finding, ...]:
-    """`files` maps paths to base64 contents."""
     chosen = sorted(_describe_choices(files))
     return tuple(Finding(check="autotuned", severity="note", message=one) for one in chosen[:MOST_NOTES])
 
@@ -90,7 +89,6 @@ class ModelWorkers:
         return note_autotuned(files)
 
     def prepare(self, reference: Reference, attributes: bool, times: bool) -> None:
-        """Start the workers of these phases, or one for the next candidate."""
         if reference.has_full_plan:
             kept = [one for one in reference.baselines.values() if isinstance(one, KeptBaseline)]
             count = max(ATTRIBUTING_WORKERS * attributes + TIMED_WORKERS * (times and not kept), 1)
@@ -108,7 +106,6 @@ class ModelWorkers:
         limits: TimeLimits | None = None,
         is_timed: bool = False,
     ) -> Iterator[ModelSession]:
-        """Import the candidate without constructing it."""
         opened = self._open(
             candidate.source,
             CANDIDATE_ENTRY,
@@ -124,7 +121,6 @@ class ModelWorkers:
 
     @contextmanager
     def open_constructed_candidate(self, candidate: Candidate, reference: Reference) -> Iterator[ModelSession]:
-        """Load the reference's weights."""
         limits = self._builds.reduce_limits(self._limits, candidate)
         with self.open_candidate(candidate, reference, limits=limits, is_timed=True) as session:
             construct_with_state(session, reference)
@@ -132,7 +128,6 @@ class ModelWorkers:
 
     @contextmanager
     def open_baseline(self, reference: Reference, baseline: str) -> Iterator[ModelSession]:
-        """Load the reference's weights."""
         source = workload_source(reference.loaded)
         if baseline == "compile" and self._preloads:
             self.ahead.preload(INDUCTOR)

@@ -133,7 +133,6 @@ class EvaluationRecord:
 
     @contextmanager
     def in_order(self, names: Sequence[str]) -> Iterator[None]:
-        """At the end, sort the results of cases by these names."""
         try:
             yield
         finally:
@@ -149,7 +148,6 @@ class EvaluationRecord:
             self.timing = self.roofline = None
 
     def combine_cases(self) -> None:
-        """Take the geometric mean, and the roofline of the first timed case."""
         self.timing = combine_timings(self.cases)
         self.roofline = next((case.roofline for case in self.cases if case.timing is not None), None)
 
@@ -189,7 +187,6 @@ class EvaluationRecord:
 
     @contextmanager
     def blaming_builds(self) -> Iterator[None]:
-        """See `blame_build`."""
         try:
             yield
         except CandidateFailure as failure:

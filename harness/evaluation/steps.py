@@ -67,7 +67,6 @@ class Task:
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        """The kernels of a language with its own compiler."""
         return LANGUAGES[self.subject.language].list_kernels(self.candidate.source)
 
     @property
@@ -182,7 +181,6 @@ class CaseContext:
         return nullcontext() if self.in_one_worker else self.tools.quiet()
 
     def beside_worker(self) -> AbstractContextManager[None]:
-        """Use while other workers run."""
         if self.in_one_worker:
             return self.session.paused()
         self.worker.close()
@@ -236,7 +234,6 @@ def check_outputs(case: CaseContext) -> StepResult:
 
 
 def wait_for_quiet(case: CaseContext) -> StepResult:
-    """No build runs until the worker ends."""
     with case.session.paused():
         case.worker.enter_context(case.tools.quiet())
         if case.is_timed:
@@ -274,7 +271,6 @@ def probe_robustness(case: CaseContext) -> StepResult:
 
 
 def measure_time(case: CaseContext) -> StepResult:
-    """Compare with the baseline and the roofline."""
     if not case.is_timed:
         return NOTHING
     with case.quiet():
@@ -336,7 +332,6 @@ def confirm_custom_kernels(case: CaseContext) -> StepResult:
 
 
 def compare_rival(case: CaseContext) -> StepResult:
-    """Compare with the best earlier program of the search."""
     rival, timing = case.task.rival, case.record.timing
     if rival is None or timing is None:
         return NOTHING

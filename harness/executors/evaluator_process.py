@@ -60,7 +60,6 @@ class Assignment:
 
 
 def main() -> None:
-    """Arguments are those of a `WatchedProcess`, and the cores to run on."""
     opened, (cores,) = connect(sys.argv[1:])
     os.sched_setaffinity(0, {int(core) for core in cores.split(",")})  # before torch counts cores
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -27,8 +27,6 @@ class DeviceFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceStatus:
-    """Counts evaluations; `waiting` includes builds."""
-
     name: str
     waiting: int
     running: int
@@ -97,7 +95,6 @@ class Submissions:
                 self._add_slots()
 
     async def submit(self, task: Task) -> Evaluation:
-        """Must be called within a slot."""
         if task.seed is None and self._seeds is not None:
             task = replace(task, seed=self._seeds[task.problem.digest])
         future = self._executor.submit(task)

@@ -20,8 +20,6 @@ Check = Callable[[], None]  # called while waiting; may raise
 
 
 class SayFor(Protocol):
-    """A `Say` that also takes the duration."""
-
     def __call__(self, reason: str, for_s: float = 0.0) -> None: ...
 
 

@@ -74,7 +74,6 @@ class JobQueue(Generic[J]):
         return (same or own)[0]
 
     def forget(self, device: str) -> None:
-        """Let the problems of a lost device move."""
         self._homes = {problem: home for problem, home in self._homes.items() if home != device}
 
     def clear(self) -> list[J]:
@@ -83,7 +82,6 @@ class JobQueue(Generic[J]):
 
 
 def share_out(count: int, devices: int) -> list[int]:
-    """Return the number of waiting evaluations that each device may expect."""
     return [count // devices + (index < count % devices) for index in range(devices)]
 
 

@@ -29,7 +29,6 @@ class EvaluatorProcess:
     """Call `wait_ready` first. Do not trust a sandboxed process after its first evaluation: see `OwnedDevice`."""
 
     def __init__(self, start: Start, *, cores: Collection[int], visible: str | None) -> None:
-        """`visible` is its CUDA_VISIBLE_DEVICES."""
         self._start = start
         self.chip = self.lock = ""
         self.build_counts: dict[str, int] = {}
@@ -72,7 +71,6 @@ class EvaluatorProcess:
         self._process.kill()
 
     def close(self) -> None:
-        """The process first ends its workers."""
         if self._output is None:
             self._process.end(END_S)
         self._process.kill()

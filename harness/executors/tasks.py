@@ -50,7 +50,6 @@ class Task:
         return self.has_extensions and not self.owner
 
     def give_up(self, outcome: Outcome, check: str, message: str) -> Evaluation:
-        """Return the result of a task whose evaluator was lost."""
         finding = Finding(check=check, severity="fatal", message=message)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         return Evaluation(subject=self.subject, outcome=outcome, message=message, findings=(finding,), started_at=now)

@@ -24,8 +24,6 @@ _STAGGER_S = 0.006
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The samples of a problem share its prompt."""
-
     run_dir: Path
     manifest: RunManifest
     prompts: tuple[Prompt, ...]
@@ -85,7 +83,6 @@ class Asker:
         self._last_write: asyncio.Future[Path] | None = None
 
     async def close(self) -> None:
-        """Wait for answers that are being stored."""
         self._writers.shutdown()
         await self.provider.close()
 

@@ -20,8 +20,6 @@ _NAME_BYTES = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuProperties:
-    """`shared_bytes_per_block` is the maximum that a kernel can opt in to."""
-
     name: str
     capability: tuple[int, int]
     memory_bytes: int

@@ -22,7 +22,6 @@ class MemoryState:
 
 
 def available_memory_bytes(proc: Path = PROC, cgroup: Path = CGROUP) -> int:
-    """Count memory that can be allocated without swapping."""
     return read_memory_state(proc, cgroup).available_bytes
 
 

@@ -13,8 +13,6 @@ from harness.domain import HarnessError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TorchBuild:
-    """`cuda` is None for a CPU build."""
-
     version: str
     cuda: str | None
 

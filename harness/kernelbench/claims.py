@@ -20,8 +20,6 @@ CLAIMS = "claims.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredClaims:
-    """The JSON documents have KernelBench's format."""
-
     format: str
     level: int
     results: dict[str, Any] = field(default_factory=dict)

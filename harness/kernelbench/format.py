@@ -97,7 +97,6 @@ def read_problems(source: Path) -> tuple[BenchProblem, ...]:
 
 
 def write_problems(problems: Iterable[BenchProblem], target: Path) -> None:
-    """Write level folders below `target`, or a Parquet file if it ends in `.parquet`."""
     known = sorted(problems, key=lambda problem: (problem.level, problem.number))
     if target.suffix == ".parquet":
         _write_parquet(known, target)
@@ -153,7 +152,6 @@ def number_names(names: Iterable[str]) -> dict[str, tuple[int, str]]:
 
 
 def read_kernels(folder: Path) -> tuple[BenchKernel, ...]:
-    """Sort kernels by level, problem and sample."""
     found = []
     for path in folder.glob("level_*_kernel.py"):
         match = _KERNEL_FILE.fullmatch(path.name)

@@ -52,8 +52,6 @@ class RunImport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedRun:
-    """`claims` is None without reported results. `mismatches` are reported results without a problem here."""
-
     name: str
     folder: Path
     kernels: int

@@ -58,12 +58,10 @@ class LanguageRules:
 
     @property
     def chain(self) -> tuple[LanguageRules, ...]:
-        """The language, and those that its kernels are translated to."""
         return (self, *(self.translates_to.chain if self.translates_to else ()))
 
     @property
     def version(self) -> str | None:
-        """Of its installed package."""
         from importlib.metadata import PackageNotFoundError, version  # takes 20 ms
 
         try:
@@ -73,7 +71,6 @@ class LanguageRules:
 
 
 def explain_missing(module: str, name: str, language: Language) -> str | None:
-    """Return None if the module is installed and can be imported."""
     if not find_spec(module):
         return f"{name} is not installed: {name_install(language)}"
     error = _try_import(module)

@@ -44,7 +44,6 @@ def extract_program(answer: str, language: Language) -> tuple[Candidate | None, 
 
 
 def name_candidate(file: Path) -> str:
-    """The name is also that of its model in results."""
     return "stdin" if file == STDIN else file.name
 
 

@@ -86,7 +86,6 @@ class _Chain:
         self._seen: dict[str, int] = {}  # turns by normalised program
 
     async def follow(self) -> SampleSearch:
-        """Take stored turns first, then new ones until the strategy or a limit stops."""
         try:
             stopped, is_final = await self._take_all()
         except RunRefused:

@@ -55,8 +55,6 @@ class EvaluationReport:
 
 @dataclass(slots=True, kw_only=True)
 class Results:
-    """A folder of results, open for new ones. `ranking` is the leaderboard after closing."""
-
     store: ResultStore
     reservations: Reservations
     provenance: Provenance
@@ -65,7 +63,6 @@ class Results:
 
 @contextmanager
 def open_results(options: EvaluateOptions) -> Iterator[Results]:
-    """Rewrite the CSV files at the end."""
     folder, generated_dir = options.results_dir, options.generated_dir
     with ResultStore.open(folder) as store, Reservations(folder) as reservations:
         provenance = Provenance(store, generated_dir=generated_dir, known_solutions=options.known_solutions)
@@ -149,7 +146,6 @@ class Evaluations:
         return stored or await self._evaluate_new(placed, again or self.options.again, show_wait, screens=not again)
 
     def count(self, evaluation: Evaluation) -> int:
-        """Count the evaluations of this subject."""
         subject = evaluation.subject
         where = ResultFilter(run=subject.run, problem=subject.problem, sample=subject.sample, turn=subject.turn)
         same = [one.evaluation for one in self._results.store.load_all(where, history=True)]

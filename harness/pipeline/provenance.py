@@ -55,7 +55,6 @@ class Provenance:
         store.complete_fingerprints(missing)
 
     def record(self, evaluation: Evaluation, task: Task) -> StoredEvaluation:
-        """Store the evaluation with the findings added."""
         source = task.candidate.source if task.candidate else None
         evaluation = self.check(evaluation, source, task.problem)
         return StoredEvaluation(id=self.store.record(evaluation, source), evaluation=evaluation)

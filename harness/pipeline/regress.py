@@ -81,7 +81,6 @@ def regress_stored(
     update: bool,
     show: ShowSteps = nullcontext,
 ) -> list[Change]:
-    """Return one change per evaluation, and per changed extraction."""
     with ResultStore.open(options.results_dir, read_only=True) as store:
         rows = choose_rows(store, selection)
         entries = [_open_entry(store, row, options, rule) for row in rows]
@@ -131,7 +130,6 @@ def _choose_pinned(store: ResultStore, rows: Sequence[ResultRow], pins: Iterable
 
 
 def _choose_best(rows: Iterable[ResultRow]) -> list[ResultRow]:
-    """Choose per problem, device, workload and baseline."""
     best: dict[tuple[str, ...], ResultRow] = {}
     for row in rows:
         if row.outcome != Outcome.CORRECT:

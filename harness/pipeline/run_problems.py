@@ -31,7 +31,6 @@ def _take_dtype(problem: Problem, manifest: RunManifest) -> Problem:
 
 
 def find_evaluated_problem(subject: Subject, generated_dir: Path, problems_dir: Path | None) -> Problem:
-    """For a deleted run, only problems of suites are found."""
     if subject.run in list_runs(generated_dir):
         run_dir = generated_dir / subject.run
         manifest = read_manifest(run_dir)
@@ -41,7 +40,6 @@ def find_evaluated_problem(subject: Subject, generated_dir: Path, problems_dir: 
 
 
 def list_run_problems(manifest: RunManifest, problems_dir: Path | None) -> tuple[str, ...]:
-    """Include all problems of the suite unless all are files."""
     files = [file.name for file in manifest.files]
     if set(manifest.problems) <= set(files):
         return tuple(files)

@@ -81,7 +81,6 @@ def describe_turns(one: SampleSearch) -> str:
 
 
 def explain_failures(report: SearchReport) -> Iterator[str]:
-    """Yield the reason of each failing turn, and the remedy if the first one has no kernel."""
     for turn in (turn for one in report.samples for turn in one.history.turns):
         if turn.evaluation.message:
             yield f"turn {turn.number}: {turn.outcome.value}: {turn.evaluation.message.splitlines()[0]}"

@@ -53,8 +53,7 @@ Inputs = tuple[dict[str, Any], list[torch.Tensor]]  # form and tensors
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedProblem:
     """The first calls determine the following. `differentiable` are shape and dtype of outputs with a gradient.
-    `constants` are weights that get other values. `returned_inputs` are inputs that count as outputs (`IN_PLACE`);
-    `returns_nothing` means that such calls return None.
+    `constants` are weights that get other values. `returned_inputs` are inputs that count as outputs (`IN_PLACE`).
     """
 
     problem: Problem
@@ -68,7 +67,6 @@ class LoadedProblem:
 
     @property
     def call(self) -> CallKind:
-        """Known once a model was made."""
         returns_nothing = bool(self.returns_nothing) and all(self.returns_nothing)
         return "only_in_place" if returns_nothing else self.problem.call
 

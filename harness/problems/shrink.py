@@ -59,7 +59,6 @@ class _Cost:
     flops: int
 
     def share_of(self, budget: Budget) -> float:
-        """At most 1 if within the budget."""
         return max(self.elements / budget.elements, self.flops / budget.flops)
 
 

@@ -28,8 +28,6 @@ class ProcessInterrupted(KeyboardInterrupt):
 
 
 class RunningSteps:
-    """Shared by all threads of a process."""
-
     def __init__(self) -> None:
         self.limit_s = DEFAULT_LIMIT_S
         self._memory: mmap.mmap | None = None
@@ -43,7 +41,6 @@ class RunningSteps:
         return self._memory is not None
 
     def share(self, descriptor: int, line: int) -> None:
-        """`line` is the descriptor of the connection to the watching process."""
         self._memory = mmap.mmap(descriptor, MEMORY_BYTES)
         self._line = line, os.fstat(line)
 

@@ -101,7 +101,6 @@ class WatchedProcess:
             self._process.wait(wait_s)
 
     def kill(self) -> None:
-        """Kill the process group, including processes started in it."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

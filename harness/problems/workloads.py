@@ -42,7 +42,6 @@ def complete_problem(problem: Problem, workload: WorkloadName, language: Languag
 
 
 def describe_lacking_workload(problem: str, asked: WorkloadName | None) -> str:
-    """`asked` None means reduced sizes by default."""
     if asked:
         reduced = ", or leave out the option for reduced sizes" if asked == "small" else ""
         return f"{problem} has no {asked} workload: write {asked.upper()} = {{...}} into its file{reduced}"

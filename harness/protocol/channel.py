@@ -107,7 +107,6 @@ class Channel:
         return int.from_bytes(self._socket.recv(SEED_BYTES, socket.MSG_WAITALL), "big")
 
     def is_readable(self) -> bool:
-        """True if data or end of file is pending."""
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
         return bool(poll.poll(0))

@@ -108,8 +108,6 @@ def export_page(address: int) -> tuple[int, int, int]:
 
 
 class AddressRange:
-    """Reserves addresses, in which pages are mapped at given offsets."""
-
     def __init__(self, size_bytes: int, device: int) -> None:
         self._device = device
         self._mapped: list[tuple[int, int]] = []
@@ -195,7 +193,6 @@ def pin(address: int, size_bytes: int) -> bool:
 
 
 def reset_persisting_cache() -> None:
-    """Does nothing on GPUs without persisting L2 lines."""
     status = _load_driver().cuCtxResetPersistingL2Cache()
     if status not in (0, _NOT_SUPPORTED):
         raise DeviceError(f"cuCtxResetPersistingL2Cache failed with {status}")

@@ -40,24 +40,23 @@ class Doorbell:
         self._seen = self._words[_SIGNAL]
 
     def ring(self, kind: Signal, shift_bytes: int = 0, seed: int = 0) -> int:
-        """Called by the evaluator. Returns the value of the answer."""
+        """Return the value of the answer."""
         self._words[_SHIFT], self._words[_SEED] = shift_bytes, seed
         self._seen = (self._seen // _KINDS + 1) * _KINDS + kind
         self._words[_SIGNAL] = self._seen
         return self._seen
 
     def has_answered(self, signal: int, *, looks: int) -> bool:
-        """Called by the evaluator: poll up to `looks` times (50 ns each)."""
+        """Poll up to `looks` times (50 ns each)."""
         words = self._words
         return any(words[_ANSWER] == signal for _ in range(looks))
 
     def read_call(self) -> tuple[int, ...]:
-        """Called by the evaluator: return the addresses of the outputs, at most MAX_ADDRESSES."""
+        """Return the addresses of the outputs, at most MAX_ADDRESSES."""
         count = min(self._words[_COUNT], MAX_ADDRESSES)
         return tuple(self._words[_ADDRESSES : _ADDRESSES + count])
 
     def await_signal(self) -> Signal:
-        """Called by the worker."""
         words, seen = self._words, self._seen
         while words[_SIGNAL] == seen:
             pass
@@ -65,19 +64,17 @@ class Doorbell:
         return Signal(self._seen % _KINDS)
 
     def read_shift(self) -> int:
-        """Called by the worker during a call."""
+        """Valid during a call."""
         return self._words[_SHIFT]
 
     def read_seed(self) -> int:
-        """Called by the worker during a call."""
+        """Valid during a call."""
         return self._words[_SEED]
 
     def answer(self) -> None:
-        """Called by the worker."""
         self._words[_ANSWER] = self._seen
 
     def answer_call(self, addresses: Sequence[int]) -> None:
-        """Called by the worker."""
         words = self._words
         words[_COUNT] = len(addresses)
         for index, address in enumerate(addresses[:MAX_ADDRESSES], start=_ADDRESSES):

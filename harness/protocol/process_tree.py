@@ -26,7 +26,6 @@ def find_innermost(pid: int) -> int:
 
 
 def children_of(process: int) -> list[int]:
-    """Return None if the process has ended."""
     found: list[int] = []
     for thread in threads_of(process):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -35,7 +34,6 @@ def children_of(process: int) -> list[int]:
 
 
 def threads_of(process: int) -> list[int]:
-    """Return None if the process has ended."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         return [int(name) for name in os.listdir(f"/proc/{process}/task")]  # noqa: PTH208 - half the time of a Path
     return []

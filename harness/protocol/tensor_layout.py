@@ -87,7 +87,6 @@ def count_span(shape: Sequence[int], stride: Sequence[int]) -> int:
 
 
 def place_contiguous(specs: Sequence[TensorSpec], start: int = 0) -> tuple[tuple[TensorSpec, ...], int]:
-    """Place tensors row-major from `start`; also return the end offset."""
     placed = []
     offset = start
     for spec in specs:
@@ -98,7 +97,6 @@ def place_contiguous(specs: Sequence[TensorSpec], start: int = 0) -> tuple[tuple
 
 
 def place_strided(specs: Sequence[TensorSpec], start: int = 0) -> tuple[tuple[TensorSpec, ...], int]:
-    """Also return the end offset."""
     placed = []
     offset = start
     for spec in specs:
@@ -108,7 +106,6 @@ def place_strided(specs: Sequence[TensorSpec], start: int = 0) -> tuple[tuple[Te
 
 
 def group_equal(kinds: Sequence[T]) -> dict[T, list[int]]:
-    """Return indices by kind, in order of first appearance."""
     groups: dict[T, list[int]] = {}
     for index, kind in enumerate(kinds):
         groups.setdefault(kind, []).append(index)

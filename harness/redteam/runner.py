@@ -62,8 +62,6 @@ PLAN = TimingPlan(budget_s=2.0, attempts=2)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusFile:
-    """`faster_than` is the minimum speedup of a control."""
-
     name: str  # "attacks/zeros"
     title: str
     layer: Layer
@@ -84,8 +82,6 @@ class CorpusFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusResult:
-    """`by` is the deciding check, timing verdict or outcome."""
-
     file: CorpusFile
     result: Result
     by: str
@@ -98,8 +94,6 @@ class CorpusResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedTeamSettings:
-    """They replace the evaluator limits and timing plan in `local`."""
-
     local: LocalSettings = field(default_factory=LocalSettings)
     limits: TimeLimits = LIMITS
     plan: TimingPlan = PLAN
@@ -242,13 +236,11 @@ class RedTeam:
             executor.close()
 
     def devices(self) -> list[Device]:
-        """Return one device per kind."""
         found = (find_device("auto", language) for language in LANGUAGES)
         real = (device for device in found if device is not None and not device.is_emulated)
         return list({device.name: device for device in real}.values())
 
     def find_missing(self, file: CorpusFile) -> str | None:
-        """Return what this machine lacks to run the program."""
         devices = self._executors[_find_executor(file)].devices(file.language)
         kind = "" if not devices else {"cpu": "cpu", EMULATED: EMULATED}.get(devices[0].name, "gpu")
         if kind not in file.device.split(" or "):
@@ -340,7 +332,6 @@ def _is_passed(file: CorpusFile, evaluation: Evaluation) -> bool:
 
 
 def name_catcher(evaluation: Evaluation) -> str:
-    """Return the first fatal check, else the timing verdict or outcome."""
     fatal = next((finding.check for finding in evaluation.findings if finding.severity == "fatal"), None)
     if fatal is not None:
         return fatal

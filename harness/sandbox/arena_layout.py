@@ -25,10 +25,6 @@ INPUT_SLACK_BYTES = 64 << 20  # on a GPU: searching so much for the inputs costs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Footprint:
-    """Offsets of inputs, expected outputs and weights in an arena. On a GPU `output` holds only outputs whose memory
-    the evaluator cannot map.
-    """
-
     tree: dict[str, Any]
     output_specs: tuple[TensorSpec, ...]
     output: Region

@@ -154,7 +154,6 @@ class Exchange:
         self._builds.answer(request)
 
     def watch_memory(self, every_s: float = 0.0) -> None:
-        """End a worker over its limit, unless checked within `every_s`."""
         overuse = self._worker.find_overuse(self._arena.descriptor, every_s)
         if overuse is not None:
             self._worker.end()

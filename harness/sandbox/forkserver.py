@@ -54,8 +54,6 @@ AS_WORKERS_USER = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profiler:
-    """Starts the forkserver and prints a report when its processes have ended."""
-
     command: tuple[str, ...]
     readable: tuple[Path, ...]
 
@@ -221,7 +219,6 @@ class Forkserver:
         return self._isolation.has_own_root or not self._isolation.filters
 
     def profile_with(self, profiler: Profiler) -> Forkserver:
-        """Return another forkserver with the same isolation, for one worker."""
         return Forkserver(self._isolation, profiler)
 
     def finish(self, timeout_s: float) -> str:
@@ -255,7 +252,6 @@ class Forkserver:
         return printed_bytes
 
     def isolation_warnings(self) -> list[Finding]:
-        """Warn if the last worker shared its file system or processes."""
         if not self._level or (self._isolation.has_own_root and "namespaces" in self._level):
             return []
         why = f": {self._isolation.weakness}" if self._isolation.weakness else ""

@@ -53,7 +53,6 @@ def keep_freed_memory() -> None:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Checks the causes, too."""
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(words in str(error) for words in NO_MEMORY):
         return True
     return error.__cause__ is not None and is_out_of_memory(error.__cause__)

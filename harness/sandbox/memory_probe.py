@@ -46,8 +46,6 @@ class EarlierOutputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemorySample:
-    """`missing` counts outputs that are not at their addresses."""
-
     missing: str = ""
     change: Change = Change.NONE
     changed: str = ""
@@ -74,7 +72,6 @@ def record_elements(call: int, elements: Sequence[Element], outputs: Sequence[Te
 def find_changes(
     before: Sequence[EarlierOutputs], seen: Sequence[bytes | None], places: OutputPlaces
 ) -> tuple[Change, str]:
-    """Return the worst change and a message."""
     rest, change, messages = iter(seen), Change.NONE, []
     for earlier in before:
         changed = earlier.list_changed([next(rest) for _ in earlier.elements])

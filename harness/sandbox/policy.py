@@ -67,7 +67,6 @@ class Isolation:
         return self._put_into_bubblewrap(launched, readable, writable)
 
     def wrap_forkserver(self, command: Sequence[str], *, readable: Iterable[Path]) -> list[str]:
-        """Wrap a command that isolates its workers itself."""
         readable = list(readable)
         if self.bubblewrap is None and self.namespaces:
             return self._launch(command, readable, (), for_workers=True)

@@ -15,5 +15,4 @@ def choose(history: History, width: int) -> Decision:
 
 
 def make_beam(width: int = 2) -> Strategy:
-    """`width` is the number of programs to continue from."""
     return Strategy(name="beam", choose=partial(choose, width=width), needs_timing=True)

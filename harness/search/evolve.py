@@ -24,5 +24,4 @@ def choose(history: History, islands: int) -> Decision:
 
 
 def make_evolve(width: int = 2) -> Strategy:
-    """`width` is the number of islands."""
     return Strategy(name="evolve", choose=partial(choose, islands=width), needs_timing=True, patience=10)

@@ -59,7 +59,6 @@ class Turn:
 
     @property
     def peak_fraction(self) -> float | None:
-        """Share of the roofline."""
         return self.evaluation.roofline.peak_fraction if self.evaluation.roofline else None
 
     @property

@@ -17,8 +17,6 @@ Screen = Literal["small", "emulated"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOptions:
-    """The program `start` replaces the answer of turn 0."""
-
     title: ClassVar[str] = "Turns"
 
     turns: int = option(4, "Answers per sample at most, with feedback.", min=1, metavar="N")

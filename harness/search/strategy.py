@@ -81,7 +81,6 @@ class Limits:
 
 
 def decide(strategy: Strategy, history: History, limits: Limits) -> Decision:
-    """Check the limits first, then ask the strategy."""
     reason = next(_find_limits(strategy, history, limits), None)
     if reason is not None:
         return Stop(reason=reason)

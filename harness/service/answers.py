@@ -16,7 +16,6 @@ STATUS = {"queued": 202, "running": 202, "done": 200, "failed": 503, "invalid": 
 
 
 def describe_task(service: Service, entry: Entry) -> dict[str, Any]:
-    """Include the stored record once the task is finished."""
     verdict = service.queue.read_verdict(entry.number) if entry.is_finished else None
     return {
         "task_id": entry.task,

@@ -61,7 +61,6 @@ class Dispatcher:
         self._thread.start()
 
     def wake(self) -> None:
-        """Call for new tasks and for free capacity."""
         self._wake.set()
 
     def stop(self) -> None:

@@ -148,7 +148,6 @@ class TaskQueue:
         self._end(number, "done", zlib.compress(verdict.encode(), 1), "")
 
     def fail(self, number: int, error: str, record: str | None = None, *, is_lasting: bool = False) -> None:
-        """With `is_lasting` the request is invalid."""
         packed = None if record is None else zlib.compress(record.encode(), 1)
         storable = error.encode("utf-8", "replace").decode()  # lone surrogates become ?
         self._end(number, "invalid" if is_lasting else "failed", packed, storable)
@@ -158,7 +157,6 @@ class TaskQueue:
         return Entry(*rows[0]) if rows else None
 
     def read_verdict(self, number: int) -> str | None:
-        """Return the stored record's JSON."""
         rows = self._read("SELECT verdict FROM tasks WHERE number = ?", (number,))
         return zlib.decompress(rows[0][0]).decode() if rows and rows[0][0] is not None else None
 

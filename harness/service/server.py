@@ -117,7 +117,6 @@ def make_app(service: Service) -> FastAPI:
 
 
 def serve(service: Service, host: str, port: int) -> None:
-    """Return after SIGINT or SIGTERM."""
     log_json_lines()
     sys.setswitchinterval(SWITCH_S)
     make_server(service, host, port).run()

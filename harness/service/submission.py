@@ -33,7 +33,6 @@ class Submission:
 
     @property
     def digest(self) -> str:
-        """Equal for requests for the same evaluation."""
         return sha256(self.encode().encode()).hexdigest()[:32]
 
     def encode(self) -> str:

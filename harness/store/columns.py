@@ -35,7 +35,6 @@ class Column:
 
     @property
     def is_whole(self) -> bool:
-        """Tables do not shorten its values."""
         return self.is_number or self.is_short or bool(self.values)
 
     @property

@@ -43,7 +43,6 @@ def has_run(generated_dir: Path, run: str) -> bool:
 
 
 def locate_answer(generated_dir: Path | None, row: ResultRow) -> Path | None:
-    """Return None for a candidate without a run."""
     if generated_dir is None or not row.run:
         return None
     key = SampleKey(run=row.run, problem=row.problem, sample=row.sample, turn=row.turn)

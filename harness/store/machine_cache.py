@@ -30,7 +30,6 @@ def read_record(path: Path) -> dict[str, Any]:
 
 
 def add_to_record(path: Path, values: Mapping[str, Any]) -> None:
-    """Write atomically."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.with_suffix(".lock").open("w") as lock:

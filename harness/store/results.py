@@ -147,7 +147,6 @@ class ResultStore:
             raise StoreError(f"{self.path}: the source of candidate {candidate_digest} is damaged: {error}") from error
 
     def find_first(self, values: Sequence[str]) -> ResultRow | None:
-        """Return the first evaluation with one of these fingerprints, except candidates given as files."""
         rows = list(self._read(*build_first_query(_FLAT, values)))
         return ResultRow._make(rows[0]) if rows else None
 

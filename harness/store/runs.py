@@ -248,7 +248,6 @@ def write_search(run_dir: Path, key: SampleKey, record: dict[str, Any]) -> None:
 
 
 def read_search(run_dir: Path, key: SampleKey) -> dict[str, Any]:
-    """Return {} if no search of this sample has ended."""
     path = locate_sample(run_dir, replace(key, turn=0)) / SEARCH
     return _read_json(path) if path.is_file() else {}
 

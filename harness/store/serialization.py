@@ -113,7 +113,6 @@ def encode_environment(environment: tuple[tuple[str, str], ...]) -> tuple[str, s
 
 
 def encode_columns(evaluation: Evaluation) -> dict[str, Value]:
-    """Lone surrogates become `?`."""
     subject, row = evaluation.subject, make_row(evaluation)._asdict()
     del row["id"]
     return {"slot": identity_of(subject), "problem_digest": subject.problem_digest, **row}
@@ -127,7 +126,6 @@ def identity_of(subject: Subject) -> str:
 
 
 def compress_text(text: str) -> bytes:
-    """Preserves lone surrogates."""
     return zlib.compress(text.encode("utf-8", "surrogatepass"))
 
 

@@ -31,7 +31,6 @@ def copy_to(tensor: Tensor, device: torch.device) -> Tensor:
 
 
 def copy_all_to(inputs: Sequence[Any], device: torch.device) -> tuple[Any, ...]:
-    """Keeps the seed."""
     return keep_seed(map_tensors(tuple(inputs), lambda tensor: copy_to(tensor, device)), inputs)
 
 

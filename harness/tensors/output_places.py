@@ -22,8 +22,6 @@ class Change(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class KeptOutputs:
-    """Outputs of the `call`-th call."""
-
     record: TensorRecord
     call: int
     spans: tuple[Span, ...]
@@ -46,15 +44,12 @@ class OutputPlaces:
         self._last_calls |= {span: self.calls for span in self._spans if span[1] <= first or end <= span[0]}
 
     def keep(self, record: TensorRecord) -> KeptOutputs:
-        """`record` is that of the last call."""
         return KeptOutputs(record, self.calls, self._spans)
 
     def classify(self, kept: KeptOutputs, changed: Sequence[int]) -> Change:
-        """`changed` are positions of outputs."""
         return self.classify_spans(kept.call, [kept.spans[at] for at in changed])
 
     def classify_spans(self, call: int, changed: Sequence[Span]) -> Change:
-        """`changed` is memory of outputs of the `call`-th call."""
         if not changed:
             return Change.NONE
         return Change.REUSED if all(self._is_reused(call, span) for span in changed) else Change.OVERWRITTEN

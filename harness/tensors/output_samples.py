@@ -46,7 +46,6 @@ class Sample:
     rows: tuple[Rows, ...] = ()
 
     def take(self, output: int, tensor: Tensor) -> Tensor:
-        """Return concatenated parts, on the device of `tensor`."""
         end = tensor.numel()
         parts = [cut_stretch(tensor, first, min(first + STRETCH_ELEMENTS, end)) for first in self.firsts[output]]
         parts += [rows.take(tensor) for rows in self.rows if rows.output == output]

@@ -18,13 +18,10 @@ Place = TypeVar("Place", int, Tensor)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlatOutputs:
-    """`tree` is the nesting, as in `harness.protocol`."""
-
     tree: dict[str, Any]
     tensors: tuple[Tensor, ...]
 
     def has_form_of(self, other: FlatOutputs) -> bool:
-        """True if nesting, shapes and dtypes are equal."""
         mine, theirs = ([(tensor.shape, tensor.dtype) for tensor in one.tensors] for one in (self, other))
         return mine == theirs and have_same_nesting(self.tree, other.tree)
 
@@ -97,7 +94,6 @@ def _bytes_of(tensor: Tensor) -> Tensor:
 
 
 def widen_small(tensor: Tensor) -> Tensor:
-    """Widen floats of less than 32 bits."""
     return tensor.float() if tensor.element_size() < 4 else tensor
 
 

@@ -19,7 +19,6 @@ def list_leaves(value: Any) -> Iterator[Any]:
 
 
 def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
-    """Use the order of `list_leaves`."""
     if isinstance(value, list):
         return [map_leaves(item, change) for item in value]
     if isinstance(value, tuple):
@@ -38,7 +37,6 @@ def map_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
 
 
 def list_memory(value: Any) -> set[int]:
-    """Return `memory_of` the dense tensors."""
     return {memory_of(tensor) for tensor in list_tensors(value) if tensor.layout is torch.strided}
 
 

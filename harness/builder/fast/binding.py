@@ -57,7 +57,6 @@ class Prototype:
 
 
 def write_binding(request: BuildRequest) -> str | None:
-    """Return None unless all prototypes are plain."""
     if not (request.functions and request.with_pytorch_error_handling and request.is_python_module):
         return None
     prototypes = _read_prototypes("\n".join(request.cpp_sources))
@@ -165,7 +164,6 @@ def _write_row(prototype: Prototype, docstring: str) -> str:
 
 
 def write_module(name: str, rows: Sequence[str]) -> str:
-    """Each row is a HarnessFunction."""
     return (
         f"const HarnessFunction harness_functions[] = {{{' '.join(rows)} {{0, 0, 0, 0, 0}}}};\n"
         f'extern "C" __attribute__((visibility("default"))) void* PyInit_{name}() '

@@ -73,7 +73,6 @@ class PrebuiltCache:
     def find_cuda_headers(
         self, nvcc: str, flags: str, *, beside: Callable[[], object] = lambda: None
     ) -> PrebuiltHeaders | str:
-        """Make headers for nvcc with these flags if they are due."""
         folder = self._find(
             "cuda", [nvcc, flags], lambda work: self._make_cuda(work, nvcc, flags), asked=REQUESTS_BEFORE_MADE,
             beside=beside,
@@ -81,7 +80,6 @@ class PrebuiltCache:
         return folder if isinstance(folder, str) else read_prebuilt(folder)
 
     def find_binding(self, compiler: str, flags: str) -> Path | str:
-        """Return the object of `harness.builder.fast.binding`."""
         folder = self._find(
             "binding",
             [compiler, flags, BINDING_SOURCE],
@@ -267,7 +265,6 @@ def strip_name(flags: str) -> str:
 
 @cache
 def read_wider_macros(folder: Path) -> frozenset[str]:
-    """`folder` comes from `find_host_headers`."""
     return frozenset((folder / WIDER_MACROS).read_text().split())
 
 

@@ -243,7 +243,6 @@ def list_includes(code: str) -> list[str]:
 def write_fast_steps(
     prebuilt: PrebuiltHeaders, request: BuildRequest, folder: Path, *, main_command: str, link_command: str
 ) -> str | None:
-    """Return the reason if the fast strategy is not possible."""
     source = join_sources(request)
     code, words = read_code(source)
     included = list_includes(code)
@@ -258,7 +257,6 @@ def write_fast_steps(
 
 
 def read_code(source: str) -> tuple[str, frozenset[str]]:
-    """Return the source without comments, and its identifiers outside comments and strings."""
     tokens = tokenize(source.replace("\\\n", ""))
     code = "".join(" " if token.kind == "comment" else token.text for token in tokens)
     return code, frozenset(token.text for token in tokens if token.kind == "word")

@@ -324,7 +324,6 @@ bool is_available();
 
 
 def find_features(words: frozenset[str]) -> tuple[str, ...]:
-    """Return the features of `write_stub_headers` that a source with these words needs."""
     features = [
         name
         for name, (markers, _) in REAL_HEADERS.items()

@@ -29,10 +29,8 @@ CALM, CALM_IN_16_BITS = 0.5, 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exercise:
-    """One call. `label` names its inputs in results, `seed` made them; `check` names a failure.
-
-    Before the call the evaluator writes `weights`, or `state` (None: the usual state) unless the call `continues` from
-    the one before. `footprint` is the arena layout for outputs of another shape.
+    """One call. Before it the evaluator writes `weights`, or `state` (None: the usual state) unless the call
+    `continues` from the one before. `footprint` is the arena layout for outputs of another shape.
     """
 
     label: str
@@ -48,7 +46,6 @@ class Exercise:
 
     @property
     def is_repeatable(self) -> bool:
-        """True for inputs as given and the usual state."""
         return self.label == GIVEN.name
 
 
@@ -70,7 +67,6 @@ class CallMaker:
         return tuple(kind.name for kind in self.reference.derived_kinds if kind in timed)
 
     def make(self, kind: InputKind) -> tuple[Exercise, ...]:
-        """Return no call for a derived kind that the reference rejects."""
         return self._make_derived(kind) if isinstance(kind, DerivedKind) else (self.make_declared(kind),)
 
     def make_declared(self, kind: InputKind) -> Exercise:
@@ -125,9 +121,7 @@ class CallMaker:
 
 
 def is_settled(reference: Reference, expected: Expected, seed: int, step: str) -> bool:
-    """Return True if all outputs of a timed call may be compared: for some derived inputs legitimate
-    programs differ.
-    """
+    """For some derived inputs legitimate programs differ."""
     kind = find_kind(step)
     if not isinstance(kind, DerivedKind):
         return True
@@ -151,9 +145,7 @@ def compute_perturbed(reference: Reference, seed: int, kind: DerivedKind) -> Fla
 def find_calm(
     reference: Reference, expected: Expected, perturbed: FlatOutputs | None, kind: InputKind
 ) -> Expected | None:
-    """Select outputs that depend so little on roundings of the inputs that every legitimate program is near them.
-    Return None without such floating-point outputs.
-    """
+    """Select outputs that depend so little on roundings of the inputs that every legitimate program is near them."""
     form, tolerance = expected.form.reference_outputs, reference.loaded.problem.tolerance
     if not has_only_numbers(form) or not (perturbed is None or perturbed.has_form_of(form)):
         return None

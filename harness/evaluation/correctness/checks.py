@@ -258,7 +258,7 @@ def compare_expected(
     kind: InputKind = GIVEN,
     accepted: Sequence[TensorSpec] = (),
 ) -> tuple[Outcome | None, Trial]:
-    """`label` names the inputs in results; `kind` selects the comparison; `accepted` are layouts that passed before."""
+    """`accepted` are layouts that passed before."""
     if expected.own is not None and _is_surely_right(run, expected.own, reference):
         elements = sum(tensor.numel() for tensor in run.outputs.tensors)
         return None, Trial(distribution=label, passed=True, elements=elements)
@@ -286,7 +286,6 @@ def compare_run(
     kind: InputKind = GIVEN,
     accepted: Sequence[TensorSpec] = (),
 ) -> tuple[Outcome | None, Trial]:
-    """See `compare_expected`."""
     tolerance = reference.loaded.problem.tolerance
     outcome, trial = compare_outputs(truth, run.outputs, tolerance, label, exact=kind.is_exact, by_peak=kind.by_peak)
     misfit = None if outcome is not None else _find_misfit(run, truth, reference, accepted)
@@ -325,7 +324,7 @@ def _find_misfit(
 
 
 def _pair_made(run: Run, truth: Truth, reference: Reference) -> Iterator[tuple[TruthLeaf, TensorSpec]]:
-    """Skip returned inputs, which come first: the evaluator chose their strides."""
+    """Skip returned inputs, whose strides the evaluator chose."""
     given = len(reference.loaded.returned_inputs)
     return zip(truth.leaves[given:], run.called.specs[given:], strict=False)
 

@@ -118,7 +118,6 @@ class _DrawWatch(OperatorWatch):  # type: ignore[no-untyped-call]
         self._draws.update(dict.fromkeys(results, drawn))
 
     def find_structured(self, tensors: Sequence[Tensor]) -> Iterator[int]:
-        """Yield positions of tensors whose elements are not drawn one by one, independently of other tensors."""
         draws = [self._draws.get(_memory_of(tensor), set()) for tensor in tensors]
         uses = Counter(one for drawn in draws for one in drawn)
         for place, (tensor, drawn) in enumerate(zip(tensors, draws, strict=True)):
@@ -146,5 +145,4 @@ def plan_kinds(problem: Problem, derived: Sequence[DerivedKind], *, is_small: bo
 
 
 def count_further_calls(problem: Problem, derived: Sequence[DerivedKind], *, is_small: bool) -> int:
-    """Exclude the first three calls and calls in a row."""
     return len(plan_kinds(problem, derived, is_small=is_small)) + problem.dynamic_shapes + problem.dynamic_weights

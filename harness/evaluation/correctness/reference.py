@@ -89,12 +89,10 @@ ROOMY = 8  # times the size of a copy must be free, or it is kept in host memory
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
     """`state` are the weights made with `seed`, shared by reference, baseline and candidate; `changing` is the part
-    that calls change, as before each call. With `is_small` many calls are affordable. `changes_inputs` allows
-    candidates to do so. `variation` is the difference between two runs on the same inputs. With `draws_numbers`, torch
-    is seeded before each call. `views` are positions of outputs that share memory with inputs or state. Formats
-    narrower than `format_bits` (32, 16, or 0 if 8-bit values are given) are not allowed. `call_s` is the duration of a
-    call. `derived_kinds` of inputs follow from their `traits`; `timed_steps` are also timed. `baselines` maps names to
-    baselines, or to the reason why one cannot be replayed.
+    that calls change. With `is_small` many calls are affordable. `variation` is the difference between two runs on the
+    same inputs. `views` are positions of outputs that share memory with inputs or state. Formats narrower than
+    `format_bits` (32, 16, or 0 if 8-bit values are given) are not allowed. `call_s` is the duration of a call.
+    `baselines` maps names to baselines, or to the reason why one cannot be replayed.
     """
 
     loaded: LoadedProblem
@@ -146,7 +144,6 @@ class Reference:
 
     @property
     def changes_state(self) -> bool:
-        """True if calls need `reset_state`."""
         return bool(self.changing)
 
     @property
@@ -161,7 +158,6 @@ class Reference:
         return self.loaded.problem.deterministic and self.variation is None
 
     def make_inputs(self, seed: int, distribution: str = GIVEN.name) -> tuple[Any, ...]:
-        """Use host memory if the plan says so."""
         inputs = self.make_device_inputs(seed, distribution)
         return inputs if self.computes_on is None else copy_all_to(inputs, HOST)
 
@@ -186,8 +182,8 @@ class Reference:
         return make(seed, self.choose_timed_step(seed))
 
     def make_timed_state(self, seed: int) -> dict[str, Tensor] | None:
-        """Return a state between the usual one and that after a call with other inputs, which is new to the candidate;
-        None means the usual state. Call before making the seed's inputs, since both need their memory.
+        """Return a state that is new to the candidate; None means the usual state. Call before making the seed's
+        inputs, since both need their memory.
         """
         if not (self.changing and self.plan.stress and self.computes_on is None):
             return None
@@ -198,11 +194,10 @@ class Reference:
         return {name: _mix(before, later, share) for (name, before), later in pairs}
 
     def outputs_of(self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None) -> FlatOutputs:
-        """`state` None is the usual state. Raises ProblemError."""
         return self.run_on(copy_tensors(inputs, self.computes_on), state)
 
     def run_on(self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None) -> FlatOutputs:
-        """Like `outputs_of`, for inputs on the device, which the call may change. Raises ProblemError."""
+        """The call may change `inputs`, which are on the device. Raises ProblemError."""
         with torch.no_grad():
             write_state(self.model, self.changing if state is None else state)
             on_host = self.computes_on is not None
@@ -223,12 +218,10 @@ class Reference:
         )
 
     def expect(self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None, *, own_first: bool) -> Expected:
-        """Raises ProblemError."""
         own = self.outputs_of(inputs, state) if own_first else None
         return Expected(partial(self.truth_of, inputs, state, own), own)
 
     def keep(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Use host memory if the plan says so."""
         if self.computes_on is None:
             return state
         return {name: copy_to(tensor, HOST) for name, tensor in state.items()}

@@ -141,7 +141,6 @@ def refuse_varying(loaded: LoadedProblem, what: str) -> NoReturn:
 
 
 def describe_varying(what: str) -> str:
-    """Memory plan and comparison need one form."""
     return (
         f"the {what} change with the seed; make them alike for every seed, for example by lengths that are drawn with "
         "a fixed sum, and draw sizes with RANGES if they shall vary"

@@ -149,7 +149,7 @@ class _Prober:
             yield "shape_specialised", "smaller", self._try_shape
 
     def _may_change_values(self, inputs: tuple[Any, ...]) -> bool:
-        """Return True if other distributions apply and cannot trigger assertions in the evaluator's GPU context."""
+        """Other distributions must not trigger assertions in the evaluator's GPU context."""
         if not any(tensor.is_floating_point() for tensor in list_tensors(inputs)):
             return False
         return not (self._reference.device.is_gpu and restricts_values(self._reference, inputs))

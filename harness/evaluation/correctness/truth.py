@@ -34,8 +34,8 @@ PART_ELEMENTS = 1 << 26  # of a tensor that is converted in parts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TruthLeaf:
-    """One output. `exact` is in float64, or `reference` again. Slices are compared on `compared_on`; None keeps their
-    device. If not `is_calm`, legitimate programs may differ, so only the form is compared.
+    """One output. `exact` is in float64, or `reference` again. If not `is_calm`, legitimate programs may differ, so
+    only the form is compared.
     """
 
     name: str
@@ -76,10 +76,8 @@ class Truth:
 
 
 class Expected:
-    """The expected result of a call.
-
-    If set, `own` holds the reference's outputs, which are compared first. The truth is computed only if that comparison
-    is inconclusive, and the inputs must be unchanged until then.
+    """If set, `own` holds the reference's outputs, which are compared first. The truth is computed only if that
+    comparison is inconclusive, and the inputs must be unchanged until then.
     """
 
     def __init__(self, find_truth: Callable[[], Truth], own: FlatOutputs | None = None) -> None:
@@ -93,7 +91,6 @@ class Expected:
 
     @property
     def is_calm(self) -> bool:
-        """True if all outputs are compared."""
         return all(leaf.is_calm for leaf in self.form.leaves)
 
     @property
@@ -111,9 +108,9 @@ def compute_truth(
     device: torch.device | None = None,
     own: FlatOutputs | None = None,
 ) -> Truth:
-    """Run the reference in its own dtype (`own` is a known result) and, if that takes at most `max_bytes` (default: a
-    share of the free memory), in float64, from `state` and on copies of the inputs. With `device`, results are kept in
-    host memory. Raises ProblemError.
+    """Run the reference in its own dtype and, if that takes at most `max_bytes` (default: a share of the free memory),
+    in float64, from `state` and on copies of the inputs. With `device`, results are kept in host memory. Raises
+    ProblemError.
     """
     before = dict(state or {})
     names = tuple(before)
@@ -188,8 +185,8 @@ def run_with_state(
 def run_and_compare_state(
     loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any], *, others: Collection[str] = ()
 ) -> tuple[FlatOutputs, dict[str, Tensor]]:
-    """Return the outputs, the state that the call changed, and its earlier values, which are restored. Only later calls
-    change `others`.
+    """Also return the state that the call changed, with its earlier values, which are restored. Only later calls change
+    `others`.
     """
     before = {name: tensor.clone() for name, tensor in list_state(model).items()}
     outputs = run_reference(loaded, model, inputs)

@@ -143,7 +143,6 @@ def _is_finite(tensor: Tensor) -> bool:
 
 
 def find_nearby(reference: Reference, inputs: Sequence[Any], source: random.Random) -> Nearby | None:
-    """Return the first cut on which the reference gives finite outputs of the usual structure."""
     tensors = list_tensors(inputs)
     may_spoil_the_gpu = reference.device.is_gpu and _may_index(reference, inputs)
     for cut in list_cuts([tuple(tensor.shape) for tensor in tensors], source):
@@ -184,7 +183,6 @@ def list_cuts(shapes: Sequence[tuple[int, ...]], source: random.Random) -> Itera
 
 
 def cut_inputs(inputs: Sequence[Any], cut: Cut) -> tuple[Any, ...]:
-    """Keep dense leading parts with the memory order of their dimensions."""
     count = iter(range(len(cut) + 4096))
 
     def shorten(tensor: Tensor) -> Tensor:

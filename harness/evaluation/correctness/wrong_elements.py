@@ -16,7 +16,6 @@ PERIODS = (2, 4, 8, 16, 32, 64, 128, 256)
 
 
 def describe_wrong(wrong: Tensor) -> str:
-    """`wrong` has one boolean per element. Return "" without a pattern."""
     count, total = int(wrong.count_nonzero()), wrong.numel()
     if count in (0, 1) or total > MOST_ELEMENTS:
         return ""

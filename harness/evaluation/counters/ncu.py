@@ -29,7 +29,6 @@ _ERROR = re.compile(r"^==ERROR== (.*)$", re.MULTILINE)
 
 
 def find_ncu() -> str | None:
-    """Search PATH and CUDA_HOME."""
     folders = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")]
     more = os.pathsep.join(str(Path(folder) / "bin") for folder in (*folders, "/usr/local/cuda") if folder)
     return shutil.which("ncu") or shutil.which("ncu", path=more)
@@ -65,7 +64,6 @@ def _list_installation(ncu: Path) -> tuple[Path, ...]:
 
 
 def explain_missing(printed: str) -> str:
-    """Return why ncu printed no counters; "" if unknown."""
     if "ERR_NVGPUCTRPERM" in printed:
         return NO_PERMISSION
     error = _ERROR.search(printed)

@@ -58,7 +58,6 @@ class KernelFinding:
         return any(word in self.check for word in SIZED)
 
     def describe(self) -> str:
-        """Return `cuda.cu:12: error: ...`"""
         location = f"{self.location}: " if self.location else ""
         return f"{location}{'error' if self.decides else 'warning'}: {self.message}"
 
@@ -71,7 +70,6 @@ def parse_kernel_findings(value: object) -> list[KernelFinding]:
 
 
 def merge_kernel_findings(findings: Iterable[KernelFinding]) -> list[KernelFinding]:
-    """Keep one per check and line, and one per missing or divergent barrier."""
     merged = list({(one.check, one.file, one.line): one for one in reversed(list(findings))}.values())[::-1]
     kept: list[KernelFinding] = []
     for one in sorted(merged, key=_rank_cause):
@@ -144,7 +142,6 @@ def excuse_compiled(findings: Iterable[KernelFinding], compiled: frozenset[str])
 
 
 def choose_outcome(findings: Sequence[KernelFinding]) -> Outcome:
-    """Errors outrank values that may be wrong."""
     outcomes = {one.outcome for one in findings}
     order = (Outcome.NOT_RUN, Outcome.TIMEOUT, Outcome.RUNTIME_ERROR, Outcome.WRONG_VALUE)
     return next(outcome for outcome in order if outcome in outcomes)
@@ -153,7 +150,6 @@ def choose_outcome(findings: Sequence[KernelFinding]) -> Outcome:
 def report_kernel_findings(
     findings: Sequence[KernelFinding], severity: Literal["warning", "fatal"], when: str = ""
 ) -> tuple[Finding, ...]:
-    """Report the first MAX_SHOWN."""
     return tuple(
         Finding(
             check=one.check,
@@ -205,7 +201,6 @@ def _parse_number(value: object) -> int:
 
 
 def _parse_position(value: object) -> str:
-    """Return `(1, 0, 0)` from a list or a string."""
     if isinstance(value, list) and len(value) <= 3 and all(type(number) is int for number in value):
         return f"({', '.join(map(str, value))})"
     if value is not None and not isinstance(value, str):

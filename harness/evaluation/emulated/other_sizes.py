@@ -32,9 +32,9 @@ DUE_TO_SIZES = (Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.RUNTIME_ERROR,
 def evaluate_with_other_sizes(
     record: EvaluationRecord, problem: Problem, workload: str, source: str, evaluate: Evaluate, *, cost: int
 ) -> None:
-    """Evaluate a candidate that fails on the reduced workload, or whose kernels have no effect, at milder reductions.
-    The first correct result with running kernels counts, with a warning. If the kernels are too slow, evaluate with
-    less work. A race decides immediately. `cost` is `LanguageRules.emulation_cost`.
+    """Evaluate a candidate that fails on the reduced workload at milder reductions. The first correct result counts,
+    with a warning. If the kernels are too slow, evaluate with less work. A race decides immediately. `cost` is
+    `LanguageRules.emulation_cost`.
     """
     failure, idle = _evaluate(record, problem, evaluate), _leaves_kernels_unused(record)
     if workload == REDUCED and failure is not None and _has_slow_kernels(record, failure):
@@ -101,7 +101,7 @@ def _evaluate_smaller(
 
 
 def _is_of_launch(record: EvaluationRecord, failure: CandidateFailure) -> bool:
-    """Return True if kernels that are compiled for the sizes of their arguments do not compile."""
+    """Kernels that are compiled for the sizes of their arguments may not compile."""
     return failure.outcome is Outcome.BUILD_ERROR and all(build.extension is not None for build in record.builds)
 
 

@@ -59,8 +59,6 @@ WRONG = (Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedKernels:
-    """`outcome` applies to a candidate that had passed."""
-
     findings: tuple[Finding, ...]
     outcome: Outcome | None = None
     message: str = ""
@@ -216,7 +214,6 @@ def _blame_order(wrong: dict[str, str], also: tuple[Finding, ...]) -> CheckedKer
 
 @contextmanager
 def explained_by_kernels(session: ModelSession, findings: list[Finding]) -> Iterator[None]:
-    """Add kernel findings to a failure, and to the `findings` of the compilation."""
     try:
         yield
     except CandidateFailure as failure:
@@ -240,7 +237,6 @@ def _drop_repetition(message: str, cause: str) -> str:
 
 
 def explain(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """Return warnings."""
     return tuple(replace(one, severity="warning") for one in findings if one.severity != "note")
 
 

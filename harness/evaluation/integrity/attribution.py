@@ -82,7 +82,7 @@ class Profile:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomKernels:
     """Plain names from the sources, and full names of all functions in the built libraries. `words` are all names in
-    the program, for kernels that it compiles itself. With `generated`, kernels of torch's compiler count, too.
+    the program, for kernels that it compiles itself.
     """
 
     names: tuple[str, ...]
@@ -97,8 +97,6 @@ class CustomKernels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkResult:
-    """`outcome` is set if the suite requires a kernel and none matters."""
-
     work: Work
     findings: tuple[Finding, ...] = ()
     outcome: Outcome | None = None
@@ -116,9 +114,8 @@ def attribute_work(
     kernels: Sequence[str] = (),
     writes_kernels: bool = True,
 ) -> WorkResult:
-    """`requests` are the successful builds of the program `source`, `libraries` their files, and `kernels` those of a
-    JIT language. Without `writes_kernels`, kernels of torch's compiler count. If the candidate fails under the
-    profiler, its time counts as `other`, with a note.
+    """Without `writes_kernels`, kernels of torch's compiler count. If the candidate fails under the profiler, its time
+    counts as `other`, with a note.
     """
     names = (*kernels, *list_custom_kernels(requests))[:MAX_KERNELS]
     has_kernel = bool(requests or kernels)

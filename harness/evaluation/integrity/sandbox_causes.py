@@ -36,7 +36,6 @@ MUCH_OUTPUT_BYTES = 1_000_000
 
 
 def note_sandbox(findings: Iterable[Finding], isolation: str) -> Iterator[Finding]:
-    """`isolation` names the active layers."""
     if not any(layer in isolation for layer in _LAYERS):
         return
     texts = [f"{one.message}\n{one.evidence}" for one in findings if one.check in _CHECKS and one.severity == "fatal"]

@@ -55,7 +55,6 @@ PATCHED_ROOTS = ("torch", "time", "sys", "builtins", "gc", "os")
 
 
 def find_syntax_error(source: str) -> str | None:
-    """Return the error with its line, or None."""
     try:
         parse_python(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

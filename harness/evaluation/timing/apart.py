@@ -46,8 +46,6 @@ Calls = list[tuple[int, Run]]  # seed of the inputs, call
 
 
 class ApartTimer:
-    """Used for one measurement."""
-
     def __init__(self, *, reference: Reference, plan: TimingPlan, seed: int) -> None:
         self._reference = reference
         self._device = reference.device

@@ -26,8 +26,6 @@ from harness.sandbox.model_session import ModelSession
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Opponent:
-    """The program in the baseline's place."""
-
     name: str
     open: Open
 
@@ -50,7 +48,6 @@ class CandidateTimer:
         self._case = ""
 
     def for_run(self, run: CaseRun) -> CandidateTimer:
-        """Return the timer of one case, with a share of the time and its own noise floor."""
         timer = copy(self)
         timer._plan, timer._case = share_plan(self._plan, run.timed_runs), run.name
         return timer
@@ -108,7 +105,6 @@ class CandidateTimer:
     def compare_in_fresh_workers(
         self, candidate: Candidate, reference: Reference, rival: Candidate, seeds: Iterator[int]
     ) -> TimingResult:
-        """Time with the rival in the baseline's place."""
         opponent = self._name_rival(reference, rival)
         open_candidate = partial(self._workers.open_constructed_candidate, candidate, reference)
         if reference.device.is_gpu:

@@ -24,8 +24,6 @@ COMPARED_SAMPLES = 2  # times as many calls, where only samples of their outputs
 
 
 class Reservoir:
-    """Keeps offered calls, each with equal probability, and their seeds."""
-
     def __init__(self, source: random.Random) -> None:
         self.calls: list[tuple[int, Run]] = []
         self._source = source
@@ -53,7 +51,6 @@ class ChosenCalls:
         self._overlapping: list[tuple[int, Run]] = []  # elements of an output share memory; one call is enough
 
     def note(self, seed: int, candidate: Run, baseline: Run | None = None) -> None:
-        """Output samples are compared if they have the same positions."""
         self._keep_some(seed, candidate)
         if not self._overlapping and any(map(shares_memory_within, candidate.called.specs)):
             self._overlapping.append((seed, candidate))
@@ -62,7 +59,6 @@ class ChosenCalls:
             self._screen(seed, baseline, candidate)
 
     def find_wrong(self) -> str | None:
-        """Return the first error."""
         different = itertools.chain.from_iterable(kind.calls for kind in self._different.values())
         for seed, run in (*self._overlapping, *different, *self._kept.calls):
             if not run.inputs_unchanged and not self._reference.changes_inputs:
@@ -107,7 +103,6 @@ class ChosenCalls:
             self._keep_different(seed, candidate)
 
     def _keep_different(self, seed: int, run: Run) -> None:
-        """Keep some differing calls per input kind, so that no kind crowds out another."""
         of_its_kind = self._different.setdefault(self._reference.choose_timed_step(seed), Reservoir(self._source))
         of_its_kind.offer(seed, run, MOST_OF_A_KIND)
         kinds = self._different.values()
@@ -115,7 +110,6 @@ class ChosenCalls:
             max(kinds, key=lambda kind: len(kind.calls)).drop_one()
 
     def is_changed(self, seed: int) -> bool:
-        """Return True if the inputs are not as given."""
         return self._reference.choose_timed_step(seed) != "as_given"
 
     def _move_to_device(self, outputs: FlatOutputs) -> FlatOutputs:

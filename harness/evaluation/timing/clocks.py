@@ -31,8 +31,6 @@ RESAMPLES = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimingResult:
-    """`outcome` is set if a timed call was wrong or the clocks disagree."""
-
     timing: Timing
     outcome: Outcome | None = None
     message: str = ""
@@ -62,12 +60,10 @@ class ClockGap:
 
     @property
     def certain_us(self) -> float:
-        """Lower bound of the unaccounted time."""
         return self.missing_us - self.resolution_us
 
     @property
     def possible_us(self) -> float:
-        """Upper bound of the unaccounted time."""
         return self.missing_us + CERTAINTY * self.error_us
 
 
@@ -154,9 +150,7 @@ def _compare(
 
 
 def measure_gap(where: str, mine: Sequence[float], theirs: Sequence[float]) -> ClockGap:
-    """Return the difference of the lower quartiles with its bootstrap error; with few readings at least their range,
-    with one the gap.
-    """
+    """Return the difference of the lower quartiles with its bootstrap error."""
     gap = compare_quantiles(where, mine, theirs, LOWER_QUARTILE)
     error_us, fewest = gap.error_us, min(len(mine), len(theirs))
     if fewest < ENOUGH_READINGS:
@@ -167,7 +161,6 @@ def measure_gap(where: str, mine: Sequence[float], theirs: Sequence[float]) -> C
 
 
 def compare_quantiles(where: str, mine: Sequence[float], theirs: Sequence[float], quantile: float) -> ClockGap:
-    """Return the difference of a quantile with its bootstrap error."""
     import numpy as np
 
     random = np.random.default_rng(len(mine))

@@ -49,14 +49,11 @@ class DevicePeaks:
 
 
 class PeakStore:
-    """Caches peaks in `folder`, or in memory if None."""
-
     def __init__(self, folder: Path | None) -> None:
         self._path = None if folder is None else folder / FILE_NAME
         self._known: dict[str, DevicePeaks] = {}
 
     def find(self, device: Device) -> DevicePeaks:
-        """Measures if not cached."""
         return self.look_up(device) or self.measure(device)
 
     def look_up(self, device: Device) -> DevicePeaks | None:
@@ -80,7 +77,6 @@ class PeakStore:
 
 
 def name_device(device: Device) -> str:
-    """The cache key."""
     facts = [device.chip, usable_threads(), torch.__version__]
     return sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
@@ -126,7 +122,6 @@ def _measure_bandwidth(device: Device) -> float:
 
 
 def _measure_products(device: Device) -> list[tuple[float, str]]:
-    """Return (operations per second, dtype)."""
     if not device.is_gpu:
         return [(_measure_product(device, torch.float32, CPU_MATRIX_SIZE, allow_tf32=False), "float32")]
     wanted = ((torch.float32, False), (torch.float32, True), (torch.bfloat16, False), (torch.float16, False))

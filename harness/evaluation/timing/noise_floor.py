@@ -37,8 +37,6 @@ class NoiseKey:
 
 
 class NoiseFloors:
-    """Caches noise floors in `folder`, or in memory if None."""
-
     def __init__(self, folder: Path | None) -> None:
         self._path = None if folder is None else folder / "noise.json"
         self._known: dict[str, float] = {}

@@ -53,16 +53,12 @@ SHORT_BELOW_US = 20_000.0  # the outputs of all longer calls are read, since tha
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """Inputs and state of a block's calls. `state` None is the usual one."""
-
     seed: int
     inputs: tuple[Any, ...]
     state: dict[str, Tensor] | None
 
 
 class PairedTimer:
-    """Sessions are constructed, with equal weights."""
-
     def __init__(
         self, *, baseline: ModelSession, candidate: ModelSession, reference: Reference, plan: TimingPlan, seed: int
     ) -> None:
@@ -119,7 +115,6 @@ class PairedTimer:
         return workers_s + self._candidate.server_used_s() + time.process_time()
 
     def _warm_up(self, seeds: Iterator[int]) -> float:
-        """Return the baseline's time in us."""
         times = []
         for _ in range(self._plan.warmup_calls):
             inputs = self._reference.make_timed_inputs(next(seeds))
@@ -155,9 +150,7 @@ class PairedTimer:
         return _Given(seed, self._reference.make_timed_inputs(seed), state)
 
     def _is_held_up(self) -> bool:
-        """Return True if the candidate takes far longer by the evaluator's clock, whatever it reports, or a rival that
-        was quick in the warm-up does.
-        """
+        """The candidate takes far longer by the evaluator's clock, whatever it reports."""
         baseline_s, candidate_s = (self._spent_s[id(session)] for session in (self._baseline, self._candidate))
         return candidate_s > HELD_UP * baseline_s or baseline_s > PATIENCE * self._plan.budget_s
 

@@ -10,8 +10,6 @@ PATIENCE = 10.0  # times the budget: then fewer pairs are enough
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """`compared_calls` are compared with the truth, `screened_share` with the baseline."""
-
     compared_calls: int = 3
     screened_share: float = 0.5
 
@@ -34,7 +32,6 @@ class TimingPlan:
 
 
 def shorten_plan(plan: TimingPlan) -> TimingPlan:
-    """Shorten a plan for A/A measurements."""
     return replace(
         plan,
         budget_s=plan.budget_s / 4,

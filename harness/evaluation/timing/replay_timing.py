@@ -58,7 +58,7 @@ Keep = Callable[[], AbstractContextManager[KeptBaseline]]
 
 @dataclass(slots=True)
 class _Side:
-    """`empty_us` is the time of an empty graph, `nothing_us` that of one empty kernel beyond it."""
+    """Times of an empty graph, and of one empty kernel beyond it."""
 
     recording: Recording
     replayer: Replayer
@@ -71,8 +71,6 @@ class _Side:
 
 
 class ReplayTimer:
-    """Used for one measurement."""
-
     def __init__(self, *, reference: Reference, plan: TimingPlan, seed: int, ahead: WorkersAhead) -> None:
         self._reference = reference
         self._device = reference.device
@@ -107,7 +105,6 @@ class ReplayTimer:
         return mark_disturbed_unreliable(result)
 
     def _open_side(self, stack: ExitStack, recording: Recording) -> _Side:
-        """Start a process that ends with the stack: its end would disturb the next round."""
         recording.end_worker()
         side = _Side(recording, stack.enter_context(self._ahead.replayer(is_parallel=recording.is_parallel)))
         side.replayer.load(recording)
@@ -238,7 +235,6 @@ class ReplayTimer:
         return side.replay(clock, places)
 
     def _choose_places(self, recording: Recording) -> list[Place]:
-        """Choose secret parts of the outputs, by their addresses in the worker."""
         found = []
         for _ in range(SAMPLED_PLACES):
             at = self._random.randrange(len(recording.called.specs))

@@ -17,9 +17,9 @@ DOUBTFUL = ("unreliable", "unconfirmed")
 def compare_with_rival(
     record: EvaluationRecord, run: CaseRun, rival: Rival, measure: Callable[[], TimingResult]
 ) -> None:
-    """Add the pairs of a known case to the record. Measure a gain again, since equal programs may differ for the
-    lifetime of their processes. Add None if the candidate is certainly slower in a case, its time is not confirmed, or
-    a program failed: a rival that fails must not remain the best.
+    """Measure a gain again, since equal programs may differ for the lifetime of their processes. Add None if the
+    candidate is certainly slower in a case, its time is not confirmed, or a program failed: a rival that fails must not
+    remain the best.
     """
     if record.timing is None or run.is_secret:
         return
@@ -53,7 +53,6 @@ def _may_gain(timing: Timing, rival: Rival, run: CaseRun) -> bool:
 
 
 def find_doubt(result: TimingResult) -> str:
-    """Return why the pairs are not meaningful, or ""."""
     if result.outcome is None and result.timing.verdict not in DOUBTFUL:
         return ""
     return result.message or f"the time in these pairs is {result.timing.verdict}"

@@ -54,8 +54,6 @@ class RooflineResult:
 
 
 class Roofline:
-    """Caches the traffic of each problem."""
-
     def __init__(self, peaks: PeakStore) -> None:
         self._store = peaks
         self._traffic: dict[tuple[str, ...], Traffic] = {}
@@ -142,7 +140,6 @@ def count_traffic(reference: Reference, seed: int) -> Traffic:
 
 
 def count_distinct_bytes(tensors: Iterable[Tensor]) -> int:
-    """Count expanded or shared memory once."""
     by_storage: dict[int, int] = defaultdict(int)
     sizes: dict[int, int] = {}
     for tensor in tensors:
@@ -187,7 +184,6 @@ class _Sampler:
         self._source = source
 
     def find_needed_share(self, tensor: Tensor, budget_s: float) -> float:
-        """Return a lower confidence bound."""
         flat = tensor.as_strided((count_span(tensor.shape, tensor.stride()),), (1,))
         deadline_s = time.monotonic() + budget_s
         found: list[bool] = []

@@ -88,12 +88,10 @@ class ConditionSampler:
 
 
 def calm_load(cores: int | None = None) -> float:
-    """Return the allowed foreign load, in cores."""
     return max(CALM_LOAD_CORES, CALM_LOAD_SHARE * (cores or len(os.sched_getaffinity(0))))
 
 
 def _read_busy_s(cores: set[int]) -> float | None:
-    """Return CPU time of all processes since boot."""
     ticks = os.sysconf("SC_CLK_TCK")
     total = 0
     try:

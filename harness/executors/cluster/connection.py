@@ -31,15 +31,12 @@ class ClusterSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Versions:
-    """`package` is a hash of the evaluator's files."""
-
     harness: str
     package: str
     torch: str
     python: str
 
     def explain_difference(self, other: Versions) -> str:
-        """Return "" if equal."""
         mine, theirs = asdict(self), asdict(other)
         named = [f"{name} {theirs[name]}, here {mine[name]}" for name in mine if mine[name] != theirs[name]]
         return "; ".join(named)

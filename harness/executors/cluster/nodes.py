@@ -78,7 +78,6 @@ class Nodes:
     _kept: list[Any] = field(default_factory=list)  # actors of devices out of service
 
     def choose_kind(self, language: Language) -> str | None:
-        """Return a kind of device that evaluates the language, or None."""
         kinds, wanted = LANGUAGES[language].devices, self.settings.device
         if wanted == "auto":
             has_gpu = any(node is not None and node.gpus for node in self._nodes.values())
@@ -90,7 +89,6 @@ class Nodes:
         self._start_missing()
 
     def look(self) -> None:
-        """Detect nodes that joined, left or are drained."""
         alive = {node["NodeID"]: node for node in self.ray.nodes() if node["Alive"]}
         draining = self._find_draining()
         for gone in set(self._nodes) - set(alive):
@@ -129,7 +127,6 @@ class Nodes:
         return bool(self.out_of_service) and not any(True for kind in self._languages for _ in self._list_missing(kind))
 
     def choose_builder(self) -> ClusterNode | None:
-        """Return the node with the largest share of idle cores."""
         usable = [node for node in self._nodes.values() if node is not None and not node.is_draining]
         free = [node for node in usable if node.builds < int(node.cpus)]
         return min(free, key=lambda node: node.builds / node.cpus, default=None)

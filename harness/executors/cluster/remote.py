@@ -38,8 +38,6 @@ NODE = "node"  # a fact of the environment
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """Builds target `architecture`."""
-
     facts: DeviceFacts
     node: str
     architecture: str
@@ -52,8 +50,6 @@ class Broken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """`packed` comes from `pack_builds`."""
-
     ahead: BuiltAhead = NOTHING_AHEAD
     packed: dict[str, bytes] = field(default_factory=dict)
 
@@ -69,7 +65,6 @@ class DeviceActor:
     """Holds no context on its device: the local executor's evaluator process does."""
 
     def __init__(self, settings: LocalSettings, neighbours: int, open_executor: OpenExecutor = LocalExecutor) -> None:
-        """`neighbours` counts GPUs of this node, which share its cores."""
         os.environ.pop("OMP_NUM_THREADS", None)  # set by Ray; candidates and baselines would inherit it
         gpu = _find_gpu()
         if gpu is not None:
@@ -116,7 +111,6 @@ def build_ahead(settings: LocalSettings, task: Task) -> Built:
 
 
 def unpack(built: Built, cache: Path) -> BuiltAhead:
-    """Use the paths of this node."""
     unpack_builds(cache, built.packed)
     builds = {}
     for key, build in built.ahead.builds.items():

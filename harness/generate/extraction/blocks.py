@@ -108,7 +108,6 @@ class Answer:
         return "\n".join(line[:_SEEN_COLUMNS].lstrip("> \t") for line in self.lines[start:end])
 
     def cut(self, start: int, end: int, rule: Rule) -> Block:
-        """Lines count from the start of this answer."""
         source = "".join(f"{line}\n" for line in _dedent(self.lines[start:end]))
         first, last = self.first_line + start, self.first_line + end
         return Block(source=source, rule=rule, start=first, end=last, outer_start=first - 1, outer_end=last + 1)

@@ -27,8 +27,6 @@ _BUILTIN_NAMES = {*dir(builtins), "__file__", "__name__", "__doc__", "__spec__"}
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Names that a program binds anywhere, binds on import, and reads without binding."""
-
     bound: frozenset[str]
     exported: frozenset[str]
     missing: frozenset[str]

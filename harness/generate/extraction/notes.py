@@ -34,7 +34,6 @@ _ONLY_REASONING = (
 
 
 def note_sample(sample: Sample) -> tuple[Finding, ...]:
-    """Return none for candidates that were not extracted from an answer."""
     notes = []
     candidate, completion = sample.candidate, sample.completion
     if candidate is not None and candidate.extraction is not None and candidate.extraction.alternatives:
@@ -94,7 +93,6 @@ def _name_lines(first: int, last: int) -> str:
 
 
 def _explain_end(completion: Completion, max_tokens: int | None) -> tuple[str, str] | None:
-    """Return (check, message)."""
     reason = completion.finish_reason
     if reason == "" and (completion.text or "").strip():
         return NO_FINISH_REASON, (

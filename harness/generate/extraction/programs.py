@@ -51,7 +51,6 @@ def compiles(source: str) -> bool:
 
 
 def quote_text(text: str) -> str:
-    """Return a string literal, multi-line if `text` allows it."""
     marks = next((marks for marks in ('"""', "'''") if marks not in text), None)
     return f"r{marks}{text}{marks}" if marks and text.endswith("\n") else repr(text)
 

@@ -74,8 +74,6 @@ class _Heading:
 
 @dataclass(frozen=True, slots=True)
 class Sections:
-    """The remark with index i holds from line `starts[i]` of the answer."""
-
     starts: tuple[int, ...]
     remarks: tuple[Remark, ...]
 

@@ -46,7 +46,6 @@ class ExtractionChange:
 
 
 def reextract(samples: Iterable[Sample]) -> Iterator[ExtractionChange]:
-    """Skip imported candidates."""
     for sample in samples:
         if sample.completion is None or (sample.candidate and sample.candidate.rule in NOT_EXTRACTED):
             continue

@@ -12,8 +12,6 @@ from harness.store.runs import MANIFEST, locate_sample, read_completion, read_ma
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionRequest:
-    """`temperature` and `max_tokens` None leave the choice to the endpoint."""
-
     key: SampleKey
     prompt: Prompt
     model: str
@@ -22,8 +20,6 @@ class CompletionRequest:
 
 
 class Provider(Protocol):
-    """One instance serves a whole run, with concurrent requests."""
-
     def can_answer(self, key: SampleKey) -> bool:
         """If False the sample is skipped and reported."""
 

@@ -51,7 +51,6 @@ def may_alter(use: OperatorUse) -> bool:
 
 
 def find_constants(first: object, second: object, use: OperatorUse) -> tuple[int, ...]:
-    """Return positions, among `list_leaves`, of tensors and floats that are equal in two sets of inputs."""
     with_integers = not use.has(SCATTERING)
     pairs = enumerate(zip(list_leaves(first), list_leaves(second), strict=True))
     return tuple(place for place, (one, other) in pairs if _are_equal(one, other, with_integers=with_integers))

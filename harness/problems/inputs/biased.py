@@ -38,7 +38,6 @@ class Biased(DerivedKind):
 
 
 def change_some(tensor: Tensor, change: Callable[[Tensor], object], chosen: Tensor | None) -> None:
-    """`chosen` None changes all elements."""
     if chosen is None:
         change(tensor)
         return

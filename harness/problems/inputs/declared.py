@@ -50,7 +50,6 @@ def widen(part: Tensor) -> Tensor:
 
 
 def count_refill_bytes(inputs: Sequence[Any]) -> int:
-    """Count the memory of a mask and of the values of a part."""
     sizes = [tensor.numel() for tensor in floating_tensors(inputs)]
     return max((size + PART_BYTES * min(size, PART) for size in sizes), default=0)
 

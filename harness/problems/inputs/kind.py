@@ -33,15 +33,12 @@ class InputKind:
     is_of_draws: ClassVar[bool] = False
 
     def watch_draws(self, seed: int) -> AbstractContextManager[object]:
-        """Active while `get_inputs` runs."""
         return nullcontext()
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
-        """Change inputs in place if possible."""
         return inputs
 
     def count_bytes(self, inputs: Sequence[Any]) -> int:
-        """Count the temporary memory of `change`."""
         return 0
 
     def count_calls(self, *, is_small: bool) -> int:
@@ -60,8 +57,7 @@ class DerivedKind(InputKind):
 
     With `keeps_structure`, only tensors with independently drawn elements change. With `allows_for_rounding`, only
     outputs that one rounding of the inputs moves little are compared. One call in `whole_one_in` changes whole inputs,
-    the others secret parts. With `is_redrawn`, small problems get several calls with different values. With
-    `is_rarely_seen`, one call may miss the fault. `is_timed` permits such inputs in timed calls.
+    the others secret parts. With `is_redrawn`, small problems get several calls with different values.
     """
 
     keeps_structure: ClassVar[bool] = False
@@ -72,7 +68,6 @@ class DerivedKind(InputKind):
     is_timed: ClassVar[bool] = True
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        """`inputs` are given ones."""
         raise NotImplementedError
 
     def changes_all(self, seed: int) -> bool:
@@ -84,8 +79,7 @@ class DerivedKind(InputKind):
             self.change_tensor(tensor, generator)
         return inputs
 
-    def change_tensor(self, tensor: Tensor, generator: torch.Generator) -> None:
-        """Change a floating tensor in place."""
+    def change_tensor(self, tensor: Tensor, generator: torch.Generator) -> None: ...
 
     def count_bytes(self, inputs: Sequence[Any]) -> int:
         return count_change_bytes(inputs)

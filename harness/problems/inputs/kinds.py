@@ -33,7 +33,6 @@ def find_kind(name: str) -> InputKind:
 
 
 def list_declared(problem: Problem) -> tuple[InputKind, ...]:
-    """Excludes inputs as given."""
     declared = [find_kind(name) for name in problem.distributions if name != GIVEN.name]
     return (*declared, MIXED) if list_stress(problem) else tuple(declared)
 

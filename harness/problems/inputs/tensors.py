@@ -44,7 +44,6 @@ PATTERNS = {
 
 
 def list_changeable(value: object) -> list[Tensor]:
-    """List floating tensors whose digits can be changed in place."""
     return [tensor for tensor in floating_tensors(value) if tensor.dtype in PATTERNS]
 
 
@@ -57,13 +56,11 @@ def count_part(tensor: Tensor) -> int:
 
 
 def count_change_bytes(value: object) -> int:
-    """Count the memory of a mask and of the values of a part."""
     tensors = floating_tensors(value)
     return max((one.numel() + PART_BYTES * min(one.numel(), count_part(one)) for one in tensors), default=0)
 
 
 def find_inexact(values: Tensor) -> Tensor:
-    """Mask the values that narrower formats cannot represent."""
     pattern = PATTERNS[values.dtype]
     return (values.view(pattern.integer) & pattern.exact) != 0
 
@@ -100,7 +97,6 @@ def perturb(value: object, seed: int) -> None:
 
 
 def floating_tensors(value: object) -> Iterator[Tensor]:
-    """Yield the part of expanded tensors that owns memory."""
     if isinstance(value, Tensor):
         if value.is_floating_point() and value.numel():
             tensor = value.detach()

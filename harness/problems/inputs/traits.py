@@ -34,7 +34,6 @@ class InputTraits:
     has_state: bool = False
 
     def list_free(self, inputs: Sequence[Any]) -> list[Tensor]:
-        """List input tensors without structure."""
         return [tensor for at, tensor in enumerate(list_tensors(inputs)) if at not in self.structured]
 
     def has_free_floats(self, inputs: Sequence[Any]) -> bool:

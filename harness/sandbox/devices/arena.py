@@ -16,8 +16,6 @@ from harness.protocol import TensorSpec, device_memory, storage_bytes
 
 
 class SharedArena(ABC):
-    """The worker receives `descriptor`. `address` exists on a GPU."""
-
     address = 0
     descriptor: int
     size_bytes: int

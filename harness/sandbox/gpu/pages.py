@@ -40,7 +40,6 @@ class WorkerPages:
         return sum(size for _, size, _ in self.pages)
 
     def translate(self, address: int) -> int:
-        """Translate an address of the worker to one of the evaluator."""
         return self._range.address + address - FIRST_ADDRESS
 
     def contains(self, address: int, size_bytes: int) -> bool:
@@ -63,7 +62,6 @@ class WorkerPages:
 
 
 def export_pages(addresses: Iterable[int], fetch: Callable[[int], list[Page]], shared: Page) -> tuple[list[Page], bool]:
-    """Also return False if some pages cannot be exported."""
     pages, covered = [shared], 0
     start, end = shared[0], shared[0] + shared[1]
     try:

@@ -41,7 +41,6 @@ class Scorer:
 
 @cache
 def find_scorer(url: str | None = None, token: str | None = None, shaping: Shaping | None = None) -> Scorer:
-    """Keep one per process and service."""
     return Scorer(client=Client(url, token=token), shaping=shaping or Shaping())
 
 

@@ -71,7 +71,6 @@ class Environment:
         return await self._service.wait(entry, LONGEST_STEP_S)
 
     def describe_step(self, ended: Entry | None) -> dict[str, Any] | None:
-        """None without a verdict."""
         if ended is None or ended.state != "done":
             return None
         reward = score_verdict(json.loads(self._service.queue.read_verdict(ended.number) or "null"))
@@ -101,7 +100,6 @@ class Session:
         self._episode = Episode()
 
     async def answer(self, text: str) -> dict[str, Any] | None:
-        """None ends the session."""
         try:
             message = json.loads(text)
             kind, data = message["type"], message.get("data") or {}

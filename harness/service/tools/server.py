@@ -188,7 +188,6 @@ def make_server(session: ToolSession) -> MCPServer[None]:
 
 
 def serve(settings: ToolSettings) -> None:
-    """Return when standard input ends."""
     session = ToolSession(settings)
     try:
         asyncio.run(make_server(session).run_stdio_async())

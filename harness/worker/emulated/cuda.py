@@ -23,7 +23,6 @@ _KEPT: list[Library] = []  # their registrations end with them
 
 
 def install(target: dict[str, Any]) -> None:
-    """`target` holds CUDA device properties by name."""
     map_default_device()
     _replace(torch.cuda, _describe_device(target) | _run_at_once() | _count_memory(target) | _seed())
     _replace(

@@ -56,7 +56,6 @@ class ReplayServer:
         return {"kind": WorkerReply.REPLAYER_OPENED}
 
     def do_map_pages(self, message: dict[str, Any], *descriptors: int) -> dict[str, Any]:
-        """Map memory at the addresses that it has in the worker."""
         for (address, size), descriptor in zip(message["pages"], descriptors, strict=True):
             map_page(self._driver, descriptor, address, size, self._device)
             os.close(descriptor)

@@ -34,8 +34,6 @@ class IllegalAccess(RuntimeError):
 
 @dataclass(slots=True, kw_only=True)
 class Region:
-    """Memory of one or more tensors of a launch, in cells of `cell_bytes`."""
-
     name: str
     start: int
     end: int
