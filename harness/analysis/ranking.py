@@ -42,7 +42,7 @@ def rank_stored(
 
 
 def list_ranked(rows: Iterable[ResultRow]) -> list[ResultRow]:
-    """Exclude rows that began with a file: their result depends on the user's program."""
+    """Exclude results of searches that began with a file: they say little about the model."""
     return [row for row in rows if not is_from_file(row)]
 
 

@@ -58,7 +58,7 @@ def parse_size(text: str) -> int:
 
 
 def read_cache_size(text: str | None) -> int:
-    """None selects the default. Raises UsageError."""
+    """`text` None selects the default. Raises UsageError."""
     try:
         return DEFAULT_LIMIT_BYTES if text is None else parse_size(text)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Evaluates a small program, to see whether a language works on this machine."""
+"""Evaluates a small program, to test whether a language works on this machine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def get_init_inputs():
 
 
 def try_language(rules: LanguageRules) -> tuple[str, str]:
-    """Its version with what works, and what does not ("": everything)."""
+    """Return the version with the working parts, and the failing parts ("" without any)."""
     device = find_devices("auto", rules.name)[0]
     missing = rules.find_missing(device == EMULATED)
     if missing is not None:

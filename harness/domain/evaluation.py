@@ -52,7 +52,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Only "fatal" decides the outcome."""
+    """Findings of severity "fatal" decide the outcome; others do not."""
 
     check: str
     severity: Literal["note", "warning", "fatal"]
@@ -284,7 +284,7 @@ class Evaluation:
 
     @property
     def generalisation_gap(self) -> Gap | None:
-        """None unless known and secret cases have a confirmed time."""
+        """Is None unless known and secret cases have a confirmed time."""
         known, secret = self._list_timed(is_secret=False), self._list_timed(is_secret=True)
         if self.speedup is None or not known or not secret or any(map(_is_doubtful, secret)):
             return None

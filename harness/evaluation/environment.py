@@ -36,5 +36,5 @@ def describe_environment(toolchain: Toolchain, device: Device | None) -> tuple[t
 
 @cache
 def _find_versions() -> dict[str, str | None]:
-    """Of the languages' compilers that are installed."""
+    """Return versions of the languages' installed compilers."""
     return {rules.name: rules.version for rules in LANGUAGES.values() if rules.package}

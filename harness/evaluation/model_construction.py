@@ -23,7 +23,9 @@ def construct_model(session: ModelSession, reference: Reference, *, compiled: bo
 
 
 def construct_with_state(session: ModelSession, reference: Reference, *, compiled: bool = False) -> None:
-    """Also set the state from which calls start. Raises CandidateFailure if the model lacks some of it."""
+    """Construct the model and set the state from which calls start. Raises CandidateFailure if the model lacks some of
+    it.
+    """
     construct_model(session, reference, compiled=compiled)
     session.hold_state(reference.changing)
     session.reset_state()

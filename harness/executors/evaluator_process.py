@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """With `alone`, timing excludes builds of this process; otherwise of all processes. `is_sandboxed` marks a process
-    for a client's problem files, see `harness.executors.clients.sandbox`; it builds ahead on the `build_cores`.
+    """With `alone`, timing excludes builds. Otherwise evaluations run beside builds, and timing in other processes
+    excludes both. `is_sandboxed` marks a process for a client's problem files, see `harness.executors.clients.sandbox`;
+    it builds ahead on the `build_cores`.
     """
 
     setup: Setup

@@ -55,7 +55,7 @@ class Executor(Protocol):
         """Tasks that keep all devices and build slots busy."""
 
     def devices(self, language: Language) -> tuple[DeviceFacts, ...]:
-        """If empty, candidates are only built."""
+        """Candidates are only built if the result is empty."""
 
     def submit(self, task: Task) -> Future[Evaluation]:
         """Failing candidates are results; exceptions are the executor's own."""

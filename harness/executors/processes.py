@@ -128,7 +128,7 @@ def choose_visible(index: int) -> str:
 def _start_process(
     start: Start, cores: Collection[int], visible: str | None, output: OutputTail | None
 ) -> WatchedProcess:
-    """Use a sandbox if there is an `output`: it could overwrite a file that is the service's own output."""
+    """Use a sandbox if there is an `output`: the program could overwrite a file that is the service's own output."""
     # Spinning threads would disturb timing.
     own = {"OMP_WAIT_POLICY": "PASSIVE", **EXPANDABLE_SEGMENTS}
     chosen = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}

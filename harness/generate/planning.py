@@ -119,7 +119,7 @@ def make_plan(settings: GenerationSettings, *, now: str, harness_version: str) -
 
 
 def _list_files(problems: tuple[Problem, ...], suite_dir: Path) -> tuple[ReferenceFile, ...]:
-    """Only the run records path and digest of problems outside the suite's folder."""
+    """Return problems outside the suite's folder: only the run records their path and digest."""
     return tuple(
         ReferenceFile(
             name=problem.name, path=problem.path, digest=problem.digest, requires_kernel=problem.requires_kernel

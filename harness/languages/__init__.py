@@ -39,6 +39,6 @@ def note_other_language(source: str, language: Language) -> tuple[Finding, ...]:
 
 
 def list_compiled_in_worker(source: str) -> tuple[Language, ...]:
-    """Languages of Python functions that the program names, below those that they are translated to."""
+    """List the languages of Python functions that the program names, after those that they are translated to."""
     named = [rules for rules in LANGUAGES.values() if rules.modules and rules.word in source]
     return tuple(dict.fromkeys(one.name for rules in named for one in reversed(rules.chain)))

@@ -1,4 +1,4 @@
-"""TileLang kernels: Python functions that TileLang translates to CUDA, and nvcc compiles, when they are made."""
+"""TileLang kernels: Python functions that TileLang translates to CUDA and compiles with nvcc when they are made."""
 
 from __future__ import annotations
 

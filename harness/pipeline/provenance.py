@@ -24,7 +24,7 @@ _MANY = 200  # fingerprints that take seconds
 
 
 class KnownSolutions:
-    """None means no folder. Raises UsageError for a folder without programs."""
+    """A `folder` of None is empty. Raises UsageError for a folder without programs."""
 
     def __init__(self, folder: Path | None) -> None:
         self._files = {} if folder is None else _read_known(folder)

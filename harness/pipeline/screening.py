@@ -56,7 +56,7 @@ class Screening:
 
 @contextmanager
 def open_screening(screen: Screen | None, options: EvaluateOptions, language: Language) -> Iterator[Screening | None]:
-    """Raises UsageError if screening would save nothing."""
+    """Raises UsageError if the screening device does not fit, or is the evaluating one."""
     from harness.executors.local import LocalExecutor
     from harness.languages.devices import find_devices
 

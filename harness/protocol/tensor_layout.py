@@ -113,7 +113,7 @@ def group_equal(kinds: Sequence[T]) -> dict[T, list[int]]:
 
 
 def count_kept_calls(output_bytes: int, most: int = MOST_KEPT) -> int:
-    """At least 2, unless `most` is 1."""
+    """Return at least 2, unless `most` is 1."""
     return min(max(KEPT_CALLS if output_bytes < LARGE_OUTPUT_BYTES else KEPT_BYTES // output_bytes, 2), most)
 
 

@@ -103,7 +103,7 @@ def _list_case_facts(evaluation: Evaluation) -> list[str]:
 
 
 def format_measured(timing: Timing) -> str:
-    """`1.23x [1.20, 1.26]`."""
+    """Return a text such as `1.23x [1.20, 1.26]`."""
     return f"{format_speedup(timing.speedup, timing.clock)} {format_interval(timing)}"
 
 
@@ -112,7 +112,7 @@ def format_interval(timing: Timing) -> str:
 
 
 def format_share(share: float) -> str:
-    """`0.42%`, `4.2%`, `42%`."""
+    """Return a text such as `0.42%`, `4.2%` or `42%`."""
     percent = 100 * share
     return f"{percent:.2f}%" if abs(percent) < 1 else f"{percent:.1f}%" if abs(percent) < 10 else f"{percent:,.0f}%"
 

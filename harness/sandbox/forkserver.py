@@ -196,7 +196,7 @@ class Forkserver:
         return self._pending[-1]
 
     def _await(self, line: Channel, answer: _Answer, timeout_s: float = SPAWN_TIMEOUT_S) -> dict[str, Any]:
-        """Also receives the answers to earlier requests."""
+        """Receive the answers to earlier requests, too."""
         while answer.message is None:
             if not self._pending:
                 raise HarnessError("the forkserver was restarted before it answered")

@@ -365,7 +365,7 @@ class ModelSession:
         return self._client.paused()
 
     def uses_custom_code(self, inputs: Sequence[Any]) -> bool | None:
-        """None if unknown."""
+        """Return None if unknown."""
         self.prepare_call(inputs)
         used_bytes = None
         if self._client.forget_use():

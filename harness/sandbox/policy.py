@@ -204,7 +204,7 @@ def interpreter_folders() -> list[Path]:
 
 
 def _compiler_folders() -> list[Path]:
-    """For a compiler directly below the home folder, return only its own folder."""
+    """If a compiler is directly below the home folder, return only its own folder."""
     named = [os.environ.get(name, "") for name in ("CC", "CXX")]
     found = [shutil.which(name) for name in (*named, "cc", "c++", "gcc", "g++", "nvcc") if name]
     programs = {Path(path) for path in found if path} | {Path(path).resolve() for path in found if path}

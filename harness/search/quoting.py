@@ -35,7 +35,7 @@ def make_fence(text: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Cut at the end, with a note. Work is bounded before the patterns run."""
+    """Cut long text at its end, with a note, before any pattern runs."""
     text = text[: 8 * MOST_CHARACTERS].replace("\r\n", "\n").replace("\r", "\n")
     text = _FOLDERS.sub("", _CONTROLS.sub("", _ESCAPES.sub("", text))).strip("\n")
     lines = [line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} ..." for line in text.split("\n")]

@@ -58,7 +58,9 @@ class Bodies:
 
 
 async def discard(receive: Receive) -> None:
-    """Read the rest: a client that still sends when the connection closes would see a reset instead of the answer."""
+    """Read the rest of the body: a client that still sends when the connection closes would get a reset instead of the
+    answer.
+    """
     size, more = 0, True
     try:
         async with asyncio.timeout(DISCARD_S):

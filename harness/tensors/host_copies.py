@@ -19,7 +19,7 @@ PINNED_FROM_BYTES = 64 << 20
 
 
 def copy_to(tensor: Tensor, device: torch.device) -> Tensor:
-    """Copy the whole span, so that strides stay. Large copies of a GPU's memory are pinned."""
+    """Copy the whole span, so that strides stay. Large copies from a GPU are in pinned memory."""
     if tensor.layout is not torch.strided or tensor.numel() == 0:
         return tensor.detach().to(device, copy=True)
     span = tensor.detach().as_strided((count_span(tensor.shape, tensor.stride()),), (1,))

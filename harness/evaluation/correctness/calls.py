@@ -121,7 +121,7 @@ class CallMaker:
 
 
 def is_settled(reference: Reference, expected: Expected, seed: int, step: str) -> bool:
-    """For some derived inputs legitimate programs differ."""
+    """Return False for derived inputs for which legitimate programs differ."""
     kind = find_kind(step)
     if not isinstance(kind, DerivedKind):
         return True

@@ -75,9 +75,7 @@ class ApartTimer:
         return mark_disturbed_unreliable(result)
 
     def _draw_seeds(self, seeds: Iterator[int], count: int) -> list[int]:
-        """Return seeds of given inputs and, in random order, as many of each other kind as the slower-inputs rule
-        needs.
-        """
+        """Return seeds of given inputs and of each changed kind, in random order."""
         each = FEWEST_PAIRS if count >= self._plan.min_blocks else 1
         steps = [GIVEN] * count + list(self._reference.changed_steps) * each
         return [draw_seed(self._reference, seeds, step) for step in self._random.sample(steps, len(steps))]

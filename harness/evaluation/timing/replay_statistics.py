@@ -41,7 +41,7 @@ class ReplayTimes:
 
 
 class CandidateNotReplayable(NotReplayable):
-    """`baseline_us`: the baseline's device time."""
+    """`baseline_us` is the baseline's device time."""
 
     def __init__(self, reason: str, baseline_us: float) -> None:
         super().__init__(reason)

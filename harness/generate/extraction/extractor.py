@@ -70,7 +70,7 @@ def extract_candidate(completion: Completion, language: Language) -> Candidate |
 
 
 def find_code(text: str) -> Found | None:
-    """Never raises."""
+    """Raises no exception for any text."""
     answers = list_answers(text)
     blocks = [(block, answer) for answer in answers for block in _find_programs(answer)]
     if not blocks:

@@ -47,7 +47,7 @@ class NamedFile:
 
 
 def list_files(program: Block, answer: Answer, is_rejected: Callable[[Block], bool]) -> tuple[NamedFile, ...]:
-    """Of several blocks with one name the last counts."""
+    """If several blocks have one name, return the last."""
     files: dict[str, NamedFile] = {}
     for block in (*answer.closed, *answer.others):
         apart = block.end <= program.start or block.start >= program.end or block.source != program.source

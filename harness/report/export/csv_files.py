@@ -83,7 +83,7 @@ def _flatten_row(row: LeaderboardRow) -> dict[str, Any]:
 
 
 def _format_columns(header: Sequence[str], columns: Sequence[list[Any]]) -> str:
-    """None is an empty cell. Pandas would take three times as long."""
+    """Write None as an empty cell. Pandas would take three times as long."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)

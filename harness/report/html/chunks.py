@@ -48,7 +48,7 @@ class _StringTable:
 
 
 def pack_shards(store: ResultStore, material: Material, generated_dir: Path | None, *, max_bytes: int | None) -> Shards:
-    """Pack up to `max_bytes`: the details of all candidates before the first answer."""
+    """Pack up to `max_bytes`. The details of all candidates precede the first answer."""
     shards, left = Shards(), inf if max_bytes is None else max_bytes
     kept: list[tuple[list[ResultRow], dict[int, str]]] = []
     for batch in _batches(_order_rows(material.rows)):

@@ -79,8 +79,8 @@ def render_report(
     title: str = "",
     max_bytes: int | None = DEFAULT_MAX_BYTES,
 ) -> ReportSummary:
-    """`generated_dir` provides prompts and answers, `problems_dirs` references; missing files are omitted. `now` is
-    printed. `max_bytes` None: no limit. Raises UsageError without a match, and StoreError.
+    """`generated_dir` provides prompts and answers, `problems_dirs` references; missing files are omitted. With
+    `max_bytes` None, the size is unlimited. Raises UsageError without a match, and StoreError.
     """
     rows = _choose_runs(store, where, runs)
     if not rows:

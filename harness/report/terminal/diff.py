@@ -75,7 +75,7 @@ def describe_speed(group: GroupComparison) -> str:
 
 
 def format_ratio(speed: SpeedTest) -> str:
-    """`1.08x [1.01, 1.15]`; without interval for a single pair."""
+    """Return a text such as `1.08x [1.01, 1.15]`, without interval for a single pair."""
     if speed.low <= 0 or speed.high > 1e6:
         return f"{speed.ratio:.2f}x"
     return f"{speed.ratio:.2f}x [{speed.low:.2f}, {speed.high:.2f}]"

@@ -86,7 +86,7 @@ def _describe_device(device: DeviceStatus, to_come: float, began_s: float) -> St
 
 
 def count_finished(counts: dict[str, int]) -> int:
-    """Builds that were not found in the cache."""
+    """Count builds that were not in the cache."""
     return sum(counts.get(status, 0) for status in ("built", "failed", "timeout"))
 
 

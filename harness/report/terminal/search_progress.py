@@ -165,7 +165,7 @@ class SearchProgress:
 
 
 def render_search(progress: SearchProgress, *, most_problems: int) -> RenderableType:
-    """If not all problems fit, those in work come first."""
+    """Show problems in work first if not all fit."""
     from rich.console import Group
 
     problems = progress.list_problems()

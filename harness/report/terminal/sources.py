@@ -32,7 +32,7 @@ def render_source(source: str, *, marked: Collection[int] = ()) -> RenderableTyp
 
 
 def render_excerpt(source: str, *, marked: Collection[int] = ()) -> RenderableType:
-    """At most `EXCERPT_LINES`, with a note about the rest."""
+    """Show at most `EXCERPT_LINES`, with a note about the rest."""
     from rich.console import Group
 
     lines = source.splitlines()
@@ -45,7 +45,7 @@ def render_excerpt(source: str, *, marked: Collection[int] = ()) -> RenderableTy
 
 
 def render_difference(before: str, after: str, *, turn: int) -> RenderableType:
-    """A unified diff of at most `DIFF_LINES`."""
+    """Show a unified diff of at most `DIFF_LINES`."""
     from rich.syntax import Syntax
 
     lines = unified_diff(before.splitlines(), after.splitlines(), f"turn {turn}", "this turn", lineterm="", n=2)

@@ -138,14 +138,14 @@ def style_outcome(outcome: str) -> Text:
 
 
 def style_text(text: str, style: str = "") -> Text:
-    """Text without markup and control characters."""
+    """Remove markup and control characters."""
     from rich.text import Text
 
     return Text(make_printable(text), style=style)
 
 
 def format_time_us(time_us: float) -> str:
-    """`950 ns`, `12.3 us`, `4.56 ms`, `1.2 s`."""
+    """Return a text such as `950 ns`, `12.3 us`, `4.56 ms` or `1.2 s`."""
     for limit, factor, unit in ((1.0, 1e3, "ns"), (1e3, 1.0, "us"), (1e6, 1e-3, "ms")):
         if abs(time_us) < limit:
             return f"{time_us * factor:.3g} {unit}"
@@ -153,12 +153,12 @@ def format_time_us(time_us: float) -> str:
 
 
 def format_speedup(speedup: float | None, clock: str | None = None) -> str:
-    """`1.23x`, `>=1.23x` for a lower bound, `~1.23x` for cases of different clocks."""
+    """Return `1.23x`, `>=1.23x` for a lower bound, or `~1.23x` for cases of different clocks."""
     return "-" if speedup is None else f"{_CLOCK_SIGNS.get(clock or '', '')}{format_fixed(speedup, 2)}x"
 
 
 def list_clock_notes(rows: Iterable[LeaderboardRow]) -> list[str]:
-    """Notes below one table."""
+    """Return notes below one table."""
     rows = list(rows)
     whole = sum((Counter(row.clocks) for row in rows), Counter[str]())
     notes = ((row.group, describe_clocks(row.clocks, whole)) for row in rows)

@@ -75,7 +75,7 @@ class HostArena(SharedArena):
             raise DeviceError(f"cannot map {self.size_bytes} bytes of shared memory: {error}") from error
 
     def _keep_size(self) -> None:
-        """If a worker shrank the file, the evaluator would crash."""
+        """Seal the size: if a worker shrank the file, the evaluator would crash."""
         seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
         fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals)
 

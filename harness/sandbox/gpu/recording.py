@@ -45,7 +45,7 @@ class Recording:
     client: WorkerClient
 
     def write_inputs(self, placed: PlacedInputs, state: Iterable[Tensor] = ()) -> None:
-        """Also fill outputs with NaN. Raises NotReplayable for inputs of another form."""
+        """Fill outputs with NaN, too. Raises NotReplayable for inputs of another form."""
         specs = self._list_inputs()
         if (placed.tree, _list_forms(placed.specs)) != (self.placed.tree, _list_forms(specs)):
             raise NotReplayable("arguments beside the values of its inputs change from call to call")

@@ -313,7 +313,7 @@ def require_quiet(device: Device) -> None:
 
 
 def _outlasts_hold(call_us: float | None) -> bool:
-    """A call that takes little longer than the hold of streams waited for one, or was interrupted."""
+    """A call that takes little longer than the hold of other streams has waited for one, or was interrupted."""
     return call_us is not None and HELD_US < call_us < LONGEST_INTERRUPTED * HELD_US
 
 

@@ -1,4 +1,4 @@
-"""Languages of Python functions that are compiled in the worker: a module for each, with a function `prepare`."""
+"""Prepares languages whose Python functions are compiled in the worker. Each has a module with a function `prepare`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.worker.instrumentation import Observer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preparation:
-    """`target`: the emulated GPU. `compiles`: kernels are compiled for it, and not run."""
+    """`target` is the emulated GPU. With `compiles`, kernels are compiled for it and not run."""
 
     observer: Observer
     link: EmulatorLink
@@ -22,6 +22,6 @@ class Preparation:
 
 
 def prepare_languages(names: Sequence[str], preparation: Preparation) -> None:
-    """Before the program is imported. The names are the evaluator's, which the program does not choose."""
+    """Must run before the program is imported. The evaluator, not the program, chooses the names."""
     for name in names:
         import_module(f"harness.worker.languages.{name}").prepare(preparation)

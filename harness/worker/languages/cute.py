@@ -1,4 +1,4 @@
-"""CuTe DSL in the worker; on the emulated device its kernels are compiled for the target, and not run."""
+"""Prepares CuTe DSL in the worker. On the emulated device its kernels are compiled for the target and not run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def prepare(preparation: Preparation) -> None:
 
 
 def _compile_only(link: EmulatorLink, target: dict[str, Any]) -> None:
-    """Without the package, the candidate's own import fails."""
+    """Do nothing without the package."""
     os.environ["CUTE_DSL_ARCH"] = f"sm_{target['major']}{target['minor']}" + ("a" if target["major"] >= 9 else "")
     try:
         from cutlass.base_dsl.dsl import BaseDSL
@@ -52,7 +52,7 @@ def _compile_only(link: EmulatorLink, target: dict[str, Any]) -> None:
 
 
 def _launch_nothing(observer: Observer) -> None:
-    """Inconclusive if kernels are called through TVM's interface."""
+    """Calls through TVM's interface make the result inconclusive."""
     try:
         from cutlass.base_dsl.jit_executor import JitExecutor
     except ImportError:

@@ -1,4 +1,6 @@
-"""Helion in the worker: its kernels take a given configuration, and Triton compiles or interprets what it generates."""
+"""Prepares Helion in the worker. Its kernels take a given configuration; Triton compiles or interprets the generated
+code.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,7 @@ def prepare(preparation: Preparation) -> None:
 
 
 def _choose_first_configurations() -> None:
-    """Kernels take the first of their configurations: times mean nothing here. Without Helion, the candidate's own
-    import fails."""
+    """Make each kernel use its first configuration, since times mean nothing here. Do nothing without Helion."""
     try:
         from helion.runtime.kernel import Kernel
     except ModuleNotFoundError as error:

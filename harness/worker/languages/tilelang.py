@@ -1,4 +1,4 @@
-"""TileLang in the worker; on the emulated device its kernels are compiled for the target, and not run."""
+"""Prepares TileLang in the worker. On the emulated device its kernels are compiled for the target and not run."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _ablate_kernels(observer: Observer) -> None:
 
 
 def _compile_only(link: EmulatorLink) -> None:
-    """Without the package, the candidate's own import fails."""
+    """Do nothing without the package."""
     try:
         from tilelang.jit import JITImpl
         from tilelang.jit.kernel import JITKernel

@@ -1,5 +1,6 @@
-"""Triton in the worker: what its autotuning measures is kept, and on the emulated device its kernels are interpreted
-or compiled."""
+"""Prepares Triton in the worker. Autotuning results are kept; on the emulated device kernels are interpreted or
+compiled.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ def prepare(preparation: Preparation) -> None:
 
 
 def keep_autotuned() -> None:
-    """Triton writes what its autotuning measures beside the compiled files, so that later workers choose the same."""
+    """Make Triton store autotuning results beside the compiled files, so that later workers choose the same
+    configuration.
+    """
     try:
         from triton.runtime.autotuner import Autotuner
     except ImportError:
@@ -46,8 +49,7 @@ def keep_autotuned() -> None:
 
 
 def emulate(link: EmulatorLink, target: dict[str, Any], *, compiles: bool) -> None:
-    """`compiles`: kernels are compiled for the target instead of being run. Without Triton, the candidate's own import
-    fails."""
+    """With `compiles`, kernels are compiled for the target and not run. Do nothing without Triton."""
     os.environ["TRITON_INTERPRET"] = "0" if compiles else "1"
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # as Triton 3.9 does, which warns where it is not set
     try:
@@ -95,7 +97,7 @@ def _ablate_kernels(observer: Observer) -> None:
 
 
 def _ablate_compiled(observer: Observer, kernel: Any) -> None:
-    """Launches of kernels that were compiled ahead, as `kernel[grid](...)`, or `kernel.run(...)` with addresses."""
+    """Suppress launches of precompiled kernels: `kernel[grid](...)`, and `kernel.run(...)` with addresses."""
     choose_grid, find_launcher = kernel.__getitem__, kernel.run.fget
 
     def find_either(one: Any) -> Any:

@@ -25,8 +25,8 @@ class CallRecorder:
             raise NotRecordable("the forwarding driver library is not loaded in the worker")
 
     def record(self, reset: Callable[[], None], call: Callable[[], Any]) -> tuple[Any, dict[str, Any], list[int]]:
-        """Also return descriptors of the recording's JSON and bytes. `reset` precedes each call and is not recorded.
-        Raises NotRecordable if calls do not become steady.
+        """Return the last call's result, its recording, and descriptors of the recording's JSON and bytes. `reset`
+        precedes each call and is not recorded. Raises NotRecordable if calls do not become steady.
         """
         before: list[Any] | None = None
         for _ in range(MOST_RECORDINGS):
