@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from harness.worker.emulated.link import EmulatorLink
@@ -22,6 +23,7 @@ class Preparation:
 
 
 def prepare_languages(names: Sequence[str], preparation: Preparation) -> None:
-    """Must run before the program is imported. The evaluator, not the program, chooses the names."""
+    """Must run before the program is imported. The evaluator chooses the names; a language may need no module."""
     for name in names:
-        import_module(f"harness.worker.languages.{name}").prepare(preparation)
+        if find_spec(f"harness.worker.languages.{name}"):
+            import_module(f"harness.worker.languages.{name}").prepare(preparation)
