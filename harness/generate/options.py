@@ -10,6 +10,8 @@ from harness.domain import Language, Precision, TokenLimitName
 from harness.domain.options import RunFolders, option
 from harness.languages import GPU_LANGUAGE
 
+ProviderName = Literal["openai", "recorded"]
+
 
 def _list_names(given: list[str] | str | None) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given or ())
@@ -30,7 +32,7 @@ class GenerateOptions(RunFolders):
         envvar=["HARNESS_BASE_URL", "OPENAI_BASE_URL"],
         metavar="URL",
     )
-    provider: Literal["openai", "recorded"] = option("openai", "Ask an endpoint, or replay a recording.")
+    provider: ProviderName = option("openai", "Ask an endpoint, or replay a recording.")
     recording: Path | None = option(None, "Recording or run to replay. [default: recordings/demo]", metavar="DIR")
     samples: int = option(1, "Samples per problem.", min=1, metavar="N")
     temperature: float | None = option(None, "Sampling temperature. [default: the endpoint's]", min=0.0, metavar="T")

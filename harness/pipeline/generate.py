@@ -67,7 +67,14 @@ def prepare_run(
             plan = _plan(replace(settings, options=replace(settings.options, problems=kept)))
         check(plan)
         return plan, lambda: replay
+    open_provider = _find_provider(options)
+    plan = _plan(settings)
+    check(plan)
+    return plan, open_provider
 
+
+def _find_provider(options: GenerateOptions) -> Callable[[], Provider]:
+    """Reads its settings at once. Raises HarnessError."""
     from harness.generate.providers.openai_compatible import open_endpoint, read_endpoint_settings
 
     endpoint = read_endpoint_settings(
@@ -78,9 +85,7 @@ def prepare_run(
         max_wait_s=options.max_wait_s,
         token_limit_name=options.token_limit_name,
     )
-    plan = _plan(settings)
-    check(plan)
-    return plan, lambda: open_endpoint(endpoint)
+    return lambda: open_endpoint(endpoint)
 
 
 def _plan(settings: GenerationSettings) -> Plan:
@@ -114,7 +119,7 @@ def open_run(plan: Plan) -> Iterator[None]:
 
 
 def _find_recording(options: GenerateOptions) -> Path | None:
-    if options.provider == "openai":
+    if options.provider != "recorded":
         return None
     if options.recording is not None:
         return options.recording

@@ -7,11 +7,12 @@ from contextlib import nullcontext
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from typing import get_args
 
 from harness.analysis.turns import find_best
 from harness.domain import Candidate, Language, UsageError
 from harness.domain.files import replacing
-from harness.generate.options import GenerateOptions
+from harness.generate.options import GenerateOptions, ProviderName
 from harness.languages import detect_language
 from harness.pipeline.candidate_file import read_candidate
 from harness.pipeline.chains import ShowSearch
@@ -21,8 +22,6 @@ from harness.pipeline.search_report import SampleSearch, SearchReport
 from harness.search.feedback import summarise
 from harness.search.options import SearchOptions
 from harness.store.runs import find_run, locate_reference, read_manifest
-
-_NO_MODEL = ("kernelbench",)  # providers of runs that no endpoint answers
 
 
 def improve_run(
@@ -35,7 +34,8 @@ def improve_run(
     """Use the stored run's settings; `generate` has those of the endpoint. Raises UsageError."""
     run_dir = find_run(options.generated_dir, run)
     manifest = read_manifest(run_dir)
-    if manifest.provider in _NO_MODEL:
+    provider = next((name for name in get_args(ProviderName) if name == manifest.provider), None)
+    if provider is None:
         raise UsageError(f"run {run!r} was imported, so there is no model to ask: improve its files one by one")
     if options.dtype not in (None, manifest.dtype):
         its = f"dtype {manifest.dtype}" if manifest.dtype else "the dtypes of its problems"
@@ -48,7 +48,7 @@ def improve_run(
             problems=tuple(files.get(name, name) for name in manifest.problems),
             model=manifest.model,
             base_url=manifest.base_url,
-            provider="recorded" if manifest.provider == "recorded" else "openai",
+            provider=provider,
             samples=manifest.samples,
             temperature=manifest.temperature,
             max_tokens=manifest.max_tokens,
