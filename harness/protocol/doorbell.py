@@ -1,9 +1,13 @@
 """A page of host memory for signals and answers without system calls. Both ends spin. The page is untrusted.
 
-| word (64 bits) | written by | meaning | | --- | --- | --- | | 0 | evaluator | signal: 8 * number + kind; a new number
-each time | | 1 | evaluator | with a call: shift of the inputs in bytes | | 2 | evaluator | with a call: seed of torch's
-generators, if calls are seeded | | 8 | worker | answer: the last completed signal | | 9 | worker | number of output
-tensors | | 16... | worker | device address of each output tensor |
+| word (64 bits) | written by | meaning |
+| --- | --- | --- |
+| 0 | evaluator | signal: 8 * number + kind; a new number each time |
+| 1 | evaluator | with a call: shift of the inputs in bytes |
+| 2 | evaluator | with a call: seed of torch's generators, if calls are seeded |
+| 8 | worker | answer: the last completed signal |
+| 9 | worker | number of output tensors |
+| 16... | worker | device address of each output tensor |
 """
 
 from __future__ import annotations

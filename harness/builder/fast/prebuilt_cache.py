@@ -229,7 +229,7 @@ class PrebuiltCache:
         self._compile([*shlex.split(compiler), *shlex.split(flags), "-O2", "-c", "binding.cpp", "-o", OBJECT], work)
 
     def _make_header(self, work: Path, compiler: str, flags: str, text: str) -> None:
-        """`text` includes headers that cannot be precompiled, such as a second torch header."""
+        """Write the header in `text` with the headers that it may include, and precompile it."""
         _write_headers(work, text)
         command = [*shlex.split(compiler), "-I.", *shlex.split(flags)]
         self._compile([*command, "-x", "c++-header", "extension.h", "-o", "torch/extension.h.gch"], work)

@@ -146,7 +146,9 @@ class Nodes:
         return device.node.id in self._nodes
 
     def lose(self, device: ClusterDevice, reason: str, *, for_good: bool = False) -> None:
-        """End the device's actor. With `for_good` the actor stays, so that no other gets the broken GPU."""
+        """End the device's actor. With `for_good`, take the device out of service and keep the actor, so that no other
+        gets the GPU.
+        """
         if self.devices.get(device.name) is device:
             del self.devices[device.name]
         if for_good:

@@ -11,8 +11,8 @@
 | `phrase` | `Here is my thought process:` ... `Here is my response:`; `Thinking...` ... `...done thinking.` |
 
 Reasoning lies between an opening and a closing mark, before a first closing one, and after an unclosed opening one.
-Quoted marks, and opening ones amid a line of a code block, do not count. A mark amid a sentence ("I skip <think> here")
-counts only if it opens what a mark of its own closes, or closes what precedes the program.
+Quoted marks, and opening marks inside a line of a code block, do not count. A mark inside a sentence ("I skip <think>
+here") counts only if another mark closes it, or if it closes the text before the program.
 """
 
 from __future__ import annotations

@@ -170,8 +170,8 @@ def apply_limits(limits: Limits, *, shares_user: bool = False) -> None:
 
 
 def _limit_processes(count: int, *, shares_user: bool) -> None:
-    """Linux counts the user's tasks in other containers, too. If that leaves none, the init process
-    enforces the limit.
+    """Linux counts the user's tasks in other containers, too. If they use up the limit, the init process
+    enforces it.
     """
     before = resource.getrlimit(resource.RLIMIT_NPROC)
     wanted = count + (_count_tasks_of_user() if shares_user else 0)
