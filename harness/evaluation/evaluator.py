@@ -43,7 +43,7 @@ from harness.evaluation.model_workers import ModelWorkers
 from harness.evaluation.prepared_references import PreparedReferences
 from harness.evaluation.record import EvaluationRecord
 from harness.evaluation.settings import EvaluationSettings
-from harness.evaluation.steps import EvaluationTools, Task
+from harness.evaluation.steps import CandidateTask, EvaluationTools
 from harness.evaluation.timing.candidate_timing import CandidateTimer
 from harness.evaluation.timing.device_peaks import PeakStore
 from harness.evaluation.timing.noise_floor import NoiseFloors
@@ -90,7 +90,7 @@ class CandidateEvaluator:
         quiet: Callable[[], AbstractContextManager[None]] = nullcontext,
         prepared: PreparedReferences | None = None,
     ) -> None:
-        self._ahead = workers
+        self._workers_ahead = workers
         self._nvcc = None if compiler is None else NvccCheck(compiler)
         self._certificate = certificate
         facts = describe_environment(builder.toolchain, device)
@@ -134,11 +134,13 @@ class CandidateEvaluator:
         def attempt(record: EvaluationRecord) -> None:
             if candidate is None:
                 raise CandidateFailure(Outcome.NO_CODE, "no program that defines ModelNew was found in the answer")
-            task = Task(record=record, problem=problem, subject=subject, candidate=candidate, ahead=ahead, rival=rival)
+            task = CandidateTask(
+                record=record, problem=problem, subject=subject, candidate=candidate, ahead=ahead, rival=rival
+            )
             with (
                 explaining_missing_packages(problem, emulated=tools.is_emulated),
                 require_dtype(problem, tools.device),
-                self._ahead.stopped_at_end(),
+                self._workers_ahead.stopped_at_end(),
             ):
                 evaluate_candidate(tools, task)
 

@@ -19,9 +19,9 @@ from harness.evaluation.integrity.static_checks import screen_source
 from harness.evaluation.load_check import find_load_error
 from harness.evaluation.record import StepResult
 from harness.evaluation.steps import (
+    CandidateTask,
     CaseContext,
     EvaluationTools,
-    Task,
     attribute_time,
     check_outputs,
     compare_rival,
@@ -40,8 +40,9 @@ from harness.sandbox.failure import CandidateFailure
 
 Step = Callable[[CaseContext], StepResult]
 
-# On a CPU the candidate's worker is timed beside the baseline's; probes come last, since one may crash it.
-IN_ONE_WORKER: tuple[Step, ...] = (
+# On a CPU the candidate's worker is timed beside the baseline's; probes come last, since one may crash it. In the other
+# lists the worker has no work left after the probes but the replay of what was recorded before.
+WITH_KEPT_WORKER: tuple[Step, ...] = (
     check_outputs,
     wait_for_quiet,
     attribute_time,
@@ -51,7 +52,7 @@ IN_ONE_WORKER: tuple[Step, ...] = (
     probe_robustness,
 )
 # On a CPU whose memory is too short for two workers.
-IN_FRESH_WORKERS: tuple[Step, ...] = (
+WITH_FRESH_WORKERS: tuple[Step, ...] = (
     check_outputs,
     probe_robustness,
     measure_time,
@@ -72,7 +73,7 @@ ON_GPU: tuple[Step, ...] = (
 EXPLAINABLE = (Outcome.WRONG_VALUE, Outcome.RUNTIME_ERROR)  # the sanitizer may find the cause
 
 
-def evaluate_candidate(tools: EvaluationTools, task: Task) -> None:
+def evaluate_candidate(tools: EvaluationTools, task: CandidateTask) -> None:
     """Raises CandidateFailure on any outcome but correct."""
     record, source, rules = task.record, task.candidate.source, LANGUAGES[task.subject.language]
     load_error = find_load_error(source)
@@ -94,7 +95,7 @@ def evaluate_candidate(tools: EvaluationTools, task: Task) -> None:
         _check_launch_limits(tools, task)
 
 
-def _require_device(tools: EvaluationTools, task: Task) -> None:
+def _require_device(tools: EvaluationTools, task: CandidateTask) -> None:
     """Raises CandidateFailure if the device cannot run the language, or if an extension is known to have failed."""
     record, rules = task.record, LANGUAGES[task.subject.language]
     missing = rules.find_missing(tools.is_emulated)
@@ -108,7 +109,7 @@ def _require_device(tools: EvaluationTools, task: Task) -> None:
         tools.require_builds(task)
 
 
-def _evaluate_workload(tools: EvaluationTools, task: Task) -> None:
+def _evaluate_workload(tools: EvaluationTools, task: CandidateTask) -> None:
     """Evaluate every case; run the sanitizer at the first case's sizes."""
     problem, workload, record = task.problem, task.subject.workload, task.record
     record.sizes = describe_sizes(problem, REDUCED) if workload == REDUCED else ""
@@ -124,7 +125,7 @@ def _evaluate_workload(tools: EvaluationTools, task: Task) -> None:
     _sanitize_kernels(tools, replace(task, problem=runs[0][0]), decides=tools.is_emulated)
 
 
-def evaluate_case(tools: EvaluationTools, task: Task) -> None:
+def evaluate_case(tools: EvaluationTools, task: CandidateTask) -> None:
     record, device = task.record, tools.require_device()
     loaded = load_problem(task.problem, task.subject.workload, device.torch_device)
     tools.prepare_device(task)
@@ -151,10 +152,11 @@ def evaluate_case(tools: EvaluationTools, task: Task) -> None:
 def _list_steps(case: CaseContext) -> tuple[Step, ...]:
     if case.reference.device.is_gpu:
         return ON_GPU
-    return IN_ONE_WORKER if case.in_one_worker else IN_FRESH_WORKERS
+    return WITH_KEPT_WORKER if case.keeps_worker else WITH_FRESH_WORKERS
 
 
-def _sanitize_kernels(tools: EvaluationTools, task: Task, *, decides: bool) -> None:
+def _sanitize_kernels(tools: EvaluationTools, task: CandidateTask, *, decides: bool) -> None:
+    """Without `decides` only add warnings."""
     record = task.record
     builds_cuda = any(request.needs_cuda for request in record.built)
     runs_host_code = tools.is_emulated and bool(record.built)
@@ -170,7 +172,7 @@ def _sanitize_kernels(tools: EvaluationTools, task: Task, *, decides: bool) -> N
         raise CandidateFailure(checked.outcome, checked.message)
 
 
-def _compile_kernels(tools: EvaluationTools, task: Task) -> None:
+def _compile_kernels(tools: EvaluationTools, task: CandidateTask) -> None:
     """Compile kernels of a language with its own compiler. Raises CandidateFailure if they can only be compiled."""
     if tools.checker is not None and task.kernels:
         with task.record.phase("build"):
@@ -181,7 +183,7 @@ def _compile_kernels(tools: EvaluationTools, task: Task) -> None:
         raise CandidateFailure(Outcome.NOT_RUN, f"{only}: it needs a GPU")
 
 
-def _check_launch_limits(tools: EvaluationTools, task: Task) -> None:
+def _check_launch_limits(tools: EvaluationTools, task: CandidateTask) -> None:
     """Check the problem's own sizes if smaller ones were evaluated."""
     if tools.checker is not None and any(request.needs_cuda for request in task.record.built):
         with task.record.phase("kernels"):

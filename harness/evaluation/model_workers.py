@@ -157,7 +157,7 @@ class ModelWorkers:
         ends_beside = reference.has_full_plan and (trusted or not is_timed)
         worker_limits = limit_worker(device.torch_device, footprint.arena_bytes)
         planned_bytes = reference.need.count_worker_bytes(footprint.kept_calls) - footprint.arena_bytes
-        device.release_cache()
+        device.release_allocator_cache()
         charge = MemoryCharge(device, planned_bytes, footprint.arena_bytes)
         with (
             open_session(

@@ -50,6 +50,10 @@ class StepResult:
     work: Work | None = None
     counters: CounterReport | None = None
 
+    def __post_init__(self) -> None:
+        if self.outcome is None and any(finding.severity == "fatal" for finding in self.findings):
+            raise ValueError("a step with a fatal finding needs an outcome")
+
 
 @dataclass(slots=True, kw_only=True)
 class EvaluationRecord:

@@ -18,9 +18,9 @@ from harness.domain import (
 from harness.evaluation.builds import CandidateBuilds
 from harness.evaluation.cases import WHOLE, CaseRun
 from harness.evaluation.correctness.checks import check_correctness
+from harness.evaluation.correctness.planned_calls import Exercises
 from harness.evaluation.correctness.reference import Reference, describe_calls, note_variation
 from harness.evaluation.correctness.robustness import probe_candidate
-from harness.evaluation.correctness.steps import Exercises
 from harness.evaluation.counters.reading import CounterReader
 from harness.evaluation.emulated.sanitizer import KernelChecker, explained_by_kernels
 from harness.evaluation.integrity.attribution import (
@@ -56,7 +56,11 @@ NOTHING = StepResult()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class CandidateTask:
+    """One attempt to evaluate a candidate. `ahead`: extensions that were built before; `run`: the case; `rival`: the
+    best program of the search before.
+    """
+
     record: EvaluationRecord
     problem: Problem
     subject: Subject
@@ -102,10 +106,10 @@ class EvaluationTools:
         assert self.device is not None
         return self.device
 
-    def times(self, task: Task) -> bool:
+    def times(self, task: CandidateTask) -> bool:
         return self.settings.measure_time and task.run.is_timed and not self.is_emulated
 
-    def prepare_device(self, task: Task) -> None:
+    def prepare_device(self, task: CandidateTask) -> None:
         """A GPU's peaks need an idle device with free memory."""
         device = self.require_device()
         if device.is_gpu:
@@ -114,12 +118,12 @@ class EvaluationTools:
                 with self.quiet():
                     self.find_peaks(task)
 
-    def find_peaks(self, task: Task) -> None:
+    def find_peaks(self, task: CandidateTask) -> None:
         """The device must be idle."""
         with task.record.phase("peaks"):
             self.peaks.find(self.require_device())
 
-    def require_builds(self, task: Task) -> None:
+    def require_builds(self, task: CandidateTask) -> None:
         """Raises CandidateFailure if the candidate needs extensions that failed. Does not use the GPU."""
         attempt = EvaluationRecord(seed=task.record.seed)
         try:
@@ -144,12 +148,12 @@ class EvaluationTools:
 
 @dataclass(slots=True, kw_only=True)
 class CaseContext:
-    """`session` is the candidate's worker, until `worker` is closed. With `in_one_worker` it is kept, stopped while
+    """`session` is the candidate's worker, until `worker` is closed. With `keeps_worker` it is kept, stopped while
     others run; otherwise it ends before time is attributed or whole calls are timed.
     """
 
     tools: EvaluationTools
-    task: Task
+    task: CandidateTask
     reference: Reference
     seeds: Iterator[int]
     exercises: Exercises
@@ -162,7 +166,7 @@ class CaseContext:
         return self.task.record
 
     @property
-    def in_one_worker(self) -> bool:
+    def keeps_worker(self) -> bool:
         return not self.reference.device.is_gpu and self.reference.plan.baseline_beside
 
     @property
@@ -178,17 +182,20 @@ class CaseContext:
         return self.tools.timer.for_run(self.task.run)
 
     def quiet(self) -> AbstractContextManager[None]:
-        return nullcontext() if self.in_one_worker else self.tools.quiet()
+        return nullcontext() if self.keeps_worker else self.tools.quiet()
 
-    def beside_worker(self) -> AbstractContextManager[None]:
-        if self.in_one_worker:
+    def set_worker_aside(self) -> AbstractContextManager[None]:
+        """Pause the candidate's worker while others run, or end it for good if no later step needs it."""
+        if self.keeps_worker:
             return self.session.paused()
         self.worker.close()
         return nullcontext()
 
 
 @contextmanager
-def open_case(tools: EvaluationTools, task: Task, reference: Reference, seeds: Iterator[int]) -> Iterator[CaseContext]:
+def open_case(
+    tools: EvaluationTools, task: CandidateTask, reference: Reference, seeds: Iterator[int]
+) -> Iterator[CaseContext]:
     record, candidate, device = task.record, task.candidate, reference.device
     with record.phase("reference"):
         record.note_memory(reference.plan, plan_in_full(reference.need), device.measure_room())
@@ -275,7 +282,7 @@ def measure_time(case: CaseContext) -> StepResult:
         return NOTHING
     with case.quiet():
         timed = _time(case)
-    with case.record.phase("roofline"), case.beside_worker():
+    with case.record.phase("roofline"), case.set_worker_aside():
         examined = case.tools.roofline.examine(timed.timing, case.reference, next(case.seeds))
     failed = next((one for one in (timed, examined) if one.outcome is not None), timed)
     return StepResult(
@@ -289,7 +296,7 @@ def measure_time(case: CaseContext) -> StepResult:
 
 def _time(case: CaseContext) -> TimingResult:
     record, reference, seeds, baseline = case.record, case.reference, case.seeds, case.task.subject.baseline
-    if case.in_one_worker:
+    if case.keeps_worker:
         with record.phase("timing"):
             return case.timer.time_session(case.session, reference, baseline, seeds)
     reason: NotReplayable | None = None
@@ -299,7 +306,7 @@ def _time(case: CaseContext) -> TimingResult:
         if isinstance(replayed, TimingResult):
             return replayed
         reason = replayed
-    with case.beside_worker(), record.phase("timing"):
+    with case.set_worker_aside(), record.phase("timing"):
         return case.timer.time_in_fresh_workers(case.task.candidate, reference, baseline, seeds, reason)
 
 
@@ -308,7 +315,7 @@ def attribute_time(case: CaseContext) -> StepResult:
     record, task, reference = case.record, case.task, case.reference
     if not case.is_attributed or (record.builds and not record.built):
         return NOTHING
-    with record.phase("work"), case.beside_worker():
+    with record.phase("work"), case.set_worker_aside():
         result = attribute_work(
             lambda mode: case.tools.workers.open_candidate(task.candidate, reference, mode=mode),
             reference,
@@ -337,11 +344,11 @@ def compare_rival(case: CaseContext) -> StepResult:
         return NOTHING
 
     def measure() -> TimingResult:
-        if case.in_one_worker:
+        if case.keeps_worker:
             return case.timer.compare_session(case.session, case.reference, rival.candidate, timing, case.seeds)
         return case.timer.compare_in_fresh_workers(case.task.candidate, case.reference, rival.candidate, case.seeds)
 
-    with case.quiet(), nullcontext() if case.in_one_worker else case.beside_worker():
+    with case.quiet(), nullcontext() if case.keeps_worker else case.set_worker_aside():
         compare_with_rival(case.record, case.task.run, rival, measure)
     return NOTHING
 
@@ -351,13 +358,13 @@ def read_counters(case: CaseContext) -> StepResult:
     if work is None or not settings.profile or not case.task.run.is_first:
         return NOTHING
     custom = name_custom_kernels(work.custom_kernels, case.task.libraries)
-    with case.record.phase("counters"), case.beside_worker():
+    with case.record.phase("counters"), case.set_worker_aside():
         read = case.tools.counters.read(case.task.candidate, case.reference, next(case.seeds), custom)
     return StepResult(counters=read)
 
 
 def _open_constructed(case: CaseContext) -> AbstractContextManager[ModelSession]:
-    if case.in_one_worker:
+    if case.keeps_worker:
         return nullcontext(case.session)
     case.worker.close()
     return case.tools.workers.open_constructed_candidate(case.task.candidate, case.reference)

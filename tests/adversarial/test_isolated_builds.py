@@ -55,6 +55,7 @@ def build(builder, source, **more):
     return builder.build(request)
 
 
+@pytest.mark.quick(1)
 def test_a_source_sees_no_file_outside_although_the_compiler_works(kind, builder, secret, tmp_path):
     (tmp_path / "cache" / "aa").mkdir(parents=True)
     (tmp_path / "cache" / "aa" / "other.h").write_text("#define OTHER 1\n")

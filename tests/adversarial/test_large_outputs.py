@@ -71,6 +71,7 @@ def evaluate(bench, monkeypatch):
 
 
 @pytest.mark.parametrize("body", [RIGHT, OTHER_SUM, OTHER_EACH_TIME])
+@pytest.mark.quick(1)
 def test_the_truth_of_a_right_program_is_computed_for_its_first_call(evaluate, body):
     evaluation, truths = evaluate(body)
     assert evaluation.outcome == "correct", evaluation.message
@@ -108,4 +109,4 @@ def test_countable_outputs_must_be_equal(bench, evaluate):
     source = PROBLEM.replace("torch.softmax(x, dim=-1)", "torch.relu(x)") + "\nDISTRIBUTIONS = ('integers',)\n"
     body = "y = torch.relu(x); return y + 1e-6 * (y == 1) if self.calls > 1 else y"
     found = bench.evaluate(CANDIDATE.format(body=body), parse_problem(source, Path("steps.py"), "tiny"))
-    assert (found.outcome, found.correctness.trials[-1].distribution) == ("wrong_value", calls.EXACT[0])
+    assert (found.outcome, found.correctness.trials[-1].distribution) == ("wrong_value", "integers")

@@ -114,7 +114,7 @@ def evaluate(bench, source, tmp_path):
 
 
 @pytest.mark.parametrize("name", FORMS)
-@pytest.mark.quick(10)
+@pytest.mark.quick(6)
 def test_a_reference_is_right_by_its_own_measure(bench, tmp_path, name):
     evaluation = evaluate(bench, FORMS[name], tmp_path)
     assert evaluation.outcome == "correct", evaluation.message

@@ -71,6 +71,7 @@ WRONG_TRAINING = {
 
 
 @pytest.mark.parametrize("forward", [BATCH_NORM["forward"], STATISTICS], ids=["torch", "by_hand"])
+@pytest.mark.quick(1)
 def test_training_mode_is_evaluated_with_its_buffers(evaluate, forward):
     evaluation = evaluate(write_candidate(forward, init=BATCH_NORM["init"]), TRAINING)
     assert evaluation.outcome == "correct", evaluation.message

@@ -32,6 +32,7 @@ RAW = {"message": "Provider returned error", "metadata": {"raw": json.dumps({"er
         {"error": {"code": 400, **RAW}},
     ],
 )
+@pytest.mark.quick(5)
 def test_a_permanent_error_in_a_body_fails_at_once_with_its_reason(body: object) -> None:
     server = serve(reply(body))
     with pytest.raises(ProviderError, match=r"4096 tokens \(code 4\d\d\); the request is invalid"):

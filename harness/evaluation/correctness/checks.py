@@ -11,8 +11,8 @@ from harness.domain import Correctness, Finding, Outcome, Trial
 from harness.evaluation.correctness.aliasing import REUSES_OUTPUT, AliasCheck, describe_change, find_worst_allowed
 from harness.evaluation.correctness.calls import Exercise
 from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs, describe_tree
+from harness.evaluation.correctness.planned_calls import FRESH, Exercises, PlannedCalls
 from harness.evaluation.correctness.reference import Reference, refuse_late_change
-from harness.evaluation.correctness.steps import FRESH, Exercises, Step
 from harness.evaluation.correctness.truth import Expected, Truth, TruthLeaf, trust_outputs
 from harness.problems.inputs.kind import GIVEN, InputKind
 from harness.protocol import TensorSpec, have_same_nesting
@@ -100,7 +100,7 @@ class _Checker:
             return failure
         return self._check_weights_kept() if self._weights in ("identical", "loaded") else None
 
-    def _take(self, index: int, step: Step) -> _Failure | None:
+    def _take(self, index: int, step: PlannedCalls) -> _Failure | None:
         if step.repeats:
             return self._call_again()
         if index in self._held_steps:

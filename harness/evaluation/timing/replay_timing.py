@@ -229,7 +229,7 @@ class ReplayTimer:
         """This process flushes the cache first, which a candidate's device code cannot affect."""
         if self._clean is None:
             self._clean = torch.zeros(CLEAN_BYTES // 4, device=self._device.torch_device)
-        self._device.reset_cache()
+        self._device.reset_persisting_lines()
         self._clean.sum()
         self._device.synchronize()
         return side.replay(clock, places)

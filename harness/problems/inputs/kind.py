@@ -79,7 +79,9 @@ class DerivedKind(InputKind):
             self.change_tensor(tensor, generator)
         return inputs
 
-    def change_tensor(self, tensor: Tensor, generator: torch.Generator) -> None: ...
+    def change_tensor(self, tensor: Tensor, generator: torch.Generator) -> None:
+        """Change one floating tensor in place."""
+        raise NotImplementedError
 
     def count_bytes(self, inputs: Sequence[Any]) -> int:
         return count_change_bytes(inputs)

@@ -23,8 +23,8 @@ __all__ = [
 
 
 def open_device(name: str, gpu: str | None = None, *, memory_bytes: int | None = None) -> Device:
-    """`name` is "cpu", "cuda:N" or "emulated"; `gpu` is emulated. Evaluations plan with `memory_bytes`. Raises
-    UsageError.
+    """`name` is "cpu", "cuda:N" or "emulated"; `gpu`, the model that the emulated device imitates. Evaluations plan
+    with `memory_bytes`. Raises UsageError for an unknown GPU.
     """
     if name == EMULATED:
         return EmulatedDevice(gpu, memory_bytes=memory_bytes)

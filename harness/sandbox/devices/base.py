@@ -69,7 +69,8 @@ class Device(ABC):
 
     @property
     @abstractmethod
-    def evaluator_cores(self) -> set[int]: ...
+    def evaluator_cores(self) -> set[int]:
+        """Cores for the evaluator while a worker is timed."""
 
     def describe(self) -> Mapping[str, str]:
         return {}
@@ -78,7 +79,8 @@ class Device(ABC):
         return None
 
     @abstractmethod
-    def measure_room(self) -> Room: ...
+    def measure_room(self) -> Room:
+        """Free memory that an evaluation may plan with."""
 
     @property
     @abstractmethod
@@ -87,28 +89,30 @@ class Device(ABC):
 
     @property
     @abstractmethod
-    def slice_bytes(self) -> int: ...
+    def slice_bytes(self) -> int:
+        """Memory for comparing a slice of two tensors and for flushing the cache."""
 
     @abstractmethod
     def watch_peak(self) -> None: ...
 
     @abstractmethod
-    def read_peak(self, otherwise_bytes: int) -> int:
-        """Returns `otherwise_bytes` on a CPU."""
+    def read_peak(self, fallback_bytes: int) -> int:
+        """Returns `fallback_bytes` on a CPU."""
 
     @abstractmethod
-    def count_own_bytes(self) -> int: ...
+    def count_own_bytes(self) -> int:
+        """Memory of the device that this process has reserved; 0 on a CPU."""
 
     @abstractmethod
     def count_used_bytes(self) -> int:
         """Returns 0 on a CPU, where workers have their own limits."""
 
     @abstractmethod
-    def release_cache(self) -> None: ...
+    def release_allocator_cache(self) -> None: ...
 
     def release_memory(self) -> None:
         self._flush_buffer = None
-        self.release_cache()
+        self.release_allocator_cache()
 
     @abstractmethod
     def allocate(self, size_bytes: int) -> SharedArena: ...
@@ -128,7 +132,7 @@ class Device(ABC):
         return False
 
     def flush_cache(self, *, once: bool = False) -> None:
-        """Write twice the last-level cache, asynchronously on a GPU. `once` writes only its size on a CPU."""
+        """Overwrite a buffer of twice the last-level cache, on a GPU asynchronously; `once`: of its size."""
         if self._flush_buffer is None:
             elements = 2 * self.cache_bytes() // 4
             self._flush_buffer = torch.zeros(elements, dtype=torch.float32, device=self.torch_device)
@@ -136,7 +140,7 @@ class Device(ABC):
         written.add_(1.0)
 
     @abstractmethod
-    def reset_cache(self) -> None: ...
+    def reset_persisting_lines(self) -> None: ...
 
     @abstractmethod
     def open_session(

@@ -57,8 +57,8 @@ class CpuDevice(Device):
 
     def watch_peak(self) -> None: ...
 
-    def read_peak(self, otherwise_bytes: int) -> int:
-        return otherwise_bytes
+    def read_peak(self, fallback_bytes: int) -> int:
+        return fallback_bytes
 
     def count_own_bytes(self) -> int:
         return 0
@@ -66,11 +66,11 @@ class CpuDevice(Device):
     def count_used_bytes(self) -> int:
         return 0
 
-    def release_cache(self) -> None: ...
+    def release_allocator_cache(self) -> None: ...
 
     def check(self) -> None: ...
 
-    def reset_cache(self) -> None: ...
+    def reset_persisting_lines(self) -> None: ...
 
     def allocate(self, size_bytes: int) -> SharedArena:
         return HostArena(size_bytes)

@@ -83,7 +83,7 @@ class CudaDevice(Device):
         torch.cuda.reset_peak_memory_stats(self.torch_device)
         self._allocated_bytes = torch.cuda.memory_allocated(self.torch_device)
 
-    def read_peak(self, otherwise_bytes: int) -> int:
+    def read_peak(self, fallback_bytes: int) -> int:
         return torch.cuda.max_memory_allocated(self.torch_device) - self._allocated_bytes
 
     def count_own_bytes(self) -> int:
@@ -93,8 +93,8 @@ class CudaDevice(Device):
         free_bytes, total_bytes = torch.cuda.mem_get_info(self.torch_device)
         return total_bytes - free_bytes
 
-    def release_cache(self) -> None:
-        """Free cuBLAS's workspaces, too, which may be in large blocks of torch's cache."""
+    def release_allocator_cache(self) -> None:
+        """Also frees cuBLAS's workspaces, which may be in large blocks of torch's cache."""
         torch._C._cuda_clearCublasWorkspaces()
         torch.cuda.empty_cache()
 
@@ -141,7 +141,7 @@ class CudaDevice(Device):
     def has_tf32(self) -> bool:
         return torch.cuda.get_device_capability(self.torch_device) >= TF32_CAPABILITY
 
-    def reset_cache(self) -> None:
+    def reset_persisting_lines(self) -> None:
         device_memory.reset_persisting_cache()
 
     @cached_property

@@ -194,7 +194,7 @@ class WindowSession(ModelSession):
         """Return monotonic ns of the start, of the written inputs and of the wake-up."""
         began_ns = time.monotonic_ns()
         self._client.write(placed)
-        self._device.reset_cache()
+        self._device.reset_persisting_lines()
         self._device.flush_cache()
         self._device.synchronize()
         published_ns = time.monotonic_ns()

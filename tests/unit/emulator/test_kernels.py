@@ -115,6 +115,7 @@ def assert_all_right(output: str) -> None:
     "settings",
     [{"order": "ascending", "threads": 1}, {"order": "descending", "threads": 2}, {"order": "random", "seed": 7}],
 )
+@pytest.mark.slow
 def test_right_kernels_give_the_right_numbers_in_every_order(good: Path, settings: dict) -> None:
     assert_all_right(run_program(good, time_limit_s=120, **settings))
 

@@ -94,6 +94,7 @@ def test_an_honest_problem_is_admitted_with_evidence_for_each_check():
         ("(x.sum(), x * self.weight * 0)", "zeros"),
     ],
 )
+@pytest.mark.quick(5)
 def test_a_problem_that_a_fake_would_pass_is_rejected(forward, fake):
     inputs = "[torch.randn(30, 1)]" if "expand" in forward else "[torch.randn(30, 40)]"
     assert fake in failed_names(forward, inputs)

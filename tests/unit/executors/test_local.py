@@ -308,6 +308,7 @@ def test_device_with_a_hardware_xid_error_leaves_service(open_executor, tmp_path
         assert executor.status().devices == ()
 
 
+@pytest.mark.slow
 def test_a_device_that_is_not_here_is_an_error(evaluate):
     with pytest.raises(UsageError, match="cuda:99 was requested"):
         evaluate([make_task(GOOD, language="cuda")], device="cuda:99")

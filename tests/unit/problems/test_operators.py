@@ -71,6 +71,7 @@ print([name for name in ("torch._dynamo", "torch._inductor", "sympy") if name in
 """
 
 
+@pytest.mark.slow
 def test_an_evaluation_imports_no_compiler():
     done = subprocess.run([sys.executable, "-c", EVALUATED], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["(('float32', (8, 8)), ('int64', (4,)))", "[]"]

@@ -131,6 +131,7 @@ def test_check_json_is_one_record(suites):
         ("while True: pass", "0.5", "module level did not end within 0.5 s"),
     ],
 )
+@pytest.mark.quick(1)
 def test_check_reports_a_reference_that_ends_the_process_or_does_not_end(suites, line, limit_s, message):
     (suites / "mine" / "odd.py").write_text(f"{GOOD}\n{line}\n")
     result = run("check", "odd", *options(suites), "--reference-timeout", limit_s)

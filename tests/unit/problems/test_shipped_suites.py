@@ -63,6 +63,7 @@ def _has_odd_size(case: Case) -> bool:
 
 
 @pytest.mark.parametrize("suite", LEAST_PROBLEMS)
+@pytest.mark.quick(1)
 def test_the_inputs_of_every_case_fit_a_gpu_of_80_gb_easily(suite):
     for problem in find_suite(SUITES / suite):
         for case in problem.cases:

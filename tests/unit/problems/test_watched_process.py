@@ -113,6 +113,7 @@ def require_end(note):
         ("subprocess.Popen(['sleep', '1000'], close_fds=False); os._exit(0)", ", with exit code 0"),
     ],
 )
+@pytest.mark.quick(3)
 def test_a_step_that_ends_its_process_is_named_with_how_it_ended(code, end):
     with pytest.raises(ReferenceStopped) as raised:
         watch(code)
@@ -129,6 +130,7 @@ def test_a_step_that_ends_its_process_is_named_with_how_it_ended(code, end):
         "os.execv('/bin/sleep', ['sleep', '1000'])",
     ],
 )
+@pytest.mark.quick(2)
 def test_a_step_that_does_not_end_is_killed_at_its_limit(code):
     with pytest.raises(ReferenceStopped, match=r"s/p\.py: forward did not end within 0\.5 s.*--reference-timeout"):
         watch(code, limit_s=0.5)

@@ -41,6 +41,7 @@ def _is_running(pid):
     return True
 
 
+@pytest.mark.slow
 def test_a_worker_that_waits_is_the_next_one(ahead):
     ahead.prepare(2)
     ahead.finish()

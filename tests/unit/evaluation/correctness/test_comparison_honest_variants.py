@@ -236,6 +236,7 @@ def test_every_core_problem_has_an_honest_variant():
 
 
 @pytest.mark.parametrize(("name", "variant", "distribution"), [*list_cases()])
+@pytest.mark.quick(20)
 def test_an_honest_variant_passes(name, variant, distribution):
     loaded, model = load(name)
     outputs = VARIANTS[name][variant](model, *loaded.make_inputs(SEED, CPU, distribution))
@@ -259,6 +260,7 @@ def round_to_bfloat16(tensor: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("rounding", [round_to_bfloat16, round_to_tf32])
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.quick(12)
 def test_rounding_inputs_and_weights_fails_although_the_sums_are_in_float32(name, rounding):
     loaded, _ = load(name)
     model = loaded.make_model(SEED, CPU)
@@ -270,6 +272,7 @@ def test_rounding_inputs_and_weights_fails_although_the_sums_are_in_float32(name
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.quick(8)
 def test_rounding_only_the_output_to_bfloat16_fails(name):
     loaded, _ = load(name)
     truth = truth_of(name, "as_given")

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from harness.evaluation.correctness.steps import plan_steps
+from harness.evaluation.correctness.planned_calls import plan_calls
 from harness.problems.discovery import read_problem
 from harness.protocol import KEPT_CALLS
 from harness.sandbox.memory_plan import TRIALS
@@ -28,7 +28,7 @@ def make_problem(tmp_path):
 
 
 def list_names(problem, **settings):
-    return [step.name for step in plan_steps(problem, changes_state=False, **settings)]
+    return [step.name for step in plan_calls(problem, changes_state=False, **settings)]
 
 
 @pytest.mark.parametrize("declaration", ["", "DISTRIBUTIONS = ['normal']", "DYNAMIC_SHAPES = True"])

@@ -9,8 +9,8 @@ import torch
 
 from harness.domain import Problem
 from harness.evaluation.correctness import variations
+from harness.evaluation.correctness.planned_calls import CALLS_IN_A_ROW, Exercises
 from harness.evaluation.correctness.reference import prepare_reference
-from harness.evaluation.correctness.steps import CALLS_IN_A_ROW, Exercises
 from harness.evaluation.correctness.variations import make_later_states
 from harness.problems.loading import load_problem
 from harness.sandbox.devices import CpuDevice

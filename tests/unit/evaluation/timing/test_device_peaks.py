@@ -21,6 +21,7 @@ def remember(folder, peaks):
     (folder / FILE_NAME).write_text(json.dumps({name_device(CPU): asdict(peaks), "another": {}}))
 
 
+@pytest.mark.slow
 def test_a_cpu_moves_memory_and_multiplies():
     threads = torch.get_num_threads()
     peaks = measure_peaks(CPU)

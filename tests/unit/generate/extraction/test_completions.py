@@ -76,6 +76,7 @@ def test_no_more_than_some_of_many_alternatives_are_listed() -> None:
         "I submit option A.\n",
     ],
 )
+@pytest.mark.quick(2)
 def test_twice_the_answer_takes_at_most_little_more_than_twice_the_calls(unit: str) -> None:
     assert count_calls(unit * 1000) <= 2.3 * count_calls(unit * 500)
 

@@ -81,7 +81,7 @@ class Worker:
 def window(host_copies, monkeypatch):
     device, late = host_copies
     monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
-    for name in ("reset_cache", "flush_cache"):
+    for name in ("reset_persisting_lines", "flush_cache"):
         monkeypatch.setattr(type(device), name, lambda self: None, raising=False)
     worker = Worker(late)
     arena = SimpleNamespace(

@@ -25,7 +25,7 @@ MOST_CALLS = 128  # before a state that is new to the candidate
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlannedCalls:
     """`make` returns the calls (none if the step does not apply). `repeats` repeats an earlier call instead.
     `changes_weights` requires writable weights.
     """
@@ -36,8 +36,8 @@ class Step:
     changes_weights: bool = False
 
 
-def take_inputs(kind: InputKind) -> Step:
-    return Step(kind.name, lambda maker: maker.make(kind))
+def take_inputs(kind: InputKind) -> PlannedCalls:
+    return PlannedCalls(kind.name, lambda maker: maker.make(kind))
 
 
 def _make_row(maker: CallMaker) -> Iterator[Exercise]:
@@ -96,14 +96,14 @@ def _make_nearby(maker: CallMaker) -> Iterator[Exercise]:
         )
 
 
-CALLS_IN_A_ROW = Step("calls_in_a_row", _make_row)
-NEARBY_SHAPE = Step("nearby_shape", _make_nearby)
-OTHER_WEIGHTS = Step("other_weights", _make_with_other_weights, changes_weights=True)
-RERUN = Step("rerun", lambda _: (), repeats=True)
+CALLS_IN_A_ROW = PlannedCalls("calls_in_a_row", _make_row)
+NEARBY_SHAPE = PlannedCalls("nearby_shape", _make_nearby)
+OTHER_WEIGHTS = PlannedCalls("other_weights", _make_with_other_weights, changes_weights=True)
+RERUN = PlannedCalls("rerun", lambda _: (), repeats=True)
 FRESH = take_inputs(GIVEN)
 
 
-def plan_steps(
+def plan_calls(
     problem: Problem,
     *,
     is_small: bool,
@@ -111,7 +111,7 @@ def plan_steps(
     source: random.Random,
     derived: Sequence[DerivedKind] = (),
     hides_weights: bool = False,
-) -> tuple[Step, ...]:
+) -> tuple[PlannedCalls, ...]:
     """Begin with the problem's own inputs. Other kinds and repetitions follow in secret order, then other declared
     properties and a last repetition.
     """
@@ -129,7 +129,7 @@ def plan_steps(
 
 def plan_few_steps(
     problem: Problem, *, changes_state: bool, source: random.Random, derived: Sequence[DerivedKind] = ()
-) -> tuple[Step, ...]:
+) -> tuple[PlannedCalls, ...]:
     """Plan for cases that are not checked in full: a random third of the declared distributions and the derived kinds,
     at least two calls.
     """
@@ -140,7 +140,7 @@ def plan_few_steps(
     return (*[FRESH] * (1 if kinds else 2), *map(take_inputs, kinds), *[CALLS_IN_A_ROW] * changes_state)
 
 
-def reduce_steps(steps: Sequence[Step], plan: MemoryPlan) -> tuple[Step, ...]:
+def reduce_steps(steps: Sequence[PlannedCalls], plan: MemoryPlan) -> tuple[PlannedCalls, ...]:
     if plan.stress:
         return tuple(steps[TRIALS - plan.trials :])
     return (*[FRESH] * plan.trials, *(step for step in steps if step is CALLS_IN_A_ROW), RERUN)
@@ -153,7 +153,7 @@ class Exercises(CallMaker):
         super().__init__(reference, seeds)
         problem, changes_state, derived = reference.loaded.problem, reference.changes_state, reference.derived_kinds
         if fully:
-            steps = plan_steps(
+            steps = plan_calls(
                 problem,
                 is_small=reference.is_small,
                 changes_state=changes_state,
