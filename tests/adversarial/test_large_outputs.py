@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.evaluation.correctness import calls, reference
+from harness.evaluation.correctness import reference
 from harness.problems.discovery import parse_problem
 from harness.tensors import output_records
 
