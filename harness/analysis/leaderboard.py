@@ -277,7 +277,6 @@ def _apply_min_custom_share(latest: _Latest, min_own_share: float) -> _Latest:
 
 
 def _meets_custom_share(one: ResultRow, min_own_share: float) -> bool:
-    """A kernel that does not affect the outputs is a decoy."""
     return one.own_share is not None and one.own_share >= min_own_share and one.without_own != "unchanged"
 
 

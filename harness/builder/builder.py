@@ -61,7 +61,7 @@ def default_cache_folder() -> Path:
 
 
 def count_out_of_memory_kills() -> int | None:
-    """OOM kills on this machine since boot; None if unknown."""
+    """Count OOM kills on this machine since boot; None if unknown."""
     with suppress(OSError):
         found = re.search(r"^oom_kill (\d+)$", Path("/proc/vmstat").read_text(), re.MULTILINE)
         return None if found is None else int(found[1])

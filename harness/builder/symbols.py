@@ -24,5 +24,4 @@ def list_functions(library: str) -> frozenset[str]:
 
 
 def plain_signature(name: str) -> str:
-    """Drop `void` and spaces: `f<float>(floatconst*)`."""
     return name.removeprefix("void ").replace(" ", "")

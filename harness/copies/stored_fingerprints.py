@@ -1,4 +1,4 @@
-"""The table of fingerprints of stored candidates."""
+"""Reads and writes the table of fingerprints of stored candidates."""
 
 from __future__ import annotations
 

@@ -77,7 +77,6 @@ def explain(error: Exception) -> str:
 
 
 def examine_device(settings: LocalSettings, name: str) -> DeviceReport:
-    """Runs on the device's node."""
     device, server = open_device(name), Forkserver(probe_isolation(settings.isolation))
     try:
         server.spawn(WorkerLimits()).end()

@@ -141,7 +141,6 @@ def _counter_check() -> MachinePart:
 
 
 def _speed_checks(cache_dir: Path | None, *, measure: bool) -> Iterator[MachinePart]:
-    """Upper bounds for every candidate."""
     from harness.builder import find_machine_folder
     from harness.evaluation.timing.device_peaks import PeakStore
     from harness.hardware.cuda_driver import list_gpus

@@ -279,7 +279,6 @@ class Evaluation:
 
     @property
     def worst_case(self) -> CaseResult | None:
-        """The known case with the lowest speedup."""
         return min(self._list_timed(is_secret=False), key=_speedup_of, default=None)
 
     @property

@@ -107,7 +107,6 @@ class Extraction:
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Extraction:
-        """Inverse of `dataclasses.asdict`. Raises KeyError or TypeError."""
         joined = tuple((first, last) for first, last in record["joined"])
         alternatives = tuple(Alternative(**one) for one in record["alternatives"])
         return cls(**record | {"joined": joined, "alternatives": alternatives})

@@ -97,7 +97,6 @@ class Tolerance:
 
     @property
     def is_fixed(self) -> bool:
-        """True if the problem sets atol, rtol or matched."""
         return self.atol is not None or self.rtol is not None or self.matched < 1.0
 
 
@@ -136,7 +135,6 @@ class Case:
         return workload == "full" or (workload == "small" and (bool(self.small) or not self.sizes))
 
     def is_whole(self, workload: WorkloadName) -> bool:
-        """True if the case equals the workload without cases."""
         changes = self.list_sizes(workload), self.dtype, self.distribution, self.tolerance
         return self.timed and not any(changes)
 

@@ -1,4 +1,4 @@
-"""Names declared by the runtime's headers, including those pasted by macros (`h##Name`)."""
+"""Finds names declared by the runtime's headers, including those pasted by macros (`h##Name`)."""
 
 from __future__ import annotations
 

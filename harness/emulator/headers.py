@@ -28,7 +28,6 @@ def digest_runtime() -> str:
 
 @cache
 def digest_emulator() -> str:
-    """Digest the inputs that all builds share."""
     return _digest(ROOM) + sha256(Path(cpp.__file__).read_bytes()).hexdigest()
 
 

@@ -1,5 +1,3 @@
-"""Parses kernel launches."""
-
 from __future__ import annotations
 
 from harness.syntax.cpp import Token, match_backward, match_forward, step

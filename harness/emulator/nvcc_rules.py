@@ -1,7 +1,7 @@
-"""Turns errors of nvcc that the host compiler would accept into host compiler errors.
+"""Makes the host compiler refuse code that only nvcc refuses.
 
 Device function bodies are preceded by unusable declarations of host-only names; the compiler handles scopes and
-shadowing. Ambiguous names are left alone.
+shadowing. Ambiguous names are left unchanged.
 """
 
 from __future__ import annotations
@@ -244,7 +244,7 @@ def _list_names(scope: Scope, is_wanted: Callable[[Function], bool]) -> list[str
 
 
 def _is_call(tokens: list[Token], at: int) -> bool:
-    """`name(` or `name<...>(` that is neither declaration nor member."""
+    """Recognise `name(` or `name<...>(` that is neither a declaration nor a member."""
     if not _is_used_name(tokens, at):
         return False
     before, after = step(tokens, at, -1), step(tokens, at)

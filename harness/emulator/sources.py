@@ -206,7 +206,6 @@ _CUDA_LIBRARY = re.compile(
 
 
 def drop_cuda_libraries(flags: tuple[str, ...]) -> tuple[str, ...]:
-    """The runtime's headers replace them."""
     return tuple(filter(None, (_CUDA_LIBRARY.sub("", flag).strip() for flag in flags)))
 
 

@@ -55,7 +55,6 @@ def _name_module(path: Path) -> str:
 
 
 def _list_imports(text: str, modules: Iterable[str]) -> Iterator[str]:
-    """A name imported from a package may be a module or another name."""
     for found in _FROM.finditer(text):
         yield found[1]
         yield from (f"{found[1]}.{name}" for name in re.findall(r"\w+", found[2]))

@@ -1,4 +1,4 @@
-"""Evaluates candidates for one language on one device. What is done is in `method`; here is when it is repeated.
+"""Evaluates candidates for one language on one device, and decides about repetitions; `method` has the steps.
 
 A candidate that fails gets an outcome. Faults of the problem, the harness or the machine end as `problem_error`,
 `harness_error` or `not_run`, which never count against a model.

@@ -79,7 +79,6 @@ class _Draws:
 
 
 def admit_problem(loaded: LoadedProblem, device: torch.device, seed: int) -> Admission:
-    """A reference that fails is a failed check."""
     try:
         with torch.no_grad():
             checks = tuple(_run_checks(_run_reference_twice(loaded, device, seed)))

@@ -52,7 +52,7 @@ class Executor(Protocol):
 
     @property
     def capacity(self) -> int:
-        """Tasks that keep all devices and build slots busy."""
+        """Return the number of tasks that keep all devices and build slots busy."""
 
     def devices(self, language: Language) -> tuple[DeviceFacts, ...]:
         """Candidates are only built if the result is empty."""

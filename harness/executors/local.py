@@ -89,7 +89,6 @@ class LocalExecutor:
             return self._jobs + QUEUED_PER_DEVICE * sum(map(len, set(self._names.values())))
 
     def devices(self, language: Language) -> tuple[DeviceFacts, ...]:
-        """Waits for the start of GPU processes."""
         names = self._find_names(language)
         if not names:
             return ()

@@ -1,1 +1,1 @@
-"""Facts and state of this machine's hardware."""
+"""Reads facts and state of this machine's hardware."""

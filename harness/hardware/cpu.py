@@ -1,5 +1,3 @@
-"""Facts about this machine's CPU."""
-
 from __future__ import annotations
 
 import platform

@@ -1,4 +1,4 @@
-"""Imported evaluation results and baseline times of other evaluators, stored verbatim.
+"""Stores imported evaluation results and baseline times of other evaluators verbatim.
 
     generated/<run>/claims.json     {"format": "kernelbench", "level": 1, "results": {...}, "baseline": {...}}
 

@@ -33,10 +33,6 @@ _NOT_COMPILED = (Outcome.NO_CODE, Outcome.REJECTED, Outcome.BUILD_ERROR, Outcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedRun:
-    """`left_out` counts evaluations of other workloads than full, or in another dtype than the run's. `origin`
-    describes the source of the results.
-    """
-
     kernels: int
     left_out: int
     origin: str

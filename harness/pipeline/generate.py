@@ -143,6 +143,5 @@ def read_clock() -> str:
 
 
 def render_dry_run(options: GenerateOptions) -> tuple[Prompt, ...]:
-    """Needs neither model, key nor network."""
     settings = _make_settings(replace(options, model=options.model or "none"), None)
     return render_prompts(settings, find_problems(settings))

@@ -306,7 +306,6 @@ def find_device(subject: Subject) -> str:
 
 
 def _identify(subject: Subject) -> tuple[str | int, ...]:
-    """The identity excludes device and problem version."""
     origin = subject.run, subject.sample, subject.turn
     return *origin, subject.problem, subject.candidate_digest, subject.language, subject.dtype
 

@@ -175,7 +175,6 @@ class LoadedProblem:
 
 
 def load_problem(problem: Problem, workload: WorkloadName, device: torch.device = HOST) -> LoadedProblem:
-    """CUDA devices in the module mean `device`. Raises UsageError for an unknown workload."""
     chosen = problem.workload(workload)
     if chosen is None:
         raise UsageError(

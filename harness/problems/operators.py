@@ -18,7 +18,7 @@ class OperatorMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """True would import torch._dynamo at the first operator."""
+        """Return False: True would import torch._dynamo at the first operator."""
         return False
 
     def __init__(self) -> None:

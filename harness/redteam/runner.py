@@ -100,7 +100,6 @@ class RedTeamSettings:
 
 
 def read_corpus(folder: Path) -> tuple[CorpusFile, ...]:
-    """Attacks come first. Raises UsageError."""
     missing = [name for name in ("attacks", "controls", "problems") if not (folder / name).is_dir()]
     if missing:
         raise UsageError(f"{folder} is not a corpus: missing folder {', '.join(missing)}; see docs/red-team.md")
@@ -292,7 +291,6 @@ def _make_task(file: CorpusFile) -> Task:
 
 
 def conclude(file: CorpusFile, evaluation: Evaluation) -> CorpusResult:
-    """Compares an evaluation with the header's expectation."""
     result: Result
     if not evaluation.outcome.counts_against_model:
         result = "failed"

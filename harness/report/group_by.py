@@ -42,7 +42,9 @@ class GroupCount:
 
 
 def count_groups(values: Iterable[tuple[Any, ...]]) -> list[GroupCount]:
-    """One entry per combination, in order of occurrence. Tuples are (outcome, speedup or None, clock, *values)."""
+    """Return one entry per combination, in order of occurrence. Tuples are (outcome, speedup or None,
+    clock, *values).
+    """
     groups: dict[tuple[Any, ...], GroupCount] = {}
     for outcome, speedup, clock, *shared in values:
         key = tuple(shared)

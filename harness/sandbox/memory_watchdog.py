@@ -99,7 +99,6 @@ def count_oom_kills() -> int:
 
 
 def _count_private(processes: Iterable[int]) -> int:
-    """Pages shared between processes count for each."""
     return sum(_sum_kilobytes(f"/proc/{process}/status", _PRIVATE) for process in processes)
 
 

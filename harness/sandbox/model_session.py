@@ -66,7 +66,7 @@ class Run:
 
 
 class ModelSession:
-    """Opened by `harness.sandbox.opening.open_session`."""
+    """`harness.sandbox.opening.open_session` opens it."""
 
     def __init__(
         self,

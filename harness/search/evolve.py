@@ -12,7 +12,7 @@ CROSSED_EVERY = 3  # requests of an island
 
 
 def choose(history: History, islands: int) -> Decision:
-    """Turn n belongs to island n modulo their number."""
+    """Turn n belongs to the island n modulo the number of islands."""
     generation, island = divmod(len(history.turns), islands)
     members = rank([turn for turn in history.turns if turn.number % islands == island])
     if not members:

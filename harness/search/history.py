@@ -44,7 +44,6 @@ class Turn:
 
     @property
     def result(self) -> TurnResult:
-        """A copy of the reference counts as incorrect."""
         timing, comparison = self.evaluation.timing, self.evaluation.comparison
         return TurnResult(
             is_correct=self.outcome is Outcome.CORRECT and not self.is_copy,

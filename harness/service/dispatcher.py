@@ -109,7 +109,6 @@ class Dispatcher:
         future.add_done_callback(partial(self._end, entry))
 
     def _end(self, entry: Entry, future: Future[Evaluation]) -> None:
-        """Runs in a thread of the executor."""
         with self._lock:
             self._in_flight -= 1
         self._store(entry, future)

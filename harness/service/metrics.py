@@ -1,5 +1,3 @@
-"""Prometheus metrics of one service."""
-
 from __future__ import annotations
 
 from time import time

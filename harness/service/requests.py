@@ -1,5 +1,3 @@
-"""Bodies of requests."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping

@@ -29,7 +29,7 @@ UNKNOWN_COST = Spent()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnOrigin:
-    """The parent turns; see `harness.search.strategy.Ask`."""
+    """The turns that a turn continues; see `harness.search.strategy.Ask`."""
 
     parent: int | None = None
     partner: int | None = None

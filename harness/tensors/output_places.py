@@ -13,8 +13,6 @@ Span = tuple[int, int]  # addresses of the first byte and behind the last
 
 
 class Change(IntEnum):
-    """A change of earlier outputs; the worst is the last."""
-
     NONE = 0
     REUSED = 1  # an output of a later call lies in the same memory
     OVERWRITTEN = 2  # none does

@@ -259,7 +259,6 @@ def _write_headers(folder: Path, text: str) -> None:
 
 
 def strip_name(flags: str) -> str:
-    """Drop the extension's name, which differs per candidate."""
     return re.sub(r"-DTORCH_EXTENSION_NAME=\S+ ?", "", flags).strip()
 
 

@@ -73,5 +73,4 @@ class AliasCheck:
         return max([sampled, *changes]), seen
 
     def _count_compared(self, run: Run) -> int:
-        """Compare one call if memory is sampled (see `ModelSession`)."""
         return 1 if run.memory_sample is not None else max(self._kept_calls - 1, 1)

@@ -53,7 +53,6 @@ def compare_outputs(
 def compare_leaves(
     truth: Truth, outputs: FlatOutputs, tolerance: Tolerance, *, exact: bool = False, by_peak: bool = False
 ) -> Iterator[LeafVerdict]:
-    """Both must have equal form."""
     for leaf, tensor in zip(truth.leaves, outputs.tensors, strict=True):
         yield compare_leaf(
             leaf, tensor, tolerance, truth_is_reference=truth.kind == "reference", exact=exact, by_peak=by_peak

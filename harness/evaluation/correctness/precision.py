@@ -53,7 +53,6 @@ def float32_precision(allow_tf32: bool) -> Iterator[None]:
 
 @contextmanager
 def reference_precision(allow_tf32: bool, tensors: Iterable[Tensor] = ()) -> Iterator[None]:
-    """Set the precision of products and sums on any device. `tensors` are inputs and parameters."""
     products = _ProductsInTf32() if allow_tf32 else nullcontext()
     sums = _AtomicSums() if any(map(_is_narrow, tensors)) else nullcontext()
     with float32_precision(allow_tf32), products, sums:

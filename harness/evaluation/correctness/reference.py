@@ -135,7 +135,6 @@ class Reference:
 
     @property
     def computes_on(self) -> torch.device | None:
-        """The device of calls whose tensors are kept in host memory; None if none are."""
         return self.device.torch_device if self.plan.holds == "host" else None
 
     @property

@@ -163,8 +163,8 @@ Cut = dict[tuple[int, int], int]  # (tensor, dimension) -> how many elements are
 
 
 def list_cuts(shapes: Sequence[tuple[int, ...]], source: random.Random) -> Iterator[Cut]:
-    """Shorten by an odd number: the first dimension of all inputs of that size, of the first input, all dimensions of
-    that size; then the last dimension.
+    """Shorten the first, then the last dimension of an input by an odd number: in all inputs of that size, in the first
+    input alone, and in all dimensions of that size.
     """
     first = next((index for index, shape in enumerate(shapes) if shape), None)
     if first is None:

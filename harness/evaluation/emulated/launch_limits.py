@@ -76,7 +76,6 @@ class LaunchChecker:
         mode: Mode = "plain",
         answer_build: AnswerBuild | None = None,
     ) -> Iterator[WorkerClient]:
-        """Inputs are never written."""
         arena_bytes = max(measure_bytes(loaded.init_inputs), measure_bytes(make_meta_inputs(loaded)), LEAST_BYTES)
         opened = open_client(
             start_worker=partial(self.forkserver.spawn, limit_worker(self.device.torch_device, arena_bytes)),

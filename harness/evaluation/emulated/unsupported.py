@@ -1,4 +1,4 @@
-"""Python constructs that the emulated device does not support: other kernel compilers, CUDA graphs."""
+"""Finds Python constructs that the emulated device does not support: other kernel compilers, CUDA graphs."""
 
 from __future__ import annotations
 

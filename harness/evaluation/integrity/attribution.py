@@ -1,8 +1,8 @@
 """Attributes time to custom kernels, torch and vendor libraries, and tests whether the custom kernels matter.
 
-Two passes in separate workers: under torch's profiler, and with the candidate's functions disabled. Both are reported
-by untrusted workers and decide nothing about speed. On a CPU, Linux's page bits confirm that real calls run candidate
-code. Only suites that require kernels reject.
+Separate workers run the candidate under torch's profiler, and with its functions disabled. These workers are untrusted,
+so their reports decide nothing about speed. On a CPU, Linux's page bits confirm that real calls run candidate code.
+Only suites that require kernels reject.
 """
 
 from __future__ import annotations

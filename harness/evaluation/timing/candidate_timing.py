@@ -55,7 +55,6 @@ class CandidateTimer:
     def time_session(
         self, session: ModelSession, reference: Reference, baseline: str, seeds: Iterator[int]
     ) -> TimingResult:
-        """Time on a CPU, beside a new worker with the baseline."""
         floor = 0.0
         if self._noise is not None:
             with session.paused():
@@ -97,7 +96,6 @@ class CandidateTimer:
         seeds: Iterator[int],
         reason: NotReplayable | None = None,
     ) -> TimingResult:
-        """Time whole calls on a GPU, for a `reason`; also if two workers do not fit."""
         opponent = self._name_baseline(reference, baseline)
         result = self._time_calls(candidate, reference, opponent, seeds)
         return result if reason is None else label_bound(result, reason)

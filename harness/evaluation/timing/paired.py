@@ -1,6 +1,7 @@
-"""Paired timing on a CPU: interleaved A/B pairs in two workers, fresh inputs, cold cache.
+"""Times pairs on a CPU: interleaved A/B pairs in two workers, with fresh inputs and a cold cache.
 
-Reported times are confirmed (`clocks`), outputs of random calls verified, disturbed measurements repeated.
+The evaluator's clock confirms reported times (`clocks`), outputs of random calls are verified, and disturbed
+measurements are repeated.
 """
 
 from __future__ import annotations

@@ -25,8 +25,6 @@ SLOWER_SHARE, SLOWER_US, SLOWER_PAIRS = 1.1, 1.0, 5  # with another kind of inpu
 
 @dataclass(slots=True)
 class ReplayTimes:
-    """Pairs (baseline, candidate) in us."""
-
     device: dict[str, list[tuple[float, float]]] = field(default_factory=dict)  # by the kind of inputs
     host: list[tuple[float, float]] = field(default_factory=list)
     alone_us: list[float] = field(default_factory=list)

@@ -1,1 +1,1 @@
-"""Evaluations of problem files that clients of a service send."""
+"""Evaluates problem files that clients of a service send."""

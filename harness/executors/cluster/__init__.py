@@ -1,1 +1,1 @@
-"""Evaluations on the nodes of a Ray cluster. Needs the extra `ray`, imported late."""
+"""Evaluates on the nodes of a Ray cluster. Needs the extra `ray`, imported late."""

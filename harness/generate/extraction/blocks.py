@@ -184,7 +184,7 @@ def _closes(line: str, markup: str) -> bool:
 
 
 def _read_elements(text: str, first_line: int, fenced: tuple[Block, ...]) -> Iterator[Block]:
-    """Elements outside fences; nesting is not supported."""
+    """Read elements outside fences; nesting is not supported."""
     starts = [block.outer_start for block in fenced]
     opened: re.Match[str] | None = None
     line, counted, opened_line = first_line, 0, 0

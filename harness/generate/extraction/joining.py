@@ -107,7 +107,6 @@ def _read_suppliers(main: _Part, others: Sequence[Block]) -> Iterator[_Part]:
 
 
 def _distance(part: _Part, main: _Part) -> tuple[bool, bool, int]:
-    """Blocks before `main` are nearer than those after it; earlier versions are farthest."""
     is_after = part.block.start > main.block.start
     return ENTRY_POINT in part.names.exported, is_after, abs(part.block.start - main.block.start)
 

@@ -147,7 +147,6 @@ def _list_imports(tree: ast.Module, modules: list[NamedFile]) -> Iterator[tuple[
 
 
 def _is_module(name: str, module: str) -> bool:
-    """Either side may have a leading folder."""
     return name == module or module.endswith(f".{name}") or name.endswith(f".{module}")
 
 

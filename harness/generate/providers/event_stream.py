@@ -78,7 +78,7 @@ def _add_choice(choice: dict[str, Any], message: dict[str, Any], chunk: dict[str
 
 
 def _add(fields: dict[str, Any], name: str, more: Any) -> None:
-    """Strings and lists grow; tool calls grow by their index."""
+    """Append to strings and lists; match tool calls by their index."""
     have = fields.get(name)
     if name == "tool_calls" and isinstance(more, list):
         fields[name] = have if isinstance(have, list) else []

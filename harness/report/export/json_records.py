@@ -1,4 +1,4 @@
-"""Evaluations and leaderboard rows as JSON Lines for `--json`. Keys are stable: add, never rename."""
+"""Converts evaluations and leaderboard rows to JSON Lines for `--json`. Keys are stable: add, never rename."""
 
 from __future__ import annotations
 
@@ -50,5 +50,4 @@ def leaderboard_record(row: LeaderboardRow) -> dict[str, Any]:
 
 
 def dump_json(*records: Any) -> str:
-    """Write one line per record."""
     return "".join(json.dumps(record, allow_nan=False) + "\n" for record in records)

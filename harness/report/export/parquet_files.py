@@ -1,4 +1,4 @@
-"""Evaluations as a Parquet file. Needs pyarrow, the extra `parquet`."""
+"""Writes evaluations to a Parquet file. Needs pyarrow, the extra `parquet`."""
 
 from __future__ import annotations
 

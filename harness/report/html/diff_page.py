@@ -1,4 +1,4 @@
-"""`harness diff --html`: a self-contained page without scripts. The template escapes all values."""
+"""Writes the page of `harness diff --html`, self-contained and without scripts. The template escapes all values."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def shorten_number(value: float, digits: int = DIGITS) -> float | int:
 
 
 def encode_texts(values: Sequence[str | None]) -> dict[str, Any]:
-    """Dictionary encoding; None has code -1."""
+    """Encode by a dictionary; None has code -1."""
     codes: dict[str, int] = {}
     encoded = [-1 if value is None else codes.setdefault(value, len(codes)) for value in values]
     return {"texts": [make_printable(text) for text in codes], "codes": encoded}

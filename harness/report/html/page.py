@@ -55,7 +55,7 @@ class ReportSummary:
 
 @contextmanager
 def _pause_collection() -> Iterator[None]:
-    """100,000 rows live until the end; scanning them for cycles would double the time."""
+    """Pause garbage collection: 100,000 rows live until the end, and scanning them would double the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -80,8 +80,9 @@ def render_details(
     whole_log: bool = False,
     all_blocks: bool = False,
 ) -> RenderableType:
-    """The verdict is first and last, since a terminal shows the end. The log is reduced to errors unless
-    `whole_log`."""
+    """The verdict is first and last, since a terminal shows the end. Without `whole_log`, the log is
+    reduced to errors.
+    """
     from rich.console import Group
 
     return Group(*_sections(stored, source, turns, whole_log=whole_log, all_blocks=all_blocks))

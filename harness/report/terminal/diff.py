@@ -175,7 +175,7 @@ def _make_count_table(head: str, rows: Iterable[tuple[Text, int, int]]) -> Table
 
 
 def list_costs(costs: tuple[Cost, Cost]) -> list[tuple[str, str, str]]:
-    """(name, before, after) as strings."""
+    """Return (name, before, after) as strings."""
     rows = [
         ("answers", *(f"{cost.answers:,}" for cost in costs)),
         ("correct samples", *(f"{cost.correct:,}" for cost in costs)),

@@ -48,7 +48,7 @@ def sort_changes(changes: Iterable[Change]) -> list[Change]:
 
 
 def render_changes(changes: Iterable[Change], *, wide: bool = False) -> Table:
-    """One row per candidate; long names are folded, not cut."""
+    """Show one row per candidate; fold long names instead of cutting them."""
     table = make_table()
     for name in ("change", "candidate", "then", "now", "now/then"):
         table.add_column(name, no_wrap=name not in ("candidate", "now/then"), overflow="fold")
@@ -110,7 +110,7 @@ def format_markdown(changes: Sequence[Change]) -> str:
 
 
 def format_junit(changes: Sequence[Change]) -> str:
-    """JUnit XML: worse is a failure, not comparable is skipped."""
+    """Write JUnit XML: worse is a failure, not comparable is skipped."""
     cases = [_format_case(change) for change in sort_changes(changes)]
     failures = sum(change.is_worse for change in changes)
     errors = sum(change.harness_failed and not change.is_worse for change in changes)

@@ -96,7 +96,7 @@ def choose_columns(width: int, *, has_turns: bool = False) -> tuple[str, ...]:
 
 
 def render_leaderboard(rows: Sequence[LeaderboardRow], *, wide: bool = False) -> RenderableType:
-    """One table per comparable section; columns are stacked unless `wide`."""
+    """Show one table per comparable section; stack columns unless `wide`."""
     from rich.console import Group
     from rich.text import Text
 

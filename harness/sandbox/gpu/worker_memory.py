@@ -17,8 +17,6 @@ Fetch = Callable[[int], list[tuple[int, int, int]]]
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Valid while `pages` lives."""
-
     address: int
     size_bytes: int
     pages: device_memory.ImportedPages | None = None

@@ -1,5 +1,6 @@
-"""OpenEvolve: pass this file as the evaluator. HARNESS_PROBLEM and HARNESS_SUITE name the problem, HARNESS_SERVICE_URL
-the service."""
+"""Adapter for OpenEvolve: pass this file as the evaluator. HARNESS_PROBLEM and HARNESS_SUITE name the problem,
+HARNESS_SERVICE_URL the service.
+"""
 
 from __future__ import annotations
 

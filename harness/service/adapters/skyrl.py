@@ -1,4 +1,4 @@
-"""SkyRL-gym: register `KernelEnv` as an environment; `extras["evaluation"]` names the problem."""
+"""Adapter for SkyRL-gym: register `KernelEnv` as an environment; `extras["evaluation"]` names the problem."""
 
 from __future__ import annotations
 

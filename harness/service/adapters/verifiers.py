@@ -1,5 +1,6 @@
-"""verifiers v1: a taskset with one task per problem of a suite. Programs are scored by the service, so tasks need no
-container."""
+"""Adapter for verifiers v1: a taskset with one task per problem of a suite. The service scores programs, so tasks need
+no container.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""verifiers v0, as SkyRL and tinker still call it: `load_environment(suite="core", language="cuda", ...)`."""
+"""Adapter for verifiers v0, which SkyRL and tinker use: `load_environment(suite="core", language="cuda", ...)`."""
 
 from __future__ import annotations
 

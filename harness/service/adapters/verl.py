@@ -1,4 +1,6 @@
-"""verl: `reward.custom_reward_function.path=<this file>`, `reward.custom_reward_function.name=compute_score`."""
+"""Adapter for verl: `reward.custom_reward_function.path=<this file>`,
+`reward.custom_reward_function.name=compute_score`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evaluations for one agent."""
+"""Runs evaluations for one agent."""
 
 from __future__ import annotations
 

@@ -188,7 +188,6 @@ def is_pinned(tensor: torch.Tensor) -> bool:
 
 
 def forget_device(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a view of the same memory whose device is unknown."""
     other: torch.Tensor = torch.ops.aten.alias(tensor)
     other.__dict__.pop(_MARK, None)
     return other

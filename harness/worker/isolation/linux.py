@@ -1,4 +1,4 @@
-"""System calls that Python 3.11 does not wrap; failures raise OSError."""
+"""Wraps system calls that Python 3.11 does not; failures raise OSError."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Isolation of a process: namespaces, mounts, privileges, system calls, resource limits."""
+"""Isolates a process: namespaces, mounts, privileges, system calls, resource limits."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def keep_autotuned() -> None:
         return  # older versions
 
     def tune_what_can_be_written(tuner: Any, key: Any, configs: Sequence[Any], measure: Callable[[], None]) -> bool:
-        """Triton fails for other values, such as its dtypes."""
+        """Tune only with values that Triton can store: it fails for others, such as its dtypes."""
         if all(type(value) in PLAIN for config in configs for value in config.kwargs.values()):
             return tune(tuner, key, configs, measure)
         measure()
