@@ -11,10 +11,13 @@ Recently used entries may be in use and are never removed.
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
-from collections.abc import Iterator
+import tarfile
+import tempfile
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,3 +111,29 @@ def _entries(folder: Path, pattern: str) -> Iterator[Entry]:
         with suppress(FileNotFoundError, NotADirectoryError):
             files = [file.stat() for file in path.rglob("*") if file.is_file()]
             yield Entry(path=path, size_bytes=sum(file.st_size for file in files), used_at=path.stat().st_mtime)
+
+
+def pack_builds(cache: Path, keys: Iterable[str]) -> dict[str, bytes]:
+    """Return one archive per key, without builds that the cache does not keep."""
+    return {key: _pack(entry) for key in keys if (entry := find_entry(cache, key)).is_dir()}
+
+
+def unpack_builds(cache: Path, packed: dict[str, bytes]) -> None:
+    for key, archive in packed.items():
+        entry = find_entry(cache, key)
+        if entry.is_dir():
+            continue
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="build-", dir=cache, ignore_cleanup_errors=True) as work:
+            with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+                files.extractall(f"{work}/entry", filter="data")
+            with suppress(OSError):  # another process was faster
+                Path(work, "entry").rename(entry)
+
+
+def _pack(entry: Path) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as files:
+        for path in sorted(entry.iterdir()):
+            files.add(path, path.name)
+    return buffer.getvalue()

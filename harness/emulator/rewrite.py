@@ -17,9 +17,8 @@ from dataclasses import dataclass, field
 
 from harness.emulator.device_queries import rename_host_names
 from harness.emulator.indices import rewrite_indices
-from harness.emulator.launches import find_callee, find_chevrons_end
+from harness.emulator.launches import find_callee, find_chevrons_end, list_pointers
 from harness.emulator.nvcc_rules import find_errors
-from harness.emulator.parameters import list_pointers
 from harness.emulator.ptx.instructions import write_ptx
 from harness.emulator.ptx.operands import PtxError
 from harness.emulator.shared_memory import read_shared_declaration, write_shared_declaration

@@ -6,6 +6,8 @@ The front end reads the same candidate tokens in both strategies. An error is fi
 - if brackets in the candidate's source do not match;
 - if it is the first error, at the first use of an identifier that occurs in no included header;
 - if it is the first error, of syntax, in a declaration that no header of torch can give another meaning.
+
+Errors of ptxas are final unless they may be in an instance of a template, which depends on declarations of torch.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 _MARKER = re.compile(r'^# (\d+) "([^"]*)".*$', re.MULTILINE)
 _MISSING_FILE = re.compile(r"^(\S+):\d+:\d+: fatal error: \S+: No such file or directory$", re.MULTILINE)
@@ -170,3 +172,50 @@ def _find_line(text: str, file: str, line: int) -> int | None:
             indent = len(lines[index]) - len(lines[index].lstrip())
             return marker.end() + 1 + sum(map(len, lines[:index])) + indent
     return None
+
+
+# A fatal message of another kind may tell of the machine.
+_PTXAS_ERROR = re.compile(r"^ptxas (?:\S+, line (\d+); )?error *: (?:Entry function '(\w+)')?.*$", re.MULTILINE)
+_UNRESOLVED = re.compile(r"^ptxas fatal *: Unresolved extern function '(\w+)'$", re.MULTILINE)
+_FUNCTION = re.compile(r"^(?:\.visible |\.weak )*\.(entry|func)\s+(?:\(.*\)\s*)?(\w+)", re.MULTILINE)
+_MANGLED = re.compile(r"_Z(N?)L?(.*)", re.DOTALL)
+_MANGLED_PART = re.compile(r"L?(\d+)")
+
+
+def has_final_assembler_error(log: str, ptx: str, known: Container[str]) -> bool:
+    """`ptx` is the input of ptxas; `known` are words of the headers that the candidate includes."""
+    functions = [(found.start(), found[1], found[2]) for found in _FUNCTION.finditer(ptx)]
+    all_certain = not any(_may_be_instance(name) for _, kind, name in functions if kind == "entry")
+    for found in _PTXAS_ERROR.finditer(log):
+        name = found[2] or _find_entry(ptx, functions, int(found[1] or 0))
+        if all_certain if name is None else not _may_be_instance(name):
+            return True
+    missing = [_split_name(found[1]) for found in _UNRESOLVED.finditer(log)]
+    return all_certain and any(parts is not None and parts[-1] not in known for parts in missing)
+
+
+def _find_entry(ptx: str, functions: list[tuple[int, str, str]], line: int) -> str | None:
+    """Return the kernel that contains a line; None for another function."""
+    at = sum(map(len, ptx.splitlines(keepends=True)[:line]))
+    above = list(takewhile(lambda function: function[0] < at, functions))
+    return above[-1][2] if above and above[-1][1] == "entry" else None
+
+
+def _may_be_instance(name: str) -> bool:
+    return _split_name(name) is None
+
+
+def _split_name(name: str) -> list[str] | None:
+    """Return namespaces and function; None for an instance of a template or an unknown form."""
+    found = _MANGLED.fullmatch(name)
+    if found is None:
+        return [name]
+    parts, rest = list[str](), found[2]
+    while length := _MANGLED_PART.match(rest):
+        end = length.end() + int(length[1])
+        parts.append(rest[length.end() : end])
+        rest = rest[end:]
+        if not found[1]:
+            break
+    is_whole = rest.startswith("E") if found[1] else not rest.startswith("I")
+    return parts if parts and is_whole else None

@@ -15,9 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.builder.fast.assembler_errors import has_final_error
 from harness.builder.fast.binding import bind_main
-from harness.builder.fast.final_errors import find_final_errors
+from harness.builder.fast.final_errors import find_final_errors, has_final_assembler_error
 from harness.builder.fast.host_binding import write_host_main
 from harness.builder.fast.prebuilt import (
     IMPLICIT_HEADERS,
@@ -68,7 +67,11 @@ class FastBuild:
         if returncode == FRONT_FAILED and self.prebuilt is not None:
             return self._find_final_errors(self.prebuilt)
         if returncode == DEVICE_FAILED and self.prebuilt is not None:
-            return log if has_final_error(log, self._read("cuda.ptx"), self._read_words(self.prebuilt)[0]) else None
+            return (
+                log
+                if has_final_assembler_error(log, self._read("cuda.ptx"), self._read_words(self.prebuilt)[0])
+                else None
+            )
         compiled_main = self.has_standard_main and returncode == MAIN_FAILED  # same compiler, same source
         blames_us = any(str(folder) in log for folder in self.readable)  # in our prebuilt headers
         is_sure = bool(_ERROR.search(log)) and "internal compiler error" not in log and not blames_us

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from harness.builder import default_cache_folder, find_machine_folder, probe_toolchain
-from harness.builder.cache import find_entry
-from harness.builder.transfer import pack_builds, unpack_builds
+from harness.builder.cache import find_entry, pack_builds, unpack_builds
 from harness.domain import (
     NOTHING_AHEAD,
     BuiltAhead,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.emulator.parameters import list_pointers
+from harness.emulator.launches import list_pointers
 from harness.syntax.cpp import tokenize
 
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 from test_device_pool import make_task
 
-from harness.builder.cache import find_entry
-from harness.builder.transfer import pack_builds, unpack_builds
+from harness.builder.cache import find_entry, pack_builds, unpack_builds
 from harness.doctor.cluster_nodes import explain
 from harness.domain import BuildResult, Outcome
 from harness.evaluation.builds import BuiltAhead

@@ -6,7 +6,7 @@ import inspect
 import random
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +17,7 @@ import torch
 import triton.language as tl
 from triton.language.semantic import TritonSemantic
 from triton.runtime import interpreter
+from triton.runtime.driver import driver
 from triton.runtime.interpreter import InterpretedFunction, TensorHandle
 from triton.runtime.jit import _normalize_ty
 from triton.tools.tensor_descriptor import TensorDescriptor
@@ -27,7 +28,6 @@ from harness.worker.emulated.tensors import is_on_host
 from harness.worker.emulated.triton import arithmetic, combining, rewriting
 from harness.worker.emulated.triton.arithmetic import NotCovered
 from harness.worker.emulated.triton.builder import CheckedBuilder, TimeLimit
-from harness.worker.emulated.triton.compiled_kernel import InterpretedKernel
 from harness.worker.emulated.triton.memory import IllegalAccess, LaunchMemory, fill_new
 from harness.worker.emulated.triton.turns import OtherProgramFailed, Turns
 
@@ -38,6 +38,8 @@ _NUMBERS = {
 # What a GPU or the kernel's own assertions end a launch with.
 GPU_ERRORS = (IllegalAccess, TimeLimit, OtherProgramFailed, AssertionError)
 MOST_PROGRAMS = (2**31 - 1, 65535, 65535)
+MOST_REGISTERS = 255  # of a thread
+COMPILED = ("asm", "src", "hash", "module", "function", "kernel", "metadata_group", "packed_metadata", "run")
 
 
 def install(link: EmulatorLink) -> None:
@@ -211,3 +213,35 @@ def order_programs(count: int, order: str, seed: Any) -> Sequence[int]:
     numbers = list(range(count))
     random.Random(seed).shuffle(numbers)
     return numbers
+
+
+class InterpretedKernel:
+    """Replaces Triton's compiled kernel; its resource use is the maximum for a block of this size."""
+
+    n_spills = 0
+
+    def __init__(self, function: Any, launched: dict[str, Any], num_warps: int, report: Callable[..., None]) -> None:
+        limits = driver.active.utils.get_device_properties(0)
+        threads = num_warps * limits["warpSize"]
+        self.name = function.fn.__name__
+        self.n_regs = min(MOST_REGISTERS, limits["max_num_regs"] // threads)
+        self.n_max_threads = threads
+        self.metadata = SimpleNamespace(name=self.name, shared=limits["max_shared_mem"], num_warps=num_warps)
+        self._function, self._launched, self._report = function, launched, report
+
+    def __getattr__(self, name: str) -> Any:
+        if name in COMPILED:
+            self._report(
+                "uncovered", f"{name} of a compiled kernel is not covered by the emulated device", decides=False
+            )
+        raise AttributeError(f"a kernel in Triton's interpreter has no {name}")
+
+    def _init_handles(self) -> None: ...
+
+    def __getitem__(self, grid: Any) -> Callable[..., None]:
+        def run(*args: Any, stream: Any = None) -> None:
+            names = self._function.arg_names
+            missing = {name: self._launched[name] for name in names[len(args) :] if name in self._launched}
+            self._function.run(*args, grid=grid, warmup=False, **missing)
+
+        return run

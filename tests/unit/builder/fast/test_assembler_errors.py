@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.builder.fast.assembler_errors import has_final_error
+from harness.builder.fast.final_errors import has_final_assembler_error
 
 PTX = """.version 9.0
 .target sm_90a
@@ -22,7 +22,7 @@ INSTANCES = ("_Z5scaleIfEvPT_", "_ZN4mine5scaleIfEEvPT_", "_ZN4mine3BoxIfE5scale
 
 
 def ask(error, kernel="_Z5scalePf", known=frozenset({"known"})):
-    return has_final_error(
+    return has_final_assembler_error(
         f"{error}\nptxas fatal   : Ptx assembly aborted due to errors\n", PTX.replace("KERNEL", kernel), known
     )
 
@@ -62,4 +62,4 @@ def test_a_function_that_nobody_defines_is_final_unless_a_header_may():
     "text", ["ptxas fatal   : Memory allocation failure", "cuda.cu(3): error: expected a \";\"", "Killed", ""]
 )  # fmt: skip
 def test_assembler_error_caused_by_machine_or_headers_is_not_final(text):
-    assert not has_final_error(text, PTX.replace("KERNEL", "scale"), frozenset())
+    assert not has_final_assembler_error(text, PTX.replace("KERNEL", "scale"), frozenset())
