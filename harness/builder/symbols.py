@@ -24,4 +24,5 @@ def list_functions(library: str) -> frozenset[str]:
 
 
 def plain_signature(name: str) -> str:
+    """Drop `void` and spaces, as in `f<float>(floatconst*)`."""
     return name.removeprefix("void ").replace(" ", "")
