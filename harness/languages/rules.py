@@ -17,14 +17,14 @@ from harness.shipped import name_install
 class LanguageRules:
     """Prompts ask for `task`. `auto` takes the first of the `devices` that this machine has. `detects` is false for
     every program if the language must be chosen. `refuses` returns the reason why an extension is not allowed, or None.
-    `parts` of `harness doctor` are needed, with `gpu_parts` on a GPU. Without `writes_kernels` no kernel is required,
-    and kernels of torch's compiler count as the candidate's.
+    `harness doctor` examines `parts`, and `gpu_parts` on a GPU. Without `writes_kernels` no kernel is required, and
+    kernels of torch's compiler count as the candidate's.
 
     For a compiler in the worker, `word` occurs in every program that uses it. `preloads` are modules that may be
     imported before the program without opening a GPU or starting threads, and `module:function` to call in them.
 
-    For kernels that are Python functions, `list_kernels` returns their names in a program (which may end with `*`),
-    `find_missing` names the packages to install, and `emulation_cost` is an operation's cost on the emulated device
+    For kernels that are Python functions, `list_kernels` returns their names in a program (which may end with `*`), and
+    `find_missing` names the packages to install. `emulation_cost` is an operation's cost on the emulated device
     relative to compiled code. Without `is_emulated` the emulated device only compiles. `harness doctor` evaluates
     `trial`, which adds 1 to a vector.
     """

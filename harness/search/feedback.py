@@ -91,8 +91,8 @@ class Measured:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feedback:
     """The variable `feedback` of templates. `shares` are (part, percent) of a call's time; `counters` are sorted by
-    time; `remarks` are warnings about a correct program; `over_rival` are A/B pairs with the earlier best program;
-    `attempts` has one line per turn that is not shown as messages; `partner` is a program to combine this one with.
+    time. `remarks` are warnings about a correct program. `over_rival` are A/B pairs with the earlier best program.
+    `attempts` has one line per turn that is not shown as messages. `partner` is a program to combine this one with.
     """
 
     number: int

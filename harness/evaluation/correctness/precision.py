@@ -1,9 +1,9 @@
 """Sets the precision of a reference: TF32 products where its problem allows them, even on a CPU, and float64 for the
 truth.
 
-On a CPU the factors of a product are rounded to TF32 as on an NVIDIA GPU, and scattered sums of 16-bit types after each
-addition, as by atomic operations (torch on a CPU adds in float32). The reference's error thus fits candidates whose
-kernels are emulated.
+On a CPU the factors of a product are rounded to TF32 as on an NVIDIA GPU. Scattered sums of 16-bit types are rounded
+after each addition, as by atomic operations (torch on a CPU adds in float32). The reference's error thus fits
+candidates whose kernels are emulated.
 """
 
 from __future__ import annotations

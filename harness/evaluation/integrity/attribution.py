@@ -294,8 +294,8 @@ def classify_range(name: str, custom: CustomKernels) -> Owner:
 
 def classify_kernel(launcher: str, kernel: str, custom: CustomKernels) -> Owner:
     """Use its name and its launcher ("" if unknown). A kernel in a namespace of torch or a library belongs to the
-    candidate only if its library holds that exact function, not a template instance; any other kernel if the candidate
-    names it or its extension launches it.
+    candidate only if its library holds that exact function, not a template instance. Any other kernel belongs to the
+    candidate if the candidate names it or its extension launches it.
     """
     if custom.generated and _GENERATED_KERNEL.match(kernel):
         return "custom"

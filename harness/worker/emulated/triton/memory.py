@@ -1,7 +1,7 @@
-"""Memory of one kernel launch: bounds of its tensors, uninitialised values, and races between programs.
+"""Checks the memory of one kernel launch: bounds of its tensors, uninitialised values, and races between programs.
 
 Programs run one after another, so an access races with an earlier access of another program unless atomic operations
-order both: an atomic operation publishes the earlier accesses of its program, and synchronises with earlier atomic
+order both. An atomic operation publishes the earlier accesses of its program, and synchronises with earlier atomic
 operations at the same address.
 """
 
