@@ -81,8 +81,8 @@ def require_device(loaded: LoadedProblem, outputs: FlatOutputs, device: torch.de
 
 
 def require_narrow(loaded: LoadedProblem, outputs: FlatOutputs) -> None:
-    """Raises ProblemError if the problem's tolerance accepts an output of zeros. The comparison would still refuse it
-    for lost values, but no other errors.
+    """Raises ProblemError if the problem's tolerance accepts an output of zeros. The comparison would refuse zeros for
+    lost values, but would miss other errors.
     """
     tolerance = loaded.problem.tolerance
     if not tolerance.is_fixed:

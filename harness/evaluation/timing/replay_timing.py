@@ -58,7 +58,7 @@ Keep = Callable[[], AbstractContextManager[KeptBaseline]]
 
 @dataclass(slots=True)
 class _Side:
-    """Times of an empty graph, and of one empty kernel beyond it."""
+    """`empty_us` is the time of an empty graph, `nothing_us` that of one empty kernel beyond it."""
 
     recording: Recording
     replayer: Replayer

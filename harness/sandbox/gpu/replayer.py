@@ -52,7 +52,7 @@ class Replayer:
     def replay(
         self, graph: Graph = "call", clock: Clock = "device", places: Sequence[Place] = ()
     ) -> tuple[float, list[str]]:
-        """Return us and the bytes of `places` in hexadecimal."""
+        """Return the time in us and the bytes of `places` in hexadecimal."""
         message = {
             "kind": WorkerRequest.REPLAY,
             "graph": graph,

@@ -141,7 +141,7 @@ def restrict_calls(access: Access, *, has_own_root: bool) -> list[str]:
 
 
 def restrict_evaluator() -> None:
-    """The evaluator of a client's problem file can still start sandboxes."""
+    """Remove privileges that an evaluator of a client's problem file does not need. It can still start sandboxes."""
     Path("/proc/self/oom_score_adj").write_text(str(FIRST_TO_KILL))
     _limit_processes(EVALUATOR_PROCESSES, shares_user=False)
     filter_system_calls(allow_connections=True, allow_sandboxes=True)

@@ -111,9 +111,7 @@ def fuse(x: TensorHandle, y: TensorHandle, z: TensorHandle) -> TensorHandle:
 
 
 def multiply(a: TensorHandle, b: TensorHandle, d: TensorHandle, precision: Any) -> TensorHandle | None:
-    """Multiply matrices whose float32 product Triton's interpreter gets wrong at this precision; return None for
-    others.
-    """
+    """Multiply float32 matrices in this precision; return None if the interpreter's own product is right."""
     left, right = widen(a).data, widen(b).data
     rounding, terms = _TERMS.get(precision.name, (None, 1)) if a.dtype.scalar == tl.float32 else (None, 1)
     if left is a.data and right is b.data and left.dtype != np.float32:
