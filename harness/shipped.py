@@ -16,5 +16,5 @@ def find_shipped(name: str) -> Path:
 
 
 def name_install(extra: str) -> str:
-    """Return a command for a checkout: harness is on no package index."""
+    """Return a command for a checkout, since harness is on no package index."""
     return f"pip install -e '.[{extra}]' in the checkout of harness"

@@ -57,8 +57,8 @@ NOTHING = StepResult()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateTask:
-    """One attempt to evaluate a candidate. `ahead`: extensions that were built before; `run`: the case; `rival`: the
-    best program of the search before.
+    """One attempt to evaluate a candidate. `ahead` holds extensions that were built before. `rival` is the search's
+    best earlier program.
     """
 
     record: EvaluationRecord

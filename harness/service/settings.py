@@ -67,7 +67,7 @@ class ServiceSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSettings:
-    """Settings for one agent. `budget` is the maximum number of verdicts."""
+    """`budget` is the maximum number of verdicts for one agent."""
 
     title: ClassVar[str] = "Agent"
 

@@ -23,7 +23,7 @@ __all__ = [
 
 
 def open_device(name: str, gpu: str | None = None, *, memory_bytes: int | None = None) -> Device:
-    """`name` is "cpu", "cuda:N" or "emulated"; `gpu`, the model that the emulated device imitates. Evaluations plan
+    """`name` is "cpu", "cuda:N" or "emulated"; `gpu` is the model that the emulated device imitates. Evaluations plan
     with `memory_bytes`. Raises UsageError for an unknown GPU.
     """
     if name == EMULATED:

@@ -94,7 +94,7 @@ class CudaDevice(Device):
         return total_bytes - free_bytes
 
     def release_allocator_cache(self) -> None:
-        """Also frees cuBLAS's workspaces, which may be in large blocks of torch's cache."""
+        """Free cuBLAS's workspaces, too, which may be in large blocks of torch's cache."""
         torch._C._cuda_clearCublasWorkspaces()
         torch.cuda.empty_cache()
 
