@@ -1,12 +1,14 @@
 """Every language has rules, and each program a language."""
 
+from pathlib import Path
 from typing import get_args
 
 import pytest
 
+import harness
 from harness.domain import BuildRequest, Language, UsageError
 from harness.hardware.cuda_driver import list_gpus
-from harness.languages import LANGUAGES, detect_language
+from harness.languages import LANGUAGES, detect_language, list_compiled_in_worker
 from harness.languages.devices import find_devices
 from harness.languages.rules import explain_missing
 
@@ -104,3 +106,22 @@ def test_a_long_chain_of_calls_is_no_decorator():
 def test_a_gpu_that_is_not_here_is_named_whatever_the_language(language, device):
     with pytest.raises(UsageError, match=f"{device} was requested with --device, but no NVIDIA GPU was found"):
         find_devices(device, language)
+
+
+@pytest.mark.parametrize(
+    ("source", "languages"),
+    [
+        ("import helion", ("triton", "helion")),
+        ("import triton, helion", ("triton", "helion")),
+        ("import cutlass.cute as cute, tilelang", ("cute", "tilelang")),
+        ("#include <cutlass/gemm.h>", ()),
+        ("torch.compile(model)", ()),
+    ],
+)
+def test_a_worker_prepares_a_language_after_the_one_it_translates_to(source, languages):
+    assert list_compiled_in_worker(source) == languages
+
+
+def test_every_module_of_the_worker_for_a_language_is_named_as_one():
+    folder = Path(harness.__file__).parent / "worker" / "languages"
+    assert {path.stem for path in folder.glob("*.py")} - {"__init__"} <= LANGUAGES.keys()

@@ -8,7 +8,9 @@ from collections import namedtuple
 import pytest
 import torch
 
+from harness.worker.emulated.link import EmulatorLink
 from harness.worker.instrumentation import Observer, call_without_effect, poison
+from harness.worker.languages import Preparation, prepare_languages
 
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64)
 OTHERS = (torch.int64, torch.int32, torch.uint8, torch.bool)
@@ -184,3 +186,7 @@ def test_a_wrapped_function_does_not_become_a_method(mode, tmp_path):
     assert holder.kernel.__name__ == "relu"
     assert copy.deepcopy(extension.relu) is extension.relu
     assert copy.copy(extension.relu)(torch.ones(2)).shape == (2,)
+
+
+def test_a_language_without_a_module_in_the_worker_needs_none(tmp_path):
+    prepare_languages(["cpp"], Preparation(observer=Observer("ablate", tmp_path), link=EmulatorLink()))
