@@ -79,7 +79,8 @@ def _detect_evaluated(source: str, executor: Executor) -> Language:
 
 
 def choose_prompted_language(executor: Executor) -> Language:
-    return CPU_LANGUAGE if _find_obstacle(GPU_LANGUAGE, executor) and executor.devices(CPU_LANGUAGE) else GPU_LANGUAGE
+    wanted = (GPU_LANGUAGE, CPU_LANGUAGE, *LANGUAGES)
+    return next((language for language in wanted if _find_obstacle(language, executor) is None), GPU_LANGUAGE)
 
 
 def _find_obstacle(language: Language, executor: Executor) -> str | None:
