@@ -103,8 +103,16 @@ def _require_device(tools: EvaluationTools, task: CandidateTask) -> None:
         raise CandidateFailure(Outcome.NOT_RUN, missing)
     if tools.device is None:
         tools.load_only(record, task.problem, task.subject.workload, task.candidate)
-        reason = f"language {task.subject.language} runs on {' or '.join(rules.devices)}, and not on the chosen device"
-        raise CandidateFailure(Outcome.NOT_RUN, f"{record.describe_builds()}, but {reason} (--device, --language)")
+        where = f"{' or '.join(rules.devices)}, and not on the chosen device"
+        message = (
+            f"{record.describe_builds()}, but language {task.subject.language} runs on {where} (--device, --language)"
+        )
+        if not record.builds and not task.kernels:
+            message = (
+                f"the program has no custom kernel, so it counts as language {task.subject.language}, which runs on "
+                f"{where}: choose another --device, or evaluate plain PyTorch with --language torch"
+            )
+        raise CandidateFailure(Outcome.NOT_RUN, message)
     if tools.device.is_gpu and any(build.extension is None for build in task.ahead.builds.values()):
         tools.require_builds(task)
 

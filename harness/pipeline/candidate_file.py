@@ -22,6 +22,8 @@ def read_candidate(file: Path) -> str:
         source = decode_python(sys.stdin.buffer.read() if file == STDIN else file.read_bytes())
     except (OSError, ValueError) as error:
         raise UsageError(f"cannot read the candidate {file}: {explain_failure(error)}") from error
+    if not source.strip():
+        raise UsageError(f"{name_candidate(file)} is empty: it holds no program")
     if find_syntax_error(source) is not None and _is_answer(source):
         raise UsageError(
             f"{name_candidate(file)} is no Python program, but looks like a model's answer: take the program out of it "

@@ -84,8 +84,8 @@ class Gate:
             async with self._bodies.hold(receive, int(length) if length.isdecimal() else 0) as body:
                 await self._app(scope, body, send)
         except BodyRefused as refusal:
-            headers = {"Retry-After": str(self._settings.retry_after_s), "Connection": "close"}
-            answer = JSONResponse({"detail": str(refusal)}, refusal.status, headers)
+            again = {} if refusal.status == 413 else {"Retry-After": str(self._settings.retry_after_s)}
+            answer = JSONResponse({"detail": str(refusal)}, refusal.status, {"Connection": "close", **again})
             await _refuse(answer, scope, receive, send)
 
     def _find_client(self, authorization: str) -> str | None:

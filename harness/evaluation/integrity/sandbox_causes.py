@@ -19,7 +19,7 @@ _CAUSES = (
     (
         re.compile(r"FileNotFoundError|No such file or directory|Permission denied|NotADirectoryError"),
         "the sandbox shows a candidate, and the build of its extensions, neither your files nor the working folder: "
-        "put data and headers into the program",
+        "put data and headers into the program, and write files into the temporary folder",
     ),
     (
         re.compile(r"ModuleNotFoundError|No module named"),

@@ -31,9 +31,7 @@ def test_answer_given_as_a_program_is_an_error_naming_extract(tmp_path, text):
         read_candidate(file)
 
 
-@pytest.mark.parametrize(
-    "text", [PROGRAM, f'"""Use:\n\n{FENCED}"""\n{PROGRAM}', "hello world", "", PROGRAM + "x = (\n"]
-)
+@pytest.mark.parametrize("text", [PROGRAM, f'"""Use:\n\n{FENCED}"""\n{PROGRAM}', "hello world", PROGRAM + "x = (\n"])
 def test_a_program_is_read_as_it_is_also_with_a_syntax_error(tmp_path, text):
     file = tmp_path / "candidate.py"
     file.write_text(text)
@@ -62,3 +60,10 @@ def test_an_answer_on_standard_input_is_to_be_piped_through_extract(monkeypatch)
 def test_a_dash_reads_standard_input(monkeypatch, encoding):
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(PROGRAM.encode(encoding))))
     assert (read_candidate(Path("-")), name_candidate(Path("-"))) == (PROGRAM, "stdin")
+
+
+@pytest.mark.parametrize("text", ["", " \n", "\ufeff\n"])
+def test_an_empty_file_is_no_candidate(tmp_path, text):
+    (tmp_path / "c.py").write_text(text)
+    with pytest.raises(UsageError, match=r"c\.py is empty: it holds no program"):
+        read_candidate(tmp_path / "c.py")
