@@ -217,6 +217,14 @@ def test_cuda_candidate_on_a_cpu_is_built_and_loaded_only(evaluate):
 
 
 @pytest.mark.slow
+def test_plain_pytorch_on_an_unsuitable_device_names_its_language(evaluate):
+    (evaluation,) = evaluate([make_task(GOOD)], device="emulated")
+    assert evaluation.outcome == "not_run", evaluation.message
+    assert "has no custom kernel, so it counts as language cpp" in evaluation.message
+    assert "evaluate plain PyTorch with --language torch" in evaluation.message
+
+
+@pytest.mark.slow
 def test_an_evaluator_ends_with_its_parent_although_that_blocks_signals(open_executor):
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # as Ray does; the process inherits it
     try:
