@@ -28,6 +28,7 @@ REJECTED_EXIT_CODE = 1
 STOPPED_EXIT_CODE = 2
 STOPPED = "problem_error"
 CHECK_SEED = 0
+SHAPES_ONLY = "shapes only: values not checked"
 LEAST_WIDTH = 16  # of a column
 
 problems_app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -109,8 +110,9 @@ def check_problems(
     """Check that problems can be scored.
 
     The reference must pass, and zeros, a constant, the identity, a stale buffer, a coarser number format and a 99 %
-    partial answer must all fail, in every case. If there is a small workload, that is checked, and the full one only
-    runs once. Exit code 1 if a problem is rejected, 2 if a reference ends its process or does not end.
+    partial answer must all fail, in every case. If there is a small workload, that is checked; the full one runs, and
+    its values are checked if that takes a few seconds. Exit code 1 if a problem is rejected, 2 if a reference ends its
+    process or does not end.
 
     Example: harness problems check softmax my_problem.py
     """
@@ -247,21 +249,27 @@ def _record_check(suite: str, admissions: tuple[Admission, ...], settings: dict[
 
 
 def _make_report(title: str, admissions: tuple[Admission, ...]) -> Table:
-    from rich.table import Table
+    from harness.report.terminal.tables import make_table
 
     problems = {admission.problem for admission in admissions}
     rejected = {admission.problem for admission in admissions if not admission.admitted}
-    table = Table(title=f"{title}{len(problems - rejected)} of {len(problems)} problems admitted")
+    table = make_table(f"{title}{len(problems - rejected)} of {len(problems)} problems admitted")
     table.add_column("problem", overflow="fold")
     table.add_column("workload, case", overflow="fold")
-    table.add_column("checks", justify="right")
-    table.add_column("verdict")
+    table.add_column("checks", justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
     for admission in admissions:
-        passed = len(admission.checks) - len(admission.failed)
-        verdict = "admitted" if admission.admitted else "rejected"
+        made = len(admission.checks) - len(admission.skipped)
         workload = ", ".join(filter(None, (admission.workload, admission.case)))
-        table.add_row(admission.problem, workload, f"{passed}/{len(admission.checks)}", verdict)
+        checks = f"{made - len(admission.failed)}/{made}"
+        table.add_row(admission.problem, workload, checks, _describe_verdict(admission))
     return table
+
+
+def _describe_verdict(admission: Admission) -> str:
+    if not admission.admitted:
+        return "rejected"
+    return SHAPES_ONLY if admission.skipped else "admitted"
 
 
 def _print_settings(settings: dict[str, dict[str, str]]) -> None:

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
+    """`skipped` tells that it takes too much time or memory."""
+
     name: str
     passed: bool
     evidence: str
+    skipped: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,3 +31,7 @@ class Admission:
     @property
     def failed(self) -> tuple[Check, ...]:
         return tuple(check for check in self.checks if not check.passed)
+
+    @property
+    def skipped(self) -> tuple[Check, ...]:
+        return tuple(check for check in self.checks if check.skipped)

@@ -89,6 +89,15 @@ def admit_problem(loaded: LoadedProblem, device: torch.device, seed: int) -> Adm
     return Admission(problem=loaded.problem.name, workload=loaded.workload, checks=checks)
 
 
+def check_values(loaded: LoadedProblem, device: torch.device, seed: int) -> tuple[Check, ...]:
+    """Make the checks that take few calls, for full sizes. Raises ProblemError."""
+    with torch.no_grad():
+        run = _run_reference_twice(loaded, device, seed)
+        checks = [_check_sizes(run), _check_finite(run.truth, "finite", allows_infinite=True), _check_reference(run)]
+        checks += (_check_fake(_Draws(run), name) for name in QUICK_FAKES)
+    return tuple(replace(check, evidence=f"at its own sizes: {check.evidence}") for check in checks)
+
+
 def _run_reference_twice(loaded: LoadedProblem, device: torch.device, seed: int) -> _Run:
     model = loaded.make_model(seed, device)
     inputs, generators = loaded.make_inputs(seed, device), read_generators(device)
@@ -351,7 +360,7 @@ FAKES: dict[str, Callable[[_Run, int], list[Tensor]]] = {
     "stale buffer": _forge_stale,
     "99 % partial": _forge_partial,
 }
-
+QUICK_FAKES = ("zeros", "constant", "stale buffer")
 
 UNCLEAR = "the outputs do not show how precisely they are computed"
 OTHER_VALUES = "draw inputs that give it other values, or leave it out"

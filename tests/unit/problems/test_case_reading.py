@@ -206,8 +206,30 @@ def test_reference_without_meta_support_runs_once_at_the_sizes_of_a_case():
     """
     found = {one.case: one for one in admit_cases(read(settings, source), torch.device("cpu"), seed=7)}
     assert found["given"].admitted
-    assert [(check.name, check.evidence) for check in found["tall"].checks] == [("runs", "at its own sizes, on cpu")]
+    first = found["tall"].checks[0]
+    assert (first.name, first.evidence) == ("runs", "at its own sizes, on cpu")
     assert "forward raised RuntimeError" in found["odd"].failed[0].evidence
+
+
+@pytest.mark.parametrize(
+    ("at_full", "said"),
+    [
+        ("y * float('nan')", "finite: at its own sizes: 40000 elements are infinite or NaN"),
+        ("y * 0", "zeros: at its own sizes: output: accepted"),
+        ("y * 0 + 3", "constant: at its own sizes: output: accepted"),
+        ("self.weight.expand_as(y).clone()", "stale buffer: at its own sizes: output: accepted"),
+        ("x.mul_(2)", "the reference changes its inputs"),
+        ("y.view(7 + 0 * int(x.sum().item()), 3)", "forward raised RuntimeError: shape '[7, 3]' is invalid"),
+    ],
+)
+@pytest.mark.parametrize("cases", ["", 'CASES = [{"name": "given"}]'], ids=["no cases", "a case"])
+def test_values_at_full_sizes_are_checked(at_full, said, cases):
+    forward = f"y = x * self.weight * 3.0\n        return {at_full} if x.shape[0] > 100 else y"
+    source = SOURCE.replace("return x * self.weight * 3.0", forward).replace("rows = 40", "rows = 1000")
+    source = source.replace("columns = 24", "columns = 40")
+    found = admit_cases(read(f'SMALL = {{"rows": 8}}\n{cases}', source), torch.device("cpu"), seed=7)
+    failed = [f"{check.name}: {check.evidence}" for one in found for check in one.failed]
+    assert any(said in one for one in failed), failed
 
 
 @pytest.mark.parametrize("small", ["", 'SMALL = {"rows": 8}\n'])

@@ -100,6 +100,13 @@ def test_check_admits_a_good_problem(suites):
     assert "settings of good: SMALL rows=33; TAGS toy" in result.stdout
 
 
+def test_check_says_that_large_sizes_were_checked_by_shapes_only(suites):
+    (suites / "mine" / "good.py").write_text(GOOD.replace("rows = 4096", "rows = 1 << 30"))
+    result = run("check", *options(suites))
+    (full,) = (line for line in result.stdout.splitlines() if " full " in line)
+    assert full.split(maxsplit=3) == ["good", "full", "1/1", "shapes only: values not checked"]
+
+
 def test_check_takes_the_device_that_is_there(suites):
     assert run("check", *options(suites), "--device", "auto").exit_code == 0
 
