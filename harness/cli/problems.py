@@ -12,9 +12,10 @@ import typer
 from harness.cli.completion import complete_problem, complete_suite
 from harness.cli.grouped_help import GroupedCommand
 from harness.cli.output import print_rich
+from harness.cli.progress import show_slow_steps
 from harness.domain import Admission, Check, Problem, ProblemError, ReferenceStopped, UsageError, WorkloadName
 from harness.pipeline.data_folders import find_named_problem, find_suite_folder
-from harness.problems.apart import describe_inputs, run_apart
+from harness.problems.apart import describe_inputs, list_running_steps, run_apart
 from harness.problems.discovery import list_files, read_problem
 from harness.problems.setting_names import describe_settings
 from harness.problems.steps import set_reference_limit
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 REJECTED_EXIT_CODE = 1
-STOPPED_EXIT_CODE = 2
 STOPPED = "problem_error"
 CHECK_SEED = 0
 SHAPES_ONLY = "shapes only: values not checked"
@@ -111,24 +111,26 @@ def check_problems(
 
     The reference must pass, and zeros, a constant, the identity, a stale buffer, a coarser number format and a 99 %
     partial answer must all fail, in every case. If there is a small workload, that is checked; the full one runs, and
-    its values are checked if that takes a few seconds. Exit code 1 if a problem is rejected, 2 if a reference ends its
-    process or does not end.
+    its values are checked if that takes a few seconds.
+
+    Exit code 1 if a problem is rejected for any reason, 2 for wrong usage.
 
     Example: harness problems check softmax my_problem.py
     """
     wanted = names or [path.stem for path in list_files(find_suite_folder(suite, problems_dir))]
     set_reference_limit(reference_timeout)
-    found = {name: _read_named(name, suite, problems_dir) for name in wanted}
+    with show_slow_steps("checking", list_running_steps):
+        found = {name: _read_named(name, suite, problems_dir) for name in wanted}
+        admissions = tuple(_admit_with_progress(found, _choose_device(device)))
     settings = {one.name: describe_settings(one) for one in found.values() if isinstance(one, Problem)}
-    admissions = tuple(_admit_with_progress(found, _choose_device(device)))
     if as_json:
         typer.echo(json.dumps(_record_check(suite, admissions, settings)))
     else:
         print_rich(_make_report("" if names else f"suite {suite}: ", admissions))
         _print_settings(settings)
         _print_rejections(admissions)
-    if failed := {check.name for admission in admissions for check in admission.failed}:
-        raise typer.Exit(STOPPED_EXIT_CODE if STOPPED in failed else REJECTED_EXIT_CODE)
+    if not all(admission.admitted for admission in admissions):
+        raise typer.Exit(REJECTED_EXIT_CODE)
 
 
 def _describe_file(path: Path, suite: str) -> dict[str, Any]:
@@ -156,13 +158,14 @@ def _describe_workload(problem: Problem, workload: WorkloadName) -> dict[str, An
 
 
 def _make_listing(suite: str, entries: list[dict[str, Any]]) -> Table:
-    from rich.table import Table
+    from harness.report.terminal.tables import make_table
 
     cells_by_column = zip(*map(_describe_row, entries), strict=True)
     first = "problem, tags" if any(entry.get("tags") for entry in entries) else "problem"
     columns = dict(zip((first, "inputs, full", "small", "cases"), cells_by_column, strict=True))
     shown = {name: cells for name, cells in columns.items() if any(cells)}
-    table = Table(title=f"suite {suite}: {len(entries)} problems", show_lines=True)
+    table = make_table(f"suite {suite}: {len(entries)} problems")
+    table.show_lines = True
     for name, cells in shown.items():
         longest = max(len(line) for cell in cells for line in cell.splitlines())
         table.add_column(name, overflow="fold", min_width=min(longest, LEAST_WIDTH))
@@ -216,7 +219,8 @@ def _admit_with_progress(found: dict[str, Problem | ProblemError], device: str) 
     from rich.progress import track
 
     console = Console(stderr=True)
-    for name in track(found, description="checking", console=console, transient=True):
+    hidden = not console.is_terminal  # it would print an empty line
+    for name in track(found, description="checking", console=console, transient=True, disable=hidden):
         yield from _admit(name, found[name], device)
 
 
@@ -273,13 +277,17 @@ def _describe_verdict(admission: Admission) -> str:
 
 
 def _print_settings(settings: dict[str, dict[str, str]]) -> None:
+    from harness.report.terminal.tables import style_text
+
     for problem, in_force in settings.items():
         stated = "; ".join(f"{name} {value}" for name, value in in_force.items())
-        typer.echo(f"settings of {problem}: {stated or 'none'}")
+        print_rich(style_text(f"settings of {problem}: {stated or 'none'}"))
 
 
 def _print_rejections(admissions: tuple[Admission, ...]) -> None:
+    from harness.report.terminal.tables import style_text
+
     for admission in admissions:
         for check in admission.failed:
             where = f", case {admission.case}" if admission.case else ""
-            typer.echo(f"{admission.problem}{where}: {check.name}: {check.evidence}")
+            print_rich(style_text(f"{admission.problem}{where}: {check.name}: {check.evidence}"))

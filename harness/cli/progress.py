@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import textwrap
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from harness.report.terminal.search_progress import ProblemProgress, SearchProgress
 
 LINE_EVERY_S, BARS_EVERY_S = 10.0, 0.5
+STEPS_EVERY_S = 1.0
 COLUMNS = 80
 FRAMES_PER_S = 2
 LINES_BESIDE = 9  # of the table: heads, totals, a line of the shell
@@ -65,6 +68,26 @@ def _print_steps(read: Callable[[], Sequence[Step]], every_s: float) -> Iterator
         typer.echo("; ".join(parts), err=True)
 
     with _repeat(print_line, every_s):
+        yield
+
+
+@contextmanager
+def show_slow_steps(
+    doing: str, read: Callable[[], Sequence[tuple[str, float, float]]], *, line_every_s: float = LINE_EVERY_S
+) -> Iterator[None]:
+    """Print a line for each `line_every_s` that a problem file's step runs. `read` returns name, limit and deadline."""
+    printed: dict[tuple[str, float], int] = {}
+
+    def print_lines() -> None:
+        for name, limit_s, deadline_s in read():
+            lines = int((time.monotonic() - deadline_s + limit_s) / line_every_s)
+            if lines > printed.get((name, deadline_s), 0):
+                printed[name, deadline_s] = lines
+                where, _, call = name.rpartition(".py: ")
+                took = f"{lines * line_every_s:g} s (limit {limit_s:g} s, --reference-timeout)"
+                typer.echo(_wrap(f"{doing} {Path(where).name}: {call}, {took}"), err=True)
+
+    with _repeat(print_lines, min(STEPS_EVERY_S, line_every_s)):
         yield
 
 

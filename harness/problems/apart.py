@@ -21,6 +21,7 @@ Result = TypeVar("Result")
 _PROGRAM = "from harness.problems.apart import main; main()"
 _LOCK = threading.Lock()
 _started: list[WatchedProcess] = []  # at most one: torch is imported once
+_running: list[WatchedProcess] = []  # a call
 
 
 def run_apart(function: Callable[..., Result], *arguments: object) -> Result:
@@ -31,6 +32,7 @@ def run_apart(function: Callable[..., Result], *arguments: object) -> Result:
         return function(*arguments)
     with _LOCK:
         process = _started.pop() if _started else WatchedProcess(_PROGRAM)
+        _running.append(process)
         try:
             process.send((function, arguments, STEPS.limit_s))
             answer = pickle.loads(process.receive())
@@ -39,11 +41,18 @@ def run_apart(function: Callable[..., Result], *arguments: object) -> Result:
         except BaseException:
             process.kill()
             raise
+        finally:
+            _running.remove(process)
         _started.append(process)
     if isinstance(answer, HarnessError):
         raise answer
     result: Result = answer
     return result
+
+
+def list_running_steps() -> list[tuple[str, float, float]]:
+    """Return name, limit and deadline of each step, of calls in other threads."""
+    return [step for process in tuple(_running) for step in process.list_steps()]
 
 
 def describe_inputs(problem: Problem, workload: WorkloadName) -> tuple[tuple[str, tuple[int, ...]], ...]:

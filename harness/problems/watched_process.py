@@ -76,6 +76,10 @@ class WatchedProcess:
     def is_running(self) -> bool:
         return self._process.poll() is None
 
+    def list_steps(self) -> list[tuple[str, float, float]]:
+        """Return name, limit and deadline of each running step."""
+        return read_steps(self._steps)
+
     def receive(self) -> Any:
         return pickle.loads(self.receive_bytes())
 
@@ -106,7 +110,7 @@ class WatchedProcess:
         self._process.wait()
 
     def _require_in_time(self) -> None:
-        for step, limit_s, deadline_s in read_steps(self._steps):
+        for step, limit_s, deadline_s in self.list_steps():
             if deadline_s < time.monotonic():
                 self.kill()
                 advice = "correct the file, or allow more time with --reference-timeout"
@@ -117,7 +121,7 @@ class WatchedProcess:
             self._process.wait(END_S)
         code = self._process.poll()
         self.kill()
-        running = read_steps(self._steps)
+        running = self.list_steps()
         if running and code in (None, CLOSED_CODE):
             return ReferenceStopped(f"{running[-1][0]} closes descriptors of the process; {CLOSE_ADVICE}")
         if code is None:

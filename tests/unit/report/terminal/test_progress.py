@@ -2,7 +2,7 @@
 
 import time
 
-from harness.cli.progress import show_steps
+from harness.cli.progress import show_slow_steps, show_steps
 from harness.executors.executor import DeviceStatus, ExecutorStatus
 from harness.report.terminal.progress import Step, TimeLeft, count_finished, read_steps
 
@@ -84,3 +84,11 @@ def test_progress_without_a_terminal_prints_occasional_lines(capsys):
         evaluation.done, evaluation.worked, evaluation.note = 2, 2, "2 of 2, 1 correct"
     assert set(lines) == {"building: 0 built; evaluating: 0 of 2"}
     assert capsys.readouterr().err.splitlines()[-1] == "building: 0 built; evaluating: 2 of 2, 1 correct"
+
+
+def test_only_a_step_that_takes_long_is_named(capsys):
+    now_s = time.monotonic()
+    steps = [("mine/slow.py: forward", 600.0, now_s + 590.0), ("mine/new.py: forward", 600.0, now_s + 600.0)]
+    with show_slow_steps("checking", lambda: steps):
+        pass
+    assert capsys.readouterr().err == "checking slow: forward, 10 s (limit 600 s, --reference-timeout)\n"
