@@ -113,11 +113,14 @@ class DeviceEvaluators:
             builders = list(self._builders.values())
         return sum((Counter(builder.counts) for builder in builders), Counter[str]())
 
-    def close(self) -> None:
+    def stop_builds(self) -> None:
         with self._lock:
             builders = list(self._builders.values())
         for builder in builders:
             builder.stop()
+
+    def close(self) -> None:
+        self.stop_builds()
         self._prepared.close()
         self._workers.close()
         for forkserver in filter(None, (self._forkserver, self._emulated)):

@@ -14,6 +14,7 @@ import resource
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from harness.executors.tasks import Task
     from harness.hardware.xid_errors import XidWatch
     from harness.sandbox.devices import Device
+
+END_S = 5.0  # for this process to end its children
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,13 +70,13 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each page of a worker's device memory is a descriptor
     with opened as line, suppress(KeyboardInterrupt, BrokenPipeError):
         messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        has_ended, has_started = threading.Event(), threading.Event()
+        has_ended = threading.Event()
+        started: list[DeviceEvaluators] = []
         signal.signal(signal.SIGINT, partial(_interrupt, has_ended))
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # Ray's threads block it
-        threading.Thread(
-            target=_receive, args=(line, messages, has_ended, has_started), name="messages", daemon=True
-        ).start()
-        _serve(line, messages, has_ended, has_started)
+        shared = (line, messages, has_ended, started)
+        threading.Thread(target=_receive, args=shared, name="messages", daemon=True).start()
+        _serve(*shared)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # everything is closed; unloading torch would take half a second more
@@ -88,22 +91,26 @@ def _interrupt(has_ended: threading.Event, *_: object) -> None:
 
 
 def _receive(
-    line: Connection, messages: queue.SimpleQueue[Any], has_ended: threading.Event, has_started: threading.Event
+    line: Connection, messages: queue.SimpleQueue[Any], has_ended: threading.Event, started: list[DeviceEvaluators]
 ) -> None:
     """Run in a thread, to detect the parent's end at any time. None follows the signal, which may not wake a thread
-    that is about to wait.
+    that is about to wait. The main thread may wait for compilers that other threads run, so these are ended here.
     """
     with suppress(EOFError, OSError):
         while True:
             messages.put(line.recv())
     has_ended.set()
-    if has_started.is_set():  # an exception amid an import prints a traceback or is lost
+    if started:  # an exception amid an import prints a traceback or is lost
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
     messages.put(None)
+    for evaluators in started:
+        evaluators.stop_builds()
+    time.sleep(END_S)
+    os._exit(1)  # a parent that was killed cannot end this process
 
 
 def _serve(
-    line: Connection, messages: queue.SimpleQueue[Any], has_ended: threading.Event, has_started: threading.Event
+    line: Connection, messages: queue.SimpleQueue[Any], has_ended: threading.Event, started: list[DeviceEvaluators]
 ) -> None:
     from harness.domain import HarnessError
     from harness.executors.clients.builds import BuildsAhead
@@ -138,7 +145,7 @@ def _serve(
         lock = device.lock_name
         send(Ready(chip=device.chip, lock=lock))
         watch = _watch(device)
-        has_started.set()
+        started.append(evaluators)
         if has_ended.is_set():
             return
         while (work := messages.get()) is not None:

@@ -29,7 +29,7 @@ from harness.domain import (
     Outcome,
     UsageError,
 )
-from harness.domain.build import LOCKED
+from harness.domain.build import LOCKED, PRECOMPILING
 from harness.executors.clients.owned_device import OwnedDevice
 from harness.executors.device_pool import DevicePool, Job
 from harness.executors.evaluator_process import Start
@@ -135,7 +135,8 @@ class LocalExecutor:
             counts = [evaluators.build_counts for evaluators in self._ahead.values()]
             counts += [device.build_counts for device in self._opened]
             builds = sum(counts, Counter[str]())
-            waits = [device.waits_for for device in self._opened] + [BUILD_TAKEN] * builds[LOCKED]
+            is_locked = builds[LOCKED] and not builds[PRECOMPILING]  # else most likely by its own builds
+            waits = [*(device.waits_for for device in self._opened), BUILD_TAKEN if is_locked else ""]
         return ExecutorStatus(
             building=building,
             builds=dict(builds),

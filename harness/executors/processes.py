@@ -13,13 +13,12 @@ from harness.domain.build import GOING_ON
 from harness.executors.answers import LEAST_BYTES, MOST_BYTES, Builds, Done, Lost, Ready, Waiting, decode_answer
 from harness.executors.clients import sandbox
 from harness.executors.device_pool import DeviceLost, Job
-from harness.executors.evaluator_process import Assignment, Start
+from harness.executors.evaluator_process import END_S, Assignment, Start
 from harness.problems.watched_process import ProcessEnded, WatchedProcess
 from harness.sandbox.forkserver import EXPANDABLE_SEGMENTS
 from harness.sandbox.worker_process import OutputTail
 
 SHORT_WAIT_S = 2.0
-END_S = 5.0  # for a process to end its children
 PAUSE_S = 0.05
 SHOWN = 500  # characters of what a sandboxed process printed
 _RUN = "from harness.executors.evaluator_process import main; main()"

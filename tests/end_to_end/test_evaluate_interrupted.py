@@ -1,6 +1,7 @@
 """`harness evaluate` ended in the middle, by Ctrl-C or by force: what was finished is kept, nothing of it is left
 running, and the same command does the rest. Also two of them at once on one results folder."""
 
+import fcntl
 import json
 import os
 import signal
@@ -114,6 +115,38 @@ def test_ended_while_building_it_leaves_no_compiler_and_goes_on(
     assert finished.returncode == 0, finished.stderr
     expected = dict(enumerate([*("correct" for _ in before), "build_error"]))
     assert stored_outcomes(tmp_path / "results") == expected
+
+
+WITH_HEADERS = f"""{HEAD}from torch.utils.cpp_extension import load_inline
+load_inline("own", cpp_sources="torch::Tensor own(torch::Tensor x) {{ return x; }}", functions=["own"])
+
+class ModelNew(nn.Module):
+    pass
+"""
+ENDLESS_COMPILER = """#!/bin/sh
+case " $* " in *" -c "*|*" -x "*) sleep 86399;; *) exec c++ "$@";; esac
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["terminated", "killed"])
+def test_compilers_of_headers_end_with_the_command_and_free_their_locks(
+    number, tmp_path, tiny_suite, write_run, start_harness, processes_with, marker, needs_compiler
+):
+    write_run("runs", [WITH_HEADERS])
+    compiler, cache = tmp_path / "tools" / "c++", tmp_path / "cache"
+    compiler.parent.mkdir()
+    compiler.write_text(ENDLESS_COMPILER)
+    compiler.chmod(0o755)
+    args = ["evaluate", "runs", "--problems-dir", tiny_suite.parent, "--no-time", "--cache-dir", cache]
+    process = start_harness(args, env={"NVIDIA_TEST_MARKER": marker, "CXX": str(compiler)})
+    compiling = lambda: set(processes_with("86399")) & set(processes_with(marker, "environ"))  # noqa: E731
+    wait_until(lambda: len(compiling()) > 1, "two compilers, one for headers and one beside it")
+    process.send_signal(number)
+    wait_until(lambda: processes_with(marker, "environ") == [], "the end of all processes", timeout_s=10)
+    for path in (*cache.glob("locks/*"), *cache.glob("kits/*/lock")):
+        with path.open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @pytest.mark.slow
