@@ -17,7 +17,9 @@ from harness.syntax import parse_python
 MOST_LINES = 20
 _SCREENED = re.compile(r"\bline (\d{1,7})\b")
 _TRACED = re.compile(r'File "[^"\n]*candidate[^"\n]*", line (\d{1,7})')
-_COMPILED = re.compile(r"^[^\s:(/]+\.(?:cu|cuh|cpp|cc|cxx|c|h|hpp)[:(](\d{1,7})[:,)].*$", re.MULTILINE)
+_FILE = r"[^\s:(/]+\.(?:cu|cuh|cpp|cc|cxx|c|h|hpp)"
+_COMPILED = re.compile(rf"^{_FILE}[:(](\d{{1,7}})[:,)].*$", re.MULTILINE)
+_OTHER_ACCESS = re.compile(rf" at {_FILE}:(\d{{1,7}}) are not ordered\b")
 _KERNEL = re.compile(r"\bin kernel ([A-Za-z_]\w*)")
 _QUOTED_LINE = re.compile(r"^\s*\d+ \| ?(.*)$")  # g++ prints the number before the line, nvcc does not
 
@@ -40,7 +42,8 @@ def _locate_compiler_messages(text: str, source: str) -> Iterable[int]:
     kernel = _KERNEL.search(text)
     if kernel:
         start = _find_kernel_string(source, kernel.group(1))
-        yield from (start + int(message.group(1)) - 1 for message in messages if start is not None)
+        places = [*messages, *_OTHER_ACCESS.finditer(text)]
+        yield from (start + int(place.group(1)) - 1 for place in places if start is not None)
         return
     lines = [line.strip() for line in source.splitlines()]
     for message in messages:

@@ -31,8 +31,7 @@ from harness.evaluation.attempts import repeat_if_disturbed, repeat_with_less_me
 from harness.evaluation.builds import CandidateBuilds
 from harness.evaluation.certificate import Certificate
 from harness.evaluation.counters.reading import CounterReader
-from harness.evaluation.emulated.findings import has_race_at_all_sizes
-from harness.evaluation.emulated.nvcc import NvccCheck
+from harness.evaluation.emulated.nvcc import NvccCheck, may_change_verdict
 from harness.evaluation.emulated.sanitizer import KernelChecker
 from harness.evaluation.environment import describe_environment
 from harness.evaluation.integrity.missing_packages import explaining_missing_packages
@@ -176,7 +175,9 @@ class CandidateEvaluator:
         return BuiltAhead(builds={build.key: build for build in record.builds}, hung=hung)
 
     def _repeat_with_nvcc(self, record: EvaluationRecord, outcome: Outcome, message: str) -> EvaluationRecord | None:
-        """Repeat if nvcc and the emulator disagree on a build. nvcc takes a minute, and is not needed after a race."""
-        if self._nvcc is None or has_race_at_all_sizes(record.findings) or not self._nvcc.find_disagreement(record):
+        """Repeat if nvcc and the emulator disagree on a build. It takes a minute, so it must matter."""
+        if self._nvcc is None or not may_change_verdict(record.builds, outcome):
+            return None
+        if not self._nvcc.find_disagreement(record):
             return None
         return EvaluationRecord(seed=record.seed, thrift=record.thrift)

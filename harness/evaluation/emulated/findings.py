@@ -25,8 +25,8 @@ IN_KERNEL = "in kernel"  # begins the evidence
 _LOCATION = re.compile(r"\S+:\d+: ")  # of a described finding
 DIVERGENT, RACE, UNWRITTEN = "barrier_divergence", "shared_race", "uninitialised_shared"
 _BARRIER_CHECKS = (DIVERGENT, RACE, UNWRITTEN)  # causes first
-_OTHER_LINE = re.compile(r"\bat line (\d+) of\b")
-_VARIABLE = re.compile(r"\b(?:of|reads) (?P<name>\w+|dynamic shared memory) \(byte \d+\)")
+_OTHER_LINE = re.compile(r"\bat [^\s:]+:(\d+) are not ordered\b")
+_VARIABLE = re.compile(r"\b(?:on|reads) (?P<name>\w+|dynamic shared memory) \(byte \d+\)")
 TIME_LIMIT, UNCOVERED = "time_limit", "uncovered"
 INTERPRETER = "interpreter"  # an error in Python, which says nothing about a GPU if a compiler accepts the kernel
 

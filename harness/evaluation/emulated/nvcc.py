@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from harness.builder import Builder
-from harness.domain import EMULATED, BuildResult, Finding, HarnessError
+from harness.domain import EMULATED, BuildResult, Finding, HarnessError, Outcome
 from harness.evaluation.record import EvaluationRecord
 
 
@@ -34,6 +35,11 @@ class NvccCheck:
                     self._corrected[result.key] = corrected
                     differs = True
         return differs
+
+
+def may_change_verdict(builds: Iterable[BuildResult], outcome: Outcome) -> bool:
+    """nvcc may refuse a correct program, or build one that the emulator does not. It excuses no failure at run time."""
+    return outcome in (Outcome.CORRECT, Outcome.NOT_RUN) or any(build.extension is None for build in builds)
 
 
 def reconcile_builds(emulated: BuildResult, compiled: BuildResult) -> BuildResult:

@@ -61,6 +61,8 @@ x = 1
 def test_the_emulated_device_counts_within_the_text_that_has_the_kernel():
     message, evidence = "cuda.cu:3: error: two threads write a[0]", "in kernel scale, block (0, 0, 0), thread (1, 0, 0)"
     assert places(message, evidence, check="race", source=KERNELS) == (5,)
+    other = "this write and the read by thread (0, 0, 0) at cuda.cu:2 are not ordered: missing __syncthreads()?"
+    assert places(f"cuda.cu:3: error: race on s (byte 4): {other}", evidence, source=KERNELS) == (4, 5)
     assert places(message, evidence, check="race", source=KERNELS * 2) == ()
     assert places("cuda.cu:99: error: x", evidence, check="race", source=KERNELS) == ()
     assert places(message, "in kernel other", check="race", source=KERNELS) == ()

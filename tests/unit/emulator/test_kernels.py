@@ -5,6 +5,7 @@ Without torch's headers, so that a compilation takes seconds.
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -147,6 +148,17 @@ def test_each_planted_mistake_is_named_with_its_line(bad_checked: dict[str, dict
     check, lines = PLANTED[name]
     found = [finding for finding in bad_checked[name]["findings"] if finding["check"] == check]
     assert found and found[0]["line"] in lines and found[0]["file"] == "bad.cu" and found[0]["kernel"] == name
+
+
+@pytest.mark.parametrize(
+    ("name", "asks"), [("shared_race", True), ("missing_second_barrier", True), ("global_race", False)]
+)
+def test_a_race_names_both_lines_and_asks_for_a_barrier(bad_checked: dict[str, dict], name: str, asks: bool) -> None:
+    _, lines = PLANTED[name]
+    message = next(one["message"] for one in bad_checked[name]["findings"] if "race" in one["check"])
+    other = re.search(r" by thread \(\d+, 0, 0\) at bad\.cu:(\d+) are not ordered", message)
+    assert other and int(other[1]) in lines
+    assert message.endswith(" are not ordered: missing __syncthreads()?") is asks
 
 
 def test_an_access_beyond_an_end_names_the_parameter(bad_checked: dict[str, dict]) -> None:

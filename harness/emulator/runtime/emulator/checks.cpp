@@ -150,14 +150,23 @@ void report(const char* check, const std::string& message, uint32_t code, const 
 }
 
 std::string describe_other(const Access& other, const Thread& thread) {
-  std::string file;
+  std::string file = thread.block->launch->file;
   int line = 0;
   place_of(code_base + other.code - 1, file, line);
   const dim3& shape = thread.block->launch->block;
   const unsigned x = other.thread % shape.x, y = other.thread / shape.x % shape.y, z = other.thread / shape.x / shape.y;
   std::string text = "thread (" + std::to_string(x) + ", " + std::to_string(y) + ", " + std::to_string(z) + ")";
   if (other.block != block_number) { text += " of another block"; }
-  return text + " at line " + std::to_string(line);
+  return text + " at " + file.substr(file.rfind('/') + 1) + ":" + std::to_string(line);
+}
+
+std::string describe_race(const char* address, const Access& earlier, const Access& now, const Thread& thread, bool is_write,
+                          bool was_write, bool is_shared) {
+  // A statement by which several threads write one place is no case for a barrier.
+  const bool may_lack_barrier = is_shared && !(is_write && was_write && earlier.code == now.code);
+  return "race on " + (is_shared ? name_shared(address) : name_global(address)) + ": this " + (is_write ? "write" : "read") +
+         " and the " + (was_write ? "write" : "read") + " by " + describe_other(earlier, thread) + " are not ordered" +
+         (may_lack_barrier ? ": missing __syncthreads()?" : "");
 }
 
 void settle_suspicion() {
@@ -165,10 +174,8 @@ void settle_suspicion() {
   const Suspicion found = suspicion;
   suspicion.address = nullptr;
   if (std::memcmp(found.before, found.address, found.bytes) == 0) { return; }
-  const std::string place = found.is_shared ? name_shared(found.address) : name_global(found.address);
   report(found.is_shared ? "shared_race" : "global_race",
-         std::string("race: this write and the ") + (found.was_write ? "write" : "read") + " by " +
-             describe_other(found.earlier, found.thread) + " of " + place + " are not ordered",
+         describe_race(found.address, found.earlier, found.now, found.thread, true, found.was_write, found.is_shared),
          found.now.code, found.thread,
          show_value(found.before, found.bytes) + ", then " + show_value(found.address, found.bytes));
 }
@@ -211,7 +218,8 @@ void check_races(const char* address, size_t bytes, bool is_write, bool is_share
     Cell& cell = cell_at(at);
     const bool written_here = cell.write.block == now.block;
     if (is_shared && (!is_write || now.is_atomic) && !written_here) {
-      report("uninitialised_shared", "reads " + name_shared(at) + " of shared memory, which nobody has written before (is a barrier missing?)",
+      report("uninitialised_shared",
+             "reads " + name_shared(at) + " of shared memory, which nobody has written before: missing __syncthreads()?",
              now.code, thread, show_value(address, bytes));
       return;
     }
@@ -221,8 +229,7 @@ void check_races(const char* address, size_t bytes, bool is_write, bool is_share
         suspect(address, bytes, cell.write, now, thread, true, is_shared);
       } else {
         const char* check = is_shared ? "shared_race" : "global_race";
-        const std::string message = "race: this read and the write by " + describe_other(cell.write, thread) + " of " +
-                                    (is_shared ? name_shared(at) : name_global(at)) + " are not ordered";
+        const std::string message = describe_race(at, cell.write, now, thread, false, true, is_shared);
         if (cell.write.is_atomic && doubtful.address == nullptr) {
           doubtful = {address, check, message, show_value(address, bytes), now.code, thread};
         } else if (!cell.write.is_atomic) {

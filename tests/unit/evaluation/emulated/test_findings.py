@@ -12,7 +12,7 @@ from harness.evaluation.emulated.findings import (
     put_causes_first,
     report_kernel_findings,
 )
-from harness.evaluation.emulated.nvcc import reconcile_builds
+from harness.evaluation.emulated.nvcc import may_change_verdict, reconcile_builds
 from harness.evaluation.emulated.sanitizer import _conclude, _drop_repetition, _SanitizerPass, explain
 from harness.sandbox.failure import CandidateFailure
 
@@ -52,7 +52,7 @@ def test_the_same_thing_at_the_same_place_is_told_once():
 
 def describe_race(line, other, variable="s"):
     message = (
-        f"race: this read and the write by thread (1, 0, 0) at line {other} of {variable} (byte 4) are not ordered"
+        f"race on {variable} (byte 4): this read and the write by thread (1, 0, 0) at cuda.cu:{other} are not ordered"
     )
     return {**RACE, "check": "shared_race", "line": line, "message": message}
 
@@ -219,3 +219,19 @@ def build(status, log="", strategy="emulated"):
 )
 def test_nvcc_has_the_last_word_on_what_builds(emulated, compiled, told):
     assert reconcile_builds(build(emulated), build(compiled, strategy="fast")).status == told
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome", "may"),
+    [
+        ("built", "correct", True),
+        ("uncovered", "not_run", True),
+        ("failed", "build_error", True),
+        ("failed", "wrong_value", True),
+        ("built", "wrong_value", False),
+        ("cached", "runtime_error", False),
+        ("built", "timeout", False),
+    ],
+)
+def test_nvcc_is_not_asked_about_a_program_that_builds_and_fails(status, outcome, may):
+    assert may_change_verdict([build(status)], Outcome(outcome)) is may
