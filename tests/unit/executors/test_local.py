@@ -1,6 +1,7 @@
 import os
 import signal
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -10,10 +11,11 @@ from types import SimpleNamespace
 import pytest
 
 from harness.domain import TRUNCATED, Candidate, DeviceError, Finding, Problem, UsageError
+from harness.domain.build import LOCKED, PRECOMPILING
 from harness.executors import processes, tasks
 from harness.executors.executor import run_tasks
 from harness.executors.local import LocalExecutor
-from harness.executors.locks import hold_cores_to_time
+from harness.executors.locks import BUILD_TAKEN, hold_cores_to_time
 from harness.executors.settings import LocalSettings
 from harness.executors.tasks import Origin
 
@@ -108,6 +110,14 @@ def test_several_builds_are_prepared_while_devices_start(open_executor, expected
         for _ in range(2):
             assert executor.devices("cpp")
         assert executor.status().building == preparing
+
+
+@pytest.mark.parametrize(("precompiling", "told"), [(0, BUILD_TAKEN), (1, "")])
+def test_only_locks_of_others_are_reported_as_waits(open_executor, precompiling, told):
+    with open_executor() as executor:
+        counts = Counter({LOCKED: 1, PRECOMPILING: precompiling})
+        executor._opened.append(SimpleNamespace(build_counts=counts, waits_for=""))
+        assert executor.status().waits_for == told
 
 
 @pytest.mark.slow
