@@ -79,7 +79,7 @@ def test_a_source_sees_no_file_outside_although_the_compiler_works(kind, builder
         pytest.param("assembler", "/proc/1/environ", marks=pytest.mark.slow),
     ],
 )
-@pytest.mark.quick(3)
+@pytest.mark.quick(1)
 def test_no_file_outside_gets_into_a_build(builder, secret, wanted, how):
     path = secret if wanted == "home" else wanted
     if not os.access(path, os.R_OK):

@@ -325,6 +325,7 @@ def test_no_network_is_there(report):
     assert report["pair"] == "2"
 
 
+@pytest.mark.quick(1)
 def test_the_environment_holds_no_secret(report):
     assert SECRET not in json.dumps(report["environment"])
     assert not [name for name in report["environment"] if "KEY" in name or "TOKEN" in name or "SECRET" in name]

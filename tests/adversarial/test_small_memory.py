@@ -91,7 +91,7 @@ def honest(bench_with):
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
-@pytest.mark.quick(1)
+@pytest.mark.slow
 def test_an_honest_candidate_is_right_and_the_record_says_what_was_reduced(honest, budget):
     evaluation = honest[budget]
     assert evaluation.outcome == "correct", evaluation.message

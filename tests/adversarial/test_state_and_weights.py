@@ -78,6 +78,7 @@ def test_training_mode_is_evaluated_with_its_buffers(evaluate, forward):
     assert "second_in_a_row" in [trial.distribution for trial in evaluation.correctness.trials]
 
 
+@pytest.mark.slow
 def test_batch_norm_call_counts_matter_only_if_results_depend_on_them(evaluate):
     forward = STATISTICS.replace("num_batches_tracked += 1", "num_batches_tracked += 0")
     assert evaluate(write_candidate(forward, init=BATCH_NORM["init"]), TRAINING).outcome == "correct"
@@ -173,6 +174,7 @@ def test_a_weight_that_is_not_read_must_be_left_alone_too(evaluate):
     assert "3 of 3 elements differ, by up to " in find(evaluation, "state").message
 
 
+@pytest.mark.slow
 def test_every_timed_call_begins_with_the_same_state(evaluate):
     from harness.evaluation.timing.plan import TimingPlan
 

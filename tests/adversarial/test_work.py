@@ -161,7 +161,7 @@ def test_an_extension_that_only_calls_torch_is_a_library_at_work(bench, needs_co
 
 
 @pytest.mark.parametrize("way", DECOYS)
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 def test_a_decoy_is_found_out(way, bench, needs_compiler):
     evaluation = evaluate(bench, DECOYS[way])
     assert evaluation.outcome == "correct", evaluation.message
@@ -206,6 +206,7 @@ def test_a_product_by_the_library_is_not_torch_at_work(bench):
     assert evaluation.work.library > 0.5
 
 
+@pytest.mark.slow
 def test_a_library_of_its_own_beside_torch_is_own_work(bench, needs_compiler, tmp_path):
     path = tmp_path / "own.so"
     compiler = [os.environ.get("CXX", "c++"), "-x", "c", "-O2", "-shared", "-fPIC", "-", "-o", path]
@@ -229,6 +230,7 @@ def test_hiding_from_the_profiler_does_not_make_a_kernel(bench):
     assert evaluation.outcome == "rejected"
 
 
+@pytest.mark.slow
 def test_the_pass_can_be_left_out(bench):
     evaluation = bench.evaluate(PURE_TORCH, ADD, attribute_work=False)
     assert evaluation.outcome == "correct"

@@ -97,7 +97,7 @@ def test_a_function_with_a_backward_of_its_own_is_correct(bench, dtype):
     ],
     ids=["scaled", "no weight", "zeros", "derivative left out", "detached", "weight detached"],
 )
-@pytest.mark.quick(3)
+@pytest.mark.quick(1)
 def test_wrong_or_missing_gradients_are_wrong_values(bench, program):
     evaluation = bench.evaluate(program, read())
     assert evaluation.outcome is Outcome.WRONG_VALUE, evaluation.message
@@ -113,6 +113,7 @@ def test_a_program_without_the_parameters_of_the_reference_is_refused(bench):
     assert bench.evaluate(program, read()).outcome is Outcome.WRONG_SHAPE
 
 
+@pytest.mark.slow
 def test_the_gradient_of_the_output_is_secret_and_fresh_in_each_call(bench):
     remembers = "Scaled.kept = getattr(Scaled, 'kept', None) or [of_x, of_weight]; of_x, of_weight = Scaled.kept"
     assert bench.evaluate(write(remembers), read()).outcome is Outcome.WRONG_VALUE
@@ -136,7 +137,7 @@ def test_a_problem_without_a_floating_output_has_no_backward():
 
 
 @pytest.mark.parametrize("name", ["layer_norm_backward", "swiglu_backward"])
-@pytest.mark.quick(1)
+@pytest.mark.slow
 def test_the_reference_of_a_shipped_problem_is_correct_as_its_own_candidate(bench, name):
     path = Path(__file__).parents[2] / "reference_models" / "fused" / f"{name}.py"
     text = path.read_text().replace("tokens = 8192", "tokens = 97").replace("features = 4096", "features = 307")

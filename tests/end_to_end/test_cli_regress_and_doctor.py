@@ -156,6 +156,7 @@ def test_doctor_names_each_part_as_found_or_its_benefit(doctor):
     assert all(part["found"] if part["present"] else part["without_it"] for part in parts.values())
 
 
+@pytest.mark.slow
 def test_doctor_names_slow_steps_on_standard_error(doctor):
     assert "starting a sandboxed worker ..." in doctor[2].splitlines()
 

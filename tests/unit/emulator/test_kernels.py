@@ -182,6 +182,7 @@ FATAL = {
 
 
 @pytest.mark.parametrize("name", FATAL)
+@pytest.mark.slow
 def test_deadlocked_kernel_ends_as_an_error_in_bounded_time(bad_plain: dict[str, dict], name: str) -> None:
     check, error, line = FATAL[name]
     found = bad_plain[name]

@@ -70,7 +70,7 @@ def refused(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-@pytest.mark.quick(25)
+@pytest.mark.quick(12)
 def test_source_refused_by_nvcc_is_an_error(name: str, refused: set[str]) -> None:
     assert name in refused
 

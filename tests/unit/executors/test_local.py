@@ -187,6 +187,7 @@ def test_candidates_are_evaluated_while_others_are_built(ended):
     assert ended.while_building == "correct"
 
 
+@pytest.mark.slow
 def test_evaluations_under_way_end_when_the_executor_is_closed(ended):
     assert [type(one) for one in ended.unfinished] == [DeviceError] * 2
     assert "closed" in ended.refusal
@@ -311,6 +312,7 @@ if any("evaluator_process" in word for word in sys.orig_argv):
 """
 
 
+@pytest.mark.slow
 def test_device_with_a_hardware_xid_error_leaves_service(open_executor, tmp_path, monkeypatch):
     errors = tmp_path / "errors"
     (tmp_path / "sitecustomize.py").write_text(FAKE_NVML.replace("ERRORS", repr(str(errors))))

@@ -51,6 +51,7 @@ def test_a_worker_that_waits_is_the_next_one(ahead):
         assert _ids(ahead) == [second]
 
 
+@pytest.mark.slow
 def test_no_more_workers_wait_than_asked_for(ahead):
     ahead.prepare(2)
     ahead.prepare(1)

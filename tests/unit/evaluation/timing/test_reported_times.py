@@ -60,6 +60,7 @@ def measure(
     seed=st.integers(0, 10_000),
 )
 @settings(max_examples=60)
+@pytest.mark.slow
 def test_an_honest_candidate_is_never_suspect_however_noisy_the_machine(speedup, baseline_us, noise, seed):
     timing = measure(baseline_us=baseline_us, candidate_us=baseline_us / speedup, noise=noise, seed=seed)
     assert confirm_reported_times(timing).outcome is None

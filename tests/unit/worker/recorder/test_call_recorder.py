@@ -24,6 +24,7 @@ def record(run):
     return lambda source: run("if True:" + PROLOGUE + source)
 
 
+@pytest.mark.slow
 def test_two_calls_of_the_same_work_are_enough(record):
     assert record("    answer = try_record(lambda: (fill(3), next(calls))[1])") == [1, 3, 2]
 
