@@ -1,4 +1,4 @@
-"""What tests of several rooms share: the real command line in a process of its own, one evaluator per session, one
+"""What tests of several packages share: the real command line in a process of its own, one evaluator per session, one
 cache of built libraries per session, and tests that skip themselves where the machine lacks what they need.
 
 Runs from a checkout on a machine that has neither openai nor hypothesis: imports only pytest at the top.

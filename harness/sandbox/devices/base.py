@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 
@@ -29,7 +29,6 @@ class Device(ABC):
     work runs asynchronously on streams, in a context that an illegal access destroys.
     """
 
-    kind: ClassVar[Literal["cpu", "cuda", "emulated"]]
     is_gpu: ClassVar[bool] = False
     is_emulated: ClassVar[bool] = False
     is_timed: ClassVar[bool] = True

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -22,8 +22,6 @@ MINIMUM_CACHE_BYTES = 32 << 20
 
 
 class CpuDevice(Device):
-    kind: ClassVar[Literal["cpu", "cuda", "emulated"]] = "cpu"
-
     def __init__(self, name: str = "cpu", *, memory_bytes: int | None = None) -> None:
         super().__init__(name, torch.device("cpu"), memory_bytes)
 

@@ -4,7 +4,7 @@ import gc
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, closing
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 
@@ -29,7 +29,6 @@ TF32_CAPABILITY = (8, 0)
 
 
 class CudaDevice(Device):
-    kind: ClassVar[Literal["cpu", "cuda", "emulated"]] = "cuda"
     is_gpu: ClassVar[bool] = True
 
     def __init__(self, name: str = "cuda:0", *, memory_bytes: int | None = None) -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from harness.domain import EMULATED
 from harness.hardware.gpus import DEFAULT_TARGET, GpuModel, find_gpu_model
@@ -11,7 +11,6 @@ KERNEL_SHARE = 0.8  # of a call's limit: the emulator stops a longer kernel, and
 
 
 class EmulatedDevice(CpuDevice):
-    kind: ClassVar[Literal["cpu", "cuda", "emulated"]] = "emulated"
     is_emulated: ClassVar[bool] = True
     is_timed: ClassVar[bool] = False
     target: GpuModel
