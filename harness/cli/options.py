@@ -1,15 +1,12 @@
-"""Options shared by several commands, by panel of `--help`, and the pipeline's settings made from them."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from harness.cli.completion import complete_problem, complete_run, complete_suite
-
-if TYPE_CHECKING:
-    pass
 
 RunsArgument = Annotated[
     list[str] | None,

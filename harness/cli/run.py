@@ -13,9 +13,7 @@ from harness.cli.panels import Without
 from harness.domain import HarnessError
 from harness.generate.options import GenerateOptions
 from harness.pipeline.options import EvaluateOptions
-from harness.search.options import SearchOptions
-
-ONE_TURN = SearchOptions(turns=1)
+from harness.search.options import ONE_TURN, SearchOptions
 
 
 def run(

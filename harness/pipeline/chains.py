@@ -26,7 +26,7 @@ from harness.report.terminal.search_progress import OTHER_PROCESS, SearchProgres
 from harness.search.conversation import count_tokens, make_prompt
 from harness.search.feedback import Feedback
 from harness.search.history import History, Turn
-from harness.search.options import SearchOptions
+from harness.search.options import ONE_TURN, SearchOptions
 from harness.search.strategy import Ask, Stop, Strategy, decide
 from harness.store.completions import read_prompt
 from harness.store.runs import has_sample, load_sample, locate_sample, require_unedited, write_search
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 ShowSearch = Callable[[SearchProgress], AbstractContextManager[object]]
 MEASUREMENTS_OF_BEST = 2  # the second one on fresh seeds, after the choice
-ONE_TURN = SearchOptions(turns=1)
 ONCE = Strategy(name="", choose=lambda history: Stop(reason="one answer is asked for"))
 
 

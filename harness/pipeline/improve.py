@@ -10,7 +10,7 @@ from harness.analysis.prices import find_price
 from harness.domain import EMULATED, FROM_FILE, Language, Problem, UsageError
 from harness.generate.options import GenerateOptions
 from harness.generate.sampler import Plan
-from harness.pipeline.chains import ONCE, ONE_TURN, Session, ShowSearch, follow_all
+from harness.pipeline.chains import ONCE, Session, ShowSearch, follow_all
 from harness.pipeline.data_folders import find_folder
 from harness.pipeline.evaluate import check_plan
 from harness.pipeline.generate import open_asker, open_run, prepare_run
@@ -19,7 +19,7 @@ from harness.pipeline.run_problems import find_run_problem
 from harness.pipeline.screening import open_screening
 from harness.pipeline.search_report import SearchReport
 from harness.report.terminal.search_progress import SearchProgress
-from harness.search.options import SearchOptions
+from harness.search.options import ONE_TURN, SearchOptions
 from harness.search.strategies import find_strategy
 from harness.search.strategy import Strategy
 from harness.store.runs import read_manifest

@@ -65,3 +65,6 @@ class SearchOptions:
             turns=self.turns, given=int(self.start is not None), patience=self.patience,
             budget_tokens=self.budget_tokens, budget_usd=self.budget_usd, target=self.target,
         )  # fmt: skip
+
+
+ONE_TURN = SearchOptions(turns=1)
