@@ -10,6 +10,7 @@ RUN apt-get update \
 WORKDIR /opt/harness
 COPY pyproject.toml setup.py README.md LICENSE ./
 COPY harness harness
+COPY examples examples
 COPY prompts prompts
 COPY recordings recordings
 COPY reference_models reference_models

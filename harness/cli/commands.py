@@ -28,7 +28,7 @@ SUMMARIES = {
     "import": "Import problems, or a run with its reported results.",
     "red-team": "Evaluate a corpus of exploits and legitimate programs.",
     "doctor": "Report what this machine can do.",
-    "problems": "List the problems, or validate them.",
+    "problems": "List, search, show, create or validate problems.",
     "cache": "Show or reduce the size of the build cache.",
     "tools": "Evaluation as tools of a coding agent.",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,6 +20,13 @@ SuiteOption = Annotated[
         help="Suite of problems: a folder in reference_models/, or a shipped suite.",
         metavar="NAME",
         autocompletion=complete_suite,
+    ),
+]
+ProblemsDirOption = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="HARNESS_PROBLEMS_DIR",
+        help="Folder of suites, searched before the shipped ones. [default: reference_models]",
     ),
 ]
 ProblemOption = Annotated[

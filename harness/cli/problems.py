@@ -5,50 +5,29 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from harness.cli.completion import complete_problem, complete_suite
+from harness.cli import problem_tables as tables
+from harness.cli.completion import complete_problem
 from harness.cli.grouped_help import GroupedCommand
-from harness.cli.output import print_rich
-from harness.cli.progress import show_slow_steps
-from harness.domain import Admission, Check, Problem, ProblemError, ReferenceStopped, UsageError, WorkloadName
+from harness.cli.options import JsonOption, ProblemsDirOption, SuiteOption
+from harness.cli.output import print_records, print_rich
+from harness.cli.problem_check import check_problems
+from harness.domain import Problem, ProblemError, StoreError, UsageError, WorkloadName
+from harness.domain.files import explain_failure
+from harness.pipeline import catalogue
 from harness.pipeline.data_folders import find_named_problem, find_suite_folder
-from harness.problems.apart import describe_inputs, list_running_steps, run_apart
+from harness.problems.apart import describe_inputs
 from harness.problems.discovery import list_files, read_problem
-from harness.problems.setting_names import describe_settings
-from harness.problems.steps import set_reference_limit
+from harness.report.values import make_printable
+from harness.shipped import find_shipped
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rich.table import Table
-
-REJECTED_EXIT_CODE = 1
-STOPPED = "problem_error"
-CHECK_SEED = 0
-SHAPES_ONLY = "shapes only: values not checked"
-LEAST_WIDTH = 16  # of a column
+NOTHING_FOUND_EXIT_CODE = 1
+TEMPLATE = "scale_norm.py"  # of the shipped folder examples/
 
 problems_app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
-
-SuiteOption = Annotated[
-    str,
-    typer.Option(
-        envvar="HARNESS_SUITE",
-        help="Suite: a folder in reference_models/, or a shipped suite.",
-        autocompletion=complete_suite,
-    ),
-]
-ProblemsDirOption = Annotated[
-    Path | None,
-    typer.Option(
-        envvar="HARNESS_PROBLEMS_DIR",
-        help="Folder of suites, searched before the shipped ones. [default: reference_models]",
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", envvar="HARNESS_JSON", help="Print JSON, one record per line.")]
 
 
 @problems_app.callback(invoke_without_command=True)
@@ -61,6 +40,19 @@ def show_problems(context: typer.Context) -> None:
         listing = context.command.commands["list"]  # type: ignore[attr-defined]
         with listing.make_context("list", [], parent=context) as inner:
             listing.invoke(inner)
+
+
+@problems_app.command("suites", cls=GroupedCommand)
+def list_suites(problems_dir: ProblemsDirOption = None, as_json: JsonOption = False) -> None:
+    """List suites: number of problems, content, folder.
+
+    Example: harness problems suites
+    """
+    entries = catalogue.list_suites(problems_dir)
+    if as_json:
+        print_records(*map(asdict, entries))
+    else:
+        print_rich(tables.render_suites(entries))
 
 
 @problems_app.command("list", cls=GroupedCommand)
@@ -78,59 +70,94 @@ def list_problems(
     if as_json:
         typer.echo(json.dumps({"suite": suite, "problems": entries}))
         return
-    print_rich(_make_listing(suite, entries))
+    print_rich(tables.render_listing(suite, entries))
 
 
-@problems_app.command("check", cls=GroupedCommand)
-def check_problems(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[PROBLEM]...",
-            help="Names, SUITE/NAME, or reference files. [default: all of the suite]",
-            autocompletion=complete_problem,
-            show_default=False,
-        ),
-    ] = None,
-    *,
-    suite: SuiteOption = "core",
+@problems_app.command("find", cls=GroupedCommand)
+def find_problems(
+    words: Annotated[list[str], typer.Argument(metavar="WORD...", help="Words that must all occur.")],
     problems_dir: ProblemsDirOption = None,
-    device: Annotated[str, typer.Option(envvar="HARNESS_DEVICE", help="auto, cpu or cuda:N.")] = "cpu",
-    reference_timeout: Annotated[
-        float,
-        typer.Option(
-            envvar="HARNESS_REFERENCE_TIMEOUT",
-            help="Limit for each step of a reference: import, construction, inputs, call.",
-            min=0.1,
-            metavar="SECONDS",
-        ),
-    ] = 600.0,
     as_json: JsonOption = False,
 ) -> None:
-    """Check that problems can be scored.
+    """Search names, tags and docstrings in all suites.
 
-    The reference must pass, and zeros, a constant, the identity, a stale buffer, a coarser number format and a 99 %
-    partial answer must all fail, in every case. If there is a small workload, that is checked; the full one runs, and
-    its values are checked if that takes a few seconds.
+    Exit code 1 if nothing is found.
 
-    Exit code 1 if a problem is rejected for any reason, 2 for wrong usage.
-
-    Example: harness problems check softmax my_problem.py
+    Example: harness problems find attention paged
     """
-    wanted = names or [path.stem for path in list_files(find_suite_folder(suite, problems_dir))]
-    set_reference_limit(reference_timeout)
-    with show_slow_steps("checking", list_running_steps):
-        found = {name: _read_named(name, suite, problems_dir) for name in wanted}
-        admissions = tuple(_admit_with_progress(found, _choose_device(device)))
-    settings = {one.name: describe_settings(one) for one in found.values() if isinstance(one, Problem)}
+    found = catalogue.search_problems(words, problems_dir)
     if as_json:
-        typer.echo(json.dumps(_record_check(suite, admissions, settings)))
+        print_records(*map(asdict, found))
+    elif found:
+        print_rich(tables.render_found(found))
+    if not found:
+        hint = catalogue.suggest_words(words, problems_dir)
+        typer.echo(f"no problem mentions {' and '.join(map(repr, words))}.{hint}", err=True)
+        raise typer.Exit(NOTHING_FOUND_EXIT_CODE)
+
+
+@problems_app.command("show", cls=GroupedCommand)
+def show_problem(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="PROBLEM", help="Name, SUITE/NAME, or a reference file.", autocompletion=complete_problem
+        ),
+    ],
+    suite: SuiteOption = "core",
+    problems_dir: ProblemsDirOption = None,
+    results_dir: Annotated[
+        Path, typer.Option(envvar="HARNESS_RESULTS_DIR", help="Folder with results, for baseline times.")
+    ] = Path("results"),
+    as_json: JsonOption = False,
+) -> None:
+    """Show settings, cases, inputs, baseline times, source.
+
+    Example: harness problems show llm/rope
+    """
+    problem = find_named_problem(name, suite, problems_dir)
+    facts = tables.ProblemFacts(
+        problem=problem,
+        settings=catalogue.describe_settings_in_force(problem),
+        unset_flags=catalogue.list_unset_flags(problem),
+        cases=catalogue.describe_cases(problem),
+        baseline_times=catalogue.find_baseline_times(problem, results_dir),
+    )
+    if as_json:
+        print_records(tables.record_problem(facts))
     else:
-        print_rich(_make_report("" if names else f"suite {suite}: ", admissions))
-        _print_settings(settings)
-        _print_rejections(admissions)
-    if not all(admission.admitted for admission in admissions):
-        raise typer.Exit(REJECTED_EXIT_CODE)
+        print_rich(tables.render_problem(facts))
+        typer.echo(make_printable(problem.source), nl=False)  # lines are not wrapped
+
+
+@problems_app.command("new", cls=GroupedCommand)
+def create_problem(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name or path of the file; .py is added.")],
+) -> None:
+    """Write a problem file with comments, to be edited.
+
+    It passes `harness problems check` as it is. An existing file is never overwritten.
+
+    Example: harness problems new my_operator
+    """
+    path = Path(name if name.endswith(".py") else f"{name}.py")
+    if not path.stem.isidentifier() or path.stem.startswith("_"):
+        raise UsageError(
+            f"problem name {path.stem!r}: use letters, digits and _, beginning with a letter, such as my_operator"
+        )
+    text = (find_shipped("examples") / TEMPLATE).read_text(encoding="utf-8")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError as error:
+        raise UsageError(f"{path} exists and is not overwritten: choose another name, or move it away") from error
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {explain_failure(error)}; choose another folder") from error
+    typer.echo(f"wrote {path}. Edit it, then run\n    harness problems check {path}")
+
+
+problems_app.command("check", cls=GroupedCommand)(check_problems)
 
 
 def _describe_file(path: Path, suite: str) -> dict[str, Any]:
@@ -155,139 +182,3 @@ def _describe_file(path: Path, suite: str) -> dict[str, Any]:
 def _describe_workload(problem: Problem, workload: WorkloadName) -> dict[str, Any]:
     inputs = describe_inputs(problem, workload)
     return {"name": workload, "inputs": [{"dtype": dtype, "shape": list(shape)} for dtype, shape in inputs]}
-
-
-def _make_listing(suite: str, entries: list[dict[str, Any]]) -> Table:
-    from harness.report.terminal.tables import make_table
-
-    cells_by_column = zip(*map(_describe_row, entries), strict=True)
-    first = "problem, tags" if any(entry.get("tags") for entry in entries) else "problem"
-    columns = dict(zip((first, "inputs, full", "small", "cases"), cells_by_column, strict=True))
-    shown = {name: cells for name, cells in columns.items() if any(cells)}
-    table = make_table(f"suite {suite}: {len(entries)} problems")
-    table.show_lines = True
-    for name, cells in shown.items():
-        longest = max(len(line) for cell in cells for line in cell.splitlines())
-        table.add_column(name, overflow="fold", min_width=min(longest, LEAST_WIDTH))
-    for row in zip(*shown.values(), strict=True):
-        table.add_row(*row)
-    return table
-
-
-def _describe_row(entry: dict[str, Any]) -> tuple[str, ...]:
-    if "error" in entry:
-        return entry["name"], f"not a problem: {entry['error']}", "", ""
-    shapes = {workload["name"]: _format_inputs(workload["inputs"]) for workload in entry["workloads"]}
-    named = "\n".join((entry["name"], *(f"  {tag}" for tag in entry["tags"])))
-    return named, shapes["full"], shapes.get("small", ""), "\n".join(entry["cases"])
-
-
-def _format_inputs(inputs: list[dict[str, Any]]) -> str:
-    if not inputs:
-        return "unknown before execution"
-    return "\n".join(_format_input(tensor["dtype"], tensor["shape"]) for tensor in inputs)
-
-
-def _format_input(dtype: str, shape: list[int]) -> str:
-    sizes = "x".join(map(str, shape)) or "scalar"
-    return sizes if dtype == "float32" else f"{sizes} {dtype}"
-
-
-def _read_named(name: str, suite: str, problems_dir: Path | None) -> Problem | ProblemError:
-    try:
-        return find_named_problem(name, suite, problems_dir)
-    except ProblemError as error:
-        return error
-
-
-def _choose_device(name: str) -> str:
-    from harness.hardware.cuda_driver import list_gpus
-
-    count = len(list_gpus())
-    if name == "auto":
-        return "cuda:0" if count else "cpu"
-    kind, _, index = name.partition(":")
-    if kind not in ("cpu", "cuda") or not (index or "0").isdecimal():
-        raise UsageError(f"no device {name!r}: expected auto, cpu or cuda:N")
-    if kind == "cuda" and int(index or 0) >= count:
-        raise UsageError(f"{name} was requested, but torch sees {count} CUDA devices; use --device cpu")
-    return name
-
-
-def _admit_with_progress(found: dict[str, Problem | ProblemError], device: str) -> Iterator[Admission]:
-    from rich.console import Console
-    from rich.progress import track
-
-    console = Console(stderr=True)
-    hidden = not console.is_terminal  # it would print an empty line
-    for name in track(found, description="checking", console=console, transient=True, disable=hidden):
-        yield from _admit(name, found[name], device)
-
-
-def _admit(name: str, problem: Problem | ProblemError, device: str) -> Iterator[Admission]:
-    try:
-        if isinstance(problem, ProblemError):
-            raise problem
-        yield from run_apart(_list_admissions, problem, device)
-    except ProblemError as error:
-        check = Check(
-            name=STOPPED if isinstance(error, ReferenceStopped) else "loads", passed=False, evidence=str(error)
-        )
-        yield Admission(problem=Path(name).name.removesuffix(".py"), workload="none", checks=(check,))
-
-
-def _list_admissions(problem: Problem, device: str) -> list[Admission]:
-    import torch
-
-    from harness.evaluation.case_validation import admit_cases
-
-    return list(admit_cases(problem, torch.device(device), CHECK_SEED))
-
-
-def _record_check(suite: str, admissions: tuple[Admission, ...], settings: dict[str, dict[str, str]]) -> dict[str, Any]:
-    problems = [
-        asdict(admission) | {"admitted": admission.admitted, "settings": settings.get(admission.problem, {})}
-        for admission in admissions
-    ]
-    return {"suite": suite, "admitted": all(admission.admitted for admission in admissions), "problems": problems}
-
-
-def _make_report(title: str, admissions: tuple[Admission, ...]) -> Table:
-    from harness.report.terminal.tables import make_table
-
-    problems = {admission.problem for admission in admissions}
-    rejected = {admission.problem for admission in admissions if not admission.admitted}
-    table = make_table(f"{title}{len(problems - rejected)} of {len(problems)} problems admitted")
-    table.add_column("problem", overflow="fold")
-    table.add_column("workload, case", overflow="fold")
-    table.add_column("checks", justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    for admission in admissions:
-        made = len(admission.checks) - len(admission.skipped)
-        workload = ", ".join(filter(None, (admission.workload, admission.case)))
-        checks = f"{made - len(admission.failed)}/{made}"
-        table.add_row(admission.problem, workload, checks, _describe_verdict(admission))
-    return table
-
-
-def _describe_verdict(admission: Admission) -> str:
-    if not admission.admitted:
-        return "rejected"
-    return SHAPES_ONLY if admission.skipped else "admitted"
-
-
-def _print_settings(settings: dict[str, dict[str, str]]) -> None:
-    from harness.report.terminal.tables import style_text
-
-    for problem, in_force in settings.items():
-        stated = "; ".join(f"{name} {value}" for name, value in in_force.items())
-        print_rich(style_text(f"settings of {problem}: {stated or 'none'}"))
-
-
-def _print_rejections(admissions: tuple[Admission, ...]) -> None:
-    from harness.report.terminal.tables import style_text
-
-    for admission in admissions:
-        for check in admission.failed:
-            where = f", case {admission.case}" if admission.case else ""
-            print_rich(style_text(f"{admission.problem}{where}: {check.name}: {check.evidence}"))

@@ -52,7 +52,7 @@ def find_named_problem(problem: str, suite: str, problems_dir: Path | None) -> P
     other, _, name = problem.rpartition("/")
     if other and not name.endswith(".py") and not Path(problem).is_file():
         suite, problem = other, name
-    return find_problem(problem, find_suite_folder(suite, problems_dir))
+    return find_problem(problem, find_suite_folder(suite, problems_dir), list_suite_roots(problems_dir))
 
 
 @cache

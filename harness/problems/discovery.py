@@ -1,6 +1,6 @@
 """Finds problem files and reads their module-level literals without executing them or importing torch.
 
-docs/problems.md lists the settings. A suite's `suite.toml` may set `requires_kernel = true`.
+docs/problems.md lists the settings.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import tomllib
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,14 @@ DISTRIBUTION_NAMES = (
 REQUIRED_NAMES = ("Model", "get_inputs", "get_init_inputs")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteSettings:
+    """The keys of a suite's `suite.toml`."""
+
+    requires_kernel: bool = False
+    summary: str = ""
+
+
 def find_suite(suite_dir: Path) -> tuple[Problem, ...]:
     return tuple(read_problem(path, suite_dir.name) for path in list_files(suite_dir))
 
@@ -58,7 +66,8 @@ def list_files(suite_dir: Path) -> tuple[Path, ...]:
     return tuple(paths)
 
 
-def find_problem(name_or_path: str, suite_dir: Path) -> Problem:
+def find_problem(name_or_path: str, suite_dir: Path, roots: tuple[Path, ...] = ()) -> Problem:
+    """`roots` are folders of other suites, for hints. Raises UsageError and ProblemError."""
     named = suite_dir / f"{name_or_path}.py"
     if _looks_like_a_name(name_or_path) and named.is_file():
         return read_problem(named, suite_dir.name)
@@ -67,13 +76,17 @@ def find_problem(name_or_path: str, suite_dir: Path) -> Problem:
         return read_problem(path, path.resolve().parent.name)
     if not _looks_like_a_name(name_or_path):
         raise UsageError(f"no reference file at {path}: pass the path of a Python file or a problem's name")
-    raise UsageError(_describe_unknown(name_or_path, suite_dir))
+    raise UsageError(_describe_unknown(name_or_path, suite_dir, roots or (suite_dir.parent,)))
 
 
-def read_problem(path: Path, suite: str) -> Problem:
+def read_problem(path: Path, suite: str, *, executes: bool = True) -> Problem:
     """Raises ProblemError."""
-    problem = parse_problem(_read_source(path), path, suite)
-    return replace(problem, requires_kernel=_read_suite(path.parent), path=str(path.parent.resolve() / path.name))
+    problem = parse_problem(_read_source(path), path, suite, executes=executes)
+    return replace(
+        problem,
+        requires_kernel=read_suite_settings(path.parent).requires_kernel,
+        path=str(path.parent.resolve() / path.name),
+    )
 
 
 def parse_problem(source: str, path: Path, suite: str, *, executes: bool = True) -> Problem:
@@ -106,7 +119,7 @@ def parse_problem(source: str, path: Path, suite: str, *, executes: bool = True)
             tags=_read_words(settings, "TAGS", path),
             distributions=_read_distributions(settings, path),
             only_as_given=tuple(settings.get("DISTRIBUTIONS", ())) == ("as_given",),
-            summary=_first_line(ast.get_docstring(tree)),
+            summary=_first_line(read_docstrings(tree)),
             requires_kernel=False,
             dtype="",
             draws="",
@@ -143,12 +156,15 @@ def _looks_like_a_name(name_or_path: str) -> bool:
     return "/" not in name_or_path and not name_or_path.endswith(".py")
 
 
-def _describe_unknown(name: str, suite_dir: Path) -> str:
-    elsewhere = [f"{path.parent.name}/{name}" for path in sorted(suite_dir.parent.glob(f"*/{name}.py"))]
-    if elsewhere:
-        return f"no problem {name!r} in suite {suite_dir.name!r}; there is {', '.join(elsewhere)}"
+def _describe_unknown(name: str, suite_dir: Path, roots: tuple[Path, ...]) -> str:
+    others = {path.stem: f"{path.parent.name}/{path.stem}" for root in roots for path in sorted(root.glob("*/*.py"))}
+    if name in others:
+        return f"no problem {name!r} in suite {suite_dir.name!r}; there is {others[name]}"
     names = [path.stem for path in list_files(suite_dir)]
-    return f"no problem {name!r} in suite {suite_dir.name!r} ({suite_dir}).{suggest(name, names)}"
+    if not get_close_matches(name, names, n=1):
+        names = [others[near] for near in get_close_matches(name, others)] or names
+    hint = f"{suggest(name, names)} `harness problems find WORD` searches all suites"
+    return f"no problem {name!r} in suite {suite_dir.name!r} ({suite_dir}).{hint}"
 
 
 def suggest(name: str, known: list[str]) -> str:
@@ -261,21 +277,30 @@ def _read_flag(settings: dict[str, Any], name: str, path: Path) -> bool:
     return flag
 
 
-def _read_suite(folder: Path) -> bool:
+def read_suite_settings(folder: Path) -> SuiteSettings:
+    """Raises ProblemError."""
     path = folder / "suite.toml"
     if not path.is_file():
-        return False
+        return SuiteSettings()
     try:
         settings = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ProblemError(f"cannot read {path}: {explain_failure(error)}") from error
-    required = settings.pop("requires_kernel", False)
-    if settings or not isinstance(required, bool):
+    required, summary = settings.pop("requires_kernel", False), settings.pop("summary", "")
+    if settings or not isinstance(required, bool) or not isinstance(summary, str):
         raise ProblemError(
-            f"{path}: expected only requires_kernel = true or false, found {sorted(settings)}, {required!r}"
+            f"{path}: expected only requires_kernel = true or false, and summary = a string; found "
+            f"{sorted(settings)}, {required!r}, {summary!r}"
         )
-    return required
+    return SuiteSettings(requires_kernel=required, summary=_first_line(summary))
 
 
-def _first_line(docstring: str | None) -> str:
-    return (docstring or "").strip().split("\n", 1)[0]
+def read_docstrings(tree: ast.Module) -> str:
+    """Return those of the module and of its classes."""
+    classes = (statement for statement in tree.body if isinstance(statement, ast.ClassDef))
+    documented: list[ast.Module | ast.ClassDef] = [tree, *classes]
+    return "\n".join(ast.get_docstring(node) or "" for node in documented)
+
+
+def _first_line(text: str) -> str:
+    return text.strip().split("\n", 1)[0]

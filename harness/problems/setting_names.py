@@ -154,10 +154,7 @@ def describe_settings(problem: Problem) -> dict[str, str]:
     if small is not None:
         found["SMALL"] = ", ".join(f"{name}={value}" for name, value in small.overrides)
     if problem.tolerance != Tolerance():
-        stated, usual = problem.tolerance, Tolerance()
-        values = {name: getattr(stated, name) for name in ("factor", "atol", "rtol", "matched")}
-        differ = (f"{name}={value}" for name, value in values.items() if value != getattr(usual, name))
-        found["TOLERANCE"] = ", ".join(differ)
+        found["TOLERANCE"] = describe_tolerance(problem.tolerance)
     if problem.distributions != ("as_given",) or problem.only_as_given:
         found["DISTRIBUTIONS"] = ", ".join(problem.distributions)
     if problem.cases:
@@ -165,3 +162,8 @@ def describe_settings(problem: Problem) -> dict[str, str]:
     if problem.tags:
         found["TAGS"] = ", ".join(problem.tags)
     return found
+
+
+def describe_tolerance(stated: Tolerance) -> str:
+    values = {name: getattr(stated, name) for name in ("factor", "atol", "rtol", "matched")}
+    return ", ".join(f"{name}={value}" for name, value in values.items() if value != getattr(Tolerance(), name))

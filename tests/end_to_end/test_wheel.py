@@ -10,7 +10,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
-DATA = ("reference_models", "prompts", "recordings", "redteam_corpus")
+DATA = ("reference_models", "prompts", "recordings", "redteam_corpus", "examples")
 SOURCES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "harness", *DATA)
 
 

@@ -1,0 +1,182 @@
+"""`harness problems check`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from harness.cli.completion import complete_problem
+from harness.cli.options import JsonOption, ProblemsDirOption, SuiteOption
+from harness.cli.output import print_rich
+from harness.cli.progress import show_slow_steps
+from harness.domain import Admission, Check, Problem, ProblemError, ReferenceStopped, UsageError
+from harness.pipeline.data_folders import find_named_problem, find_suite_folder
+from harness.problems.apart import list_running_steps, run_apart
+from harness.problems.discovery import list_files
+from harness.problems.setting_names import describe_settings
+from harness.problems.steps import set_reference_limit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.table import Table
+
+REJECTED_EXIT_CODE = 1
+STOPPED = "problem_error"
+CHECK_SEED = 0
+SHAPES_ONLY = "shapes only: values not checked"
+
+
+def check_problems(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PROBLEM]...",
+            help="Names, SUITE/NAME, or reference files. [default: all of the suite]",
+            autocompletion=complete_problem,
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    suite: SuiteOption = "core",
+    problems_dir: ProblemsDirOption = None,
+    device: Annotated[str, typer.Option(envvar="HARNESS_DEVICE", help="auto, cpu or cuda:N.")] = "cpu",
+    reference_timeout: Annotated[
+        float,
+        typer.Option(
+            envvar="HARNESS_REFERENCE_TIMEOUT",
+            help="Limit for each step of a reference: import, construction, inputs, call.",
+            min=0.1,
+            metavar="SECONDS",
+        ),
+    ] = 600.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Check that problems can be scored.
+
+    The reference must pass, and zeros, a constant, the identity, a stale buffer, a coarser number format and a 99 %
+    partial answer must all fail, in every case. If there is a small workload, that is checked; the full one runs, and
+    its values are checked if that takes a few seconds.
+
+    Exit code 1 if a problem is rejected for any reason, 2 for wrong usage.
+
+    Example: harness problems check softmax my_problem.py
+    """
+    wanted = names or [path.stem for path in list_files(find_suite_folder(suite, problems_dir))]
+    set_reference_limit(reference_timeout)
+    with show_slow_steps("checking", list_running_steps):
+        found = {name: _read_named(name, suite, problems_dir) for name in wanted}
+        admissions = tuple(_admit_with_progress(found, _choose_device(device)))
+    settings = {one.name: describe_settings(one) for one in found.values() if isinstance(one, Problem)}
+    if as_json:
+        typer.echo(json.dumps(_record_check(suite, admissions, settings)))
+    else:
+        print_rich(_make_report("" if names else f"suite {suite}: ", admissions))
+        _print_settings(settings)
+        _print_rejections(admissions)
+    if not all(admission.admitted for admission in admissions):
+        raise typer.Exit(REJECTED_EXIT_CODE)
+
+
+def _read_named(name: str, suite: str, problems_dir: Path | None) -> Problem | ProblemError:
+    try:
+        return find_named_problem(name, suite, problems_dir)
+    except ProblemError as error:
+        return error
+
+
+def _choose_device(name: str) -> str:
+    from harness.hardware.cuda_driver import list_gpus
+
+    count = len(list_gpus())
+    if name == "auto":
+        return "cuda:0" if count else "cpu"
+    kind, _, index = name.partition(":")
+    if kind not in ("cpu", "cuda") or not (index or "0").isdecimal():
+        raise UsageError(f"no device {name!r}: expected auto, cpu or cuda:N")
+    if kind == "cuda" and int(index or 0) >= count:
+        raise UsageError(f"{name} was requested, but torch sees {count} CUDA devices; use --device cpu")
+    return name
+
+
+def _admit_with_progress(found: dict[str, Problem | ProblemError], device: str) -> Iterator[Admission]:
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    hidden = not console.is_terminal  # it would print an empty line
+    for name in track(found, description="checking", console=console, transient=True, disable=hidden):
+        yield from _admit(name, found[name], device)
+
+
+def _admit(name: str, problem: Problem | ProblemError, device: str) -> Iterator[Admission]:
+    try:
+        if isinstance(problem, ProblemError):
+            raise problem
+        yield from run_apart(_list_admissions, problem, device)
+    except ProblemError as error:
+        check = Check(
+            name=STOPPED if isinstance(error, ReferenceStopped) else "loads", passed=False, evidence=str(error)
+        )
+        yield Admission(problem=Path(name).name.removesuffix(".py"), workload="none", checks=(check,))
+
+
+def _list_admissions(problem: Problem, device: str) -> list[Admission]:
+    import torch
+
+    from harness.evaluation.case_validation import admit_cases
+
+    return list(admit_cases(problem, torch.device(device), CHECK_SEED))
+
+
+def _record_check(suite: str, admissions: tuple[Admission, ...], settings: dict[str, dict[str, str]]) -> dict[str, Any]:
+    problems = [
+        asdict(admission) | {"admitted": admission.admitted, "settings": settings.get(admission.problem, {})}
+        for admission in admissions
+    ]
+    return {"suite": suite, "admitted": all(admission.admitted for admission in admissions), "problems": problems}
+
+
+def _make_report(title: str, admissions: tuple[Admission, ...]) -> Table:
+    from harness.report.terminal.tables import make_table
+
+    problems = {admission.problem for admission in admissions}
+    rejected = {admission.problem for admission in admissions if not admission.admitted}
+    table = make_table(f"{title}{len(problems - rejected)} of {len(problems)} problems admitted")
+    table.add_column("problem", overflow="fold")
+    table.add_column("workload, case", overflow="fold")
+    table.add_column("checks", justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for admission in admissions:
+        made = len(admission.checks) - len(admission.skipped)
+        workload = ", ".join(filter(None, (admission.workload, admission.case)))
+        checks = f"{made - len(admission.failed)}/{made}"
+        table.add_row(admission.problem, workload, checks, _describe_verdict(admission))
+    return table
+
+
+def _describe_verdict(admission: Admission) -> str:
+    if not admission.admitted:
+        return "rejected"
+    return SHAPES_ONLY if admission.skipped else "admitted"
+
+
+def _print_settings(settings: dict[str, dict[str, str]]) -> None:
+    from harness.report.terminal.tables import style_text
+
+    for problem, in_force in settings.items():
+        stated = "; ".join(f"{name} {value}" for name, value in in_force.items())
+        print_rich(style_text(f"settings of {problem}: {stated or 'none'}"))
+
+
+def _print_rejections(admissions: tuple[Admission, ...]) -> None:
+    from harness.report.terminal.tables import style_text
+
+    for admission in admissions:
+        for check in admission.failed:
+            where = f", case {admission.case}" if admission.case else ""
+            print_rich(style_text(f"{admission.problem}{where}: {check.name}: {check.evidence}"))

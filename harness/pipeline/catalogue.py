@@ -1,0 +1,232 @@
+"""Describes suites and problems to people, with baseline times from stored results."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.domain import (
+    PROBLEM_FLAGS,
+    Case,
+    Clock,
+    Evaluation,
+    Problem,
+    ProblemError,
+    Timing,
+    Tolerance,
+    WorkloadName,
+)
+from harness.pipeline.data_folders import list_suite_roots
+from harness.problems.apart import describe_inputs
+from harness.problems.discovery import list_files, read_docstrings, read_problem, read_suite_settings, suggest
+from harness.problems.setting_names import describe_settings, describe_tolerance
+from harness.store.results import ResultFilter, ResultStore
+from harness.syntax import parse_python
+
+Inputs = tuple[tuple[str, tuple[int, ...]], ...]  # dtype and shape of each; () if unknown before execution
+_LISTED_ELSEWHERE = ("CASES", "TAGS", "SMALL")
+_WORD = re.compile(r"[a-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteEntry:
+    """`hidden_by` is the folder that is used instead, or ""."""
+
+    name: str
+    problems: int
+    folder: str
+    summary: str
+    hidden_by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundProblem:
+    name: str  # SUITE/NAME
+    summary: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseEntry:
+    """`inputs` of a secret case are unknown: its sizes are drawn for each evaluation."""
+
+    workload: WorkloadName
+    case: str
+    sizes: str
+    inputs: Inputs
+    is_secret: bool = False
+    tolerance: str = ""
+    timed: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineTime:
+    evaluation: int
+    workload: WorkloadName
+    case: str
+    dtype: str  # of --dtype
+    baseline: str
+    time_us: float
+    clock: Clock
+    hardware: str
+
+
+def list_suites(problems_dir: Path | None) -> list[SuiteEntry]:
+    """Raises UsageError."""
+    used: dict[str, str] = {}
+    entries = []
+    for root in list_suite_roots(problems_dir):
+        for folder in _list_folders(root):
+            entries.append(
+                SuiteEntry(
+                    name=folder.name,
+                    problems=len(list_files(folder)),
+                    folder=str(folder),
+                    summary=_summarise(folder),
+                    hidden_by=used.get(folder.name, ""),
+                )
+            )
+            used.setdefault(folder.name, str(folder))
+    return entries
+
+
+def search_problems(words: list[str], problems_dir: Path | None) -> list[FoundProblem]:
+    """Return problems whose name, tags or docstrings contain all words; those with all in the name come first. Raises
+    UsageError.
+    """
+    wanted = [_simplify(word) for word in words]
+    by_name, others = [], []
+    for name, problem in _read_all(problems_dir):
+        entry = FoundProblem(name=name, summary=_summarise_problem(problem))
+        if all(_is_in_name(word, name) for word in wanted):
+            by_name.append(entry)
+        elif all(_is_in_name(word, name) or word in _collect_text(problem) for word in wanted):
+            others.append(entry)
+    return by_name + others
+
+
+def suggest_words(words: list[str], problems_dir: Path | None) -> str:
+    """Return a hint with words that occur in names and docstrings, for words that do not."""
+    texts = [_simplify(name) + " " + _collect_text(problem) for name, problem in _read_all(problems_dir)]
+    known = sorted(set(_WORD.findall(" ".join(texts))))
+    missing = [word for word in words if not any(_simplify(word) in text for text in texts)]
+    return suggest(missing[0].lower(), known) if missing else ""
+
+
+def describe_settings_in_force(problem: Problem) -> dict[str, str]:
+    """Includes defaults of settings that always apply."""
+    always = {
+        "TOLERANCE": f"factor={Tolerance().factor} (default)",
+        "DISTRIBUTIONS": "as_given (default)",
+    }
+    stated = {name: value for name, value in describe_settings(problem).items() if name not in _LISTED_ELSEWHERE}
+    if problem.requires_kernel:
+        stated["requires_kernel"] = "true (suite.toml)"
+    return always | stated
+
+
+def list_unset_flags(problem: Problem) -> list[str]:
+    return [name for name in PROBLEM_FLAGS if not getattr(problem, name.lower())]
+
+
+def describe_cases(problem: Problem) -> list[CaseEntry]:
+    """Executes the problem's file. Raises HarnessError."""
+    return [entry for workload in problem.workloads for entry in _describe_workload(problem, workload.name)]
+
+
+def find_baseline_times(problem: Problem, results_dir: Path) -> list[BaselineTime]:
+    """Return the latest time for this version of the file, per case, baseline and hardware. Raises StoreError."""
+    where = ResultFilter(problem=problem.name, suite=problem.suite, condition="baseline_us is not None")
+    found: dict[tuple[str, ...], BaselineTime] = {}
+    with ResultStore.open(results_dir, read_only=True) as store:
+        for stored in store.load_all(where):
+            if stored.evaluation.subject.problem_digest == problem.digest:
+                for time in _list_times(stored.id, stored.evaluation):
+                    found[time.workload, time.case, time.dtype, time.baseline, time.clock, time.hardware] = time
+    return list(found.values())
+
+
+def _list_folders(root: Path) -> list[Path]:
+    """Omit folders without problems."""
+    return sorted({path.parent for path in root.glob("*/*.py") if not path.name.startswith("_")})
+
+
+def _summarise(folder: Path) -> str:
+    try:
+        return read_suite_settings(folder).summary
+    except ProblemError as error:
+        return str(error)
+
+
+def _summarise_problem(problem: Problem | ProblemError) -> str:
+    return f"not a problem: {problem}" if isinstance(problem, ProblemError) else problem.summary
+
+
+def _read_all(problems_dir: Path | None) -> Iterator[tuple[str, Problem | ProblemError]]:
+    for suite in list_suites(problems_dir):
+        for path in () if suite.hidden_by else list_files(Path(suite.folder)):
+            try:
+                yield f"{suite.name}/{path.stem}", read_problem(path, suite.name, executes=False)
+            except ProblemError as error:
+                yield f"{suite.name}/{path.stem}", error
+
+
+def _simplify(text: str) -> str:
+    return " ".join(_WORD.findall(text.lower()))
+
+
+def _is_in_name(word: str, name: str) -> bool:
+    """Spaces and underscores do not matter: `layernorm` is in `layer_norm`."""
+    return word.replace(" ", "") in _simplify(name).replace(" ", "")
+
+
+def _collect_text(problem: Problem | ProblemError) -> str:
+    if isinstance(problem, ProblemError):
+        return ""
+    return _simplify(f"{read_docstrings(parse_python(problem.source))} {' '.join(problem.tags)}")
+
+
+def _describe_workload(problem: Problem, workload: WorkloadName) -> Iterator[CaseEntry]:
+    chosen = problem.workload(workload)
+    usual = dict(chosen.overrides) if chosen else {}
+    cases = problem.list_cases(workload)
+    if not cases:
+        text = Case(name=workload).describe(tuple(usual.items()))
+        yield CaseEntry(workload=workload, case="", sizes=text, inputs=describe_inputs(problem, workload))
+    for case in cases:
+        sizes = usual | dict(case.list_sizes(workload))
+        yield CaseEntry(
+            workload=workload,
+            case=case.name,
+            sizes=case.describe(tuple(sizes.items())),
+            inputs=() if case.is_secret else _describe_case_inputs(problem, case, workload),
+            is_secret=case.is_secret,
+            tolerance=describe_tolerance(case.tolerance) if case.tolerance else "",
+            timed=case.timed,
+        )
+
+
+def _describe_case_inputs(problem: Problem, case: Case, workload: WorkloadName) -> Inputs:
+    return describe_inputs(problem.take_case(case, workload, random.Random(0)), workload)
+
+
+def _list_times(number: int, evaluation: Evaluation) -> Iterator[BaselineTime]:
+    timed = [(case.name, case.timing) for case in evaluation.cases] or [("", evaluation.timing)]
+    for case, timing in timed:
+        if timing is not None:
+            yield _make_time(number, evaluation, case, timing)
+
+
+def _make_time(number: int, evaluation: Evaluation, case: str, timing: Timing) -> BaselineTime:
+    return BaselineTime(
+        evaluation=number,
+        workload=evaluation.subject.workload,
+        case=case,
+        dtype=evaluation.subject.dtype,
+        baseline=timing.baseline,
+        time_us=timing.baseline_us,
+        clock="device" if timing.clock == "bound" else timing.clock,
+        hardware=evaluation.hardware,
+    )
