@@ -210,6 +210,7 @@ class CandidateEvaluator:
                 require_dtype(problem, tools.device),
                 self._workers_ahead.stopped_at_end(),
             ):
+                tools.prepared.begin(problem, record.seed)
                 evaluate_candidate(tools, task)
 
         tools.builds.add_ahead(ahead, candidate)

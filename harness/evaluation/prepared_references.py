@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from harness.domain import ProblemTooLarge
+from harness.domain import Problem, ProblemTooLarge
 from harness.evaluation.correctness.reference import Reference, prepare_reference
 from harness.problems.loading import LoadedProblem
 from harness.sandbox.devices import Device
@@ -21,6 +21,13 @@ class PreparedReferences:
     def __init__(self, ahead: WorkersAhead) -> None:
         self._ahead = ahead
         self._kept: list[Reference] = []
+        self._kept_for: tuple[str, int] | None = None  # problem, and the seed of an evaluation
+
+    def begin(self, problem: Problem, seed: int) -> None:
+        """Call before each evaluation: others of the same problem and seed have the same references."""
+        if self._kept_for != (problem.digest, seed):
+            self.close()
+        self._kept_for = problem.digest, seed
 
     @contextmanager
     def borrow(
@@ -44,7 +51,6 @@ class PreparedReferences:
     def _take(self, loaded: LoadedProblem, seeds: tuple[int, int], thrift: Thrift) -> Reference | None:
         if thrift != "planned":
             self._ahead.release()
-        if thrift != "planned" or any(kept.loaded.problem.digest != loaded.problem.digest for kept in self._kept):
             self.close()
         for kept in self._kept:
             if (kept.seed, kept.loaded.workload, kept.loaded.problem) == (seeds[0], loaded.workload, loaded.problem):

@@ -73,12 +73,14 @@ def allocated(bench):
 
 @pytest.mark.parametrize("time", [False, True])
 @pytest.mark.parametrize("outcome", ENDS)
-def test_the_evaluators_own_memory_is_what_it_was_before(gpu_bench, outcome, time):
+def test_the_evaluators_own_memory_is_no_more_than_before(gpu_bench, outcome, time):
+    """One reference is kept for the next candidate with the same inputs."""
     gpu_bench.evaluate(HONEST, MIDDLE, time=True)  # what is measured once per device is measured here
     before = allocated(gpu_bench)
     evaluation = gpu_bench.evaluate(ENDS[outcome], MIDDLE, time=time)
     assert evaluation.outcome == outcome, evaluation.message
-    assert allocated(gpu_bench) == before
+    now = allocated(gpu_bench)
+    assert all(mine <= usual for mine, usual in zip(now, before, strict=True)), (now, before)
 
 
 PRODUCT = """

@@ -54,6 +54,7 @@ def prepared():
 def borrow(prepared):
     def run(loaded, seed=1, thrift="planned", device=None):
         device = device or RoomyGpu()
+        prepared.begin(loaded.problem, seed)
         with prepared.borrow(loaded, device, (seed, seed + 1), thrift) as reference:
             device.is_gpu = isinstance(device, RoomyGpu)
         device.is_gpu = False
@@ -83,6 +84,12 @@ def test_another_problem_ends_what_was_kept(borrow):
     borrow(load())
     assert closed == []
     borrow(load(factor=3.0))
+    assert closed == ["replayer", "recording"]
+
+
+def test_another_seed_ends_what_was_kept(borrow):
+    closed = add_baseline(borrow(load()))
+    borrow(load(), seed=5)
     assert closed == ["replayer", "recording"]
 
 
