@@ -58,6 +58,7 @@ def _describe_choice(written: dict[str, Any]) -> str:
 
 _ENVIRONMENT = re.compile(r"\b(environ|putenv)\b")
 ATTRIBUTING_WORKERS, TIMED_WORKERS = 2, 1
+FASTEST = 20.0  # times shorter than the reference's call may the candidate's work be, for which replayers are started
 # Modules of compilers that write files in the worker, by the word in a program that uses them.
 PRELOADS = {rules.word: rules.preloads for rules in LANGUAGES.values() if rules.preloads}
 
@@ -92,7 +93,8 @@ class ModelWorkers:
         if reference.has_full_plan:
             kept = [one for one in reference.baselines.values() if isinstance(one, KeptBaseline)]
             count = max(ATTRIBUTING_WORKERS * attributes + TIMED_WORKERS * (times and not kept), 1)
-            replayers = 2 * count_rounds(1e6 * reference.call_s) - max((len(one.replayers) for one in kept), default=0)
+            rounds = count_rounds(1e6 * reference.call_s / FASTEST)
+            replayers = 2 * rounds - max((len(one.replayers) for one in kept), default=0)
             self.ahead.prepare(count, replayers if times else 0)
 
     @contextmanager

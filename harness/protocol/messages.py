@@ -31,6 +31,7 @@ class WorkerRequest(StrEnum):
     MAP_PAGES = "map_pages"
     BUILD_GRAPH = "build_graph"
     REPLAY = "replay"
+    UNLOAD = "unload"
 
 
 class WorkerReply(StrEnum):
@@ -60,6 +61,7 @@ class WorkerReply(StrEnum):
     PAGES_MAPPED = "pages_mapped"
     GRAPH_BUILT = "graph_built"
     REPLAYED = "replayed"
+    UNLOADED = "unloaded"
     FAILED = "failed"  # instead of any other
     BUILD = "build"  # a request in the middle of any other; the evaluator answers with BUILT
 

@@ -37,6 +37,7 @@ class WorkersAhead:
         self._lock = threading.Lock()
         self._waiting: deque[Future[WorkerProcess | None]] = deque()
         self._replayers: deque[Future[Replayer | None]] = deque()
+        self._used: deque[Replayer] = deque()  # by the candidate that is evaluated
         self._ending: list[Future[object]] = []
 
     def preload(self, names: Iterable[str]) -> None:
@@ -52,7 +53,7 @@ class WorkersAhead:
     def prepare(self, count: int, replayers: int = 0) -> None:
         while self._device is not None and len(self._waiting) < count:
             self._waiting.append(self._thread.submit(self._start, self._device))
-        while self._device is not None and len(self._replayers) < replayers:
+        while self._device is not None and len(self._replayers) + len(self._used) < replayers:
             self._replayers.append(self._thread.submit(self._start_replayer, self._device))
 
     def take_replayer(self, *, is_parallel: bool) -> Replayer:
@@ -69,12 +70,18 @@ class WorkersAhead:
 
     @contextmanager
     def replayer(self, *, is_parallel: bool) -> Iterator[Replayer]:
-        """Raises NotReplayable."""
-        replayer = self.take_replayer(is_parallel=is_parallel)
+        """A candidate's cases share replayers. Raises NotReplayable."""
+        is_used = bool(self._used) and not is_parallel
+        replayer = self._used.popleft() if is_used else self.take_replayer(is_parallel=is_parallel)
         try:
             yield replayer
-        finally:
+        except BaseException:
             self.end_replayer(replayer)
+            raise
+        if is_parallel or not replayer.unload():
+            self.end_replayer(replayer)
+        else:
+            self._used.append(replayer)
 
     def spawn(self, limits: WorkerLimits, *, ends_beside: bool) -> WorkerProcess:
         """Return a waiting worker or a new one. With `ends_beside`, leaving its context does not wait; see `finish`."""
@@ -90,6 +97,8 @@ class WorkersAhead:
             self._ending.pop().result()
 
     def stop(self) -> None:
+        while self._used:
+            self.end_replayer(self._used.popleft())
         self._waiting = deque(one for one in self._waiting if not one.cancel())
         self._replayers = deque(one for one in self._replayers if not one.cancel())
         self.finish()

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -26,7 +26,7 @@ Place = tuple[int, int]  # address, bytes
 
 
 class Replayer:
-    """Single-use. Methods raise NotReplayable if the process failed."""
+    """Methods raise NotReplayable if the process failed. It replays recordings of one program, one after the other."""
 
     def __init__(self, worker: WorkerProcess) -> None:
         self._worker = worker
@@ -42,9 +42,16 @@ class Replayer:
             self.ask(message, WorkerReply.PAGES_MAPPED, [page[2] for page in part])
         self.ask({"kind": WorkerRequest.BUILD_GRAPH}, WorkerReply.GRAPH_BUILT, recording.descriptors)
 
+    def unload(self) -> bool:
+        """Return whether another recording can be loaded."""
+        return self._succeeds(lambda: self.ask({"kind": WorkerRequest.UNLOAD}, WorkerReply.UNLOADED))
+
     def is_alive(self) -> bool:
+        return self._succeeds(lambda: self.replay("empty"))
+
+    def _succeeds(self, request: Callable[[], object]) -> bool:
         try:
-            self.replay("empty")
+            request()
         except NotReplayable:
             return False
         return True

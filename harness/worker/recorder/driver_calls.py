@@ -116,6 +116,10 @@ def open_device(driver: Driver, index: int) -> None:
         raise DriverError(f"the driver reserved {start.value:#x} instead of {FIRST_ADDRESS:#x}")
 
 
+def unmap_page(driver: Driver, address: int, size: int) -> None:
+    driver.cuMemUnmap(ctypes.c_ulonglong(address), ctypes.c_size_t(size))
+
+
 def map_page(driver: Driver, descriptor: int, address: int, size: int, device: int) -> None:
     handle = ctypes.c_ulonglong()
     driver.cuMemImportFromShareableHandle(ctypes.byref(handle), ctypes.c_void_p(descriptor), _POSIX_DESCRIPTOR)

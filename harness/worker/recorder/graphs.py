@@ -37,6 +37,10 @@ class Images:
             self._libraries[image] = self._driver.pointer("cuLibraryLoadData", buffer, None, None, 0, None, None, 0)
         return self._libraries[image]
 
+    def close(self) -> None:
+        for library in self._libraries.values():
+            self._driver.cuLibraryUnload(ctypes.c_void_p(library))
+
     def _read(self, facts: Mapping[str, Any]) -> bytes:
         start, size = facts["offset"], facts["size"]
         if not facts["path"]:
@@ -74,13 +78,22 @@ class RecordedGraph:
     def __init__(self, recording: Mapping[str, Any], blob: bytes, driver: Driver) -> None:
         self.driver = driver
         self._recording, self._blob = recording, blob
-        images = Images(driver, recording["images"], blob)
+        self._images = images = Images(driver, recording["images"], blob)
         self._functions = [Function(driver, images, facts) for facts in recording["functions"]]
         self._restore_globals(images)
         self._kept: list[Any] = []
+        self._streams: list[ctypes.c_void_p] = []
         self.stream = self._make_stream()
         self._staging = self._place_writes()
         self.graph = self._capture()
+
+    def close(self) -> None:
+        self.driver.cuGraphExecDestroy(ctypes.c_void_p(self.graph))
+        for stream in self._streams:
+            self.driver.cuStreamDestroy_v2(stream)
+        if self._staging:
+            self.driver.cuMemFree_v2(ctypes.c_ulonglong(self._staging))
+        self._images.close()
 
     def _restore_globals(self, images: Images) -> None:
         self._globals: list[tuple[int, int, int]] = []  # address in the worker, bytes, address here
@@ -98,7 +111,8 @@ class RecordedGraph:
         return ctypes.c_ulonglong(next(found, address))
 
     def _make_stream(self) -> ctypes.c_void_p:
-        return ctypes.c_void_p(self.driver.pointer("cuStreamCreate", _NON_BLOCKING))
+        self._streams.append(ctypes.c_void_p(self.driver.pointer("cuStreamCreate", _NON_BLOCKING)))
+        return self._streams[-1]
 
     def _place_writes(self) -> int:
         """Keep the bytes that the host copied during the call on the device."""

@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from harness.protocol.messages import WorkerReply
-from harness.worker.recorder.driver_calls import Driver, map_page, open_device
+from harness.worker.recorder.driver_calls import Driver, map_page, open_device, unmap_page
 from harness.worker.recorder.graphs import RecordedGraph, instantiate
 
 SPIN_NS = 30_000  # keeps the device busy until event, graph and event are queued behind it
@@ -41,6 +41,7 @@ AGAIN:
 class ReplayServer:
     def __init__(self) -> None:
         self._graphs: dict[str, int] = {}
+        self._pages: list[tuple[int, int]] = []
 
     def do_open_replayer(self, message: dict[str, Any]) -> dict[str, Any]:
         os.sched_setaffinity(0, set(message["cores"]))  # first: host memory is taken from the core's own bank
@@ -58,6 +59,7 @@ class ReplayServer:
     def do_map_pages(self, message: dict[str, Any], *descriptors: int) -> dict[str, Any]:
         for (address, size), descriptor in zip(message["pages"], descriptors, strict=True):
             map_page(self._driver, descriptor, address, size, self._device)
+            self._pages.append((address, size))
             os.close(descriptor)
         return {"kind": WorkerReply.PAGES_MAPPED}
 
@@ -68,6 +70,13 @@ class ReplayServer:
         self._recorded = RecordedGraph(json.loads(contents[0]), contents[1], self._driver)
         self._graphs["call"] = self._recorded.graph
         return {"kind": WorkerReply.GRAPH_BUILT}
+
+    def do_unload(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Leave the process as it was before the recording."""
+        self._recorded.close()
+        while self._pages:
+            unmap_page(self._driver, *self._pages.pop())
+        return {"kind": WorkerReply.UNLOADED}
 
     def do_replay(self, message: dict[str, Any]) -> dict[str, Any]:
         """`clock` "device" is the time between two events around the graph, which device code could overwrite. "host"
