@@ -93,6 +93,21 @@ def test_partly_host_work_gets_a_lower_bound_with_the_reason(gpu_bench, reason):
     assert len(notes) == 1 and reason in notes[0], notes
 
 
+def test_a_reference_may_read_values_back(gpu_bench):
+    problem = ELEMENTWISE.replace("torch.tanh(x) * 2", "torch.tanh(x) * (2 + 0 * x.max().item())")
+    evaluation = gpu_bench.evaluate(program("ModelNew", "x", ["return torch.tanh(x) * 2"]), problem, time=True)
+    assert (evaluation.timing.clock, evaluation.timing.verdict) == ("device", "faster"), evaluation.findings
+
+
+def test_replayers_serve_all_cases_of_a_candidate(gpu_bench):
+    problem = ELEMENTWISE.replace("1024, 1024", "N, 1024").replace("import torch\n", "import torch\nN = 64\n", 1)
+    cases = "".join(f"{{'name': 'n{n}', 'sizes': {{'N': {n}}}}}," for n in (64, 256, 2048))
+    mine = program("ModelNew", "x", ["return torch.tanh(x) * 2"])
+    evaluation = gpu_bench.evaluate(mine, f"{problem}\nCASES = [{cases}]\n", time=True)
+    assert evaluation.outcome == "correct", evaluation.message
+    assert [case.timing.clock for case in evaluation.cases] == ["device"] * 3, evaluation.findings
+
+
 @pytest.mark.parametrize("fewer", [60, 50, 30])
 def test_a_known_part_of_the_work_takes_its_part_of_the_time(gpu_bench, fewer):
     loop = "for _ in range({}): x = x * 1.0001"

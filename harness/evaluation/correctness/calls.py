@@ -72,13 +72,14 @@ class CallMaker:
     def make_declared(self, kind: InputKind) -> Exercise:
         seed = next(self.seeds)
         inputs = self.reference.make_inputs(seed, kind.name)
-        return Exercise(label=kind.name, seed=seed, inputs=inputs, expected=self.expect(inputs, kind), kind=kind)
+        expected = self.expect(inputs, kind, seed)
+        return Exercise(label=kind.name, seed=seed, inputs=inputs, expected=expected, kind=kind)
 
-    def expect(self, inputs: tuple[Any, ...], kind: InputKind) -> Expected:
+    def expect(self, inputs: tuple[Any, ...], kind: InputKind, seed: int) -> Expected:
         """Compare the first call with the truth itself, so that its errors are known."""
         is_first, self._has_made_one = not self._has_made_one, True
         own_first = self.reference.compares_own_first and not is_first and not kind.is_exact
-        expected = self.reference.expect(inputs, own_first=own_first)
+        expected = self.reference.expect(inputs, own_first=own_first, key=(seed, kind.name))
         if not self.reference.footprint.expects(expected.form.reference_outputs):
             refuse_varying(self.reference.loaded, OUTPUT_FORM)
         return expected
@@ -114,7 +115,7 @@ class CallMaker:
     def _make_if_fit(self, kind: DerivedKind, seed: int) -> Exercise | None:
         perturbed = compute_perturbed(self.reference, seed, kind)
         inputs = self.reference.make_inputs(seed, kind.name)
-        expected = find_calm(self.reference, self.expect(inputs, kind), perturbed, kind)
+        expected = find_calm(self.reference, self.expect(inputs, kind, seed), perturbed, kind)
         if expected is None:
             return None
         return Exercise(label=kind.name, seed=seed, inputs=inputs, expected=expected, kind=kind)

@@ -215,7 +215,7 @@ class _Checker:
         if kept.outputs.tensors:
             outputs = FlatOutputs(tree=kept.tree, tensors=kept.outputs.tensors)
             return Expected(partial(trust_outputs, outputs, compared_on=self._reference.computes_on))
-        return self._exercises.expect(inputs, GIVEN) if kept.exercise is None else kept.exercise.expected
+        return self._exercises.expect(inputs, GIVEN, kept.seed) if kept.exercise is None else kept.exercise.expected
 
     def _weigh_difference(self, difference: Difference, outcome: Outcome | None, trial: Trial) -> _Failure | None:
         message = f"two calls on the same inputs differ: {difference}"

@@ -34,7 +34,9 @@ from harness.evaluation.correctness.reference_checks import (
 )
 from harness.evaluation.correctness.truth import (
     Expected,
+    KeptTruths,
     Truth,
+    TruthKey,
     compute_truth,
     copy_tensors,
     estimate_float64_bytes,
@@ -83,6 +85,7 @@ CHANGED_ONE_IN = 4  # timed calls
 ROW_STEPS = 4  # calls in a row
 NEGLIGIBLE = 1e-3  # all values of a parameter, which is then hardly visible in the outputs
 MIXABLE = (torch.float64, torch.float32, torch.bfloat16, torch.float16)  # states, for `make_timed_state`
+TRUTHS_SHARE = 1 / 32  # of the free memory, for truths that candidates share
 ROOMY = 8  # times the size of a copy must be free, or it is kept in host memory
 
 
@@ -116,8 +119,10 @@ class Reference:
     plan: MemoryPlan
     timed_steps: tuple[str, ...] = ()
     baselines: dict[str, KeptBaseline | NotReplayable] = field(default_factory=dict)
+    truths: KeptTruths = field(default_factory=KeptTruths)
 
     def close(self) -> None:
+        self.truths.clear()
         while self.baselines:
             kept = self.baselines.popitem()[1]
             if isinstance(kept, KeptBaseline):
@@ -216,9 +221,21 @@ class Reference:
             own=own,
         )
 
-    def expect(self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None, *, own_first: bool) -> Expected:
+    def expect(
+        self,
+        inputs: Sequence[Any],
+        state: dict[str, Tensor] | None = None,
+        *,
+        own_first: bool,
+        key: TruthKey | None = None,
+    ) -> Expected:
+        """Calls of the same `key` share their truth, unless it depends on a state."""
+        key = None if state or self.changing else key
+        known = self.truths.find(key)
+        if known is not None:
+            return Expected(lambda: known, known.reference_outputs if own_first else None)
         own = self.outputs_of(inputs, state) if own_first else None
-        return Expected(partial(self.truth_of, inputs, state, own), own)
+        return Expected(partial(self.truths.compute, key, partial(self.truth_of, inputs, state, own)), own)
 
     def keep(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
         if self.computes_on is None:
@@ -251,7 +268,9 @@ def prepare_reference(
     footprint = reference.footprint
     if plan.kept_calls < reference.need.kept_calls:
         footprint = replace(footprint, most_kept=plan.kept_calls)
-    return replace(reference, plan=plan, footprint=footprint)
+    is_kept = device.is_gpu and plan == plan_in_full(reference.need)
+    truths = KeptTruths(int(room.device_bytes * TRUTHS_SHARE) if is_kept else 0)
+    return replace(reference, plan=plan, footprint=footprint, truths=truths)
 
 
 def _choose_plan(need: MemoryNeed, room: Room, thrift: Thrift) -> MemoryPlan | None:

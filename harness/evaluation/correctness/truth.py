@@ -22,7 +22,7 @@ from harness.sandbox.memory_limits import count_free_bytes, limit_memory
 from harness.tensors.host_copies import HOST, copy_to
 from harness.tensors.outputs import FlatOutputs, widen_small
 from harness.tensors.seeding import keep_seed, read_seed, seeded_call
-from harness.tensors.slices import has_same_bits
+from harness.tensors.slices import count_bytes, has_same_bits
 from harness.tensors.trees import list_tensors, map_tensors, memory_of
 
 # Inputs, weights and outputs are counted; intermediates are assumed to need as much again.
@@ -30,6 +30,7 @@ INTERMEDIATES = 2.0
 USABLE_MEMORY_SHARE = 0.6
 LATER_CALLS, LATER_CALLS_S = 32, 0.1  # at most, to find the state that only some calls change
 PART_ELEMENTS = 1 << 26  # of a tensor that is converted in parts
+TruthKey = tuple[int, str]  # seed and kind of the inputs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +97,32 @@ class Expected:
     @property
     def known_truth(self) -> Truth | None:
         return self.__dict__.get("truth")
+
+
+class KeptTruths:
+    """Truths of calls that several candidates of a problem make, by seed and kind of inputs; the latest of them."""
+
+    def __init__(self, most_bytes: int = 0) -> None:
+        self._most_bytes = most_bytes
+        self._truths: dict[TruthKey, Truth] = {}
+
+    def find(self, key: TruthKey | None) -> Truth | None:
+        return None if key is None else self._truths.get(key)
+
+    def compute(self, key: TruthKey | None, find_truth: Callable[[], Truth]) -> Truth:
+        truth = find_truth()
+        if key is not None:
+            self._truths[key] = truth
+            while self._truths and sum(map(_count_truth_bytes, self._truths.values())) > self._most_bytes:
+                self._truths.pop(next(iter(self._truths)))
+        return truth
+
+    def clear(self) -> None:
+        self._truths.clear()
+
+
+def _count_truth_bytes(truth: Truth) -> int:
+    return count_bytes([tensor for leaf in truth.leaves for tensor in (leaf.reference, leaf.exact)])
 
 
 def compute_truth(

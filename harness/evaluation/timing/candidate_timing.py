@@ -81,10 +81,10 @@ class CandidateTimer:
             yield candidate
 
         opponent = self._name_baseline(reference, baseline)
-        timer = ReplayTimer(reference=reference, plan=self._plan, seed=next(seeds), ahead=self._workers.ahead)
+        timer = ReplayTimer(reference=reference, plan=self._plan, seeds=seeds, ahead=self._workers.ahead)
         try:
             record_baseline = partial(keep_baseline, opponent.name, opponent.open, reference, seeds)
-            return timer.measure(opponent.name, record_baseline, take, seeds)
+            return timer.measure(opponent.name, record_baseline, take)
         except NotReplayable as reason:
             return reason
 
@@ -106,11 +106,11 @@ class CandidateTimer:
         opponent = self._name_rival(reference, rival)
         open_candidate = partial(self._workers.open_constructed_candidate, candidate, reference)
         if reference.device.is_gpu:
-            timer = ReplayTimer(reference=reference, plan=self._plan, seed=next(seeds), ahead=self._workers.ahead)
+            timer = ReplayTimer(reference=reference, plan=self._plan, seeds=seeds, ahead=self._workers.ahead)
             keep_rival = partial(record_rival, opponent.open, reference, seeds)
             record_candidate = partial(record_call, open_candidate, reference, seeds)
             try:
-                return timer.measure(opponent.name, keep_rival, record_candidate, seeds)
+                return timer.measure(opponent.name, keep_rival, record_candidate)
             except NotReplayable as reason:
                 return label_bound(self._time_calls(candidate, reference, opponent, seeds), reason)
         return self._time_calls(candidate, reference, opponent, seeds)

@@ -65,14 +65,13 @@ class ChosenCalls:
                 return "a timed call changed its inputs, untimed ones did not"
             state = self._reference.make_timed_state(seed)
             inputs = self._reference.make_timed_inputs(seed)
-            expected = self._reference.expect(inputs, state, own_first=True)
+            step = self._reference.choose_timed_step(seed)
+            expected = self._reference.expect(inputs, state, own_first=True, key=(seed, step))
             if run.sample is None:
                 outcome, trial = compare_expected(run, expected, self._reference, "timed")
             else:
                 outcome, trial = self._compare_sample(run, run.sample, expected)
-            if outcome is not None and is_settled(
-                self._reference, expected, seed, self._reference.choose_timed_step(seed)
-            ):
+            if outcome is not None and is_settled(self._reference, expected, seed, step):
                 return f"a timed call was wrong, untimed ones were correct: {trial.message}"
         return None
 

@@ -32,7 +32,7 @@ from harness.evaluation.timing.replay_statistics import (
 )
 from harness.evaluation.timing.slower_inputs import GIVEN
 from harness.evaluation.timing.system_conditions import ConditionSampler
-from harness.evaluation.timing.timed_calls import deal_changed_steps, draw_seed
+from harness.evaluation.timing.timed_calls import TimedSeeds, deal_changed_steps, draw_seed
 from harness.protocol import storage_bytes
 from harness.sandbox.gpu.recording import NotReplayable, Recording
 from harness.sandbox.gpu.replayer import Clock, Graph, KeptBaseline, Place, Replayer
@@ -46,8 +46,9 @@ CHANGED_SHARE = 0.2  # of pairs: their inputs are of another kind than the given
 CALIBRATIONS = 11  # replays of each graph by each side
 LEAST_US = 0.05
 ALONE = 5  # replays of the baseline before the candidate's first one of a round
-TRUE_OF_A_KIND, DIFFERENT_OF_A_KIND = 2, 6  # calls compared with the truth; more, if they differ from the baseline's
-LATER_SHARE = 0.3  # of those that differ after these
+# Compared with the truth: calls with shared seeds, of those whose outputs are close to the baseline's only a few; and a
+# share of the others that differ, where that takes little time.
+CLOSE_OF_A_KIND, DIFFERENT_SHARE = 2, 0.3
 SAMPLED_PLACES, SAMPLED_BYTES = 4, 256
 CLEAN_BYTES = 256 << 20  # read before each replay, which leaves no modified lines in the cache
 
@@ -71,17 +72,18 @@ class _Side:
 
 
 class ReplayTimer:
-    def __init__(self, *, reference: Reference, plan: TimingPlan, seed: int, ahead: WorkersAhead) -> None:
+    def __init__(self, *, reference: Reference, plan: TimingPlan, seeds: Iterator[int], ahead: WorkersAhead) -> None:
         self._reference = reference
         self._device = reference.device
         self._plan = plan
         self._ahead = ahead
-        self._random = random.Random(seed)
+        self._random = random.Random(next(seeds))
+        self._seeds = TimedSeeds(reference, seeds, self._random)
         self._compared: Counter[str] = Counter()  # calls compared with the truth, by the kind of their inputs
         self._wrong = ""  # what was wrong in a replay, the first
         self._clean: torch.Tensor | None = None
 
-    def measure(self, name: str, record_baseline: Keep, record_candidate: Record, seeds: Iterator[int]) -> TimingResult:
+    def measure(self, name: str, record_baseline: Keep, record_candidate: Record) -> TimingResult:
         """Raises NotReplayable, or CandidateNotReplayable if only the baseline's work can be replayed."""
         if self._ahead.forkserver.unrecordable:
             raise NotReplayable(self._ahead.forkserver.unrecordable)
@@ -92,11 +94,11 @@ class ReplayTimer:
             try:
                 candidate = stack.enter_context(record_candidate())
                 self._ahead.finish()  # nothing else starts or ends while the clock runs
-                rounds, conditions = self._measure_rounds(stack, baseline, candidate, seeds)
+                rounds, conditions = self._measure_rounds(stack, baseline, candidate)
             except NotReplayable as reason:
                 self._ahead.finish()
                 baseline.end_replayers()  # one may be what failed
-                raise CandidateNotReplayable(str(reason), self._measure_alone(baseline, seeds)) from reason
+                raise CandidateNotReplayable(str(reason), self._measure_alone(baseline)) from reason
             finally:
                 self._clean = None
         result = conclude_replays(name, rounds, conditions)
@@ -126,7 +128,7 @@ class ReplayTimer:
             self._ahead.end_replayer(baseline.replayers.popleft())
 
     def _measure_rounds(
-        self, stack: ExitStack, baseline: KeptBaseline, candidate: Recording, seeds: Iterator[int]
+        self, stack: ExitStack, baseline: KeptBaseline, candidate: Recording
     ) -> tuple[list[ReplayTimes], Conditions]:
         sampler = ConditionSampler(self._device, load_matters=False)
         rounds: list[ReplayTimes] = []
@@ -134,15 +136,15 @@ class ReplayTimer:
             sides = self._take_side(baseline, len(rounds)), self._open_side(stack, candidate)
             _calibrate(sides)
             if not rounds:
-                self._verify(sides, seeds)
-            rounds.append(self._measure_round(sides, seeds, sampler))
+                self._verify(sides)
+            rounds.append(self._measure_round(sides, sampler))
         self._renew_one(baseline)
         return rounds, sampler.conclude()
 
-    def _verify(self, sides: Sequence[_Side], seeds: Iterator[int]) -> None:
+    def _verify(self, sides: Sequence[_Side]) -> None:
         """Raises NotReplayable unless first replays with each kind of inputs give right outputs."""
         for step in (GIVEN, *self._reference.changed_steps):
-            seed = draw_seed(self._reference, seeds, step)
+            seed = self._seeds.draw_shared(step)
             self._replay_pair(sides, seed, "device")
             if step == GIVEN:
                 self._require_right_baseline(sides[0].recording, seed, self._lay_out(sides[0].recording, seed))
@@ -160,39 +162,41 @@ class ReplayTimer:
 
     def _check_outputs(self, sides: Sequence[_Side], seed: int, placed: PlacedInputs) -> None:
         theirs, mine = (side.recording.describe_run(placed) for side in sides)
-        step = self._reference.choose_timed_step(seed)
+        step, is_shared = self._reference.choose_timed_step(seed), self._seeds.is_shared(seed)
         is_close = mine.inputs_unchanged or self._reference.changes_inputs
         is_close &= are_surely_close(theirs.outputs, mine.outputs, self._reference.loaded.problem.tolerance)
-        most = TRUE_OF_A_KIND if is_close else DIFFERENT_OF_A_KIND
-        is_spared = self._compared[step] >= most and (is_close or self._random.random() > LATER_SHARE)
-        if self._wrong or is_spared:
-            return
-        self._compared[step] += 1
-        self._wrong = self._find_wrong(seed, mine) or ""
+        if is_close:
+            is_compared = is_shared and self._compared[step] < CLOSE_OF_A_KIND
+        else:
+            is_compared = is_shared or (self._reference.is_small and self._random.random() < DIFFERENT_SHARE)
+        if is_compared and not self._wrong:
+            self._compared[step] += 1
+            self._wrong = self._find_wrong(seed, mine) or ""
 
     def _lay_out(self, recording: Recording, seed: int) -> PlacedInputs:
         return recording.client.lay_out(self._reference.make_timed_inputs(seed))
 
-    def _measure_round(self, sides: Sequence[_Side], seeds: Iterator[int], sampler: ConditionSampler) -> ReplayTimes:
+    def _measure_round(self, sides: Sequence[_Side], sampler: ConditionSampler) -> ReplayTimes:
         times = ReplayTimes()
         for _ in range(ALONE):
-            self._prepare(sides[:1], draw_seed(self._reference, seeds, GIVEN))
+            self._prepare(sides[:1], self._seeds.draw_fresh(GIVEN))
             times.alone_us.append(self._replay(sides[0], "device", ())[0])
         clocks = self._list_clocks()
         changed = deal_changed_steps(self._reference, self._random)
+        may_change = not sides[0].recording.reads_back  # else the baseline's work for other inputs is not known
         for clock in self._random.sample(clocks, len(clocks)):
-            is_changed = clock == "device" and self._random.random() < CHANGED_SHARE
+            is_changed = clock == "device" and may_change and self._random.random() < CHANGED_SHARE
             step = (next(changed) or GIVEN) if is_changed else GIVEN
             if clock == "device" and step == GIVEN and is_steady(times.given):
                 continue
-            pair = self._replay_pair(sides, draw_seed(self._reference, seeds, step), clock)
+            pair = self._replay_pair(sides, self._seeds.draw(step), clock)
             (times.host if clock == "host" else times.device.setdefault(step, [])).append(pair)
             sampler.sample()
             if is_far_slower(times):
                 return times
         for step in self._list_slower(times):
             while len(times.device[step]) < SLOWER_PAIRS:
-                pair = self._replay_pair(sides, draw_seed(self._reference, seeds, step), "device")
+                pair = self._replay_pair(sides, self._seeds.draw(step), "device")
                 times.device[step].append(pair)
         return times
 
@@ -244,13 +248,13 @@ class ReplayTimer:
                 found.append((recording.called.addresses[at] + self._random.randrange(size_bytes - width + 1), width))
         return found
 
-    def _measure_alone(self, baseline: KeptBaseline, seeds: Iterator[int]) -> float:
+    def _measure_alone(self, baseline: KeptBaseline) -> float:
         """Return the baseline's device time in us. Raises NotReplayable."""
         sides = [self._take_side(baseline, 0)]
         _calibrate(sides)
         times = []
         for number in range(DEVICE_PAIRS):
-            seed = draw_seed(self._reference, seeds, GIVEN)
+            seed = self._seeds.draw_fresh(GIVEN)
             placed = self._prepare(sides, seed)
             times.append(self._replay(sides[0], "device", ())[0])
             if number == 0:
@@ -264,7 +268,8 @@ def keep_baseline(name: str, start: Open, reference: Reference, seeds: Iterator[
     if name not in reference.baselines:
         with start() as session:
             try:
-                reference.baselines[name] = KeptBaseline(_record(session, reference, seeds))
+                recording = _record(session, reference, seeds, may_read_back=True)
+                reference.baselines[name] = KeptBaseline(recording)
             except NotReplayable as reason:
                 reference.baselines[name] = reason
     kept = reference.baselines[name]
@@ -286,10 +291,13 @@ def record_call(start: Open, reference: Reference, seeds: Iterator[int]) -> Iter
         yield recording
 
 
-def _record(session: ModelSession, reference: Reference, seeds: Iterator[int]) -> Recording:
+def _record(
+    session: ModelSession, reference: Reference, seeds: Iterator[int], *, may_read_back: bool = False
+) -> Recording:
     if not isinstance(session, WindowSession):
         raise HarnessError("replays need a GPU session")
-    return session.record(reference.make_timed_inputs(draw_seed(reference, seeds, GIVEN)))
+    inputs = reference.make_timed_inputs(draw_seed(reference, seeds, GIVEN))
+    return session.record(inputs, may_read_back=may_read_back)
 
 
 def _calibrate(sides: Sequence[_Side]) -> None:

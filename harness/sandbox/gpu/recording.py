@@ -23,6 +23,7 @@ from harness.tensors.outputs import FlatOutputs
 
 MOST_REASON_CHARACTERS = 200
 MOST_PAGES = 4096
+READS_BACK = "device memory is read back to the host"  # as the recorder says
 
 
 class NotReplayable(Exception):
@@ -32,7 +33,8 @@ class NotReplayable(Exception):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
     """All addresses are the worker's. `placed` are the recorded call's inputs, with offsets from `inputs_at`;
-    `state_at` is the location of the initial state.
+    `state_at` is the location of the initial state. If the call `reads_back` values to the host, its work may be right
+    only for inputs with equal ones.
     """
 
     descriptors: tuple[int, int]
@@ -41,6 +43,7 @@ class Recording:
     inputs_at: int
     state_at: tuple[int, ...]
     is_parallel: bool  # as the worker says: work of several streams, or graphs of its own
+    reads_back: bool
     called: Called
     client: WorkerClient
 
@@ -101,11 +104,16 @@ def make_recording(
     state: Sequence[Tensor],
     check: Callable[[Called], Called],
     timeout_s: float,
+    may_read_back: bool = False,
 ) -> Recording:
-    """The inputs must be in place, including `state`. The worker may end afterwards. Raises NotReplayable."""
+    """The inputs must be in place, including `state`. The worker may end afterwards. Only trusted code `may_read_back`
+    values to the host, which can compute with them. Raises NotReplayable.
+    """
     facts, descriptors = client.record(placed, timeout_s=timeout_s)
     try:
-        _require_replayable(facts, descriptors)
+        reasons = list(map(str, read_list(facts.get("unsupported"))))
+        reads_back = READS_BACK in reasons
+        _require_replayable(facts, descriptors, [one for one in reasons if one != READS_BACK or not may_read_back])
         called = check(Called(reported_us=0.0, at_ns=0, **parse_outputs(facts)))
         pages = _map_memory(client, facts, device, timeout_s=timeout_s)
         state_at = _read_state(facts.get("state"), state, pages)
@@ -125,6 +133,7 @@ def make_recording(
         inputs_at=client.arena_address,
         state_at=state_at,
         is_parallel=facts.get("is_parallel") is not False,
+        reads_back=reads_back,
         called=called,
         client=client,
     )
@@ -139,10 +148,9 @@ def _read_state(addresses: object, state: Sequence[Tensor], pages: WorkerPages) 
     return found
 
 
-def _require_replayable(facts: dict[str, Any], descriptors: Sequence[int]) -> None:
-    reasons = read_list(facts.get("unsupported"))
+def _require_replayable(facts: dict[str, Any], descriptors: Sequence[int], reasons: Sequence[str]) -> None:
     if reasons:
-        raise NotReplayable("; ".join(map(str, reasons[:3]))[:MOST_REASON_CHARACTERS])
+        raise NotReplayable("; ".join(reasons[:3])[:MOST_REASON_CHARACTERS])
     if facts.get("has_fixed_addresses") is not True:
         raise NotReplayable("the worker's device memory has no fixed addresses")
     if len(descriptors) != 2:

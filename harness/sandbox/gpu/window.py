@@ -156,8 +156,8 @@ class WindowSession(ModelSession):
         self.outlasted_hold = hold_streams and _outlasts_hold(run.call_us)
         return run
 
-    def record(self, inputs: Sequence[Any]) -> Recording:
-        """Raises NotReplayable."""
+    def record(self, inputs: Sequence[Any], *, may_read_back: bool = False) -> Recording:
+        """For `may_read_back` see `make_recording`. Raises NotReplayable."""
         self.reset_state()
         placed = self._lay_out(inputs)
         if placed.seed is not None:
@@ -172,7 +172,13 @@ class WindowSession(ModelSession):
 
         state = list(self._held.values())
         return make_recording(
-            self._client, placed, self._device, state=state, check=check, timeout_s=self._limits.call_s
+            self._client,
+            placed,
+            self._device,
+            state=state,
+            check=check,
+            timeout_s=self._limits.call_s,
+            may_read_back=may_read_back,
         )
 
     def _restore_inputs(self, called: Called, placed: PlacedInputs) -> Called:

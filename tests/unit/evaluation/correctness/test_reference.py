@@ -14,6 +14,7 @@ import torch
 from harness.domain import Problem, ProblemError, ProblemTooLarge
 from harness.evaluation.correctness.reference import prepare_reference
 from harness.evaluation.correctness.reference_checks import contain_memory, require_memory
+from harness.evaluation.correctness.truth import KeptTruths
 from harness.problems.loading import load_problem
 from harness.sandbox.devices import CpuDevice
 
@@ -47,6 +48,30 @@ def load(forward, *, inputs="[torch.rand(300, 5) - 0.5]", **settings):
 
 def prepare(forward, **settings):
     return prepare_reference(load(forward, **settings), CpuDevice(), 1, 2)
+
+
+def test_calls_of_one_key_compute_the_truth_once():
+    forward = "self.runs = getattr(self, 'runs', 0) + 1\nreturn x * self.weight"
+    reference = replace(prepare(forward), truths=KeptTruths(1 << 20))
+    truths = [reference.expect(reference.make_inputs(7), own_first=False, key=(7, "as_given")).truth for _ in range(2)]
+    runs = reference.model.runs
+    assert truths[0] is truths[1]
+    again = reference.expect(reference.make_inputs(7), own_first=True, key=(7, "as_given"))
+    assert (again.own.tensors[0] is truths[0].leaves[0].reference, reference.model.runs) == (True, runs)
+    assert reference.expect(reference.make_inputs(8), own_first=False, key=(8, "as_given")).truth is not truths[0]
+
+
+def test_no_truths_are_kept_beyond_their_memory():
+    reference = replace(prepare("return x * self.weight"), truths=KeptTruths(30_000))  # of 18,000 bytes each
+    for seed in (7, 8):
+        assert reference.expect(reference.make_inputs(seed), own_first=False, key=(seed, "as_given")).truth
+    assert [reference.truths.find((seed, "as_given")) is None for seed in (7, 8)] == [True, False]
+
+
+def test_truths_after_a_state_are_not_shared():
+    reference = replace(prepare("self.steps.add_(1)\nreturn x * self.steps"), truths=KeptTruths(1 << 20))
+    reference.expect(reference.make_inputs(7), own_first=False, key=(7, "as_given"))
+    assert reference.truths.find((7, "as_given")) is None
 
 
 def test_a_late_truth_uses_the_outputs_that_the_call_was_compared_with():

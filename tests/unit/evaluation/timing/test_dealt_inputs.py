@@ -10,7 +10,7 @@ import pytest
 from harness.domain import Problem
 from harness.evaluation.correctness.reference import prepare_reference
 from harness.evaluation.timing.paired import _deal_steps
-from harness.evaluation.timing.timed_calls import draw_seed
+from harness.evaluation.timing.timed_calls import SHARED_SEEDS, TimedSeeds, draw_seed
 from harness.problems.loading import load_problem
 from harness.sandbox.devices import CpuDevice
 
@@ -58,3 +58,20 @@ def test_seeds_are_drawn_until_they_give_such_inputs(reference, plain):
         assert reference.choose_timed_step(draw_seed(reference, seeds, step)) == step
     assert plain.choose_timed_step(draw_seed(plain, seeds, "as_given")) == "as_given"
     assert set(islice(_deal_steps(plain, source), 20)) == {"", "as_given"}
+
+
+def draw_all(reference, step, *, seed):
+    """Return the shared and the fresh seeds of many calls."""
+    source = random.Random(seed)
+    seeds = TimedSeeds(reference, iter(lambda: source.getrandbits(62), None), source)
+    drawn = [seeds.draw(step) for _ in range(200)]
+    assert len(set(drawn)) == 200 and {reference.choose_timed_step(one) for one in drawn} == {step}
+    shared = [one for one in drawn if seeds.is_shared(one)]
+    return shared, set(drawn) - set(shared)
+
+
+@pytest.mark.parametrize(("step", "count"), [("biased", SHARED_SEEDS[0]), ("as_given", SHARED_SEEDS[1])])
+def test_candidates_share_some_seeds_in_another_order(reference, step, count):
+    (one, fresh), (other, others) = (draw_all(reference, step, seed=seed) for seed in (1, 2))
+    assert one != other and sorted(one) == sorted(other) and len(one) == count
+    assert not fresh & others

@@ -44,6 +44,7 @@ def record(placed):
         inputs_at=INPUTS_AT,
         state_at=(STATE_AT,),
         is_parallel=False,
+        reads_back=False,
         called=called,
         client=None,
     )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from harness.protocol.recorded_memory import FIRST_ADDRESS
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.gpu.pages import export_pages
-from harness.sandbox.gpu.recording import NotReplayable, make_recording
+from harness.sandbox.gpu.recording import READS_BACK, NotReplayable, make_recording
 
 PAGE = 2 << 20
 REPLAYABLE = {
@@ -99,3 +99,13 @@ def test_descriptors_are_closed_if_the_worker_fails_between_pages():
         export_pages([2 * PAGE, 9 * PAGE], lambda _: next(answers), (0, PAGE, shared))
     assert not is_open(shared)
     assert not is_open(first)
+
+
+@pytest.mark.parametrize("may_read_back", [False, True])
+def test_only_trusted_calls_may_read_values_back(may_read_back):
+    worker = Worker(REPLAYABLE | {"memory": [["page", 1]], "unsupported": [READS_BACK]})
+    with pytest.raises((NotReplayable, CandidateFailure)) as refused:
+        make_recording(
+            worker, None, None, state=(), check=lambda called: called, timeout_s=1.0, may_read_back=may_read_back
+        )
+    assert (READS_BACK in str(refused.value)) is not may_read_back
