@@ -172,6 +172,8 @@ def _prepare_cuda(
         return "it has no CUDA source"
     if plan.get("cuda_dlink_post_cflags"):
         return "its device code is linked separately"
+    if reason := refuse_source(join_sources(request)):
+        return reason
     flags = f"{strip_name(plan['cuda_cflags'])} {plan['cuda_post_cflags']}".strip()
     prebuilt = prebuilt_cache.find_cuda_headers(
         plan["nvcc"], flags, beside=lambda: _find_binding(request, plan, prebuilt_cache)
@@ -249,9 +251,7 @@ def write_fast_steps(
     source = join_sources(request)
     code, words = read_code(source)
     included = list_includes(code)
-    if any(token.kind == "string" and _INCLUDE.search(token.text) for token in tokenize(source)):
-        return "a string contains an #include"
-    reason = _check_words(prebuilt, words, included) or _check_conditions(prebuilt, code, included)
+    reason = _check_includes(prebuilt, included) or _check_conditions(prebuilt, code, included)
     if reason is not None:
         return reason
     _write_sources(prebuilt, folder, source, words, included)
@@ -265,9 +265,14 @@ def read_code(source: str) -> tuple[str, frozenset[str]]:
     return code, frozenset(token.text for token in tokens if token.kind == "word")
 
 
-def _check_words(prebuilt: PrebuiltHeaders, words: frozenset[str], included: Sequence[str]) -> str | None:
-    if reason := _refuse_words(words):
-        return reason
+def refuse_source(source: str) -> str | None:
+    """Return a reason that needs no prebuilt headers, which may take a minute to make."""
+    if any(token.kind == "string" and _INCLUDE.search(token.text) for token in tokenize(source)):
+        return "a string contains an #include"
+    return _refuse_words(read_code(source)[1])
+
+
+def _check_includes(prebuilt: PrebuiltHeaders, included: Sequence[str]) -> str | None:
     for header in included:
         known = header in prebuilt.known_headers or header in prebuilt.closures or header in WIDER_HEADERS
         if _TORCH_HEADER.match(header) and not known:

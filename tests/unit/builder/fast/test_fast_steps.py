@@ -8,8 +8,18 @@ import pytest
 
 from harness.builder.fast.line_markers import MISSING, keep_own, read_macros, split_regions
 from harness.builder.fast.prebuilt import SOURCE, STEPS, WORDS, PrebuiltError, PrebuiltHeaders, name_header, read_steps
-from harness.builder.fast.strategy import FRONT_FAILED, FRONT_LOG, MAIN_FAILED, FastBuild, write_fast_steps
+from harness.builder.fast.strategy import (
+    FRONT_FAILED,
+    FRONT_LOG,
+    MAIN_FAILED,
+    FastBuild,
+    join_sources,
+    prepare_fast,
+    refuse_source,
+    write_fast_steps,
+)
 from harness.builder.fast.stub_headers import TorchNames
+from harness.builder.torch_ninja import write_plan
 from harness.domain import BuildRequest
 
 COMMANDS = {
@@ -45,7 +55,8 @@ def why_unfit(kit, tmp_path, source):
     folder = tmp_path / "fast"
     folder.mkdir()
     request = BuildRequest(name="ext", cuda_sources=(source,))
-    return write_fast_steps(kit, request, folder, main_command="true", link_command="true")
+    refused = refuse_source(join_sources(request))
+    return refused or write_fast_steps(kit, request, folder, main_command="true", link_command="true")
 
 
 @pytest.mark.parametrize(
@@ -93,6 +104,15 @@ def test_only_cuda_headers_are_read_for_their_macros(kit, tmp_path):
 )
 def test_a_source_whose_meaning_could_change_is_left_to_the_plain_strategy(kit, tmp_path, source, reason):
     assert why_unfit(kit, tmp_path, source) == reason
+
+
+def test_no_headers_are_made_for_a_source_that_cannot_use_them(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", "9.0")  # without a GPU
+    work = tmp_path / "work"
+    work.mkdir()
+    request = BuildRequest(name="ext", cuda_sources=("PyObject* f();",))
+    write_plan(request, work)
+    assert list(prepare_fast(request, work, prebuilt_cache=None)) == ["it uses PyObject"]
 
 
 def test_torchs_own_includes_are_taken_out_and_lines_stay_where_they_were(kit, tmp_path):
