@@ -32,7 +32,7 @@ from harness.evaluation.correctness.reference_checks import contain_memory
 from harness.evaluation.correctness.truth import run_reference
 from harness.evaluation.problem_validation import admit_problem, check_values
 from harness.problems.loading import LoadedProblem, load_problem
-from harness.problems.operators import OperatorCosts
+from harness.problems.operators import OperatorCosts, replace_compiler
 
 META = torch.device("meta")
 VALUES_S = 4.0  # per problem, to check values at full sizes
@@ -133,7 +133,7 @@ class _FullChecks:
 def _estimate_call_s(problem: Problem) -> float:
     """Run on the meta device. Raises ProblemError."""
     loaded, costs = load_problem(problem, "full"), OperatorCosts()
-    with contain_memory(loaded, HOST), costs:
+    with replace_compiler(META), contain_memory(loaded, HOST), costs:
         run_reference(loaded, loaded.make_model(0, META), loaded.make_inputs(0, META))
     return costs.elements / ELEMENTS_PER_S + costs.flops / FLOPS_PER_S
 

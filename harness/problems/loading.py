@@ -40,6 +40,7 @@ from harness.problems.discovery import bound_names, parse_source
 from harness.problems.inputs.kind import GIVEN
 from harness.problems.inputs.kinds import find_kind
 from harness.problems.inputs.traits import InputTraits
+from harness.problems.operators import replace_compiler
 from harness.problems.steps import limit_reference
 from harness.protocol import flatten_value
 from harness.syntax import parse_python
@@ -118,7 +119,7 @@ class LoadedProblem:
         kind, base = find_kind(distribution), find_kind(self.problem.draws or GIVEN.name)
         traits, draws = traits or InputTraits(problem=self.problem), watch or kind.watch_draws(seed)
         given = run_with_default(device, lambda default: self._get_inputs(seed, device, default, draws))
-        with seeded(seed, device), torch.no_grad():
+        with replace_compiler(device), seeded(seed, device), torch.no_grad():
             inputs = _cast(tuple(_move(value, device) for value in given), self.dtype, self.problem)
             generator = None if device.type == "meta" else torch.Generator(device=device).manual_seed(seed)
             gradients: tuple[Any, ...] = (self._draw_gradients(inputs, device),) if self.problem.backward else ()
@@ -197,6 +198,7 @@ def run_user_code(
     """
     with (
         limit_reference(_where(problem), call),
+        replace_compiler(device),
         seeded(seed, device),
         _OnDevice(device),
         default or device,

@@ -2,15 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from contextlib import suppress
+import sys
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.tensors.trees import list_tensors, memory_of
+
+COMPILER = "torch._dynamo"
+
+
+class _StandIn(ModuleType):
+    """Meta operators import torch._dynamo only to call its `disable`. Any other attribute imports it."""
+
+    @staticmethod
+    def disable(function: Callable[..., Any] | None = None, *_: object, **__: object) -> Callable[..., Any]:
+        return function or (lambda decorated: decorated)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name != "__path__":  # asked of every module by `inspect`
+            raise AttributeError(name)
+        self.withdraw()
+        return getattr(import_module(COMPILER), name)
+
+    def withdraw(self) -> None:
+        if sys.modules.get(COMPILER) is self:
+            del sys.modules[COMPILER], torch._dynamo
+
+
+@contextmanager
+def replace_compiler(device: torch.device) -> Iterator[None]:
+    """Keep operators on the meta device from importing torch._dynamo."""
+    if device.type != "meta" or COMPILER in sys.modules:
+        yield
+        return
+    stand_in = _StandIn(COMPILER)
+    sys.modules[COMPILER] = torch._dynamo = stand_in
+    try:
+        yield
+    finally:
+        stand_in.withdraw()
 
 
 class OperatorMode(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -20,7 +20,7 @@ import torch
 from harness.domain import Problem, ProblemError, ReferenceStopped, SizeValue, Workload, WorkloadName
 from harness.problems.discovery import parse_source
 from harness.problems.loading import LoadedProblem, load_problem
-from harness.problems.operators import OperatorCosts
+from harness.problems.operators import OperatorCosts, replace_compiler
 from harness.problems.steps import limit_reference
 
 REDUCED: WorkloadName = "reduced"
@@ -275,12 +275,12 @@ def _runs(problem: Problem, budget: Budget) -> bool:
 
 
 def _call(problem: Problem, device: torch.device) -> _Cost | None:
-    costs = OperatorCosts()
+    costs, name = OperatorCosts(), f"{problem.suite}/{problem.name}.py"
     try:
         loaded: LoadedProblem = load_problem(problem, REDUCED)
         model = loaded.make_model(0, device)
         inputs = loaded.make_inputs(0, device)
-        with torch.no_grad(), costs, limit_reference(f"{problem.suite}/{problem.name}.py", "forward"):
+        with replace_compiler(device), torch.no_grad(), costs, limit_reference(name, "forward"):
             model(*inputs)
     except ReferenceStopped:
         raise

@@ -75,3 +75,64 @@ print([name for name in ("torch._dynamo", "torch._inductor", "sympy") if name in
 def test_an_evaluation_imports_no_compiler():
     done = subprocess.run([sys.executable, "-c", EVALUATED], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["(('float32', (8, 8)), ('int64', (4,)))", "[]"]
+
+
+DESCRIBED = """
+import inspect, sys
+from pathlib import Path
+import torch
+from harness.evaluation.cases import list_runs, put_smallest_first
+from harness.problems.discovery import parse_problem
+from harness.problems.loading import load_problem
+from harness.problems.operators import replace_compiler
+
+source = '''
+import torch
+from torch import nn
+
+rows = 8
+
+class Model(nn.Module):
+    def forward(self, *inputs):
+        return inputs
+
+def get_inputs():
+    x = torch.randn(rows, 8, dtype=torch.bfloat16) * 0.1
+    mask = torch.tril(torch.ones(8, 8)).bool().masked_fill(torch.rand(8, 8) > 0.5, False)
+    offsets = torch.cat([torch.zeros(1), torch.cumsum(torch.arange(rows), 0)]).int()
+    weights = torch.softmax(torch.sigmoid(torch.randn(rows, 4)).log(), dim=-1)
+    return [x, mask, offsets, weights, torch.nn.functional.normalize(torch.empty(rows, 3).normal_() / 3, dim=-1)]
+
+def get_init_inputs():
+    return []
+
+CASES = [{"name": "long", "sizes": {"rows": 99}}, {"name": "given"}, {"name": "short", "sizes": {"rows": 2}}]
+'''
+problem = parse_problem(source, Path("toy.py"), "mine")
+print([run.name for _, run in put_smallest_first(list_runs(problem, "full", 1), "full")])
+print(load_problem(problem, "full").describe_inputs())
+print([name for name in ("torch._dynamo", "torch._inductor") if name in sys.modules])
+with replace_compiler(torch.device("meta")):
+    inspect.getmodule(torch.rand)
+    print(type(sys.modules["torch._dynamo"]).__name__, end=" ")
+    from torch._dynamo import is_compiling
+    print(type(sys.modules["torch._dynamo"]).__name__, end=" ")
+print(sys.modules["torch._dynamo"] is torch._dynamo, torch.compile(torch.nn.ReLU(), backend="eager")(torch.ones(1)))
+"""
+
+
+@pytest.fixture(scope="module")
+def described():
+    done = subprocess.run([sys.executable, "-c", DESCRIBED], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+@pytest.mark.slow
+def test_inputs_are_measured_and_described_without_the_compiler(described):
+    shapes = "(('bfloat16', (8, 8)), ('bool', (8, 8)), ('int32', (9,)), ('float32', (8, 4)), ('float32', (8, 3)))"
+    assert described[:3] == ["['short', 'given', 'long']", shapes, "[]"]
+
+
+@pytest.mark.slow
+def test_problem_that_uses_the_compiler_gets_it_on_the_meta_device(described):
+    assert described[3] == "_StandIn module True tensor([1.])"
