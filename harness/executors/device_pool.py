@@ -125,14 +125,14 @@ class DevicePool:
                     slot.device.close()
 
     def announce(self) -> bool:
-        """Announce one evaluation before `put`. Return whether a device is idle. Raises DeviceError."""
+        """Announce one evaluation before `put`. Return whether it is the only one. Raises DeviceError."""
         with self._changed:
             used = self._list_used()
             if not used:
                 raise DeviceError("; ".join(self._lost))
-            idle = sum(not slot.running for slot in used) - len(self._waiting) - self._announced
+            others = len(self._waiting) + self._announced + sum(slot.running for slot in used)
             self._announced += 1
-            return idle > 0
+            return others == 0
 
     def put(self, job: Job) -> None:
         """The evaluation must be announced."""

@@ -70,20 +70,21 @@ Report = Callable[[Task, Evaluation], None]
 
 
 class Submissions:
-    """Submits only as many tasks as keep an executor busy, plus `more`, and none after an error. With `same_inputs`, a
+    """Submits only as many tasks as keep an executor busy, plus `more`, and none after an error. Tasks that build have
+    slots of their own, so that they do not keep those back that devices can evaluate at once. With `same_inputs`, a
     problem's candidates share inputs and weights, which are made once.
     """
 
     def __init__(self, executor: Executor, *, more: int = 0, same_inputs: bool = True) -> None:
         self._executor, self._slots = executor, executor.capacity
-        self._free = asyncio.Semaphore(self._slots + more)
+        self._free = {builds: asyncio.Semaphore(self._slots + more) for builds in (False, True)}
         self._seeds = defaultdict[str, int](partial(secrets.randbits, 62)) if same_inputs else None  # by problem
         self._error: Exception | None = None
 
     @asynccontextmanager
-    async def wait_for_slot(self) -> AsyncIterator[None]:
+    async def wait_for_slot(self, task: Task) -> AsyncIterator[None]:
         """Raises an error that another slot has ended with."""
-        async with self._free:
+        async with self._free[task.builds_extensions]:
             if self._error is not None:
                 raise self._error
             try:
@@ -104,7 +105,8 @@ class Submissions:
     def _add_slots(self) -> None:
         while self._slots < self._executor.capacity:
             self._slots += 1
-            self._free.release()
+            for free in self._free.values():
+                free.release()
 
 
 async def finish_all(jobs: Iterable[Coroutine[Any, Any, object]]) -> None:
@@ -121,7 +123,7 @@ def run_tasks(executor: Executor, tasks: Iterable[Task], report: Report) -> None
         submissions = Submissions(executor)
 
         async def run_one(task: Task) -> None:
-            async with submissions.wait_for_slot():
+            async with submissions.wait_for_slot(task):
                 report(task, await submissions.submit(task))
 
         await finish_all(map(run_one, tasks))

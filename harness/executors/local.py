@@ -1,8 +1,8 @@
 """Evaluates on this machine's devices, each with an evaluator process.
 
-Candidates with extensions are built ahead in this process on cores that timing does not use, unless their device is
-idle. If builds and timing share cores, as on a CPU device, they exclude each other. Candidates without a device are
-only built and loaded.
+Candidates with extensions are built ahead in this process on cores that timing does not use, unless nothing else is to
+be evaluated. Meanwhile devices evaluate candidates that are ready. If builds and timing share cores, as on a CPU
+device, they exclude each other. Candidates without a device are only built and loaded.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ CLOSE_AGAIN_S = 0.1
 
 
 class LocalExecutor:
-    """A context manager that ends every started process. Several `expected_builds` are prepared while GPU processes
-    start.
+    """A context manager that ends every started process. With `builds_ahead`, several tasks will follow, some of them
+    with extensions: all are built ahead, which is prepared while GPU processes start.
     """
 
-    def __init__(self, settings: LocalSettings, *, expected_builds: int = 0) -> None:
+    def __init__(self, settings: LocalSettings, *, builds_ahead: bool = False) -> None:
         self._settings = settings
-        self._expected_builds = expected_builds
+        self._builds_ahead = builds_ahead
         self._jobs = settings.jobs or len(os.sched_getaffinity(0))
         set_reference_limit(settings.reference_timeout_s)
         self.isolation = probe_isolation(settings.isolation)
@@ -93,8 +93,7 @@ class LocalExecutor:
         if not names:
             return ()
         with self._lock:
-            expected, self._expected_builds = self._expected_builds, 0
-            if expected > 1:  # the device takes the first candidate
+            if self._builds_ahead and self._build_threads is None:
                 self._build(None, names[0])
         if names == (EMULATED,):
             gpu = self._settings.gpu
@@ -123,7 +122,8 @@ class LocalExecutor:
                 self._build(job, NO_DEVICE)
                 return job.future
         pool = self._find_pool(names)
-        if pool.announce() or not task.builds_extensions or ahead is not NOTHING_AHEAD:
+        is_alone = pool.announce() and not self._builds_ahead
+        if is_alone or not task.builds_extensions or ahead is not NOTHING_AHEAD:
             pool.put(job)
         else:
             self._build(job, names[0], pool)

@@ -12,6 +12,7 @@ from harness.domain import Evaluation
 from harness.executors.tasks import Task
 
 MOST_IN_A_ROW = 8  # jobs of one owner, while others wait
+MOST_OF_A_PROBLEM = 32  # jobs in a row, while others of the owner wait
 MOST_UPCOMING = 8  # since each device that may take them builds them
 CORES_PER_GPU = (4, 8)  # minimum (one for the worker, its neighbour idle) and maximum
 
@@ -31,17 +32,37 @@ class PlacedJob(Protocol):
 J = TypeVar("J", bound=PlacedJob)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """The last jobs of a device: how many in a row are `of_owner` and `of_problem`."""
+
+    owner: str = ""
+    problem: str = ""
+    of_owner: int = 0
+    of_problem: int = 0
+
+    def extend(self, task: Task) -> _Row:
+        owner, problem = task.owner, task.problem.digest
+        return _Row(
+            owner=owner,
+            problem=problem,
+            of_owner=self.of_owner + 1 if owner == self.owner else 1,
+            of_problem=self.of_problem + 1 if (owner, problem) == (self.owner, self.problem) else 1,
+        )
+
+
 class JobQueue(Generic[J]):
     """Evaluations that wait for a device of one kind, in the order of submission.
 
     A problem stays on its first device, which measures its noise floor once, unless another would be idle. Up to
-    `MOST_IN_A_ROW` jobs of one owner follow each other, since another owner's process takes seconds to start.
+    `MOST_IN_A_ROW` jobs of one owner follow each other, since another owner's process takes seconds to start, and
+    of these up to `MOST_OF_A_PROBLEM` of one problem, since another problem's references take seconds to prepare.
     """
 
     def __init__(self) -> None:
         self._jobs: list[J] = []
         self._homes: dict[str, str] = {}
-        self._rows: dict[str, tuple[str, int]] = {}  # by device: the last owner, and how many jobs in a row
+        self._rows: dict[str, _Row] = {}  # by device
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -57,8 +78,7 @@ class JobQueue(Generic[J]):
             if job.future.done() and not job.future.cancelled():
                 continue
             if job.future.running() or job.future.set_running_or_notify_cancel():
-                owner, row = self._rows.get(device, ("", 0))
-                self._rows[device] = (job.task.owner, row + 1 if job.task.owner == owner else 1)
+                self._rows[device] = self._rows.get(device, _Row()).extend(job.task)
                 return job
         return None
 
@@ -67,11 +87,14 @@ class JobQueue(Generic[J]):
         return tuple(job.task for job in self._jobs if owner and job.task.owner == owner)[:MOST_UPCOMING]
 
     def _choose(self, device: str) -> int:
-        owner, row = self._rows.get(device, ("", 0))
-        homes = [self._homes.get(job.task.problem.digest, device) for job in self._jobs]
-        own = [index for index, home in enumerate(homes) if home == device] or [0]
-        same = [index for index in own if self._jobs[index].task.owner == owner] if row < MOST_IN_A_ROW else []
-        return (same or own)[0]
+        row, tasks = self._rows.get(device, _Row()), [job.task for job in self._jobs]
+        homes = [self._homes.get(task.problem.digest, device) for task in tasks]
+        own = [index for index, home in enumerate(homes) if home == device] or list(range(len(tasks)))
+        if row.of_owner >= MOST_IN_A_ROW and any(tasks[index].owner != row.owner for index in own):
+            return own[0]
+        same = [index for index in own if tasks[index].owner == row.owner]
+        last = [index for index in same if tasks[index].problem.digest == row.problem]
+        return ((last if row.of_problem < MOST_OF_A_PROBLEM else []) or same or own)[0]
 
     def forget(self, device: str) -> None:
         self._homes = {problem: home for problem, home in self._homes.items() if home != device}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -129,13 +129,14 @@ def choose_workload(problem: Problem, device: str, options: EvaluateOptions) -> 
     return "small" if problem.workload("small") is not None else "reduced"
 
 
-def open_executor(options: EvaluateOptions, expected_builds: int = 0) -> LocalExecutor | RayExecutor:
-    """Raises UsageError and DeviceError."""
+def open_executor(options: EvaluateOptions, tasks: Sequence[Task] = ()) -> LocalExecutor | RayExecutor:
+    """`tasks` are those that follow, if known. Raises UsageError and DeviceError."""
+    builds_ahead = len(tasks) > 1 and any(task.builds_extensions for task in tasks)
     if options.executor == "local":
         from harness.executors.local import LocalExecutor
 
-        return LocalExecutor(options, expected_builds=expected_builds)
+        return LocalExecutor(options, builds_ahead=builds_ahead)
     from harness.executors.cluster.connection import ClusterSettings
     from harness.executors.cluster.executor import RayExecutor
 
-    return RayExecutor(ClusterSettings(address=options.address, chip=options.chip), options)
+    return RayExecutor(ClusterSettings(address=options.address, chip=options.chip), options, builds_ahead=builds_ahead)

@@ -75,8 +75,7 @@ def open_results(options: EvaluateOptions) -> Iterator[Results]:
 
 def evaluate_tasks(tasks: Sequence[Task], options: EvaluateOptions, show: ShowSteps = nullcontext) -> EvaluationReport:
     """Use a new executor. Raises HarnessError and KeyboardInterrupt; recorded results stay."""
-    expected_builds = sum(task.builds_extensions for task in tasks)
-    with open_results(options) as results, open_executor(options, expected_builds) as executor:
+    with open_results(options) as results, open_executor(options, tasks) as executor:
         evaluations = Evaluations(options, executor, results)
         evaluations.evaluate_all(tasks, show)
     return evaluations.report
@@ -186,7 +185,7 @@ class Evaluations:
             self._submissions = Submissions(self.executor, more=more, same_inputs=self._same_inputs)
         emulated_gpu = next((one.emulated_gpu for one in self.executor.devices(placed.subject.language)), "")
         while True:
-            async with self._submissions.wait_for_slot():
+            async with self._submissions.wait_for_slot(placed):
                 with self._results.reservations.hold(placed.subject, emulated_gpu) as reserved:
                     if not again and (stored := self._find(placed)) is not None:
                         self.report.elsewhere.append(stored)
@@ -211,8 +210,11 @@ def _note_other_process(tasks: int) -> None:
 
 def order_by_duration(tasks: Iterable[Task], store: ResultStore) -> list[Task]:
     """Sort the longest first, so that no device waits for another's last one. Use the duration of the candidate's
-    earlier evaluations, else those of its problem. Tasks of unknown duration come first.
+    earlier evaluations, else those of its problem. Tasks of unknown duration come first. Those of one problem follow
+    each other, since a device keeps the references of one problem.
     """
+    tasks = list(tasks)
+    places = {task.problem.digest: place for place, task in reversed(list(enumerate(tasks)))}
     known: dict[tuple[str, ...], float] = {}
     for candidate, suite, problem, duration_s in store.values(("candidate", "suite", "problem", "duration_s")):
         for key in ((candidate,), (suite, problem)):
@@ -223,7 +225,7 @@ def order_by_duration(tasks: Iterable[Task], store: ResultStore) -> list[Task]:
         of_problem = known.get((subject.suite, subject.problem), inf)
         return known.get((subject.candidate_digest,), of_problem)
 
-    return sorted(tasks, key=expect, reverse=True)
+    return sorted(tasks, key=lambda task: (-expect(task), places[task.problem.digest]))
 
 
 def place_task(task: Task, devices: Sequence[DeviceFacts], options: EvaluateOptions) -> Task | None:

@@ -249,8 +249,12 @@ def _evaluate_in_rounds(
     settings = {_setting_of(entry) for entry in entries if entry.task}
     if not settings:
         return
+    tasks = [entry.task for entry in entries if entry.task]
     only = _apply_setting(settings.pop(), options) if len(settings) == 1 else None
-    with open_results(options) as results, open_executor(only) if only else nullcontext() as kept:  # for all rounds
+    with (
+        open_results(options) as results,
+        open_executor(only, tasks) if only else nullcontext() as kept,  # for all rounds
+    ):
         for number in range(rule.most):
             groups: dict[_Setting, list[Reevaluation]] = {}
             for entry in entries:
@@ -258,7 +262,7 @@ def _evaluate_in_rounds(
                     groups.setdefault(_setting_of(entry), []).append(entry)
             for setting, group in groups.items():
                 applied = _apply_setting(setting, options)
-                with open_executor(applied) if kept is None else nullcontext(kept) as executor:
+                with open_executor(applied, tasks) if kept is None else nullcontext(kept) as executor:
                     _evaluate_group(group, Evaluations(applied, executor, results), show, with_stored_seed=number == 0)
 
 

@@ -35,14 +35,21 @@ WITHOUT_DEVICES_S = 300.0  # for a new node, after the last device was lost
 
 
 class RayExecutor:
-    """A context manager that ends every started actor. `open_executor` opens an actor's executor."""
+    """A context manager that ends every started actor. For `builds_ahead` see `LocalExecutor`; `open_executor` opens an
+    actor's executor.
+    """
 
     def __init__(
-        self, cluster: ClusterSettings, settings: LocalSettings, open_executor: OpenExecutor = LocalExecutor
+        self,
+        cluster: ClusterSettings,
+        settings: LocalSettings,
+        open_executor: OpenExecutor = LocalExecutor,
+        *,
+        builds_ahead: bool = False,
     ) -> None:
         if settings.device not in ("auto", *KINDS):
             raise UsageError(f"--executor ray takes --device auto, {', '.join(KINDS)}, not {settings.device!r}")
-        self._settings = settings
+        self._settings, self._builds_ahead = settings, builds_ahead
         self._ray, self._owns_connection = connect(cluster.address)
         self._changed = threading.Condition()
         self._pending: dict[Any, Callable[[Any], None]] = {}
@@ -86,8 +93,9 @@ class RayExecutor:
         job = ClusterJob(task=task.on_device(facts[0].name), kind=kind)
         with self._changed:
             self._require_open()
+            is_alone = not self._jobs and not self._builds_ahead
             self._jobs.add(job)
-            if job.wants_build and kind != EMULATED and not any(one.is_idle for one in self._nodes.list_open(kind)):
+            if job.wants_build and kind != EMULATED and not is_alone:
                 self._to_build.append(job)
             else:
                 self._ready[kind].put(job)

@@ -235,3 +235,20 @@ def test_waiting_tasks_raise_when_the_executor_is_closed():
     threading.Timer(0.2, held.set).start()
     executor.pool.close()
     assert isinstance(futures[-1].exception(10), DeviceError)
+
+
+def test_only_an_evaluation_without_others_may_build_on_its_device():
+    held = threading.Event()
+    pool = DevicePool(("cuda:0", "cuda:1"), lambda name: FailingDevice(name, {}, held=held), explain)
+    job = Job(task=make_task(0))
+    assert [pool.announce(), pool.announce()] == [True, False]  # announced
+    pool.put(job)
+    pool.put(Job(task=make_task(1)))
+    assert not pool.announce()  # waiting or running
+    pool.put(Job(task=make_task(2)))
+    held.set()
+    while pool.status()[0].done + pool.status()[1].done < 3:
+        pass
+    assert pool.announce()
+    pool.put(Job(task=make_task(3)))
+    pool.close()

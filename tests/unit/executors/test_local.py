@@ -48,9 +48,9 @@ def make_task(source, *, language="cpp", sample=0, problem_source=PROBLEM):
 
 @pytest.fixture(scope="module")
 def open_executor(build_cache, tmp_path_factory):
-    def make(expected_builds=0, **changes):
+    def make(builds_ahead=False, **changes):
         settings = LocalSettings(**{"cache": build_cache} | changes, fidelity="correctness")
-        return LocalExecutor(settings, expected_builds=expected_builds)
+        return LocalExecutor(settings, builds_ahead=builds_ahead)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(tmp_path_factory.mktemp("locks")))
@@ -104,12 +104,12 @@ def test_broken_reference_is_a_problem_error(evaluate):
     assert "reference" in failed.message
 
 
-@pytest.mark.parametrize(("expected", "preparing"), [(1, 0), (2, 1)])
-def test_several_builds_are_prepared_while_devices_start(open_executor, expected, preparing):
-    with hold_cores_to_time(), open_executor(expected_builds=expected) as executor:  # held: it cannot end before
+@pytest.mark.parametrize("builds_ahead", [False, True])
+def test_builds_ahead_are_prepared_while_devices_start(open_executor, builds_ahead):
+    with hold_cores_to_time(), open_executor(builds_ahead=builds_ahead) as executor:  # held: it cannot end before
         for _ in range(2):
             assert executor.devices("cpp")
-        assert executor.status().building == preparing
+        assert executor.status().building == builds_ahead
 
 
 @pytest.mark.parametrize(("precompiling", "told"), [(0, BUILD_TAKEN), (1, "")])
@@ -185,6 +185,14 @@ def ended(open_executor):
 @pytest.mark.slow
 def test_candidates_are_evaluated_while_others_are_built(ended):
     assert ended.while_building == "correct"
+
+
+@pytest.mark.slow
+def test_program_is_evaluated_while_one_that_was_submitted_before_is_built(open_executor):
+    with open_executor(builds_ahead=True, jobs=1) as executor:
+        stuck, good = (executor.submit(make_task(source, sample=n)) for n, source in enumerate((ENDLESS, GOOD)))
+        assert good.result(timeout=100).outcome == "correct"
+        assert not stuck.done() and executor.status().building
 
 
 @pytest.mark.slow

@@ -5,7 +5,14 @@ from test_device_pool import make_task
 
 from harness.domain import DeviceError
 from harness.executors.device_pool import Job
-from harness.executors.placement import MOST_IN_A_ROW, MOST_UPCOMING, JobQueue, divide_cores, share_out
+from harness.executors.placement import (
+    MOST_IN_A_ROW,
+    MOST_OF_A_PROBLEM,
+    MOST_UPCOMING,
+    JobQueue,
+    divide_cores,
+    share_out,
+)
 
 
 def test_device_prefers_its_problems_and_takes_others_when_idle():
@@ -23,6 +30,41 @@ def test_jobs_of_an_owner_follow_each_other_but_not_for_ever():
         queue.put(Job(task=replace(make_task(sample), owner=("alice", "bob")[sample % 2])))
     owners = [queue.take("one").task.owner for _ in range(2 * MOST_IN_A_ROW + 4)]
     assert owners == ["alice"] * MOST_IN_A_ROW + ["bob"] * MOST_IN_A_ROW + ["alice"] * 2 + ["bob"] * 2
+
+
+def take_all(queue, device="one"):
+    return [job.task.subject.sample for job in iter(lambda: queue.take(device), None)]
+
+
+def test_candidates_of_the_problem_that_a_device_evaluated_last_are_next():
+    queue = JobQueue()
+    for sample, problem in enumerate("pqrpqrp"):
+        queue.put(Job(task=make_task(sample, problem)))
+    assert take_all(queue) == [0, 3, 6, 1, 4, 2, 5]
+
+
+def test_problem_with_many_candidates_does_not_keep_others_waiting_for_ever():
+    queue = JobQueue()
+    for sample in range(MOST_OF_A_PROBLEM + 3):
+        queue.put(Job(task=make_task(sample, "q" if sample == 1 else "p")))
+    assert take_all(queue).index(1) == MOST_OF_A_PROBLEM
+
+
+def test_problem_of_the_last_owner_does_not_precede_the_jobs_of_another_for_ever():
+    queue = JobQueue()
+    for sample, owner in enumerate(["alice"] * 2 + ["bob"] + ["alice"] * MOST_IN_A_ROW):
+        queue.put(Job(task=replace(make_task(sample, "q" if sample == 1 else "p"), owner=owner)))
+    order = take_all(queue)
+    assert order.index(1) < order.index(2) <= MOST_IN_A_ROW + 1
+
+
+def test_device_that_takes_over_another_ones_problems_keeps_to_one_of_them():
+    queue = JobQueue()
+    for sample, problem in enumerate("pqpqpq"):
+        queue.put(Job(task=make_task(sample, problem)))
+    assert [queue.take("one").task.subject.sample for _ in range(4)] == [0, 2, 4, 1]
+    queue.put(Job(task=make_task(6, "p")))
+    assert take_all(queue, "two") == [3, 5, 6]
 
 
 def test_only_tasks_of_a_client_are_announced_to_its_process():

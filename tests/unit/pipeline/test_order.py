@@ -14,7 +14,7 @@ from harness.store.results import ResultStore
 def task_of():
     def make(problem, sample=0):
         candidate = Candidate(source=f"# {problem} {sample}", language="cuda", rule="file")
-        found = Problem(name=problem, suite="core", source="")
+        found = Problem(name=problem, suite="core", source=problem)
         return make_task(found, candidate, Origin(run="r", model="m", sample=sample), language="cuda")
 
     return make
@@ -36,7 +36,8 @@ def test_longest_tasks_start_first_after_unknown_ones(task_of, evaluation_of, tm
     assert ordered == ["new/0", "b/0", "mixed/0", "mixed/1", "long/0", "short/0"]
 
 
-def test_without_results_the_order_is_the_given_one(task_of, tmp_path):
-    tasks = [task_of(problem) for problem in "bdac"]
+def test_without_results_the_order_is_the_given_one_by_problem(task_of, tmp_path):
+    tasks = [task_of(problem, sample) for sample in range(2) for problem in "bda"]
     with ResultStore.open(tmp_path) as store:
-        assert order_by_duration(tasks, store) == tasks
+        ordered = [name(task) for task in order_by_duration(iter(tasks), store)]
+    assert ordered == ["b/0", "b/1", "d/0", "d/1", "a/0", "a/1"]
