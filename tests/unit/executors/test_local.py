@@ -188,7 +188,7 @@ def test_candidates_are_evaluated_while_others_are_built(ended):
 
 
 @pytest.mark.slow
-def test_program_is_evaluated_while_one_that_was_submitted_before_is_built(open_executor):
+def test_program_is_evaluated_while_an_earlier_one_is_built(open_executor):
     with open_executor(builds_ahead=True, jobs=1) as executor:
         stuck, good = (executor.submit(make_task(source, sample=n)) for n, source in enumerate((ENDLESS, GOOD)))
         assert good.result(timeout=100).outcome == "correct"

@@ -36,21 +36,21 @@ def take_all(queue, device="one"):
     return [job.task.subject.sample for job in iter(lambda: queue.take(device), None)]
 
 
-def test_candidates_of_the_problem_that_a_device_evaluated_last_are_next():
+def test_candidates_of_the_last_problem_of_a_device_are_next():
     queue = JobQueue()
     for sample, problem in enumerate("pqrpqrp"):
         queue.put(Job(task=make_task(sample, problem)))
     assert take_all(queue) == [0, 3, 6, 1, 4, 2, 5]
 
 
-def test_problem_with_many_candidates_does_not_keep_others_waiting_for_ever():
+def test_problem_with_many_candidates_precedes_others_not_for_ever():
     queue = JobQueue()
     for sample in range(MOST_OF_A_PROBLEM + 3):
         queue.put(Job(task=make_task(sample, "q" if sample == 1 else "p")))
     assert take_all(queue).index(1) == MOST_OF_A_PROBLEM
 
 
-def test_problem_of_the_last_owner_does_not_precede_the_jobs_of_another_for_ever():
+def test_problem_of_the_last_owner_precedes_no_other_owner_for_ever():
     queue = JobQueue()
     for sample, owner in enumerate(["alice"] * 2 + ["bob"] + ["alice"] * MOST_IN_A_ROW):
         queue.put(Job(task=replace(make_task(sample, "q" if sample == 1 else "p"), owner=owner)))
@@ -58,7 +58,7 @@ def test_problem_of_the_last_owner_does_not_precede_the_jobs_of_another_for_ever
     assert order.index(1) < order.index(2) <= MOST_IN_A_ROW + 1
 
 
-def test_device_that_takes_over_another_ones_problems_keeps_to_one_of_them():
+def test_device_that_takes_over_problems_keeps_to_one_of_them():
     queue = JobQueue()
     for sample, problem in enumerate("pqpqpq"):
         queue.put(Job(task=make_task(sample, problem)))

@@ -43,7 +43,7 @@ def make(sample, *, builds):
     )
 
 
-def test_programs_without_extensions_do_not_wait_for_builds_that_were_submitted_before():
+def test_programs_without_extensions_do_not_wait_for_earlier_builds():
     executor, reported = BuildsLast(others=3), []
     tasks = [make(sample, builds=sample < 4) for sample in range(7)]
     run_tasks(executor, tasks, lambda task, _: reported.append(task.subject.sample))
