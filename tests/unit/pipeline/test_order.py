@@ -6,7 +6,9 @@ import pytest
 
 from harness.domain import Candidate, Problem
 from harness.executors.tasks import Origin, make_task
+from harness.pipeline.evaluate import open_executor
 from harness.pipeline.evaluations import order_by_duration
+from harness.pipeline.options import EvaluateOptions
 from harness.store.results import ResultStore
 
 
@@ -41,3 +43,14 @@ def test_without_results_the_order_is_the_given_one_by_problem(task_of, tmp_path
     with ResultStore.open(tmp_path) as store:
         ordered = [name(task) for task in order_by_duration(iter(tasks), store)]
     assert ordered == ["b/0", "b/1", "d/0", "d/1", "a/0", "a/1"]
+
+
+@pytest.mark.parametrize(("sources", "expected"), [("B", False), ("BB", True), ("RB", True), ("RR", False)])
+def test_programs_are_built_ahead_unless_they_are_alone(task_of, tmp_path, sources, expected):
+    texts = {"B": "from torch.utils import cpp_extension", "R": "import triton"}
+    tasks = [
+        replace(task_of("p", sample), candidate=Candidate(source=texts[one], language="cuda", rule="file"))
+        for sample, one in enumerate(sources)
+    ]
+    with open_executor(EvaluateOptions(cache=tmp_path), tasks) as executor:
+        assert executor._builds_ahead is expected
