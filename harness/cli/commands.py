@@ -20,6 +20,7 @@ SUMMARIES = {
     "results": "List evaluations: filter, sort, group, choose columns.",
     "leaderboard": "Rank models by correctness, fast_p and mean speedup.",
     "show": "Explain one evaluation.",
+    "explain": "Explain an outcome, finding, column or setting.",
     "report": "Write one HTML file for offline use.",
     "diff": "Compare two runs, models, prompts or versions of harness.",
     "regress": "Re-evaluate past generations and compare the results.",

@@ -174,7 +174,8 @@ def _print_reason(stored: StoredEvaluation, source: str) -> None:
                 print_rich(style_text(f"{prefix}{finding.message}"))
     if evaluation.subject.run == FILE_RUN and lacks_kernel(evaluation):
         typer.echo(PLAIN_TORCH)
-    typer.echo(f"Details: harness show {stored.id}")
+    meaning = "" if evaluation.outcome is Outcome.CORRECT else f", harness explain {evaluation.outcome}"
+    typer.echo(f"Details: harness show {stored.id}{meaning}")
 
 
 def _list_causes(evaluation: Evaluation) -> list[Finding]:

@@ -17,7 +17,8 @@ Value = str | int | float | None
 class Column:
     """`path` lists the attributes from an Evaluation to the value, also in stored JSON (`older_path` with older names).
     `since` is the schema that added the column. `unit` is "x" for ratios ("x by clock" with the sign of the row's
-    clock) and "%" for shares. `values` lists all possible values.
+    clock) and "%" for shares. `meaning` explains it to users. `values` lists all
+    possible values.
     """
 
     path: str
@@ -25,6 +26,7 @@ class Column:
     since: int = 1
     unit: Literal["", "x", "x by clock", "%", "us"] = ""
     is_short: bool = False
+    meaning: str = ""
     values: tuple[str, ...] = ()
     kind: type[str | int | float] = str
     is_optional: bool = False
@@ -52,54 +54,139 @@ class Column:
 
 
 class ResultRow(NamedTuple):
-    """One evaluation as a flat row, in the order of the CSV file (append new columns). docs/report.md describes the
-    columns.
+    """One evaluation as a flat row, in the order of the CSV file (append new columns). `meaning` is also in
+    docs/report.md.
 
     A NamedTuple without JSON decoding, because listings hold 100,000 rows.
     """
 
-    id: Annotated[int, Column("")]  # given by the database
-    run: Annotated[str, Column("subject.run")]
-    problem: Annotated[str, Column("subject.problem")]
-    sample: Annotated[int, Column("subject.sample")]
-    turn: Annotated[int, Column("subject.turn")]
-    suite: Annotated[str, Column("subject.suite")]
-    model: Annotated[str, Column("subject.model")]
-    prompt: Annotated[str, Column("subject.prompt")]
-    language: Annotated[Language, Column("subject.language")]
-    device: Annotated[str, Column("subject.device", is_short=True)]
-    workload: Annotated[WorkloadName, Column("subject.workload")]
-    outcome: Annotated[str, Column("outcome", values=tuple(Outcome))]
-    speedup: Annotated[float | None, Column("speedup", unit="x by clock")]
-    speedup_low: Annotated[float | None, Column("timing.speedup_low", unit="x")]
-    speedup_high: Annotated[float | None, Column("timing.speedup_high", unit="x")]
-    verdict: Annotated[TimingVerdict | Literal["untimed"] | None, Column("verdict")]
-    baseline: Annotated[str, Column("subject.baseline")]
-    baseline_us: Annotated[float | None, Column("timing.baseline_us", unit="us")]
-    candidate_us: Annotated[float | None, Column("timing.candidate_us", unit="us")]
-    message: Annotated[str, Column("message")]
-    findings: Annotated[str, Column("findings_summary")]
-    candidate: Annotated[str, Column("subject.candidate_digest")]
-    duration_s: Annotated[float, Column("duration_s")]
-    started_at: Annotated[str, Column("started_at")]
-    confinement: Annotated[str, Column("isolation")]
-    harness_version: Annotated[str, Column("facts.harness")]
-    torch: Annotated[str, Column("facts.torch")]
-    hardware: Annotated[str, Column("hardware")]
-    own_share: Annotated[float | None, Column("work.custom", "work.own", since=2, unit="%")]
-    without_own: Annotated[WithoutCustom | None, Column("work.without_custom", "work.without_own", since=2)]
-    peak_fraction: Annotated[
-        float | None, Column("roofline.peak_fraction", "plausibility.peak_fraction", since=2, unit="%")
+    id: Annotated[int, Column("", meaning="number of the evaluation, for `harness show ID`")]  # given by the database
+    run: Annotated[
+        str, Column("subject.run", meaning="name of the run in generated/; `file` for programs given as files")
     ]
-    certificate: Annotated[str, Column("certificate", since=2)]
-    noise_floor: Annotated[float | None, Column("timing.noise_floor", since=2, unit="%")]
-    worst_speedup: Annotated[float | None, Column("worst_case.timing.speedup", since=3, unit="x by clock")]
-    generalisation_gap: Annotated[float | None, Column("generalisation_gap.ratio", since=3)]
-    dtype: Annotated[str, Column("subject.dtype", since=4, is_short=True)]
-    rival_turn: Annotated[int | None, Column("comparison.turn", since=5)]
-    over_rival: Annotated[float | None, Column("comparison.speedup", since=5)]
-    over_rival_low: Annotated[float | None, Column("comparison.speedup_low", since=5)]
-    clock: Annotated[Clock | None, Column("timing.clock", since=6)]
+    problem: Annotated[str, Column("subject.problem", meaning="the problem's name")]
+    sample: Annotated[
+        int, Column("subject.sample", meaning="number of the draw for this problem, model and prompt, from 0")
+    ]
+    turn: Annotated[int, Column("subject.turn", meaning="repair or optimisation step of the sample, from 0")]
+    suite: Annotated[str, Column("subject.suite", meaning="folder of the problem")]
+    model: Annotated[str, Column("subject.model", meaning="the model that wrote the program, or the name of the file")]
+    prompt: Annotated[str, Column("subject.prompt", meaning="name of the prompt template")]
+    language: Annotated[Language, Column("subject.language", meaning="what the kernels are written in")]
+    device: Annotated[
+        str,
+        Column(
+            "subject.device",
+            is_short=True,
+            meaning="where the program ran: `cpu`, `cuda:0`, `emulated`, or `none` if no device was needed",
+        ),
+    ]
+    workload: Annotated[
+        WorkloadName, Column("subject.workload", meaning="sizes: `full` is scored; `small` and `reduced` are for tests")
+    ]
+    outcome: Annotated[str, Column("outcome", values=tuple(Outcome), meaning="the verdict on correctness")]
+    speedup: Annotated[
+        float | None,
+        Column(
+            "speedup",
+            unit="x by clock",
+            meaning="baseline time divided by the program's, only if correct and confirmed; 1 for a tie",
+        ),
+    ]
+    speedup_low: Annotated[
+        float | None, Column("timing.speedup_low", unit="x", meaning="lower end of the interval of the speedup")
+    ]
+    speedup_high: Annotated[
+        float | None, Column("timing.speedup_high", unit="x", meaning="upper end of the interval of the speedup")
+    ]
+    verdict: Annotated[TimingVerdict | Literal["untimed"] | None, Column("verdict", meaning="the verdict on speed")]
+    baseline: Annotated[
+        str, Column("subject.baseline", meaning="what the program is timed against: `eager` or `compile`")
+    ]
+    baseline_us: Annotated[
+        float | None, Column("timing.baseline_us", unit="us", meaning="the baseline's time of one call")
+    ]
+    candidate_us: Annotated[
+        float | None, Column("timing.candidate_us", unit="us", meaning="the program's time of one call")
+    ]
+    message: Annotated[str, Column("message", meaning="the main reason of the outcome")]
+    findings: Annotated[str, Column("findings_summary", meaning="severity and check of each finding")]
+    candidate: Annotated[str, Column("subject.candidate_digest", meaning="digest of the program; empty without one")]
+    duration_s: Annotated[float, Column("duration_s", meaning="how long the evaluation took")]
+    started_at: Annotated[str, Column("started_at", meaning="when the evaluation began, in UTC")]
+    confinement: Annotated[str, Column("isolation", meaning="isolation layers of the worker process")]
+    harness_version: Annotated[str, Column("facts.harness", meaning="version of harness")]
+    torch: Annotated[str, Column("facts.torch", meaning="version of PyTorch")]
+    hardware: Annotated[str, Column("hardware", meaning="the GPU or CPU")]
+    own_share: Annotated[
+        float | None,
+        Column(
+            "work.custom",
+            "work.own",
+            since=2,
+            unit="%",
+            meaning="share of a call's time in the candidate's own compiled code",
+        ),
+    ]
+    without_own: Annotated[
+        WithoutCustom | None,
+        Column(
+            "work.without_custom", "work.without_own", since=2, meaning="effect on the outputs of disabling that code"
+        ),
+    ]
+    peak_fraction: Annotated[
+        float | None,
+        Column(
+            "roofline.peak_fraction",
+            "plausibility.peak_fraction",
+            since=2,
+            unit="%",
+            meaning="share of the device's measured peak",
+        ),
+    ]
+    certificate: Annotated[
+        str, Column("certificate", since=2, meaning="digest of the valid certificate of the red team")
+    ]
+    noise_floor: Annotated[
+        float | None,
+        Column(
+            "timing.noise_floor",
+            since=2,
+            unit="%",
+            meaning="largest deviation from 1 of a program's speedup over itself",
+        ),
+    ]
+    worst_speedup: Annotated[
+        float | None,
+        Column("worst_case.timing.speedup", since=3, unit="x by clock", meaning="speedup of the slowest case"),
+    ]
+    generalisation_gap: Annotated[
+        float | None,
+        Column(
+            "generalisation_gap.ratio",
+            since=3,
+            meaning="mean speedup of the known cases divided by that of the secret ones",
+        ),
+    ]
+    dtype: Annotated[
+        str,
+        Column(
+            "subject.dtype",
+            since=4,
+            is_short=True,
+            meaning="dtype chosen by `--dtype`; empty: as in the problem's file",
+        ),
+    ]
+    rival_turn: Annotated[
+        int | None, Column("comparison.turn", since=5, meaning="the previously best turn of a search")
+    ]
+    over_rival: Annotated[
+        float | None, Column("comparison.speedup", since=5, meaning="speedup over the rival turn, in A/B pairs")
+    ]
+    over_rival_low: Annotated[
+        float | None, Column("comparison.speedup_low", since=5, meaning="lower end of the interval of `over_rival`")
+    ]
+    clock: Annotated[Clock | None, Column("timing.clock", since=6, meaning="which times the speedup compares")]
 
 
 def _complete(annotation: Any) -> Column:

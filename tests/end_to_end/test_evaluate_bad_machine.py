@@ -283,6 +283,6 @@ def test_one_program_is_explained_also_if_it_was_evaluated_before(command, tiny_
         assert code == 1
         assert "load_error: " in stdout
         assert "note: the program is evaluated as cpp, and looks like triton: --language triton" in stdout
-        assert "Details: harness show 1" in stdout
+        assert "Details: harness show 1, harness explain load_error" in stdout
         assert ("1 already evaluated (--again" in stdout) == (time == 1)
         assert ("nothing was emulated here" in stderr) == (time == 0)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain import PROBLEM_SETTINGS, Language, Problem
+from harness.domain.explanations import SETTINGS
 from harness.generate.host_facts import read_host_facts
 from harness.generate.prompting import render_prompt
 from harness.pipeline.data_folders import find_folder
@@ -15,25 +16,6 @@ from harness.problems.discovery import find_suite
 from harness.service.preparation import find_named_suite
 
 PROMPT = "plain"
-_MEANINGS = {
-    "SMALL": "sizes of the workload `small`; `full` has the sizes of the file and is scored",
-    "TAGS": "for filters only",
-    "TOLERANCE": "an output may deviate by `factor` times the reference's own error, or by atol + rtol * magnitude; "
-    "null: the default of the dtype; `matched`: the share of elements that must be within it",
-    "DISTRIBUTIONS": "distributions of the input values that a program must compute correctly",
-    "CASES": "sizes, dtypes and distributions that a program must compute correctly; the score is the geometric mean "
-    "of the speedups of those without ranges. `small`: sizes in the workload `small`",
-    "ALLOW_TF32": "whether the reference's matrix products may be computed in TF32",
-    "DETERMINISTIC": "whether equal inputs must give bitwise equal outputs",
-    "TRAINING": "whether the model is in training mode, and its buffers are compared too",
-    "BACKWARD": "whether a call is forward and backward, and the gradients of floating inputs and parameters are "
-    "compared too",
-    "IN_PLACE": "whether calls change their inputs, which are compared too",
-    "SEEDED_CALLS": "whether torch is seeded before each call, so that random numbers must be those of the reference",
-    "DYNAMIC_SHAPES": "whether the program must be correct at nearby shapes",
-    "DYNAMIC_WEIGHTS": "whether the program must be correct after a change of its weights",
-    "FRESH_OUTPUTS": "whether each call must return new memory, so that outputs of earlier calls never change",
-}
 
 
 def list_suite(suite: str, problems_dir: Path | None) -> list[dict[str, Any]]:
@@ -78,7 +60,10 @@ def _describe_settings(problem: Problem) -> dict[str, dict[str, Any]]:
     values: dict[str, Any] = {"SMALL": dict(small.overrides) if small else {}, "TOLERANCE": asdict(problem.tolerance)}
     values["CASES"] = [asdict(case) for case in problem.cases]
     return {
-        name: {"value": values[name] if name in values else getattr(problem, name.lower()), "meaning": _MEANINGS[name]}
+        name: {
+            "value": values[name] if name in values else getattr(problem, name.lower()),
+            "meaning": SETTINGS[name].meaning,
+        }
         for name in PROBLEM_SETTINGS
         if name != "RANGES"  # among the cases
     }

@@ -1,0 +1,109 @@
+"""`harness explain`: what the words of results mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from difflib import get_close_matches
+from typing import Annotated, Any
+
+import typer
+
+from harness.cli.options import JsonOption
+from harness.cli.output import print_records, print_rich
+from harness.domain import UsageError
+from harness.domain.check_explanations import CHECKS
+from harness.domain.explanations import CLOCKS, LEADERBOARD, OUTCOMES, SETTINGS, SEVERITIES, VERDICTS, Explanation
+from harness.report.terminal.tables import style_text
+from harness.store.columns import COLUMNS
+
+_FAMILIES = ((r"fast_\d+(?:\.\d+)?", "fast_p"), (r"pass@\d+", "pass@k"))
+
+
+def _complete_word(incomplete: str) -> list[str]:
+    return sorted({name for name, _, _ in list_entries() if name.startswith(incomplete)})
+
+
+def explain(
+    word: Annotated[
+        str,
+        typer.Argument(
+            metavar="WORD",
+            help="A word of results or of problem files. [default: list all]",
+            autocompletion=_complete_word,
+            show_default=False,
+        ),
+    ] = "",
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Explain an outcome, verdict, finding, clock, column or setting of a problem: what it means, what to do, and the
+    page of the documentation.
+
+    Example: harness explain wrong_value
+    """
+    found = _find_entries(word) if word else list(list_entries())
+    if as_json:
+        print_records(*({"word": name, "kind": kind} | asdict(about) for name, kind, about in found))
+    elif word:
+        for name, kind, about in found:
+            _print_entry(name, kind, about)
+    else:
+        _print_words(found)
+
+
+def list_entries() -> Iterator[tuple[str, str, Explanation]]:
+    columns = {
+        name: Explanation(one.meaning, _list_values(one.values), "report.md#columns") for name, one in COLUMNS.items()
+    }
+    groups: dict[str, Mapping[Any, Explanation]] = {
+        "outcome": OUTCOMES,
+        "verdict on speed": VERDICTS,
+        "clock": CLOCKS,
+        "finding": CHECKS,
+        "severity of a finding": SEVERITIES,
+        "column of results": columns,
+        "column of the leaderboard": LEADERBOARD,
+        "setting of a problem": SETTINGS,
+    }
+    for kind, entries in groups.items():
+        yield from ((str(name), kind, about) for name, about in entries.items())
+
+
+def _list_values(values: tuple[str, ...]) -> str:
+    return f"values: {', '.join(f'`{value}`' for value in values)}" if values else ""
+
+
+def _find_entries(word: str) -> list[tuple[str, str, Explanation]]:
+    """Raises UsageError."""
+    simple = _simplify(word)
+    entries = {(name, kind): about for name, kind, about in list_entries()}
+    found = [(name, kind, about) for (name, kind), about in entries.items() if _simplify(name) == simple]
+    if not found:
+        names = {_simplify(name): name for name, _ in entries}
+        near = [name for one, name in names.items() if len(simple) > 2 and simple in one]
+        near = near or [names[one] for one in get_close_matches(simple, names)]
+        hint = f" Did you mean {', '.join(near)}?" if near else ""
+        raise UsageError(f"nothing is called {word!r}.{hint} `harness explain` lists all words")
+    return found
+
+
+def _simplify(word: str) -> str:
+    simple = re.sub(r"[\s_-]+", "_", word.strip().lower())
+    return next((name for pattern, name in _FAMILIES if re.fullmatch(pattern, simple)), simple)
+
+
+def _print_entry(name: str, kind: str, about: Explanation) -> None:
+    print_rich(style_text(name, "bold").append_text(style_text(f", {kind}: {about.meaning}.")))
+    if about.remedy:
+        print_rich(style_text(f"{about.remedy[0].upper()}{about.remedy[1:]}."))
+    print_rich(style_text(f"docs/{about.page}\n", "dim"))
+
+
+def _print_words(entries: list[tuple[str, str, Explanation]]) -> None:
+    by_kind: dict[str, list[str]] = {}
+    for name, kind, _ in entries:
+        by_kind.setdefault(kind, []).append(name)
+    for kind, names in by_kind.items():
+        print_rich(style_text(f"{kind}: ", "bold").append_text(style_text(", ".join(names))))

@@ -1,0 +1,110 @@
+"""Every word of results has one explanation, which the documentation repeats."""
+
+import re
+from pathlib import Path
+
+import pytest
+from check_names import collect_check_names
+
+from harness.cli.explain import list_entries
+from harness.domain import PROBLEM_SETTINGS, Outcome, TimingVerdict
+from harness.domain.check_explanations import CHECKS
+from harness.domain.explanations import CLOCKS, LEADERBOARD, OUTCOMES, SETTINGS, VERDICTS
+from harness.store.columns import COLUMNS
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+# Strings beside names of checks, in modules that choose the name in a loop.
+NO_CHECKS = {
+    "as_given", "compiled", "content_filter", "float64", "identical", "length", "note", "tool_calls", "unclosed_fence",
+    "warning",
+}  # fmt: skip
+
+
+def make_table(*titles, rows):
+    lines = (titles, ["---"] * len(titles), *rows)
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines).replace("|  |", "| |")
+
+
+def list_rows(entries, *, has_remedy=False):
+    return [(f"`{name}`", one.meaning, *([one.remedy] if has_remedy else [])) for name, one in entries.items()]
+
+
+TABLES = {
+    "correctness.md": [make_table("outcome", "meaning", "what to do", rows=list_rows(OUTCOMES, has_remedy=True))],
+    "measurement.md": [make_table("verdict", "meaning", rows=list_rows(VERDICTS))],
+    "getting-started.md": [make_table("column", "meaning", rows=list_rows(LEADERBOARD))],
+    "report.md": [
+        make_table("clock", "meaning", rows=list_rows(CLOCKS)),
+        make_table("column", "meaning", rows=list_rows(COLUMNS)),
+        make_table("check", "what was found", "what to do", rows=list_rows(CHECKS, has_remedy=True)),
+    ],
+}
+
+
+@pytest.mark.parametrize(("page", "table"), [(page, table) for page, tables in TABLES.items() for table in tables])
+def test_the_documentation_has_the_table_of_the_explanations(page, table):
+    assert table in (DOCS / page).read_text(encoding="utf-8"), f"{page} needs this table:\n{table}"
+
+
+def test_every_check_that_the_source_names_is_explained_and_no_other():
+    found = collect_check_names()
+    assert {name: files for name, files in found.items() if name not in CHECKS.keys() | NO_CHECKS} == {}
+    assert CHECKS.keys() - found.keys() == set()
+    assert CHECKS.keys() & NO_CHECKS == set()
+
+
+def test_every_outcome_verdict_setting_and_column_is_explained():
+    assert OUTCOMES.keys() == set(Outcome)
+    assert VERDICTS.keys() == {*TimingVerdict.__args__, "untimed"}
+    assert CLOCKS.keys() == set(COLUMNS["clock"].values)
+    assert SETTINGS.keys() == set(PROBLEM_SETTINGS)
+    assert [name for name, one in COLUMNS.items() if not one.meaning] == []
+
+
+def test_every_explanation_names_a_section_of_the_documentation():
+    for _, _, about in list_entries():
+        page, _, anchor = about.page.partition("#")
+        headings = re.findall(r"^#+ (.+)$", (DOCS / page).read_text(encoding="utf-8"), re.MULTILINE)
+        anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+        assert not anchor or anchor in anchors, about.page
+
+
+@pytest.mark.parametrize(
+    ("word", "kinds"),
+    [
+        ("wrong_value", ["outcome"]),
+        ("WRONG-VALUE", ["outcome"]),
+        ("wrong value", ["outcome"]),
+        ("clock", ["finding", "column of results"]),
+        ("device", ["clock", "column of results"]),
+        ("fast_1", ["column of the leaderboard"]),
+        ("backward", ["setting of a problem"]),
+        ("shared_race", ["finding"]),
+        ("fatal", ["severity of a finding"]),
+    ],
+)
+def test_a_word_is_explained_in_all_of_its_senses(call_harness, word, kinds):
+    done = call_harness(["explain", word])
+    said = " ".join(done.stdout.split())
+    assert all(f", {kind}: " in said for kind in kinds)
+    assert done.stdout.count("docs/") == len(kinds)
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("wrng_value", "Did you mean wrong_value"),
+        ("race", "Did you mean shared_race, global_race?"),
+        ("qqqqqqq", "nothing is called 'qqqqqqq'. `harness explain` lists all words"),
+    ],
+)
+def test_an_unknown_word_names_the_nearest(call_harness, word, hint):
+    done = call_harness(["explain", word])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert hint in done.stderr
+
+
+def test_without_a_word_all_words_are_listed(call_harness):
+    listed = set(re.findall(r"[\w@\[\]]+", call_harness(["explain"]).stdout))
+    assert {*OUTCOMES, *CHECKS, *COLUMNS} <= listed
