@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import socket
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib import import_module
@@ -16,8 +18,12 @@ from harness.shipped import name_install
 NAMESPACE = "harness"
 LOCAL = "local"  # address: a cluster of this machine alone, for this command
 CONNECT_S = 5.0  # and again for an answer
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-FRAME_HEAD_BYTES, SETTINGS = 9, b"\4"
+ANSWER_BYTES = 2**16
+FRAME_HEAD_BYTES, SETTINGS, HEADERS = 9, 4, 1
+# Unary methods that only the server of a cluster has, and only that of Ray's client, `ray://`.
+CLUSTER, CLIENT = b"/ray.rpc.NodeInfoGcsService/CheckAlive", b"/ray.rpc.RayletDriver/ClusterInfo"
+STATUS = re.compile(rb"grpc-status(?:\x01(\d)|\x02(\d\d))")
+UNIMPLEMENTED, UNAVAILABLE = b"12", b"14"
 LOCAL_STORE_BYTES = 100 * 2**20
 
 
@@ -53,7 +59,7 @@ def connect(address: str) -> tuple[Any, bool]:
     starts = {"include_dashboard": False, "object_store_memory": LOCAL_STORE_BYTES} if address == LOCAL else {}
     try:
         if address != LOCAL:
-            _reach(_resolve(address))
+            _reach(_resolve(address), CLIENT if address.startswith("ray://") else CLUSTER)
         ray.init(address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR, **starts)
     except (OSError, RuntimeError, ValueError, SystemExit) as error:  # Ray itself exits where it finds no cluster
         raise (UsageError if isinstance(error, ValueError) else DeviceError)(
@@ -72,17 +78,51 @@ def _resolve(address: str) -> str:
     return str(found)
 
 
-def _reach(address: str) -> None:
-    """Raise OSError soon, since Ray would try for a minute. Both ends of HTTP/2, Ray's protocol, begin with a settings
-    frame.
-    """
+def _reach(address: str, method: bytes) -> None:
+    """Raise OSError soon, since Ray would try for minutes."""
     host, _, port = address.rpartition(":")
     if not port.isdecimal():
         raise ValueError("expected HOST:PORT")
     with socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S) as line:
-        line.sendall(PREFACE)
-        if "RAY_USE_TLS" not in os.environ and line.recv(FRAME_HEAD_BYTES)[3:4] != SETTINGS:
+        if os.environ.get("RAY_USE_TLS", "0").lower() in {"1", "true"}:
+            return
+        line.sendall(_request(method))
+        if _read_status(line, address) in (UNIMPLEMENTED, UNAVAILABLE):
             raise ConnectionError(f"{address} answers, but is no Ray cluster")
+
+
+def _read_status(line: socket.socket, address: str) -> bytes:
+    """Return the status of gRPC. Its end of the connection begins with a settings frame, and its headers have no
+    Huffman code.
+    """
+    received, deadline = b"", time.monotonic() + CONNECT_S
+    while (status := STATUS.search(received)) is None:
+        line.settimeout(max(deadline - time.monotonic(), 1e-3))
+        try:
+            more = line.recv(ANSWER_BYTES)
+        except TimeoutError:
+            raise TimeoutError(f"{address} accepted the connection, but timed out after {CONNECT_S:g} s") from None
+        received += more
+        other = len(received) >= FRAME_HEAD_BYTES and received[3] != SETTINGS
+        if not more or other or len(received) > ANSWER_BYTES:
+            return UNIMPLEMENTED
+    return status[1] or status[2]
+
+
+def _request(method: bytes) -> bytes:
+    """Return an empty request in HTTP/2: its preface, settings, and a POST on stream 1, with headers as in RFC 7541."""
+
+    def text(value: bytes) -> bytes:
+        return bytes([len(value)]) + value
+
+    headers = b"\x83\x86\x04" + text(method) + b"\x01" + text(b"ray")
+    headers += b"\x0f\x10" + text(b"application/grpc") + b"\0" + text(b"te") + text(b"trailers")
+    preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _frame(SETTINGS, 0, 0, b"")
+    return preface + _frame(HEADERS, 4, 1, headers) + _frame(0, 1, 1, bytes(5))
+
+
+def _frame(kind: int, flags: int, stream: int, content: bytes) -> bytes:
+    return len(content).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + content
 
 
 def make_version_reader() -> Callable[[], dict[str, str]]:

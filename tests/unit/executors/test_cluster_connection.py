@@ -41,10 +41,23 @@ def test_a_server_that_is_no_cluster_is_refused_at_once(listen):
             connect(given)
 
 
-@pytest.mark.slow  # 5 s
-def test_a_server_that_says_nothing_is_refused_soon(listen):
+SETTINGS = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+
+
+@pytest.mark.parametrize("status", [b"\x0212", b"\x0214"], ids=["no such method", "nothing behind a proxy"])
+@pytest.mark.parametrize("scheme", ["", "ray://"])
+def test_another_server_with_the_protocol_of_ray_is_refused_at_once(listen, scheme, status):
+    headers = b"\x88@\x0ccontent-type\x10application/grpc@\x0bgrpc-status" + status
+    address = listen(SETTINGS + bytes([0, 0, len(headers), 1, 5, 0, 0, 0, 1]) + headers)
+    with pytest.raises(DeviceError, match="is no Ray cluster"):
+        connect(f"{scheme}{address}")
+
+
+@pytest.mark.slow  # 5 s each
+@pytest.mark.parametrize("answer", [b"", SETTINGS], ids=["nothing", "only settings"])
+def test_a_server_that_says_too_little_is_refused_soon(listen, answer):
     with pytest.raises(DeviceError, match="timed out"):
-        connect(listen(b""))
+        connect(listen(answer))
 
 
 @pytest.mark.parametrize("device", ["cuda:0", "tpu"])
