@@ -323,10 +323,10 @@ class Bench:
 
     def evaluate(
         self, source, problem=TINY_PROBLEM, *, time=False, plan=None, baseline="eager", attribute_work=True,
-        language=None, rival=None, seed=None, **limits,
+        language=None, rival=None, seed=None, compiled=None, **limits,
     ):  # fmt: skip
-        """The evaluation of one candidate on a problem given as source."""
-        from harness.domain import Candidate, Problem, Subject
+        """The evaluation of one candidate on a problem given as source, with files `compiled` ahead."""
+        from harness.domain import BuiltAhead, Candidate, Problem, Subject
         from harness.evaluation.evaluator import CandidateEvaluator
         from harness.evaluation.settings import EvaluationSettings
         from harness.evaluation.timing.plan import TimingPlan
@@ -352,7 +352,23 @@ class Bench:
             problem_digest=found.digest, candidate_digest=candidate.digest, language=language,
             device=self._device.name, workload="full", baseline=baseline,
         )  # fmt: skip
-        return evaluator.evaluate(subject, found, candidate, seed=seed, rival=rival)
+        ahead = BuiltAhead(compiled=compiled or {})
+        return evaluator.evaluate(subject, found, candidate, seed=seed, rival=rival, ahead=ahead)
+
+    def compile_ahead(self, source, problem, gpu="H100"):
+        """The files that a Triton program's kernels are compiled to for that GPU."""
+        from harness.domain import Candidate
+        from harness.evaluation.emulated.compiling_ahead import CompilationAhead
+        from harness.evaluation.emulated.launch_limits import LaunchChecker
+        from harness.sandbox.devices import EmulatedDevice
+        from harness.sandbox.worker_process import TimeLimits
+
+        launches = LaunchChecker(
+            device=EmulatedDevice(gpu), forkserver=self.forkserver, answer_build=self.builder.build,
+            limits=TimeLimits(first_call_s=100.0, call_s=100.0, load_s=100.0),
+        )  # fmt: skip
+        candidate = Candidate(source=source, language="triton", rule="file")
+        return CompilationAhead(launches).compile(problem, "full", candidate)
 
     @property
     def device(self):

@@ -61,9 +61,12 @@ class BuildResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltAhead:
-    """`hung` means that the candidate timed out while it was loaded."""
+    """`compiled` are the files that compilers in the worker wrote, in base64 by path; as untrusted as the candidate.
+    `hung` means that the candidate timed out while it was loaded.
+    """
 
     builds: dict[str, BuildResult] = field(default_factory=dict)
+    compiled: dict[str, str] = field(default_factory=dict)
     hung: bool = False
 
 

@@ -126,6 +126,11 @@ class Candidate:
     def digest(self) -> str:
         return sha256(self.source.encode()).hexdigest()[:16]
 
+    @property
+    def has_extensions(self) -> bool:
+        """Programs that hide extensions are built later, in their evaluation."""
+        return "cpp_extension" in self.source
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceFile:

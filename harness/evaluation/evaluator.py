@@ -34,6 +34,7 @@ from harness.evaluation.allocation_failure import forget_frames
 from harness.evaluation.builds import CandidateBuilds
 from harness.evaluation.certificate import Certificate
 from harness.evaluation.counters.reading import CounterReader
+from harness.evaluation.emulated.compiling_ahead import CompilationAhead
 from harness.evaluation.emulated.nvcc import NvccCheck, may_change_verdict
 from harness.evaluation.emulated.sanitizer import KernelChecker
 from harness.evaluation.environment import describe_environment
@@ -157,8 +158,10 @@ class CandidateEvaluator:
         compiler: Builder | None = None,
         quiet: Callable[[], AbstractContextManager[None]] = nullcontext,
         prepared: PreparedReferences | None = None,
+        ahead: CompilationAhead | None = None,
     ) -> None:
         self._workers_ahead = workers
+        self._compilation = ahead
         self._nvcc = None if compiler is None else NvccCheck(compiler)
         self._certificate = certificate
         facts = describe_environment(builder.toolchain, device)
@@ -214,7 +217,7 @@ class CandidateEvaluator:
                 evaluate_candidate(tools, task)
 
         tools.builds.add_ahead(ahead, candidate)
-        tools.workers.begin("" if candidate is None else candidate.source)
+        tools.workers.begin(candidate, ahead.compiled)
         record, outcome, message = run_attempts(
             EvaluationRecord(seed=secrets.randbits(62) if seed is None else seed),
             attempt,
@@ -234,14 +237,17 @@ class CandidateEvaluator:
         )
 
     def prebuild(self, problem: Problem, workload: WorkloadName, candidate: Candidate) -> BuiltAhead:
+        if find_load_error(candidate.source) is not None:
+            return NOTHING_AHEAD
+        if self._compilation is not None and not candidate.has_extensions:
+            return BuiltAhead(compiled=self._compilation.compile(problem, workload, candidate))
         record, hung = EvaluationRecord(seed=0), False
-        if find_load_error(candidate.source) is None:
-            try:
-                self._tools.load_only(record, problem, workload, candidate)
-            except CandidateFailure as failure:
-                hung = failure.outcome is Outcome.TIMEOUT
-            except HarnessError:
-                pass  # occurs again, and is recorded, in the evaluation
+        try:
+            self._tools.load_only(record, problem, workload, candidate)
+        except CandidateFailure as failure:
+            hung = failure.outcome is Outcome.TIMEOUT
+        except HarnessError:
+            pass  # occurs again, and is recorded, in the evaluation
         return BuiltAhead(builds={build.key: build for build in record.builds}, hung=hung)
 
     def _repeat_with_nvcc(self, record: EvaluationRecord, outcome: Outcome, message: str) -> EvaluationRecord | None:

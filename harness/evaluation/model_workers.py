@@ -72,11 +72,12 @@ class ModelWorkers:
         self._compiled: dict[str, dict[str, str]] = {}  # by the candidate's digest
         self._preloads = True
 
-    def begin(self, source: str) -> None:
-        """Call before each evaluation. Compilers read the environment when they are imported, so none is preloaded for
-        a program that changes it.
+    def begin(self, candidate: Candidate | None, compiled: dict[str, str]) -> None:
+        """Call before each evaluation, with files that were `compiled` ahead. Compilers read the environment when they
+        are imported, so none is preloaded for a program that changes it.
         """
-        self._compiled = {}
+        source = "" if candidate is None else candidate.source
+        self._compiled = {} if candidate is None else {candidate.digest: compiled}
         self._preloads = _ENVIRONMENT.search(source) is None or not _list_preloads(source)
         if not self._preloads:
             self.ahead.forget_preloaded()

@@ -23,6 +23,8 @@ from harness.domain import (
 )
 from harness.emulator import Emulation
 from harness.evaluation.certificate import check_standing
+from harness.evaluation.emulated.compiling_ahead import CompilationAhead
+from harness.evaluation.emulated.launch_limits import LaunchChecker
 from harness.evaluation.emulated.sanitizer import KernelChecker
 from harness.evaluation.evaluator import CandidateEvaluator
 from harness.evaluation.prepared_references import PreparedReferences
@@ -31,6 +33,7 @@ from harness.evaluation.timing.noise_floor import NoiseFloors
 from harness.executors.locks import SayFor
 from harness.executors.settings import Setup
 from harness.executors.tasks import Task
+from harness.hardware.gpus import GpuModel
 from harness.languages import LANGUAGES
 from harness.problems.workloads import complete_problem
 from harness.sandbox.devices import Device, EmulatedDevice
@@ -40,8 +43,8 @@ from harness.sandbox.workers_ahead import WorkersAhead
 
 
 class DeviceEvaluators:
-    """With `device` None it only builds. `checks` enables the sanitizer pass. `floors` is the folder of noise floors.
-    Thread-safe.
+    """With `device` None it only builds, and compiles kernels ahead for `gpu`. `checks` enables the sanitizer pass.
+    `floors` is the folder of noise floors. Thread-safe.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class DeviceEvaluators:
         device: Device | None,
         *,
         checks: bool,
+        gpu: GpuModel | None = None,
         floors: Path | None = None,
         quiet: Callable[[], AbstractContextManager[None]] = nullcontext,
         forkserver: Forkserver | None = None,
@@ -65,6 +69,7 @@ class DeviceEvaluators:
         self._has_said = False
         self._setup = setup
         self._device = device
+        self._gpu = gpu
         self._checks = checks
         self._machine = find_machine_folder(setup.settings.cache)
         self._floors = floors or self._machine
@@ -157,7 +162,19 @@ class DeviceEvaluators:
             compiler=self._find_builder(None) if by_nvcc else None,
             quiet=self._quiet,
             prepared=self._prepared,
+            ahead=self._make_compilation_ahead() if LANGUAGES[language].compiles_ahead else None,
         )
+
+    def _make_compilation_ahead(self) -> CompilationAhead | None:
+        if self._gpu is None:
+            return None
+        launches = LaunchChecker(
+            device=EmulatedDevice(self._gpu.name),
+            forkserver=self._forkserver,
+            answer_build=self._find_builder(None).build,
+            limits=self._setup.settings.limits,
+        )
+        return CompilationAhead(launches)
 
     def _make_checker(self) -> KernelChecker:
         """Use a separate forkserver: its workers import other parts of a compiler than those of a GPU."""

@@ -65,6 +65,7 @@ RULES = LanguageRules(
     modules=frozenset(("triton",)),
     package="triton",
     emulation_cost=10,
+    compiles_ahead=True,
     find_missing=_find_missing,
     trial=_TRIAL,
 )

@@ -50,8 +50,9 @@ WORD_BYTES = 8
 DOORBELL_POLLS = 4000  # between two checks of everything else: about 0.2 ms
 MEANWHILE_EVERY = 5  # such checks
 
-# "compile": compiles the kernels of a JIT language for the emulated GPU, and runs none; for the others see
-Mode = Literal["plain", "profile", "ablate", "ablate_generated", "count", "compile"]  # `harness.worker.instrumentation`
+# "compile": compiles the kernels of a JIT language for the emulated GPU, and runs none; "compile_all": with every
+# configuration, for a real GPU's worker. For the others see `harness.worker.instrumentation`.
+Mode = Literal["plain", "profile", "ablate", "ablate_generated", "count", "compile", "compile_all"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -118,11 +118,17 @@ class Worker:
         return {"kind": WorkerReply.SETTLED, "address": self._memory.address}
 
     def do_start(self, message: dict[str, Any]) -> dict[str, Any]:
-        compiles = message["mode"] == "compile"
+        compiles = message["mode"] in ("compile", "compile_all")
         self._observer = Observer("plain" if compiles else message["mode"], self._scratch)
         LoadInlineHook(self._evaluator, self._scratch, self._observer, self._emulators).install()
         compiled_files.place(self._scratch / COMPILED, message["compiled"])
-        preparation = Preparation(observer=self._observer, link=self._emulators, target=self._target, compiles=compiles)
+        preparation = Preparation(
+            observer=self._observer,
+            link=self._emulators,
+            target=self._target,
+            compiles=compiles,
+            compiles_all=message["mode"] == "compile_all",
+        )
         prepare_languages(message["languages"], preparation)
         self._observer.watch_compiled_graphs()
         module = self._import_source(message["source"])

@@ -1,4 +1,4 @@
-"""What a candidate's compilers write is there in its later workers of one evaluation, and nowhere else."""
+"""What a candidate's compilers write ahead, or in a worker, is there in its later workers of one evaluation only."""
 
 from pathlib import Path
 
@@ -49,3 +49,37 @@ def test_compiled_files_are_shared_within_one_evaluation_only(bench, cases):
         assert evaluation.outcome == "correct"
         notes = [finding.message for finding in evaluation.findings if finding.check == "profile"]
         assert notes == ["could not be profiled: RuntimeError: compiled by an earlier worker"]
+
+
+TRITON = """
+import torch
+import triton
+import triton.language as tl
+from torch import nn
+
+@triton.autotune([triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 128})], key=["n"])
+@triton.jit
+def add(x, y, out, n, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at, mask=at < n) + tl.load(y + at, mask=at < n), mask=at < n)
+
+class ModelNew(nn.Module):
+    def forward(self, x, y):
+        out = torch.empty_like(x)
+        add[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, y, out, x.numel(), ROWS=len(x))
+        return out
+"""
+SECRET = 'RANGES = {"rows": (16, 48)}'
+
+
+def list_kernels(files):
+    return sorted(name for name in files if name.endswith(".cubin"))
+
+
+@pytest.mark.slow
+def test_kernels_of_all_known_sizes_and_configurations_are_compiled_ahead(bench):
+    pytest.importorskip("triton")
+    kernels = list_kernels(
+        bench.compile_ahead(TRITON, parse_problem(f"{PROBLEM}\n{CASES}\n{SECRET}", Path("sum.py"), "tiny"))
+    )
+    assert len(kernels) == 4  # two cases, two configurations

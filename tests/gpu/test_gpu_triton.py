@@ -1,4 +1,4 @@
-"""Triton on a GPU: later workers of an evaluation get what the first one compiled."""
+"""Triton on a GPU: workers get what was compiled ahead or by the first worker of an evaluation."""
 
 import pytest
 
@@ -56,3 +56,27 @@ def test_a_kernel_is_compiled_in_the_first_worker_only(open_bench):
         assert evaluation.outcome == "correct", evaluation.message
         notes = [finding.message for finding in evaluation.findings if finding.check == "profile"]
         assert notes == ["could not be profiled: RuntimeError: compiled by an earlier worker"]
+
+
+COMPILED = "COMPILED = set(Path(os.environ['TRITON_CACHE_DIR']).rglob('*.cubin'))"
+ONLY_AHEAD = CANDIDATE.replace(
+    CANDIDATE[CANDIDATE.index("if any(") : CANDIDATE.index("@triton.jit")], f"{COMPILED}\n\n"
+).replace(
+    "        return out",
+    """        if not COMPILED or set(Path(os.environ["TRITON_CACHE_DIR"]).rglob("*.cubin")) != COMPILED:
+            raise RuntimeError("compiled by this worker")
+        return out""",
+)
+
+
+def test_a_kernel_that_was_compiled_ahead_is_not_compiled_again(open_bench):
+    pytest.importorskip("triton", reason="Triton comes with torch for CUDA")
+    from harness.domain import Problem
+    from harness.hardware.gpus import match_gpu_model
+
+    bench = open_bench(isolation="auto", device="cuda:0")
+    model = match_gpu_model(bench.device.chip)
+    files = bench.compile_ahead(ONLY_AHEAD, Problem(name="p", suite="s", source=PROBLEM), model.name)
+    assert bench.evaluate(ONLY_AHEAD, PROBLEM, language="triton").outcome == "runtime_error"
+    evaluation = bench.evaluate(ONLY_AHEAD, PROBLEM, language="triton", compiled=files)
+    assert evaluation.outcome == "correct", evaluation.message

@@ -6,7 +6,7 @@ Host code runs on zero inputs and no kernel runs; launches are compared with the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -75,6 +75,7 @@ class LaunchChecker:
         *,
         mode: Mode = "plain",
         answer_build: AnswerBuild | None = None,
+        compiled: Mapping[str, str] | None = None,
     ) -> Iterator[WorkerClient]:
         arena_bytes = max(measure_bytes(loaded.init_inputs), measure_bytes(make_meta_inputs(loaded)), LEAST_BYTES)
         opened = open_client(
@@ -88,6 +89,7 @@ class LaunchChecker:
             threads=usable_threads(),
             allow_tf32=loaded.problem.allow_tf32,
             mode=mode,
+            compiled=compiled,
         )
         with opened as (client, _):
             yield client

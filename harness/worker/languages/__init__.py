@@ -14,12 +14,15 @@ from harness.worker.instrumentation import Observer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preparation:
-    """`target` is the emulated GPU. With `compiles`, kernels are compiled for it and not run."""
+    """`target` is the emulated GPU. With `compiles`, kernels are compiled for it and not run; with `compiles_all`, in
+    every configuration and exactly as in the worker of a real GPU, which takes over the files.
+    """
 
     observer: Observer
     link: EmulatorLink
     target: dict[str, Any] | None = None
     compiles: bool = False
+    compiles_all: bool = False
 
 
 def prepare_languages(names: Sequence[str], preparation: Preparation) -> None:

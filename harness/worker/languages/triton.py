@@ -20,7 +20,7 @@ def prepare(preparation: Preparation) -> None:
     if preparation.target is None:
         keep_autotuned()
     else:
-        emulate(preparation.link, preparation.target, compiles=preparation.compiles)
+        emulate(preparation, preparation.target)
     if preparation.observer.ablates:
         _ablate_kernels(preparation.observer)
 
@@ -48,10 +48,12 @@ def keep_autotuned() -> None:
     os.environ["TRITON_CACHE_AUTOTUNING"] = "1"
 
 
-def emulate(link: EmulatorLink, target: dict[str, Any], *, compiles: bool) -> None:
-    """With `compiles`, kernels are compiled for the target and not run. Do nothing without Triton."""
+def emulate(preparation: Preparation, target: dict[str, Any]) -> None:
+    """Interpret kernels, or compile them for the target. Do nothing without Triton."""
+    link, compiles = preparation.link, preparation.compiles
     os.environ["TRITON_INTERPRET"] = "0" if compiles else "1"
-    os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # as Triton 3.9 does, which warns where it is not set
+    if not preparation.compiles_all:  # it is part of the compiled files' key
+        os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # as Triton 3.9 does, which warns where it is not set
     try:
         from harness.worker.emulated.triton import autotune, block_pointers, driver
     except ModuleNotFoundError as error:
@@ -63,7 +65,7 @@ def emulate(link: EmulatorLink, target: dict[str, Any], *, compiles: bool) -> No
     if compiles:
         from harness.worker.emulated.triton.compilation import KernelCompiler
 
-        autotune.choose_compilable()
+        autotune.choose_compilable(compiles_all=preparation.compiles_all)
         KernelCompiler(link, target).install()
     else:
         from harness.worker.emulated.triton.launch import install as install_interpreter

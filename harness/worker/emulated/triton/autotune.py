@@ -2,7 +2,7 @@
 
 An interpreted kernel runs once with each of two configurations, which differ between the orders of the sanitizer, so a
 kernel that needs `reset_to_zero` gives wrong values without it, as on a GPU. When kernels are only compiled,
-configurations are tried until one compiles.
+configurations are tried until one compiles, or all are.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def choose_by_order(link: EmulatorLink) -> None:
     _replace(choose, _run_once)
 
 
-def choose_compilable() -> None:
+def choose_compilable(*, compiles_all: bool) -> None:
     prune, compiled, began_s = Autotuner.prune_configs, [False], [0.0]
 
     def choose(self: Any, kwargs: dict[str, Any]) -> list[Any]:
@@ -44,7 +44,7 @@ def choose_compilable() -> None:
         if compiled[0] or time.monotonic() - began_s[0] > TRIED_S:
             return [2.0] * 3
         call()
-        compiled[0] = True
+        compiled[0] = not compiles_all
         return [1.0] * 3
 
     _replace(choose, compile_first)
