@@ -52,8 +52,10 @@ def emulate(preparation: Preparation, target: dict[str, Any]) -> None:
     """Interpret kernels, or compile them for the target. Do nothing without Triton."""
     link, compiles = preparation.link, preparation.compiles
     os.environ["TRITON_INTERPRET"] = "0" if compiles else "1"
-    if not preparation.compiles_all:  # it is part of the compiled files' key
-        os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # as Triton 3.9 does, which warns where it is not set
+    if preparation.compiles_all:
+        os.environ["TRITON_STORE_BINARY_ONLY"] = "1"  # the files of many configurations are sent on
+    else:  # as Triton 3.9 does, which warns where it is not set; it is part of the compiled files' key
+        os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
     try:
         from harness.worker.emulated.triton import autotune, block_pointers, driver
     except ModuleNotFoundError as error:
