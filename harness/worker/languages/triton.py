@@ -68,7 +68,7 @@ def emulate(preparation: Preparation, target: dict[str, Any]) -> None:
         from harness.worker.emulated.triton.compilation import KernelCompiler
 
         autotune.choose_compilable(compiles_all=preparation.compiles_all)
-        KernelCompiler(link, target).install()
+        KernelCompiler(link, target, compiles_launchers=preparation.compiles_all).install()
     else:
         from harness.worker.emulated.triton.launch import install as install_interpreter
 

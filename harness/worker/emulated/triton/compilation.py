@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import ctypes
 import inspect
 import os
 import re
@@ -25,9 +26,10 @@ STDERR = 2
 
 
 class KernelCompiler:
-    def __init__(self, link: EmulatorLink, target: dict[str, Any]) -> None:
+    def __init__(self, link: EmulatorLink, target: dict[str, Any], *, compiles_launchers: bool = False) -> None:
         self._link = link
         self._target = target
+        self._compiles_launchers = compiles_launchers and _has_driver()
         self._compile = JITFunction.run
 
     def install(self) -> None:
@@ -50,6 +52,8 @@ class KernelCompiler:
             except Exception as error:
                 self._report(FAILED, function, *_explain(error, function, read_stderr()))
                 raise
+        if self._compiles_launchers:
+            compile_launcher(kernel)
         self._check_resources(function, kernel.metadata)
         if not warmup:
             self._check_grid(function, normalize_grid(grid, dict(bound.arguments)))
@@ -77,6 +81,23 @@ class KernelCompiler:
     def _report(self, check: str, function: Any, message: str, line: int, *, decides: bool = True) -> None:
         file = Path(inspect.getsourcefile(function.fn) or "").name
         self._link.report_compilation(check, function.__name__, message, decides=decides, file=file, line=line)
+
+
+def compile_launcher(kernel: Any) -> None:
+    """Triton before 3.7 compiles C code that launches kernels of one signature, and code that loads kernels."""
+    from triton.backends.nvidia import driver
+
+    if hasattr(driver, "make_launcher"):
+        driver.CudaUtils()
+        driver.CudaLauncher(kernel.src, kernel.metadata)
+
+
+def _has_driver() -> bool:
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
 
 
 @contextmanager
