@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ast
-import ctypes
 import inspect
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from triton.backends.nvidia import driver as nvidia
 from triton.compiler.errors import CompilationError
 from triton.runtime.autotuner import OutOfResources
 from triton.runtime.jit import JITFunction
@@ -29,7 +30,7 @@ class KernelCompiler:
     def __init__(self, link: EmulatorLink, target: dict[str, Any], *, compiles_launchers: bool = False) -> None:
         self._link = link
         self._target = target
-        self._compiles_launchers = compiles_launchers and _has_driver()
+        self._compiles_launchers = compiles_launchers and _compiles_launchers()
         self._compile = JITFunction.run
 
     def install(self) -> None:
@@ -53,7 +54,7 @@ class KernelCompiler:
                 self._report(FAILED, function, *_explain(error, function, read_stderr()))
                 raise
         if self._compiles_launchers:
-            compile_launcher(kernel)
+            nvidia.CudaLauncher(kernel.src, kernel.metadata)
         self._check_resources(function, kernel.metadata)
         if not warmup:
             self._check_grid(function, normalize_grid(grid, dict(bound.arguments)))
@@ -83,19 +84,15 @@ class KernelCompiler:
         self._link.report_compilation(check, function.__name__, message, decides=decides, file=file, line=line)
 
 
-def compile_launcher(kernel: Any) -> None:
-    """Triton before 3.7 compiles C code that launches kernels of one signature, and code that loads kernels."""
-    from triton.backends.nvidia import driver
-
-    if hasattr(driver, "make_launcher"):
-        driver.CudaUtils()
-        driver.CudaLauncher(kernel.src, kernel.metadata)
-
-
-def _has_driver() -> bool:
+def _compiles_launchers() -> bool:
+    """Triton before 3.7 compiles C code that launches kernels of one signature, and code that loads kernels. It asserts
+    that there is a driver library.
+    """
+    if not hasattr(nvidia, "make_launcher"):
+        return False
     try:
-        ctypes.CDLL("libcuda.so.1")
-    except OSError:
+        nvidia.CudaUtils()
+    except (AssertionError, OSError, subprocess.CalledProcessError):
         return False
     return True
 
