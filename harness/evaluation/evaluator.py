@@ -239,8 +239,9 @@ class CandidateEvaluator:
     def prebuild(self, problem: Problem, workload: WorkloadName, candidate: Candidate) -> BuiltAhead:
         if find_load_error(candidate.source) is not None:
             return NOTHING_AHEAD
-        if self._compilation is not None and not candidate.has_extensions:
-            return BuiltAhead(compiled=self._compilation.compile(problem, workload, candidate))
+        if not candidate.has_extensions:
+            compilation = self._compilation
+            return BuiltAhead(compiled=compilation.compile(problem, workload, candidate) if compilation else {})
         record, hung = EvaluationRecord(seed=0), False
         try:
             self._tools.load_only(record, problem, workload, candidate)

@@ -1,8 +1,9 @@
 """Evaluates on this machine's devices, each with an evaluator process.
 
-Candidates with extensions are built ahead in this process on cores that timing does not use, unless nothing else is to
-be evaluated. Meanwhile devices evaluate candidates that are ready. If builds and timing share cores, as on a CPU
-device, they exclude each other. Candidates without a device are only built and loaded.
+Candidates with extensions are built ahead in this process on cores that timing does not use, and Triton kernels are
+compiled for a GPU, unless nothing else is to be evaluated. Meanwhile devices evaluate candidates that are ready. If
+builds and timing share cores, as on a CPU device, they exclude each other. Candidates without a device are only built
+and loaded.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ from harness.executors.processes import EvaluatorProcess, choose_visible
 from harness.executors.settings import LocalSettings, Setup
 from harness.executors.tasks import Task
 from harness.hardware.cpu import cpu_name
-from harness.hardware.gpus import DEFAULT_TARGET, find_gpu_model
+from harness.hardware.cuda_driver import list_gpus
+from harness.hardware.gpus import DEFAULT_TARGET, find_gpu_model, match_gpu_model
 from harness.languages.devices import find_devices
 from harness.problems.steps import set_reference_limit
 from harness.sandbox.forkserver import Forkserver
@@ -123,7 +125,8 @@ class LocalExecutor:
                 return job.future
         pool = self._find_pool(names)
         is_alone = pool.announce() and not self._builds_ahead
-        if is_alone or not task.builds_extensions or ahead is not NOTHING_AHEAD:
+        works_ahead = task.builds_extensions or (task.compiles_ahead and _kind_of(names[0]) == "cuda")
+        if is_alone or not works_ahead or ahead is not NOTHING_AHEAD:
             pool.put(job)
         else:
             self._build(job, names[0], pool)
@@ -252,7 +255,8 @@ class LocalExecutor:
 
                 device = EmulatedDevice(self._settings.gpu) if kind == EMULATED else None
                 checks = kind != NO_DEVICE and self._checks(kind)
-                evaluators = DeviceEvaluators(self._setup(), device, checks=checks, forkserver=forkserver)
+                gpu = match_gpu_model(list_gpus()[0].name) if kind == "cuda" else None
+                evaluators = DeviceEvaluators(self._setup(), device, checks=checks, gpu=gpu, forkserver=forkserver)
                 with self._lock:
                     self._ahead[kind] = evaluators
                     self._announce_many()

@@ -18,7 +18,7 @@ from harness.domain import (
     Subject,
     WorkloadName,
 )
-from harness.languages import note_other_language
+from harness.languages import LANGUAGES, note_other_language
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +41,18 @@ class Task:
 
     @property
     def has_extensions(self) -> bool:
-        """Programs that hide extensions are built later, in their evaluation."""
-        return self.candidate is not None and "cpp_extension" in self.candidate.source
+        return self.candidate is not None and self.candidate.has_extensions
 
     @property
     def builds_extensions(self) -> bool:
         """Building ahead executes the problem file in a trusted process."""
         return self.has_extensions and not self.owner
+
+    @property
+    def compiles_ahead(self) -> bool:
+        """For a GPU. Compiling ahead executes the problem file, too."""
+        compiles = LANGUAGES[self.subject.language].compiles_ahead and self.candidate is not None
+        return compiles and not self.has_extensions and not self.owner
 
     def give_up(self, outcome: Outcome, check: str, message: str) -> Evaluation:
         finding = Finding(check=check, severity="fatal", message=message)

@@ -20,7 +20,8 @@ def prepare(preparation: Preparation) -> None:
     if preparation.target is None:
         keep_autotuned()
     else:
-        emulate(preparation, preparation.target)
+        compiles, compiles_all = preparation.compiles, preparation.compiles_all
+        emulate(preparation.link, preparation.target, compiles=compiles, compiles_all=compiles_all)
     if preparation.observer.ablates:
         _ablate_kernels(preparation.observer)
 
@@ -48,11 +49,10 @@ def keep_autotuned() -> None:
     os.environ["TRITON_CACHE_AUTOTUNING"] = "1"
 
 
-def emulate(preparation: Preparation, target: dict[str, Any]) -> None:
-    """Interpret kernels, or compile them for the target. Do nothing without Triton."""
-    link, compiles = preparation.link, preparation.compiles
+def emulate(link: EmulatorLink, target: dict[str, Any], *, compiles: bool, compiles_all: bool = False) -> None:
+    """Interpret kernels, or compile them for the target (see `Preparation`). Do nothing without Triton."""
     os.environ["TRITON_INTERPRET"] = "0" if compiles else "1"
-    if preparation.compiles_all:
+    if compiles_all:
         os.environ["TRITON_STORE_BINARY_ONLY"] = "1"  # the files of many configurations are sent on
     else:  # as Triton 3.9 does, which warns where it is not set; it is part of the compiled files' key
         os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
@@ -67,8 +67,8 @@ def emulate(preparation: Preparation, target: dict[str, Any]) -> None:
     if compiles:
         from harness.worker.emulated.triton.compilation import KernelCompiler
 
-        autotune.choose_compilable(compiles_all=preparation.compiles_all)
-        KernelCompiler(link, target, compiles_launchers=preparation.compiles_all).install()
+        autotune.choose_compilable(compiles_all=compiles_all)
+        KernelCompiler(link, target, compiles_launchers=compiles_all).install()
     else:
         from harness.worker.emulated.triton.launch import install as install_interpreter
 
