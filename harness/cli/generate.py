@@ -23,16 +23,9 @@ LISTED_FAILURES = 10
 INTERRUPTED_EXIT_CODE = 130
 
 
-DryRunOption = Annotated[
-    bool,
-    typer.Option(
-        "--dry-run",
-        envvar="HARNESS_DRY_RUN",
-        show_envvar=False,
-        help="Print the prompts without sending them.",
-        rich_help_panel=GenerateOptions.title,
-    ),
-]
+def declare_dry_run(help: str) -> Any:
+    panel = GenerateOptions.title
+    return typer.Option("--dry-run", envvar="HARNESS_DRY_RUN", show_envvar=False, help=help, rich_help_panel=panel)
 
 
 def generate(
@@ -40,7 +33,7 @@ def generate(
     suite: SuiteOption = "core",
     problem: ProblemOption = None,
     run: RunOption = None,
-    dry_run: DryRunOption = False,
+    dry_run: Annotated[bool, declare_dry_run("Print the prompts without sending them.")] = False,
     options: GenerateOptions,
     evaluation: Annotated[EvaluateOptions, Only("dtype")],
     json_output: JsonOption = False,
@@ -57,7 +50,7 @@ def generate(
     from harness.pipeline.generate import generate_run
 
     if dry_run:
-        print_dry_run(options, as_json=json_output)
+        _print_prompts(options, as_json=json_output)
         return
     try:
         report = generate_run(options, show_completions)
@@ -82,10 +75,10 @@ def _print_report(report: SessionReport) -> None:
         typer.echo(f"{report.run_dir}")
 
 
-def print_dry_run(options: GenerateOptions, *, as_json: bool = False) -> None:
-    from harness.pipeline.generate import render_dry_run
+def _print_prompts(options: GenerateOptions, *, as_json: bool) -> None:
+    from harness.pipeline.generate import plan_dry_run
 
-    prompts = render_dry_run(options)
+    prompts = plan_dry_run(options)[0].prompts
     for prompt in prompts:
         if as_json:
             typer.echo(json.dumps(asdict(prompt)))

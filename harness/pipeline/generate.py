@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import harness
-from harness.domain import Prompt, UsageError
+from harness.domain import UsageError
 from harness.generate.options import GenerateOptions
-from harness.generate.planning import GenerationSettings, find_problems, make_plan, render_prompts
+from harness.generate.planning import GenerationSettings, make_plan
 from harness.generate.providers.base import Provider, RecordedProvider, name_recorded_model
 from harness.generate.sampler import Asker, Plan, SessionReport
 from harness.pipeline.chains import Session, ShowSearch, follow_all
@@ -21,6 +21,8 @@ from harness.pipeline.data_folders import find_folder, find_suite_folder
 from harness.problems.apart import describe_inputs
 from harness.report.terminal.search_progress import SearchProgress
 from harness.store.runs import discard_empty_run, has_sample, hold_run, write_manifest, write_reference
+
+NO_MODEL = "none"  # in place of the name, in a dry run
 
 
 def check_files(plan: Plan) -> None:
@@ -57,20 +59,30 @@ def prepare_run(
     options: GenerateOptions, check: Callable[[Plan], None] = check_files
 ) -> tuple[Plan, Callable[[], Provider]]:
     """Return the checked plan, and a function that opens its provider. Write nothing. Raises HarnessError."""
-    recording = _find_recording(options)
-    settings = _make_settings(options, recording)
-    if recording is not None:
-        replay = RecordedProvider(recording, options.language)
-        plan = _plan(settings)
-        kept = _choose_recorded(plan, replay)
-        if not options.problems:  # problems given by name stay, and are reported as not recorded
-            plan = _plan(replace(settings, options=replace(settings.options, problems=kept)))
-        check(plan)
-        return plan, lambda: replay
-    open_provider = _find_provider(options)
-    plan = _plan(settings)
+    plan, replay = plan_run(options)
+    open_provider = _find_provider(options) if replay is None else lambda: replay
     check(plan)
     return plan, open_provider
+
+
+def plan_run(options: GenerateOptions) -> tuple[Plan, RecordedProvider | None]:
+    """Return the plan, and the recording that answers it, by reading files only. Raises HarnessError."""
+    recording = _find_recording(options)
+    settings = _make_settings(options, recording)
+    plan = _plan(settings)
+    if recording is None:
+        return plan, None
+    replay = RecordedProvider(recording, options.language)
+    kept = _choose_recorded(plan, replay)
+    if not options.problems:  # problems given by name stay, and are reported as not recorded
+        plan = _plan(replace(settings, options=replace(settings.options, problems=kept)))
+    return plan, replay
+
+
+def plan_dry_run(options: GenerateOptions) -> tuple[Plan, RecordedProvider | None]:
+    """`plan_run` that needs no model."""
+    needs_name = options.provider != "recorded" and options.model is None
+    return plan_run(replace(options, model=NO_MODEL) if needs_name else options)
 
 
 def _find_provider(options: GenerateOptions) -> Callable[[], Provider]:
@@ -140,8 +152,3 @@ def _make_settings(options: GenerateOptions, recording: Path | None) -> Generati
 
 def read_clock() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def render_dry_run(options: GenerateOptions) -> tuple[Prompt, ...]:
-    settings = _make_settings(replace(options, model=options.model or "none"), None)
-    return render_prompts(settings, find_problems(settings))

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import nullcontext
 from dataclasses import replace
 
-from harness.analysis.prices import find_price
+from harness.analysis.prices import Price, find_price
 from harness.domain import EMULATED, FROM_FILE, Language, Problem, UsageError
 from harness.generate.options import GenerateOptions
 from harness.generate.sampler import Plan
@@ -32,6 +32,14 @@ def choose_strategy(search: SearchOptions, language: Language, options: Evaluate
     names = find_devices(options.device, language)
     is_timed = options.fidelity != "correctness" and bool(names) and names[0] != EMULATED
     return find_strategy(search.strategy, is_timed=is_timed, width=search.width)
+
+
+def find_model_price(search: SearchOptions, model: str) -> Price | None:
+    """Raises UsageError if a budget needs one."""
+    price = find_price(search.prices, model)
+    if search.budget_usd is not None and price is None:
+        raise UsageError(f"--budget-usd needs the price of the model: --price '{model}=IN/OUT'")
+    return price
 
 
 def _profile_in(strategy: Strategy, options: EvaluateOptions) -> EvaluateOptions:
@@ -62,9 +70,7 @@ def _run(
     lacking: list[str] = []
     generate = replace(generate, results_dir=options.results_dir)
     plan, open_provider = prepare_run(generate, lambda plan: lacking.extend(check_plan(plan, options)))
-    price = find_price(search.prices, plan.manifest.model)
-    if search.budget_usd is not None and price is None:
-        raise UsageError(f"--budget-usd needs the price of the model: --price '{plan.manifest.model}=IN/OUT'")
+    price = find_model_price(search, plan.manifest.model)
     if search.start is not None:
         plan = replace(plan, prompts=tuple(replace(one, name=f"{one.name}{FROM_FILE}") for one in plan.prompts))
     with (

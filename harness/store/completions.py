@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from harness.domain import Completion, SampleKey, StoreError, UsageError
 from harness.store.columns import ResultRow
-from harness.store.runs import COMPLETION_REST, PROMPT, PROVENANCE, locate_run, locate_sample, read_completion
+from harness.store.runs import (
+    COMPLETION_REST,
+    PROMPT,
+    PROVENANCE,
+    list_keys,
+    list_runs,
+    locate_run,
+    locate_sample,
+    read_completion,
+    read_manifest_field,
+)
 
 _TAIL_BYTES = 4096
 
@@ -64,6 +75,21 @@ def read_spent(folder: Path | None) -> Spent:
         return Spent(**counts, latency_s=float(latency_s) if isinstance(latency_s, int | float) else None)
     except (OSError, ValueError, AttributeError, TypeError):
         return UNKNOWN_COST
+
+
+def list_spent(generated_dir: Path, model: str) -> Iterator[tuple[str, Spent]]:
+    """Yield (problem, spent) for every answer of the model's runs."""
+    for run in list_runs(generated_dir):
+        run_dir = generated_dir / run
+        if _read_model(run_dir) == model:
+            yield from ((key.problem, read_spent(locate_sample(run_dir, key))) for key in list_keys(run_dir))
+
+
+def _read_model(run_dir: Path) -> str | None:
+    try:
+        return str(read_manifest_field(run_dir, "model", default=None))
+    except StoreError:
+        return None
 
 
 def _read_end(path: Path) -> dict[str, Any]:

@@ -119,14 +119,18 @@ def write_manifest(run_dir: Path, manifest: RunManifest) -> RunManifest:
     """Store the manifest merged with a stored one and return it. Raises UsageError if more than samples and problems
     differ.
     """
-    check_name("run", run_dir.name)
-    path = run_dir / MANIFEST
-    if path.exists():
-        manifest = _join_manifests(read_manifest(run_dir), manifest, path)
+    path, manifest = run_dir / MANIFEST, merge_manifest(run_dir, manifest)
     with _store_errors(path):
         run_dir.mkdir(parents=True, exist_ok=True)
         _replace_file(path, _to_json(asdict(manifest)))
     return manifest
+
+
+def merge_manifest(run_dir: Path, manifest: RunManifest) -> RunManifest:
+    """Return what `write_manifest` stores. Raises UsageError likewise."""
+    check_name("run", run_dir.name)
+    path = run_dir / MANIFEST
+    return _join_manifests(read_manifest(run_dir), manifest, path) if path.exists() else manifest
 
 
 def _join_manifests(stored: RunManifest, asked: RunManifest, path: Path) -> RunManifest:
