@@ -17,8 +17,11 @@ NAME = re.compile(r"[a-z]\w+")
 def collect_check_names() -> dict[str, set[str]]:
     """Map each name to the files that contain it."""
     found = defaultdict(set)
-    trees = {path: ast.parse(path.read_text()) for path in ROOT.rglob("*.py") if "data" not in path.parts}
-    constants, takers = _list_constants(trees.values()), _list_takers(trees.values())
+    texts = {path: path.read_text() for path in ROOT.rglob("*.py") if "data" not in path.parts}
+    trees = _parse_matching(texts, r"\bcheck\b")
+    takers = _list_takers(trees.values())
+    trees |= _parse_matching(texts, rf"\b(?:{'|'.join(takers)})\(")
+    constants = _list_constants(_parse_matching(texts, r'(?m)^_?[A-Z].*[A-Z] = "').values())
     for path, tree in trees.items():
         for value in _list_values(tree, takers):
             for name in _read_strings(value, constants) | _read_loop(value, tree, constants):
@@ -30,6 +33,10 @@ def collect_check_names() -> dict[str, set[str]]:
                 for name in filter(None, match.groups()):
                     found[name].add(path.name)
     return {name: files for name, files in found.items() if NAME.fullmatch(name)}
+
+
+def _parse_matching(texts: dict[Path, str], pattern: str) -> dict[Path, ast.Module]:
+    return {path: ast.parse(text) for path, text in texts.items() if re.search(pattern, text)}
 
 
 def _pair(targets: list[ast.expr], value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
@@ -118,8 +125,3 @@ def _read_loop(value: ast.expr, tree, constants) -> set[str]:
 def _has_loop(tree) -> bool:
     loops = (one.target for one in ast.walk(tree) if isinstance(one, ast.For | ast.comprehension))
     return any(getattr(node, "id", "") == "check" for target in loops for node in ast.walk(target))
-
-
-if __name__ == "__main__":
-    for k, v in sorted(collect_check_names().items()):
-        print(k, sorted(v))
