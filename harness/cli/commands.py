@@ -17,6 +17,7 @@ SUMMARIES = {
     "evaluate": "Build, verify and time candidates, and store the results.",
     "run": "Generate candidates, evaluate them, print the leaderboard.",
     "improve": "Ask the model again, with errors and times fed back.",
+    "runs": "List runs, or remove one.",
     "results": "List evaluations: filter, sort, group, choose columns.",
     "leaderboard": "Rank models by correctness, fast_p and mean speedup.",
     "show": "Explain one evaluation.",
@@ -33,7 +34,7 @@ SUMMARIES = {
     "cache": "Show or reduce the size of the build cache.",
     "tools": "Evaluation as tools of a coding agent.",
 }
-GROUPS = ("problems", "cache", "tools")
+GROUPS = ("runs", "problems", "cache", "tools")
 HIDDEN = ("reextract",)
 INTERRUPTED_EXIT_CODE = 130
 

@@ -49,6 +49,12 @@ _EVIDENCE = (
     "THEN json_extract(d.evaluation, '$.phases_s', '$.roofline', '$.plausibility') ELSE d.evaluation END "
     "FROM evaluations e JOIN details d ON d.evaluation_id = e.id"
 )
+_UNUSED = "NOT IN (SELECT candidate FROM evaluations)"
+_REMOVE_UNUSED = (
+    f"DELETE FROM candidates WHERE digest {_UNUSED}",
+    f"DELETE FROM fingerprints WHERE candidate {_UNUSED}",
+    "DELETE FROM environments WHERE digest NOT IN (SELECT environment FROM details)",
+)
 _FLAT = ", ".join(f"e.{name}" for name in COLUMNS) + " FROM evaluations e"
 
 
@@ -95,6 +101,17 @@ class ResultStore:
         """Commit (evaluation, source) pairs in one transaction."""
         with self._transaction():
             return tuple(self._insert(evaluation, source) for evaluation, source in evaluations)
+
+    def remove_run(self, run: str) -> int:
+        """Remove a run's evaluations and what only they refer to, in one transaction. Return their number."""
+        with self._transaction():
+            of_run = "IN (SELECT id FROM evaluations WHERE run = ?)"
+            for table in ("build_logs", "details"):
+                self._connection.execute(f"DELETE FROM {table} WHERE evaluation_id {of_run}", (run,))
+            count = self._connection.execute("DELETE FROM evaluations WHERE run = ?", (run,)).rowcount
+            for statement in _REMOVE_UNUSED:
+                self._connection.execute(statement)
+        return count
 
     def find(self, subject: Subject) -> StoredEvaluation | None:
         return self._read_one("e.slot = ? AND e.problem_digest = ?", (identity_of(subject), subject.problem_digest))

@@ -1,0 +1,100 @@
+"""`harness runs`: lists runs, and removes one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli.completion import complete_run
+from harness.cli.grouped_help import GroupedCommand
+from harness.cli.output import print_records, print_rich
+from harness.cli.panels import expand_panels
+from harness.cli.results import AsJson, StoredPanel
+from harness.domain import FILE_RUN
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from harness.pipeline.stored_runs import StoredRun
+
+runs_app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+@runs_app.callback(invoke_without_command=True)
+def show_runs(context: typer.Context) -> None:
+    """List runs, or remove one."""
+    if context.invoked_subcommand is None:
+        listing = context.command.commands["list"]  # type: ignore[attr-defined]
+        with listing.make_context("list", [], parent=context) as inner:
+            listing.invoke(inner)
+
+
+@runs_app.command("list", cls=GroupedCommand)
+@expand_panels
+def list_runs(*, as_json: AsJson = False, folders: StoredPanel) -> None:
+    """List runs by date: model, answers, evaluations, correct ones.
+
+    The run `file` has the programs that were evaluated as files.
+
+    Example: harness runs
+    """
+    from harness.pipeline.stored_runs import list_stored_runs
+
+    runs = list_stored_runs(folders.generated_dir, folders.results_dir)
+    if as_json:
+        print_records(*map(asdict, runs))
+    elif runs:
+        print_rich(_render_runs(runs))
+    else:
+        typer.echo(f"no runs in {folders.generated_dir} and {folders.results_dir}")
+
+
+@runs_app.command("rm", cls=GroupedCommand)
+@expand_panels
+def remove(
+    name: Annotated[str, typer.Argument(metavar="RUN", help="Its exact name.", autocompletion=complete_run)],
+    *,
+    agreed: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    folders: StoredPanel,
+) -> None:
+    """Remove a run's prompts, answers, programs and evaluations, for good.
+
+    It asks first. The folders of other runs, and their evaluations, stay.
+
+    Example: harness runs rm my-run
+    """
+    from harness.pipeline.stored_runs import find_stored_run, remove_stored_run
+
+    run = find_stored_run(name, folders.generated_dir, folders.results_dir)
+    content = f"{_count(run.answers, 'answer')} and {_count(run.evaluations, 'evaluation')} of run {name}"
+    if not agreed:
+        typer.confirm(f"Remove {content}?", abort=True)
+    remove_stored_run(run, folders.generated_dir, folders.results_dir)
+    typer.echo(f"removed {content}")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def _render_runs(runs: Sequence[StoredRun]) -> Table:
+    from harness.report.terminal.tables import make_table, style_text
+
+    table = make_table()
+    for title in ("run", "date", "model", "suite, language"):
+        table.add_column(title, overflow="fold", no_wrap=title == "date", min_width=4)
+    for title in ("problems", "answers", "evaluated", "correct"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for run in runs:
+        words = (run.name, run.created_at[:10], _describe_model(run), f"{run.suite}, {run.language}")
+        answers = "-" if run.name == FILE_RUN else f"{run.answers:,}"
+        counts = (f"{run.problems:,}", answers, f"{run.evaluations:,}", f"{run.correct:,}")
+        table.add_row(*map(style_text, (*words, *counts)))
+    return table
+
+
+def _describe_model(run: StoredRun) -> str:
+    return run.error or ("programs given as files" if run.name == FILE_RUN else ", ".join(run.models))
