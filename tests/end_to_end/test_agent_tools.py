@@ -1,6 +1,7 @@
 """`harness tools serve` with a real MCP client over stdio, and real evaluations on the CPU."""
 
 import asyncio
+import importlib.util
 import json
 import subprocess
 import sys
@@ -8,12 +9,10 @@ from typing import get_args
 
 import pytest
 
-pytest.importorskip("mcp", reason="the tools need the extra mcp")
-
-from mcp.client.client import Client
-from mcp.client.stdio import StdioServerParameters
-
 from harness.domain import Language
+
+if importlib.util.find_spec("mcp") is None:
+    pytest.skip("the tools need the extra mcp", allow_module_level=True)
 
 HEAD = "import torch\nfrom torch import nn\nclass ModelNew(nn.Module):\n    def forward(self, a, b):\n        return "
 RIGHT, WRONG = f"{HEAD}a + b\n", f"{HEAD}a - b\n"
@@ -43,6 +42,8 @@ class ModelNew(nn.Module):
 @pytest.fixture
 def ask(tmp_path, tiny_suite, clean_environment_for):
     """Starts a server, calls its tools one after the other, and returns their answers."""
+    from mcp.client.client import Client
+    from mcp.client.stdio import StdioServerParameters
 
     def run(*calls, options=(), env=None):
         command = ["-m", "harness", "tools", "serve", "--no-time", "--problems-dir", tiny_suite.parent, *options]

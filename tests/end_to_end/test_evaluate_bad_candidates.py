@@ -76,8 +76,8 @@ ZOO = {
     "prints_megabytes": (module("for _ in range(300): print('x' * 100000)\nreturn a + b"), "correct", ""),
     "sys_exit": (module("sys.exit(0)"), "runtime_error", "SystemExit"),
     "os_exit": (module("print('bye', flush=True)\nos._exit(0)"), "runtime_error", "exited with code 0.*bye"),
-    "hangs_in_python": (module("while True: pass"), "timeout", r"forward\(\) did not return within 5 s"),
-    "hangs_with_the_lock_held": (module("import ctypes; ctypes.PyDLL(None).pause()"), "timeout", "within 5 s"),
+    "hangs_in_python": (module("while True: pass"), "timeout", r"forward\(\) did not return within 3 s"),
+    "hangs_with_the_lock_held": (module("import ctypes; ctypes.PyDLL(None).pause()"), "timeout", "within 3 s"),
     "segfault": (
         module("import ctypes; ctypes.string_at(0)"),
         "runtime_error",
@@ -132,7 +132,7 @@ def zoo(once, tiny_suite, write_run, run_harness, call_harness, processes_with, 
 
     def evaluate():
         write_run("zoo", [source for source, _, _ in ZOO.values()])
-        args = ["evaluate", "zoo", "--problems-dir", tiny_suite.parent, "--no-time", "--first-call-timeout", 5]
+        args = ["evaluate", "zoo", "--problems-dir", tiny_suite.parent, "--no-time", "--first-call-timeout", 3]
         first = run_harness(args)
         left = processes_with(LEFT_OVER_S)
         second = call_harness([*args, "--json"])

@@ -1,6 +1,7 @@
 """Only `harness.cli` prints; what other packages report are values, calls of `show` and log records."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,8 @@ STREAMS = ("stdout", "stderr", "__stdout__", "__stderr__")
 
 def find_prints(source: str) -> Iterator[int]:
     """The lines that print, or import what prints."""
+    if not re.search(r"print|typer|click|write", source):
+        return
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import | ast.ImportFrom):
             names = [alias.name for alias in node.names]

@@ -108,14 +108,23 @@ def test_prose_uses_the_terms_of_the_field(path):
 
 def list_prose(source: str) -> Iterator[tuple[int, str]]:
     """(first line, text) of each docstring and comment of a module."""
-    for node in ast.walk(ast.parse(source)):
+    for node in list_statements(ast.parse(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             docstring = ast.get_docstring(node)
             if docstring is not None:
                 yield node.body[0].lineno, docstring
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+    commented = tokenize.generate_tokens(io.StringIO(source).readline) if "#" in source else ()
+    for token in commented:
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string
+
+
+def list_statements(node: ast.AST) -> Iterator[ast.AST]:
+    """The node and all statements in it, without their expressions, which are most of a tree."""
+    yield node
+    for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for statement in getattr(node, part, ()):
+            yield from list_statements(statement)
 
 
 def list_modules(package: str) -> list[Path]:

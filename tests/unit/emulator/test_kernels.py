@@ -201,14 +201,14 @@ INVALID = {
 
 
 @pytest.mark.parametrize("name", INVALID)
-def test_a_launch_that_would_fail_there_fails_here(bad_plain: dict[str, dict], name: str) -> None:
+def test_a_launch_that_would_fail_there_fails_here(bad_checked: dict[str, dict], name: str) -> None:
     check, error = INVALID[name]
-    found = bad_plain[name]
+    found = bad_checked[name]
     assert (found["outcome"], found["error"], found["findings"][0]["check"]) == ("returned", error, check)
 
 
-def test_more_dynamic_shared_memory_can_be_allowed(bad_plain: dict[str, dict]) -> None:
-    assert bad_plain["allowed_dynamic"] == {
+def test_more_dynamic_shared_memory_can_be_allowed(bad_checked: dict[str, dict]) -> None:
+    assert bad_checked["allowed_dynamic"] == {
         "name": "allowed_dynamic",
         "outcome": "returned",
         "error": 0,

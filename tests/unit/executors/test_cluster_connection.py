@@ -1,4 +1,5 @@
 import contextlib
+import importlib.util
 import socket
 import threading
 
@@ -9,7 +10,8 @@ from harness.executors.cluster.connection import ClusterSettings, connect
 from harness.executors.cluster.executor import RayExecutor
 from harness.executors.settings import LocalSettings
 
-pytest.importorskip("ray")
+if importlib.util.find_spec("ray") is None:
+    pytest.skip("needs the package ray", allow_module_level=True)
 
 
 @pytest.fixture

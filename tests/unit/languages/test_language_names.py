@@ -10,6 +10,7 @@ import harness
 
 PACKAGE = Path(harness.__file__).parent
 CLEAR_NAMES = re.compile(r"\b(cute|tilelang|helion|triton)\b|^cpp$", re.IGNORECASE)
+MAY_NAME = re.compile(rf"{CLEAR_NAMES.pattern}|cpp|[\"'](cuda|torch)[\"']", re.IGNORECASE)  # quickly, of a whole file
 DEVICE_NAMES = ("cuda", "torch")  # also a kind of device, and a package: languages only beside the word
 ALLOWED = {
     "domain/generation.py": "the list of all",
@@ -25,13 +26,16 @@ ALLOWED = {
 
 
 def _list_named(path: Path) -> set[int]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    source = path.read_text(encoding="utf-8")
+    if not MAY_NAME.search(source):
+        return set()
+    tree = ast.parse(source)
     docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     texts = [
         node for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
     ]  # fmt: skip
-    compared = _list_compared(tree)
+    compared = _list_compared(tree) if any(node.value in DEVICE_NAMES for node in texts) else set()
     lines = {node.lineno for node in texts if CLEAR_NAMES.search(node.value)}
     return lines | {node.lineno for node in texts if node.value in DEVICE_NAMES and id(node) in compared}
 

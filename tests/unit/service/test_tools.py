@@ -1,17 +1,16 @@
 """The MCP server's answers with a session that evaluates nothing; with real evaluations: `test_agent_tools.py`."""
 
 import asyncio
+import importlib.util
 from types import SimpleNamespace
 
 import pytest
 
-pytest.importorskip("mcp", reason="the tools need the extra mcp")
-
-from mcp.client.client import Client
-
 from harness.domain import UsageError
-from harness.service.tools import server
 from harness.service.tools.problem_facts import list_suite
+
+if importlib.util.find_spec("mcp") is None:
+    pytest.skip("the tools need the extra mcp", allow_module_level=True)
 
 
 class SlowSession:
@@ -26,6 +25,10 @@ class SlowSession:
 
 @pytest.mark.parametrize("tool", ["evaluate", "sanitize", "profile", "submit"])
 def test_a_call_that_waits_for_its_verdict_reports_progress(tool):
+    from mcp.client.client import Client
+
+    from harness.service.tools import server
+
     reports = []
 
     async def note(progress, total, message):

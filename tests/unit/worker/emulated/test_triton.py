@@ -5,6 +5,7 @@ Triton, and a fork of it for each program. Another version than torch's: `pip in
 triton==VERSION`, then run with PYTHONPATH=FOLDER.
 """
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -12,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("triton", reason="the emulated device runs Triton kernels in Triton's own interpreter")
+if importlib.util.find_spec("triton") is None:
+    pytest.skip("the emulated device runs Triton kernels in Triton's own interpreter", allow_module_level=True)
 
 CORPUS = Path(__file__).resolve().parents[3] / "emulated" / "corpus"
 SCRIPT = """
