@@ -278,6 +278,46 @@ class Evaluation:
         return None if self.timing.verdict in ("unreliable", "unconfirmed") else self.timing.speedup
 
     @property
+    def gap_closed(self) -> float | None:
+        """Share of the time between baseline and roofline that the candidate saves; of several cases, the weighted
+        mean. None without a confirmed speedup; 0 for a tie.
+        """
+        if self.speedup is None:
+            return None
+        cases = [(case.weight, case.timing, case.roofline) for case in self._list_timed(is_secret=False)]
+        shares = [
+            (weight, share)
+            for weight, timing, roofline in cases or [(1.0, self.timing, self.roofline)]
+            if timing is not None and roofline is not None
+            and (share := roofline.share_of_gap(timing.baseline_us, timing.candidate_us, timing.noise_floor or 0.0))
+            is not None
+        ]  # fmt: skip
+        total = sum(weight for weight, _ in shares)
+        if not total:
+            return None
+        is_tie = self.timing is not None and self.timing.verdict == "tie"
+        return 0.0 if is_tie else sum(weight * share for weight, share in shares) / total
+
+    @property
+    def achieved_gb_s(self) -> float | None:
+        """Bytes that a call needs to move / its time; of several cases, the first timed one."""
+        timing, roofline = self._first_timed
+        return None if timing is None or roofline is None else roofline.moved_bytes / timing.candidate_us / 1e3
+
+    @property
+    def achieved_tflops(self) -> float | None:
+        """Operations of the reference / time of a call; of several cases, the first timed one."""
+        timing, roofline = self._first_timed
+        if timing is None or roofline is None or roofline.flops is None:
+            return None
+        return roofline.flops / timing.candidate_us / 1e6
+
+    @property
+    def _first_timed(self) -> tuple[Timing | None, RooflineBounds | None]:
+        timed = ((case.timing, case.roofline) for case in self.cases if case.timing is not None)
+        return next(timed, (self.timing, self.roofline))
+
+    @property
     def worst_case(self) -> CaseResult | None:
         return min(self._list_timed(is_secret=False), key=_speedup_of, default=None)
 

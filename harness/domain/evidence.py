@@ -69,6 +69,16 @@ class RooflineBounds:
     operations_us: float | None
     peak_fraction: float | None
 
+    def share_of_gap(self, baseline_us: float, candidate_us: float, noise_floor: float) -> float | None:
+        """Return (baseline - candidate) / (baseline - larger bound), at least 0 (not faster) and at most 1 (at the
+        roofline). None if there is no bound, or if the baseline's distance from it is within the noise floor.
+        """
+        least_us = max(self.bound_us, self.operations_us or 0.0)
+        gap_us = baseline_us - least_us
+        if least_us <= 0 or gap_us <= noise_floor * baseline_us:
+            return None
+        return min(max((baseline_us - candidate_us) / gap_us, 0.0), 1.0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchedKernels:

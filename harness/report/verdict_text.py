@@ -7,7 +7,6 @@ from harness.domain import (
     Clock,
     Evaluation,
     Outcome,
-    RooflineBounds,
     SampleKey,
     Subject,
     Timing,
@@ -157,8 +156,11 @@ def explain_resolution(timing: Timing) -> str:
     )
 
 
-def explain_roofline(roofline: RooflineBounds) -> list[tuple[str, str]]:
-    """Return (name, text) of each device limit."""
+def explain_roofline(evaluation: Evaluation) -> list[tuple[str, str]]:
+    """Return (name, text) of each device limit, and what the candidate reaches."""
+    roofline = evaluation.roofline
+    if roofline is None:
+        return []
     moved = _format_amount(roofline.moved_bytes, "B")
     bandwidth = f"{roofline.bandwidth_gb_s:,.4g} GB/s"
     bound = f"{format_time_us(roofline.bound_us)} for {moved} at {bandwidth}: no program is faster"
@@ -170,6 +172,14 @@ def explain_roofline(roofline: RooflineBounds) -> list[tuple[str, str]]:
         facts.append(("", f"{time}; a better algorithm may need fewer"))
     if roofline.peak_fraction is not None:
         facts.append(("of peak", f"{format_share(roofline.peak_fraction)}: the larger of both times / its time"))
+    if evaluation.achieved_gb_s is not None:
+        flops = evaluation.achieved_tflops
+        operations = "" if flops is None else f", {flops:,.4g} TFLOP/s"
+        facts.append(("achieved", f"{evaluation.achieved_gb_s:,.4g} GB/s{operations}: these / its time"))
+    if evaluation.gap_closed is not None:
+        facts.append(
+            ("gap closed", f"{format_share(evaluation.gap_closed)} of the way from the baseline to the roofline")
+        )
     return facts
 
 

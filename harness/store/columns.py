@@ -187,6 +187,16 @@ class ResultRow(NamedTuple):
         float | None, Column("comparison.speedup_low", since=5, meaning="lower end of the interval of `over_rival`")
     ]
     clock: Annotated[Clock | None, Column("timing.clock", since=6, meaning="which times the speedup compares")]
+    gap_closed: Annotated[
+        float | None,
+        Column("gap_closed", since=7, unit="%", meaning="share of the gap from baseline to roofline that is closed"),
+    ]
+    achieved_gb_s: Annotated[
+        float | None, Column("achieved_gb_s", since=7, meaning="bytes that the problem must move / time of a call")
+    ]
+    achieved_tflops: Annotated[
+        float | None, Column("achieved_tflops", since=7, meaning="operations of the reference / time of a call")
+    ]
 
 
 def _complete(annotation: Any) -> Column:

@@ -227,6 +227,13 @@ def test_the_cases_of_a_candidate_are_listed_with_the_generalisation_gap(open_pa
     assert "worst case" in texts(page, "thead th")[5]
 
 
+def test_the_closed_gap_stands_beside_the_speedup(open_page, honest):
+    page = open_page(honest, "/evaluations")
+    at = texts(page, "thead th").index("gap closed")
+    assert "speedup" in texts(page, "thead th")[at - 1]
+    assert "55.6%" in texts(page, f"tbody td:nth-child({at + 1})")
+
+
 def test_hardware_counters_stand_by_kernel_in_the_time_attribution(open_page, write_report):
     metrics = (("gpu__time_duration.sum", 12_500.0), ("lts__t_sector_hit_rate.pct", 33.3))
     kernel = KernelCounters(kernel="<b>add", grid="(64, 1, 1)", block="(256, 1, 1)", launches=3, metrics=metrics)

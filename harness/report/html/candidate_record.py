@@ -59,7 +59,7 @@ def make_record(stored: StoredEvaluation, source: str | None, refer: Callable[[s
         "findings": [_describe_finding(finding, shown) for finding in evaluation.findings],
         "correctness": _describe_trials(evaluation.correctness) if evaluation.correctness else None,
         "timing": _describe_timing(evaluation.timing) if evaluation.timing else None,
-        "limits": explain_roofline(evaluation.roofline) if evaluation.roofline else None,
+        "limits": explain_roofline(evaluation) or None,
         "cases": [_describe_case(case) for case in evaluation.cases],
         "case_facts": explain_cases(evaluation),
         "work": _describe_work(work) if work else None,

@@ -209,7 +209,7 @@ def _timing_parts(evaluation: Evaluation, *, all_blocks: bool) -> Iterator[Rende
         yield _render_facts(list_conditions(timing))
     if evaluation.roofline is not None:
         yield _heading("Roofline" + (f" of case {_name_first_timed(evaluation)}" if evaluation.cases else ""))
-        yield _render_facts(explain_roofline(evaluation.roofline))
+        yield _render_facts(explain_roofline(evaluation))
 
 
 def _name_first_timed(evaluation: Evaluation) -> str:

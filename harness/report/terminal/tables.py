@@ -29,7 +29,7 @@ WIDE_COLUMNS = (
 )  # fmt: skip
 WIDEST_COLUMNS = (
     "id", "run", "problem", "sample", "turn", "model", "prompt", "device", "workload", "outcome", "speedup",
-    "baseline", "verdict", "own_share", "message",
+    "gap_closed", "baseline", "verdict", "own_share", "message",
 )  # fmt: skip
 WIDE_TERMINAL = 110
 WIDEST_TERMINAL = 170

@@ -165,10 +165,10 @@ def edit_database(results_dir, *statements):
 def test_database_of_a_newer_version_is_unchanged_and_its_writer_named(results_dir, evaluation_of, read_only):
     with ResultStore.open(results_dir) as store:
         store.record(evaluation_of())
-    edit_database(results_dir, "PRAGMA user_version=7", "UPDATE meta SET value = '9.1.0' WHERE key = 'created_by'")
+    edit_database(results_dir, "PRAGMA user_version=8", "UPDATE meta SET value = '9.1.0' WHERE key = 'created_by'")
     before = (results_dir / DATABASE_NAME).read_bytes()
     expected = (
-        rf"written by harness 9\.1\.0 in schema 7; this harness {__version__} reads schemas up to 6: upgrade harness"
+        rf"written by harness 9\.1\.0 in schema 8; this harness {__version__} reads schemas up to 7: upgrade harness"
     )
     with pytest.raises(StoreError, match=expected):
         ResultStore.open(results_dir, read_only=read_only)
@@ -177,8 +177,8 @@ def test_database_of_a_newer_version_is_unchanged_and_its_writer_named(results_d
 
 def test_a_newer_version_without_a_name_is_reported_too(results_dir):
     ResultStore.open(results_dir).close()
-    edit_database(results_dir, "PRAGMA user_version=7", "DROP TABLE meta")
-    with pytest.raises(StoreError, match=r"harness \(unknown version\) in schema 7"):
+    edit_database(results_dir, "PRAGMA user_version=8", "DROP TABLE meta")
+    with pytest.raises(StoreError, match=r"harness \(unknown version\) in schema 8"):
         ResultStore.open(results_dir)
 
 
