@@ -99,6 +99,7 @@ def test_an_honest_candidate_is_right_and_the_record_says_what_was_reduced(hones
     assert ("own dtype" in reductions(evaluation)) == (evaluation.correctness.truth == "reference")
 
 
+@pytest.mark.slow
 def test_budgets_differ_in_what_they_leave_room_for(honest):
     told = {name: reductions(evaluation) for name, evaluation in honest.items()}
     assert "compared again for 0 of" in told["two outputs"]

@@ -174,12 +174,23 @@ def test_doctor_prints_each_check_before_the_next_is_made(capsys):
     assert "second" in capsys.readouterr().out
 
 
-def test_doctor_fits_on_80_columns(doctor, monkeypatch, capsys):
+def assert_fits_on_80_columns(parts, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
-    print_checks([MachinePart(**part) for part in doctor[1].values()])
+    print_checks(parts)
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) > len(doctor[1])
+    assert len(lines) > len(parts)
     assert max(map(len, lines)) <= 80
+
+
+def test_long_texts_of_doctor_fit_on_80_columns(monkeypatch, capsys):
+    found = MachinePart(part="worker sandbox", present=True, found="a layer, " * 30, without_it="")
+    missing = MachinePart(part="C++ compiler", present=False, found="", without_it="not built, " * 30)
+    assert_fits_on_80_columns([found, missing], monkeypatch, capsys)
+
+
+@pytest.mark.slow
+def test_doctor_fits_on_80_columns(doctor, monkeypatch, capsys):
+    assert_fits_on_80_columns([MachinePart(**part) for part in doctor[1].values()], monkeypatch, capsys)
 
 
 @pytest.mark.slow
