@@ -29,6 +29,15 @@ ProblemsDirOption = Annotated[
         help="Folder of suites, searched before the shipped ones. [default: reference_models]",
     ),
 ]
+ReferenceTimeoutOption = Annotated[
+    float,
+    typer.Option(
+        envvar="HARNESS_REFERENCE_TIMEOUT",
+        help="Limit for each step of a reference: import, construction, inputs, call.",
+        min=0.1,
+        metavar="SECONDS",
+    ),
+]
 ProblemOption = Annotated[
     list[str] | None,
     typer.Option(

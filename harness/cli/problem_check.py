@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli.completion import complete_problem
-from harness.cli.options import JsonOption, ProblemsDirOption, SuiteOption
+from harness.cli.options import JsonOption, ProblemsDirOption, ReferenceTimeoutOption, SuiteOption
 from harness.cli.output import print_rich
 from harness.cli.progress import show_slow_steps
 from harness.domain import Admission, Check, Problem, ProblemError, ReferenceStopped, UsageError
@@ -18,7 +18,7 @@ from harness.pipeline.data_folders import find_named_problem, find_suite_folder
 from harness.problems.apart import list_running_steps, run_apart
 from harness.problems.discovery import list_files
 from harness.problems.setting_names import describe_settings
-from harness.problems.steps import set_reference_limit
+from harness.problems.steps import DEFAULT_LIMIT_S, set_reference_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,15 +45,7 @@ def check_problems(
     suite: SuiteOption = "core",
     problems_dir: ProblemsDirOption = None,
     device: Annotated[str, typer.Option(envvar="HARNESS_DEVICE", help="auto, cpu or cuda:N.")] = "cpu",
-    reference_timeout: Annotated[
-        float,
-        typer.Option(
-            envvar="HARNESS_REFERENCE_TIMEOUT",
-            help="Limit for each step of a reference: import, construction, inputs, call.",
-            min=0.1,
-            metavar="SECONDS",
-        ),
-    ] = 600.0,
+    reference_timeout: ReferenceTimeoutOption = DEFAULT_LIMIT_S,
     as_json: JsonOption = False,
 ) -> None:
     """Check that problems can be scored.

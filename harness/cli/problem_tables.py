@@ -105,7 +105,7 @@ def _list_parts(facts: ProblemFacts) -> Iterator[RenderableType]:
     yield _head("Cases")
     yield _render_cases(facts.cases)
     yield _head("Baseline times")
-    yield _render_times(facts.baseline_times) if facts.baseline_times else style_text("none stored in results/", "dim")
+    yield _render_times(facts.baseline_times) if facts.baseline_times else style_text("none stored", "dim")
     yield _head("Source").append_text(style_text(f": {problem.path}"))
 
 
@@ -132,7 +132,8 @@ def _render_cases(cases: Sequence[CaseEntry]) -> Table:
             f"tolerance {case.tolerance}" if case.tolerance else "",
             "" if case.timed else "not timed",
         )
-        inputs = "drawn for each evaluation" if case.is_secret else _format_inputs(case.inputs, whole=True)
+        drawn = "drawn for each evaluation" if case.is_secret else ""
+        inputs = case.error or drawn or _format_inputs(case.inputs, whole=True)
         name = ", ".join(filter(None, (case.workload, case.case)))
         table.add_row(style_text(name), style_text("\n".join(filter(None, changes))), style_text(inputs))
     return table

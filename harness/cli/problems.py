@@ -12,15 +12,17 @@ import typer
 from harness.cli import problem_tables as tables
 from harness.cli.completion import complete_problem
 from harness.cli.grouped_help import GroupedCommand
-from harness.cli.options import JsonOption, ProblemsDirOption, SuiteOption
+from harness.cli.options import JsonOption, ProblemsDirOption, ReferenceTimeoutOption, SuiteOption
 from harness.cli.output import print_records, print_rich
 from harness.cli.problem_check import check_problems
+from harness.cli.progress import show_slow_steps
 from harness.domain import Problem, ProblemError, StoreError, UsageError, WorkloadName
 from harness.domain.files import explain_failure
 from harness.pipeline import catalogue
 from harness.pipeline.data_folders import find_named_problem, find_suite_folder
-from harness.problems.apart import describe_inputs
+from harness.problems.apart import describe_inputs, list_running_steps
 from harness.problems.discovery import list_files, read_problem
+from harness.problems.steps import DEFAULT_LIMIT_S, set_reference_limit
 from harness.report.values import make_printable
 from harness.shipped import find_shipped
 
@@ -104,23 +106,28 @@ def show_problem(
             metavar="PROBLEM", help="Name, SUITE/NAME, or a reference file.", autocompletion=complete_problem
         ),
     ],
+    *,
     suite: SuiteOption = "core",
     problems_dir: ProblemsDirOption = None,
     results_dir: Annotated[
         Path, typer.Option(envvar="HARNESS_RESULTS_DIR", help="Folder with results, for baseline times.")
     ] = Path("results"),
+    reference_timeout: ReferenceTimeoutOption = DEFAULT_LIMIT_S,
     as_json: JsonOption = False,
 ) -> None:
     """Show settings, cases, inputs, baseline times, source.
 
-    Example: harness problems show llm/rope
+    Example: harness problems show llm/paged_decode
     """
     problem = find_named_problem(name, suite, problems_dir)
+    set_reference_limit(reference_timeout)
+    with show_slow_steps("loading", list_running_steps):
+        cases = catalogue.describe_cases(problem)
     facts = tables.ProblemFacts(
         problem=problem,
         settings=catalogue.describe_settings_in_force(problem),
         unset_flags=catalogue.list_unset_flags(problem),
-        cases=catalogue.describe_cases(problem),
+        cases=cases,
         baseline_times=catalogue.find_baseline_times(problem, results_dir),
     )
     if as_json:

@@ -50,12 +50,13 @@ class FoundProblem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseEntry:
-    """`inputs` of a secret case are unknown: its sizes are drawn for each evaluation."""
+    """`inputs` of a secret case are unknown: its sizes are drawn for each evaluation. `error`: the file fails."""
 
     workload: WorkloadName
     case: str
     sizes: str
     inputs: Inputs
+    error: str = ""
     is_secret: bool = False
     tolerance: str = ""
     timed: bool = True
@@ -132,7 +133,7 @@ def list_unset_flags(problem: Problem) -> list[str]:
 
 
 def describe_cases(problem: Problem) -> list[CaseEntry]:
-    """Executes the problem's file. Raises HarnessError."""
+    """Executes the problem's file."""
     return [entry for workload in problem.workloads for entry in _describe_workload(problem, workload.name)]
 
 
@@ -191,25 +192,28 @@ def _collect_text(problem: Problem | ProblemError) -> str:
 def _describe_workload(problem: Problem, workload: WorkloadName) -> Iterator[CaseEntry]:
     chosen = problem.workload(workload)
     usual = dict(chosen.overrides) if chosen else {}
-    cases = problem.list_cases(workload)
-    if not cases:
-        text = Case(name=workload).describe(tuple(usual.items()))
-        yield CaseEntry(workload=workload, case="", sizes=text, inputs=describe_inputs(problem, workload))
-    for case in cases:
-        sizes = usual | dict(case.list_sizes(workload))
+    for case in problem.list_cases(workload) or (None,):
+        sizes = tuple((usual | dict(case.list_sizes(workload) if case else ())).items())
+        inputs, error = ((), "") if case and case.is_secret else _describe_inputs(problem, case, workload)
         yield CaseEntry(
             workload=workload,
-            case=case.name,
-            sizes=case.describe(tuple(sizes.items())),
-            inputs=() if case.is_secret else _describe_case_inputs(problem, case, workload),
-            is_secret=case.is_secret,
-            tolerance=describe_tolerance(case.tolerance) if case.tolerance else "",
-            timed=case.timed,
+            case=case.name if case else "",
+            sizes=(case or Case(name="file")).describe(sizes),
+            inputs=inputs,
+            error=error,
+            is_secret=case is not None and case.is_secret,
+            tolerance=describe_tolerance(case.tolerance) if case and case.tolerance else "",
+            timed=case is None or case.timed,
         )
 
 
-def _describe_case_inputs(problem: Problem, case: Case, workload: WorkloadName) -> Inputs:
-    return describe_inputs(problem.take_case(case, workload, random.Random(0)), workload)
+def _describe_inputs(problem: Problem, case: Case | None, workload: WorkloadName) -> tuple[Inputs, str]:
+    """Return an error instead of raising it, since other facts are known without execution."""
+    try:
+        chosen = problem if case is None else problem.take_case(case, workload, random.Random(0))
+        return describe_inputs(chosen, workload), ""
+    except ProblemError as error:
+        return (), str(error)
 
 
 def _list_times(number: int, evaluation: Evaluation) -> Iterator[BaselineTime]:

@@ -76,5 +76,10 @@ def test_a_cuda_answer_is_evaluated_on_the_emulated_device(harness, needs_compil
     assert "rms_norm" in harness("run", "--provider", "recorded", *options)
 
 
+def test_a_problem_file_is_written_and_passes_its_check(harness):
+    harness("problems", "new", "my_operator")
+    assert "1 of 1 problems admitted" in harness("problems", "check", "my_operator.py")
+
+
 def test_the_red_team_finds_its_corpus(harness, needs_compiler):
     assert "caught" in harness("doctor", "--red-team", "--only", "attacks/constant")

@@ -123,6 +123,14 @@ def test_show_prints_the_source_as_it_is_below_the_tables(harness, tmp_path):
     assert max(map(len, tables.splitlines())) <= 80
 
 
+def test_show_states_why_a_file_does_not_load_beside_the_rest(harness, tmp_path):
+    path = tmp_path / "reference_models" / "mine" / "shift_rows.py"
+    path.write_text("import no_such_package\n" + path.read_text())
+    done = harness("show", "mine/shift_rows")
+    assert "no_such_package" in done.stdout.partition("Source: ")[0]
+    assert done.stdout.endswith(path.read_text())
+
+
 def test_show_states_the_baseline_time_of_this_version_of_the_file(harness, evaluation_of, tmp_path):
     digest = read_problem(tmp_path / "reference_models" / "mine" / "shift_rows.py", "mine").digest
     facts = {"suite": "mine", "problem": "shift_rows", "speedup": 2.0}
