@@ -32,13 +32,14 @@ class DeviceLost(HarnessError):
 @dataclass(slots=True, kw_only=True)
 class Job:
     """`losses` are reasons of device losses that a program may have caused. `upcoming` are waiting tasks of the same
-    client.
+    client. For `is_prepared` see `PlacedJob`.
     """
 
     task: Task
     number: int = field(default_factory=count().__next__)
     future: Future[Evaluation] = field(default_factory=Future)
     ahead: BuiltAhead = NOTHING_AHEAD
+    is_prepared: bool = True
     losses: list[str] = field(default_factory=list)
     upcoming: tuple[Task, ...] = ()
 

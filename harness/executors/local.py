@@ -8,6 +8,7 @@ and loaded.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -51,6 +52,7 @@ from harness.sandbox.policy import explain_evaluator_failure, probe_isolation
 if TYPE_CHECKING:
     from harness.executors.device_evaluators import DeviceEvaluators
 
+LOG = logging.getLogger(__name__)
 FEW_BUILDS = 2  # too few to make the precompiled header cache first
 QUEUED_PER_DEVICE = 2
 CLOSE_AGAIN_S = 0.1
@@ -125,11 +127,15 @@ class LocalExecutor:
                 return job.future
         pool = self._find_pool(names)
         is_alone = pool.announce() and not self._builds_ahead
-        works_ahead = task.builds_extensions or (task.compiles_ahead and _kind_of(names[0]) == "cuda")
-        if is_alone or not works_ahead or ahead is not NOTHING_AHEAD:
+        if is_alone or ahead is not NOTHING_AHEAD:
             pool.put(job)
-        else:
+        elif task.builds_extensions:
             self._build(job, names[0], pool)
+        else:
+            if task.compiles_ahead and _kind_of(names[0]) == "cuda":
+                job.is_prepared = False
+                self._work_ahead(self._compile_now, job)
+            pool.put(job)
         return job.future
 
     def status(self) -> ExecutorStatus:
@@ -270,13 +276,16 @@ class LocalExecutor:
                 device.expect_many()
 
     def _build(self, job: Job | None, name: str, pool: DevicePool | None = None) -> None:
+        self._work_ahead(self._build_now, job, _kind_of(name), pool)
+
+    def _work_ahead(self, work: Callable[..., None], *args: object) -> None:
         with self._lock:
             if self._build_threads is None:
                 plans = [self._plan_cores(names) for names in self._names.values() if names]
                 cores = frozenset.intersection(*(plan.builds for plan in plans)) if plans else os.sched_getaffinity(0)
                 self._build_threads = ThreadPoolExecutor(self._jobs, "build", os.sched_setaffinity, (0, cores))
             self._building += 1
-            self._build_threads.submit(self._build_now, job, _kind_of(name), pool)
+            self._build_threads.submit(work, *args)
 
     def _build_now(self, job: Job | None, kind: str, pool: DevicePool | None) -> None:
         """Run in a thread. Without a `job` only prepare; failures occur again in the builds. Without a `pool` the build
@@ -300,6 +309,20 @@ class LocalExecutor:
                 self._building -= 1
         if job is not None and pool is not None:
             pool.put(job)
+
+    def _compile_now(self, job: Job) -> None:
+        """Run in a thread. A device that takes the job before compiles itself."""
+        try:
+            self._require_open()
+            with hold_cores_to_build(self._require_open):
+                if not (job.future.running() or job.future.done()):
+                    job.ahead = self._find_ahead("cuda").build_ahead(job.task)
+        except DeviceError as error:
+            LOG.debug("not compiled ahead: %s", error)
+        finally:
+            job.is_prepared = True
+            with self._lock:
+                self._building -= 1
 
     def _require_open(self) -> None:
         if self._closed:

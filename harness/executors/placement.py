@@ -28,6 +28,10 @@ class PlacedJob(Protocol):
     @property
     def future(self) -> Future[Evaluation]: ...
 
+    @property
+    def is_prepared(self) -> bool:
+        """Return False while work ahead of it would make the evaluation shorter."""
+
 
 J = TypeVar("J", bound=PlacedJob)
 
@@ -57,6 +61,7 @@ class JobQueue(Generic[J]):
     A problem stays on its first device, which measures its noise floor once, unless another would be idle. Up to
     `MOST_IN_A_ROW` jobs of one owner follow each other, since another owner's process takes seconds to start, and
     of these up to `MOST_OF_A_PROBLEM` of one problem, since another problem's references take seconds to prepare.
+    Prepared ones are first.
     """
 
     def __init__(self) -> None:
@@ -94,7 +99,8 @@ class JobQueue(Generic[J]):
             return own[0]
         same = [index for index in own if tasks[index].owner == row.owner]
         last = [index for index in same if tasks[index].problem.digest == row.problem]
-        return ((last if row.of_problem < MOST_OF_A_PROBLEM else []) or same or own)[0]
+        chosen = (last if row.of_problem < MOST_OF_A_PROBLEM else []) or same or own
+        return next((index for index in chosen if self._jobs[index].is_prepared), chosen[0])
 
     def forget(self, device: str) -> None:
         self._homes = {problem: home for problem, home in self._homes.items() if home != device}

@@ -1,6 +1,8 @@
 """Device time by replays: whose work is replayed, what is refused with its reason, and what equal work and known parts
 of it measure. The programs need no extension."""
 
+from pathlib import Path
+
 import pytest
 
 pytestmark = pytest.mark.gpu
@@ -100,10 +102,12 @@ def test_a_reference_may_read_values_back(gpu_bench):
 
 
 def test_replayers_serve_all_cases_of_a_candidate(gpu_bench):
-    problem = ELEMENTWISE.replace("1024, 1024", "N, 1024").replace("import torch\n", "import torch\nN = 64\n", 1)
+    from harness.problems.discovery import parse_problem
+
     cases = "".join(f"{{'name': 'n{n}', 'sizes': {{'N': {n}}}}}," for n in (64, 256, 2048))
+    source = ELEMENTWISE.replace("(1024, 1024)", "(N, 1024)").replace("import torch\n", "import torch\nN = 64\n", 1)
     mine = program("ModelNew", "x", ["return torch.tanh(x) * 2"])
-    evaluation = gpu_bench.evaluate(mine, f"{problem}\nCASES = [{cases}]\n", time=True)
+    evaluation = gpu_bench.evaluate(mine, parse_problem(f"{source}\nCASES = [{cases}]\n", Path("p.py"), "s"), time=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert [case.timing.clock for case in evaluation.cases] == ["device"] * 3, evaluation.findings
 

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from itertools import count, cycle
 
 from harness.domain import Block, Outcome
-from harness.evaluation.correctness.reference import Reference
+from harness.evaluation.correctness.reference import SMALL_CALL_S, Reference
 from harness.problems.inputs.kind import GIVEN
 from harness.sandbox.failure import fatal_failure
 from harness.sandbox.model_session import Run
 
 SHARED_SEEDS, SHARED_SHARE = (4, 8), 0.15  # of changed and given inputs; of the calls with given ones
+FEWER = 2  # times, where computing the truth takes long
 
 
 def require_form(run: Run) -> Run:
@@ -53,6 +54,8 @@ class TimedSeeds:
 
     def _list_shared(self, step: str) -> list[int]:
         numbers, most = random.Random(f"timed {step} {self._reference.seed}"), SHARED_SEEDS[step == GIVEN.name]
+        if self._reference.call_s > SMALL_CALL_S:
+            most //= FEWER
         seeds = (numbers.getrandbits(62) for _ in count())
         return self._source.sample([draw_seed(self._reference, seeds, step) for _ in range(most)], most)
 

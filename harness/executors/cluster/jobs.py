@@ -30,6 +30,10 @@ class ClusterJob:
     moves: list[str] = field(default_factory=list)
 
     @property
+    def is_prepared(self) -> bool:
+        return True
+
+    @property
     def wants_build(self) -> bool:
         return self.built is None and self.task.builds_extensions
 

@@ -67,6 +67,13 @@ def test_device_that_takes_over_problems_keeps_to_one_of_them():
     assert take_all(queue, "two") == [3, 5, 6]
 
 
+def test_prepared_candidates_of_a_problem_are_first_and_no_device_waits_for_others():
+    queue = JobQueue()
+    for sample, is_prepared in enumerate((False, True, False, True)):
+        queue.put(Job(task=make_task(sample), is_prepared=is_prepared))
+    assert take_all(queue) == [1, 3, 0, 2]
+
+
 def test_only_tasks_of_a_client_are_announced_to_its_process():
     queue = JobQueue()
     for sample, owner in enumerate(("", "alice", "bob", "alice", *["bob"] * MOST_UPCOMING)):
