@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.domain import Problem
-from harness.pipeline.catalogue import BaselineTime, CaseEntry, FoundProblem, Inputs, SuiteEntry
+from harness.pipeline.listings.catalogue import BaselineTime, CaseEntry, FoundProblem, Inputs, SuiteEntry
 from harness.report.terminal.tables import format_time_us, make_table, style_text
 
 if TYPE_CHECKING:

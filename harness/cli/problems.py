@@ -18,8 +18,8 @@ from harness.cli.problem_check import check_problems
 from harness.cli.progress import show_slow_steps
 from harness.domain import Problem, ProblemError, StoreError, UsageError, WorkloadName
 from harness.domain.files import explain_failure
-from harness.pipeline import catalogue
 from harness.pipeline.data_folders import find_named_problem, find_suite_folder
+from harness.pipeline.listings import catalogue
 from harness.problems.apart import describe_inputs, list_running_steps
 from harness.problems.discovery import list_files, read_problem
 from harness.problems.steps import DEFAULT_LIMIT_S, set_reference_limit

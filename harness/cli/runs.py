@@ -18,7 +18,7 @@ from harness.domain import FILE_RUN
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from harness.pipeline.stored_runs import StoredRun
+    from harness.pipeline.listings.stored_runs import StoredRun
 
 runs_app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -41,7 +41,7 @@ def list_runs(*, as_json: AsJson = False, folders: StoredPanel) -> None:
 
     Example: harness runs
     """
-    from harness.pipeline.stored_runs import list_stored_runs
+    from harness.pipeline.listings.stored_runs import list_stored_runs
 
     runs = list_stored_runs(folders.generated_dir, folders.results_dir)
     if as_json:
@@ -66,7 +66,7 @@ def remove(
 
     Example: harness runs rm my-run
     """
-    from harness.pipeline.stored_runs import find_stored_run, remove_stored_run
+    from harness.pipeline.listings.stored_runs import find_stored_run, remove_stored_run
 
     run = find_stored_run(name, folders.generated_dir, folders.results_dir)
     content = f"{_count(run.answers, 'answer')} and {_count(run.evaluations, 'evaluation')} of run {name}"
