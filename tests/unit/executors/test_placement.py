@@ -67,7 +67,7 @@ def test_device_that_takes_over_problems_keeps_to_one_of_them():
     assert take_all(queue, "two") == [3, 5, 6]
 
 
-def test_prepared_candidates_of_a_problem_are_first_and_no_device_waits_for_others():
+def test_prepared_candidates_are_first_and_no_device_waits_for_others():
     queue = JobQueue()
     for sample, is_prepared in enumerate((False, True, False, True)):
         queue.put(Job(task=make_task(sample), is_prepared=is_prepared))
