@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.completion import complete_problem, complete_suite
-from harness.cli.options import JsonOption, RunsArgument
+from harness.cli.completion import complete_problem, complete_run, complete_suite
+from harness.cli.options import JsonOption
 from harness.cli.output import print_records, print_rich
 from harness.domain import EMULATED, FILE_RUN, Language, Outcome, UsageError
-from harness.pipeline.options import EvaluateOptions
+from harness.pipeline.options import EvaluateOptions, Selection
 
 if TYPE_CHECKING:
+    from harness.analysis.file_ranking import RankedFile
     from harness.domain import Evaluation, Finding
+    from harness.executors.tasks import Task
     from harness.pipeline.evaluations import EvaluationReport
     from harness.store.results import StoredEvaluation
 
@@ -27,27 +30,34 @@ SHOWN_LINES = 3
 
 
 def evaluate(
-    runs: RunsArgument = None,
-    *,
-    candidate: Annotated[
-        Path | None, typer.Option(help="Evaluate this file (- reads standard input) instead of a run.")
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Runs in generated/, or with --problem files of candidates (- reads standard input). "
+            "[default: all runs]",
+            metavar="RUN|FILE",
+            autocompletion=complete_run,
+        ),
     ] = None,
+    *,
+    candidate: Annotated[Path | None, typer.Option(help="A file, as FILE.")] = None,
     problem: Annotated[
         str | None,
-        typer.Option(help="With --candidate: a name, SUITE/NAME, or a file's path.", autocompletion=complete_problem),
+        typer.Option(
+            help="The problem of the files: a name, SUITE/NAME, or a file's path.", autocompletion=complete_problem
+        ),
     ] = None,
     language: Annotated[
-        Language | None, typer.Option(help="With --candidate. [default: detected from the source]")
+        Language | None, typer.Option(help="Language of the files. [default: detected from each source]")
     ] = None,
     suite: Annotated[
         str,
-        typer.Option(
-            envvar="HARNESS_SUITE", help="With --candidate: the suite of NAME.", autocompletion=complete_suite
-        ),
+        typer.Option(envvar="HARNESS_SUITE", help="With --problem: the suite of NAME.", autocompletion=complete_suite),
     ] = "core",
+    selection: Selection,
     options: EvaluateOptions,
     json_output: JsonOption = False,
-    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="With --candidate: always exit with 0.")] = False,
+    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="With files: always exit with 0.")] = False,
 ) -> None:
     """Build, verify and time candidates, and store the results.
 
@@ -57,41 +67,83 @@ def evaluate(
 
     Example: harness evaluate my-run --workload small
 
-    One program: harness evaluate --candidate kernel.py --problem softmax --json
+    Programs: harness evaluate kernel.py --problem softmax --json
 
-    Exit code with --candidate: 0 correct, 1 not correct, 2 problem_error, 3 not evaluated (harness_error, not_run).
-    Of runs: 0.
+    Ranked: harness evaluate a.py b.py c.py --problem my_operator.py
+
+    Exit code with files: 0 correct, 1 not correct, 2 problem_error, 3 not evaluated (harness_error, not_run); of
+    several files the largest. Of runs: 0.
     """
+    from harness.pipeline.evaluate import file_task
+
+    options = replace(options, again=options.again or selection.last_failed)
+    if problem is None and candidate is None:
+        _evaluate_runs(tuple(names or ()), options, selection, json_output=json_output)
+        return
+    if problem is None:
+        raise UsageError("--candidate FILE needs --problem NAME (or a reference file's path)")
+    if not (names or candidate):
+        raise UsageError("--problem needs --candidate or files; to evaluate runs, name the runs")
+    files = list(dict.fromkeys([*([candidate] if candidate else []), *map(Path, names or ())]))
+    tasks = {file: file_task(file, problem, language, suite, options) for file in files}
+    exit_code = _evaluate_files(tasks, problem, options, selection, json_output=json_output)
+    if not exit_zero:
+        raise typer.Exit(exit_code)
+
+
+def _evaluate_runs(runs: tuple[str, ...], options: EvaluateOptions, selection: Selection, *, json_output: bool) -> None:
     from harness.cli.progress import show_steps
-    from harness.pipeline.evaluate import file_task, sample_tasks
+    from harness.pipeline.evaluate import sample_tasks
     from harness.pipeline.evaluations import evaluate_tasks
+
+    for name in runs:
+        if name.endswith(".py"):
+            raise UsageError(f"{name} is a file: add --problem NAME (or a reference file's path)")
+    tasks = sample_tasks(runs or _all_runs(options.generated_dir), options)
+    report = evaluate_tasks(tasks, options, show_steps, selection)
+    _note_real_devices(report, options)
+    if json_output:
+        print_json(report.all)
+        return
+    print_report(report, options)
+    _print_left_out(len(tasks), report, selection)
+    print_paths(options)
+
+
+def _evaluate_files(
+    tasks: Mapping[Path, Task], problem: str, options: EvaluateOptions, selection: Selection, *, json_output: bool
+) -> int:
+    """Return the exit code."""
+    from harness.cli.progress import show_steps
+    from harness.pipeline.files.ranked import evaluate_files
     from harness.problems.workloads import describe_lacking_workload
 
-    if candidate is None:
-        if problem is not None:
-            raise UsageError("--problem needs --candidate; to evaluate runs, name the runs")
-        tasks = sample_tasks(runs or _all_runs(options.generated_dir), options)
+    report, ranked = evaluate_files(tasks, options, show_steps, selection)
+    _note_real_devices(report, options)
+    if report.without_workload and not ranked:
+        raise UsageError(describe_lacking_workload(problem, options.workload))
+    if json_output:
+        print_json(one.stored for one in ranked)
     else:
-        if problem is None or runs:
-            raise UsageError("--candidate FILE needs --problem NAME (or a reference file's path), and no run")
-        tasks = [file_task(candidate, problem, language, suite, options)]
-    report = evaluate_tasks(tasks, options, show_steps)
+        if len(tasks) > 1:
+            print_ranking(ranked)
+        print_report(report, options, ranked=len(tasks) > 1)
+        _print_left_out(len(tasks), report, selection)
+        print_paths(options)
+    return 0 if selection.last_failed and not ranked else _choose_exit_code(ranked)
+
+
+def _note_real_devices(report: EvaluationReport, options: EvaluateOptions) -> None:
     evaluated = [one.evaluation.subject.device for one in report.evaluations]
     if options.gpu and evaluated and EMULATED not in evaluated:
         typer.echo("--gpu chooses the GPU to emulate; nothing was emulated here", err=True)
-    if candidate is not None and report.without_workload:
-        raise UsageError(describe_lacking_workload(str(problem), options.workload))
-    if json_output:
-        print_json(report)
-    else:
-        print_report(report, options)
-        print_paths(options)
-    if candidate is not None and not exit_zero:
-        raise typer.Exit(_choose_exit_code(report))
 
 
-def _choose_exit_code(report: EvaluationReport) -> int:
-    outcome = report.all[-1].evaluation.outcome if report.all else Outcome.HARNESS_ERROR
+def _choose_exit_code(ranked: Sequence[RankedFile]) -> int:
+    return max((_code_of(one.evaluation.outcome) for one in ranked), default=NO_VERDICT_EXIT_CODE)
+
+
+def _code_of(outcome: Outcome) -> int:
     if outcome is Outcome.PROBLEM_ERROR:
         return USAGE_EXIT_CODE
     if not outcome.counts_against_model:
@@ -99,22 +151,39 @@ def _choose_exit_code(report: EvaluationReport) -> int:
     return 0 if outcome is Outcome.CORRECT else 1
 
 
+def _print_left_out(tasks: int, report: EvaluationReport, selection: Selection) -> None:
+    left_out = tasks - len(report.all) - len(report.without_workload)
+    if left_out and selection.fails_fast:
+        typer.echo(f"{left_out} not evaluated after the first that is not correct (-x)")
+    elif left_out and selection.last_failed:
+        typer.echo(f"{left_out} not evaluated: the last verdict is correct, or there is none (--last-failed)")
+
+
 def _all_runs(generated_dir: Path) -> tuple[str, ...]:
     from harness.store.runs import list_runs
 
     runs = list_runs(generated_dir)
     if not runs:
-        raise UsageError(f"no runs in {generated_dir}/: make one with harness generate, or name one with --candidate")
+        raise UsageError(f"no runs in {generated_dir}/: make one with harness generate, or name files and --problem")
     return runs
 
 
-def print_report(report: EvaluationReport, options: EvaluateOptions) -> None:
+def print_ranking(ranked: Sequence[RankedFile]) -> None:
+    from harness.report.terminal.ranked_files import list_notes, render_ranked_files
+
+    print_rich(render_ranked_files(ranked))
+    for note in list_notes(ranked):
+        typer.echo(note)
+
+
+def print_report(report: EvaluationReport, options: EvaluateOptions, *, ranked: bool = False) -> None:
+    """With `ranked`, the ranking says the verdicts."""
     from harness.report.terminal.tables import render_evaluations
     from harness.store.columns import make_row
 
-    single = report.all[0] if len(report.all) == 1 else None
+    single = report.all[0] if len(report.all) == 1 and not ranked else None
     shown = report.all if single else sorted(report.evaluations, key=lambda one: one.id)
-    if shown:
+    if shown and not ranked:
         print_rich(render_evaluations(make_row(one.evaluation, one.id) for one in shown))
     if single is not None:
         _print_reason(single, report.sources.get(single.evaluation.subject.candidate_digest, ""))
@@ -128,7 +197,7 @@ def print_report(report: EvaluationReport, options: EvaluateOptions) -> None:
     if report.without_workload:
         names = ", ".join(sorted(set(report.without_workload)))
         typer.echo(f"no {options.workload or 'reduced'} workload: {names}")
-    if single is None:
+    if single is None and not ranked:
         _print_failures(report)
 
 
@@ -199,8 +268,8 @@ def print_paths(options: EvaluateOptions) -> None:
     typer.echo(f"{options.results_dir / 'evaluations.csv'}  {options.results_dir / 'leaderboard.csv'}")
 
 
-def print_json(report: EvaluationReport) -> None:
+def print_json(found: Iterable[StoredEvaluation]) -> None:
     """Include evaluations found in the store or made by another process."""
     from harness.report.export.json_records import evaluation_record
 
-    print_records(*map(evaluation_record, report.all))
+    print_records(*map(evaluation_record, found))

@@ -7,12 +7,8 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.completion import complete_problem, complete_run, complete_suite
+from harness.cli.completion import complete_problem, complete_suite
 
-RunsArgument = Annotated[
-    list[str] | None,
-    typer.Argument(help="Runs in generated/. [default: all of them]", metavar="RUN", autocompletion=complete_run),
-]
 SuiteOption = Annotated[
     str,
     typer.Option(

@@ -65,7 +65,7 @@ def run(
     if is_search:
         print_search(report, as_json=json_output)
     elif json_output:
-        print_json(report.evaluated)
+        print_json(report.evaluated.all)
     else:
         print_report(report.evaluated, options)
     if not json_output:

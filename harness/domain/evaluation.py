@@ -277,6 +277,12 @@ class Evaluation:
             return 1.0
         return None if self.timing.verdict in ("unreliable", "unconfirmed") else self.timing.speedup
 
+    def as_rival(self, turn: int, candidate: Candidate) -> Rival:
+        """`candidate` is the evaluated program, which was timed."""
+        assert self.timing is not None
+        lows = {one.name: one.timing.speedup_low for one in self.cases if one.timing is not None}
+        return Rival(turn=turn, candidate=candidate, speedup_lows=lows or {"": self.timing.speedup_low})
+
     @property
     def gap_closed(self) -> float | None:
         """Share of the time between baseline and roofline that the candidate saves; of several cases, the weighted

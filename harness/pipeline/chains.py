@@ -227,10 +227,7 @@ class _Chain:
             return None
         candidate = load_sample(self._run_dir, replace(self._key, turn=best.number)).candidate
         assert candidate is not None  # its program was timed
-        lows = {one.name: one.timing.speedup_low for one in best.evaluation.cases if one.timing is not None}
-        return Rival(
-            turn=best.number, candidate=candidate, speedup_lows=lows or {"": best.evaluation.timing.speedup_low}
-        )
+        return best.evaluation.as_rival(best.number, candidate)
 
     def _record_end(self, stopped: str) -> None:
         if not self._history.turns:

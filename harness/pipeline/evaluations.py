@@ -13,11 +13,22 @@ from time import monotonic
 from typing import TYPE_CHECKING, get_args
 
 from harness.analysis.leaderboard import LeaderboardRow
-from harness.domain import FIDELITY, NO_DEVICE, DeviceError, Evaluation, Fidelity, Outcome, Subject, UsageError
+from harness.domain import (
+    FIDELITY,
+    NO_DEVICE,
+    Comparison,
+    DeviceError,
+    Evaluation,
+    Fidelity,
+    Outcome,
+    Rival,
+    Subject,
+    UsageError,
+)
 from harness.executors.executor import DeviceFacts, Executor, Submissions, finish_all
 from harness.executors.tasks import Task
 from harness.pipeline.evaluate import choose_workload, open_executor
-from harness.pipeline.options import EvaluateOptions
+from harness.pipeline.options import EVERY_TASK, EvaluateOptions, Selection
 from harness.pipeline.provenance import Provenance
 from harness.problems.workloads import describe_lacking_workload, provide_workload
 from harness.report.export.csv_files import write_csvs
@@ -31,8 +42,10 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 POLL_S = 0.2  # for the end of another process
 _FIDELITIES = get_args(Fidelity)
+_SAME_CANDIDATE = ("run", "suite", "problem", "sample", "turn", "model", "workload", "dtype")
 
 ShowSteps = Callable[[Callable[[], Sequence[Step]]], AbstractContextManager[object]]
+ShowWait = Callable[[], AbstractContextManager[None]]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -73,11 +86,19 @@ def open_results(options: EvaluateOptions) -> Iterator[Results]:
             results.ranking = write_csvs(store, folder, generated_dir=generated_dir)
 
 
-def evaluate_tasks(tasks: Sequence[Task], options: EvaluateOptions, show: ShowSteps = nullcontext) -> EvaluationReport:
+@contextmanager
+def open_evaluations(options: EvaluateOptions, tasks: Sequence[Task]) -> Iterator[Evaluations]:
     """Use a new executor. Raises HarnessError and KeyboardInterrupt; recorded results stay."""
     with open_results(options) as results, open_executor(options, tasks) as executor:
-        evaluations = Evaluations(options, executor, results)
-        evaluations.evaluate_all(tasks, show)
+        yield Evaluations(options, executor, results)
+
+
+def evaluate_tasks(
+    tasks: Sequence[Task], options: EvaluateOptions, show: ShowSteps = nullcontext, selection: Selection = EVERY_TASK
+) -> EvaluationReport:
+    """Raises as `open_evaluations`."""
+    with open_evaluations(options, tasks) as evaluations:
+        evaluations.evaluate_all(tasks, show, selection)
     return evaluations.report
 
 
@@ -98,11 +119,15 @@ class Evaluations:
         self._starting = asyncio.Lock()
         self._submissions: Submissions | None = None  # once the devices are known
 
-    def evaluate_all(self, tasks: Iterable[Task], show: ShowSteps = nullcontext) -> None:
-        """Start with the longest. Raises the first error, or DeviceError for a lost device, after all running tasks
-        have ended.
+    def evaluate_all(
+        self, tasks: Iterable[Task], show: ShowSteps = nullcontext, selection: Selection = EVERY_TASK
+    ) -> None:
+        """Start with the longest, or keep the order if the first failure ends it. Raises the first error, or
+        DeviceError for a lost device, after all running tasks have ended.
         """
-        wanted = order_by_duration(self._choose_wanted(tasks), self._results.store)
+        wanted = self._choose_failed(tasks) if selection.last_failed else list(tasks)
+        if not selection.fails_fast:
+            wanted = order_by_duration(self._choose_wanted(wanted), self._results.store)
         if not wanted:
             return
         note_once, began_s, report = cache(partial(_note_other_process, len(wanted))), monotonic(), self.report
@@ -115,8 +140,19 @@ class Evaluations:
             return nullcontext(note_once())
 
         with show(read):
-            asyncio.run(finish_all(self._evaluate_new(task, self.options.again, show_wait) for task in wanted))
+            if selection.fails_fast:
+                asyncio.run(self._evaluate_in_order(wanted, show_wait))
+            else:
+                asyncio.run(finish_all(self._evaluate_new(task, self.options.again, show_wait) for task in wanted))
         self.require_devices()
+
+    async def _evaluate_in_order(self, tasks: Iterable[Task], show_wait: ShowWait) -> None:
+        """End after the first new or stored verdict that is not correct."""
+        for task in tasks:
+            for placed in self._choose_wanted([task]):
+                await self._evaluate_new(placed, self.options.again, show_wait)
+            if any(one.evaluation.outcome is not Outcome.CORRECT for one in self.report.all):
+                return
 
     def _choose_wanted(self, tasks: Iterable[Task]) -> Iterator[Task]:
         for task in tasks:
@@ -126,12 +162,25 @@ class Evaluations:
             elif self.options.again or self._find_stored(placed) is None:
                 yield placed
 
+    def _choose_failed(self, tasks: Iterable[Task]) -> list[Task]:
+        """Choose candidates whose latest verdict, of this or an earlier version of a file, is not correct."""
+        latest: dict[tuple[object, ...], str] = {}
+        for *candidate, device, outcome in self._results.store.values((*_SAME_CANDIDATE, "device", "outcome")):
+            latest[*candidate, device.partition(":")[0]] = outcome
+
+        def find(task: Task) -> str:
+            subject = (self._place(task) or task).subject
+            candidate = (getattr(subject, name) for name in _SAME_CANDIDATE)
+            return latest.get((*candidate, subject.device.partition(":")[0]), Outcome.CORRECT)
+
+        return [task for task in tasks if find(task) != Outcome.CORRECT]
+
     async def evaluate(
         self,
         task: Task,
         *,
         again: bool = False,
-        show_wait: Callable[[], AbstractContextManager[None]] = nullcontext,
+        show_wait: ShowWait = nullcontext,
     ) -> StoredEvaluation:
         """Use a stored verdict unless `again`, which also skips screening. `show_wait` is entered while another process
         evaluates this task.
@@ -143,6 +192,12 @@ class Evaluations:
             raise UsageError(describe_lacking_workload(task.problem.name, self.options.workload))
         stored = None if again or self.options.again else self._find_stored(placed)
         return stored or await self._evaluate_new(placed, again or self.options.again, show_wait, screens=not again)
+
+    async def compare(self, task: Task, rival: Rival) -> Comparison | None:
+        """Compare two programs that were timed, in an evaluation that is not recorded."""
+        placed = self._place(replace(task, rival=rival))
+        assert placed is not None
+        return (await asyncio.wrap_future(self.executor.submit(placed))).comparison
 
     def count(self, evaluation: Evaluation) -> int:
         subject = evaluation.subject
@@ -174,7 +229,7 @@ class Evaluations:
         self,
         placed: Task,
         again: bool,
-        show_wait: Callable[[], AbstractContextManager[None]],
+        show_wait: ShowWait,
         *,
         screens: bool = True,
     ) -> StoredEvaluation:

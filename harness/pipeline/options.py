@@ -32,3 +32,19 @@ class EvaluateOptions(LocalSettings, RunFolders):
         None, "Warn of candidates whose program or kernel is in this folder.", metavar="DIR"
     )
     results_dir: Path = option(Path("results"), "Folder of results.", panel="Paths", metavar="DIR")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Candidates with a stored verdict that `last_failed` chooses are evaluated again with `EvaluateOptions.again`."""
+
+    title: ClassVar[str] = "Evaluation"
+    has_variables: ClassVar[bool] = False
+
+    fails_fast: bool = option(
+        False, "Stop after the first candidate that is not correct.", "-x", "--fail-fast", key="fail_fast"
+    )
+    last_failed: bool = option(False, "Only candidates whose last verdict is not correct, again.", "--last-failed")
+
+
+EVERY_TASK = Selection()

@@ -28,7 +28,7 @@ def test_the_page_names_every_example_and_shows_the_files_as_they_are():
 
 
 def test_every_example_is_evaluated_on_the_page():
-    evaluated = {command.split()[3] for command in COMMANDS if "--candidate" in command}
+    evaluated = {command.split()[2] for command in COMMANDS if " evaluate " in command}
     assert evaluated == {path.name for path in EXAMPLES.glob("*.py")} - {"scale_norm.py"}
 
 
