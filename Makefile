@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo demo-cpp demo-cuda demo-triton test test-quick test-slow test-all check lint types imports system-packages rl-packages clean
+.PHONY: demo demo-cpp demo-cuda demo-triton test test-quick test-slow test-all check lint types imports system-packages rl-packages dist clean
 
 # Recorded answers, evaluated for real: C++ candidates are timed on this CPU; CUDA and Triton candidates are timed on a GPU
 # where there is one, and otherwise emulated: checked on the CPU. Without a GPU the three commands run at once, since the
@@ -88,6 +88,14 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/pip install --quiet "$(TORCH)"
 	$(BIN)/pip install --quiet --editable ".[dev]"
 	touch $(STAMP)
+
+# The sdist, and the wheel from it, as they would be uploaded.
+dist:
+	rm -rf dist
+	$(PYTHON) -m venv $(VENV)/dist
+	$(VENV)/dist/bin/pip install --quiet build twine
+	$(VENV)/dist/bin/python -m build
+	$(VENV)/dist/bin/twine check --strict dist/*
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

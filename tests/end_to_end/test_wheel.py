@@ -1,6 +1,7 @@
-"""The wheel, installed apart from this checkout: suites, prompts, recordings and the red-team corpus are in it."""
+"""The wheel of the sdist, installed apart from this checkout: suites, prompts, recordings and corpus are in it."""
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -11,12 +12,13 @@ import pytest
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ("reference_models", "prompts", "recordings", "redteam_corpus", "examples")
-SOURCES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "harness", *DATA)
+SOURCES = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "harness", *DATA)
+SDIST = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
 
 
-def run(*command, **options):
+def run(*command, code=0, **options):
     done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == code, done.stdout + done.stderr
     return done.stdout
 
 
@@ -28,13 +30,15 @@ def installed(tmp_path_factory):
     source.mkdir()
     for name in SOURCES:  # a build writes into its source folder
         subprocess.run(["cp", "-r", ROOT / name, source / name], check=True)
+    run(sys.executable, "-c", SDIST, str(folder), cwd=source)
+    (sdist,) = folder.glob("*.tar.gz")
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
-    run(*pip, "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder), str(source))
+    run(*pip, "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder), str(sdist))
     (wheel,) = folder.glob("*.whl")
     run(sys.executable, "-m", "venv", "--without-pip", str(folder / "venv"))
     python = folder / "venv" / "bin" / "python"
+    run(*pip, "--python", str(python), "install", "-q", "--no-deps", str(wheel))
     packages = Path(run(str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
-    run(*pip, "install", "-q", "--no-deps", "--target", str(packages), str(wheel))
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return python
 
@@ -46,9 +50,9 @@ def harness(installed, tmp_path, build_cache):
     environment |= {"HARNESS_CACHE_DIR": str(build_cache), "CUDA_HOME": "none"}  # nvcc takes a minute of CPU time
     (tmp_path / "empty").mkdir()
 
-    def call(*arguments):
-        command = (str(installed), "-m", "harness", *arguments)
-        return run(*command, cwd=tmp_path / "empty", env=environment, timeout=600)
+    def call(*arguments, code=0):
+        command = (str(installed.with_name("harness")), *arguments)
+        return run(*command, cwd=tmp_path / "empty", env=environment, timeout=600, code=code)
 
     return call
 
@@ -56,6 +60,28 @@ def harness(installed, tmp_path, build_cache):
 def test_it_is_the_installed_package_that_runs(installed, tmp_path):
     where = run(str(installed), "-c", "import harness; print(harness.__file__)", cwd=tmp_path)
     assert str(installed.parents[1]) in where
+
+
+def test_its_metadata_name_version_licences_and_commands(installed, tmp_path):
+    source = (
+        "from importlib.metadata import distribution; import harness; found = distribution('kernel-harness'); "
+        "assert found.version == harness.__version__; assert [one.name for one in found.entry_points] == ['harness']; "
+        "print(found.metadata['License-Expression'], *found.metadata.get_all('License-File'))"
+    )
+    printed = run(str(installed), "-c", source, cwd=tmp_path)
+    assert [part.rpartition("/")[2] for part in printed.split()] == [
+        "MIT", "AND", "ISC", "LICENSE", "d3.LICENSE", "plot.LICENSE"
+    ]  # fmt: skip
+
+
+def test_the_first_evaluation_of_the_readme_ends_as_it_says(harness, tmp_path):
+    text = (ROOT / "README.md").read_text()
+    (example,) = re.findall(r"^```\n\$ cat cached.py\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    program, evaluate, table, show, shown = re.split(r"^\$ harness (.*)\n", example, flags=re.MULTILINE)
+    (tmp_path / "empty" / "cached.py").write_text(program)
+    assert harness(*evaluate.split(), code=1).split()[:15] == table.split()[:15]  # names of columns, line, row
+    trials = next(line for line in shown.splitlines() if "trials passed" in line)
+    assert trials in harness(*show.split())
 
 
 def test_the_sources_of_the_driver_library_are_in_it(installed, tmp_path):
