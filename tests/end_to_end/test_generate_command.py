@@ -290,6 +290,17 @@ def test_a_dry_run_of_a_suite_shows_every_prompt(folder: Path) -> None:
     ]
 
 
+def test_a_dry_run_counts_the_requests_that_are_made_then(folder: Path) -> None:
+    with serve(reply_with()).running() as server:
+        asked = ("--suite", "tiny", "--model", "m", "--base-url", server.base_url, "--samples", "2", "--run", "r")
+        expected = json.loads(_run(folder, "run", *asked, "--dry-run", "--json").stdout)["total"]["requests"]
+        assert server.requests == []
+        assert _run(folder, "generate", *asked, OPENAI_API_KEY="x").returncode == 0
+        assert len(server.requests) == expected == 6
+        after = json.loads(_run(folder, "run", *asked, "--dry-run", "--json").stdout)["total"]
+        assert (after["stored"], after["requests"]) == (6, 0)
+
+
 def test_a_run_is_a_recording(folder: Path) -> None:
     with serve(reply_with(reasoning="hm")).running() as server:
         _generate(folder, server.base_url, "--run", "first")
