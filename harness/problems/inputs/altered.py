@@ -84,11 +84,17 @@ def _alter_tensor(given: Tensor, generator: torch.Generator) -> Tensor:
     if given.dtype in INTEGERS:
         _alter_integers(altered, generator)
         return altered
-    keeps_most = given.dim() > 0 and draw_share(generator) < 0.5
     values = _find_two_values(given)
-    if values is None:
-        _alter_floats(altered, generator)
-        return _keep_most(altered, given, generator, only_slices=False) if keeps_most else altered
+    if values is not None:
+        return flip_marks(given, values, generator)
+    keeps_most = given.dim() > 0 and draw_share(generator) < 0.5
+    _alter_floats(altered, generator)
+    return _keep_most(altered, given, generator, only_slices=False) if keeps_most else altered
+
+
+def flip_marks(given: Tensor, values: tuple[float, float], generator: torch.Generator) -> Tensor:
+    """Exchange the only two `values`, low and high, of random elements. Half of the calls change secret slices."""
+    altered, keeps_most = given.clone(), given.dim() > 0 and draw_share(generator) < 0.5
     for part in split_parts(altered):
         draws = torch.rand(part.shape, generator=generator, device=part.device)
         low, high = (part.new_tensor(value) for value in values)
@@ -101,16 +107,17 @@ def _alter_tensor(given: Tensor, generator: torch.Generator) -> Tensor:
 
 def _find_two_values(tensor: Tensor) -> tuple[float, float] | None:
     """Return the two values of a mask, or None. Triangles of ones are excluded, since they may be factors."""
+    values = find_marks(tensor)
+    return values if values is not None and (tensor.dtype is torch.bool or values[0] <= MASKED) else None
+
+
+def find_marks(tensor: Tensor) -> tuple[float, float] | None:
+    """Return the lowest and the highest value if there are no others."""
     if tensor.dtype is torch.bool:
         return False, True
     low, high = tensor.min(), tensor.max()
-    if (
-        low > MASKED
-        or low == high
-        or not all(bool(((part == low) | (part == high)).all()) for part in split_parts(tensor))
-    ):
-        return None
-    return float(low), float(high)
+    has_others = not all(bool(((part == low) | (part == high)).all()) for part in split_parts(tensor))
+    return None if low == high or has_others else (float(low), float(high))
 
 
 def _keep_one_in_each_row(altered: Tensor, given: Tensor) -> Tensor:

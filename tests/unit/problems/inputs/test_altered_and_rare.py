@@ -10,7 +10,7 @@ from harness.problems.inputs.rare import Draws
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.operators import OperatorCalls
 
-RARE = find_kind("rare")
+RARE, GENERAL = find_kind("rare"), find_kind("general")
 PROBLEM = Problem(name="p", suite="s", source="")
 
 
@@ -133,3 +133,41 @@ def test_watched_draws_are_only_counted():
         found = torch.rand(7), torch.randint(5, (9,))
     assert all(map(torch.equal, expected, found))
     assert (draws.fewest, draws.integers) == (7, True)
+
+
+def generalise(value, *, structured=True, seed=0):
+    traits = InputTraits(problem=PROBLEM, structured=frozenset([0] if structured else []))
+    if not GENERAL.applies(traits, [value]):
+        return None
+    return GENERAL.change((value,), traits, torch.Generator().manual_seed(seed))[0]
+
+
+def test_one_mark_in_each_row_and_marks_that_come_first_are_not_kept():
+    one_hot = torch.nn.functional.one_hot(torch.arange(40) % 7, 7).float()
+    first = torch.arange(50) < torch.arange(1, 41)[:, None]
+    for given in (one_hot, first):
+        changed = [generalise(given, seed=seed) for seed in range(20)]
+        assert all(set(one.unique().tolist()) == {0, 1} for one in changed)
+        assert sum(bool((one.sum(1) != given.sum(1)).any()) for one in changed) >= 18
+
+
+def test_whole_numbers_become_fractions_and_zeros_stay():
+    given = torch.arange(-50.0, 50.0)
+    changed = generalise(given, structured=False)
+    assert (changed != changed.round()).float().mean() > 0.9
+    assert ((changed / given)[given != 0] >= 0.5).all() and ((changed / given)[given != 0] <= 1.5).all()
+    assert changed[50] == 0
+
+
+@pytest.mark.parametrize(
+    "value", [torch.randn(9, 9).triu(), torch.randint(9, (40,)), torch.ones(()), torch.tensor([0.0, 0.5, 1.0])]
+)
+def test_other_values_are_not_generalised(value):
+    assert generalise(value) is None
+
+
+def test_marks_that_are_drawn_independently_and_constants_are_not_generalised():
+    marks = (torch.rand(40) < 0.5).float()
+    assert generalise(marks, structured=False) is None
+    constant = InputTraits(problem=PROBLEM, structured=frozenset([0]), constants=(0,))
+    assert not GENERAL.applies(constant, [marks])
