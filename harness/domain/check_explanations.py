@@ -65,7 +65,7 @@ _PROGRAM = {
     "output": ("the program printed a lot, which takes time", "remove prints"),
     "autotuned": ("note: the configurations that autotuning chose", ""),
     "removed_interface": (
-        "the program uses block pointers, which Triton 3.9 removes; they were compiled as earlier versions do",
+        "the program uses block pointers, which later versions of its language lack; they were compiled as earlier ones do",
         "use tensors of pointers, or tensor descriptors",
     ),
     "repeated": ("note: evaluated a second time, since the first one was disturbed", ""),
@@ -180,7 +180,7 @@ _EMULATED = {
     "time_limit": ("kernels did not end in time on the emulated device", "look for endless loops; use smaller sizes"),
     "uncovered": ("the program uses what the emulated device lacks (`not_run`)", "evaluate it on a GPU"),
     "interpreter": (
-        "Triton's interpreter failed where the compiler accepts the kernel",
+        "the interpreter failed where the compiler accepts the kernel",
         "evaluate it on a GPU, or write the line differently",
     ),
     "compile_error": ("a kernel does not compile for the GPU", "the message quotes the compiler"),

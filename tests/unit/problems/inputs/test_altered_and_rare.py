@@ -142,7 +142,7 @@ def generalise(value, *, structured=True, seed=0):
     return GENERAL.change((value,), traits, torch.Generator().manual_seed(seed))[0]
 
 
-def test_one_mark_in_each_row_and_marks_that_come_first_are_not_kept():
+def test_one_mark_in_each_row_and_first_marks_are_not_kept():
     one_hot = torch.nn.functional.one_hot(torch.arange(40) % 7, 7).float()
     first = torch.arange(50) < torch.arange(1, 41)[:, None]
     for given in (one_hot, first):
