@@ -65,7 +65,7 @@ _PROGRAM = {
     "output": ("the program printed a lot, which takes time", "remove prints"),
     "autotuned": ("note: the configurations that autotuning chose", ""),
     "removed_interface": (
-        "the program uses block pointers, which later versions of its language lack; they were compiled as earlier ones do",
+        "the program uses block pointers, which later versions lack; they were compiled as earlier ones do",
         "use tensors of pointers, or tensor descriptors",
     ),
     "repeated": ("note: evaluated a second time, since the first one was disturbed", ""),
