@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -14,13 +16,14 @@ from harness.cli.completion import complete_problem, complete_run, complete_suit
 from harness.cli.options import JsonOption
 from harness.cli.output import print_records, print_rich
 from harness.domain import EMULATED, FILE_RUN, Language, Outcome, UsageError
-from harness.pipeline.options import EvaluateOptions, Selection
+from harness.pipeline.options import EVERY_TASK, EvaluateOptions, Selection
 
 if TYPE_CHECKING:
     from harness.analysis.file_ranking import RankedFile
     from harness.domain import Evaluation, Finding
     from harness.executors.tasks import Task
     from harness.pipeline.evaluations import EvaluationReport
+    from harness.pipeline.files.watch import WatchEvent
     from harness.store.results import StoredEvaluation
 
 USAGE_EXIT_CODE = 2
@@ -54,6 +57,7 @@ def evaluate(
         str,
         typer.Option(envvar="HARNESS_SUITE", help="With --problem: the suite of NAME.", autocompletion=complete_suite),
     ] = "core",
+    watch: Annotated[bool, typer.Option("--watch", help="Evaluate files again at every change, until Ctrl-C.")] = False,
     selection: Selection,
     options: EvaluateOptions,
     json_output: JsonOption = False,
@@ -71,12 +75,16 @@ def evaluate(
 
     Ranked: harness evaluate a.py b.py c.py --problem my_operator.py
 
+    While you edit: harness evaluate kernel.py --problem my_operator.py --watch
+
     Exit code with files: 0 correct, 1 not correct, 2 problem_error, 3 not evaluated (harness_error, not_run); of
     several files the largest. Of runs: 0.
     """
     from harness.pipeline.evaluate import file_task
 
     options = replace(options, again=options.again or selection.last_failed)
+    if watch and (problem is None or selection != EVERY_TASK or options.executor != "local"):
+        raise UsageError("--watch needs files and --problem, and excludes -x, --last-failed and --executor ray")
     if problem is None and candidate is None:
         _evaluate_runs(tuple(names or ()), options, selection, json_output=json_output)
         return
@@ -85,6 +93,8 @@ def evaluate(
     if not (names or candidate):
         raise UsageError("--problem needs --candidate or files; to evaluate runs, name the runs")
     files = list(dict.fromkeys([*([candidate] if candidate else []), *map(Path, names or ())]))
+    if watch:
+        _watch(files, problem, lambda file: file_task(file, problem, language, suite, options), options, json_output)
     tasks = {file: file_task(file, problem, language, suite, options) for file in files}
     exit_code = _evaluate_files(tasks, problem, options, selection, json_output=json_output)
     if not exit_zero:
@@ -131,6 +141,42 @@ def _evaluate_files(
         _print_left_out(len(tasks), report, selection)
         print_paths(options)
     return 0 if selection.last_failed and not ranked else _choose_exit_code(ranked)
+
+
+def _watch(
+    files: list[Path], problem: str, make_task: Callable[[Path], Task], options: EvaluateOptions, json_output: bool
+) -> NoReturn:
+    """Raises KeyboardInterrupt."""
+    from harness.pipeline.files.watch import watch_files
+
+    missing = next((file for file in files if not file.is_file()), None)
+    if missing is not None:
+        raise UsageError(f"cannot watch {missing}: there is no such file")
+    typer.echo(f"watching {', '.join(map(str, files))}; Ctrl-C ends it", err=True)
+    with closing(watch_files(files, Path(problem), make_task, options)) as events:
+        for event in events:
+            if event.reason:
+                typer.echo(f"{event.file}: {event.reason}", err=True)
+            elif not json_output:
+                _print_event(event)
+            elif event.stored is not None:
+                print_json([event.stored])
+    raise KeyboardInterrupt
+
+
+def _print_event(event: WatchEvent) -> None:
+    from harness.report.terminal.ranked_files import format_interval
+    from harness.report.terminal.tables import style_text
+
+    verdict = event.evaluation if event.stored is None else event.stored.evaluation
+    assert verdict is not None
+    prefix, more = ("", "") if event.stored is not None else ("outputs ", ", more checks follow")
+    speedup = f" {format_interval(verdict)}" if verdict.timing is not None else ""
+    said = f"{prefix if verdict.outcome is Outcome.CORRECT else ''}{verdict.outcome}{speedup}"
+    line = f"{time.strftime('%H:%M:%S')} {event.file}: {said} ({event.after_s:.1f} s){more}"
+    print_rich(style_text(line))
+    if event.stored is not None:
+        _print_reason(event.stored, event.source)
 
 
 def _note_real_devices(report: EvaluationReport, options: EvaluateOptions) -> None:

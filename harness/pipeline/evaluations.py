@@ -16,12 +16,10 @@ from harness.analysis.leaderboard import LeaderboardRow
 from harness.domain import (
     FIDELITY,
     NO_DEVICE,
-    Comparison,
     DeviceError,
     Evaluation,
     Fidelity,
     Outcome,
-    Rival,
     Subject,
     UsageError,
 )
@@ -187,17 +185,23 @@ class Evaluations:
         """
         async with self._starting:  # keeps the order of tasks that wait for the start of devices
             await asyncio.to_thread(self.executor.devices, task.subject.language)
-        placed = self._place(task)
-        if placed is None:
-            raise UsageError(describe_lacking_workload(task.problem.name, self.options.workload))
+        placed = self._require_place(task)
         stored = None if again or self.options.again else self._find_stored(placed)
         return stored or await self._evaluate_new(placed, again or self.options.again, show_wait, screens=not again)
 
-    async def compare(self, task: Task, rival: Rival) -> Comparison | None:
-        """Compare two programs that were timed, in an evaluation that is not recorded."""
-        placed = self._place(replace(task, rival=rival))
-        assert placed is not None
-        return (await asyncio.wrap_future(self.executor.submit(placed))).comparison
+    async def try_out(self, task: Task) -> Evaluation:
+        """Evaluate without a record. Raises UsageError for a lacking workload."""
+        return await asyncio.wrap_future(self.executor.submit(self._require_place(task)))
+
+    def find(self, task: Task) -> StoredEvaluation | None:
+        """Raises UsageError for a lacking workload."""
+        return self._find(self._require_place(task))
+
+    def _require_place(self, task: Task) -> Task:
+        placed = self._place(task)
+        if placed is None:
+            raise UsageError(describe_lacking_workload(task.problem.name, self.options.workload))
+        return placed
 
     def count(self, evaluation: Evaluation) -> int:
         subject = evaluation.subject

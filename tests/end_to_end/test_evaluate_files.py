@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 
 import pytest
 
@@ -70,3 +73,70 @@ def test_a_file_without_its_problem_is_named(call_harness, tmp_path):
     done = call_harness(["evaluate", "a.py"])
     assert done.returncode == 2
     assert "a.py is a file: add --problem NAME" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["a.py", "--watch"], "--watch needs files and --problem"),
+        (["a.py", "--watch", "--problem", "p.py", "-x"], "excludes -x"),
+        (["absent.py", "--watch", "--problem", "p.py"], "cannot watch absent.py: there is no such file"),
+        (["-", "--watch", "--problem", "p.py"], "cannot watch -"),
+    ],
+)
+def test_watching_needs_existing_files_and_no_selection(args, words, call_harness):
+    done = call_harness(["evaluate", *args])
+    assert done.returncode == 2
+    assert words in done.stderr
+
+
+@pytest.fixture
+def watch(tmp_path, tiny_suite, start_harness):
+    """Starts `--watch` of a.py, and returns the process and a function that waits for a line with some words."""
+    (tmp_path / "a.py").write_text(PROGRAM.replace("BODY", GOOD))
+    args = ["evaluate", "a.py", "--watch", "--problem", tiny_suite / "add.py", "--language", "torch", "--no-time"]
+    process = start_harness(args, env={"PYTHONUNBUFFERED": "1"}, stderr=subprocess.STDOUT)
+
+    def wait_for(words):
+        for line in process.stdout:
+            if words in line:
+                return
+        raise AssertionError(f"ended before {words!r}")
+
+    return process, wait_for
+
+
+@pytest.mark.slow
+def test_a_watched_file_is_evaluated_at_each_change_until_ctrl_c(watch, tmp_path):
+    (process, wait_for), file = watch, tmp_path / "a.py"
+    wait_for("a.py: outputs correct")
+    wait_for("a.py: correct")
+    file.write_text(PROGRAM.replace("BODY", BAD))
+    wait_for("a.py: wrong_value")
+    file.unlink()
+    wait_for("a.py: cannot be read: waiting for it")
+    file.write_text("def f(:\n")
+    wait_for("a.py: load_error")
+    file.write_text("")
+    wait_for("a.py is empty")
+    (tmp_path / "new.py").write_text(PROGRAM.replace("BODY", f"{GOOD} + 0"))
+    (tmp_path / "new.py").rename(file)
+    wait_for("a.py: correct")
+    os.killpg(process.pid, signal.SIGINT)
+    rest = process.stdout.read().splitlines()
+    assert rest[-1] == "harness: interrupted; everything finished before is kept"
+    assert len(rest) == 2  # after "Details: ..."
+    assert process.wait() == 130
+    assert (tmp_path / "results" / "evaluations.csv").is_file()
+
+
+@pytest.mark.slow
+def test_a_change_of_the_problem_evaluates_the_watched_file_again(watch, tiny_suite):
+    process, wait_for = watch
+    wait_for("a.py: correct")
+    problem = (tiny_suite / "add.py").read_text()
+    (tiny_suite / "add.py").write_text("class Model(:\n")
+    wait_for("a.py: ")
+    assert process.poll() is None
+    (tiny_suite / "add.py").write_text(problem.replace("a + b", "a * b"))
+    wait_for("a.py: wrong_value")

@@ -52,7 +52,7 @@ async def _compare_close(
             candidate = tasks[Path(first.name)].candidate
             assert candidate is not None
             rival = first.evaluation.as_rival(0, candidate)
-            pairs = await evaluations.compare(tasks[Path(one.name)], rival)
+            pairs = (await evaluations.try_out(replace(tasks[Path(one.name)], rival=rival))).comparison
         compared[one.name] = replace(one, close_to=first.name, pairs=pairs)
     return rank_files(compared.get(one.name, one) for one in ranked)
 

@@ -12,6 +12,8 @@ from harness.report.values import format_fixed
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from harness.domain import Evaluation
+
 LONGEST_REASON = 200  # characters; `harness show` prints the rest
 
 
@@ -25,7 +27,7 @@ def render_ranked_files(ranked: Sequence[RankedFile]) -> Table:
     table.add_column("note", overflow="fold")
     for place, one in enumerate(ranked, start=1):
         numbers = (str(place) if one.is_correct else "-", str(one.stored.id))
-        outcome, speedup = style_outcome(one.evaluation.outcome), _format_speedup(one)
+        outcome, speedup = style_outcome(one.evaluation.outcome), format_interval(one.evaluation).replace(" [", "\n[")
         table.add_row(*numbers, style_text(one.name), outcome, speedup, style_text(_note(one)))
     return table
 
@@ -35,12 +37,13 @@ def list_notes(ranked: Sequence[RankedFile]) -> list[str]:
     return [f"Speedups on different devices ({', '.join(devices)}) are not comparable."] if len(devices) > 1 else []
 
 
-def _format_speedup(one: RankedFile) -> str:
-    timing = one.timing
-    if timing is None:
+def format_interval(evaluation: Evaluation) -> str:
+    """Return a text such as `1.23x [1.20, 1.26]`, or `-` without a confirmed time."""
+    timing = evaluation.timing
+    if timing is None or evaluation.speedup is None:
         return "-"
     low, high = format_fixed(timing.speedup_low, 2), format_fixed(timing.speedup_high, 2)
-    return f"{format_speedup(one.evaluation.speedup, timing.clock)}\n[{low}, {high}]"
+    return f"{format_speedup(evaluation.speedup, timing.clock)} [{low}, {high}]"
 
 
 def _note(one: RankedFile) -> str:
