@@ -26,7 +26,7 @@ def test_all_files_are_reported_first_and_then_those_with_another_content(files)
     assert not contents.has_changed(a)
 
 
-def test_a_file_of_the_same_size_and_time_with_another_content_has_changed(files):
+def test_another_content_of_equal_size_and_time_is_a_change(files):
     contents, (a, _) = Contents(files), files
     contents.wait_for_changes()
     before = a.stat()
