@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from harness.builder.fast.crash_stack import NATIVE_STACK, name_native_function
 from harness.domain import HarnessError, Outcome, WireError, WorkerLost, WorkerTimeout
 from harness.protocol.messages import WorkerReply
 from harness.protocol.process_tree import name_signal
@@ -19,6 +20,7 @@ from harness.sandbox.worker_process import WorkerProcess
 
 FATAL_ERROR = "Fatal Python error: "  # begins the stack that faulthandler prints
 _CANDIDATE_FRAME = re.compile(r'File "[^"\n]*candidate[^"\n]*", line (\d+) in (\S+)')
+STACK_GRACE_S = 0.5  # to print a stack
 EXIT_GRACE_S = 2.0  # after a worker closed its connection: its exit status says why
 BETWEEN_CALLS_S = 0.2  # memory is checked more often during a long call
 LONG_CALL_S = 2.0
@@ -122,10 +124,11 @@ class Exchange:
         except CandidateFailure as error:
             raised, cause = error, error.__cause__
         except WorkerTimeout as error:
-            self._worker.end()
+            self._worker.print_stack()
+            self._worker.end(grace_s=STACK_GRACE_S)
             step = "first call" if self._is_first_call(expected) else STEPS[expected]
             message = TIMEOUTS.get(step, f"no answer to {step} within {{:g}} s").format(timeout_s)
-            raised, cause = CandidateFailure(Outcome.TIMEOUT, message), error
+            raised, cause = CandidateFailure(Outcome.TIMEOUT, f"{message}{self._read_stacks()[0]}"), error
         except WorkerLost as error:
             raised, cause = self._explain_loss(STEPS[expected], failure), error
         except WireError as error:
@@ -192,11 +195,17 @@ class Exchange:
                 self._worker.resume_at_once()
             self.build(answer)
 
+    def _read_stacks(self) -> tuple[str, str]:
+        """Return where the candidate was when it ended, and what it had printed before."""
+        text = self._worker.printed()
+        printed, _, dump = text.partition(NATIVE_STACK)[0].partition(FATAL_ERROR)
+        frame, function = _CANDIDATE_FRAME.search(dump or text), name_native_function(text)
+        where = f", in function {function}" if function else ""
+        return f"{where}, in line {frame[1]} of the candidate ({frame[2]})" if frame else where, printed
+
     def _explain_loss(self, command: str, failure: Outcome) -> CandidateFailure:
         status = self._worker.end(grace_s=EXIT_GRACE_S)
-        printed, _, dump = self._worker.printed().partition(FATAL_ERROR)
-        frame = _CANDIDATE_FRAME.search(dump)
-        where = f", in line {frame[1]} of the candidate ({frame[2]})" if frame else ""
+        where, printed = self._read_stacks()
         output = f"{where}; it printed: {printed.strip()[-1500:]}" if printed.strip() else where
         if status is None:
             return CandidateFailure(

@@ -144,6 +144,10 @@ class WorkerProcess:
     def resume_at_once(self) -> None:
         self._signal(signal.SIGCONT)
 
+    def print_stack(self) -> None:
+        """Ends the worker."""
+        self._signal(signal.SIGABRT)
+
     def _signal(self, number: signal.Signals) -> None:
         for handle in self._handles.values():
             with contextlib.suppress(ProcessLookupError, PermissionError):

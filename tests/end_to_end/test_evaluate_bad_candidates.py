@@ -76,7 +76,7 @@ ZOO = {
     "prints_megabytes": (module("for _ in range(300): print('x' * 100000)\nreturn a + b"), "correct", ""),
     "sys_exit": (module("sys.exit(0)"), "runtime_error", "SystemExit"),
     "os_exit": (module("print('bye', flush=True)\nos._exit(0)"), "runtime_error", "exited with code 0.*bye"),
-    "hangs_in_python": (module("while True: pass"), "timeout", r"forward\(\) did not return within 3 s"),
+    "hangs_in_python": (module("while True: pass"), "timeout", r"not return within 3 s.*, in line \d+ of"),
     "hangs_with_the_lock_held": (module("import ctypes; ctypes.PyDLL(None).pause()"), "timeout", "within 3 s"),
     "segfault": (
         module("import ctypes; ctypes.string_at(0)"),
@@ -182,3 +182,31 @@ def test_every_outcome_is_in_the_table_that_the_user_sees(zoo):
 
 def test_a_broken_build_shows_file_line_and_message(zoo):
     assert re.search(r"main\.cpp:\d+:\d+: error: .missing_name.", zoo.shown)
+
+
+NATIVE = r"""
+#include <torch/extension.h>
+static float read(const float* p, int64_t i) { return p[i]; }
+__attribute__((noinline)) void fill(float* c, const float* a, int64_t n) {
+  for (volatile int64_t i = 0; i < n; i = i + STEP) { c[0] += read(a, i << 20); }
+}
+torch::Tensor add(torch::Tensor a, torch::Tensor b) {
+  auto c = torch::empty_like(a);
+  fill(c.data_ptr<float>(), a.data_ptr<float>(), a.numel() << 20);
+  return c;
+}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("step", "outcome"), [("1", "runtime_error"), ("0", "timeout")])
+def test_a_crash_or_time_out_in_an_extension_names_its_function(step, outcome, open_bench, needs_compiler):
+    source = f"""{HEAD}from torch.utils.cpp_extension import load_inline
+ext = load_inline("crash", cpp_sources={NATIVE.replace("STEP", step)!r}, functions=["add"])
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        return ext.add(a, b)
+"""
+    evaluation = open_bench(call_s=3.0).evaluate(source)
+    assert evaluation.outcome == outcome, evaluation.message
+    assert re.search(r", in function fill, in line \d+ of the candidate \(forward\)", evaluation.message)

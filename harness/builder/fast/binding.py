@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.builder.fast.crash_stack import CRASH_STACK
 from harness.domain import BuildRequest
 
 OBJECT = "binding.o"
@@ -332,4 +333,4 @@ extern "C" void* harness_open(const char* name) {
   return result;
 }
 """
-BINDING_SOURCE = _BINDING_INCLUDES + FUNCTION + _BINDING
+BINDING_SOURCE = _BINDING_INCLUDES + CRASH_STACK + FUNCTION + _BINDING
