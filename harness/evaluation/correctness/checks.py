@@ -296,7 +296,7 @@ def compare_run(
 
 def _is_surely_right(run: Run, own: FlatOutputs, reference: Reference) -> bool:
     """A fast sufficient test against the reference's outputs `own`. False means unknown."""
-    if not are_surely_close(own, run.outputs, reference.loaded.problem.tolerance):
+    if not are_surely_close(own, run.outputs, reference.loaded.problem.tolerance, reference.truths.copied):
         return False
     return _find_misfit(run, trust_outputs(own), reference) is None
 

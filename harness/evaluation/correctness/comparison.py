@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import torch
@@ -14,6 +14,7 @@ from harness.domain import Outcome, Tolerance, Trial
 from harness.evaluation.correctness.fill_values import find_fills
 from harness.evaluation.correctness.leaf_comparison import (
     CHUNK,
+    COPIED_EPS,
     FLOORS,
     LEAF_MEAN_SHARE,
     LOST_SHARE,
@@ -102,14 +103,21 @@ def _largest(numbers: list[float]) -> float | None:
     return max(numbers) if all(map(math.isfinite, numbers)) else None
 
 
-def are_surely_close(own: FlatOutputs, outputs: FlatOutputs, tolerance: Tolerance) -> bool:
-    """A fast sufficient test for `compare_outputs` against the reference's outputs `own`. False means unknown."""
+def are_surely_close(
+    own: FlatOutputs, outputs: FlatOutputs, tolerance: Tolerance, copied: Collection[int] | None = None
+) -> bool:
+    """A fast sufficient test for `compare_outputs` against the reference's outputs `own`, of which it `copied` some.
+    False means unknown.
+    """
     if tolerance.atol is not None or tolerance.rtol is not None or not have_same_nesting(outputs.tree, own.tree):
         return False
-    return tolerance.factor >= SURE_FACTOR and all(map(_is_surely_close, own.tensors, outputs.tensors))
+    pairs = enumerate(zip(own.tensors, outputs.tensors, strict=True))
+    return tolerance.factor >= SURE_FACTOR and all(
+        _is_surely_close(*pair, copies=at in (copied or ())) for at, pair in pairs
+    )
 
 
-def _is_surely_close(own: Tensor, found: Tensor) -> bool:
+def _is_surely_close(own: Tensor, found: Tensor, *, copies: bool) -> bool:
     """If R is within half a floor of T, a fifth of a floor from R is within a floor of T. Otherwise that fifth is below
     R's own error, and the limit is at least `SURE_FACTOR` times that.
     """
@@ -118,7 +126,7 @@ def _is_surely_close(own: Tensor, found: Tensor) -> bool:
     floor = FLOORS.get(own.dtype)
     if floor is None or own.numel() == 0:
         return torch.equal(found, own)
-    fills, share = find_fills(own), floor.rtol / 5
+    fills, share = find_fills(own), (COPIED_EPS * torch.finfo(own.dtype).eps if copies else floor.rtol) / 5
     if fills.has_special or not math.isfinite(fills.size):
         return torch.equal(found, own)
     least = fills.size / own.numel() * LEAF_MEAN_SHARE / 2 * share

@@ -21,6 +21,9 @@ dtype is infinite or NaN, C must be the same; other NaNs fail.
 `by_peak`, for inputs that are nearly all zero: M is at least `PEAK_SHARE` of the largest |T|, and no element is lost,
 since programs with other sums (Strassen, FFT) have errors of that size everywhere.
 
+Where R equals T though its values have many digits (sort, top-k, gather), programs are as exact, and the floor is a few
+roundings (`COPIED_EPS`).
+
 With `matched` below 1, the other share of each output's elements may be wrong, but not infinite or NaN.
 """
 
@@ -46,6 +49,7 @@ BLOCK = 1024
 CHUNK = {"cpu": BLOCK * 32, "cuda": BLOCK * 8192}
 LEAF_MEAN_SHARE = 1 / 1024
 LOST_SHARE = 0.05
+COPIED_EPS = 8
 PEAK_SHARE = 1 / 16
 Masks = Sequence[tuple[int, Tensor]]  # the first element of a slice, and which of its elements are wrong
 ROUNDING_SLACK = 1 + 1e-12  # so that the reference passes its own limit
@@ -151,7 +155,7 @@ def _compare_floating(
     leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, leaf_mean_share: float, by_peak: bool
 ) -> LeafVerdict:
     scale = _measure_reference(leaf, leaf_mean_share, by_peak)
-    floor = _choose_floor(leaf.reference.dtype, tolerance)
+    floor = _choose_floor(leaf.reference.dtype, tolerance, copies=leaf.copies_values)
     step = CHUNK[leaf.device.type]
     rows = torch.empty((-(-candidate.numel() // step), 5), dtype=torch.float64, device=leaf.device)
     masks: list[tuple[int, Tensor]] = []
@@ -272,8 +276,10 @@ def _to_blocks(values: Tensor) -> Tensor:
     return (torch.nn.functional.pad(values, (0, missing)) if missing else values).view(-1, BLOCK)
 
 
-def _choose_floor(dtype: torch.dtype, tolerance: Tolerance) -> Floor:
+def _choose_floor(dtype: torch.dtype, tolerance: Tolerance, *, copies: bool) -> Floor:
     default = FLOORS.get(dtype) or Floor(torch.finfo(dtype).tiny, 4 * torch.finfo(dtype).eps)
+    if copies:
+        default = replace(default, rtol=COPIED_EPS * torch.finfo(dtype).eps)
     return Floor(
         atol=default.atol if tolerance.atol is None else tolerance.atol,
         rtol=default.rtol if tolerance.rtol is None else tolerance.rtol,

@@ -77,7 +77,7 @@ class ChosenCalls:
 
     def _compare_sample(self, run: Run, sample: Sample, expected: Expected) -> tuple[Outcome | None, Trial]:
         own, found = map(self._move_to_device, (sample.take_all(expected.form.reference_outputs), run.outputs))
-        if are_surely_close(own, found, self._tolerance):
+        if are_surely_close(own, found, self._tolerance, self._reference.truths.copied):
             return None, Trial(distribution="timed", passed=True)
         return compare_outputs(_sample_truth(expected.truth, sample), run.outputs, self._tolerance, "timed")
 
@@ -95,7 +95,7 @@ class ChosenCalls:
         elif not self.is_changed(seed) and self._source.random() >= WHOLE_SHARE:
             sample = choose_sample(candidate.called.specs, self._source)
             theirs, mine = (sample.take_all(outputs) if sample else outputs for outputs in (theirs, mine))
-        if are_surely_close(theirs, mine, self._tolerance):
+        if are_surely_close(theirs, mine, self._tolerance, self._reference.truths.copied):
             return
         outcome, _ = compare_outputs(trust_outputs(theirs), mine, self._tolerance, "timed")
         if outcome is not None:

@@ -166,7 +166,8 @@ class ReplayTimer:
         theirs, mine = (side.recording.describe_run(placed) for side in sides)
         step, is_shared = self._reference.choose_timed_step(seed), self._seeds.is_shared(seed)
         is_close = mine.inputs_unchanged or self._reference.changes_inputs
-        is_close &= are_surely_close(theirs.outputs, mine.outputs, self._reference.loaded.problem.tolerance)
+        tolerance, copied = self._reference.loaded.problem.tolerance, self._reference.truths.copied
+        is_close &= are_surely_close(theirs.outputs, mine.outputs, tolerance, copied)
         if is_close:
             is_compared = is_shared and self._compared[step] < CLOSE_OF_A_KIND
         else:

@@ -65,6 +65,8 @@ class Varied(DerivedKind):
 
 
 class Signed(Varied):
+    """Also for sums of values of one sign, whose size hides errors of narrower formats."""
+
     name = "signed"
     is_signed = True
 
@@ -73,8 +75,7 @@ class Signed(Varied):
             return False
         if traits.use.has(PIECEWISE, on_input=True):
             return True
-        has_one_sign = not all(map(has_negative, list_changeable(traits.list_free(inputs))))
-        return traits.use.has(PIECEWISE) and has_one_sign
+        return not all(map(has_negative, list_changeable(traits.list_free(inputs))))
 
 
 def may_have_any_values(traits: InputTraits, inputs: Sequence[Any]) -> bool:

@@ -91,7 +91,19 @@ def test_a_sum_that_cancels_is_measured_by_its_neighbours():
     exact[3] = 1e-9
     candidate = exact.float()
     candidate[3] += 1e-6
-    assert outcome_of(exact_truth(exact.float()), candidate) is None
+    assert outcome_of(make_truth(exact, exact.float()), candidate) is None
+
+
+def test_copied_values_may_differ_by_a_few_roundings_only():
+    values = torch.randn(3 * BLOCK, generator=torch.Generator().manual_seed(0))
+    close, far = values * (1 + 4e-7), values * (1 + 3e-5)
+    copied, computed = exact_truth(values), make_truth(values.double() * (1 + 1e-9), values)
+    assert [outcome_of(copied, found) for found in (close, far)] == [None, Outcome.WRONG_VALUE]
+    assert [outcome_of(computed, found) for found in (close, far)] == [None, None]
+    few_digits = exact_truth(values.round())
+    assert outcome_of(few_digits, values.round() * (1 + 3e-5)) is None
+    own, found = flatten_outputs(values), flatten_outputs(values * (1 + 1e-6))
+    assert are_surely_close(own, found, DEFAULT) and not are_surely_close(own, found, DEFAULT, {0})
 
 
 @pytest.mark.parametrize("elements", [1, 5, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 7, 128 * BLOCK + 5])
@@ -180,7 +192,7 @@ def test_an_index_may_be_the_references_or_the_float64_runs():
 
 def test_complex_outputs_are_compared_by_their_parts():
     values = torch.randn(99, dtype=torch.complex64)
-    truth = make_truth(values.to(torch.complex128), values)
+    truth = make_truth(values.to(torch.complex128) * (1 + 1e-9), values)
     assert outcome_of(truth, values * (1 + 1e-6)) is None
     assert outcome_of(truth, values.conj().resolve_conj()) is Outcome.WRONG_VALUE
 
@@ -429,7 +441,7 @@ def test_values_that_a_mask_fills_in_hide_no_error_beside_them(name):
     kinds = torch.randint(0, len(FILLS[name]) + 1, values.shape, generator=source)
     for kind, fill in enumerate(FILLS[name], start=1):
         values[kinds == kind] = fill
-    is_filled, truth = kinds > 0, exact_truth(values)
+    is_filled, truth = kinds > 0, make_truth(values.double() * (1 + 1e-9), values)
     close, far = (torch.where(is_filled, values, values * (1 + error)) for error in (3e-5, 4e-3))
     for found, expected in ((values, None), (close, None), (far, Outcome.WRONG_VALUE)):
         assert outcome_of(truth, found) == expected
