@@ -84,11 +84,12 @@ def test_inputs_of_one_draw_stay_alike(inputs):
         ("torch.relu(x * 2)", "torch.rand(8, 8)", {"varied", "signed"}),
         ("torch.relu(x * 2)", "torch.randn(8, 8)", {"varied"}),
         ("torch.relu(x)", "torch.rand(8, 8)", {"signed"}),
-        ("x * 2", "torch.rand(8, 8)", {"varied"}),
+        ("x * 2", "torch.rand(8, 8)", {"varied", "signed"}),
+        ("x * 2", "torch.randn(8, 8)", {"varied"}),
         ("torch.abs(x.t().contiguous())", "torch.rand(8, 8), torch.randn(3)", {"varied", "signed"}),
     ],
 )
-def test_one_signed_inputs_get_both_signs_if_inner_values_need_them(forward, inputs, expected):
+def test_inputs_of_one_sign_get_both_signs(forward, inputs, expected):
     assert list_steps(forward, inputs) & {"varied", "signed"} == expected
 
 
