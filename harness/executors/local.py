@@ -44,6 +44,7 @@ from harness.executors.tasks import Task
 from harness.hardware.cpu import cpu_name
 from harness.hardware.cuda_driver import list_gpus
 from harness.hardware.gpus import DEFAULT_TARGET, find_gpu_model, match_gpu_model
+from harness.hardware.memory import available_memory_bytes
 from harness.languages.devices import find_devices
 from harness.problems.steps import set_reference_limit
 from harness.sandbox.forkserver import Forkserver
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from harness.executors.device_evaluators import DeviceEvaluators
 
 LOG = logging.getLogger(__name__)
+COMPILING_BYTES = 4 << 30  # must be free to compile a program ahead
 FEW_BUILDS = 2  # too few to make the precompiled header cache first
 QUEUED_PER_DEVICE = 2
 CLOSE_AGAIN_S = 0.1
@@ -132,7 +134,7 @@ class LocalExecutor:
         elif task.builds_extensions:
             self._build(job, names[0], pool)
         else:
-            if task.compiles_ahead and _kind_of(names[0]) == "cuda":
+            if task.compiles_ahead and _kind_of(names[0]) == "cuda" and not self._plan_cores(names).shared:
                 job.is_prepared = False
                 self._work_ahead(self._compile_now, job)
             pool.put(job)
@@ -311,14 +313,17 @@ class LocalExecutor:
             pool.put(job)
 
     def _compile_now(self, job: Job) -> None:
-        """Run in a thread. A device that takes the job before compiles itself."""
+        """Run in a thread. A device that takes the job before compiles itself, also if memory is short."""
         try:
             self._require_open()
             with hold_cores_to_build(self._require_open):
-                if not (job.future.running() or job.future.done()):
+                is_waiting = not (job.future.running() or job.future.done())
+                if is_waiting and available_memory_bytes() > COMPILING_BYTES:
                     job.ahead = self._find_ahead("cuda").build_ahead(job.task)
-        except DeviceError as error:
-            LOG.debug("not compiled ahead: %s", error)
+        except Exception as error:  # noqa: BLE001 - the evaluation compiles itself
+            if not self._closed:
+                where = f"{job.task.subject.problem}/{job.task.subject.sample}"
+                LOG.warning("%s was not compiled ahead: %s: %s", where, type(error).__name__, error)
         finally:
             job.is_prepared = True
             with self._lock:
