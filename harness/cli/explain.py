@@ -10,11 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
+from harness.analysis.check_explanations import CHECKS
+from harness.analysis.explanations import CLOCKS, LEADERBOARD, OUTCOMES, SETTINGS, SEVERITIES, VERDICTS, Explanation
 from harness.cli.options import JsonOption
 from harness.cli.output import print_records, print_rich
 from harness.domain import UsageError
-from harness.domain.check_explanations import CHECKS
-from harness.domain.explanations import CLOCKS, LEADERBOARD, OUTCOMES, SETTINGS, SEVERITIES, VERDICTS, Explanation
 from harness.report.terminal.tables import style_text
 from harness.store.columns import COLUMNS
 

@@ -19,8 +19,8 @@ NEAR_MISSES = {
 def test_a_near_miss_is_told_from_a_hit(evaluate, dtype, side):
     scale = NEAR_MISSES[dtype][side == "outside"]
     wide = "complex128" if dtype == "complex64" else "float64"
-    problem = write_problem("return x * 2", inputs=f"[torch.randn(64, 65, dtype=torch.{dtype})]")
-    forward = f"return (x.to(torch.{wide}) * (2 * (1 + {scale}))).to(torch.{dtype})"
+    problem = write_problem("return x * 3", inputs=f"[torch.randn(64, 65, dtype=torch.{dtype})]")
+    forward = f"return (x.to(torch.{wide}) * (3 * (1 + {scale}))).to(torch.{dtype})"
     evaluation = evaluate(write_candidate(forward), problem)
     assert evaluation.outcome == ("correct" if side == "inside" else "wrong_value"), evaluation.message
 
@@ -35,11 +35,11 @@ def test_whole_numbers_are_wrong_by_one_in_one_place(evaluate, dtype):
     assert "1 of 4160 elements wrong; at [63, 64]" in wrong.message
 
 
-JITTER = "return x * 2 * (1 + 1e-6 * torch.rand(65, generator=self.random))"
+JITTER = "return x * 3 * (1 + 1e-6 * torch.rand(65, generator=self.random))"
 
 OWN_RANDOM = "self.random = torch.Generator()\nself.random.seed()"
 
-DETERMINISTIC = write_problem("return x * 2", settings="DETERMINISTIC = True")
+DETERMINISTIC = write_problem("return x * 3", settings="DETERMINISTIC = True")
 
 
 def test_declared_deterministic_calls_must_agree_bitwise(evaluate):
@@ -54,7 +54,7 @@ def test_declared_deterministic_calls_must_agree_bitwise(evaluate):
 
 
 def test_elsewhere_calls_may_differ_within_the_tolerance_which_is_noted(evaluate):
-    problem = write_problem("return x * 2")
+    problem = write_problem("return x * 3")
     evaluation = evaluate(write_candidate(JITTER, init=OWN_RANDOM), problem)
     assert evaluation.outcome == "correct", evaluation.message
     finding = find(evaluation, "nondeterministic")
@@ -100,19 +100,19 @@ def test_invalid_reference_is_a_problem_error_and_the_evaluator_continues(evalua
     assert evaluate(write_candidate("return x * 2"), write_problem("return x * 2")).outcome == "correct"
 
 
-VARYING = "return x * 2 * (1 + 1e-6 * torch.rand(65))"
+VARYING = "return x * 3 * (1 + 1e-6 * torch.rand(65))"
 
 
 @pytest.mark.parametrize("settings", ["", "DETERMINISTIC = True"])
 def test_nondeterministic_reference_is_a_note_and_allows_the_same_of_candidates(evaluate, settings):
     problem = write_problem(VARYING, settings=settings)
-    for candidate in (write_candidate("return x * 2"), write_candidate(JITTER, init=OWN_RANDOM)):
+    for candidate in (write_candidate("return x * 3"), write_candidate(JITTER, init=OWN_RANDOM)):
         evaluation = evaluate(candidate, problem)
         assert evaluation.outcome == "correct", evaluation.message
         finding = find(evaluation, "reference_varies")
         assert finding.severity == "note"
         assert "of 4160 elements differ, by up to " in finding.message
-    assert evaluate(write_candidate("return x * 2.001"), problem).outcome == "wrong_value"
+    assert evaluate(write_candidate("return x * 3.001"), problem).outcome == "wrong_value"
 
 
 def test_infinities_that_are_the_truth_are_asked_for(evaluate):

@@ -6,8 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from harness.analysis.explanations import SETTINGS
 from harness.domain import PROBLEM_SETTINGS, Language, Problem
-from harness.domain.explanations import SETTINGS
 from harness.generate.host_facts import read_host_facts
 from harness.generate.prompting import render_prompt
 from harness.pipeline.data_folders import find_folder

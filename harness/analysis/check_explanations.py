@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.domain.explanations import Explanation
+from harness.analysis.explanations import Explanation
 
 _OUTPUTS = {
     "correctness": ("outputs are wrong", "compare with the reference at the element, inputs and case that it names"),
