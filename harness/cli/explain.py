@@ -10,8 +10,16 @@ from typing import Annotated, Any
 
 import typer
 
-from harness.analysis.check_explanations import CHECKS
-from harness.analysis.explanations import CLOCKS, LEADERBOARD, OUTCOMES, SETTINGS, SEVERITIES, VERDICTS, Explanation
+from harness.analysis.explanations import (
+    CHECKS,
+    CLOCKS,
+    LEADERBOARD,
+    OUTCOMES,
+    SETTINGS,
+    SEVERITIES,
+    VERDICTS,
+    Explanation,
+)
 from harness.cli.options import JsonOption
 from harness.cli.output import print_records, print_rich
 from harness.domain import UsageError

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from check_names import collect_check_names
 
-from harness.analysis.check_explanations import CHECKS
-from harness.analysis.explanations import CLOCKS, LEADERBOARD, OUTCOMES, SETTINGS, VERDICTS
+from harness.analysis.explanations import CHECKS, CLOCKS, LEADERBOARD, OUTCOMES, SETTINGS, VERDICTS
 from harness.cli.explain import list_entries
 from harness.domain import PROBLEM_SETTINGS, Outcome, TimingVerdict
 from harness.store.columns import COLUMNS
