@@ -35,7 +35,7 @@ PART_ELEMENTS = 1 << 26  # of a tensor that is converted in parts
 TruthKey = tuple[int, str]  # seed and kind of the inputs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TruthLeaf:
     """One output. `exact` is in float64, or `reference` again. If not `is_calm`, legitimate programs may differ, so
     only the form is compared.
@@ -51,7 +51,7 @@ class TruthLeaf:
     def device(self) -> torch.device:
         return self.compared_on or self.exact.device
 
-    @property
+    @cached_property
     def copies_values(self) -> bool:
         """True if float64 changes nothing though the values have many digits: they are selected or moved only."""
         own, exact = self.reference, self.exact
