@@ -358,17 +358,21 @@ class Bench:
     def compile_ahead(self, source, problem, gpu="H100"):
         """The files that a Triton program's kernels are compiled to for that GPU."""
         from harness.domain import Candidate
+
+        candidate = Candidate(source=source, language="triton", rule="file")
+        return self.compilation_ahead(gpu).compile(problem, "full", candidate)
+
+    def compilation_ahead(self, gpu="H100"):
         from harness.evaluation.emulated.compiling_ahead import CompilationAhead
         from harness.evaluation.emulated.launch_limits import LaunchChecker
         from harness.sandbox.devices import EmulatedDevice
         from harness.sandbox.worker_process import TimeLimits
 
-        launches = LaunchChecker(
-            device=EmulatedDevice(gpu), forkserver=self.forkserver, answer_build=self.builder.build,
-            limits=TimeLimits(first_call_s=100.0, call_s=100.0, load_s=100.0),
-        )  # fmt: skip
-        candidate = Candidate(source=source, language="triton", rule="file")
-        return CompilationAhead(launches).compile(problem, "full", candidate)
+        limits = TimeLimits(first_call_s=100.0, call_s=100.0, load_s=100.0)
+        device, build = EmulatedDevice(gpu), self.builder.build
+        return CompilationAhead(
+            LaunchChecker(device=device, forkserver=self.forkserver, answer_build=build, limits=limits)
+        )
 
     @property
     def device(self):

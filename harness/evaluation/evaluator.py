@@ -245,6 +245,9 @@ class CandidateEvaluator:
         record, hung = EvaluationRecord(seed=0), False
         try:
             self._tools.load_only(record, problem, workload, candidate)
+            if not record.builds and self._compilation is not None:
+                answer = self._tools.builds.answer_for(record, candidate, ahead=True)
+                self._compilation.build(problem, workload, candidate, answer)
         except CandidateFailure as failure:
             hung = failure.outcome is Outcome.TIMEOUT
         except HarnessError:

@@ -162,7 +162,7 @@ class DeviceEvaluators:
             compiler=self._find_builder(None) if by_nvcc else None,
             quiet=self._quiet,
             prepared=self._prepared,
-            ahead=self._make_compilation_ahead() if LANGUAGES[language].compiles_ahead else None,
+            ahead=self._make_compilation_ahead(),
         )
 
     def _make_compilation_ahead(self) -> CompilationAhead | None:

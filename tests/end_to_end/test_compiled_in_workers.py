@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.domain import BuildResult, Candidate
 from harness.problems.discovery import parse_problem
 
 PROGRAM = """
@@ -83,3 +84,29 @@ def test_kernels_of_all_known_sizes_and_configurations_are_compiled_ahead(bench)
         bench.compile_ahead(TRITON, parse_problem(f"{PROBLEM}\n{CASES}\n{SECRET}", Path("sum.py"), "tiny"))
     )
     assert len(kernels) == 4  # two cases, two configurations
+
+
+IN_THE_FIRST_CALL = """
+import torch
+from torch import nn
+from torch.utils.cpp_extension import load_inline
+
+class ModelNew(nn.Module):
+    def forward(self, x, y):
+        if not x.is_cuda:
+            return x + y
+        return load_inline(name="late", cpp_sources="void add();", cuda_sources="void add() {}", functions=["add"])
+"""
+
+
+@pytest.mark.parametrize("cases", ["", CASES], ids=["one_case", "two_cases"])
+def test_an_extension_of_the_first_call_is_built_ahead(bench, cases):
+    asked = []
+
+    def refuse(request):
+        asked.append(request.name)
+        return BuildResult(key="k", status="refused", extension=None, log="error: not here", duration_s=0.0)
+
+    candidate = Candidate(source=IN_THE_FIRST_CALL, language="cuda", rule="file")
+    bench.compilation_ahead().build(parse_problem(PROBLEM + cases, Path("sum.py"), "tiny"), "full", candidate, refuse)
+    assert asked == ["late"]

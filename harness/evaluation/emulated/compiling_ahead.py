@@ -1,4 +1,4 @@
-"""Compiles the kernels of a JIT language for a real GPU ahead of an evaluation, in workers without the GPU.
+"""Compiles for a real GPU, in workers without one, what a program compiles in its first calls.
 
 The evaluation's workers get the files, so that their first calls need not compile. See `jit_compilation`.
 """
@@ -13,6 +13,7 @@ from harness.evaluation.emulated.jit_compilation import REPORT_S
 from harness.evaluation.emulated.launch_limits import LaunchChecker, call_host_code, construct, make_meta_inputs
 from harness.problems.loading import LoadedProblem, load_problem
 from harness.sandbox.arena_layout import measure_bytes
+from harness.sandbox.build_requests import AnswerBuild
 from harness.sandbox.failure import CandidateFailure
 
 MOST_INPUT_BYTES = 2 << 30  # since several programs are compiled at a time
@@ -29,13 +30,22 @@ class CompilationAhead:
         with suppress(CandidateFailure, HarnessError):
             for chosen, run in list_runs(problem, workload, seed=0):
                 if not run.is_secret:
-                    files = self._compile(load_problem(chosen, workload), candidate, files) or files
+                    files = self._call(load_problem(chosen, workload), candidate, files) or files
         return files
 
-    def _compile(self, loaded: LoadedProblem, candidate: Candidate, files: dict[str, str]) -> dict[str, str]:
+    def build(self, problem: Problem, workload: WorkloadName, candidate: Candidate, answer: AnswerBuild) -> None:
+        """Build what the first call requests. Failures occur again in the evaluation."""
+        with suppress(CandidateFailure, HarnessError):
+            first, _ = list_runs(problem, workload, seed=0)[0]
+            self._call(load_problem(first, workload), candidate, {}, answer)
+
+    def _call(
+        self, loaded: LoadedProblem, candidate: Candidate, files: dict[str, str], answer: AnswerBuild | None = None
+    ) -> dict[str, str]:
         if measure_bytes(make_meta_inputs(loaded)) > MOST_INPUT_BYTES:
             return {}
-        with self._launches.open(loaded, candidate, mode="compile_all", compiled=files) as client:
+        opened = self._launches.open(loaded, candidate, mode="compile_all", compiled=files, answer_build=answer)
+        with opened as client:
             with suppress(CandidateFailure):  # of host code that needs values; some kernels may be compiled
                 construct(client, loaded, self._launches.limits.load_s)
                 call_host_code(client, loaded, min(CALL_S, self._launches.limits.first_call_s))

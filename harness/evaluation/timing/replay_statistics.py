@@ -15,7 +15,8 @@ from harness.sandbox.gpu.recording import NotReplayable
 # Rounds, each in fresh processes: what two of them need for the same work differs by up to a microsecond.
 ROUNDS, LONG_US = 3, 200.0  # one is enough of longer calls
 STEADY_PAIRS, STEADY_SHARE = 8, 0.006  # enough in a round if the middle half of their ratios differs by less
-HOPELESS_PAIRS = 5  # enough of a candidate that is far slower in each
+DECIDED_PAIRS, DECIDED_HOST_PAIRS = 5, 3  # enough, in one round, of a candidate that is far slower or faster in each
+FAR_FASTER = 10.0
 # Two processes that replay the same work differ by up to this, as a share and in us.
 EQUAL_SHARE, EQUAL_US = 0.006, 0.5
 # What forged events could gain: more time by the host's clock than by events counts. A share, and in us.
@@ -59,6 +60,7 @@ def conclude_replays(name: str, rounds: Sequence[ReplayTimes], conditions: Condi
     )
     medians = [statistics.median(b / c for b, c in times.given) for times in rounds if times.given]
     floor = EQUAL_SHARE + EQUAL_US / min(beside_us, mine_us)
+    floor *= 2 if len(rounds) < count_rounds(min(beside_us, mine_us)) else 1
     low, high = min(low, *medians) / (1 + floor) * factor, max(high, *medians) * (1 + floor) * factor
     timing = Timing(
         baseline=name,
@@ -120,7 +122,16 @@ def is_steady(pairs: Sequence[tuple[float, float]]) -> bool:
 
 def is_far_slower(times: ReplayTimes) -> bool:
     given = times.given
-    return len(given) >= HOPELESS_PAIRS and all(mine > HOPELESS * theirs for theirs, mine in given)
+    return len(given) >= DECIDED_PAIRS and all(mine > HOPELESS * theirs for theirs, mine in given)
+
+
+def is_far_faster(times: ReplayTimes) -> bool:
+    given = times.given
+    return len(given) >= DECIDED_PAIRS and all(theirs > FAR_FASTER * mine for theirs, mine in given)
+
+
+def is_decided(times: ReplayTimes) -> bool:
+    return is_far_slower(times) or is_far_faster(times)
 
 
 def compare_kind(pairs: Sequence[tuple[float, float]], given: Sequence[tuple[float, float]]) -> float:

@@ -21,12 +21,15 @@ from harness.evaluation.timing.clocks import TimingResult, call_suspect
 from harness.evaluation.timing.paired import mark_disturbed_unreliable, pin_to_cores
 from harness.evaluation.timing.plan import Choice, TimingPlan
 from harness.evaluation.timing.replay_statistics import (
+    DECIDED_HOST_PAIRS,
     SLOWER_PAIRS,
     CandidateNotReplayable,
     ReplayTimes,
     compare_kind,
     conclude_replays,
     count_rounds,
+    is_decided,
+    is_far_faster,
     is_far_slower,
     is_steady,
 )
@@ -134,7 +137,7 @@ class ReplayTimer:
     ) -> tuple[list[ReplayTimes], Conditions]:
         sampler = ConditionSampler(self._device, load_matters=False)
         rounds: list[ReplayTimes] = []
-        while not rounds or (len(rounds) < count_rounds(rounds[0].shorter_us) and not is_far_slower(rounds[0])):
+        while not rounds or (len(rounds) < count_rounds(rounds[0].shorter_us) and not is_decided(rounds[0])):
             sides = self._take_side(baseline, len(rounds)), self._open_side(stack, candidate)
             _calibrate(sides)
             if not rounds:
@@ -190,7 +193,7 @@ class ReplayTimer:
         for clock in self._random.sample(clocks, len(clocks)):
             is_changed = clock == "device" and may_change and self._random.random() < CHANGED_SHARE
             step = (next(changed) or GIVEN) if is_changed else GIVEN
-            if clock == "device" and step == GIVEN and is_steady(times.given):
+            if step == GIVEN and _is_enough(times, clock):
                 continue
             pair = self._replay_pair(sides, self._seeds.draw(step), clock)
             (times.host if clock == "host" else times.device.setdefault(step, [])).append(pair)
@@ -301,6 +304,12 @@ def _record(
         raise HarnessError("replays need a GPU session")
     inputs = reference.make_timed_inputs(draw_seed(reference, seeds, GIVEN))
     return session.record(inputs, may_read_back=may_read_back)
+
+
+def _is_enough(times: ReplayTimes, clock: Clock) -> bool:
+    if clock == "host":
+        return len(times.host) >= DECIDED_HOST_PAIRS and is_far_faster(times)
+    return is_steady(times.given) or is_far_faster(times)
 
 
 def _calibrate(sides: Sequence[_Side]) -> None:

@@ -30,10 +30,26 @@ def test_scattered_pairs_are_not_steady():
 
 
 def test_a_candidate_that_is_far_slower_in_each_pair_is_hopeless():
-    slow = [(1.0, 1.01 * timing.HOPELESS)] * timing.HOPELESS_PAIRS
+    slow = [(1.0, 1.01 * timing.HOPELESS)] * timing.DECIDED_PAIRS
     assert timing.is_far_slower(times(slow))
     assert not timing.is_far_slower(times(slow[1:]))
     assert not timing.is_far_slower(times([*slow, (1.0, 1.0)]))
+
+
+def test_a_candidate_that_is_far_faster_in_each_pair_needs_no_more():
+    fast = [(1.01 * timing.FAR_FASTER, 1.0)] * timing.DECIDED_PAIRS
+    assert timing.is_far_faster(times(fast))
+    assert not timing.is_far_faster(times(fast[1:]))
+    assert not timing.is_far_faster(times([*fast, (timing.FAR_FASTER, 1.01)]))
+
+
+def test_one_round_of_a_short_call_has_twice_the_floor():
+    decided, long = (times([(50.0 * us, us)] * 5) for us in (100.0, 2 * timing.LONG_US))
+    for one in (decided, long):
+        one.alone_us = [50.0 * one.given[0][1]]
+    floors = [timing.conclude_replays("eager", [one], Conditions()).timing.noise_floor for one in (decided, long)]
+    shares = [timing.EQUAL_SHARE + timing.EQUAL_US / one.given[0][1] for one in (decided, long)]
+    assert floors == pytest.approx([2 * shares[0], shares[1]])
 
 
 @given(TIMES, TIMES)
