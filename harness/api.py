@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Self, get_args
 
 from harness.domain import (
     FILE_RUN,
-    Baseline,
     Evaluation,
     Fidelity,
     Language,
@@ -122,11 +121,12 @@ class Evaluator:
         *,
         language: Language | None = None,
         workload: WorkloadName = "full",
-        baseline: Baseline = "eager",
+        baseline: str = "eager",
         dtype: Precision | None = None,
     ) -> Evaluation:
         """`candidate` is source or a path; `problem` is a name, SUITE/NAME or a path; `language` None is detected;
-        `dtype` None keeps the problem's. A failing candidate is an outcome, not an exception.
+        `dtype` None keeps the problem's; `baseline` is as in `--baseline`. A failing candidate is an outcome, not an
+        exception.
         """
         future = self.submit(candidate, problem, language=language, workload=workload, baseline=baseline, dtype=dtype)
         return future.result()
@@ -138,7 +138,7 @@ class Evaluator:
         *,
         language: Language | None = None,
         workload: WorkloadName = "full",
-        baseline: Baseline = "eager",
+        baseline: str = "eager",
         dtype: Precision | None = None,
     ) -> Future[Evaluation]:
         options = _make_options(workload=workload, baseline=baseline, dtype=dtype)
@@ -182,7 +182,7 @@ def evaluate(
     suite: str = "core",
     language: Language | None = None,
     workload: WorkloadName = "full",
-    baseline: Baseline = "eager",
+    baseline: str = "eager",
     dtype: Precision | None = None,
     time: bool = True,
     fidelity: Fidelity | None = None,
@@ -302,12 +302,12 @@ def _require_known(what: str, value: str, known: Collection[str]) -> None:
 
 
 def _make_options(
-    *, workload: WorkloadName, baseline: Baseline, dtype: Precision | None, results_dir: Path = Path("results")
+    *, workload: WorkloadName, baseline: str, dtype: Precision | None, results_dir: Path = Path("results")
 ) -> EvaluateOptions:
+    from harness.pipeline.baselines import read_baselines
     from harness.pipeline.options import EvaluateOptions
 
     _require_known("workload", workload, get_args(WorkloadName))
-    _require_known("baseline", baseline, get_args(Baseline))
     if dtype is not None:
         _require_known("dtype", dtype, get_args(Precision))
-    return EvaluateOptions(workload=workload, baseline=baseline, dtype=dtype, results_dir=results_dir)
+    return EvaluateOptions(workload=workload, baselines=read_baselines(baseline), dtype=dtype, results_dir=results_dir)

@@ -322,11 +322,11 @@ class Bench:
         )
 
     def evaluate(
-        self, source, problem=TINY_PROBLEM, *, time=False, plan=None, baseline="eager", attribute_work=True,
-        language=None, rival=None, seed=None, compiled=None, **limits,
+        self, source, problem=TINY_PROBLEM, *, time=False, plan=None, attribute_work=True,
+        language=None, rival=None, seed=None, compiled=None, baselines=None, **limits,
     ):  # fmt: skip
         """The evaluation of one candidate on a problem given as source, with files `compiled` ahead."""
-        from harness.domain import BuiltAhead, Candidate, Problem, Subject
+        from harness.domain import EAGER, BuiltAhead, Candidate, Problem, Subject
         from harness.evaluation.evaluator import CandidateEvaluator
         from harness.evaluation.settings import EvaluationSettings
         from harness.evaluation.timing.plan import TimingPlan
@@ -344,16 +344,17 @@ class Bench:
             device=self._device, builder=self.builder, workers=self.workers, settings=settings,
             peaks=self._peaks, noise=self._noise, prepared=self._prepared,
         )  # fmt: skip
+        baselines = baselines or EAGER
         language = language or ("cuda" if self._device.is_gpu else "cpp")
         candidate = Candidate(source=source, language=language, rule="file")
         found = problem if isinstance(problem, Problem) else Problem(name="add", suite="tiny", source=problem)
         subject = Subject(
             run="bench", sample=0, turn=0, model="m", prompt="-", suite="tiny", problem=found.name,
             problem_digest=found.digest, candidate_digest=candidate.digest, language=language,
-            device=self._device.name, workload="full", baseline=baseline,
+            device=self._device.name, workload="full", baseline=baselines[0].name,
         )  # fmt: skip
         ahead = BuiltAhead(compiled=compiled or {})
-        return evaluator.evaluate(subject, found, candidate, seed=seed, rival=rival, ahead=ahead)
+        return evaluator.evaluate(subject, found, candidate, seed=seed, rival=rival, ahead=ahead, baselines=baselines)
 
     def compile_ahead(self, source, problem, gpu="H100"):
         """The files that a Triton program's kernels are compiled to for that GPU."""

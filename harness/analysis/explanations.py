@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.domain.evaluation import Clock, Outcome, TimingVerdict
+from harness.domain import Baseline, Clock, Outcome, TimingVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +116,19 @@ CLOCKS: dict[Clock, Explanation] = {
         "the finding `not_replayable` says why the candidate's work cannot be replayed",
     ),
     "mixed": _clock("the cases were timed by different clocks (`~1.23x`)", "`harness show ID` has each case's time"),
+}
+
+
+def _baseline(meaning: str, remedy: str = "") -> Explanation:
+    return _explain("measurement.md#baselines", meaning, remedy)
+
+
+BASELINES: dict[Baseline, Explanation] = {
+    "eager": _baseline("the reference as it is written"),
+    "eager-tf32": _baseline("the reference with TF32 products, on a GPU that has them"),
+    "compile": _baseline("the reference through `torch.compile`"),
+    "compile-max-autotune": _baseline("the reference through `torch.compile` that searches the fastest kernels"),
+    "library": _baseline("the best library call: the class `Library` of the problem's file"),
 }
 
 
@@ -270,6 +283,10 @@ _INTEGRITY = {
     "near_duplicate": ("equal to an earlier program of another model, in whole or in one kernel", ""),
 }
 _TIMES = {
+    "baseline": (
+        "nothing was timed against this baseline: it failed, its outputs were wrong, or problem or device lack it",
+        "the message has the reason; another `--baseline` may do",
+    ),
     "clock": ("a call is too short for the evaluator's clock", "use larger sizes"),
     "slower_inputs": (
         "the candidate is slower with one kind of inputs, the baseline is not; the slower time counts",

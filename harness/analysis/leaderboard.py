@@ -11,7 +11,7 @@ outputs depend on that code.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import exp, inf, log, sqrt
 from statistics import mean, median
@@ -53,7 +53,8 @@ class LeaderboardRow:
     """Rates are shares in 0..1 of the `scored` problems; `problems` also counts those without a verdict. `fast` pairs
     each threshold p with fast_p. `speedup_low` and `speedup_high` bound the mean by measurement error, not by the
     choice of problems. `own_share` and `best_turn` are medians over correct candidates. `certified` of `on_device`
-    samples had a valid red-team certificate. `not_own` counts correct samples excluded by `min_own_share`.
+    samples had a valid red-team certificate. `over_faster` has (name, mean speedup over it, number of candidates) of
+    baselines that were faster than the group's. `not_own` counts correct samples excluded by `min_own_share`.
     """
 
     group: GroupKey
@@ -81,6 +82,7 @@ class LeaderboardRow:
     tokens_per_correct: float | None = None
     usd_per_correct: float | None = None
     clocks: Mapping[str, int] = field(default_factory=dict, hash=False)
+    over_faster: tuple[tuple[str, float, int], ...] = ()
 
     @property
     def clock(self) -> str | None:
@@ -260,6 +262,7 @@ def _score_group(
         untimed=untimed,
         problem_names=tuple(one.problem for one in draws),
         clocks=count_clocks(timed),
+        over_faster=tuple(_average_over_faster(timed)),
     )
 
 
@@ -290,6 +293,15 @@ def _bound_mean(timed: Collection[ResultRow]) -> tuple[float | None, float | Non
     below = sqrt(sum(log(mid / low) ** 2 if low > 0 else inf for mid, low, _ in whole)) / len(whole)
     above = sqrt(sum(log(high / mid) ** 2 for mid, _, high in whole)) / len(whole)
     return mean * exp(-below), mean * exp(above)
+
+
+def _average_over_faster(timed: Iterable[ResultRow]) -> Iterator[tuple[str, float, int]]:
+    by_name: dict[str, list[float]] = defaultdict(list)
+    for one in timed:
+        if one.fastest_baseline and one.fastest_baseline != one.baseline and one.over_fastest is not None:
+            by_name[one.fastest_baseline].append(one.over_fastest)
+    for name, speedups in sorted(by_name.items()):
+        yield name, geometric_mean(speedups) or 0.0, len(speedups)
 
 
 def _list_hardware(latest: _Latest) -> tuple[str, ...]:

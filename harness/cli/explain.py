@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from harness.analysis.explanations import (
+    BASELINES,
     CHECKS,
     CLOCKS,
     LEADERBOARD,
@@ -46,8 +47,8 @@ def explain(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Explain an outcome, verdict, finding, clock, column or setting of a problem: what it means, what to do, and the
-    page of the documentation.
+    """Explain an outcome, verdict, finding, clock, baseline, column or setting of a problem: what it means, what to do,
+    and the page of the documentation.
 
     Example: harness explain wrong_value
     """
@@ -69,6 +70,7 @@ def list_entries() -> Iterator[tuple[str, str, Explanation]]:
         "outcome": OUTCOMES,
         "verdict on speed": VERDICTS,
         "clock": CLOCKS,
+        "baseline": BASELINES,
         "finding": CHECKS,
         "severity of a finding": SEVERITIES,
         "column of results": columns,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.panels import Without
-from harness.cli.results import AsCsv, AsJson, StoredPanel, check_one_format, make_sentence
+from harness.cli.results import Against, AsCsv, AsJson, StoredPanel, check_one_format, make_sentence
 from harness.store.queries import ResultFilter
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def leaderboard(
     common: Annotated[
         bool, typer.Option("--common", help="Count only the problems that all models of a table were asked.")
     ] = False,
+    against: Against = None,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
     as_csv: AsCsv = False,
     as_json: AsJson = False,
@@ -59,7 +60,7 @@ def leaderboard(
     where = replace(matching, device=None)
     # With --problem only matching problems count, not all that the run requested.
     asked_in = None if matching.problem else folders.generated_dir
-    with ResultStore.open(folders.results_dir, read_only=True) as store:
+    with ResultStore.open_against(folders.results_dir, against) as store:
         ranked = rank_stored(
             store.rows(where),
             generated_dir=asked_in,

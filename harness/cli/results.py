@@ -29,6 +29,16 @@ class StoredPanel(Panel):
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one record per line.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
 
+Against = Annotated[
+    str | None,
+    typer.Option(
+        "--against",
+        metavar="BASELINE",
+        help="Speedups over this one of the measured baselines. [default: the first of each]",
+        show_default=False,
+    ),
+]
+
 TERMINAL_LIMIT = 50
 
 
@@ -53,6 +63,7 @@ def results(
     *,
     matching: ResultFilter,
     view: ViewPanel,
+    against: Against = None,
     as_csv: AsCsv = False,
     as_json: AsJson = False,
     parquet: Annotated[
@@ -70,7 +81,7 @@ def results(
 
     check_one_format(as_csv=as_csv, as_json=as_json, parquet=parquet)
     chosen, grouping = _choose_columns(view.columns), _choose_columns(view.group)
-    with ResultStore.open(folders.results_dir, read_only=True) as store:
+    with ResultStore.open_against(folders.results_dir, against) as store:
         usual = 0 if as_csv or as_json or parquet else TERMINAL_LIMIT
         limit = usual if view.limit is None else view.limit
         if grouping:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
-from harness.domain.evidence import Conditions, CounterReport, RooflineBounds, Work
+from harness.domain.evidence import CounterReport, RooflineBounds, Work
 from harness.domain.generation import Candidate, Language
 from harness.domain.problem import Precision, WorkloadName
+from harness.domain.timing import BaselineResult, Timing, TimingVerdict
 
-Baseline = Literal["eager", "compile"]
 NO_DEVICE = "none"  # device name: none was needed (no code, rejected, not built)
 EMULATED = "emulated"  # device name: CUDA on the CPU, correctness only
 Fidelity = Literal["correctness", "quick", "full"]  # ascending
 FIDELITY = "fidelity"  # a fact of the environment, except "full"
 UNTIMED: Literal["untimed"] = "untimed"  # in place of a timing's verdict, where only correctness was asked for
-TimingVerdict = Literal["faster", "tie", "slower", "unreliable", "unconfirmed"]
 
 
 class Outcome(StrEnum):
@@ -89,67 +88,6 @@ class Correctness:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
-    """One timed block: equally many calls of baseline and candidate, each on fresh inputs. Times in µs per call.
-
-    - `*_reported_us`: reported by the worker; on a GPU measured by the evaluator, until it has the outputs
-    - `*_evaluator_us`: measured by the evaluator, message exchange included; on a GPU with the writing of inputs
-    - `baseline_loading_us`: reported for copying the state before the call (CPU), not in the reported time
-    - `*_copy_us`: until the evaluator had the outputs (CPU, some blocks)
-    """
-
-    calls: int
-    baseline_reported_us: float
-    candidate_reported_us: float
-    baseline_evaluator_us: float
-    candidate_evaluator_us: float
-    baseline_loading_us: float = 0.0
-    baseline_copy_us: float | None = None
-    candidate_copy_us: float | None = None
-
-
-Clock = Literal["call", "device", "bound", "mixed"]
-INEXACT = ("bound", "mixed")  # clocks whose speedups are no ratios of equal times
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """Paired timing against a named baseline, in µs per call. For several cases, times and speedups are geometric
-    means.
-
-    The interval covers the scatter of the blocks, the noise floor, and time that the evaluator's clock cannot exclude.
-    `attempts` counts measurements, since disturbed ones are repeated. `clock` is "device" for replays of recorded GPU
-    work and "call" for whole calls. "bound" compares the candidate's whole calls with replays of the baseline, so the
-    speedup is a lower bound. "mixed" means that cases differ.
-    """
-
-    baseline: str
-    baseline_us: float
-    candidate_us: float
-    speedup: float
-    speedup_low: float
-    speedup_high: float
-    verdict: TimingVerdict
-    blocks: tuple[Block, ...]
-    overhead_us: float
-    noise_floor: float | None = None
-    resolution_us: float | None = None
-    conditions: Conditions | None = None
-    attempts: int = 1
-    clock: Clock = "call"
-
-    def __post_init__(self) -> None:
-        if not self.baseline:
-            raise ValueError("a timing must name its baseline")
-        if min(self.baseline_us, self.candidate_us, self.speedup) <= 0:
-            raise ValueError("times and speedups are positive")
-        if not self.speedup_low <= self.speedup <= self.speedup_high:
-            raise ValueError(
-                f"speedup {self.speedup} lies outside its interval [{self.speedup_low}, {self.speedup_high}]"
-            )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
     """`sizes` is such as `rows=4096, columns=512, bfloat16`. The geometric mean omits secret cases."""
 
@@ -160,6 +98,10 @@ class CaseResult:
     is_secret: bool = False
     timing: Timing | None = None
     roofline: RooflineBounds | None = None
+    further: tuple[BaselineResult, ...] = ()
+
+    def against(self, baseline: str) -> CaseResult:
+        return replace(self, timing=_find_timing(self.further, baseline), further=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +166,7 @@ class Subject:
     language: Language
     device: str  # "cpu", "cuda:0", "emulated"; "none" if no device was used
     workload: WorkloadName
-    baseline: Baseline
+    baseline: str
     dtype: Precision | Literal[""] = ""  # "": as in the problem's file
 
 
@@ -254,6 +196,7 @@ class Evaluation:
     counters: CounterReport | None = None  # None: not asked for
     cases: tuple[CaseResult, ...] = ()  # in the order of evaluation; those after a failed one are missing
     certificate: str = ""  # digest of the red-team certificate that was valid at the evaluation; "": none
+    further: tuple[BaselineResult, ...] = ()  # in the order of the request
 
     def __post_init__(self) -> None:
         if self.timing is not None and self.outcome not in (Outcome.CORRECT, Outcome.SUSPECT):
@@ -273,9 +216,33 @@ class Evaluation:
         """Speedup for ranking: None unless correct with confirmed time; 1 for a tie."""
         if self.outcome is not Outcome.CORRECT or self.timing is None:
             return None
-        if self.timing.verdict == "tie":
-            return 1.0
-        return None if self.timing.verdict in ("unreliable", "unconfirmed") else self.timing.speedup
+        return self.timing.ranked_speedup
+
+    @property
+    def measured(self) -> tuple[Timing, ...]:
+        """Timings against each baseline, the first one first."""
+        return tuple(one for one in (self.timing, *(one.timing for one in self.further)) if one is not None)
+
+    @property
+    def measured_baselines(self) -> str:
+        return ",".join(one.baseline for one in self.measured)
+
+    @property
+    def fastest(self) -> Timing | None:
+        """Timing against the fastest of several baselines. None unless correct with confirmed times."""
+        known = [(speedup, one) for one in self.measured if (speedup := one.ranked_speedup) is not None]
+        if self.outcome is not Outcome.CORRECT or len(known) < 2:
+            return None
+        return min(known, key=lambda pair: pair[0])[1]
+
+    def against(self, baseline: str) -> Evaluation:
+        """Return this evaluation with another one of its baselines as the first. It is untimed if that was not
+        measured.
+        """
+        if baseline == self.subject.baseline:
+            return self
+        subject, cases = replace(self.subject, baseline=baseline), tuple(one.against(baseline) for one in self.cases)
+        return replace(self, subject=subject, timing=_find_timing(self.further, baseline), cases=cases, further=())
 
     def as_rival(self, turn: int, candidate: Candidate) -> Rival:
         """`candidate` is the evaluated program, which was timed."""
@@ -369,6 +336,10 @@ class Evaluation:
         if self.subject.device == EMULATED:
             return f"{facts.get('emulated_gpu', 'GPU')} emulated on {facts.get('cpu', 'CPU')}"
         return facts.get("gpu" if self.subject.device.startswith("cuda") else "cpu", "")
+
+
+def _find_timing(further: Sequence[BaselineResult], baseline: str) -> Timing | None:
+    return next((one.timing for one in further if one.name == baseline), None)
 
 
 def average(cases: Sequence[CaseResult], name: str) -> float:

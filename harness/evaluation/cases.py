@@ -11,6 +11,7 @@ from functools import lru_cache
 import torch
 
 from harness.domain import (
+    BaselineResult,
     Case,
     CaseResult,
     Comparison,
@@ -76,7 +77,13 @@ class CaseRun:
     def name_finding(self, finding: Finding) -> Finding:
         return replace(finding, message=f"{self.label}: {finding.message}") if self.case else finding
 
-    def conclude(self, outcome: Outcome, timing: Timing | None, roofline: RooflineBounds | None) -> CaseResult:
+    def conclude(
+        self,
+        outcome: Outcome,
+        timing: Timing | None,
+        roofline: RooflineBounds | None,
+        further: tuple[BaselineResult, ...],
+    ) -> CaseResult:
         assert self.case is not None
         return CaseResult(
             name=self.case.name,
@@ -86,6 +93,7 @@ class CaseRun:
             is_secret=self.is_secret,
             timing=timing,
             roofline=roofline,
+            further=further,
         )
 
 
@@ -167,6 +175,18 @@ def combine_timings(cases: Sequence[CaseResult]) -> Timing | None:
         attempts=max(timing.attempts for timing in timings),
         clock=timings[0].clock if len({timing.clock for timing in timings}) == 1 else "mixed",
     )
+
+
+def combine_further(cases: Sequence[CaseResult]) -> tuple[BaselineResult, ...]:
+    names = dict.fromkeys(one.name for case in cases for one in case.further)
+    return tuple(_combine_baseline(name, cases) for name in names)
+
+
+def _combine_baseline(name: str, cases: Sequence[CaseResult]) -> BaselineResult:
+    """It needs a time in every timed case."""
+    reasons = [one.reason for case in cases for one in case.further if one.name == name and one.timing is None]
+    timing = None if reasons else combine_timings([case.against(name) for case in cases])
+    return BaselineResult(name=name, timing=timing, reason="".join(reasons[:1]))
 
 
 def combine_comparisons(comparisons: Sequence[tuple[float, Comparison | None]]) -> Comparison | None:

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from harness.builder import Builder
 from harness.domain import (
+    EAGER,
     FIDELITY,
     NOTHING_AHEAD,
     BuildToolError,
@@ -28,6 +29,7 @@ from harness.domain import (
     ReferenceStopped,
     Rival,
     Subject,
+    TimedBaseline,
     WorkloadName,
 )
 from harness.evaluation.allocation_failure import forget_frames
@@ -196,6 +198,7 @@ class CandidateEvaluator:
         seed: int | None = None,
         ahead: BuiltAhead = NOTHING_AHEAD,
         rival: Rival | None = None,
+        baselines: tuple[TimedBaseline, ...] = EAGER,
     ) -> Evaluation:
         """Raises only exceptions that must stop the program, such as KeyboardInterrupt. The `seed` of an earlier
         evaluation repeats its inputs and weights. A timed candidate is compared with the `rival`.
@@ -206,7 +209,13 @@ class CandidateEvaluator:
             if candidate is None:
                 raise CandidateFailure(Outcome.NO_CODE, "no program that defines ModelNew was found in the answer")
             task = CandidateTask(
-                record=record, problem=problem, subject=subject, candidate=candidate, ahead=ahead, rival=rival
+                record=record,
+                problem=problem,
+                subject=subject,
+                candidate=candidate,
+                ahead=ahead,
+                rival=rival,
+                baselines=baselines,
             )
             with (
                 explaining_missing_packages(problem, emulated=tools.is_emulated),

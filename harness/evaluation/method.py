@@ -31,6 +31,7 @@ from harness.evaluation.steps import (
     probe_robustness,
     read_counters,
     record_gpu_work,
+    time_further_baselines,
     wait_for_quiet,
 )
 from harness.languages import LANGUAGES
@@ -47,6 +48,7 @@ WITH_KEPT_WORKER: tuple[Step, ...] = (
     wait_for_quiet,
     attribute_time,
     measure_time,
+    time_further_baselines,
     compare_rival,
     confirm_custom_kernels,
     probe_robustness,
@@ -56,6 +58,7 @@ WITH_FRESH_WORKERS: tuple[Step, ...] = (
     check_outputs,
     probe_robustness,
     measure_time,
+    time_further_baselines,
     attribute_time,
     compare_rival,
     confirm_custom_kernels,
@@ -66,6 +69,7 @@ ON_GPU: tuple[Step, ...] = (
     record_gpu_work,
     probe_robustness,
     measure_time,
+    time_further_baselines,
     attribute_time,
     compare_rival,
     read_counters,

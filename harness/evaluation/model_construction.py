@@ -6,13 +6,13 @@ from harness.evaluation.correctness.reference import Reference
 from harness.sandbox.model_session import ModelSession, Weights
 
 
-def construct_model(session: ModelSession, reference: Reference, *, compiled: bool = False) -> Weights:
+def construct_model(session: ModelSession, reference: Reference, *, compile_mode: str = "") -> Weights:
     """Load the reference's weights if names and shapes match."""
     problem = reference.loaded.problem
     session.construct(
         reference.seed,
         reference.loaded.init_inputs,
-        compiled=compiled,
+        compile_mode=compile_mode,
         training=problem.training,
         dtype=problem.dtype,
         call=reference.loaded.call,
@@ -22,10 +22,10 @@ def construct_model(session: ModelSession, reference: Reference, *, compiled: bo
     return session.match_weights(reference.state)
 
 
-def construct_with_state(session: ModelSession, reference: Reference, *, compiled: bool = False) -> None:
+def construct_with_state(session: ModelSession, reference: Reference, *, compile_mode: str = "") -> None:
     """Construct the model and set the state from which calls start. Raises CandidateFailure if the model lacks some of
     it.
     """
-    construct_model(session, reference, compiled=compiled)
+    construct_model(session, reference, compile_mode=compile_mode)
     session.hold_state(reference.changing)
     session.reset_state()

@@ -6,16 +6,17 @@ import json
 import re
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import PurePath
 from typing import Any
 
-from harness.domain import Candidate, Finding
+from harness.domain import EAGER, Candidate, Finding, TimedBaseline
 from harness.evaluation.allocation_failure import MemoryCharge
 from harness.evaluation.builds import CandidateBuilds
-from harness.evaluation.correctness.reference import ENTRY, Reference, usable_threads
+from harness.evaluation.correctness.reference import Reference, usable_threads
 from harness.evaluation.load_check import CANDIDATE_ENTRY
 from harness.evaluation.model_construction import construct_with_state
+from harness.evaluation.timing.baselines import COMPILE_MODES, blaming_baseline, require_available, require_right
 from harness.evaluation.timing.replay_statistics import count_rounds
 from harness.languages import LANGUAGES
 from harness.languages.torch import INDUCTOR
@@ -130,12 +131,26 @@ class ModelWorkers:
             yield session
 
     @contextmanager
-    def open_baseline(self, reference: Reference, baseline: str) -> Iterator[ModelSession]:
-        source = workload_source(reference.loaded)
-        if baseline == "compile" and self._preloads:
+    def open_baseline(self, reference: Reference, baseline: TimedBaseline) -> Iterator[ModelSession]:
+        """Raises BaselineFailure if it is unavailable, fails, or gives wrong outputs."""
+        require_available(baseline, reference)
+        compile_mode = COMPILE_MODES.get(baseline.name, "")
+        if compile_mode and self._preloads:
             self.ahead.preload(INDUCTOR)
-        with self._open(source, ENTRY, reference, None, is_timed=True) as session:
-            construct_with_state(session, reference, compiled=baseline == "compile")
+        opened = self._open(
+            baseline.source or workload_source(reference.loaded),
+            baseline.entry,
+            reference,
+            self._builds.builder.build if baseline.source else None,
+            is_timed=True,
+            allow_tf32=baseline.name == "eager-tf32",
+        )
+        with ExitStack() as stack:
+            with blaming_baseline():
+                session = stack.enter_context(opened)
+                construct_with_state(session, reference, compile_mode=compile_mode)
+                if baseline not in EAGER:
+                    require_right(session, reference)
             yield session
 
     @contextmanager
@@ -150,6 +165,7 @@ class ModelWorkers:
         limits: TimeLimits | None = None,
         is_timed: bool = False,
         compiled: dict[str, str] | None = None,
+        allow_tf32: bool = False,
     ) -> Iterator[ModelSession]:
         """`answer_build` None marks trusted code. Timed outputs stay on the device if two workers fit. The candidate
         ends before timing continues.
@@ -172,7 +188,7 @@ class ModelWorkers:
                 answer_build=answer_build,
                 limits=limits or self._limits,
                 threads=usable_threads(),
-                allow_tf32=reference.loaded.problem.allow_tf32,
+                allow_tf32=allow_tf32 or reference.loaded.problem.allow_tf32,
                 mode=mode,
                 keeps_on_host=reference.computes_on is not None and not (is_timed and reference.plan.baseline_beside),
                 compiled=compiled,

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 
 from harness.builder.error_excerpt import shorten_log
 from harness.domain import (
+    BaselineResult,
     BuildRequest,
     BuildResult,
     BuildSummary,
@@ -29,7 +30,7 @@ from harness.domain import (
     Timing,
     Work,
 )
-from harness.evaluation.cases import CaseRun, combine_comparisons, combine_timings
+from harness.evaluation.cases import CaseRun, combine_comparisons, combine_further, combine_timings
 from harness.evaluation.emulated.findings import drop_repeated
 from harness.evaluation.integrity.sandbox_causes import note_sandbox
 from harness.sandbox.failure import CandidateFailure
@@ -49,6 +50,7 @@ class StepResult:
     roofline: RooflineBounds | None = None
     work: Work | None = None
     counters: CounterReport | None = None
+    further: tuple[BaselineResult, ...] = ()
 
     def __post_init__(self) -> None:
         if self.outcome is None and any(finding.severity == "fatal" for finding in self.findings):
@@ -72,6 +74,7 @@ class EvaluationRecord:
     roofline: RooflineBounds | None = None
     work: Work | None = None
     counters: CounterReport | None = None
+    further: tuple[BaselineResult, ...] = ()
     cases: list[CaseResult] = field(default_factory=list)
     phases_s: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     sizes: str = ""  # of the reduced problem
@@ -146,13 +149,15 @@ class EvaluationRecord:
                 self.correctness = replace(self.correctness, trials=tuple(trials))
 
     def _close_case(self, run: CaseRun, outcome: Outcome) -> None:
-        self.cases.append(run.conclude(outcome, self.timing, self.roofline))
+        self.cases.append(run.conclude(outcome, self.timing, self.roofline, self.further))
         self.findings = list(dict.fromkeys(self.findings))
         if outcome is Outcome.CORRECT:
             self.timing = self.roofline = None
+            self.further = ()
 
     def combine_cases(self) -> None:
         self.timing = combine_timings(self.cases)
+        self.further = combine_further(self.cases)
         self.roofline = next((case.roofline for case in self.cases if case.timing is not None), None)
 
     def take_over(self, other: EvaluationRecord) -> None:
@@ -170,6 +175,7 @@ class EvaluationRecord:
         self.roofline = result.roofline or self.roofline
         self.work = result.work or self.work
         self.counters = result.counters or self.counters
+        self.further = result.further or self.further
         if result.outcome is not None:
             raise CandidateFailure(result.outcome, result.message)
 
@@ -259,6 +265,7 @@ class EvaluationRecord:
             counters=self.counters if outcome is Outcome.CORRECT else None,
             cases=tuple(self.cases if timed else _drop_times(self.cases)),
             certificate=certificate,
+            further=self.further if timed else (),
         )
 
     def _failed_build(self) -> BuildResult | None:
@@ -279,7 +286,7 @@ class EvaluationRecord:
 
 
 def _drop_times(cases: Iterable[CaseResult]) -> Iterator[CaseResult]:
-    return (replace(case, timing=None, roofline=None) for case in cases)
+    return (replace(case, timing=None, roofline=None, further=()) for case in cases)
 
 
 def _build_failure(build: BuildResult) -> CandidateFailure:

@@ -7,12 +7,16 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass, replace
 
 from harness.domain import (
+    EAGER,
     NOTHING_AHEAD,
+    BaselineResult,
     BuiltAhead,
     Candidate,
+    Finding,
     Problem,
     Rival,
     Subject,
+    TimedBaseline,
     WorkloadName,
 )
 from harness.evaluation.builds import CandidateBuilds
@@ -37,6 +41,7 @@ from harness.evaluation.prepared_references import PreparedReferences
 from harness.evaluation.record import EvaluationRecord, StepResult
 from harness.evaluation.settings import EvaluationSettings
 from harness.evaluation.timing.apart import await_idle
+from harness.evaluation.timing.baselines import BaselineFailure, sparing_memory
 from harness.evaluation.timing.candidate_timing import CandidateTimer
 from harness.evaluation.timing.clocks import TimingResult
 from harness.evaluation.timing.device_peaks import PeakStore
@@ -68,6 +73,7 @@ class CandidateTask:
     ahead: BuiltAhead = NOTHING_AHEAD
     run: CaseRun = WHOLE
     rival: Rival | None = None
+    baselines: tuple[TimedBaseline, ...] = EAGER
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -280,8 +286,11 @@ def probe_robustness(case: CaseContext) -> StepResult:
 def measure_time(case: CaseContext) -> StepResult:
     if not case.is_timed:
         return NOTHING
-    with case.quiet():
-        timed = _time(case)
+    try:
+        with case.quiet():
+            timed = _time(case)
+    except BaselineFailure as failure:
+        return StepResult(findings=(case.task.run.name_finding(failure.describe(case.task.baselines[0])),))
     with case.record.phase("roofline"), case.set_worker_aside():
         examined = case.tools.roofline.examine(timed.timing, case.reference, next(case.seeds))
     failed = next((one for one in (timed, examined) if one.outcome is not None), timed)
@@ -295,7 +304,7 @@ def measure_time(case: CaseContext) -> StepResult:
 
 
 def _time(case: CaseContext) -> TimingResult:
-    record, reference, seeds, baseline = case.record, case.reference, case.seeds, case.task.subject.baseline
+    record, reference, seeds, baseline = case.record, case.reference, case.seeds, case.task.baselines[0]
     if case.keeps_worker:
         with record.phase("timing"):
             return case.timer.time_session(case.session, reference, baseline, seeds)
@@ -308,6 +317,32 @@ def _time(case: CaseContext) -> TimingResult:
         reason = replayed
     with case.set_worker_aside(), record.phase("timing"):
         return case.timer.time_in_fresh_workers(case.task.candidate, reference, baseline, seeds, reason)
+
+
+def time_further_baselines(case: CaseContext) -> StepResult:
+    """Each in a measurement of its own. Their failures are only findings; outputs of the candidate count as before."""
+    findings: list[Finding] = []
+    further: list[BaselineResult] = []
+    for baseline in case.task.baselines[1:] if case.is_timed else ():
+        try:
+            timed = _time_further(case, baseline)
+        except BaselineFailure as failure:
+            findings.append(case.task.run.name_finding(failure.describe(baseline)))
+            further.append(BaselineResult(name=baseline.name, reason=str(failure)))
+            continue
+        if timed.outcome is not None:
+            return StepResult(findings=timed.findings, outcome=timed.outcome, message=timed.message)
+        further.append(BaselineResult(name=baseline.name, timing=replace(timed.timing, blocks=())))
+    return StepResult(findings=tuple(findings), further=tuple(further))
+
+
+@sparing_memory()
+def _time_further(case: CaseContext, baseline: TimedBaseline) -> TimingResult:
+    session = case.session if case.keeps_worker else None
+    floor = (case.record.timing and case.record.timing.noise_floor) or 0.0
+    aside = nullcontext() if case.keeps_worker else case.set_worker_aside()
+    with case.quiet(), aside, case.record.phase("baselines"):
+        return case.timer.time_further(session, case.task.candidate, case.reference, baseline, case.seeds, floor=floor)
 
 
 def attribute_time(case: CaseContext) -> StepResult:

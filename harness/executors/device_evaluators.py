@@ -94,7 +94,13 @@ class DeviceEvaluators:
             except ProblemError as error:
                 return task.give_up(Outcome.PROBLEM_ERROR, "problem", str(error))
         evaluation = evaluator.evaluate(
-            task.subject, problem, task.candidate, seed=task.seed, ahead=ahead, rival=task.rival
+            task.subject,
+            problem,
+            task.candidate,
+            seed=task.seed,
+            ahead=ahead,
+            rival=task.rival,
+            baselines=task.baselines,
         )
         causes = "; ".join(note.message for note in task.notes if note.check in INCOMPLETE_ANSWER)
         message = causes if causes and evaluation.outcome is Outcome.NO_CODE else evaluation.message

@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from harness.domain import (
+    EAGER,
     NO_DEVICE,
     NO_PROMPT,
-    Baseline,
     Candidate,
     Evaluation,
     Finding,
@@ -16,6 +16,7 @@ from harness.domain import (
     Problem,
     Rival,
     Subject,
+    TimedBaseline,
     WorkloadName,
 )
 from harness.languages import LANGUAGES, note_other_language
@@ -35,9 +36,13 @@ class Task:
     notes: tuple[Finding, ...] = ()
     rival: Rival | None = None
     owner: str = ""
+    baselines: tuple[TimedBaseline, ...] = EAGER
 
     def on_device(self, name: str) -> Task:
         return replace(self, subject=replace(self.subject, device=name))
+
+    def against(self, baselines: tuple[TimedBaseline, ...]) -> Task:
+        return replace(self, baselines=baselines, subject=replace(self.subject, baseline=baselines[0].name))
 
     @property
     def has_extensions(self) -> bool:
@@ -79,12 +84,12 @@ def make_task(
     *,
     language: Language,
     workload: WorkloadName = "full",
-    baseline: Baseline = "eager",
+    baselines: tuple[TimedBaseline, ...] = EAGER,
     seed: int | None = None,
     notes: tuple[Finding, ...] = (),
     dtype: Precision | None = None,
 ) -> Task:
-    """`dtype` None keeps the problem's."""
+    """`dtype` None keeps the problem's. The first of the `baselines` ranks."""
     problem = problem if dtype is None else problem.in_precision(dtype)
     subject = Subject(
         run=origin.run,
@@ -99,9 +104,9 @@ def make_task(
         language=language,
         device=NO_DEVICE,
         workload=workload,
-        baseline=baseline,
+        baseline=baselines[0].name,
         dtype=problem.precision,
     )
     if candidate is not None:
         notes += note_other_language(candidate.source, language)
-    return Task(subject=subject, problem=problem, candidate=candidate, seed=seed, notes=notes)
+    return Task(subject=subject, problem=problem, candidate=candidate, seed=seed, notes=notes, baselines=baselines)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from harness.domain import CASES_FUNCTION, PROBLEM_SETTINGS, Language, Problem, Prompt, UsageError
 from harness.generate.gpu_facts import GpuFacts
 from harness.languages import GPU_LANGUAGE, LANGUAGES
-from harness.problems.discovery import bound_names
+from harness.problems.discovery import bound_names, is_library
 from harness.shipped import find_shipped
 from harness.syntax import parse_python
 
@@ -129,11 +129,11 @@ def _describe_template_error(
 
 
 def _clean_reference(source: str) -> str:
-    """Remove harness settings and their comments from the problem's source."""
+    """Remove harness settings with their comments, and the library call."""
     lines = source.split("\n")
     for statement in reversed(parse_python(source).body):
         is_cases = isinstance(statement, ast.FunctionDef) and statement.name == CASES_FUNCTION
-        if is_cases or not bound_names(statement).isdisjoint(PROBLEM_SETTINGS):
+        if is_cases or is_library(statement) or not bound_names(statement).isdisjoint(PROBLEM_SETTINGS):
             del lines[_first_line(statement, lines) : statement.end_lineno]
     return "\n".join(lines).strip("\n") + "\n"
 

@@ -193,7 +193,8 @@ class _Verdicts:
     def done(self) -> set[SampleKey]:
         """Verdicts that the run would not make again."""
         run, found = self._plan.manifest.run, set[SampleKey]()
-        wanted = {(one.name, self._choose_workload(one), self._options.baseline) for one in self._plan.problems}
+        baseline = self._options.baselines[0].name
+        wanted = {(one.name, self._choose_workload(one), baseline) for one in self._plan.problems}
         columns = ("problem", "workload", "baseline", "device", "outcome", "verdict", "sample", "turn")
         for *same, device, outcome, verdict, sample, turn in self._read(columns, ResultFilter(run=run)):
             lacks_time = outcome == Outcome.CORRECT and verdict == UNTIMED and not self._is_untimed

@@ -116,7 +116,7 @@ def make_candidate_task(
         origin,
         language=language,
         workload=options.workload or "full",
-        baseline=options.baseline,
+        baselines=options.baselines,
         dtype=options.dtype,
         notes=notes,
     )

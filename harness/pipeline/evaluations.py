@@ -310,12 +310,15 @@ def find_verdict(
 
 
 def _still_holds(evaluation: Evaluation, emulated_gpu: str, options: EvaluateOptions) -> bool:
-    """Errors, another emulated GPU, or missing times or counters make a verdict invalid."""
+    """Errors, another emulated GPU, or missing times, baselines or counters make a verdict invalid."""
     facts = dict(evaluation.environment)
     if evaluation.outcome.is_error or facts.get("emulated_gpu", "") != emulated_gpu:
         return False
     if evaluation.outcome is not Outcome.CORRECT or emulated_gpu:
         return True
+    wanted = {one.name for one in options.baselines[1:]} if options.fidelity != "correctness" else set()
+    if not wanted <= {one.name for one in evaluation.further}:
+        return False
     if options.profile and evaluation.counters is None and evaluation.subject.device.startswith("cuda"):
         return False
     return _FIDELITIES.index(facts.get(FIDELITY, "full")) >= _FIDELITIES.index(options.fidelity)

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from harness.domain import Baseline, Precision, WorkloadName
+from harness.domain import EAGER, Precision, TimedBaseline, WorkloadName
 from harness.domain.options import RunFolders, option
 from harness.executors.settings import LocalSettings
+from harness.pipeline.baselines import read_baselines
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +24,15 @@ class EvaluateOptions(LocalSettings, RunFolders):
     dtype: Precision | None = option(
         None, "Dtype of floating inputs and weights; tf32: fp32 with TF32 products. [default: the run's or problem's]"
     )
-    baseline: Baseline = option("eager", "Baseline to time the candidate against.")
+    baselines: tuple[TimedBaseline, ...] = option(
+        EAGER,
+        "Comma-separated: eager, eager-tf32, compile, compile-max-autotune, library, a Python file. The first ranks.",
+        key="baseline",
+        kind=str,
+        text="eager",
+        parse=read_baselines,
+        metavar="NAMES",
+    )
     again: bool = option(False, "Re-evaluate finished candidates.", "--again")
     executor: Literal["local", "ray"] = option("local", "local: devices of this machine; ray: of a Ray cluster.")
     address: str = option("auto", "With --executor ray: the cluster; local starts one.", metavar="ADDRESS")

@@ -18,7 +18,6 @@ from harness.domain import (
     FILE_RUN,
     INCOMPLETE_ANSWER,
     NO_DEVICE,
-    Baseline,
     Candidate,
     Evaluation,
     HarnessError,
@@ -30,6 +29,7 @@ from harness.domain import (
 )
 from harness.hardware.cuda_driver import list_gpus
 from harness.languages import LANGUAGES
+from harness.pipeline.baselines import read_baselines
 from harness.store.columns import COLUMNS, ResultRow
 from harness.store.no_match import explain_no_match
 from harness.store.pins import Pin, read_pins
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from harness.pipeline.options import EvaluateOptions
 
 REGRESS_FOLDER = "regress"
-_Setting = tuple[str, WorkloadName, Baseline, str | None]
+_Setting = tuple[str, WorkloadName, str, str | None]
 # Environment fields that may differ between repeats of one measurement.
 _VOLATILE = ("seed", "sm_clock_mhz", "memory_clock_mhz")
 
@@ -202,7 +202,7 @@ def _make_task(stored: StoredEvaluation, source: str | None, options: EvaluateOp
         origin,
         language=subject.language,
         workload=subject.workload,
-        baseline=subject.baseline,
+        baselines=read_baselines(subject.baseline),
         dtype=subject.dtype or None,
         seed=int(seed) if seed.isdecimal() else None,
         notes=tuple(one for one in stored.evaluation.findings if one.check in (EXTRACTION, *INCOMPLETE_ANSWER)),
@@ -274,7 +274,7 @@ def _wants_more(entry: Reevaluation, rule: GateRule, *, fully: bool) -> bool:
 
 def _apply_setting(setting: _Setting, options: EvaluateOptions) -> EvaluateOptions:
     device, workload, baseline, gpu = setting
-    options = replace(options, device=device, workload=workload, baseline=baseline, again=True)
+    options = replace(options, device=device, workload=workload, baselines=read_baselines(baseline), again=True)
     return replace(options, gpu=options.gpu or gpu)
 
 

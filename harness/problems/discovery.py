@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain import (
+    LIBRARY_CLASS,
     PROBLEM_FLAGS,
     PROBLEM_SETTINGS,
     Problem,
@@ -150,6 +151,13 @@ def bound_names(statement: ast.stmt) -> frozenset[str]:
         return frozenset()
     nodes = (node for target in targets for node in ast.walk(target))
     return frozenset(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+
+
+def is_library(statement: ast.stmt) -> bool:
+    """Return whether it defines the problem's best library call."""
+    if not isinstance(statement, ast.ClassDef) or statement.name != LIBRARY_CLASS:
+        return False
+    return any(isinstance(base, ast.Name) and base.id == REQUIRED_NAMES[0] for base in statement.bases)
 
 
 def _looks_like_a_name(name_or_path: str) -> bool:

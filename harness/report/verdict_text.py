@@ -61,6 +61,7 @@ def state_verdict(evaluation: Evaluation) -> str:
     parts = [f"{name_sample(evaluation.subject)} {_OUTCOMES[evaluation.outcome]}"]
     if evaluation.outcome is Outcome.CORRECT:
         parts.append(_state_speed(evaluation.timing))
+        parts.append(_state_fastest(evaluation))
         parts.extend(f"; {sentence}" for sentence in _list_case_facts(evaluation))
     if evaluation.message:
         parts.append(f": {evaluation.message}")
@@ -77,6 +78,13 @@ def _state_speed(timing: Timing | None) -> str:
         return f", but its time is {timing.verdict} and not ranked; measured {measured}"
     joint = "and" if timing.verdict == "faster" else "but only"
     return f" {joint} {measured}: {timing.verdict}, {_mention_floor(timing)}"
+
+
+def _state_fastest(evaluation: Evaluation) -> str:
+    fastest = evaluation.fastest
+    if fastest is None or fastest.baseline == evaluation.subject.baseline:
+        return ""
+    return f"; {format_measured(fastest)} of {fastest.baseline}, the fastest of {len(evaluation.measured)} baselines"
 
 
 def explain_cases(evaluation: Evaluation) -> list[str]:

@@ -106,21 +106,21 @@ class ModelSession:
         seed: int,
         init_inputs: Sequence[Any],
         *,
-        compiled: bool = False,
+        compile_mode: str = "",
         training: bool = False,
         dtype: str = "",
         call: CallKind = "forward",
         returned_inputs: Sequence[int] = (),
         constants: Sequence[tuple[int, float]] = (),
     ) -> None:
-        """`dtype` applies to floating weights; "" leaves them as constructed. For `constants` see
-        `constant_weights`.
+        """`dtype` applies to floating weights; "" leaves them as constructed. `compile_mode` is torch.compile's; ""
+        does not compile. For `constants` see `constant_weights`.
         """
         self._returned_inputs = tuple(returned_inputs)
         self.state = self._client.construct(
             seed,
             init_inputs,
-            compiled=compiled,
+            compile_mode=compile_mode,
             training=training,
             dtype=dtype,
             call=call,

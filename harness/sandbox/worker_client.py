@@ -144,7 +144,7 @@ class WorkerClient:
         seed: int,
         init_inputs: Sequence[Any],
         *,
-        compiled: bool,
+        compile_mode: str,
         training: bool,
         timeout_s: float,
         dtype: str = "",
@@ -156,7 +156,7 @@ class WorkerClient:
         message = {
             "kind": WorkerRequest.CONSTRUCT,
             "seed": seed,
-            "compiled": compiled,
+            "compile_mode": compile_mode,
             "training": training,
             "dtype": dtype,
             "call": call,

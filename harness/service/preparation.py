@@ -10,6 +10,7 @@ from harness.domain import EMULATED, Language, Problem, UsageError
 from harness.executors.executor import Executor
 from harness.executors.tasks import Origin, Task, make_task
 from harness.languages import CPU_LANGUAGE, GPU_LANGUAGE, LANGUAGES, detect_language
+from harness.pipeline.baselines import read_baselines
 from harness.pipeline.candidate_file import extract_program, read_submission
 from harness.pipeline.data_folders import find_suite_folder, list_suite_roots
 from harness.pipeline.evaluate import choose_workload
@@ -64,7 +65,7 @@ def make_submitted_task(submission: Submission, problem: Problem, executor: Exec
         Origin(run=RUN, model=RUN),
         language=language,
         workload=workload,
-        baseline=submission.baseline,
+        baselines=read_baselines(submission.baseline),
         notes=notes,
     )
     return replace(task, owner=owner)

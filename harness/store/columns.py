@@ -101,7 +101,7 @@ class ResultRow(NamedTuple):
     ]
     verdict: Annotated[TimingVerdict | Literal["untimed"] | None, Column("verdict", meaning="the verdict on speed")]
     baseline: Annotated[
-        str, Column("subject.baseline", meaning="what the program is timed against: `eager` or `compile`")
+        str, Column("subject.baseline", meaning="what the program is timed against; the first of several")
     ]
     baseline_us: Annotated[
         float | None, Column("timing.baseline_us", unit="us", meaning="the baseline's time of one call")
@@ -196,6 +196,15 @@ class ResultRow(NamedTuple):
     ]
     achieved_tflops: Annotated[
         float | None, Column("achieved_tflops", since=7, meaning="operations of the reference / time of a call")
+    ]
+    baselines: Annotated[
+        str, Column("measured_baselines", since=8, meaning="the baselines with a time, separated by commas")
+    ]
+    fastest_baseline: Annotated[
+        str | None, Column("fastest.baseline", since=8, meaning="the fastest of several baselines")
+    ]
+    over_fastest: Annotated[
+        float | None, Column("fastest.ranked_speedup", since=8, unit="x", meaning="speedup over `fastest_baseline`")
     ]
 
 

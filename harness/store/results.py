@@ -19,6 +19,7 @@ from harness import __version__
 from harness.copies.stored_fingerprints import add_fingerprints, build_first_query, find_missing, read_programs
 from harness.domain import Evaluation, StoreError, Subject
 from harness.domain.files import explain_failure
+from harness.store.against import list_against
 from harness.store.columns import COLUMNS, ResultRow
 from harness.store.queries import ResultFilter, build_query, check_columns, order_by
 from harness.store.schema import connect_reader, connect_writer
@@ -67,8 +68,9 @@ class StoredEvaluation:
 class ResultStore:
     """Safe for several writing processes and for threads, not across a fork."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path, *, against: str | None = None) -> None:
         self.path = path
+        self._against = against
         self._connection = connection
         self._lock = Lock()
 
@@ -81,6 +83,18 @@ class ResultStore:
                 return cls(connect_reader(path, __version__), path)
             results_dir.mkdir(parents=True, exist_ok=True)
             return cls(connect_writer(path, __version__), path)
+
+    @classmethod
+    def open_against(cls, results_dir: Path, baseline: str | None) -> Self:
+        """Open a read-only store whose evaluations are against another one of their baselines. Raises StoreError and
+        UsageError.
+        """
+        path = results_dir / DATABASE_NAME
+        with _store_errors(path, "open"):
+            connection = connect_reader(path, __version__)
+            if baseline is not None:
+                list_against(connection, baseline)
+        return cls(connection, path, against=baseline)
 
     def __enter__(self) -> Self:
         return self
@@ -223,6 +237,8 @@ class ResultStore:
                 f"{self.path}: evaluation {evaluation_id} is damaged or from another version ({error!r}); "
                 "the other rows are not affected: evaluate its candidate again with --again"
             ) from error
+        if self._against is not None:
+            evaluation = evaluation.against(self._against)
         return StoredEvaluation(id=evaluation_id, evaluation=evaluation)
 
     @contextmanager

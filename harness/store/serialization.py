@@ -13,6 +13,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from harness.domain import (
+    BaselineResult,
     Block,
     BuildSummary,
     CaseResult,
@@ -57,11 +58,13 @@ def encode_evaluation(evaluation: Evaluation) -> str:
     del record["environment"]
     if record["build"] is not None:
         del record["build"]["log"]
-    timings = [(record["timing"], evaluation.timing)]
-    timings += [(case["timing"], one.timing) for case, one in zip(record["cases"], evaluation.cases, strict=True)]
-    for encoded, timing in timings:
-        if timing is not None:
-            encoded["blocks"] = _encode_blocks(timing.blocks)
+    timed: list[Evaluation | CaseResult] = [evaluation, *evaluation.cases]
+    for encoded, one in zip([record, *record["cases"]], timed, strict=True):
+        further = zip(encoded["further"], one.further, strict=True)
+        pairs = [(encoded["timing"], one.timing), *((written["timing"], result.timing) for written, result in further)]
+        for written, timing in pairs:
+            if timing is not None:
+                written["blocks"] = _encode_blocks(timing.blocks)
     return json.dumps(record, separators=(",", ":"))
 
 
@@ -81,6 +84,7 @@ def decode_evaluation(text: str, *, environment: str, build_log: str) -> Evaluat
     record["counters"] = _decode_counters(record.get("counters"))
     record["phases_s"] = _decode_pairs(record["phases_s"])
     record["cases"] = tuple(map(_decode_case, record.get("cases", ())))
+    record["further"] = _decode_further(record)
     return Evaluation(**record)
 
 
@@ -162,8 +166,14 @@ def _decode_case(record: dict[str, Any]) -> CaseResult:
             "outcome": Outcome(record["outcome"]),
             "timing": _decode_timing(record["timing"]),
             "roofline": RooflineBounds(**record["roofline"]) if record["roofline"] else None,
+            "further": _decode_further(record),
         }
     )
+
+
+def _decode_further(record: dict[str, Any]) -> tuple[BaselineResult, ...]:
+    found = record.get("further", ())  # an older harness stored none
+    return tuple(BaselineResult(**one | {"timing": _decode_timing(one["timing"])}) for one in found)
 
 
 def _decode_timing(record: dict[str, Any] | None) -> Timing | None:

@@ -158,7 +158,8 @@ class Worker:
         dtype = getattr(torch, message["dtype"]) if message["dtype"] else None
         self._model = model.to(device=self._seen_device, dtype=dtype).train(message["training"])
         self._model.requires_grad_(False)
-        forward = torch.compile(self._model) if message["compiled"] else self._model
+        mode = message["compile_mode"]
+        forward = torch.compile(self._model, mode=mode) if mode else self._model
         self._forward = make_call(message["call"], forward, self._model, message["returned_inputs"])
         self._plain_forward = self._forward
         self._state = HeldState(self._model, ())

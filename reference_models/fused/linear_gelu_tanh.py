@@ -13,6 +13,15 @@ class Model(nn.Module):
         return nn.functional.gelu(self.linear(x), approximate="tanh")
 
 
+class Library(Model):
+    """_addmm_activation: on a GPU an epilogue of cuBLASLt, on a CPU the other GELU"""
+
+    def forward(self, x):
+        if not x.is_cuda:
+            return super().forward(x)
+        return torch._addmm_activation(self.linear.bias, x, self.linear.weight.t(), use_gelu=True)
+
+
 tokens = 8192
 features = 1024
 hidden_features = 4096

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from check_names import collect_check_names
 
-from harness.analysis.explanations import CHECKS, CLOCKS, LEADERBOARD, OUTCOMES, SETTINGS, VERDICTS
+from harness.analysis.explanations import BASELINES, CHECKS, CLOCKS, LEADERBOARD, OUTCOMES, SETTINGS, VERDICTS
 from harness.cli.explain import list_entries
-from harness.domain import PROBLEM_SETTINGS, Outcome, TimingVerdict
+from harness.domain import PROBLEM_SETTINGS, Baseline, Outcome, TimingVerdict
 from harness.store.columns import COLUMNS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -30,7 +30,10 @@ def list_rows(entries, *, has_remedy=False):
 
 TABLES = {
     "correctness.md": [make_table("outcome", "meaning", "what to do", rows=list_rows(OUTCOMES, has_remedy=True))],
-    "measurement.md": [make_table("verdict", "meaning", rows=list_rows(VERDICTS))],
+    "measurement.md": [
+        make_table("verdict", "meaning", rows=list_rows(VERDICTS)),
+        make_table("baseline", "meaning", rows=list_rows(BASELINES)),
+    ],
     "getting-started.md": [make_table("column", "meaning", rows=list_rows(LEADERBOARD))],
     "report.md": [
         make_table("clock", "meaning", rows=list_rows(CLOCKS)),
@@ -52,9 +55,10 @@ def test_every_check_that_the_source_names_is_explained_and_no_other():
     assert CHECKS.keys() & NO_CHECKS == set()
 
 
-def test_every_outcome_verdict_setting_and_column_is_explained():
+def test_every_outcome_verdict_baseline_setting_and_column_is_explained():
     assert OUTCOMES.keys() == set(Outcome)
     assert VERDICTS.keys() == {*TimingVerdict.__args__, "untimed"}
+    assert BASELINES.keys() == set(Baseline.__args__)
     assert CLOCKS.keys() == set(COLUMNS["clock"].values)
     assert SETTINGS.keys() == set(PROBLEM_SETTINGS)
     assert [name for name, one in COLUMNS.items() if not one.meaning] == []

@@ -110,7 +110,7 @@ def construct(client: WorkerClient, loaded: LoadedProblem, timeout_s: float) -> 
     client.construct(
         0,
         loaded.init_inputs,
-        compiled=False,
+        compile_mode="",
         training=loaded.problem.training,
         dtype=loaded.problem.dtype,
         call=loaded.call,

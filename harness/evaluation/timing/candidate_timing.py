@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import partial
 
-from harness.domain import Candidate, Timing
+from harness.domain import Candidate, TimedBaseline, Timing
 from harness.evaluation.cases import CaseRun
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.model_workers import ModelWorkers
@@ -19,8 +19,9 @@ from harness.evaluation.timing.noise_floor import NoiseFloors, NoiseKey
 from harness.evaluation.timing.paired import PairedTimer
 from harness.evaluation.timing.plan import share_plan, shorten_plan
 from harness.evaluation.timing.replay_statistics import label_bound
-from harness.evaluation.timing.replay_timing import ReplayTimer, keep_baseline, record_call, record_rival
+from harness.evaluation.timing.replay_timing import Keep, ReplayTimer, keep_baseline, record_call, record_rival
 from harness.sandbox.gpu.recording import NotReplayable, Recording
+from harness.sandbox.memory_plan import USABLE_SHARE
 from harness.sandbox.model_session import ModelSession
 
 
@@ -53,7 +54,7 @@ class CandidateTimer:
         return timer
 
     def time_session(
-        self, session: ModelSession, reference: Reference, baseline: str, seeds: Iterator[int]
+        self, session: ModelSession, reference: Reference, baseline: TimedBaseline, seeds: Iterator[int]
     ) -> TimingResult:
         floor = 0.0
         if self._noise is not None:
@@ -70,7 +71,7 @@ class CandidateTimer:
         return self._pair(session, reference, self._name_rival(reference, rival), timing.noise_floor or 0.0, seeds)
 
     def replay(
-        self, candidate: Recording | NotReplayable, reference: Reference, baseline: str, seeds: Iterator[int]
+        self, candidate: Recording | NotReplayable, reference: Reference, baseline: TimedBaseline, seeds: Iterator[int]
     ) -> TimingResult | NotReplayable:
         """Time on a GPU. Ends the recording's worker. Returns the reason if the work cannot be replayed."""
 
@@ -83,8 +84,7 @@ class CandidateTimer:
         opponent = self._name_baseline(reference, baseline)
         timer = ReplayTimer(reference=reference, plan=self._plan, seeds=seeds, ahead=self._workers.ahead)
         try:
-            record_baseline = partial(keep_baseline, opponent.name, opponent.open, reference, seeds)
-            return timer.measure(opponent.name, record_baseline, take)
+            return timer.measure(opponent.name, self._record_baseline(opponent, reference, baseline, seeds), take)
         except NotReplayable as reason:
             return reason
 
@@ -92,7 +92,7 @@ class CandidateTimer:
         self,
         candidate: Candidate,
         reference: Reference,
-        baseline: str,
+        baseline: TimedBaseline,
         seeds: Iterator[int],
         reason: NotReplayable | None = None,
     ) -> TimingResult:
@@ -104,19 +104,52 @@ class CandidateTimer:
         self, candidate: Candidate, reference: Reference, rival: Candidate, seeds: Iterator[int]
     ) -> TimingResult:
         opponent = self._name_rival(reference, rival)
+        return self._compare_afresh(candidate, reference, opponent, None, seeds)
+
+    def time_further(
+        self,
+        session: ModelSession | None,
+        candidate: Candidate,
+        reference: Reference,
+        baseline: TimedBaseline,
+        seeds: Iterator[int],
+        *,
+        floor: float,
+    ) -> TimingResult:
+        """Without the candidate's `session`, in fresh workers. Raises BaselineFailure."""
+        opponent = self._name_baseline(reference, baseline)
+        if session is not None:
+            return self._pair(session, reference, opponent, floor, seeds)
+        keep = self._record_baseline(opponent, reference, baseline, seeds) if _has_room(reference) else None
+        return self._compare_afresh(candidate, reference, opponent, keep, seeds)
+
+    def _record_baseline(
+        self, opponent: _Opponent, reference: Reference, baseline: TimedBaseline, seeds: Iterator[int]
+    ) -> Keep:
+        return partial(keep_baseline, opponent.name, opponent.open, reference, seeds, may_read_back=not baseline.source)
+
+    def _compare_afresh(
+        self,
+        candidate: Candidate,
+        reference: Reference,
+        opponent: _Opponent,
+        keep: Keep | None,
+        seeds: Iterator[int],
+    ) -> TimingResult:
+        """Without `keep`, the opponent's recording is closed at the end."""
         open_candidate = partial(self._workers.open_constructed_candidate, candidate, reference)
         if reference.device.is_gpu:
             timer = ReplayTimer(reference=reference, plan=self._plan, seeds=seeds, ahead=self._workers.ahead)
-            keep_rival = partial(record_rival, opponent.open, reference, seeds)
+            keep = keep or partial(record_rival, opponent.open, reference, seeds)
             record_candidate = partial(record_call, open_candidate, reference, seeds)
             try:
-                return timer.measure(opponent.name, keep_rival, record_candidate)
+                return timer.measure(opponent.name, keep, record_candidate)
             except NotReplayable as reason:
                 return label_bound(self._time_calls(candidate, reference, opponent, seeds), reason)
         return self._time_calls(candidate, reference, opponent, seeds)
 
-    def _name_baseline(self, reference: Reference, baseline: str) -> _Opponent:
-        return _Opponent(name=baseline, open=partial(self._workers.open_baseline, reference, baseline))
+    def _name_baseline(self, reference: Reference, baseline: TimedBaseline) -> _Opponent:
+        return _Opponent(name=baseline.name, open=partial(self._workers.open_baseline, reference, baseline))
 
     def _name_rival(self, reference: Reference, rival: Candidate) -> _Opponent:
         return _Opponent(name="rival", open=partial(self._workers.open_constructed_candidate, rival, reference))
@@ -138,18 +171,25 @@ class CandidateTimer:
         timer = ApartTimer(reference=reference, plan=self._plan, seed=next(seeds))
         return timer.measure(opponent.name, opponent.open, open_candidate, seeds)
 
-    def _pair_baseline(self, reference: Reference, baseline: str, seeds: Iterator[int]) -> Timing:
+    def _pair_baseline(self, reference: Reference, baseline: TimedBaseline, seeds: Iterator[int]) -> Timing:
         plan, open_baseline = self._equal_plan, self._workers.open_baseline
         with open_baseline(reference, baseline) as one, open_baseline(reference, baseline) as other:
             timer = PairedTimer(baseline=one, candidate=other, reference=reference, plan=plan, seed=next(seeds))
-            return timer.measure(baseline, seeds).timing
+            return timer.measure(baseline.name, seeds).timing
 
-    def _name_noise(self, reference: Reference, baseline: str) -> NoiseKey:
+    def _name_noise(self, reference: Reference, baseline: TimedBaseline) -> NoiseKey:
         facts, problem = self._environment, reference.loaded.problem
         return NoiseKey(
             problem_digest=problem.digest,
             workload=" ".join(filter(None, (reference.loaded.workload, self._case, problem.precision))),
-            baseline=baseline,
+            baseline=baseline.name,
             device_type=reference.device.torch_device.type,
             machine=" ".join(facts.get(name, "") for name in ("cpu", "threads", "gpu", "torch", "harness")),
         )
+
+
+def _has_room(reference: Reference) -> bool:
+    """Return whether one more baseline can be kept beside all that the plan holds."""
+    kept_bytes = reference.need.count_worker_bytes(reference.footprint.kept_calls)
+    free_bytes = reference.device.measure_room().device_bytes
+    return reference.has_full_plan and kept_bytes + reference.plan.device_bytes < USABLE_SHARE * free_bytes

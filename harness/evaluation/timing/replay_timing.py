@@ -269,12 +269,14 @@ class ReplayTimer:
 
 
 @contextmanager
-def keep_baseline(name: str, start: Open, reference: Reference, seeds: Iterator[int]) -> Iterator[KeptBaseline]:
+def keep_baseline(
+    name: str, start: Open, reference: Reference, seeds: Iterator[int], *, may_read_back: bool = True
+) -> Iterator[KeptBaseline]:
     """Record once per reference. Raises NotReplayable."""
     if name not in reference.baselines:
         with start() as session:
             try:
-                recording = _record(session, reference, seeds, may_read_back=True)
+                recording = _record(session, reference, seeds, may_read_back=may_read_back)
                 reference.baselines[name] = KeptBaseline(recording)
             except NotReplayable as reason:
                 reference.baselines[name] = reason

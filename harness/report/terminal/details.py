@@ -6,7 +6,17 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from harness.analysis.source_locations import find_lines
-from harness.domain import BuildSummary, Correctness, CounterReport, Evaluation, Finding, Outcome, Trial, Work
+from harness.domain import (
+    BaselineResult,
+    BuildSummary,
+    Correctness,
+    CounterReport,
+    Evaluation,
+    Finding,
+    Outcome,
+    Trial,
+    Work,
+)
 from harness.report.terminal.compiler_text import CompilerText, drop_installed_frames
 from harness.report.terminal.sources import render_excerpt
 from harness.report.terminal.tables import format_speedup, make_table, name_workload, style_outcome, style_text
@@ -116,6 +126,8 @@ def _sections(
         yield _heading("Cases")
         yield from render_cases(evaluation)
     yield from _timing_parts(evaluation, all_blocks=all_blocks)
+    if evaluation.further:
+        yield from _baseline_parts(evaluation.further)
     if evaluation.work is not None:
         yield from _work_parts(evaluation.work)
     if evaluation.counters is not None:
@@ -214,6 +226,23 @@ def _timing_parts(evaluation: Evaluation, *, all_blocks: bool) -> Iterator[Rende
 
 def _name_first_timed(evaluation: Evaluation) -> str:
     return next((case.name for case in evaluation.cases if case.roofline is not None), "")
+
+
+def _baseline_parts(further: Sequence[BaselineResult]) -> Iterator[RenderableType]:
+    yield _heading("Further baselines")
+    table = _make_number_table("baseline", "time", "candidate", "speedup", "interval")
+    for one in further:
+        timing = one.timing
+        if timing is None:
+            table.add_row(style_text(one.name), "-", "-", "-", style_text("not timed"))
+            continue
+        times = (style_text(format_time_us(time_us)) for time_us in (timing.baseline_us, timing.candidate_us))
+        interval = f"{format_interval(timing)} {timing.verdict}"
+        table.add_row(style_text(one.name), *times, format_speedup(timing.speedup, timing.clock), style_text(interval))
+    yield table
+    for one in further:
+        if one.reason:
+            yield style_text(f"{one.name}: {one.reason}", "dim")
 
 
 def _work_parts(work: Work) -> Iterator[RenderableType]:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness.analysis.file_ranking import RankedFile
-from harness.report.terminal.tables import format_speedup, make_table, style_outcome, style_text
+from harness.report.terminal.tables import describe_fastest, format_speedup, make_table, style_outcome, style_text
 from harness.report.values import format_fixed
+from harness.store.columns import make_row
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -47,9 +48,13 @@ def format_interval(evaluation: Evaluation) -> str:
 
 
 def _note(one: RankedFile) -> str:
-    timing, pairs = one.evaluation.timing, one.pairs
     if not one.is_correct:
         return one.evaluation.message.partition("\n")[0][:LONGEST_REASON]
+    return "; ".join(filter(None, (_compare(one), describe_fastest(make_row(one.evaluation)))))
+
+
+def _compare(one: RankedFile) -> str:
+    timing, pairs = one.evaluation.timing, one.pairs
     if one.timing is None:
         return "not timed" if timing is None else f"its time is {timing.verdict}"
     if pairs is None or pairs.speedup is None or pairs.speedup_low is None or pairs.speedup_high is None:

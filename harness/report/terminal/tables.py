@@ -72,8 +72,18 @@ def render_evaluations(rows: Iterable[ResultRow], columns: Sequence[str] = DEFAU
     for name in columns:
         add_column(table, name, is_number=COLUMNS[name].is_number, whole=COLUMNS[name].is_whole)
     for row in rows:
-        table.add_row(*(format_cell(name, getattr(row, name), row.clock) for name in columns))
+        cells = {name: format_cell(name, getattr(row, name), row.clock) for name in columns}
+        if "speedup" in cells and (faster := describe_fastest(row)):
+            cells["speedup"].append_text(style_text(f"\n{faster}", "dim"))
+        table.add_row(*cells.values())
     return table
+
+
+def describe_fastest(row: ResultRow) -> str:
+    """Return a text such as `0.90x of compile`; "" unless another baseline was the fastest."""
+    if row.fastest_baseline in (None, row.baseline):
+        return ""
+    return f"{format_speedup(row.over_fastest)} of {row.fastest_baseline}"
 
 
 def measure_evaluations(rows: Sequence[ResultRow], columns: Sequence[str]) -> int:
@@ -198,6 +208,12 @@ def _render_section(section: Section, rows: list[LeaderboardRow], *, wide: bool)
         "token limit before they held a whole program (--max-tokens)"
         for row in rows
         if row.truncated
+    ]
+    notes += [
+        f"{row.group.model} ({_name_prompt(row.group)}): {format_speedup(mean)} of {name}, the fastest baseline for "
+        f"{count} of {row.timed} timed candidates"
+        for row in rows
+        for name, mean, count in row.over_faster
     ]
     notes += [*list_clock_notes(rows), *filter(None, [describe_unequal_problems(rows)])]
     return Group(style_text(describe_section(section), "bold"), table, *(style_text(note, "dim") for note in notes))

@@ -73,13 +73,14 @@ class ToolSession:
         _require_source(source)
         options = self.settings.options
         workload = about.workload or (None if sanitizes else options.workload)
-        submission = replace(about, candidate=source, language=language, workload=workload, baseline=options.baseline)
+        submission = replace(about, candidate=source, language=language, workload=workload)
         problem = await asyncio.to_thread(self.find_problem, submission)
         async with self._lock:
             if self._left == 0:
                 raise UsageError(f"the budget of {self.settings.budget} evaluations is spent")
             executor = await asyncio.to_thread(self._find_executor, language, sanitizes, profiles)
-            task = await asyncio.to_thread(make_submitted_task, submission, problem, executor)
+            made = await asyncio.to_thread(make_submitted_task, submission, problem, executor)
+            task = made.against(options.baselines)
             self._started += 1
             if stores:
                 stored = await self._evaluate_stored(task, executor)

@@ -16,7 +16,7 @@ from harness.cli.main import run_command
 from harness.cli.panels import expand_panels
 from harness.cli.results import results
 from harness.cli.show import show
-from harness.domain import BuildSummary, Finding, UsageError, Work
+from harness.domain import BaselineResult, BuildSummary, Finding, UsageError, Work
 from harness.pipeline.evaluations import EvaluationReport
 from harness.store.results import ResultStore, StoredEvaluation
 
@@ -526,3 +526,32 @@ def test_a_leaderboard_without_a_common_problem_says_so(run, tmp_path, evaluatio
         store.record(evaluation_of("correct", 2.0, problem="conv", model="model-b", run="other"), SOURCE)
     assert "(1 each, none in common)" in " ".join(run("leaderboard").stdout.split())
     assert "No problem is common to all models of a table" in run("leaderboard", "--common").stdout
+
+
+@pytest.fixture
+def with_compile(tmp_path, evaluation_of):
+    """Twice as fast as eager, and slower than compile."""
+    further = tuple(
+        BaselineResult(name=name, timing=evaluation_of(speedup=speedup, baseline=name).timing, reason=reason)
+        for name, speedup, reason in (("compile-max-autotune", 0.9, ""), ("library", None, "its outputs are wrong"))
+    )
+    with ResultStore.open(tmp_path / "results") as store:
+        store.record(evaluation_of("correct", 2.0, extra={"further": further}), SOURCE)
+
+
+def test_tables_name_a_baseline_that_is_faster_than_the_first(run, with_compile):
+    for command in ("results", "leaderboard"):
+        assert "0.90x of compile-max-autotune" in " ".join(run(command).stdout.split())
+    shown = " ".join(run("show", "1").stdout.split())
+    assert "0.90x [0.80, 1.00] of compile-max-autotune, the fastest of 2 baselines" in shown
+    assert "library: its outputs are wrong" in shown
+
+
+def test_results_and_leaderboard_rank_against_another_baseline(run, with_compile):
+    columns = ("--json", "--columns", "speedup,baseline,over_fastest")
+    (record,) = read_lines(run("results", "--against", "compile-max-autotune", *columns).stdout)
+    assert record == {"speedup": 0.9, "baseline": "compile-max-autotune", "over_fastest": None}
+    (ranked,) = read_lines(run("leaderboard", "--against", "compile-max-autotune", "--json").stdout)
+    assert (ranked["baseline"], ranked["geometric_mean_speedup"]) == ("compile-max-autotune", 0.9)
+    with pytest.raises(UsageError, match="nothing was timed against 'library'"):
+        run("leaderboard", "--against", "library")

@@ -7,7 +7,9 @@ import pytest
 
 from harness.domain import (
     NO_PROMPT,
+    Block,
     BuildSummary,
+    CaseResult,
     Conditions,
     Correctness,
     CounterReport,
@@ -22,7 +24,6 @@ from harness.domain import (
     WireError,
     Work,
 )
-from harness.domain.evaluation import Block, CaseResult
 from harness.executors.answers import Builds, Done, Lost, Ready, Waiting, decode_answer, encode_answer
 
 SUBJECT = Subject(

@@ -12,6 +12,7 @@ import pytest
 
 from harness import __version__
 from harness.domain import BuildSummary, StoreError, UsageError, Work
+from harness.store.columns import SCHEMA_VERSION
 from harness.store.results import DATABASE_NAME, ResultFilter, ResultStore
 
 ROOT = Path(__file__).parents[3]
@@ -165,10 +166,15 @@ def edit_database(results_dir, *statements):
 def test_database_of_a_newer_version_is_unchanged_and_its_writer_named(results_dir, evaluation_of, read_only):
     with ResultStore.open(results_dir) as store:
         store.record(evaluation_of())
-    edit_database(results_dir, "PRAGMA user_version=8", "UPDATE meta SET value = '9.1.0' WHERE key = 'created_by'")
+    edit_database(
+        results_dir,
+        f"PRAGMA user_version={SCHEMA_VERSION + 1}",
+        "UPDATE meta SET value = '9.1.0' WHERE key = 'created_by'",
+    )
     before = (results_dir / DATABASE_NAME).read_bytes()
     expected = (
-        rf"written by harness 9\.1\.0 in schema 8; this harness {__version__} reads schemas up to 7: upgrade harness"
+        rf"written by harness 9\.1\.0 in schema {SCHEMA_VERSION + 1}; this harness {__version__} reads schemas up to "
+        rf"{SCHEMA_VERSION}: upgrade harness"
     )
     with pytest.raises(StoreError, match=expected):
         ResultStore.open(results_dir, read_only=read_only)
@@ -177,8 +183,8 @@ def test_database_of_a_newer_version_is_unchanged_and_its_writer_named(results_d
 
 def test_a_newer_version_without_a_name_is_reported_too(results_dir):
     ResultStore.open(results_dir).close()
-    edit_database(results_dir, "PRAGMA user_version=8", "DROP TABLE meta")
-    with pytest.raises(StoreError, match=r"harness \(unknown version\) in schema 8"):
+    edit_database(results_dir, f"PRAGMA user_version={SCHEMA_VERSION + 1}", "DROP TABLE meta")
+    with pytest.raises(StoreError, match=rf"harness \(unknown version\) in schema {SCHEMA_VERSION + 1}"):
         ResultStore.open(results_dir)
 
 
@@ -252,6 +258,7 @@ from pathlib import Path
 sys.path.insert(0, "tests/unit")
 from conftest import build_evaluation
 from harness.domain import StoreError
+from harness.store.columns import SCHEMA_VERSION
 from harness.store.results import ResultStore
 results_dir = Path(sys.argv[1])
 """

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.domain import StoreError
+from harness.store.columns import SCHEMA_VERSION
 from harness.store.results import DATABASE_NAME, ResultFilter, ResultStore
 from harness.store.schema import locate_backup
 
@@ -96,7 +97,7 @@ def test_opening_an_older_file_for_writing_keeps_every_value_of_it(old_results):
         assert read_everything(store) == read
     assert [query(old_results, f"SELECT * FROM {table}") for table in TABLES] == tables
     assert [row[: len(rows[0])] for row in query(old_results, "SELECT * FROM evaluations")] == rows
-    assert query(old_results, "PRAGMA user_version") == [(7,)]
+    assert query(old_results, "PRAGMA user_version") == [(SCHEMA_VERSION,)]
 
 
 def test_an_upgraded_file_has_the_columns_of_a_new_one(old_results, tmp_path):

@@ -58,7 +58,7 @@ def test_new_columns_stand_at_the_end_of_both_files(store, evaluation_of, write)
     work = Work(custom=0.75, torch=0.25, library=0.0, other=0.0, without_custom="changed")
     store.record(evaluation_of("correct", 2.0, extra={"work": work, "certificate": "f" * 16}))
     (evaluation,), (group,) = write()
-    assert list(evaluation.items())[-16:] == [
+    assert list(evaluation.items())[-19:] == [
         ("hardware", "Example CPU 9000"),
         ("own_share", "0.75"),
         ("without_own", "changed"),
@@ -75,6 +75,9 @@ def test_new_columns_stand_at_the_end_of_both_files(store, evaluation_of, write)
         ("gap_closed", ""),
         ("achieved_gb_s", ""),
         ("achieved_tflops", ""),
+        ("baselines", "eager"),
+        ("fastest_baseline", ""),
+        ("over_fastest", ""),
     ]
     assert list(group)[-14:] == [
         "runs", "speedup_low", "speedup_high", "own_share", "certificate", "truncated", "chip",
