@@ -171,6 +171,7 @@ _SETTINGS = {
     "TOLERANCE": "an output may deviate by `factor` times the reference's own error, or by atol + rtol * magnitude; "
     "null: the default of the dtype; `matched`: the share of elements that must be within it",
     "DISTRIBUTIONS": "distributions of the input values that a program must compute correctly",
+    "INPUTS": "what each argument of `forward` may be; a program must be correct for all such inputs, for no others",
     "CASES": "sizes, dtypes and distributions that a program must compute correctly; the score is the geometric mean "
     "of the speedups of those without ranges. `small`: sizes in the workload `small`",
     "RANGES": "sizes drawn in secret for each evaluation: they add the case `secret`",

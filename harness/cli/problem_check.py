@@ -63,12 +63,14 @@ def check_problems(
     with show_slow_steps("checking", list_running_steps):
         found = {name: _read_named(name, suite, problems_dir) for name in wanted}
         admissions = tuple(_admit_with_progress(found, _choose_device(device)))
+        contracts = _describe_inputs(found, admissions)
     settings = {one.name: describe_settings(one) for one in found.values() if isinstance(one, Problem)}
     if as_json:
-        typer.echo(json.dumps(_record_check(suite, admissions, settings)))
+        typer.echo(json.dumps(_record_check(suite, admissions, settings, contracts)))
     else:
         print_rich(_make_report("" if names else f"suite {suite}: ", admissions))
         _print_settings(settings)
+        _print_contracts(contracts)
         _print_rejections(admissions)
     if not all(admission.admitted for admission in admissions):
         raise typer.Exit(REJECTED_EXIT_CODE)
@@ -125,9 +127,29 @@ def _list_admissions(problem: Problem, device: str) -> list[Admission]:
     return list(admit_cases(problem, torch.device(device), CHECK_SEED))
 
 
-def _record_check(suite: str, admissions: tuple[Admission, ...], settings: dict[str, dict[str, str]]) -> dict[str, Any]:
+def _describe_inputs(
+    found: dict[str, Problem | ProblemError], admissions: tuple[Admission, ...]
+) -> dict[str, dict[str, str]]:
+    from harness.evaluation.correctness.input_descriptions import describe_contracts
+
+    rejected = {admission.problem for admission in admissions if not admission.admitted}
+    problems = [one for one in found.values() if isinstance(one, Problem)]
+    return {one.name: describe_contracts(one) for one in problems if one.name not in rejected}
+
+
+def _record_check(
+    suite: str,
+    admissions: tuple[Admission, ...],
+    settings: dict[str, dict[str, str]],
+    contracts: dict[str, dict[str, str]],
+) -> dict[str, Any]:
     problems = [
-        asdict(admission) | {"admitted": admission.admitted, "settings": settings.get(admission.problem, {})}
+        asdict(admission)
+        | {
+            "admitted": admission.admitted,
+            "settings": settings.get(admission.problem, {}),
+            "inputs": contracts.get(admission.problem, {}),
+        }
         for admission in admissions
     ]
     return {"suite": suite, "admitted": all(admission.admitted for admission in admissions), "problems": problems}
@@ -163,6 +185,13 @@ def _print_settings(settings: dict[str, dict[str, str]]) -> None:
     for problem, in_force in settings.items():
         stated = "; ".join(f"{name} {value}" for name, value in in_force.items())
         print_rich(style_text(f"settings of {problem}: {stated or 'none'}"))
+
+
+def _print_contracts(contracts: dict[str, dict[str, str]]) -> None:
+    from harness.report.terminal.tables import style_text
+
+    for problem, words in contracts.items():
+        print_rich(style_text(f"inputs of {problem}: {'; '.join(f'{name}: {text}' for name, text in words.items())}"))
 
 
 def _print_rejections(admissions: tuple[Admission, ...]) -> None:

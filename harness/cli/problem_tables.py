@@ -25,6 +25,7 @@ class ProblemFacts:
     settings: dict[str, str]
     unset_flags: Sequence[str]
     cases: Sequence[CaseEntry]
+    contracts: dict[str, str]
     baseline_times: Sequence[BaselineTime]
 
 
@@ -82,6 +83,7 @@ def record_problem(facts: ProblemFacts) -> dict[str, Any]:
         "digest": problem.digest,
         "settings": facts.settings,
         "unset_flags": facts.unset_flags,
+        "inputs": facts.contracts,
         "cases": [_record_case(case) for case in facts.cases],
         "baseline_times": [asdict(time) for time in facts.baseline_times],
         "source": problem.source,
@@ -102,6 +104,8 @@ def _list_parts(facts: ProblemFacts) -> Iterator[RenderableType]:
     yield _head("Settings in force")
     yield _render_pairs(facts.settings)
     yield style_text(f"not set: {', '.join(facts.unset_flags)}", "dim")
+    yield _head("Inputs")
+    yield _render_pairs(facts.contracts)
     yield _head("Cases")
     yield _render_cases(facts.cases)
     yield _head("Baseline times")

@@ -119,15 +119,19 @@ def show_problem(
 
     Example: harness problems show llm/paged_decode
     """
+    from harness.evaluation.correctness.input_descriptions import describe_contracts
+
     problem = find_named_problem(name, suite, problems_dir)
     set_reference_limit(reference_timeout)
     with show_slow_steps("loading", list_running_steps):
         cases = catalogue.describe_cases(problem)
+        contracts = describe_contracts(problem)
     facts = tables.ProblemFacts(
         problem=problem,
         settings=catalogue.describe_settings_in_force(problem),
         unset_flags=catalogue.list_unset_flags(problem),
         cases=cases,
+        contracts=contracts,
         baseline_times=catalogue.find_baseline_times(problem, results_dir),
     )
     if as_json:

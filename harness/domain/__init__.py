@@ -2,6 +2,9 @@
 
 from harness.domain.admission import Admission, Check
 from harness.domain.build import NOTHING_AHEAD, BuildRequest, BuildResult, BuildStatus, BuiltAhead
+from harness.domain.contract import KINDS as CONTRACT_KINDS
+from harness.domain.contract import STRUCTURES as CONTRACT_STRUCTURES
+from harness.domain.contract import InputContract
 from harness.domain.errors import (
     BuildToolError,
     DeviceError,
@@ -105,6 +108,8 @@ from harness.domain.timing import (
 
 __all__ = [
     "CASES_FUNCTION",
+    "CONTRACT_KINDS",
+    "CONTRACT_STRUCTURES",
     "EAGER",
     "EMPTY_ANSWER",
     "EMULATED",
@@ -158,6 +163,7 @@ __all__ = [
     "Finding",
     "Gap",
     "HarnessError",
+    "InputContract",
     "KernelCounters",
     "Language",
     "LaunchedKernels",

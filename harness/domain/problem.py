@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Literal
 
+from harness.domain.contract import InputContract
+
 WorkloadName = Literal["full", "small", "reduced"]  # reduced: shrunk by `harness.problems.shrink`
 SizeValue = int | float | bool | str | tuple[int, ...]
 CallKind = Literal["forward", "backward", "in_place", "only_in_place"]  # see `harness.construction.calls`
@@ -30,7 +32,7 @@ PROBLEM_FLAGS = (
     "FRESH_OUTPUTS",
 )
 # Module-level names of a problem file that configure the harness and are not part of the reference.
-PROBLEM_SETTINGS = ("SMALL", "TAGS", "TOLERANCE", "DISTRIBUTIONS", "CASES", "RANGES", *PROBLEM_FLAGS)
+PROBLEM_SETTINGS = ("SMALL", "TAGS", "TOLERANCE", "DISTRIBUTIONS", "INPUTS", "CASES", "RANGES", *PROBLEM_FLAGS)
 CASES_FUNCTION = "get_cases"
 
 
@@ -161,6 +163,7 @@ class Problem:
     tags: tuple[str, ...] = ()
     distributions: tuple[str, ...] = ("as_given",)
     only_as_given: bool = False
+    inputs: tuple[InputContract, ...] = ()
     allow_tf32: bool = False
     summary: str = ""
     deterministic: bool = False

@@ -16,7 +16,13 @@ from torch import Tensor, nn
 
 from harness.domain import Admission, Check, Outcome, Problem, ProblemError, ReferenceStopped, Trial
 from harness.evaluation.correctness.comparison import compare_outputs
-from harness.evaluation.correctness.reference_checks import INPUT_SHAPES, OUTPUT_FORM, describe_varying, require_narrow
+from harness.evaluation.correctness.reference_checks import (
+    INPUT_SHAPES,
+    OUTPUT_FORM,
+    describe_varying,
+    find_violations,
+    require_narrow,
+)
 from harness.evaluation.correctness.truth import (
     Truth,
     TruthLeaf,
@@ -114,6 +120,8 @@ def _run_checks(run: _Run) -> Iterator[Check]:
     yield _check_sizes(run)
     yield _check_finite(run.truth, "finite", allows_infinite=True)
     yield _check_seeds(run)
+    if run.problem.inputs:
+        yield _check_stated(run)
     yield _check_reference(run)
     shapes = _check_shapes(run)
     yield shapes
@@ -159,6 +167,12 @@ def _check_seeds(run: _Run) -> Check:
     else:
         return Check(name="inputs follow the seed", passed=True, evidence="equal for equal seeds, else different")
     return Check(name="inputs follow the seed", passed=False, evidence=evidence)
+
+
+def _check_stated(run: _Run) -> Check:
+    draws = (run.loaded.make_inputs(run.seed + step, run.device) for step in range(SHAPE_DRAWS))
+    violation = next(filter(None, (find_violations(run.loaded, inputs) for inputs in draws)), "")
+    return Check(name="inputs as stated", passed=not violation, evidence=violation or f"in {SHAPE_DRAWS} draws")
 
 
 def _check_shapes(run: _Run) -> Check:

@@ -25,6 +25,7 @@ from harness.domain import (
 )
 from harness.domain.files import BYTE_ORDER_MARK, explain_failure, read_python
 from harness.problems.cases import read_cases, read_numbers
+from harness.problems.contracts import read_contracts
 from harness.problems.setting_names import require_known_names
 from harness.syntax import parse_python
 
@@ -119,6 +120,7 @@ def parse_problem(source: str, path: Path, suite: str, *, executes: bool = True)
             tolerance=_read_tolerance(settings, path),
             tags=_read_words(settings, "TAGS", path),
             distributions=_read_distributions(settings, path),
+            inputs=read_contracts(settings.get("INPUTS", {}), path),
             only_as_given=tuple(settings.get("DISTRIBUTIONS", ())) == ("as_given",),
             summary=_first_line(read_docstrings(tree)),
             requires_kernel=False,

@@ -34,11 +34,12 @@ from harness.construction.random_weights import (
     run_with_default,
     seed_generators,
 )
-from harness.domain import CallKind, Problem, ProblemError, SizeValue, UsageError, WorkloadName
+from harness.domain import CallKind, InputContract, Problem, ProblemError, SizeValue, UsageError, WorkloadName
 from harness.problems.arguments import read_arguments
 from harness.problems.discovery import bound_names, parse_source
 from harness.problems.inputs.kind import GIVEN
 from harness.problems.inputs.kinds import find_kind
+from harness.problems.inputs.stated import StatedInputs
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.operators import replace_compiler
 from harness.problems.steps import limit_reference
@@ -61,6 +62,7 @@ class LoadedProblem:
     workload: WorkloadName
     init_inputs: tuple[Any, ...]
     module: ModuleType
+    stated: StatedInputs
     differentiable: list[tuple[torch.Size, torch.dtype]] = field(default_factory=list, compare=False)
     constants: list[Kind] = field(default_factory=list, compare=False)
     returned_inputs: list[int] = field(default_factory=list, compare=False)
@@ -117,7 +119,7 @@ class LoadedProblem:
         does not declare need its `traits`. `watch` is active while `get_inputs` runs.
         """
         kind, base = find_kind(distribution), find_kind(self.problem.draws or GIVEN.name)
-        traits, draws = traits or InputTraits(problem=self.problem), watch or kind.watch_draws(seed)
+        draws = watch or kind.watch_draws(seed)
         given = run_with_default(device, lambda default: self._get_inputs(seed, device, default, draws))
         with replace_compiler(device), seeded(seed, device), torch.no_grad():
             inputs = _cast(tuple(_move(value, device) for value in given), self.dtype, self.problem)
@@ -125,11 +127,21 @@ class LoadedProblem:
             gradients: tuple[Any, ...] = (self._draw_gradients(inputs, device),) if self.problem.backward else ()
             if generator is None:  # there are no values to change
                 return (*inputs, *gradients)
+            traits = traits or self.describe_unwatched(inputs)
             for one in (kind, base) if kind.is_of_draws else (base, kind):
                 if one.changes_gradients:
                     inputs, gradients = (*inputs, *gradients), ()
                 inputs = one.change(inputs, traits, generator)
+            if kind is not GIVEN or base is not GIVEN:
+                traits.keep_bounds(inputs)
             return (*inputs, *gradients)
+
+    def list_contracts(self, inputs: Sequence[Any]) -> list[InputContract]:
+        """Return one for each value: what the problem states, or any real numbers."""
+        return self.stated.list_for(inputs)
+
+    def describe_unwatched(self, inputs: Sequence[Any]) -> InputTraits:
+        return InputTraits(problem=self.problem, contracts=tuple(self.list_contracts(inputs)))
 
     def _get_inputs(
         self, seed: int, device: torch.device, default: torch.device, draws: AbstractContextManager[object]
@@ -186,7 +198,9 @@ def load_problem(problem: Problem, workload: WorkloadName, device: torch.device 
     with run_user_code(problem, "get_init_inputs()", 0, HOST):
         given = module.get_init_inputs()
         init_inputs = _read_arguments(given, problem, "get_init_inputs()", module.Model, "Model")
-    return LoadedProblem(problem=problem, workload=workload, init_inputs=init_inputs, module=module)
+    with run_user_code(problem, "INPUTS", 0, HOST):
+        stated = StatedInputs(problem.inputs, module.Model.forward, module.__dict__)
+    return LoadedProblem(problem=problem, workload=workload, init_inputs=init_inputs, module=module, stated=stated)
 
 
 @contextmanager

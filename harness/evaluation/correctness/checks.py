@@ -159,7 +159,8 @@ class _Checker:
         self._last_seed = exercise.seed
         self.findings += _note_form(run, expected.form, self._reference, self.findings)
         if outcome is not None:
-            return _Failure(outcome, _say_where(trial), exercise.check)
+            allowed = exercise.kind.explain(self._reference.traits, inputs)
+            return _Failure(outcome, _say_where(trial) + (f"; {allowed}" if allowed else ""), exercise.check)
         failure = self._weigh_change(*self._aliases.find_change(run))
         if failure is not None:
             return replace(failure, check=exercise.check)

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from harness.domain import Problem, ProblemError
+from harness.domain import InputContract, Problem, ProblemError
 from harness.evaluation.correctness.truth import copy_tensors, run_reference, write_state
-from harness.problems.inputs.altered import find_constants, may_alter
+from harness.problems.inputs.inference import complete_contract
 from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind
 from harness.problems.inputs.kinds import list_declared
 from harness.problems.inputs.rare import Draws
@@ -21,7 +21,7 @@ from harness.problems.inputs.traits import InputTraits
 from harness.problems.loading import LoadedProblem
 from harness.problems.operators import OperatorCalls, OperatorUse, OperatorWatch, name_operator
 from harness.protocol import KEPT_CALLS
-from harness.tensors.trees import list_tensors
+from harness.tensors.trees import list_leaves, list_tensors
 
 REDRAWN = 2  # more calls with kinds of inputs that differ in each call, where calls cost little
 RERUNS = 3  # repetitions of earlier calls, where calls cost little; else 1
@@ -47,18 +47,16 @@ def learn_traits(
     device: torch.device,
 ) -> InputTraits:
     """Return unknown traits if the problem allows only given inputs, or if the watched reference fails."""
-    use = None if loaded.problem.only_as_given else _watch_reference(loaded, model, inputs, changing, device)
+    use = None if loaded.problem.only_as_given else watch_reference(loaded, model, inputs, changing, device)
     if use is None:
-        return InputTraits(problem=loaded.problem)
-    other = loaded.make_inputs(OTHER_SEED, device) if may_alter(use) else None
+        return loaded.describe_unwatched(inputs)
     draws = Draws()
-    structured = _find_structured(loaded, inputs, draws)
+    contracts = infer_contracts(loaded, inputs, use, draws, device)
     return InputTraits(
         problem=loaded.problem,
         is_known=True,
         use=use,
-        structured=frozenset() if use.orders_values else structured,  # then values are only moved together
-        constants=() if other is None else find_constants(inputs, other, use),
+        contracts=tuple(contracts),
         draws_integers=draws.integers,
         fewest_drawn=draws.fewest,
         returns_floats=any(tensor.is_floating_point() or tensor.is_complex() for tensor in outputs),
@@ -66,7 +64,18 @@ def learn_traits(
     )
 
 
-def _watch_reference(
+def infer_contracts(
+    loaded: LoadedProblem, inputs: Sequence[Any], use: OperatorUse, draws: Draws, device: torch.device
+) -> Iterator[InputContract]:
+    """Complete those that the problem states."""
+    related, tensors = _find_related(loaded, inputs, draws), count()
+    others = list_leaves(loaded.make_inputs(OTHER_SEED, device))
+    for contract, one, other in zip(loaded.list_contracts(inputs), list_leaves(inputs), others, strict=True):
+        is_related = isinstance(one, Tensor) and next(tensors) in related
+        yield complete_contract(contract, one, other, use, is_related=is_related)
+
+
+def watch_reference(
     loaded: LoadedProblem,
     model: nn.Module,
     inputs: Sequence[Any],
@@ -84,12 +93,12 @@ def _watch_reference(
     return use
 
 
-def _find_structured(loaded: LoadedProblem, inputs: Sequence[Any], draws: Draws) -> frozenset[int]:
-    """Watch `get_inputs` on the meta device; if it needs real values, treat all tensors as structured."""
+def _find_related(loaded: LoadedProblem, inputs: Sequence[Any], draws: Draws) -> frozenset[int]:
+    """Watch `get_inputs` on the meta device; if it needs real values, treat all tensors as related."""
     watch = _DrawWatch()
     with suppress(ProblemError), watch:
         made = loaded.make_inputs(0, torch.device("meta"), watch=draws)
-        return frozenset(watch.find_structured(list_tensors(made)))
+        return frozenset(watch.find_related(list_tensors(made)))
     return frozenset(range(len(list_tensors(inputs))))
 
 
@@ -117,7 +126,7 @@ class _DrawWatch(OperatorWatch):  # type: ignore[no-untyped-call]
         drawn = {next(self._count)} if name in DRAWS else set().union(*(self._draws.get(one, ()) for one in sources))
         self._draws.update(dict.fromkeys(results, drawn))
 
-    def find_structured(self, tensors: Sequence[Tensor]) -> Iterator[int]:
+    def find_related(self, tensors: Sequence[Tensor]) -> Iterator[int]:
         draws = [self._draws.get(_memory_of(tensor), set()) for tensor in tensors]
         uses = Counter(one for drawn in draws for one in drawn)
         for place, (tensor, drawn) in enumerate(zip(tensors, draws, strict=True)):

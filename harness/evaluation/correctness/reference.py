@@ -29,7 +29,7 @@ from harness.evaluation.correctness.reference_checks import (
     require_memory,
     require_narrow,
     require_repeatable,
-    require_sendable,
+    require_usable_inputs,
     require_weights_known,
 )
 from harness.evaluation.correctness.truth import (
@@ -285,7 +285,7 @@ def _choose_plan(need: MemoryNeed, room: Room, thrift: Thrift) -> MemoryPlan | N
 def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, *, on_host: bool) -> Reference:
     model = loaded.make_model(seed, device.torch_device)
     inputs = loaded.make_inputs(input_seed, device.torch_device)
-    require_sendable(loaded, inputs)
+    require_usable_inputs(loaded, inputs)
     state = list_state(model)
     require_dtype_applies(loaded, [*list_tensors(inputs), *state.values()])
     generators = read_generators(device.torch_device)
@@ -323,7 +323,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
         require_finite(loaded, find_truth())
     sizes = [count_bytes(tensors) for tensors in (list_tensors(inputs), state.values(), outputs.tensors)]
     is_small = sum(sizes) <= SMALL_BYTES and again.call_s <= SMALL_CALL_S
-    traits = InputTraits(problem=loaded.problem)
+    traits = loaded.describe_unwatched(inputs)
     if not is_kept:
         own = outputs.tensors[: len(outputs.tensors) - len(changing)]
         traits = learn_traits(loaded, model, inputs, own, changing=changing, device=device.torch_device)

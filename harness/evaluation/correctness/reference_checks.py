@@ -15,11 +15,13 @@ from harness.domain import ProblemError, ProblemTooLarge, WireError
 from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.leaf_comparison import FLOORS
 from harness.evaluation.correctness.truth import Truth, flatten_tensors, list_state, trust_outputs
+from harness.problems.inputs.conformity import find_violation
 from harness.problems.loading import LoadedProblem
 from harness.sandbox.memory_limits import count_free_bytes, is_out_of_memory, limit_memory
 from harness.sandbox.memory_plan import USABLE_SHARE
 from harness.tensors.outputs import Difference, FlatOutputs, find_difference, widen_small
 from harness.tensors.slices import SLICE_ELEMENTS, cut_slices, has_same_bits
+from harness.tensors.trees import list_leaves
 
 INPUT_SHAPES = "shapes of what get_inputs() returns"
 OUTPUT_FORM = "structure, shapes or plain numbers of what forward returns"
@@ -97,8 +99,11 @@ def require_narrow(loaded: LoadedProblem, outputs: FlatOutputs) -> None:
             )
 
 
-def require_sendable(loaded: LoadedProblem, inputs: Sequence[Any]) -> None:
-    """Raises ProblemError for values that cannot be sent to another process."""
+def require_usable_inputs(loaded: LoadedProblem, inputs: Sequence[Any]) -> None:
+    """Raises ProblemError for values that cannot be sent to another process, or are not as stated."""
+    violation = find_violations(loaded, inputs)
+    if violation:
+        raise ProblemError(f"{_name_file(loaded)}: get_inputs(): {violation}")
     for call, values in (("get_init_inputs()", loaded.init_inputs), ("get_inputs()", inputs)):
         try:
             flatten_tensors(tuple(values))
@@ -107,6 +112,14 @@ def require_sendable(loaded: LoadedProblem, inputs: Sequence[Any]) -> None:
                 f"{_name_file(loaded)}: {call}: {error}; return tensors, numbers, strings, or lists, "
                 "tuples and dicts of them"
             ) from error
+
+
+def find_violations(loaded: LoadedProblem, inputs: Sequence[Any]) -> str:
+    """Return "" if one draw is as the problem states."""
+    pairs = zip(list_leaves(inputs), loaded.list_contracts(inputs), strict=True)
+    found = [(contract, find_violation(leaf, contract)) for leaf, contract in pairs if contract.is_stated]
+    violated = [f"INPUTS states that {contract}, but {what}" for contract, what in found if what]
+    return "; ".join(violated) + ("; correct INPUTS or get_inputs" if violated else "")
 
 
 def require_dtype_applies(loaded: LoadedProblem, values: Sequence[Tensor]) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from harness.domain import InputContract
 from harness.problems.inputs.kind import DerivedKind, is_continuous
 from harness.problems.inputs.tensors import (
     PATTERNS,
@@ -30,10 +31,14 @@ class Biased(DerivedKind):
     whole_one_in = 2
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        return is_continuous(traits, inputs) and traits.use.most_terms <= MOST_TERMS
+        return is_continuous(traits) and traits.use.most_terms <= MOST_TERMS and bool(self.list_allowed(traits, inputs))
 
-    def change_tensor(self, tensor: Tensor, generator: torch.Generator) -> None:
-        is_whole = self.changes_all(generator.initial_seed())
+    def allows(self, contract: InputContract) -> bool:
+        return contract.has_free_digits and not contract.distinct
+
+    def change_tensor(self, tensor: Tensor, contract: InputContract, generator: torch.Generator) -> None:
+        """Equal values stay equal in tensors with structure: these change as a whole."""
+        is_whole = not contract.has_free_sizes or self.changes_all(generator.initial_seed())
         change_some(tensor, _bias, None if is_whole or tensor.dim() < 2 else choose_part(tensor, generator))
 
 

@@ -28,7 +28,7 @@ class Distribution(InputKind):
     is_exact: bool = False
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: Generator) -> Inputs:
-        for tensor in floating_tensors(inputs):
+        for tensor in traits.list_refillable(inputs):
             for part in split_parts(tensor):
                 part.copy_(self.refill(part, generator))
         return inputs
@@ -131,7 +131,7 @@ class Mixed(InputKind):
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: Generator) -> Inputs:
         for distribution in list_stress(traits.problem):
-            for tensor in floating_tensors(inputs):
+            for tensor in traits.list_refillable(inputs):
                 mix(tensor, distribution, generator)
         return inputs
 

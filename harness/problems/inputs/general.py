@@ -1,63 +1,270 @@
-"""Takes away what values have in common though no one stated it: that one mark is in each row, that marks come first,
-that numbers are whole.
+"""Takes away what values have in common though their contract does not say so: equal values in every call, one mark in
+each row, marks that come first, whole numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
-from harness.problems.inputs.altered import FLOATS, find_marks, flip_marks, may_alter
+from harness.domain import InputContract
+from harness.problems.inputs.conformity import spread
 from harness.problems.inputs.kind import DerivedKind, Inputs
-from harness.problems.inputs.tensors import is_dense, split_for_device
+from harness.problems.inputs.tensors import (
+    FLOATS,
+    MASKED,
+    choose_part,
+    draw,
+    draw_share,
+    find_marks,
+    holds_whole_numbers,
+    is_dense,
+    split_for_device,
+    split_parts,
+    without_repeats,
+)
 from harness.problems.inputs.traits import InputTraits
-from harness.tensors.trees import list_leaves, map_leaves
+from harness.problems.operators import INTEGERS
+from harness.tensors.trees import map_leaves
 
-LEAST_FACTOR = 0.5  # of whole numbers, up to 1 more
+FLIPPED_SHARE, FLIPPED_IN_PART = 0.125, 0.5  # of the elements of masks: of all, or of a chosen part
+POWERS = (0.25, 1.0, 4.0)  # of probabilities, and of the positions of sorted values
+EXTREME_ONE_IN = 4  # changed integers
 
 
 class General(DerivedKind):
-    """Only for values that `get_inputs` computes from draws: independent marks are general already."""
+    """Half of the changes are in a secret part only."""
 
     name = "general"
+    is_rarely_seen = True
+    is_of_draws = True
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        return may_alter(traits.use) and any(_list_whole(traits, inputs))
+        return any(may_generalise(leaf, contract) for leaf, contract in traits.pair(inputs))
 
-    def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
-        are_whole = _list_whole(traits, inputs)
-        changed: Inputs = map_leaves(inputs, lambda leaf: _generalise(leaf, generator) if next(are_whole) else leaf)
+    def change(self, inputs: Inputs, traits: InputTraits, generator: Generator) -> Inputs:
+        contracts = (contract for _, contract in traits.pair(inputs))
+        changed: Inputs = map_leaves(inputs, lambda leaf: _generalise(leaf, next(contracts), generator))
         return changed
 
-
-def _list_whole(traits: InputTraits, inputs: Sequence[Any]) -> Iterator[bool]:
-    """Yield for each value whether it is a tensor to change."""
-    tensors = 0
-    for place, leaf in enumerate(list_leaves(inputs)):
-        is_drawn = place not in traits.constants
-        is_structured = isinstance(leaf, Tensor) and tensors in traits.structured
-        tensors += isinstance(leaf, Tensor)
-        yield isinstance(leaf, Tensor) and is_drawn and _can_change(leaf, is_structured=is_structured)
+    def explain(self, traits: InputTraits, inputs: Sequence[Any]) -> str:
+        changed = {str(contract) for leaf, contract in traits.pair(inputs) if may_generalise(leaf, contract)}
+        return "; ".join(sorted(changed))
 
 
-def _can_change(tensor: Tensor, *, is_structured: bool) -> bool:
-    if tensor.is_meta or not is_dense(tensor) or tensor.numel() < 2 or tensor.dtype not in (*FLOATS, torch.bool):
+def may_generalise(leaf: Any, contract: InputContract) -> bool:
+    if contract.kind == "real":
+        return (contract.is_constant and isinstance(leaf, float)) or _has_pattern(leaf, contract)
+    if contract.kind not in _CHANGES:
         return False
-    if tensor.dtype is not torch.bool and not all(
-        bool((part == part.round()).all()) for part in split_for_device(tensor)
-    ):
+    if not isinstance(leaf, Tensor):
+        return isinstance(leaf, int | float) and not isinstance(leaf, bool) and contract.kind in ("integer", "index")
+    if not _is_changeable(leaf) or (contract.kind == "mask" and contract.structure == "causal"):
         return False
-    return is_structured or find_marks(tensor) is None
+    return contract.is_stated or contract.is_constant or contract.kind == "mask"
 
 
-def _generalise(given: Tensor, generator: torch.Generator) -> Tensor:
+def _is_changeable(leaf: Any) -> bool:
+    return isinstance(leaf, Tensor) and not leaf.is_meta and bool(leaf.numel()) and is_dense(without_repeats(leaf))
+
+
+def _has_pattern(leaf: Any, contract: InputContract) -> bool:
+    """True for floating values that are constant, or whole numbers."""
+    if not _is_changeable(leaf) or leaf.dtype not in FLOATS:
+        return False
+    return contract.is_constant or (leaf.numel() > 1 and holds_whole_numbers(without_repeats(leaf)))
+
+
+def _generalise(leaf: Any, contract: InputContract, generator: Generator) -> Any:
+    if not may_generalise(leaf, contract):
+        return leaf
+    if not isinstance(leaf, Tensor):
+        return _change_number(leaf, contract, generator)
+    given = without_repeats(leaf.detach())
+    return _CHANGES[contract.kind](given, contract, generator).expand_as(leaf)
+
+
+def _change_number(given: float, contract: InputContract, generator: Generator) -> float:
+    if contract.kind == "real":
+        return _limit(given * (0.5 + draw_share(generator)), contract)
+    low, high = (given if bound is None else bound for bound in (contract.low, contract.high))
+    return type(given)(low + draw(int(high) - int(low) + 1, generator))  # type: ignore[operator]
+
+
+def _limit(value: float, contract: InputContract) -> float:
+    value = value if contract.low is None else max(value, float(contract.low))
+    return value if contract.high is None else min(value, float(contract.high))
+
+
+def _change_reals(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
+    """Zeros stay, as in triangles, unless all are zero. Zeros or ones alone may be factors or a mask."""
+    if given.numel() > 1 and bool((given == 0).all() | (given == 1).all()) and draw(2, generator):
+        return _change_mask(given, contract, generator)
+    changed, is_zero = given.clone(), not bool(given.count_nonzero())
+    for part in split_for_device(changed):
+        draws = torch.rand(part.shape, generator=generator, device=part.device)
+        part.copy_(draws - 0.5 if is_zero else part * (0.5 + draws).to(part.dtype))
+    return _keep_most(changed, given, generator, only_slices=False)
+
+
+def _keep_most(changed: Tensor, given: Tensor, generator: Generator, *, only_slices: bool) -> Tensor:
+    """In half of the calls change only secret elements or slices, which a sample mostly misses. Change only slices of
+    masks, since outputs may not show single elements.
+    """
+    if not given.dim() or draw(2, generator):
+        return changed
+    mask = choose_part(given, generator, only_slices=only_slices).expand_as(given)
+    for part, ours, chosen in zip(*map(split_parts, (changed, given, mask)), strict=True):
+        part.copy_(torch.where(chosen, part, ours))
+    return changed
+
+
+def _change_mask(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
+    """Exchange the two values of random elements, or give whole slices one of them."""
+    low, high = (given.new_tensor(mark) for mark in _find_marks(given))
+    if contract.structure == "lengths":
+        return _draw_lengths(given, low, high, generator)
+    is_part = given.dim() > 0 and bool(draw(2, generator))
+    changed = given.clone()
+    for part in split_parts(changed):
+        draws = torch.rand(part.shape, generator=generator, device=part.device)
+        flipped = torch.where(part == low, high, low)
+        part.copy_(torch.where(draws < (FLIPPED_IN_PART if is_part else FLIPPED_SHARE), flipped, part))
+    if is_part:
+        chosen = choose_part(given, generator, only_slices=True).expand_as(given)
+        changed = torch.where(chosen, changed, given)
+    keeps_one = contract.structure == "nonempty" or float(low) <= MASKED  # a softmax of minus infinities alone is NaN
+    return _keep_one_in_each_row(changed, given, low) if keeps_one else changed
+
+
+def _find_marks(given: Tensor) -> tuple[float, float]:
     marks = find_marks(given)
     if marks is not None:
-        return flip_marks(given, marks, generator)
-    changed = given.clone()
-    for part in split_for_device(changed):
-        part.mul_(torch.rand(part.shape, generator=generator, device=part.device).add_(LEAST_FACTOR).to(part.dtype))
-    return changed
+        return marks
+    only = float(given.flatten()[0])
+    return (only, 1.0) if only <= 0 else (0.0, only)
+
+
+def _keep_one_in_each_row(changed: Tensor, given: Tensor, low: Tensor) -> Tensor:
+    return torch.where((changed == low).all(-1, keepdim=True), given, changed)
+
+
+def _draw_lengths(given: Tensor, low: Tensor, high: Tensor, generator: Generator) -> Tensor:
+    size, shape = given.size(-1), (*given.shape[:-1], 1)
+    lengths = torch.randint(1, size + 1, shape, generator=generator, device=given.device)
+    _write_extremes(lengths, 1, size, generator)
+    first = given[..., :1]
+    others = torch.where(first == low, high, low)
+    changed = torch.where(torch.arange(size, device=given.device) < lengths, first, others)
+    return torch.where(choose_part(first, generator), changed, given)  # of whole rows
+
+
+def _write_extremes(values: Tensor, low: float, high: float, generator: Generator) -> None:
+    chosen = torch.randint(2 * EXTREME_ONE_IN, values.shape, generator=generator, device=values.device)
+    values.masked_fill_(chosen == 0, low).masked_fill_(chosen == 1, high)
+
+
+def _change_integers(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
+    low, high = _find_range(given, contract)
+    if not contract.is_stated:
+        return _rearrange(given, generator)
+    changed = torch.randint(low, high + 1, given.shape, generator=generator, device=given.device)
+    _write_extremes(changed, low, high, generator)
+    for value in contract.also:
+        chosen = torch.randint(2 * EXTREME_ONE_IN, given.shape, generator=generator, device=given.device)
+        changed.masked_fill_(chosen == 0, value)
+    return _keep_most(changed.to(given.dtype), given, generator, only_slices=False)
+
+
+def _find_range(given: Tensor, contract: InputContract) -> tuple[int, int]:
+    low = int(given.min()) if contract.low is None else int(contract.low)
+    return low, max(int(given.max()) if contract.high is None else int(contract.high), low)
+
+
+def _rearrange(given: Tensor, generator: Generator) -> Tensor:
+    """Of integers that are only known from a draw: make equal ones (lengths, counts) smaller, and shuffle others."""
+    flat = given.flatten()
+    high = int(flat.max())
+    if int(flat.min()) < high:
+        return flat[torch.randperm(flat.numel(), generator=generator, device=flat.device)].view(given.shape)
+    if high <= 0:
+        return given
+    draws = torch.randint(min(1, high - 1), high + 1, flat.shape, generator=generator, device=flat.device)
+    keeps = torch.rand(flat.shape, generator=generator, device=flat.device) < (0.5 if flat.numel() > 1 else 0.0)
+    return torch.where(keeps, flat, draws.to(flat.dtype)).view(given.shape)
+
+
+def _change_one_hot(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
+    rows = spread(given, contract)
+    places = torch.randint(rows.size(-1), (*rows.shape[:-1], 1), generator=generator, device=rows.device)
+    _write_extremes(places, 0, rows.size(-1) - 1, generator)
+    return _gather(torch.zeros_like(rows).scatter_(-1, places, 1), given, contract)
+
+
+def _gather(rows: Tensor, given: Tensor, contract: InputContract) -> Tensor:
+    """Undo `spread`."""
+    if contract.dim == "all" or not given.dim():
+        return rows.reshape(given.shape)
+    return rows.movedim(-1, contract.dim)
+
+
+def _change_permutation(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
+    rows = spread(given, contract)
+    draws = torch.rand(rows.shape, generator=generator, device=rows.device)
+    drawn = draws.argsort(-1)
+    places = torch.arange(rows.size(-1), device=rows.device).expand_as(rows)
+    choice = draw(EXTREME_ONE_IN, generator)
+    chosen = places if choice == 0 else places.flip(-1) if choice == 1 else drawn
+    return _gather(chosen.to(given.dtype), given, contract)
+
+
+def _change_probabilities(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
+    """Make some rows flatter and some steeper."""
+    rows = spread(given, contract)
+    powers = torch.tensor(POWERS, device=rows.device, dtype=torch.float64)
+    chosen = powers[torch.randint(len(POWERS), (*rows.shape[:-1], 1), generator=generator, device=rows.device)]
+    changed = rows.double() ** chosen
+    return _gather((changed / changed.sum(-1, keepdim=True)).to(given.dtype), given, contract)
+
+
+def _change_sorted(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
+    """Keep the ends of each row."""
+    rows = spread(given, contract)
+    first, last = rows[..., :1].double(), rows[..., -1:].double()
+    shares = torch.rand(rows.shape, generator=generator, device=rows.device, dtype=torch.float64)
+    changed = first + (last - first) * shares ** POWERS[draw(len(POWERS), generator)]
+    changed = (changed.round() if given.dtype in INTEGERS else changed).sort(-1).values.to(given.dtype)
+    changed[..., 0], changed[..., -1] = rows[..., 0], rows[..., -1]
+    return _gather(changed, given, contract)
+
+
+def _change_counts(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
+    """Distribute what is above the least count over the elements."""
+    rows = spread(given, contract).long()
+    least = int(contract.low or 0)
+    total = (rows - least).sum(-1, keepdim=True)
+    shares = torch.rand((*rows.shape[:-1], rows.size(-1) - 1), generator=generator, device=rows.device)
+    ends = (shares ** POWERS[draw(len(POWERS), generator)] * (total + 1)).long().clamp(max=total).sort(-1).values
+    ends = torch.cat([torch.zeros_like(total), ends, total], dim=-1)
+    return _gather((ends.diff(dim=-1) + least).to(given.dtype), given, contract)
+
+
+def _change_symmetric(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
+    factors = 0.5 + torch.rand(given.shape, generator=generator, device=given.device).to(given.dtype)
+    return given * (factors.tril() + factors.tril(-1).mT)
+
+
+def _change_positive_definite(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
+    factors = 0.5 + torch.rand(given.shape[:-1], generator=generator, device=given.device).to(given.dtype)
+    return given * (factors[..., :, None] * factors[..., None, :])
+
+
+_CHANGES: dict[str, Callable[[Tensor, InputContract, Generator], Tensor]] = {
+    "real": _change_reals, "integer": _change_integers, "index": _change_integers, "mask": _change_mask,
+    "one_hot": _change_one_hot, "permutation": _change_permutation, "probabilities": _change_probabilities,
+    "sorted": _change_sorted, "counts": _change_counts, "symmetric": _change_symmetric,
+    "positive_definite": _change_positive_definite, "triangular": _change_reals,
+}  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from harness.domain import InputContract
 from harness.problems.inputs.tensors import count_change_bytes, list_changeable
 from harness.problems.inputs.traits import InputTraits
 
@@ -38,6 +39,10 @@ class InputKind:
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
         return inputs
 
+    def explain(self, traits: InputTraits, inputs: Sequence[Any]) -> str:
+        """Name the contracts that permit these inputs; "" if the problem declares the kind."""
+        return ""
+
     def count_bytes(self, inputs: Sequence[Any]) -> int:
         return 0
 
@@ -55,12 +60,11 @@ GIVEN = Given()
 class DerivedKind(InputKind):
     """Legal inputs near the given ones, which apply without a declaration.
 
-    With `keeps_structure`, only tensors with independently drawn elements change. With `allows_for_rounding`, only
-    outputs that one rounding of the inputs moves little are compared. One call in `whole_one_in` changes whole inputs,
-    the others secret parts. With `is_redrawn`, small problems get several calls with different values.
+    With `allows_for_rounding`, only outputs that one rounding of the inputs moves little are compared. One call in
+    `whole_one_in` changes whole inputs, the others secret parts. With `is_redrawn`, small problems get several calls
+    with different values.
     """
 
-    keeps_structure: ClassVar[bool] = False
     allows_for_rounding: ClassVar[bool] = True
     whole_one_in: ClassVar[int] = 6
     is_redrawn: ClassVar[bool] = True
@@ -74,24 +78,34 @@ class DerivedKind(InputKind):
         """True if whole inputs change, not only secret elements or slices."""
         return random.Random(f"{self.name} {seed}").randrange(self.whole_one_in) == 0
 
+    def allows(self, contract: InputContract) -> bool:
+        """True if changed values are as the contract says."""
+        return contract.has_free_sizes
+
+    def list_allowed(self, traits: InputTraits, inputs: Sequence[Any]) -> list[tuple[Tensor, InputContract]]:
+        return [
+            (tensor, contract)
+            for leaf, contract in traits.pair(inputs) if self.allows(contract)
+            for tensor in list_changeable(leaf)
+        ]  # fmt: skip
+
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
-        for tensor in list_changeable(traits.list_free(inputs) if self.keeps_structure else inputs):
-            self.change_tensor(tensor, generator)
+        for tensor, contract in self.list_allowed(traits, inputs):
+            self.change_tensor(tensor, contract, generator)
         return inputs
 
-    def change_tensor(self, tensor: Tensor, generator: torch.Generator) -> None:
+    def change_tensor(self, tensor: Tensor, contract: InputContract, generator: torch.Generator) -> None:
         """Change one floating tensor in place."""
         raise NotImplementedError
+
+    def explain(self, traits: InputTraits, inputs: Sequence[Any]) -> str:
+        changed = [contract for leaf, contract in traits.pair(inputs) if self.allows(contract)]
+        return "; ".join(sorted({str(one) for one in changed if one.argument}))
 
     def count_bytes(self, inputs: Sequence[Any]) -> int:
         return count_change_bytes(inputs)
 
 
-def takes_floats(traits: InputTraits, inputs: Sequence[Any]) -> bool:
-    """True if there are floating inputs, and none becomes an index."""
-    return bool(list_changeable(inputs)) and not traits.use.converts_to_integers
-
-
-def is_continuous(traits: InputTraits, inputs: Sequence[Any]) -> bool:
+def is_continuous(traits: InputTraits) -> bool:
     """True if small changes of floating inputs change floating outputs little."""
-    return traits.returns_floats and not traits.use.orders_values and takes_floats(traits, inputs)
+    return traits.returns_floats and not traits.use.orders_values and not traits.use.converts_to_integers

@@ -7,14 +7,13 @@ from typing import Any
 
 from harness.domain import Problem, UsageError
 from harness.problems.discovery import DISTRIBUTION_NAMES
-from harness.problems.inputs.altered import Altered
 from harness.problems.inputs.biased import Biased
 from harness.problems.inputs.declared import DISTRIBUTIONS, Mixed, Padded, list_stress
 from harness.problems.inputs.general import General
 from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind
-from harness.problems.inputs.ordered import Negated, Stretched
+from harness.problems.inputs.ordered import Ordered
 from harness.problems.inputs.rare import Rare
-from harness.problems.inputs.shifted import Lowered, Shifted
+from harness.problems.inputs.shifted import Shifted
 from harness.problems.inputs.sparse import Sparse
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.inputs.varied import Signed, Varied
@@ -22,7 +21,7 @@ from harness.problems.inputs.varied import Signed, Varied
 MIXED = Mixed()
 DECLARED: tuple[InputKind, ...] = (GIVEN, *DISTRIBUTIONS, Padded(), MIXED)
 DERIVED: tuple[DerivedKind, ...] = (
-    Negated(), Stretched(), Biased(), Varied(), Signed(), Lowered(), Shifted(), Sparse(), Altered(), General(), Rare(),
+    Ordered(), Biased(), Varied(), Signed(), Shifted(), Sparse(), General(), Rare(),
 )  # fmt: skip
 _BY_NAME: dict[str, InputKind] = {kind.name: kind for kind in (*DECLARED, *DERIVED)}
 

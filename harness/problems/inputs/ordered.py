@@ -8,31 +8,35 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.problems.inputs.kind import DerivedKind, takes_floats
+from harness.domain import InputContract
+from harness.problems.inputs.kind import DerivedKind
 from harness.problems.inputs.tensors import draw, has_many_digits, split_for_device
 from harness.problems.inputs.traits import InputTraits
 
 STRETCHED_BY = 3.0  # times the distance, added to values above the least of the stretched ones
 
 
-class Negated(DerivedKind):
-    name = "negated"
-    is_redrawn = False
+class Ordered(DerivedKind):
+    """Gives whole inputs the opposite order, or enlarges distances above a random element."""
+
+    name = "ordered"
+    whole_one_in = 3
+    is_rarely_seen = True
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        return traits.use.orders_values and not traits.use.restricts_values and takes_floats(traits, inputs)
+        use = traits.use
+        return use.orders_values and not use.converts_to_integers and bool(self.list_allowed(traits, inputs))
 
-    def change_tensor(self, tensor: Tensor, generator: torch.Generator) -> None:
-        if has_many_digits(tensor):
-            tensor.neg_()
+    def allows(self, contract: InputContract) -> bool:
+        """Values between two bounds can be reflected."""
+        is_movable = contract.kind == "real" or not contract.is_stated
+        return is_movable and (contract.low is None) == (contract.high is None)
 
-
-class Stretched(Negated):
-    name = "stretched"
-    is_redrawn = True
-
-    def change_tensor(self, tensor: Tensor, generator: torch.Generator) -> None:
+    def change_tensor(self, tensor: Tensor, contract: InputContract, generator: torch.Generator) -> None:
         if not has_many_digits(tensor):
+            return
+        if contract.is_bounded or self.changes_all(generator.initial_seed()):
+            tensor.neg_().add_((contract.low or 0) + (contract.high or 0))  # type: ignore[operator, arg-type]
             return
         place = torch.unravel_index(torch.tensor(draw(tensor.numel(), generator)), tensor.shape)
         least = tensor[tuple(map(int, place))].clone()

@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from harness.problems.inputs.altered import FLOATS
 from harness.problems.inputs.kind import DerivedKind, Inputs
-from harness.problems.inputs.tensors import choose_part
+from harness.problems.inputs.tensors import FLOATS, choose_part
 from harness.problems.inputs.traits import InputTraits
 from harness.tensors.trees import list_tensors
 

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from harness.domain import InputContract
 from harness.problems.inputs.kind import DerivedKind, is_continuous
 from harness.problems.inputs.tensors import PATTERNS, draw, has_many_digits, is_dense, split_for_device
 from harness.problems.inputs.traits import InputTraits
@@ -24,16 +25,19 @@ class Sparse(DerivedKind):
     """
 
     name = "sparse"
-    keeps_structure = True
     by_peak = True
     is_timed = False  # timed outputs are compared element by element
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
         if traits.has_state or traits.problem.backward:
             return False
-        return traits.has_free_floats(inputs) and is_continuous(traits, inputs)
+        return is_continuous(traits) and bool(self.list_allowed(traits, inputs))
 
-    def change_tensor(self, tensor: Tensor, generator: torch.Generator) -> None:
+    def allows(self, contract: InputContract) -> bool:
+        low, high = contract.low or 0, contract.high or 0
+        return contract.is_free and low <= 0 <= high  # type: ignore[operator]
+
+    def change_tensor(self, tensor: Tensor, contract: InputContract, generator: torch.Generator) -> None:
         count = tensor.numel()
         background = _find_background(tensor) if is_dense(tensor) and count >= LEAST_ELEMENTS else None
         if background is None:

@@ -10,6 +10,8 @@ from torch import Tensor
 
 from harness.protocol import count_span
 
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+MASKED = -1e4  # or less is added to scores that do not count
 FEW = 8  # most elements or slices of a sparse choice
 PART = 1 << 23  # elements that are refilled at a time, or one row
 # Elements that are changed at a time, or one row: on a CPU few enough for its cache, on a GPU enough to fill it.
@@ -74,15 +76,6 @@ def has_many_digits(tensor: Tensor) -> bool:
 
 def has_negative(tensor: Tensor) -> bool:
     return any(bool((part < 0).any()) for part in split_for_device(tensor))
-
-
-def is_uniform(tensor: Tensor) -> bool:
-    if not (tensor.dtype is torch.bool or tensor.dtype in PATTERNS):
-        return False
-    if tensor.numel() < 2 or tensor.is_meta or not is_dense(tensor):
-        return False
-    first = float(tensor.flatten()[0])
-    return first in (0.0, 1.0) and bool((tensor == first).all())
 
 
 def perturb(value: object, seed: int) -> None:
@@ -156,3 +149,16 @@ def draw(high: int, generator: torch.Generator) -> int:
 
 def draw_share(generator: torch.Generator) -> float:
     return float(torch.rand((), generator=generator, device=generator.device))
+
+
+def find_marks(tensor: Tensor) -> tuple[float, float] | None:
+    """Return the lowest and the highest value if there are no others."""
+    if tensor.dtype is torch.bool:
+        return False, True
+    low, high = tensor.min(), tensor.max()
+    has_others = not all(bool(((part == low) | (part == high)).all()) for part in split_parts(tensor))
+    return None if low == high or has_others else (float(low), float(high))
+
+
+def holds_whole_numbers(tensor: Tensor) -> bool:
+    return all(bool((part == part.round()).all()) for part in split_for_device(tensor))

@@ -2,39 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Any
 
 from torch import Tensor
 
-from harness.domain import Problem
-from harness.problems.inputs.tensors import list_changeable
+from harness.domain import InputContract, Problem
+from harness.problems.inputs.tensors import floating_tensors
 from harness.problems.operators import NO_USE, OperatorUse
-from harness.tensors.trees import list_tensors
+from harness.tensors.trees import list_leaves
+
+ANY = InputContract()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputTraits:
-    """If not `is_known`, only `problem` is valid. `use` lists operators that the reference calls.
+    """If not `is_known`, only `problem` and `contracts` are valid. `use` lists operators that the reference calls.
 
-    `structured` are positions of input tensors whose elements are not drawn independently. `constants` are positions,
-    among all values, of those equal under two seeds. `fewest_drawn` is the number of elements of the smallest
-    `torch.rand` (0 without one). `has_state` means that the reference has weights or calls change its state.
+    `contracts` has one for each value of the inputs; any real numbers follow. `fewest_drawn` is the number of elements
+    of the smallest `torch.rand` (0 without one). `has_state` means that the reference has weights or calls change its
+    state.
     """
 
     problem: Problem
     is_known: bool = False
     use: OperatorUse = NO_USE
-    structured: frozenset[int] = frozenset()
-    constants: tuple[int, ...] = ()
+    contracts: tuple[InputContract, ...] = ()
     draws_integers: bool = False
     fewest_drawn: int = 0
     returns_floats: bool = False
     has_state: bool = False
 
-    def list_free(self, inputs: Sequence[Any]) -> list[Tensor]:
-        return [tensor for at, tensor in enumerate(list_tensors(inputs)) if at not in self.structured]
+    def pair(self, inputs: Sequence[Any]) -> Iterator[tuple[Any, InputContract]]:
+        """Yield each value with its contract."""
+        return zip(list_leaves(inputs), chain(self.contracts, repeat(ANY)), strict=False)
 
-    def has_free_floats(self, inputs: Sequence[Any]) -> bool:
-        return bool(list_changeable(self.list_free(inputs)))
+    def list_refillable(self, inputs: Sequence[Any]) -> list[Tensor]:
+        return [
+            tensor
+            for leaf, contract in self.pair(inputs) if contract.may_be_refilled
+            for tensor in floating_tensors(leaf)
+        ]  # fmt: skip
+
+    def keep_bounds(self, inputs: Sequence[Any]) -> None:
+        """Move values beyond stated bounds to these, in place."""
+        for leaf, contract in self.pair(inputs):
+            if contract.is_stated and contract.kind == "real" and contract.is_bounded:
+                for tensor in floating_tensors(leaf):
+                    tensor.clamp_(contract.low, contract.high)  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from harness.domain import InputContract
 from harness.problems.inputs.declared import list_stress
 from harness.problems.inputs.kind import DerivedKind, Inputs, is_continuous
 from harness.problems.inputs.tensors import (
@@ -14,8 +15,6 @@ from harness.problems.inputs.tensors import (
     find_inexact,
     has_negative,
     is_dense,
-    is_uniform,
-    list_changeable,
     split_for_device,
 )
 from harness.problems.inputs.traits import InputTraits
@@ -29,33 +28,28 @@ PIECEWISE = {
     "ne", "gelu", "silu", "mish", "softplus", "sigmoid", "log_sigmoid_forward", "tanh", "erf",
 }  # fmt: skip
 FACTORS = (8.0, 4.0)  # one of them in each call: the larger one makes some results depend on roundings
-FLIPPED_SHARE = 0.25
 LEAST_SCATTERED, LARGEST_SHARE = 8, 1024  # at most one in so many elements is scattered, but at least so many
 
 
 class Varied(DerivedKind):
     name = "varied"
-    keeps_structure = True
     is_rarely_seen = True
     is_signed: ClassVar[bool] = False
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        if not may_have_any_values(traits, inputs) or not is_continuous(traits, inputs):
+        if not may_have_any_values(self, traits, inputs) or not is_continuous(traits):
             return False
         return not traits.use.has(PIECEWISE, on_input=True)
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
-        free = traits.list_free(inputs)
-        for tensor in filter(is_uniform, free):
-            flipped = torch.rand(tensor.shape, generator=generator, device=tensor.device) < FLIPPED_SHARE
-            tensor.detach().copy_(torch.where(flipped, 1 - tensor.to(torch.float32), tensor.to(torch.float32)))
         factor = FACTORS[draw(len(FACTORS), generator)]
-        for tensor in list_changeable(free):
-            self._vary(tensor, generator, factor)
+        for tensor, contract in self.list_allowed(traits, inputs):
+            self._vary(tensor, contract, generator, factor)
         return inputs
 
-    def _vary(self, tensor: Tensor, generator: torch.Generator, factor: float) -> None:
-        signs = (1.0, -1.0) if self.is_signed or has_negative(tensor) else (1.0,)
+    def _vary(self, tensor: Tensor, contract: InputContract, generator: torch.Generator, factor: float) -> None:
+        has_both_signs = not contract.is_never_negative and (self.is_signed or has_negative(tensor))
+        signs = (1.0, -1.0) if has_both_signs else (1.0,)
         sizes = [sign * size for sign in signs for size in (1.0, factor)]
         factors = torch.tensor(sizes, dtype=tensor.dtype, device=tensor.device)
         if self.is_signed and is_dense(tensor) and not self.changes_all(generator.initial_seed()):
@@ -71,16 +65,17 @@ class Signed(Varied):
     is_signed = True
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        if not may_have_any_values(traits, inputs) or not is_continuous(traits, inputs):
+        if not may_have_any_values(self, traits, inputs) or not is_continuous(traits):
             return False
         if traits.use.has(PIECEWISE, on_input=True):
             return True
-        return not all(map(has_negative, list_changeable(traits.list_free(inputs))))
+        allowed = self.list_allowed(traits, inputs)
+        return any(not contract.is_never_negative and not has_negative(tensor) for tensor, contract in allowed)
 
 
-def may_have_any_values(traits: InputTraits, inputs: Sequence[Any]) -> bool:
-    """True if there are floating inputs without structure, and no operator or declaration limits their values."""
-    return traits.has_free_floats(inputs) and not traits.use.restricts_values and not list_stress(traits.problem)
+def may_have_any_values(kind: DerivedKind, traits: InputTraits, inputs: Sequence[Any]) -> bool:
+    """True if a contract allows the changes of `kind`, and the problem declares no other ones."""
+    return not list_stress(traits.problem) and bool(kind.list_allowed(traits, inputs))
 
 
 def _vary_scattered(tensor: Tensor, factors: Tensor, generator: torch.Generator) -> None:

@@ -58,6 +58,7 @@ def render_task(problem: Problem, language: Language) -> str:
 def _describe_settings(problem: Problem) -> dict[str, dict[str, Any]]:
     small = problem.workload("small")
     values: dict[str, Any] = {"SMALL": dict(small.overrides) if small else {}, "TOLERANCE": asdict(problem.tolerance)}
+    values["INPUTS"] = {one.argument: one.describe() for one in problem.inputs}
     values["CASES"] = [asdict(case) for case in problem.cases]
     return {
         name: {

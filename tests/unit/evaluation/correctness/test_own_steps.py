@@ -65,7 +65,7 @@ def test_inputs_with_a_structure_keep_it(inputs):
 def test_beside_an_input_with_structure_the_others_get_all_kinds(second):
     reference = prepare("torch.relu(x) + more[0].sum()", f"torch.rand(8, 8), {second}")
     assert {kind.name for kind in reference.derived_kinds} >= {"biased", "signed"}
-    assert reference.traits.structured == {1}
+    assert [one.is_related for one in reference.traits.contracts] == [False, True]
     given, varied = (reference.make_inputs(5, kind) for kind in ("as_given", "signed"))
     assert not torch.equal(given[0], varied[0])
     assert torch.equal(given[1], varied[1])
@@ -94,24 +94,24 @@ def test_inputs_of_one_sign_get_both_signs(forward, inputs, expected):
 
 
 @pytest.mark.parametrize(
-    ("forward", "expected"),
+    ("forward", "is_moved"),
     [
-        ("torch.softmax(x, 1)", {"shifted"}),
-        ("torch.logsumexp(x, 1)", {"shifted"}),
-        ("x.amin(1)", {"shifted"}),
-        ("x.min(1).values", {"shifted"}),
-        ("x.amax(1)", {"lowered"}),
-        ("x.max(1).values", {"lowered"}),
-        ("nn.functional.max_pool1d(x, 3)", {"lowered"}),
-        ("nn.functional.max_pool2d(x[None], 3)", {"lowered"}),
-        ("nn.functional.max_pool3d(x[None, None, None], (1, 2, 2))", {"lowered"}),
-        ("nn.functional.adaptive_max_pool2d(x[None], 2)", {"lowered"}),
-        ("(x * 2).amax(1)", set()),
-        ("x.sum(1)", set()),
+        ("torch.softmax(x, 1)", True),
+        ("torch.logsumexp(x, 1)", True),
+        ("x.amin(1)", True),
+        ("x.min(1).values", True),
+        ("x.amax(1)", True),
+        ("x.max(1).values", True),
+        ("nn.functional.max_pool1d(x, 3)", True),
+        ("nn.functional.max_pool2d(x[None], 3)", True),
+        ("nn.functional.max_pool3d(x[None, None, None], (1, 2, 2))", True),
+        ("nn.functional.adaptive_max_pool2d(x[None], 2)", True),
+        ("(x * 2).amax(1)", False),
+        ("x.sum(1)", False),
     ],
 )
-def test_inputs_are_moved_where_a_maximum_or_minimum_of_them_is_taken(forward, expected):
-    assert list_steps(forward, "torch.randn(8, 9)") & {"shifted", "lowered"} == expected
+def test_inputs_are_moved_where_a_maximum_or_minimum_of_them_is_taken(forward, is_moved):
+    assert ("shifted" in list_steps(forward, "torch.randn(8, 9)")) is is_moved
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
-STEPS = ("biased", "varied", "altered")
+STEPS = ("biased", "varied", "general")
 
 
 @pytest.fixture(scope="module")

@@ -3,24 +3,30 @@
 import pytest
 import torch
 
-from harness.domain import Problem
-from harness.problems.inputs.altered import Altered, find_constants
+from harness.domain import InputContract, Problem
+from harness.problems.inputs.inference import complete_contract
 from harness.problems.inputs.kinds import find_kind
 from harness.problems.inputs.rare import Draws
 from harness.problems.inputs.traits import InputTraits
-from harness.problems.operators import OperatorCalls
+from harness.problems.operators import NO_USE, OperatorCalls
+from harness.tensors.trees import list_leaves
 
 RARE, GENERAL = find_kind("rare"), find_kind("general")
 PROBLEM = Problem(name="p", suite="s", source="")
 
 
-def alter(inputs, constants, seed):
-    traits = InputTraits(problem=PROBLEM, constants=constants)
-    return Altered().change(inputs, traits, torch.Generator().manual_seed(seed))
+def infer(value, other, use=NO_USE, *, related=False):
+    pairs = zip(list_leaves(value), list_leaves(other), strict=True)
+    return tuple(complete_contract(InputContract(), *pair, use, is_related=related) for pair in pairs)
+
+
+def alter(inputs, others, seed=0, *, related=False):
+    traits = InputTraits(problem=PROBLEM, contracts=infer(inputs, others, related=related))
+    return GENERAL.change(inputs, traits, torch.Generator().manual_seed(seed))
 
 
 def alter_one(value, seed=0):
-    return alter((value,), (0,), seed)[0]
+    return alter((value,), (value,), seed)[0]
 
 
 def make_inputs():
@@ -29,16 +35,21 @@ def make_inputs():
 
 
 def test_input_equal_under_two_seeds_is_constant():
-    first, second = make_inputs(), make_inputs()
-    assert find_constants(first, second, OperatorCalls().use) == (1, 2, 4, 5)
+    contracts = infer(make_inputs(), make_inputs())
+    assert [one.is_constant for one in contracts] == [False, True, True, True, True, True]
+    assert [one.kind for one in contracts] == ["real", "real", "real", "fixed", "integer", "real"]
+
+
+def test_integers_may_not_change_where_the_reference_scatters():
+    places = torch.tensor([3, 1, 2])
     with OperatorCalls() as scattering:
         torch.zeros(3).index_fill(0, torch.tensor([1]), 2.0)
-    assert find_constants(first, second, scattering.use) == (1, 2, 5)
+    assert [infer([places], [places], use)[0].kind for use in (NO_USE, scattering.use)] == ["integer", "as_drawn"]
 
 
 def test_only_constants_are_altered_and_given_tensors_stay():
     drawn, mask = torch.randn(30), torch.ones(30)
-    altered = alter((drawn, mask, 7, 0.5), (1, 3), 1)
+    altered = alter((drawn, mask, 7, 0.5), (drawn + 1, mask, 7, 0.5), 1)
     assert altered[0] is drawn
     assert (mask == 1).all()
     assert (altered[1] != 1).any()
@@ -135,11 +146,9 @@ def test_watched_draws_are_only_counted():
     assert (draws.fewest, draws.integers) == (7, True)
 
 
-def generalise(value, *, structured=True, seed=0):
-    traits = InputTraits(problem=PROBLEM, structured=frozenset([0] if structured else []))
-    if not GENERAL.applies(traits, [value]):
-        return None
-    return GENERAL.change((value,), traits, torch.Generator().manual_seed(seed))[0]
+def generalise(value, seed=0):
+    """Of values that are drawn and depend on each other."""
+    return alter((value,), (value.roll(1),), seed, related=True)[0]
 
 
 def test_one_mark_in_each_row_and_first_marks_are_not_kept():
@@ -153,21 +162,34 @@ def test_one_mark_in_each_row_and_first_marks_are_not_kept():
 
 def test_whole_numbers_become_fractions_and_zeros_stay():
     given = torch.arange(-50.0, 50.0)
-    changed = generalise(given, structured=False)
-    assert (changed != changed.round()).float().mean() > 0.9
-    assert ((changed / given)[given != 0] >= 0.5).all() and ((changed / given)[given != 0] <= 1.5).all()
-    assert changed[50] == 0
+    changed = [generalise(given, seed) for seed in range(8)]
+    assert sum(float((one != one.round()).float().mean()) > 0.9 for one in changed) >= 2
+    assert all(bool((one != given).any()) and one[50] == 0 for one in changed)
+    assert all(((one / given)[given != 0] - 1).abs().max() <= 0.5 for one in changed)
 
 
 @pytest.mark.parametrize(
-    "value", [torch.randn(9, 9).triu(), torch.randint(9, (40,)), torch.ones(()), torch.tensor([0.0, 0.5, 1.0])]
+    "value", [torch.randn(9, 9).triu(), torch.randint(9, (40,)), torch.rand(9, 9).softmax(1), torch.randn(4, 4)]
 )
 def test_other_values_are_not_generalised(value):
-    assert generalise(value) is None
+    assert generalise(value) is value
 
 
-def test_marks_that_are_drawn_independently_and_constants_are_not_generalised():
-    marks = (torch.rand(40) < 0.5).float()
-    assert generalise(marks, structured=False) is None
-    constant = InputTraits(problem=PROBLEM, structured=frozenset([0]), constants=(0,))
-    assert not GENERAL.applies(constant, [marks])
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (torch.rand(8, 8) < 0.5, "any boolean mask"),
+        ((torch.rand(8, 8) < 0.5).float(), "any boolean mask"),
+        (torch.arange(50.0), "any real numbers"),
+        (torch.rand(8, 9).softmax(0), "any probabilities, with a sum of 1 along dimension -2"),
+        (torch.rand(8, 8) + torch.rand(8, 8).T.T.tril().mT.triu() * 0, "only what get_inputs makes"),
+        (torch.ones(8, 8) + torch.eye(8) / 2, "any symmetric matrices"),
+        (torch.rand(8, 8).triu() + 1.5 * torch.eye(8), "any upper triangular matrices"),
+        (torch.tensor([0, 3, 3, 7]), "any sorted values"),
+        (torch.tensor([2, 0, 1, 3]), "any permutations of 0, 1, 2, ..."),
+        (torch.tensor([2, 0, 7, 3]), "integers from 0 to 7"),
+        (torch.rand(8, dtype=torch.complex64), "only what get_inputs makes"),
+    ],
+)
+def test_an_inferred_contract_is_general_and_names_structure(value, words):
+    assert infer([value], [value.roll(1)], related=True)[0].describe() == words

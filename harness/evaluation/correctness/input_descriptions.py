@@ -1,0 +1,56 @@
+"""Describes in plain words what the inputs of a problem may be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.domain import InputContract, Problem, ProblemError, ReferenceStopped
+from harness.problems.apart import run_apart
+
+if TYPE_CHECKING:
+    from harness.problems.loading import LoadedProblem
+
+UNKNOWN = "unknown: not stated, and the reference does not run at small sizes"
+
+
+def describe_contracts(problem: Problem) -> dict[str, str]:
+    """Return words by argument of `forward`. Runs the reference twice at small sizes, in another process."""
+    stated = {one.argument: one.describe_source() for one in problem.inputs}
+    try:
+        found = run_apart(_infer, problem)
+    except ReferenceStopped:
+        raise
+    except ProblemError:
+        return stated or {"inputs": UNKNOWN}
+    words: dict[str, list[str]] = {}
+    for one in found:
+        words.setdefault(one.argument, []).append(one.describe_source())
+    return stated | {argument: "; ".join(dict.fromkeys(lines)) for argument, lines in words.items()}
+
+
+def _infer(problem: Problem) -> tuple[InputContract, ...]:
+    """Raises ProblemError."""
+    from harness.problems.loading import load_problem
+    from harness.problems.shrink import EMULATED_BUDGET, PATIENT_BUDGET, keep_sizes, reduce_problem
+
+    last = problem.workloads[-1].name
+    if last != "full":
+        return _infer_from(load_problem(problem, last))
+    reduced = reduce_problem(problem, EMULATED_BUDGET) or keep_sizes(problem, PATIENT_BUDGET)
+    if reduced is None:
+        raise ProblemError(f"{problem.name}: {UNKNOWN}")
+    return _infer_from(load_problem(reduced, "reduced"))
+
+
+def _infer_from(loaded: LoadedProblem) -> tuple[InputContract, ...]:
+    import torch
+
+    from harness.construction.random_weights import HOST
+    from harness.evaluation.correctness.input_plan import infer_contracts, watch_reference
+    from harness.problems.inputs.rare import Draws
+    from harness.problems.operators import NO_USE
+
+    with torch.no_grad():
+        model, inputs = loaded.make_model(0, HOST), loaded.make_inputs(0, HOST)
+        use = watch_reference(loaded, model, inputs, {}, HOST) or NO_USE
+        return tuple(infer_contracts(loaded, inputs, use, Draws(), HOST))

@@ -1,0 +1,90 @@
+"""Reads what the arguments of `forward` may be (docs/problems.md): the setting `INPUTS`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from harness.domain import CONTRACT_KINDS, CONTRACT_STRUCTURES, InputContract, ProblemError
+
+
+def read_contracts(given: Any, path: Path) -> tuple[InputContract, ...]:
+    """Raises ProblemError."""
+    if not isinstance(given, dict) or not all(isinstance(name, str) for name in given):
+        raise ProblemError(f"{path}: INPUTS must be a dict by argument of forward such as {{'x': 'real'}}: {given!r}")
+    try:
+        return tuple(_read(name, {"kind": one} if isinstance(one, str) else one) for name, one in given.items())
+    except (TypeError, ValueError) as error:
+        raise ProblemError(f"{path}: {error}") from error
+
+
+def _read(name: str, given: Any) -> InputContract:
+    where = f"INPUTS[{name!r}]"
+    if not isinstance(given, dict) or not isinstance(given.get("kind"), str):
+        example = "'real' or {'kind': 'index', 'below': 1000}"
+        raise TypeError(f"{where} must be a kind, or a dict with a kind, such as {example}: {given!r}")
+    kind = choose(given["kind"], tuple(CONTRACT_KINDS), f"{where}: kind")
+    options = {key: _READERS[choose(key, CONTRACT_KINDS[kind], f"{where}: option of {kind}")](value, kind, where)
+               for key, value in given.items() if key != "kind"}  # fmt: skip
+    if kind == "index":
+        if "below" not in options:
+            raise ValueError(f"{where}: an index needs 'below': the number of elements, or an expression of sizes")
+        below = options.pop("below")
+        options |= {"low": 0, "high": f"{below} - 1" if isinstance(below, str) else below - 1}
+    low, high = (options.get(key) for key in ("low", "high"))
+    if isinstance(low, int | float) and isinstance(high, int | float) and low > high:
+        raise ValueError(f"{where}: no value lies between low = {low} and high = {high}")
+    return InputContract(kind=kind, argument=name, is_stated=True, **options)
+
+
+def choose(value: Any, known: Sequence[str], what: str) -> str:
+    if value in known:
+        return str(value)
+    near = get_close_matches(str(value), known, n=1)
+    hint = f". Did you mean {near[0]}?" if near else ""
+    raise ValueError(f"{what} {value!r} is unknown; choose among {', '.join(known) or 'none'}{hint}")
+
+
+def _read_bound(value: Any, kind: str, where: str) -> int | float | str:
+    if isinstance(value, str):
+        try:
+            return ast.unparse(ast.parse(value, mode="eval"))
+        except (SyntaxError, ValueError) as error:
+            raise ValueError(f"{where}: {value!r} is no expression of the file's sizes") from error
+    takes_fractions = kind in ("real", "sorted")
+    if isinstance(value, bool) or not isinstance(value, int | float if takes_fractions else int):
+        numbers = "a number" if takes_fractions else "an integer"
+        raise TypeError(f"{where}: a bound must be {numbers}, or an expression of sizes as a string: {value!r}")
+    return value
+
+
+def _read_dim(value: Any, kind: str, where: str) -> int | str:
+    if value != "all" and (isinstance(value, bool) or not isinstance(value, int)):
+        raise TypeError(f"{where}: dim must be an integer or 'all': {value!r}")
+    return value  # type: ignore[no-any-return]
+
+
+def _read_also(value: Any, kind: str, where: str) -> tuple[int, ...]:
+    values = tuple(value) if isinstance(value, list | tuple) else (value,)
+    if any(isinstance(one, bool) or not isinstance(one, int) for one in values):
+        raise TypeError(f"{where}: also must be an integer, or a list of integers: {value!r}")
+    return values
+
+
+def _read_distinct(value: Any, kind: str, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{where}: distinct must be True or False: {value!r}")
+    return value
+
+
+def _read_structure(value: Any, kind: str, where: str) -> str:
+    return choose(value, CONTRACT_STRUCTURES[kind], f"{where}: structure")
+
+
+_READERS: dict[str, Callable[[Any, str, str], Any]] = {
+    "low": _read_bound, "high": _read_bound, "below": _read_bound, "dim": _read_dim, "also": _read_also,
+    "distinct": _read_distinct, "structure": _read_structure,
+}  # fmt: skip

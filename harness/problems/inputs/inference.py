@@ -1,0 +1,90 @@
+"""Infers contracts of inputs from two draws and from the operators that use them: what is not stated is general."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harness.domain import InputContract
+from harness.problems.inputs.conformity import find_structure
+from harness.problems.inputs.tensors import (
+    FLOATS,
+    MASKED,
+    find_marks,
+    holds_whole_numbers,
+    is_dense,
+    without_repeats,
+)
+from harness.problems.operators import INTEGERS, OperatorUse
+from harness.tensors.slices import has_same_bits
+
+# Their results are undefined if integers that were unique no longer are.
+SCATTERING = {
+    "index_copy", "index_put", "_index_put_impl", "index_fill", "scatter", "masked_scatter", "put", "slice_scatter",
+}  # fmt: skip
+
+
+def complete_contract(
+    contract: InputContract, one: Any, other: Any, use: OperatorUse, *, is_related: bool
+) -> InputContract:
+    """`one` and `other` are values under two seeds. A stated contract stays; anything else is inferred."""
+    seen = replace(contract, is_constant=_are_equal(one, other), is_related=is_related and not use.orders_values)
+    if contract.is_stated:
+        return replace(seen, is_related=False)
+    if not isinstance(one, Tensor):
+        return seen if isinstance(one, float) and seen.is_constant else replace(seen, kind="fixed")
+    one = without_repeats(one)
+    if one.is_meta or not is_dense(one) or not one.numel():
+        return replace(seen, kind="as_drawn")
+    inferred = _infer(one, seen, use)
+    # Other values may be invalid as indices or probabilities.
+    if use.restricts_values and inferred.kind == "real":
+        return replace(inferred, low=0)
+    restricts = use.restricts_values or use.converts_to_integers
+    return replace(inferred, kind="as_drawn") if restricts and inferred.kind != "real" else inferred
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    if not isinstance(one, Tensor) or not isinstance(other, Tensor):
+        return not isinstance(one, Tensor) and not isinstance(other, Tensor) and bool(one == other)
+    one, other = without_repeats(one), without_repeats(other)
+    is_comparable = one.shape == other.shape and one.dtype == other.dtype and not one.is_meta
+    return is_comparable and one.layout is torch.strided and has_same_bits(one, other)
+
+
+def _infer(tensor: Tensor, seen: InputContract, use: OperatorUse) -> InputContract:
+    if tensor.dtype in INTEGERS:
+        return _infer_integers(tensor, seen, use)
+    if tensor.dtype not in (*FLOATS, torch.bool):
+        return replace(seen, kind="as_drawn")
+    if tensor.dtype is torch.bool or _is_mask(tensor, seen):
+        depends_on_order = use.orders_values and not seen.is_constant  # else more values may be equal
+        return replace(seen, kind="as_drawn" if depends_on_order else "mask")
+    if seen.is_related and not seen.is_constant and not holds_whole_numbers(tensor):
+        return find_structure(tensor, seen)
+    return seen
+
+
+def _is_mask(tensor: Tensor, seen: InputContract) -> bool:
+    """Constant zeros and ones may be factors."""
+    marks = find_marks(tensor)
+    return (
+        marks is not None
+        and all(one == -math.inf or one.is_integer() for one in marks)
+        and (not seen.is_constant or marks[0] <= MASKED)
+    )
+
+
+def _infer_integers(tensor: Tensor, seen: InputContract, use: OperatorUse) -> InputContract:
+    """Keep what other integers may violate: order, uniqueness, and the range of the given ones."""
+    low, high = int(tensor.min()), int(tensor.max())
+    if use.has(SCATTERING) and tensor.numel() > 1:
+        return replace(seen, kind="as_drawn")
+    structured = find_structure(tensor, seen)
+    if structured.kind != "as_drawn":
+        return structured
+    return replace(seen, kind="integer", low=low, high=high)
