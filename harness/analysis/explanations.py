@@ -294,6 +294,10 @@ _TIMES = {
         "avoid branches that depend on values",
     ),
     "device_events": ("calls took longer by the host's clock than by device events: the difference is added", ""),
+    "memory_use": (
+        "a call holds at least twice as much device memory as the baseline's",
+        "write partial results in place, and free what a call does not need",
+    ),
     "conditions": ("the machine was disturbed", "stop other programs, and evaluate again with `--again`"),
     "not_replayable": (
         "note: timed by whole calls, since the GPU work of a call cannot be replayed; it names the reason",

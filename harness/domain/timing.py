@@ -58,7 +58,8 @@ class Timing:
     The interval covers the scatter of the blocks, the noise floor, and time that the evaluator's clock cannot exclude.
     `attempts` counts measurements, since disturbed ones are repeated. `clock` is "device" for replays of recorded GPU
     work and "call" for whole calls. "bound" compares the candidate's whole calls with replays of the baseline, so the
-    speedup is a lower bound. "mixed" means that cases differ.
+    speedup is a lower bound. "mixed" means that cases differ. `*_bytes` of device memory hold weights, outputs and
+    workspace of a replayed call, and `*_mj` is its energy; of several cases, the largest memory.
     """
 
     baseline: str
@@ -75,6 +76,10 @@ class Timing:
     conditions: Conditions | None = None
     attempts: int = 1
     clock: Clock = "call"
+    baseline_bytes: int | None = None
+    candidate_bytes: int | None = None
+    baseline_mj: float | None = None
+    candidate_mj: float | None = None
 
     def __post_init__(self) -> None:
         if not self.baseline:

@@ -173,8 +173,20 @@ def combine_timings(cases: Sequence[CaseResult]) -> Timing | None:
         ),
         conditions=next((one for one in conditions if one.disturbed), next(iter(conditions), None)),
         attempts=max(timing.attempts for timing in timings),
+        baseline_bytes=_find_largest(timings, "baseline_bytes"),
+        candidate_bytes=_find_largest(timings, "candidate_bytes"),
+        baseline_mj=_average_known(counted, "baseline_mj"),
+        candidate_mj=_average_known(counted, "candidate_mj"),
         clock=timings[0].clock if len({timing.clock for timing in timings}) == 1 else "mixed",
     )
+
+
+def _find_largest(timings: Sequence[Timing], name: str) -> int | None:
+    return max((value for one in timings if (value := getattr(one, name)) is not None), default=None)
+
+
+def _average_known(cases: Sequence[CaseResult], name: str) -> float | None:
+    return average(cases, name) if all(getattr(case.timing, name) for case in cases) else None
 
 
 def combine_further(cases: Sequence[CaseResult]) -> tuple[BaselineResult, ...]:

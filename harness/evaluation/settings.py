@@ -22,6 +22,7 @@ class EvaluationSettings:
     profile: bool | None = option(
         None, "Read hardware counters of correct GPU programs with ncu. [default: in timed searches]"
     )
+    energy: bool = option(False, "Measure the energy of a call on a GPU, by replays in a row.", "--energy")
     plan: TimingPlan = field(default_factory=TimingPlan)
     limits: TimeLimits = field(default_factory=TimeLimits)
     attribute_work: bool = True

@@ -31,6 +31,7 @@ class WorkerRequest(StrEnum):
     MAP_PAGES = "map_pages"
     BUILD_GRAPH = "build_graph"
     REPLAY = "replay"
+    REPLAY_IN_ROW = "replay_in_row"
     UNLOAD = "unload"
 
 
@@ -61,6 +62,7 @@ class WorkerReply(StrEnum):
     PAGES_MAPPED = "pages_mapped"
     GRAPH_BUILT = "graph_built"
     REPLAYED = "replayed"
+    REPLAYED_IN_ROW = "replayed_in_row"
     UNLOADED = "unloaded"
     FAILED = "failed"  # instead of any other
     BUILD = "build"  # a request in the middle of any other; the evaluator answers with BUILT

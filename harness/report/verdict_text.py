@@ -191,6 +191,18 @@ def explain_roofline(evaluation: Evaluation) -> list[tuple[str, str]]:
     return facts
 
 
+def explain_use(timing: Timing) -> list[tuple[str, str]]:
+    """Return (label, text) for memory and energy of a call, where they are known."""
+    facts = []
+    if timing.candidate_bytes is not None and timing.baseline_bytes is not None:
+        mine, theirs = (f"{value / 2**20:,.1f} MiB" for value in (timing.candidate_bytes, timing.baseline_bytes))
+        facts.append(("device memory", f"{mine} beside the inputs; the baseline {theirs}"))
+    if timing.candidate_mj is not None:
+        theirs = "" if timing.baseline_mj is None else f"; the baseline {timing.baseline_mj:,.4g} mJ"
+        facts.append(("energy", f"{timing.candidate_mj:,.4g} mJ{theirs}"))
+    return facts
+
+
 def explain_without_custom(without_custom: WithoutCustom) -> str:
     """State the effect on the outputs of disabling the candidate's extension functions."""
     return _WITHOUT_CUSTOM[without_custom]

@@ -206,6 +206,20 @@ class ResultRow(NamedTuple):
     over_fastest: Annotated[
         float | None, Column("fastest.ranked_speedup", since=8, unit="x", meaning="speedup over `fastest_baseline`")
     ]
+    memory_bytes: Annotated[
+        int | None,
+        Column("timing.candidate_bytes", since=9, meaning="device memory of a replayed call, beside its inputs"),
+    ]
+    baseline_memory_bytes: Annotated[
+        int | None, Column("timing.baseline_bytes", since=9, meaning="the baseline's device memory of a call")
+    ]
+    energy_mj: Annotated[
+        float | None,
+        Column("timing.candidate_mj", since=9, meaning="energy of a call in millijoule, with `--energy` on a GPU"),
+    ]
+    baseline_energy_mj: Annotated[
+        float | None, Column("timing.baseline_mj", since=9, meaning="the baseline's energy of a call")
+    ]
 
 
 def _complete(annotation: Any) -> Column:

@@ -44,6 +44,7 @@ class CandidateTimer:
         self._workers = workers
         self._plan = settings.timed_plan
         self._equal_plan = shorten_plan(settings.plan)  # the same for every fidelity, since noise floors are stored
+        self._measures_energy = settings.energy
         self._noise = noise
         self._environment = environment
         self._case = ""
@@ -82,7 +83,13 @@ class CandidateTimer:
             yield candidate
 
         opponent = self._name_baseline(reference, baseline)
-        timer = ReplayTimer(reference=reference, plan=self._plan, seeds=seeds, ahead=self._workers.ahead)
+        timer = ReplayTimer(
+            reference=reference,
+            plan=self._plan,
+            seeds=seeds,
+            ahead=self._workers.ahead,
+            measures_energy=self._measures_energy,
+        )
         try:
             return timer.measure(opponent.name, self._record_baseline(opponent, reference, baseline, seeds), take)
         except NotReplayable as reason:

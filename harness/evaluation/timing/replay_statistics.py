@@ -23,6 +23,9 @@ EQUAL_SHARE, EQUAL_US = 0.006, 0.5
 FORGED_SHARE, FORGED_US = 0.01, 1.0
 SLOWER_SHARE, SLOWER_US, SLOWER_PAIRS = 1.1, 1.0, 5  # with another kind of inputs, relative to the baseline
 
+# More memory than the baseline's that is worth a warning: this often, and more than torch's allocator takes at once.
+MEMORY_FACTOR, SEGMENT_BYTES = 2, 20 << 20
+
 
 @dataclass(slots=True)
 class ReplayTimes:
@@ -83,6 +86,26 @@ def conclude_replays(name: str, rounds: Sequence[ReplayTimes], conditions: Condi
         findings.append(Finding(check="device_events", severity="warning", message=message))
     result = TimingResult(timing=timing, findings=tuple(findings))
     return charge_slowest(result, list_slower_inputs(rounds))
+
+
+def add_use(result: TimingResult, memory_bytes: tuple[int, int], energy_mj: Sequence[float | None]) -> TimingResult:
+    """Add memory and energy of baseline and candidate, with a warning of a candidate that needs far more memory."""
+    timing = replace(
+        result.timing,
+        baseline_bytes=memory_bytes[0],
+        candidate_bytes=memory_bytes[1],
+        baseline_mj=energy_mj[0],
+        candidate_mj=energy_mj[1],
+    )
+    theirs, mine = memory_bytes
+    if mine < MEMORY_FACTOR * theirs or mine - theirs < SEGMENT_BYTES:
+        return replace(result, timing=timing)
+    message = (
+        f"a call holds {mine >> 20} MiB of device memory beside its inputs, {mine / max(theirs, 1):.1f} times as much "
+        f"as the baseline ({theirs >> 20} MiB)"
+    )
+    finding = Finding(check="memory_use", severity="warning", message=message)
+    return replace(result, timing=timing, findings=(*result.findings, finding))
 
 
 def count_rounds(call_us: float) -> int:

@@ -8,8 +8,9 @@ import random
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
@@ -25,6 +26,7 @@ from harness.evaluation.timing.replay_statistics import (
     SLOWER_PAIRS,
     CandidateNotReplayable,
     ReplayTimes,
+    add_use,
     compare_kind,
     conclude_replays,
     count_rounds,
@@ -34,7 +36,7 @@ from harness.evaluation.timing.replay_statistics import (
     is_steady,
 )
 from harness.evaluation.timing.slower_inputs import GIVEN
-from harness.evaluation.timing.system_conditions import ConditionSampler
+from harness.evaluation.timing.system_conditions import ConditionSampler, measure_energy_mj
 from harness.evaluation.timing.timed_calls import TimedSeeds, deal_changed_steps, draw_seed
 from harness.protocol import storage_bytes
 from harness.sandbox.gpu.recording import NotReplayable, Recording
@@ -53,6 +55,7 @@ ALONE = 5  # replays of the baseline before the candidate's first one of a round
 # share of the others that differ, where that takes little time.
 CLOSE_OF_A_KIND, DIFFERENT_SHARE = 2, 0.3
 SAMPLED_PLACES, SAMPLED_BYTES = 4, 256
+ROW_US = 5000.0  # of replays in a row, after which the energy counter is read
 CLEAN_BYTES = 256 << 20  # read before each replay, which leaves no modified lines in the cache
 
 Open = Callable[[], AbstractContextManager[ModelSession]]
@@ -75,7 +78,15 @@ class _Side:
 
 
 class ReplayTimer:
-    def __init__(self, *, reference: Reference, plan: TimingPlan, seeds: Iterator[int], ahead: WorkersAhead) -> None:
+    def __init__(
+        self,
+        *,
+        reference: Reference,
+        plan: TimingPlan,
+        seeds: Iterator[int],
+        ahead: WorkersAhead,
+        measures_energy: bool = False,
+    ) -> None:
         self._reference = reference
         self._device = reference.device
         self._plan = plan
@@ -85,6 +96,8 @@ class ReplayTimer:
         self._compared: Counter[str] = Counter()  # calls compared with the truth, by the kind of their inputs
         self._wrong = ""  # what was wrong in a replay, the first
         self._clean: torch.Tensor | None = None
+        self._measures_energy = measures_energy
+        self._energy_mj: list[float | None] = [None, None]  # of baseline and candidate
 
     def measure(self, name: str, record_baseline: Keep, record_candidate: Record) -> TimingResult:
         """Raises NotReplayable, or CandidateNotReplayable if only the baseline's work can be replayed."""
@@ -98,6 +111,7 @@ class ReplayTimer:
                 candidate = stack.enter_context(record_candidate())
                 self._ahead.finish()  # nothing else starts or ends while the clock runs
                 rounds, conditions = self._measure_rounds(stack, baseline, candidate)
+                memory_bytes = baseline.recording.own_bytes, candidate.own_bytes
             except NotReplayable as reason:
                 self._ahead.finish()
                 baseline.end_replayers()  # one may be what failed
@@ -106,7 +120,7 @@ class ReplayTimer:
                 raise CandidateNotReplayable(str(reason), self._measure_alone(baseline)) from reason
             finally:
                 self._clean = None
-        result = conclude_replays(name, rounds, conditions)
+        result = add_use(conclude_replays(name, rounds, conditions), memory_bytes, self._energy_mj)
         if self._wrong:
             return call_suspect(result.timing, "timed_call", self._wrong)
         return mark_disturbed_unreliable(result)
@@ -143,8 +157,23 @@ class ReplayTimer:
             if not rounds:
                 self._verify(sides)
             rounds.append(self._measure_round(sides, sampler))
+        if self._measures_energy:
+            self._energy_mj = self._measure_energy(sides, rounds[0])
         self._renew_one(baseline)
         return rounds, sampler.conclude()
+
+    def _measure_energy(self, sides: Sequence[_Side], times: ReplayTimes) -> list[float | None]:
+        """Replays in a row need calls that leave inputs and state as they are."""
+        if self._reference.changes_inputs or self._reference.changing:
+            return [None, None]
+        usual_us = (statistics.median(pair[at] for pair in times.given) for at in (0, 1))
+        rows = (max(round(ROW_US / one), 1) for one in usual_us)
+        with suppress(NotReplayable):
+            return [
+                measure_energy_mj(self._device, partial(side.replayer.replay_in_row, count))
+                for side, count in zip(sides, rows, strict=True)
+            ]
+        return [None, None]
 
     def _verify(self, sides: Sequence[_Side]) -> None:
         """Raises NotReplayable unless first replays with each kind of inputs give right outputs."""

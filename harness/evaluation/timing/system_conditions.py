@@ -16,6 +16,8 @@ SAMPLE_EVERY_S = 0.1
 # Foreign load above which a timing is disturbed: cores, or a share of them.
 CALM_LOAD_CORES, CALM_LOAD_SHARE = 0.15, 0.05
 SHORTEST_LOAD_S = 0.2  # Linux counts in ticks of 10 ms: shorter loads are unknown
+# Of the counter, which the driver updates every 20 to 100 ms.
+ENERGY_CHANGES, LEAST_ENERGY_CHANGES, LONGEST_ENERGY_S = 8, 4, 1.0
 _THROTTLING = {
     0x8: "hardware slowdown", 0x20: "software thermal slowdown", 0x40: "hardware thermal slowdown",
     0x80: "hardware power brake",
@@ -85,6 +87,30 @@ class ConditionSampler:
             return None
         own_s = self._own_s() - self._own_before_s
         return max((busy_s - self._busy_before_s - own_s) / spent_s, 0.0)
+
+
+def measure_energy_mj(device: Device, replay: Callable[[], int], longest_s: float = LONGEST_ENERGY_S) -> float | None:
+    """Return the energy of one of the replays that `replay` makes and counts, between changes of the driver's counter.
+    None if there is none, or if it changes too seldom.
+    """
+    gpu = device.open_nvml()
+    if gpu is None:
+        return None
+    nvml, handle = gpu
+    changes: list[tuple[int, int]] = []  # replays so far, and the counter
+    count, began_s = 0, time.monotonic()
+    with suppress(nvml.NVMLError):  # older GPUs have no counter
+        known = int(nvml.nvmlDeviceGetTotalEnergyConsumption(handle))
+        while len(changes) < ENERGY_CHANGES and time.monotonic() - began_s < longest_s:
+            count += replay()
+            value = int(nvml.nvmlDeviceGetTotalEnergyConsumption(handle))
+            if value != known:
+                known = value
+                changes.append((count, value))
+    if len(changes) < LEAST_ENERGY_CHANGES:
+        return None
+    (first, before_mj), (last, after_mj) = changes[1], changes[-1]  # until the first change the GPU was idle, too
+    return (after_mj - before_mj) / (last - first)
 
 
 def calm_load(cores: int | None = None) -> float:

@@ -30,6 +30,7 @@ from harness.report.verdict_text import (
     explain_resolution,
     explain_roofline,
     explain_timing_verdict,
+    explain_use,
     explain_without_custom,
     format_interval,
     format_measured,
@@ -121,7 +122,7 @@ def _describe_timing(timing: Timing) -> dict[str, Any]:
         "why": explain_timing_verdict(timing),
         "resolution": " ".join(filter(None, [explain_clock(timing), explain_resolution(timing)])),
         "has_two_clocks": timing.clock in WHOLE_CALLS,
-        "conditions": list_conditions(timing),
+        "conditions": [*explain_use(timing), *list_conditions(timing)],
         "blocks": len(timing.blocks),
         "calls": sorted({block.calls for block in timing.blocks}),
     }

@@ -26,6 +26,7 @@ from harness.report.values import make_printable
 from harness.report.verdict_text import (
     explain_certificate,
     explain_roofline,
+    explain_use,
     explain_without_custom,
     format_share,
     name_sample,
@@ -218,7 +219,7 @@ def _timing_parts(evaluation: Evaluation, *, all_blocks: bool) -> Iterator[Rende
                 yield style_text(f"\ncase {case.name}", "bold")
                 yield from render_timing(case.timing, all_blocks=True)
         yield _heading("System conditions")
-        yield _render_facts(list_conditions(timing))
+        yield _render_facts([*explain_use(timing), *list_conditions(timing)])
     if evaluation.roofline is not None:
         yield _heading("Roofline" + (f" of case {_name_first_timed(evaluation)}" if evaluation.cases else ""))
         yield _render_facts(explain_roofline(evaluation))

@@ -47,6 +47,11 @@ class Recording:
     called: Called
     client: WorkerClient
 
+    @property
+    def own_bytes(self) -> int:
+        """Device memory of the program: without the inputs and the evaluator's buffers, which are the first page."""
+        return sum(size for _, size, _ in self.pages.pages[1:])
+
     def write_inputs(self, placed: PlacedInputs, state: Iterable[Tensor] = ()) -> None:
         """Fill outputs with NaN, too. Raises NotReplayable for inputs of another form."""
         specs = self._list_inputs()

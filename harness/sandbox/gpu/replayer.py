@@ -72,6 +72,11 @@ class Replayer:
             raise NotReplayable("the process that replays it gave an invalid answer")
         return time_us, [str(one) for one in read]
 
+    def replay_in_row(self, count: int) -> int:
+        """Replay the call `count` times without a wait between, and return `count`."""
+        self.ask({"kind": WorkerRequest.REPLAY_IN_ROW, "count": count}, WorkerReply.REPLAYED_IN_ROW)
+        return count
+
     def ask(self, message: dict[str, Any], expected: WorkerReply, descriptors: Sequence[int] = ()) -> dict[str, Any]:
         try:
             self._worker.line.send(message, descriptors, timeout_s=START_S)

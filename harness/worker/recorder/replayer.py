@@ -97,6 +97,13 @@ class ReplayServer:
         read = [self._read(*place).hex() for place in message["places"]]
         return {"kind": WorkerReply.REPLAYED, "time_us": time_us, "read": read}
 
+    def do_replay_in_row(self, message: dict[str, Any]) -> dict[str, Any]:
+        graph = ctypes.c_void_p(self._graphs["call"])
+        for _ in range(message["count"]):
+            self._driver.cuGraphLaunch(graph, self._stream)
+        self._driver.cuStreamSynchronize(self._stream)
+        return {"kind": WorkerReply.REPLAYED_IN_ROW}
+
     def _time_on_host(self, graph: ctypes.c_void_p) -> float:
         began_ns = time.perf_counter_ns()
         self._driver.cuGraphLaunch(graph, self._stream)

@@ -4,6 +4,7 @@ import csv
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from io import StringIO
 
 import pytest
@@ -555,3 +556,20 @@ def test_results_and_leaderboard_rank_against_another_baseline(run, with_compile
     assert (ranked["baseline"], ranked["geometric_mean_speedup"]) == ("compile-max-autotune", 0.9)
     with pytest.raises(UsageError, match="nothing was timed against 'library'"):
         run("leaderboard", "--against", "library")
+
+
+def test_memory_and_energy_of_a_call_are_shown_and_sorted_by(run, tmp_path, evaluation_of):
+    timing = evaluation_of(speedup=2.0).timing
+    known = {"baseline_bytes": 3 << 20, "candidate_bytes": 5 << 20, "baseline_mj": None, "candidate_mj": 12.5}
+    with ResultStore.open(tmp_path / "results") as store:
+        store.record(evaluation_of("correct", 2.0), SOURCE)
+        store.record(evaluation_of("correct", problem="mul", extra={"timing": replace(timing, **known)}), SOURCE)
+    columns = ("--json", "--columns", "id,memory_bytes,energy_mj")
+    records = read_lines(run("results", "--sort", "-memory_bytes", *columns).stdout)
+    assert records == [
+        {"id": 2, "memory_bytes": 5 << 20, "energy_mj": 12.5},
+        {"id": 1, "memory_bytes": None, "energy_mj": None},
+    ]
+    shown = " ".join(run("show", "2").stdout.split())
+    assert "device memory 5.0 MiB beside the inputs; the baseline 3.0 MiB" in shown
+    assert "energy 12.5 mJ" in shown
