@@ -17,6 +17,7 @@ SUMMARIES = {
     "evaluate": "Build, verify and time candidates, and store the results.",
     "run": "Generate candidates, evaluate them, print the leaderboard.",
     "improve": "Ask the model again, with errors and times fed back.",
+    "capture": "Profile a model and write its modules as problems.",
     "runs": "List runs, or remove one.",
     "results": "List evaluations: filter, sort, group, choose columns.",
     "leaderboard": "Rank models by correctness, fast_p and mean speedup.",

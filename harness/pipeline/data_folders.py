@@ -37,7 +37,11 @@ def list_suite_roots(problems_dir: Path | None) -> tuple[Path, ...]:
 
 
 def find_suite_folder(suite: str, problems_dir: Path | None) -> Path:
-    """Logs a warning if a user's suite shadows a shipped one. Raises UsageError."""
+    """`suite` is a name, or a path with `/` in it. Logs a warning if a user's suite shadows a shipped one. Raises
+    UsageError.
+    """
+    if "/" in suite and Path(suite).is_dir():
+        return Path(suite)
     roots = list_suite_roots(problems_dir)
     found = [root / suite for root in roots if (root / suite).is_dir()]
     if not found:

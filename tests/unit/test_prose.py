@@ -17,6 +17,7 @@ PACKAGES = (
     "analysis",
     "api.py",
     "builder",
+    "capture",
     "cli",
     "client.py",
     "construction",

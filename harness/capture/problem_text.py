@@ -1,0 +1,265 @@
+"""Writes one module of a model as a problem file."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from harness.capture.graph_code import GraphPrinter, list_state, show_attribute
+from harness.capture.values import TensorFacts, describe, write_tensor
+from harness.capture.watch import Arguments, CallForm, Unsupported
+from harness.domain import ProblemError
+
+MAX_CASES = 4
+COLUMNS = 110
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """`names` has a name or a number for each dimension of each input, `values` those of each form by name."""
+
+    names: tuple[tuple[str, ...], ...]
+    values: tuple[dict[str, int], ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class ProblemText:
+    text: str
+    inputs: tuple[str, ...]
+    sizes: Sizes
+    forms: list[CallForm]
+    operators: int
+    left_out: list[str] = field(default_factory=list)
+
+
+def list_leaves(arguments: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield name and value of each argument that is no list, tuple or dict."""
+    if type(arguments) in (list, tuple, dict):
+        items = arguments.items() if isinstance(arguments, dict) else enumerate(arguments)
+        for key, value in items:
+            yield from list_leaves(value, f"{name}_{key}" if name else str(key))
+    else:
+        yield name, arguments
+
+
+def list_facts(arguments: Arguments) -> list[tuple[str, TensorFacts]]:
+    return [(name, leaf) for name, leaf in list_leaves(arguments) if isinstance(leaf, TensorFacts)]
+
+
+def describe_family(form: CallForm) -> str:
+    """Forms that differ in sizes alone have equal descriptions."""
+    return repr(
+        [(n, (v.dtype, len(v.shape)) if isinstance(v, TensorFacts) else v) for n, v in list_leaves(form.arguments)]
+    )
+
+
+def require_plain(form: CallForm) -> None:
+    """Raises ProblemError for arguments and outputs that a problem cannot have."""
+    for name, leaf in list_leaves(form.arguments):
+        if isinstance(leaf, Unsupported):
+            raise ProblemError(f"its argument {name} is a {leaf.kind}, not a tensor or a number")
+    if form.output_kind:
+        raise ProblemError(f"it returns a {form.output_kind}, not tensors in tuples, lists or dicts")
+    if form.autocast:
+        raise ProblemError("it runs under torch.autocast: convert the model's weights to that dtype instead")
+    if not list_facts(form.arguments):
+        raise ProblemError("it takes no tensors")
+
+
+def require_plain_state(module: nn.Module) -> None:
+    """Raises ProblemError for quantised, sharded and offloaded weights."""
+    if any(not isinstance(value, Tensor) for value in module.state_dict().values()):
+        raise ProblemError("its weights are quantised or packed: their state is not made of tensors")
+    devices = set()
+    for name, value, _, _ in list_state(module):
+        if type(value.data) is not Tensor or value.is_quantized or value.layout is not torch.strided:
+            kind = type(value.data).__name__ if type(value.data) is not Tensor else str(value.dtype)
+            raise ProblemError(f"its weight {name} is quantised or sharded ({kind})")
+        devices.add(value.device)
+    if any(device.type == "meta" for device in devices):
+        raise ProblemError("its weights are offloaded (on the meta device)")
+    if len(devices) > 1:
+        raise ProblemError(f"its weights are on several devices: {', '.join(sorted(map(str, devices)))}")
+
+
+def name_sizes(forms: Sequence[CallForm]) -> Sizes:
+    """Dimensions that have equal sizes in all forms share a name; a size that never changes is a number."""
+    facts = [list_facts(form.arguments) for form in forms]
+    known: dict[tuple[int, ...], str] = {}
+    names: list[tuple[str, ...]] = []
+    for at, (_, first) in enumerate(facts[0]):
+        shape: list[str] = []
+        for dim in range(len(first.shape)):
+            sizes = tuple(one[at][1].shape[dim] for one in facts)
+            if len(set(sizes)) > 1 and sizes not in known:
+                base = "batch" if dim == 0 and len(first.shape) > 1 else "length"
+                taken = sum(name.split("_")[0] == base for name in known.values())
+                known[sizes] = f"{base}_{taken + 1}" if taken else base
+            shape.append(known.get(sizes, str(sizes[0])))
+        names.append(tuple(shape))
+    values = tuple({name: sizes[at] for sizes, name in known.items()} for at in range(len(forms)))
+    return Sizes(names=tuple(names), values=values)
+
+
+def export_module(module: nn.Module, form: CallForm, arguments: dict[str, Any], sizes: Sizes) -> Any:
+    """`arguments` are tensors in the form of `form`. Raises ProblemError."""
+    names = iter(sizes.names)
+    dynamic = {key: _mark_dynamic(value, names) for key, value in form.arguments.items()} if sizes.values[0] else None
+    positional, named = split_arguments(module, arguments)
+    try:
+        with torch.no_grad():
+            return torch.export.export(module, positional, named, dynamic_shapes=dynamic, strict=False)
+    except Exception as error:  # export runs the user's code
+        reason = str(error).strip().split("\n")[0][:200] or type(error).__name__
+        raise ProblemError(f"torch.export cannot record it: {reason}") from error
+
+
+def split_arguments(module: nn.Module, arguments: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return positional and keyword arguments of `forward`."""
+    parameters = inspect.signature(module.forward).parameters
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    for name, value in arguments.items():
+        is_variadic = any(
+            one.kind is one.VAR_POSITIONAL and name.rpartition("_")[0] == one.name for one in parameters.values()
+        )
+        is_positional = name in parameters and parameters[name].kind in POSITIONAL
+        if is_variadic or (is_positional and not named):
+            positional.append(value)
+        else:
+            named[name] = value
+    return tuple(positional), named
+
+
+def _mark_dynamic(value: Any, names: Iterator[tuple[str, ...]]) -> Any:
+    if type(value) in (list, tuple):
+        return type(value)(_mark_dynamic(one, names) for one in value)
+    if type(value) is dict:
+        return {key: _mark_dynamic(one, names) for key, one in value.items()}
+    if not isinstance(value, TensorFacts):
+        return None
+    return {at: torch.export.Dim.AUTO for at, name in enumerate(next(names)) if not name.isdigit()} or None
+
+
+def write_text(
+    module: nn.Module, exported: Any, forms: Sequence[CallForm], sizes: Sizes, *, summary: str, settings: Iterable[str],
+    plain: bool,
+) -> ProblemText:  # fmt: skip
+    """The first of `forms` has the sizes of the file."""
+    leaves = list(list_leaves(forms[0].arguments))
+    state = list(list_state(module))
+    graph = exported.module(check_guards=False)
+    used = [bool(node.users) for node in graph.graph.nodes if node.op == "placeholder"]
+    inputs = [
+        name if isinstance(leaf, TensorFacts) and is_used else None
+        for (name, leaf), is_used in zip(leaves, used, strict=True)
+    ]
+    printer = GraphPrinter(graph, inputs, {name for name, *_ in state}, plain=plain)
+    body = printer.write(exported.call_spec.out_spec)
+    names = tuple(name for name in inputs if name)
+    facts = zip(list_facts(forms[0].arguments), sizes.names, strict=True)
+    drawn = [write_tensor(one, shape) for (name, one), shape in facts if name in names]
+    text = "\n".join(
+        [
+            *_write_docstring(summary),
+            "", "import torch", "import torch.nn.functional as F", "from torch import nn",
+            *(["", *(f"{name} = {value}" for name, value in sizes.values[0].items())] if sizes.values[0] else []),
+            "", *settings, *_write_cases(forms, sizes), "", "",
+            "class Model(nn.Module):",
+            "    def __init__(self):", "        super().__init__()",
+            *_indent(write_state(module), 8), "",
+            f"    def forward(self, {', '.join(names)}):", *_indent(body, 8), "", "",
+            "def get_inputs():", "    return [", *_indent((f"{one}," for one in drawn), 8), "    ]", "", "",
+            "def get_init_inputs():", "    return []", "",
+        ]
+    )  # fmt: skip
+    return ProblemText(text=text, inputs=names, sizes=sizes, forms=list(forms), operators=printer.operators)
+
+
+def _write_docstring(summary: str) -> list[str]:
+    first, *rest = textwrap.wrap(summary, COLUMNS)
+    return [f'"""{first}', *rest, '"""'] if rest else [f'"""{first}"""']
+
+
+def _indent(lines: Iterable[str], columns: int) -> list[str]:
+    return [" " * columns + line for line in lines]
+
+
+def _write_cases(forms: Sequence[CallForm], sizes: Sizes) -> list[str]:
+    if not sizes.values[0]:
+        return []
+    total = sum(form.count for form in forms)
+    chosen = sorted(range(len(forms)), key=lambda at: -forms[at].count)[:MAX_CASES]
+    lines = []
+    for at in sorted(chosen):
+        values = sizes.values[at]
+        name = " ".join(f"{key} {value}" for key, value in values.items())
+        weight = max(round(forms[at].count / total, 3), 0.001)
+        lines.append(f'    {{"name": "{name}", "sizes": {values}, "weight": {weight}}},'.replace("'", '"'))
+    return ["CASES = [", *lines, "]", *_write_ranges(sizes)]
+
+
+def _write_ranges(sizes: Sizes) -> list[str]:
+    """Only of a single size: several may depend on each other."""
+    if len(sizes.values[0]) != 1 or len(sizes.values) < 3:
+        return []
+    (name,) = sizes.values[0]
+    seen = [one[name] for one in sizes.values]
+    return [f'RANGES = {{"{name}": ({max(min(seen), 1)}, {max(seen)})}}']
+
+
+def write_state(module: nn.Module) -> list[str]:
+    """Return statements that make modules, parameters and buffers of the same names and shapes, with other values."""
+    lines: list[str] = []
+    first: dict[int, str] = {}
+    for path, part in module.named_modules():
+        made = _write_module(part) if path else ""
+        own = [(name, value) for name, value, *_ in list_state(part) if "." not in name]
+        if path and (own or any(True for _ in part.children())):
+            lines.append(_assign(path, made or "nn.Module()"))
+        for name, value in [] if made else own:
+            lines += _write_tensor_state(f"{path}.{name}".lstrip("."), name, value, part, first)
+        for name, value in own:
+            first.setdefault(id(value), f"{path}.{name}".lstrip("."))
+    return lines or ["pass"]
+
+
+def _write_module(part: nn.Module) -> str:
+    """Return the constructor of a module of torch.nn if it makes the same state, else ""."""
+    if type(part).__module__.partition(".")[0] != "torch" or any(True for _ in part.children()):
+        return ""
+    dtypes = {value.dtype for value in part.parameters()} - {torch.float32}
+    dtype = f", dtype={dtypes.pop()}" if dtypes else ""
+    text = f"nn.{type(part).__name__}({part.extra_repr()}{dtype})"
+    try:
+        made = eval(text, {"nn": nn, "torch": torch})  # of torch's own class
+    except Exception:  # noqa: BLE001  # its representation is not the call of its constructor
+        return ""
+    specs = [[(name, value.shape, value.dtype) for name, value, *_ in list_state(one)] for one in (made, part)]
+    return text if specs[0] == specs[1] else ""
+
+
+def _assign(path: str, value: str) -> str:
+    parent, _, name = path.rpartition(".")
+    if name.isidentifier():
+        return f"{show_attribute(path)} = {value}"
+    return f'{show_attribute(parent) if parent else "self"}.add_module("{name}", {value})'
+
+
+def _write_tensor_state(path: str, name: str, value: Tensor, part: nn.Module, first: dict[int, str]) -> list[str]:
+    if first.setdefault(id(value), path) != path:
+        return [f"{show_attribute(path)} = {show_attribute(first[id(value)])}"]
+    drawn = write_tensor(describe(value), [str(size) for size in value.shape])
+    parent, _, _ = path.rpartition(".")
+    owner = show_attribute(parent) if parent else "self"
+    if isinstance(value, nn.Parameter):
+        return [f"{owner}.{name} = nn.Parameter({drawn})"]
+    persistent = "" if name in part.state_dict() else ", persistent=False"
+    return [f'{owner}.register_buffer("{name}", {drawn}{persistent})']

@@ -1,0 +1,259 @@
+"""Watches the calls of one model: arguments, work and time of each of its modules.
+
+Calls alternate: in one the arguments are described and operations counted, in the next torch's profiler runs, so that
+neither disturbs the other.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd import DeviceType  # type: ignore[attr-defined]
+from torch.autograd.profiler import record_function
+from torch.profiler import ProfilerActivity, profile
+
+from harness.capture.script import EnoughCalls
+from harness.capture.values import TensorFacts, describe, merge
+from harness.problems.operators import OperatorCosts
+from harness.tensors.trees import list_tensors, map_leaves
+
+MAX_FORMS = 64  # different calls of one module that are kept
+PREFIX = "harness.capture "
+CONSTANTS = (bool, int, float, str, type(None), torch.dtype, torch.device, torch.Size)
+Arguments = dict[str, Any]  # by parameter, with TensorFacts in place of tensors
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupported:
+    """Replaces an argument that a problem cannot make."""
+
+    kind: str
+
+
+@dataclass(slots=True)
+class CallForm:
+    """Calls with equal shapes and constants. `work` is summed over `count` calls."""
+
+    arguments: Arguments
+    count: int = 0
+    flops: int = 0
+    output_bytes: int = 0
+    output_kind: str = ""
+    changes_inputs: bool = False
+    has_gradients: bool = False
+    autocast: bool = False
+
+    def add(self, other: CallForm) -> None:
+        self.arguments = _merge(self.arguments, other.arguments)
+        self.count += other.count
+        self.flops += other.flops
+        self.output_bytes += other.output_bytes
+        self.output_kind = self.output_kind or other.output_kind
+        self.changes_inputs |= other.changes_inputs
+        self.has_gradients |= other.has_gradients
+        self.autocast |= other.autocast
+
+
+def _merge(one: Any, other: Any) -> Any:
+    """The arguments have the same form."""
+    if isinstance(one, dict):
+        return {key: _merge(value, other[key]) for key, value in one.items()}
+    if isinstance(one, list | tuple):
+        return type(one)(map(_merge, one, other))
+    return merge(one, other) if isinstance(one, TensorFacts) else one
+
+
+@dataclass(slots=True)
+class ModuleRecord:
+    module: nn.Module
+    forms: dict[str, CallForm] = field(default_factory=dict)
+    time_us: float = 0.0
+    calls: int = 0  # of those that were profiled
+
+
+@dataclass(slots=True)
+class Watch:
+    """`max_calls` ends the script; `keep` receives the arguments of each call of the model."""
+
+    max_calls: int
+    keep: Callable[[tuple[Any, ...], dict[str, Any]], None] | None = None
+    modules: dict[str, ModuleRecord] = field(default_factory=dict)
+    wall_us: float = 0.0
+    calls: int = 0
+    profiled: int = 0
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    last: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
+    _handles: list[Any] = field(default_factory=list)
+    _open: ExitStack | None = None
+    _ranges: list[record_function] = field(default_factory=list)
+    _starts: list[tuple[str, int, list[tuple[Tensor, int]]]] = field(default_factory=list)
+    _costs: OperatorCosts | None = None
+    _profile: Any = None
+
+    def attach(self, model: nn.Module) -> None:
+        """Install hooks at all modules."""
+        self.device = next((value.device for value in (*model.parameters(), *model.buffers())), torch.device("cpu"))
+        for path, module in model.named_modules():
+            self.modules[path] = ModuleRecord(module)
+            self._handles += (
+                module.register_forward_pre_hook(self._make_before(path), with_kwargs=True, prepend=True),
+                module.register_forward_hook(self._make_after(path), with_kwargs=True, always_call=True),
+            )
+
+    def detach(self) -> None:
+        while self._handles:
+            self._handles.pop().remove()
+
+    def start_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Call before each call of the model."""
+        if self.calls >= self.max_calls:
+            self.detach()
+            raise EnoughCalls
+        self._open, self._ranges, self._starts = ExitStack(), [], []
+        if self.calls % 2 == 0:
+            self.last = args, kwargs
+            self._costs = self._open.enter_context(OperatorCosts())
+        else:
+            self._profile = self._open.enter_context(profile(activities=list(_list_activities(self.device))))
+
+    def end_call(self) -> None:
+        assert self._open is not None
+        if self._profile is not None and self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        self._open.close()
+        self._open = None
+        if self._profile is not None:
+            self._add_times(self._profile)
+        self._profile, self._costs = None, None
+        self.calls += 1
+        if self.calls >= self.max_calls:
+            self.detach()
+            raise EnoughCalls
+
+    def _add_times(self, profiled: Any) -> None:
+        self.profiled += 1
+        for event in profiled.key_averages():
+            if not event.key.startswith(PREFIX) or event.device_type != DeviceType.CPU:
+                continue
+            record = self.modules[event.key.removeprefix(PREFIX)]
+            on_gpu = self.device.type == "cuda"
+            record.time_us += event.device_time_total if on_gpu else event.cpu_time_total
+            record.calls += event.count
+            if record is self.modules[""]:
+                self.wall_us += event.cpu_time_total
+
+    def _make_before(self, path: str) -> Callable[..., None]:
+        def before(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            self.before(path, module, args, kwargs)
+
+        return before
+
+    def before(self, path: str, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if path == "" and self._open is None:
+            if self.keep is not None:
+                self.keep(args, kwargs)
+            self.start_call(args, kwargs)
+        if self._open is None:
+            return  # the script calls a part of the model by itself
+        if self._profile is not None:
+            entered = record_function(PREFIX + path)
+            entered.__enter__()  # type: ignore[no-untyped-call]
+            self._ranges.append(entered)
+        elif self._costs is not None:
+            tensors = list_tensors((args, kwargs))
+            self._starts.append((self._note(path, module, args, kwargs), self._costs.flops, _read_versions(tensors)))
+
+    def _note(self, path: str, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        forms, bound = self.modules[path].forms, bind_arguments(module, args, kwargs)
+        shapes = map_leaves(bound, lambda one: (tuple(one.shape), one.dtype) if isinstance(one, Tensor) else one)
+        key = repr({name: _simplify(value) for name, value in shapes.items()})
+        if key not in forms and len(forms) < MAX_FORMS:
+            with _disabled_modes():
+                facts = map_leaves(bound, lambda one: describe(one) if isinstance(one, Tensor) else one)
+                forms[key] = CallForm({name: _simplify(value) for name, value in facts.items()})
+        return key
+
+    def _make_after(self, path: str) -> Callable[..., None]:
+        def after(module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+            if self._ranges:
+                self._ranges.pop().__exit__(None, None, None)
+            elif self._starts and self._costs is not None:
+                self._finish(path, output, self._costs.flops)
+            if path == "" and not self._ranges and not self._starts and self._open is not None:
+                self.end_call()
+
+        return after
+
+    def _finish(self, path: str, output: Any, flops: int) -> None:
+        key, before, versions = self._starts.pop()
+        form = self.modules[path].forms.get(key)
+        if form is None:
+            return
+        results = list_tensors(output)
+        form.count += 1
+        form.flops += flops - before
+        form.output_bytes += sum(one.numel() * one.element_size() for one in results)
+        form.output_kind = describe_structure(output)
+        form.changes_inputs |= any(_version(tensor) != version for tensor, version in versions)
+        form.autocast |= torch.is_autocast_enabled(self.device.type)
+        form.has_gradients |= any(one.requires_grad for one in results)
+
+
+def _list_activities(device: torch.device) -> Iterator[ProfilerActivity]:
+    yield ProfilerActivity.CPU
+    if device.type == "cuda":
+        yield ProfilerActivity.CUDA
+
+
+@contextmanager
+def _disabled_modes() -> Iterator[None]:
+    from torch.utils._python_dispatch import _disable_current_modes
+
+    with _disable_current_modes(), torch.no_grad():
+        yield
+
+
+def _read_versions(tensors: list[Tensor]) -> list[tuple[Tensor, int]]:
+    return [(tensor, _version(tensor)) for tensor in tensors]
+
+
+def _version(tensor: Tensor) -> int:
+    return 0 if tensor.is_inference() else tensor._version
+
+
+def bind_arguments(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments by parameter of `forward`, in its order. Arguments of `*args` are named `args_0` and so on."""
+    signature = inspect.signature(module.forward)
+    bound: dict[str, Any] = {}
+    for name, value in signature.bind(*args, **kwargs).arguments.items():
+        match signature.parameters[name].kind:
+            case inspect.Parameter.VAR_POSITIONAL:
+                bound |= {f"{name}_{at}": one for at, one in enumerate(value)}
+            case inspect.Parameter.VAR_KEYWORD:
+                bound |= value
+            case _:
+                bound[name] = value
+    return bound
+
+
+def _simplify(value: Any) -> Any:
+    if type(value) in (list, tuple):
+        return type(value)(_simplify(one) for one in value)
+    if type(value) is dict and all(isinstance(key, str) for key in value):
+        return {key: _simplify(one) for key, one in value.items()}
+    return value if isinstance(value, (*CONSTANTS, TensorFacts)) else Unsupported(type(value).__name__)
+
+
+def describe_structure(output: Any) -> str:
+    """Return "" for tensors in plain containers, else the type that a problem cannot return."""
+    if type(output) in (list, tuple):
+        return next((found for found in map(describe_structure, output) if found), "")
+    if type(output) is dict:
+        return describe_structure(list(output.values()))
+    return "" if isinstance(output, Tensor | None) else type(output).__name__

@@ -1,0 +1,59 @@
+"""`harness capture`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness.capture.options import FOLDER, RECORD, CaptureOptions
+from harness.cli.options import JsonOption
+from harness.cli.output import print_records, print_rich
+from harness.cli.panels import Only
+from harness.executors.settings import LocalSettings
+from harness.store.runs import check_name
+
+QUIET = ("KINETO_LOG_LEVEL", "9")  # torch's profiler writes to standard error
+
+
+def capture(
+    script: Annotated[Path, typer.Argument(help="The script that calls the model.", metavar="SCRIPT")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(help="Arguments of the script, after --.", metavar="[-- ARG]...")
+    ] = None,
+    *,
+    model: Annotated[str, typer.Option(help="A variable of the script, a class, or module:attribute.", metavar="NAME")],
+    name: Annotated[
+        str | None, typer.Option(help="Name of the suite to write. [default: the model's]", metavar="NAME")
+    ] = None,
+    captured_dir: Annotated[Path, typer.Option(help="Folder of captured suites.", metavar="DIR")] = FOLDER,
+    options: CaptureOptions,
+    settings: Annotated[LocalSettings, Only("cache_dir")],
+    json_output: JsonOption = False,
+) -> None:
+    """Find where a model spends its time, and write its modules as problems.
+
+    The script runs in this process, on its own data, until it has called the model often enough.
+
+    Example: harness capture my_script.py --model net
+
+    Then: harness run --suite captured/net --model gpt-5, harness apply captured/net --script my_script.py
+    """
+    os.environ.setdefault(*QUIET)
+    from harness.builder.builder import find_machine_folder
+    from harness.capture.capture import capture as capture_model
+    from harness.report.terminal.capture import list_capture_notes, render_capture
+
+    suite = check_name("suite", name or model.replace(":", ".").rpartition(".")[2])
+    folder = captured_dir / suite
+    cache = find_machine_folder(settings.cache)
+    report = capture_model(script, arguments or (), model, folder, options=options, cache=cache)
+    record = report.make_record()
+    if json_output:
+        print_records(record)
+        return
+    print_rich(render_capture(record))
+    for line in list_capture_notes(record, folder, RECORD):
+        typer.echo(line)

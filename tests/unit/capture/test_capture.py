@@ -1,0 +1,226 @@
+"""`harness capture`: shares, problems that are written, and models that it refuses."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.capture.problem_check import copy_state, load_text
+from harness.problems.apart import describe_inputs
+from harness.problems.discovery import find_suite
+
+MLP = """
+class Mlp(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up = nn.Linear(64, 128)
+        self.scale = nn.Parameter(torch.ones(128))
+
+    def forward(self, x, *, offset=None):
+        y = torch.relu(self.up(x)) * self.scale
+        return y if offset is None else y + offset
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = Mlp(), Mlp()
+
+    def forward(self, x):
+        return self.first(x), self.second(x)
+
+"""
+RUN = """
+net = Net().eval()
+with torch.no_grad():
+    for step in range(50):
+        net(torch.randn(32, 64))
+"""
+
+
+def written(folder=Path("captured/net")):
+    return {problem.name: problem for problem in find_suite(folder)}
+
+
+def groups_of(record):
+    return {group["kind"]: group for group in record["groups"]}
+
+
+def test_equal_modules_are_one_problem_with_their_parameters_by_name(capture):
+    code, record, _ = capture(MLP + RUN, "--module", "Mlp")
+    assert code == 0
+    group = groups_of(record)["Mlp"]
+    assert (group["problem"], group["paths"], group["calls"]) == ("mlp", ["first", "second"], 2)
+    assert describe_inputs(written()["mlp"], "full") == (("float32", (32, 64)),)
+    model = load_text(written()["mlp"].source)["Model"]()
+    assert list(model.state_dict()) == ["scale", "up.weight", "up.bias"]
+
+
+def test_sizes_that_vary_become_cases_weighted_by_frequency(capture):
+    script = MLP + RUN.replace("randn(32", "randn((32, 48, 48, 48)[step // 2 % 4]")
+    capture(script, "--module", "Mlp", "--calls", "16")
+    cases = written()["mlp"].cases
+    assert [(case.sizes, case.weight) for case in cases] == [((("batch", 48),), 0.75), ((("batch", 32),), 0.25)]
+
+
+def test_the_script_ends_after_the_calls_that_were_asked_for(capture):
+    endless = MLP + RUN.replace(
+        "for step in range(50):", "while True:\n        print('step', file=__import__('sys').stderr)"
+    )
+    began = time.monotonic()
+    code, record, stderr = capture(endless, "--calls", "5", "--module", "Mlp")
+    assert (code, record["calls"], stderr.count("step")) == (0, 2, 5)
+    assert time.monotonic() - began < 60
+
+
+def test_a_model_that_is_called_once_is_called_again_to_be_profiled(capture):
+    code, record, _ = capture(MLP + "net = Net().eval()\nwith torch.no_grad():\n    net(torch.randn(32, 64))\n")
+    assert code == 0
+    assert record["calls"] == 3
+
+
+def test_a_local_variable_names_the_model_and_arguments_reach_the_script(capture):
+    script = (
+        MLP
+        + "import sys\ndef main():\n    net = Net()\n    for _ in range(int(sys.argv[1])):\n"
+        + "        net(torch.ones(8, 64))\nmain()\n"
+    )
+    code, record, _ = capture(script, "--module", "Mlp", "--", "4")
+    assert (code, record["model"]) == (0, "Net")
+
+
+def test_a_model_of_another_module_is_named_by_its_attribute(capture):
+    Path("models.py").write_text("import torch\nfrom torch import nn\n" + MLP + "network = Net().eval()\n")
+    script = "import models\nfor _ in range(9):\n    models.network(torch.ones(8, 64))\n"
+    assert capture(script, model="models:network")[1]["model"] == "Net"
+
+
+def test_a_compiled_model_is_captured_uncompiled(capture):
+    code, record, _ = capture(MLP + RUN.replace("Net().eval()", "torch.compile(Net().eval())"), "--module", "Mlp")
+    assert (code, groups_of(record)["Mlp"]["problem"]) == (0, "mlp")
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("net = nn.Linear(2, 2)\nnn.Linear(2, 2)(torch.ones(2))\n", "never called a model 'net'"),
+        ("for _ in range(2):\n    nn.Linear(2, 2)(torch.ones(2))\n", "is the name of several models"),
+    ],
+)
+def test_a_model_that_cannot_be_chosen_is_wrong_usage(capture, script, message):
+    code, _, stderr = capture(script, model="Linear" if "several" in message else "net")
+    assert code == 2
+    assert message in stderr
+
+
+def test_an_exception_of_the_script_is_shown_as_its_own(capture):
+    code, _, stderr = capture(MLP + RUN.replace("64))", "65))"))
+    assert code == 3
+    assert 'script.py", line' in stderr
+    assert "harness/" not in stderr
+    assert "mat1 and mat2 shapes cannot be multiplied" in stderr
+
+
+def test_a_script_that_exits_before_the_model_is_called_is_reported(capture):
+    code, _, stderr = capture("import sys\nsys.exit(4)\n")
+    assert (code, "exit code 4" in stderr) == (3, True)
+
+
+def test_no_value_of_weights_or_data_is_written(capture):
+    script = MLP + RUN.replace(
+        "net = Net().eval()", "net = Net().eval()\nnn.init.constant_(net.first.up.bias, 0.31837)"
+    )
+    capture(script.replace("torch.randn(32, 64)", "torch.full((32, 64), 0.123456)"), "--module", "Mlp")
+    text = "".join(path.read_text() for path in Path("captured/net").iterdir())
+    assert "0.31837" not in text
+    assert "0.123456" not in text
+
+
+PART = """
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(64))
+        {init}
+
+    def forward(self, x{extra}):
+        {forward}
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Part()
+        self.other = nn.Linear(64, 64)
+
+    def forward(self, x):
+        return self.other(self.part(x{given}))
+"""
+REFUSED = {
+    "control flow": ("", "", "return x * self.weight if x.sum() > 0 else x", "", "torch.export cannot record it"),
+    "random numbers": ("", "", "return nn.functional.dropout(x * self.weight, 0.5, True)", "", "random numbers"),
+    "other arguments": ("", ", cache", "return x * self.weight", ", object()", "its argument cache is a object"),
+    "quantised": (
+        "self.register_buffer('q', torch.quantize_per_tensor(torch.ones(4), 0.1, 0, torch.qint8))", "",
+        "return x * self.weight + self.q.dequantize()[0]", "", "quantised",
+    ),
+    "several devices": (
+        "self.more = nn.Parameter(torch.ones(4, device='meta'))", "", "return x * self.weight", "", "offloaded",
+    ),
+    "a tensor beside the state": (
+        "self.table = torch.rand(64)", "", "return x * self.weight + self.table", "", "neither a parameter nor a",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings(
+    "ignore:torch.ao.quantization", "ignore:.*quantize", "ignore::DeprecationWarning", "ignore::UserWarning"
+)
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_module_that_is_no_problem_is_refused_with_the_reason(capture, name):
+    init, extra, forward, given, reason = REFUSED[name]
+    script = PART.format(init=init, extra=extra, forward=forward, given=given)
+    code, record, _ = capture(script + RUN, "--module", "Part", "--module", "Linear")
+    groups = groups_of(record)
+    assert code == 0
+    assert reason in groups["Part"]["reason"]
+    assert (groups["Part"]["problem"], groups["Linear"]["problem"]) == ("", "linear")
+
+
+def test_an_input_that_is_changed_is_declared(capture):
+    script = PART.format(init="", extra="", forward="return x.mul_(2).add_(self.weight)", given=".clone()")
+    capture(script + RUN, "--module", "Part")
+    assert written()["part"].in_place
+
+
+def test_shared_weights_stay_shared(capture):
+    forward = "return x * self.weight + self.tied"
+    script = PART.format(init="self.tied = self.weight", extra="", forward=forward, given="")
+    capture(script + RUN, "--module", "Part")
+    model = load_text(written()["part"].source)["Model"]()
+    assert model.tied is model.weight
+
+
+def test_a_module_that_is_written_equals_the_original(capture):
+    capture(MLP + RUN, "--module", "Mlp")
+    import torch
+
+    names = load_text("import torch\nfrom torch import nn\n" + MLP)
+    written_model, original = load_text(written()["mlp"].source)["Model"](), names["Mlp"]()
+    copy_state(original, written_model)
+    x = torch.randn(5, 64)
+    assert torch.equal(written_model(x), original(x))
+
+
+def test_problems_of_a_captured_model_are_admitted(capture, capsys):
+    from harness.cli.main import run_command
+
+    capture(MLP + RUN, "--module", "Mlp")
+    assert run_command(["problems", "check", "--suite", "captured/net"]) == 0
+    assert "1 of 1 problems admitted" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_script_that_does_not_exist_is_wrong_usage(capsys):
+    from harness.cli.main import run_command
+
+    assert run_command(["capture", "none.py", "--model", "x"]) == 2
+    assert "no script none.py" in capsys.readouterr().err
