@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,8 +14,6 @@ from harness.cli.results import AsJson, StoredPanel
 from harness.domain import FILE_RUN, NO_DEVICE, UsageError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from harness.report.terminal.turn_details import SampleTurns
     from harness.store.columns import ResultRow
     from harness.store.results import ResultFilter, ResultStore, StoredEvaluation
@@ -26,6 +25,10 @@ def show(
     whole_log: Annotated[bool, typer.Option("--log", help="The whole build log, not only its end.")] = False,
     all_blocks: Annotated[bool, typer.Option("--blocks", help="Every timed block, not only their summary.")] = False,
     only_source: Annotated[bool, typer.Option("--source", help="Print only the candidate's source.")] = False,
+    trace: Annotated[
+        Path | None,
+        typer.Option("--trace", metavar="FILE", help="Write phases and timed calls for ui.perfetto.dev."),
+    ] = None,
     as_json: AsJson = False,
     folders: StoredPanel,
 ) -> None:
@@ -42,7 +45,12 @@ def show(
         stored = find_evaluation(store, evaluation)
         source = store.source(stored.evaluation.subject.candidate_digest)
         turns = _find_turns(store, stored, folders.generated_dir)
-    if as_json:
+    if trace is not None:
+        from harness.report.export.trace_files import write_trace
+
+        write_trace(stored, trace)
+        typer.echo(f"{trace}: open it with https://ui.perfetto.dev", err=True)
+    elif as_json:
         _print_json(stored, source)
     elif only_source:
         _print_source(stored, source)

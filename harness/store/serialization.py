@@ -83,6 +83,7 @@ def decode_evaluation(text: str, *, environment: str, build_log: str) -> Evaluat
     record["work"] = _decode_work(record.get("work"))
     record["counters"] = _decode_counters(record.get("counters"))
     record["phases_s"] = _decode_pairs(record["phases_s"])
+    record["spans_s"] = tuple(map(tuple, record.get("spans_s", ())))  # an older harness stored none
     record["cases"] = tuple(map(_decode_case, record.get("cases", ())))
     record["further"] = _decode_further(record)
     return Evaluation(**record)

@@ -573,3 +573,9 @@ def test_memory_and_energy_of_a_call_are_shown_and_sorted_by(run, tmp_path, eval
     shown = " ".join(run("show", "2").stdout.split())
     assert "device memory 5.0 MiB beside the inputs; the baseline 3.0 MiB" in shown
     assert "energy 12.5 mJ" in shown
+
+
+def test_show_writes_a_trace(run, stored, tmp_path):
+    outcome = run("show", "1", "--trace", "trace.json")
+    assert (outcome.stdout, "ui.perfetto.dev" in outcome.stderr) == ("", True)
+    assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
