@@ -34,6 +34,9 @@ def get_init_inputs():
 # Sizes of the workload `small`, for quick tests (--workload small). The workload `full` is scored.
 SMALL = {"rows": 37, "columns": 1003}
 
+# What each argument of forward may be; candidates are called with all such inputs: real, integer, index, mask, ...
+INPUTS = {"x": "real"}
+
 # Changes of the inputs with which candidates must be correct, too: large, tiny, zeros, ties, integers, padded, ...
 DISTRIBUTIONS = ("as_given", "large", "zeros")
 

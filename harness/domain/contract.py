@@ -48,7 +48,7 @@ class InputContract:
     `one_hot`, `sorted` and others hold. `distinct` values differ within a row.
 
     Of inputs that were seen: `is_constant` if they are equal in two draws, `is_related` if their elements are not drawn
-    independently.
+    independently, `has_pattern` if they are floating values that are constant or whole, though others are allowed.
     """
 
     kind: str = "real"
@@ -62,6 +62,7 @@ class InputContract:
     is_stated: bool = False
     is_constant: bool = False
     is_related: bool = False
+    has_pattern: bool = False
 
     def __str__(self) -> str:
         return f"{self.argument} may be {self.describe()}"

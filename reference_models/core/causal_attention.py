@@ -40,6 +40,7 @@ def get_init_inputs():
     return []
 
 
+INPUTS = {"query": "real", "key": "real", "value": "real"}
 SMALL = {"batch_size": 2, "heads": 3, "sequence_length": 187, "head_size": 40}
 TAGS = ("attention", "matmul", "fusion")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "alternating", "zeros")

@@ -37,6 +37,7 @@ def get_init_inputs():
     return [in_channels, out_channels, kernel_size, constant_value, bias_shape, scaling_factor]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"batch_size": 3, "in_channels": 11, "out_channels": 29, "height": 39, "width": 35}
 TAGS = ("conv", "fusion")
 DISTRIBUTIONS = ("as_given", "normal", "large", "alternating", "zeros")

@@ -32,6 +32,7 @@ def get_init_inputs():
     return [in_channels, out_channels, kernel_size, bias_shape]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"batch_size": 3, "in_channels": 13, "out_channels": 23, "height": 37, "width": 41}
 TAGS = ("conv", "fusion")
 DISTRIBUTIONS = ("as_given", "normal", "large", "alternating", "zeros")

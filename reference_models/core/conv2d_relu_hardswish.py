@@ -30,6 +30,7 @@ def get_init_inputs():
     return [in_channels, out_channels, kernel_size]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"batch_size": 4, "in_channels": 7, "out_channels": 27, "height": 47, "width": 39}
 TAGS = ("conv", "fusion")
 DISTRIBUTIONS = ("as_given", "normal", "large", "alternating", "zeros")

@@ -24,6 +24,7 @@ def get_init_inputs():
     return []
 
 
+INPUTS = {"logits": "real", "targets": {"kind": "index", "below": "classes"}}
 SMALL = {"batch_size": 1103, "classes": 1013}
 TAGS = ("loss", "reduction")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros", "ties")

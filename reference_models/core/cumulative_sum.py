@@ -26,6 +26,7 @@ def get_init_inputs():
     return [dim]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"batch_size": 151, "length": 4103}
 TAGS = ("scan",)
 DISTRIBUTIONS = ("as_given", "uniform", "large", "alternating", "zeros", "integers")

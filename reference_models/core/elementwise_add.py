@@ -24,6 +24,7 @@ def get_init_inputs():
     return []
 
 
+INPUTS = {"a": "real", "b": "real"}
 SMALL = {"rows": 1531, "columns": 1511}
 TAGS = ("elementwise",)
 DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros", "integers")

@@ -27,6 +27,7 @@ def get_init_inputs():
     return [entries, features]
 
 
+INPUTS = {"indices": {"kind": "index", "below": "entries"}}
 SMALL = {"batch_size": 11, "sequence_length": 389, "entries": 5003, "features": 509}
 TAGS = ("gather",)
 DETERMINISTIC = True

@@ -27,6 +27,7 @@ def get_init_inputs():
     return [features, hidden_features]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"batch_size": 93, "features": 203, "hidden_features": 811}
 TAGS = ("matmul", "fusion")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

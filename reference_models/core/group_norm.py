@@ -30,6 +30,7 @@ def get_init_inputs():
     return [groups, channels]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"batch_size": 5, "groups": 6, "channels": 42, "height": 101, "width": 83}
 TAGS = ("reduction", "normalization")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros")

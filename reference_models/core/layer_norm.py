@@ -29,6 +29,7 @@ def get_init_inputs():
     return [features]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"batch_size": 7, "sequence_length": 277, "features": 771}
 TAGS = ("reduction", "normalization")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros")

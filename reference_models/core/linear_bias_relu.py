@@ -37,6 +37,7 @@ def get_init_inputs():
     return [in_features, out_features, bias_shape]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"batch_size": 61, "in_features": 1031, "out_features": 773}
 TAGS = ("matmul", "fusion")
 DISTRIBUTIONS = ("as_given", "normal", "large", "alternating", "zeros")

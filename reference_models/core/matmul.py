@@ -25,6 +25,7 @@ def get_init_inputs():
     return []
 
 
+INPUTS = {"a": "real", "b": "real"}
 SMALL = {"rows": 283, "inner": 517, "columns": 311}
 TAGS = ("matmul",)
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros", "integers")

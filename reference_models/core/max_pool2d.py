@@ -29,6 +29,7 @@ def get_init_inputs():
     return [kernel_size, stride, padding]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"batch_size": 5, "channels": 29, "height": 93, "width": 71}
 TAGS = ("pooling",)
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros", "ties")

@@ -30,6 +30,7 @@ def get_init_inputs():
     return [channels, eps]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"batch_size": 5, "channels": 37, "height": 91, "width": 97}
 TAGS = ("reduction", "normalization")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros")

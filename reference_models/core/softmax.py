@@ -24,6 +24,7 @@ def get_init_inputs():
     return []
 
 
+INPUTS = {"x": "real"}
 SMALL = {"batch_size": 251, "features": 4099}
 TAGS = ("reduction", "normalization")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros", "ties")

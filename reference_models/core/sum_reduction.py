@@ -27,6 +27,7 @@ def get_init_inputs():
     return [dim]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"batch_size": 37, "length": 811, "features": 151}
 TAGS = ("reduction",)
 DISTRIBUTIONS = ("as_given", "uniform", "large", "alternating", "zeros", "integers")

@@ -31,6 +31,7 @@ def get_init_inputs():
     return [k]
 
 
+INPUTS = {"x": {"kind": "real", "distinct": True}}
 SMALL = {"batch_size": 131, "length": 2053, "k": 7}
 TAGS = ("selection",)
 DETERMINISTIC = True

@@ -27,6 +27,7 @@ def get_init_inputs():
     return []
 
 
+INPUTS = {"a": "real", "b": "real"}
 SMALL = {"batch_size": 5, "rows": 419, "columns": 387}
 TAGS = ("layout", "elementwise")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros")

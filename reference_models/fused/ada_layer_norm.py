@@ -31,6 +31,7 @@ def get_init_inputs():
     return [features, condition_features, eps]
 
 
+INPUTS = {"x": "real", "condition": "real"}
 SMALL = {"batch_size": 3, "sequence_length": 97, "features": 203, "condition_features": 119}
 TAGS = ("normalization", "elementwise")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros")

@@ -35,6 +35,7 @@ def get_init_inputs():
     return [channels, out_channels]
 
 
+INPUTS = {"first": "real", "second": "real", "third": "real"}
 SMALL = {"batch_size": 3, "channels": 11, "out_channels": 23, "height": 27, "width": 31}
 TAGS = ("conv", "normalization", "layout")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

@@ -33,6 +33,7 @@ def get_init_inputs():
     return [in_channels, out_channels]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"batch_size": 3, "in_channels": 13, "out_channels": 19, "height": 37, "width": 41}
 TAGS = ("conv", "normalization", "activation")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

@@ -34,6 +34,7 @@ def get_init_inputs():
     return [in_channels, out_channels]
 
 
+INPUTS = {"x": "real", "residual": "real"}
 SMALL = {"batch_size": 3, "in_channels": 13, "out_channels": 37, "height": 33, "width": 29}
 TAGS = ("conv", "normalization", "activation")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

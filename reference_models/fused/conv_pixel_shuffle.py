@@ -30,6 +30,7 @@ def get_init_inputs():
     return [channels, factor]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"batch_size": 2, "channels": 11, "height": 37, "width": 29}
 TAGS = ("conv", "layout", "activation")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

@@ -28,6 +28,7 @@ def get_init_inputs():
     return [in_channels, out_channels]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"batch_size": 3, "in_channels": 37, "out_channels": 3, "height": 39, "width": 33}
 TAGS = ("conv", "activation")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

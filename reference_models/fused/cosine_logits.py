@@ -28,6 +28,7 @@ def get_init_inputs():
     return [temperature]
 
 
+INPUTS = {"images": "real", "texts": "real"}
 SMALL = {"batch_size": 187, "features": 203}
 TAGS = ("matmul", "normalization")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "alternating")

@@ -29,6 +29,7 @@ def get_init_inputs():
     return [features, layers]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"batch_size": 83, "features": 203}
 TAGS = ("matmul", "elementwise")
 DISTRIBUTIONS = ("as_given", "uniform", "zeros")

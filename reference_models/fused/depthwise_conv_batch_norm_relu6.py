@@ -32,6 +32,7 @@ def get_init_inputs():
     return [channels]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"batch_size": 3, "channels": 19, "height": 61, "width": 53}
 TAGS = ("conv", "normalization", "activation")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

@@ -30,6 +30,7 @@ def get_init_inputs():
     return [channels]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"batch_size": 3, "channels": 27, "height": 37, "width": 31}
 TAGS = ("conv", "normalization", "layout")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

@@ -29,6 +29,7 @@ def get_init_inputs():
     return [vectors]
 
 
+INPUTS = {"dense": "real", "vectors": "real"}
 SMALL = {"batch_size": 103, "vectors": 13, "features": 37}
 TAGS = ("matmul", "gather", "layout")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

@@ -32,6 +32,7 @@ def get_init_inputs():
     return [alpha, gamma]
 
 
+INPUTS = {"logits": "real", "targets": "mask"}
 SMALL = {"anchors": 1511, "classes": 19}
 TAGS = ("loss", "elementwise")
 DETERMINISTIC = True

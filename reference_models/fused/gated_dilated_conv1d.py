@@ -28,6 +28,7 @@ def get_init_inputs():
     return [channels, dilation]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"batch_size": 3, "channels": 19, "length": 503, "dilation": 3}
 TAGS = ("conv", "activation")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

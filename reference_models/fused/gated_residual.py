@@ -27,6 +27,7 @@ def get_init_inputs():
     return [features]
 
 
+INPUTS = {"x": "real", "residual": "real", "gate": "real"}
 SMALL = {"batch_size": 3, "sequence_length": 47, "features": 203}
 TAGS = ("matmul", "elementwise")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

@@ -27,6 +27,7 @@ def get_init_inputs():
     return [features, hidden_features]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"tokens": 83, "features": 203, "hidden_features": 307}
 TAGS = ("matmul", "activation")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

@@ -30,6 +30,7 @@ def get_init_inputs():
     return [groups, channels]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"batch_size": 3, "groups": 5, "channels": 35, "height": 37, "width": 41}
 TAGS = ("normalization", "activation")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

@@ -36,6 +36,7 @@ def get_init_inputs():
     return [in_channels, out_channels, groups]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"batch_size": 3, "in_channels": 21, "out_channels": 27, "height": 29, "width": 23}
 TAGS = ("conv", "layout", "activation")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

@@ -26,6 +26,7 @@ def get_init_inputs():
     return [in_features, features]
 
 
+INPUTS = {"x": "real", "hidden": "real"}
 SMALL = {"batch_size": 41, "in_features": 103, "features": 157}
 TAGS = ("matmul", "activation", "recurrent")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros")

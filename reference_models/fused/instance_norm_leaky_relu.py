@@ -31,6 +31,7 @@ def get_init_inputs():
     return [channels, slope]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"batch_size": 2, "channels": 7, "depth": 19, "height": 23, "width": 29}
 TAGS = ("normalization", "activation")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

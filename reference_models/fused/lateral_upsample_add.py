@@ -29,6 +29,7 @@ def get_init_inputs():
     return [in_channels, out_channels]
 
 
+INPUTS = {"fine": "real", "coarse": "real"}
 SMALL = {"batch_size": 3, "in_channels": 13, "out_channels": 21, "height": 19, "width": 17}
 TAGS = ("conv", "interpolation")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

@@ -28,6 +28,7 @@ def get_init_inputs():
     return [features]
 
 
+INPUTS = {"x": "real", "residual": "real"}
 SMALL = {"tokens": 97, "features": 307}
 TAGS = ("normalization", "backward")
 DISTRIBUTIONS = ("as_given", "uniform", "large")

@@ -26,6 +26,7 @@ def get_init_inputs():
     return [features, hidden_features]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"tokens": 83, "features": 203, "hidden_features": 407}
 TAGS = ("matmul", "activation")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

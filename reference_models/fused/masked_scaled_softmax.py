@@ -31,6 +31,7 @@ def get_init_inputs():
     return [heads, length, scale]
 
 
+INPUTS = {"scores": "real", "allowed": {"kind": "mask", "structure": "nonempty"}}
 SMALL = {"batch_size": 5, "heads": 3, "length": 49}
 TAGS = ("reduction", "elementwise")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "alternating", "zeros")

@@ -31,6 +31,7 @@ def get_init_inputs():
     return [in_channels, out_channels]
 
 
+INPUTS = {"x": "real", "style": "real"}
 SMALL = {"batch_size": 3, "in_channels": 11, "out_channels": 19, "height": 29, "width": 31}
 TAGS = ("conv", "normalization")
 DISTRIBUTIONS = ("as_given", "uniform", "zeros")

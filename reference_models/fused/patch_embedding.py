@@ -30,6 +30,7 @@ def get_init_inputs():
     return [channels, features, patch, rows * columns]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"batch_size": 3, "patch": 6, "rows": 7, "columns": 9, "features": 119}
 TAGS = ("conv", "layout", "elementwise")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

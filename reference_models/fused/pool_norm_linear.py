@@ -31,6 +31,7 @@ def get_init_inputs():
     return [channels, classes]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"batch_size": 7, "channels": 119, "classes": 83, "height": 13, "width": 11}
 TAGS = ("reduction", "normalization", "matmul")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

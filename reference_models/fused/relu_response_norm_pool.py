@@ -30,6 +30,7 @@ def get_init_inputs():
     return [neighbours, alpha, beta]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"batch_size": 3, "channels": 37, "height": 29, "width": 33}
 TAGS = ("normalization", "pooling", "activation")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

@@ -30,6 +30,7 @@ def get_init_inputs():
     return [channels, out_channels]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"batch_size": 3, "channels": 11, "out_channels": 23, "height": 29, "width": 21}
 TAGS = ("pooling", "conv", "layout")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

@@ -32,6 +32,7 @@ def get_init_inputs():
     return [channels, reduced_channels]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"batch_size": 5, "channels": 37, "reduced_channels": 9, "height": 29, "width": 35}
 TAGS = ("reduction", "elementwise")
 DISTRIBUTIONS = ("as_given", "uniform", "tiny", "zeros")

@@ -26,6 +26,7 @@ def get_init_inputs():
     return [hidden_features]
 
 
+INPUTS = {"projected": "real"}
 SMALL = {"tokens": 97, "hidden_features": 307}
 TAGS = ("activation", "backward")
 DISTRIBUTIONS = ("as_given", "uniform", "large")

@@ -35,6 +35,7 @@ def get_init_inputs():
     return [in_channels, out_channels, groups]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"batch_size": 3, "in_channels": 11, "out_channels": 21, "groups": 3, "height": 29, "width": 31}
 TAGS = ("conv", "normalization", "activation")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

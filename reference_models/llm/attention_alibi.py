@@ -32,6 +32,7 @@ def get_init_inputs():
     return [heads]
 
 
+INPUTS = {"query": "real", "key": "real", "value": "real"}
 SMALL = {"batch_size": 2, "heads": 6, "sequence_length": 151, "head_size": 40}
 TAGS = ("attention", "matmul", "fusion")
 DISTRIBUTIONS = ("as_given", "uniform", "tiny", "alternating", "zeros")

@@ -29,6 +29,7 @@ def get_init_inputs():
     return []
 
 
+INPUTS = {"query": "real", "key": "real", "value": "real"}
 SMALL = {"batch_size": 2, "heads": 6, "key_heads": 2, "sequence_length": 181, "head_size": 40}
 TAGS = ("attention", "matmul", "fusion", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "tiny", "alternating", "zeros")

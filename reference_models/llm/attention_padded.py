@@ -30,6 +30,12 @@ def get_init_inputs():
     return []
 
 
+INPUTS = {
+    "query": "real",
+    "key": "real",
+    "value": "real",
+    "lengths": {"kind": "integer", "low": 1, "high": "sequence_length"},
+}
 SMALL = {"batch_size": 5, "heads": 3, "sequence_length": 139, "head_size": 40}
 TAGS = ("attention", "matmul", "fusion", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "tiny", "alternating", "zeros")

@@ -36,6 +36,7 @@ def get_init_inputs():
     return [heads]
 
 
+INPUTS = {"query": "real", "key": "real", "value": "real"}
 SMALL = {"batch_size": 2, "heads": 3, "sequence_length": 167, "head_size": 40}
 TAGS = ("attention", "matmul", "fusion")
 DISTRIBUTIONS = ("as_given", "uniform", "tiny", "alternating", "zeros")

@@ -32,6 +32,7 @@ def get_init_inputs():
     return [window]
 
 
+INPUTS = {"query": "real", "key": "real", "value": "real"}
 SMALL = {"batch_size": 2, "heads": 3, "sequence_length": 211, "head_size": 40, "window": 53}
 TAGS = ("attention", "matmul", "fusion", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "tiny", "alternating", "zeros")

@@ -29,6 +29,7 @@ def get_init_inputs():
     return [smoothing, z_weight]
 
 
+INPUTS = {"logits": "real", "targets": {"kind": "index", "below": "vocabulary"}}
 SMALL = {"tokens": 211, "vocabulary": 5003}
 TAGS = ("loss", "reduction", "fusion")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros", "ties")

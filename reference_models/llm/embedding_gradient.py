@@ -31,6 +31,7 @@ def get_init_inputs():
     return [vocabulary, padding_token]
 
 
+INPUTS = {"gradient": "real", "tokens": {"kind": "index", "below": "vocabulary"}}
 SMALL = {"batch_size": 5, "sequence_length": 109, "vocabulary": 401, "features": 307}
 TAGS = ("scatter", "backward")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

@@ -29,6 +29,7 @@ def get_init_inputs():
     return [vocabulary, sequence_length, features]
 
 
+INPUTS = {"tokens": {"kind": "index", "below": "vocabulary"}}
 SMALL = {"batch_size": 5, "sequence_length": 107, "vocabulary": 2003, "features": 391}
 TAGS = ("gather", "elementwise", "fusion")
 DETERMINISTIC = True

@@ -27,6 +27,7 @@ def get_init_inputs():
     return [features, out_features]
 
 
+INPUTS = {"x": "real", "scale": "real"}
 SMALL = {"tokens": 43, "features": 304, "out_features": 208}
 TAGS = ("quantization", "matmul", "fp8")
 CASES = [

@@ -29,6 +29,7 @@ def get_init_inputs():
     return []
 
 
+INPUTS = {"query": "real", "key_cache": "real", "value_cache": "real"}
 SMALL = {"batch_size": 5, "heads": 12, "key_heads": 3, "cache_length": 389, "head_size": 40}
 TAGS = ("attention", "decode", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "alternating", "zeros")

@@ -33,6 +33,7 @@ def get_init_inputs():
     return []
 
 
+INPUTS = {"query": "real", "key": "real", "value": "real", "key_cache": "real", "value_cache": "real"}
 SMALL = {"batch_size": 3, "heads": 6, "key_heads": 2, "cache_length": 173, "head_size": 40}
 TAGS = ("attention", "decode", "cache", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "tiny", "alternating", "zeros")

@@ -33,6 +33,7 @@ def get_init_inputs():
     return [latent_size]
 
 
+INPUTS = {"query": "real", "cache": "real"}
 SMALL = {"batch_size": 3, "heads": 7, "cache_length": 229, "latent_size": 72, "position_size": 24}
 TAGS = ("attention", "decode", "matmul", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "tiny", "alternating", "zeros")

@@ -32,6 +32,7 @@ def get_init_inputs():
     return [features, vocabulary]
 
 
+INPUTS = {"hidden": "real", "targets": {"kind": "index", "below": "vocabulary", "also": -1}}
 SMALL = {"tokens": 97, "features": 152, "vocabulary": 3001}
 TAGS = ("loss", "matmul", "fusion", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "alternating", "zeros")

@@ -31,6 +31,7 @@ def get_init_inputs():
     return [features, vocabulary, cap]
 
 
+INPUTS = {"hidden": "real"}
 SMALL = {"tokens": 73, "features": 232, "vocabulary": 1003}
 TAGS = ("matmul", "fusion", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "alternating", "zeros")

@@ -31,6 +31,7 @@ def get_init_inputs():
     return [features, out_features, rank, scale]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"tokens": 83, "features": 312, "out_features": 280, "rank": 8}
 TAGS = ("matmul", "fusion", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

@@ -29,6 +29,7 @@ def get_init_inputs():
     return []
 
 
+INPUTS = {"expert_rows": "real", "places": {"kind": "permutation", "dim": "all"}, "weights": "probabilities"}
 SMALL = {"tokens": 193, "chosen": 5, "features": 519}
 TAGS = ("moe", "gather", "reduction")
 DISTRIBUTIONS = ("as_given", "uniform", "tiny", "zeros")

@@ -31,6 +31,7 @@ def get_init_inputs():
     return [experts, features, out_features]
 
 
+INPUTS = {"tokens": "real", "group_ends": {"kind": "sorted", "low": 0, "high": "token_count"}}
 SMALL = {"token_count": 211, "experts": 7, "features": 104, "out_features": 88}
 TAGS = ("moe", "matmul", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "alternating", "zeros")

@@ -30,6 +30,7 @@ def get_init_inputs():
     return [chosen]
 
 
+INPUTS = {"logits": {"kind": "real", "distinct": True}}
 SMALL = {"tokens": 1511, "experts": 37, "chosen": 5}
 TAGS = ("moe", "selection", "reduction")
 CASES = [

@@ -38,6 +38,13 @@ def get_init_inputs():
     return []
 
 
+INPUTS = {
+    "query": "real",
+    "key_pages": "real",
+    "value_pages": "real",
+    "page_table": {"kind": "index", "below": "batch_size * pages_per_sequence"},
+    "lengths": {"kind": "integer", "low": 1, "high": "page_size * pages_per_sequence"},
+}
 SMALL = {"batch_size": 5, "heads": 6, "key_heads": 2, "page_size": 8, "pages_per_sequence": 19, "head_size": 40}
 TAGS = ("attention", "decode", "gather", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "tiny", "alternating", "zeros")

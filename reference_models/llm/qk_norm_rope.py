@@ -44,6 +44,7 @@ def get_init_inputs():
     return [sequence_length, head_size, base, eps]
 
 
+INPUTS = {"query": "real", "key": "real"}
 SMALL = {"batch_size": 3, "sequence_length": 131, "heads": 6, "key_heads": 2, "head_size": 72}
 TAGS = ("normalization", "elementwise", "fusion")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

@@ -29,6 +29,7 @@ def get_init_inputs():
     return [features, eps]
 
 
+INPUTS = {"x": "real", "residual": "real"}
 SMALL = {"tokens": 317, "features": 1037}
 TAGS = ("normalization", "reduction", "fusion", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros")

@@ -39,6 +39,7 @@ def get_init_inputs():
     return [sequence_length, head_size, base]
 
 
+INPUTS = {"query": "real", "key": "real", "positions": {"kind": "index", "below": "sequence_length"}}
 SMALL = {"batch_size": 3, "sequence_length": 157, "heads": 6, "key_heads": 2, "head_size": 72}
 TAGS = ("elementwise", "gather", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros")

@@ -41,6 +41,12 @@ def get_init_inputs():
     return []
 
 
+INPUTS = {
+    "target": "probabilities",
+    "draft": "probabilities",
+    "tokens": {"kind": "index", "below": "vocabulary"},
+    "uniform": {"kind": "real", "low": 0},
+}
 SMALL = {"batch_size": 701, "drafted_tokens": 3, "vocabulary": 211}
 TAGS = ("sampling", "gather", "reduction")
 CASES = [

@@ -25,6 +25,7 @@ def get_init_inputs():
     return []
 
 
+INPUTS = {"packed": "real"}
 SMALL = {"tokens": 271, "hidden_features": 1009}
 TAGS = ("elementwise", "fusion", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "alternating", "zeros")

@@ -28,6 +28,7 @@ def get_init_inputs():
     return [features, hidden_features]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"tokens": 61, "features": 184, "hidden_features": 472}
 TAGS = ("matmul", "fusion", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "alternating", "zeros")

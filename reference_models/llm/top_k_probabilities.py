@@ -31,6 +31,7 @@ def get_init_inputs():
     return [k]
 
 
+INPUTS = {"logits": {"kind": "real", "distinct": True}, "temperature": {"kind": "real", "low": 0.05}}
 SMALL = {"batch_size": 37, "vocabulary": 4099, "k": 13}
 TAGS = ("sampling", "selection", "reduction")
 CASES = [

@@ -36,6 +36,7 @@ def get_init_inputs():
     return []
 
 
+INPUTS = {"logits": {"kind": "real", "distinct": True}, "p": {"kind": "real", "low": 0, "high": 1}}
 SMALL = {"batch_size": 29, "vocabulary": 2053}
 TAGS = ("sampling", "selection", "scan")
 CASES = [

@@ -33,6 +33,7 @@ def get_init_inputs():
     return [features, out_features, group_size]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"tokens": 19, "features": 312, "out_features": 201, "group_size": 24}
 TAGS = ("quantization", "matmul", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

@@ -29,6 +29,7 @@ def get_init_inputs():
     return [features, out_features]
 
 
+INPUTS = {"x": "real"}
 SMALL = {"tokens": 43, "features": 312, "out_features": 200}
 TAGS = ("quantization", "matmul", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

@@ -31,6 +31,7 @@ def get_init_inputs():
     return []
 
 
+INPUTS = {"field": "real", "conductivity": "real"}
 SMALL = {"depth": 37, "height": 43, "width": 51}
 TAGS = ("stencil", "fusion")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "alternating", "zeros")

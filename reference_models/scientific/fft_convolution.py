@@ -30,6 +30,7 @@ def get_init_inputs():
     return [channels, length]
 
 
+INPUTS = {"signal": "real"}
 SMALL = {"batch_size": 3, "channels": 7, "length": 1021}
 TAGS = ("fft", "fusion")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "alternating", "zeros")

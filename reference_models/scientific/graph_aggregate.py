@@ -30,6 +30,12 @@ def get_init_inputs():
     return []
 
 
+INPUTS = {
+    "features": "real",
+    "sources": {"kind": "index", "below": "nodes"},
+    "targets": {"kind": "index", "below": "nodes"},
+    "weights": "real",
+}
 SMALL = {"nodes": 401, "edges": 3001, "features": 37}
 TAGS = ("graph", "scatter", "gather")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros", "integers")

@@ -29,6 +29,7 @@ def get_init_inputs():
     return [bins]
 
 
+INPUTS = {"positions": "as_drawn", "weights": "real"}
 SMALL = {"particles": 100003, "bins": 211}
 TAGS = ("histogram", "scatter")
 CASES = [

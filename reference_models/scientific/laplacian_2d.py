@@ -31,6 +31,7 @@ def get_init_inputs():
     return [spacing]
 
 
+INPUTS = {"field": "real"}
 SMALL = {"batch_size": 3, "height": 211, "width": 187}
 TAGS = ("stencil",)
 DISTRIBUTIONS = ("as_given", "uniform", "large", "alternating", "zeros", "integers")

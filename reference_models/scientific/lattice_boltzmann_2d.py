@@ -37,6 +37,7 @@ def get_init_inputs():
     return [rate]
 
 
+INPUTS = {"populations": {"kind": "real", "low": 0.05}}
 SMALL = {"height": 71, "width": 93}
 TAGS = ("stencil", "layout", "fusion")
 DETERMINISTIC = True

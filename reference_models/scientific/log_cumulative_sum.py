@@ -25,6 +25,7 @@ def get_init_inputs():
     return []
 
 
+INPUTS = {"x": "real"}
 SMALL = {"batch_size": 47, "length": 2053}
 TAGS = ("scan", "reduction")
 DISTRIBUTIONS = ("as_given", "normal", "large", "alternating", "zeros", "ties")

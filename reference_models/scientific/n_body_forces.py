@@ -28,6 +28,7 @@ def get_init_inputs():
     return [softening]
 
 
+INPUTS = {"positions": "real", "masses": {"kind": "real", "low": 0}}
 SMALL = {"bodies": 301}
 TAGS = ("pairwise", "reduction")
 CASES = [

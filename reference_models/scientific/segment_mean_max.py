@@ -29,6 +29,7 @@ def get_init_inputs():
     return []
 
 
+INPUTS = {"rows": "real", "lengths": {"kind": "counts", "low": 1}}
 SMALL = {"segments": 73, "rows": 5003, "features": 41}
 TAGS = ("reduction", "segments")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros", "ties")

@@ -36,6 +36,12 @@ def get_init_inputs():
     return [columns]
 
 
+INPUTS = {
+    "row_starts": {"kind": "sorted", "low": 0, "high": "entries"},
+    "column_indices": {"kind": "index", "below": "columns"},
+    "values": "real",
+    "dense": "real",
+}
 SMALL = {"rows": 1013, "columns": 809, "entries": 8191, "features": 57}
 TAGS = ("sparse", "matmul")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros", "integers")

@@ -45,6 +45,12 @@ def get_init_inputs():
     return []
 
 
+INPUTS = {
+    "lower": {"kind": "real", "low": -0.5, "high": 0.5},
+    "diagonal": {"kind": "real", "low": 1},
+    "upper": {"kind": "real", "low": -0.5, "high": 0.5},
+    "right": "real",
+}
 SMALL = {"batch_size": 53, "size": 173}
 TAGS = ("solver", "scan")
 DETERMINISTIC = True

@@ -31,6 +31,7 @@ def get_init_inputs():
     return [height, width, steps]
 
 
+INPUTS = {"now": "real", "before": "real"}
 SMALL = {"height": 131, "width": 173, "steps": 5}
 TAGS = ("stencil", "iteration")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

@@ -134,7 +134,7 @@ def compute_perturbed(reference: Reference, seed: int, kind: DerivedKind) -> Fla
 
     The outputs are in host memory if the memory plan has no space for them.
     """
-    if not kind.allows_for_rounding:
+    if not kind.scales_values(reference.traits):
         return None
     inputs = reference.make_device_inputs(seed, kind.name)  # a host takes long to draw gigabytes of roundings
     perturb(inputs, seed)

@@ -27,11 +27,13 @@ class Biased(DerivedKind):
     """Changes each value by less than 1 % (16-bit formats: 7 %)."""
 
     name = "biased"
-    allows_for_rounding = False
     whole_one_in = 2
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
         return is_continuous(traits) and traits.use.most_terms <= MOST_TERMS and bool(self.list_allowed(traits, inputs))
+
+    def scales_values(self, traits: InputTraits) -> bool:
+        return False
 
     def allows(self, contract: InputContract) -> bool:
         return contract.has_free_digits and not contract.distinct

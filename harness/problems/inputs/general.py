@@ -14,13 +14,11 @@ from harness.domain import InputContract
 from harness.problems.inputs.conformity import spread
 from harness.problems.inputs.kind import DerivedKind, Inputs
 from harness.problems.inputs.tensors import (
-    FLOATS,
     MASKED,
     choose_part,
     draw,
     draw_share,
     find_marks,
-    holds_whole_numbers,
     is_dense,
     split_for_device,
     split_parts,
@@ -32,6 +30,7 @@ from harness.tensors.trees import map_leaves
 
 FLIPPED_SHARE, FLIPPED_IN_PART = 0.125, 0.5  # of the elements of masks: of all, or of a chosen part
 POWERS = (0.25, 1.0, 4.0)  # of probabilities, and of the positions of sorted values
+SCALED = ("symmetric", "positive_definite", "triangular")
 EXTREME_ONE_IN = 4  # changed integers
 
 
@@ -45,6 +44,9 @@ class General(DerivedKind):
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
         return any(may_generalise(leaf, contract) for leaf, contract in traits.pair(inputs))
 
+    def scales_values(self, traits: InputTraits) -> bool:
+        return any(one.has_pattern or one.kind in SCALED or not one.is_stated for one in traits.contracts)
+
     def change(self, inputs: Inputs, traits: InputTraits, generator: Generator) -> Inputs:
         contracts = (contract for _, contract in traits.pair(inputs))
         changed: Inputs = map_leaves(inputs, lambda leaf: _generalise(leaf, next(contracts), generator))
@@ -57,7 +59,7 @@ class General(DerivedKind):
 
 def may_generalise(leaf: Any, contract: InputContract) -> bool:
     if contract.kind == "real":
-        return (contract.is_constant and isinstance(leaf, float)) or _has_pattern(leaf, contract)
+        return contract.has_pattern
     if contract.kind not in _CHANGES:
         return False
     if not isinstance(leaf, Tensor):
@@ -69,13 +71,6 @@ def may_generalise(leaf: Any, contract: InputContract) -> bool:
 
 def _is_changeable(leaf: Any) -> bool:
     return isinstance(leaf, Tensor) and not leaf.is_meta and bool(leaf.numel()) and is_dense(without_repeats(leaf))
-
-
-def _has_pattern(leaf: Any, contract: InputContract) -> bool:
-    """True for floating values that are constant, or whole numbers."""
-    if not _is_changeable(leaf) or leaf.dtype not in FLOATS:
-        return False
-    return contract.is_constant or (leaf.numel() > 1 and holds_whole_numbers(without_repeats(leaf)))
 
 
 def _generalise(leaf: Any, contract: InputContract, generator: Generator) -> Any:

@@ -32,20 +32,31 @@ def complete_contract(
     contract: InputContract, one: Any, other: Any, use: OperatorUse, *, is_related: bool
 ) -> InputContract:
     """`one` and `other` are values under two seeds. A stated contract stays; anything else is inferred."""
-    seen = replace(contract, is_constant=_are_equal(one, other), is_related=is_related and not use.orders_values)
+    is_constant = _are_equal(one, other)
+    seen = replace(contract, is_constant=is_constant, has_pattern=_has_pattern(one, is_constant=is_constant))
     if contract.is_stated:
-        return replace(seen, is_related=False)
+        return seen
+    seen = replace(seen, is_related=is_related and not use.orders_values)
     if not isinstance(one, Tensor):
-        return seen if isinstance(one, float) and seen.is_constant else replace(seen, kind="fixed")
+        return seen if isinstance(one, float) and is_constant else replace(seen, kind="fixed")
     one = without_repeats(one)
     if one.is_meta or not is_dense(one) or not one.numel():
         return replace(seen, kind="as_drawn")
     inferred = _infer(one, seen, use)
-    # Other values may be invalid as indices or probabilities.
-    if use.restricts_values and inferred.kind == "real":
-        return replace(inferred, low=0)
-    restricts = use.restricts_values or use.converts_to_integers
-    return replace(inferred, kind="as_drawn") if restricts and inferred.kind != "real" else inferred
+    if not use.restricts_values and not use.converts_to_integers:
+        return inferred
+    if inferred.kind != "real":  # other values may be invalid as indices or probabilities
+        return replace(inferred, kind="as_drawn")
+    return replace(inferred, has_pattern=False, low=0 if use.restricts_values else None)
+
+
+def _has_pattern(value: Any, *, is_constant: bool) -> bool:
+    if not isinstance(value, Tensor):
+        return isinstance(value, float) and is_constant
+    tensor = without_repeats(value)
+    if tensor.dtype not in FLOATS or tensor.is_meta or not is_dense(tensor) or not tensor.numel():
+        return False
+    return is_constant or (tensor.numel() > 1 and holds_whole_numbers(tensor))
 
 
 def _are_equal(one: Any, other: Any) -> bool:

@@ -60,12 +60,10 @@ GIVEN = Given()
 class DerivedKind(InputKind):
     """Legal inputs near the given ones, which apply without a declaration.
 
-    With `allows_for_rounding`, only outputs that one rounding of the inputs moves little are compared. One call in
-    `whole_one_in` changes whole inputs, the others secret parts. With `is_redrawn`, small problems get several calls
-    with different values.
+    One call in `whole_one_in` changes whole inputs, the others secret parts. With `is_redrawn`, small problems get
+    several calls with different values.
     """
 
-    allows_for_rounding: ClassVar[bool] = True
     whole_one_in: ClassVar[int] = 6
     is_redrawn: ClassVar[bool] = True
     is_rarely_seen: ClassVar[bool] = False
@@ -73,6 +71,10 @@ class DerivedKind(InputKind):
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
         raise NotImplementedError
+
+    def scales_values(self, traits: InputTraits) -> bool:
+        """True if only outputs that one rounding of the inputs moves little can be compared."""
+        return True
 
     def changes_all(self, seed: int) -> bool:
         """True if whole inputs change, not only secret elements or slices."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import random
 from pathlib import Path
@@ -11,6 +12,7 @@ import torch
 
 from harness.cli.main import run_command
 from harness.domain import Case
+from harness.evaluation.correctness.reference_checks import find_violations
 from harness.evaluation.correctness.truth import run_reference
 from harness.problems.discovery import find_suite
 from harness.problems.loading import load_problem
@@ -47,6 +49,16 @@ def test_every_problem_runs_its_small_workload_on_a_cpu(suite):
         assert problem.summary, problem.name
         assert problem.tags, problem.name
         assert problem.requires_kernel, problem.name
+
+
+@pytest.mark.parametrize("suite", ["core", *LEAST_PROBLEMS])
+def test_every_problem_states_what_its_inputs_may_be(suite):
+    for problem in find_suite(SUITES / suite):
+        loaded = load_problem(problem, "small")
+        arguments = [*inspect.signature(loaded.module.Model.forward).parameters][1:]
+        assert [one.argument for one in problem.inputs] == arguments, problem.name
+        for kind in ("as_given", *problem.distributions, "general"):
+            assert not find_violations(loaded, loaded.make_inputs(5, CPU, kind)), (problem.name, kind)
 
 
 @pytest.mark.parametrize("suite", ["core", *LEAST_PROBLEMS])
