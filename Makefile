@@ -7,6 +7,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
+# Without bytecode each test process parses all modules, and pytest rewrites all tests, again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo demo-cpp demo-cuda demo-triton test test-quick test-slow test-all check lint types imports system-packages rl-packages dist clean
 
 # Recorded answers, evaluated for real: C++ candidates are timed on this CPU; CUDA and Triton candidates are timed on a GPU
