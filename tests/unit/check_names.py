@@ -1,6 +1,7 @@
 """Collects names of checks from the source."""
 
 import ast
+import functools
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -36,7 +37,10 @@ def collect_check_names() -> dict[str, set[str]]:
 
 
 def _parse_matching(texts: dict[Path, str], pattern: str) -> dict[Path, ast.Module]:
-    return {path: ast.parse(text) for path, text in texts.items() if re.search(pattern, text)}
+    return {path: _parse(text) for path, text in texts.items() if re.search(pattern, text)}
+
+
+_parse = functools.cache(ast.parse)
 
 
 def _pair(targets: list[ast.expr], value: ast.expr) -> Iterator[tuple[str, ast.expr]]:

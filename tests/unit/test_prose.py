@@ -3,6 +3,7 @@ PACKAGES by a package (or module) whose docstrings and comments are checked, and
 """
 
 import ast
+import functools
 import io
 import re
 import tokenize
@@ -92,6 +93,8 @@ DATA_NAMES = {
 }
 GPU_LANES = {"emulator", "emulated"}  # folders whose lanes are those of a warp
 CODE = re.compile(r"^(?:```.*?^```|(?: {4}|\t)[^\n]*)$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
+COMMENT = re.compile(r"#.*")
+WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def find_house_words(prose: str) -> Iterator[str]:
@@ -108,14 +111,15 @@ def test_prose_uses_the_terms_of_the_field(path):
 
 
 def list_prose(source: str) -> Iterator[tuple[int, str]]:
-    """(first line, text) of each docstring and comment of a module."""
+    """(first line, text) of each docstring of a module, and of each comment if one may hold a house word."""
     for node in list_statements(ast.parse(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             docstring = ast.get_docstring(node)
             if docstring is not None:
                 yield node.body[0].lineno, docstring
-    commented = tokenize.generate_tokens(io.StringIO(source).readline) if "#" in source else ()
-    for token in commented:
+    if not any(find_house_words("\n".join(COMMENT.findall(source)))):
+        return  # reading tokens takes longer than parsing
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string
 
@@ -155,6 +159,7 @@ def list_names(source: str) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.target.id
 
 
+@functools.cache
 def find_house_names(name: str) -> list[str]:
     """The better words for a name."""
     snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
@@ -166,7 +171,9 @@ def test_names_use_the_terms_of_the_docs(folder):
     found = []
     for path in sorted((ROOT / folder).rglob("*.py")):
         where = path.relative_to(ROOT)
-        for line, name in [(1, path.stem), *list_names(path.read_text(encoding="utf-8"))]:
+        source = path.read_text(encoding="utf-8")
+        named = list_names(source) if any(map(find_house_names, WORD.findall(source))) else ()
+        for line, name in [(1, path.stem), *named]:
             better = [word for word in find_house_names(name) if word != "strategy" or not GPU_LANES & {*where.parts}]
             found += [f"{where}:{line}: {name}, better: {word}" for word in better]
     assert found == []
@@ -201,8 +208,8 @@ def test_every_set_of_files_exists():
 
 
 def test_docstrings_and_comments_are_prose():
-    source = '"""One."""\nclass A:\n    """Two."""\n\n    x = "no"  # three\n'
-    assert list(list_prose(source)) == [(1, "One."), (3, "Two."), (5, "# three")]
+    source = '"""One."""\nclass A:\n    """Two."""\n\n    x = "no"  # the judge\n'
+    assert list(list_prose(source)) == [(1, "One."), (3, "Two."), (5, "# the judge")]
 
 
 @pytest.mark.parametrize(
