@@ -37,7 +37,41 @@ import torch
 from torch import nn
 from torch.utils.cpp_extension import load_inline
 """
-# A third of the compile time of `torch/extension.h`, which the corpus and `builder/fast` build.
+# Python's own interface compiles in a second; torch's headers take twenty.
+PLAIN = (
+    IMPORTS
+    + '''
+SOURCE = r"""
+#include <Python.h>
+static unsigned long long ask(PyObject* tensor, const char* method) {
+    PyObject* answer = PyObject_CallMethod(tensor, method, nullptr);
+    const unsigned long long value = PyLong_AsUnsignedLongLong(answer);
+    Py_DECREF(answer);
+    return value;
+}
+static PyObject* add_into(PyObject*, PyObject* args) {
+    PyObject *out, *a, *b;
+    if (!PyArg_ParseTuple(args, "OOO", &out, &a, &b)) return nullptr;
+    const float *x = (const float*)ask(a, "data_ptr"), *y = (const float*)ask(b, "data_ptr");
+    float* z = (float*)ask(out, "data_ptr");
+    for (unsigned long long i = 0, count = ask(a, "numel"); i < count; ++i) z[i] = x[i] + y[i];
+    Py_RETURN_NONE;
+}
+static PyObject* can_add(PyObject*, PyObject*) { Py_RETURN_TRUE; }
+static PyMethodDef methods[] = {
+    {"add_into", add_into, METH_VARARGS, ""}, {"can_add", can_add, METH_NOARGS, ""}, {nullptr, nullptr, 0, nullptr}};
+static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "plain", nullptr, -1, methods};
+PyMODINIT_FUNC PyInit_plain() { return PyModule_Create(&definition); }
+"""
+extension = load_inline(name="plain", cpp_sources=SOURCE, no_implicit_headers=True)
+
+
+def add(a, b):
+    a, b, out = a.contiguous(), b.contiguous(), torch.empty_like(a)
+    extension.add_into(out, a, b)
+    return out
+'''
+)
 EXTENSION = (
     IMPORTS
     + '''
@@ -77,31 +111,33 @@ extension = load_inline(
 BOUND = ("add", "add_into", "add_at", "can_add", "product")
 
 
-def candidate(body, before=EXTENSION):
+def candidate(body, before=PLAIN):
     lines = "\n        ".join(body.strip().splitlines())
     return f"{before}\n\nclass ModelNew(nn.Module):\n    def forward(self, a, b):\n        {lines}\n"
 
 
-OWN = candidate("return extension.add(a, b)")
+OWN = candidate("return add(a, b)")
 OWN_OTHERWISE = {
-    "in_place": candidate("out = torch.empty_like(a)\nextension.add_into(out, a, b)\nreturn out"),
     "by_address": candidate(
         "a, b, out = a.contiguous(), b.contiguous(), torch.empty_like(a)\n"
-        "extension.add_at(out.data_ptr(), a.data_ptr(), b.data_ptr(), a.numel())\nreturn out"
+        "extension.add_at(out.data_ptr(), a.data_ptr(), b.data_ptr(), a.numel())\nreturn out",
+        before=EXTENSION,
     ),
-    "operator": candidate("return torch.ops.attributed.add(a, b)"),
+    "returned": candidate("return extension.add(a, b)", before=EXTENSION),
+    "in_place": candidate("out = torch.empty_like(a)\nextension.add_into(out, a, b)\nreturn out", before=EXTENSION),
+    "operator": candidate("return torch.ops.attributed.add(a, b)", before=EXTENSION),
 }
 DECOYS = {
-    "called_and_thrown_away": candidate("extension.add(a, b)\nreturn a + b"),
-    "times_zero": candidate("return a + b + 0 * extension.add(a, b)"),
+    "called_and_thrown_away": candidate("add(a, b)\nreturn a + b"),
+    "times_zero": candidate("return a + b + 0 * add(a, b)"),
     "never_called": candidate("return a + b"),
-    "operator_thrown_away": candidate("torch.ops.attributed.add(a, b)\nreturn a + b"),
+    "operator_thrown_away": candidate("torch.ops.attributed.add(a, b)\nreturn a + b", before=EXTENSION),
 }
 PURE_TORCH = candidate("return a + b", before=IMPORTS)
 FALLS_BACK = candidate(
     """
-if extension.can_add(a.data_ptr()):
-    return extension.add(a, b)
+if extension.can_add():
+    return add(a, b)
 return a + b
 """
 )
@@ -137,22 +173,25 @@ def test_a_kernel_of_its_own_does_the_work(bench, needs_compiler):
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.work.custom > 10 * (evaluation.work.torch + evaluation.work.library)
     assert evaluation.work.without_custom == "changed"
-    assert evaluation.work.custom_kernels == BOUND
     assert_shares_add_up(evaluation.work)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", OWN_OTHERWISE)
-@pytest.mark.quick(1)
 def test_in_place_kernel_or_operator_is_attributed_the_work(way, bench, needs_compiler):
     evaluation = evaluate(bench, OWN_OTHERWISE[way], requires_kernel=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.work.custom > 10 * (evaluation.work.torch + evaluation.work.library)
     assert evaluation.work.without_custom in ("changed", "failed")
+    assert evaluation.work.custom_kernels == BOUND
     assert "decoy_kernel" not in checks(evaluation)
 
 
+@pytest.mark.slow
 def test_an_extension_that_only_calls_torch_is_a_library_at_work(bench, needs_compiler):
-    evaluation = evaluate(bench, candidate("return extension.product(a, b)"), PRODUCT, requires_kernel=True)
+    evaluation = evaluate(
+        bench, candidate("return extension.product(a, b)", before=EXTENSION), PRODUCT, requires_kernel=True
+    )
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.work.library > 3 * evaluation.work.custom
     assert evaluation.work.without_custom == "changed"
@@ -219,7 +258,7 @@ def test_a_library_of_its_own_beside_torch_is_own_work(bench, needs_compiler, tm
 
 
 def test_candidate_that_fails_under_the_profiler_is_still_evaluated(bench, needs_compiler):
-    evaluation = evaluate(bench, candidate(NOT_WHEN_WATCHED + "return extension.add(a, b)"), requires_kernel=True)
+    evaluation = evaluate(bench, candidate(NOT_WHEN_WATCHED + "return add(a, b)"), requires_kernel=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert "somebody looks" in next(finding.message for finding in evaluation.findings if finding.check == "profile")
     assert evaluation.work.other == 1.0
