@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-rows, columns = 2048, 1025
+rows, columns = 512, 1025
 
 
 class Model(nn.Module):
