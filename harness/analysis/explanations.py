@@ -238,6 +238,10 @@ _WARNINGS = {
 }
 _PROGRAM = {
     "exception": ("the program raised an error, or its process ended", "`harness show ID` has the traceback"),
+    "address_sanitizer": (
+        "with `--asan`: an invalid access of a C++ program, or a note that one call made none or was not checked",
+        "the message has the line; take sizes from the inputs, and test every index",
+    ),
     "build": (
         "a build failed; the program may have caught the error",
         "`harness show ID --log` prints the log",

@@ -40,6 +40,7 @@ from harness.evaluation.emulated.compiling_ahead import CompilationAhead
 from harness.evaluation.emulated.nvcc import NvccCheck, may_change_verdict
 from harness.evaluation.emulated.sanitizer import KernelChecker
 from harness.evaluation.environment import describe_environment
+from harness.evaluation.integrity.address_sanitizer import AddressSanitizer
 from harness.evaluation.integrity.missing_packages import explaining_missing_packages
 from harness.evaluation.integrity.sandbox_causes import note_output
 from harness.evaluation.load_check import find_load_error
@@ -184,6 +185,7 @@ class CandidateEvaluator:
             peaks=peaks,
             roofline=Roofline(peaks),
             counters=CounterReader(workers.forkserver, builds),
+            addresses=AddressSanitizer(workers.forkserver, builds, settings.limits) if settings.asan else None,
             checker=checker,
             has_nvcc=compiler is not None,
             quiet=quiet,

@@ -23,6 +23,7 @@ from harness.evaluation.steps import (
     CaseContext,
     EvaluationTools,
     attribute_time,
+    check_addresses,
     check_outputs,
     compare_rival,
     confirm_custom_kernels,
@@ -44,6 +45,7 @@ Step = Callable[[CaseContext], StepResult]
 # On a CPU the candidate's worker is timed beside the baseline's; probes come last, since one may crash it. In the other
 # lists the worker has no work left after the probes but the replay of what was recorded before.
 WITH_KEPT_WORKER: tuple[Step, ...] = (
+    check_addresses,
     check_outputs,
     wait_for_quiet,
     attribute_time,
@@ -55,6 +57,7 @@ WITH_KEPT_WORKER: tuple[Step, ...] = (
 )
 # On a CPU whose memory is too short for two workers.
 WITH_FRESH_WORKERS: tuple[Step, ...] = (
+    check_addresses,
     check_outputs,
     probe_robustness,
     measure_time,

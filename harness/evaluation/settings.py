@@ -23,6 +23,9 @@ class EvaluationSettings:
         None, "Read hardware counters of correct GPU programs with ncu. [default: in timed searches]"
     )
     energy: bool = option(False, "Measure the energy of a call on a GPU, by replays in a row.", "--energy")
+    asan: bool = option(
+        False, "Also call C++ candidates on a CPU under AddressSanitizer, which names invalid accesses.", "--asan"
+    )
     plan: TimingPlan = field(default_factory=TimingPlan)
     limits: TimeLimits = field(default_factory=TimeLimits)
     attribute_work: bool = True

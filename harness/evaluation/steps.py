@@ -13,6 +13,7 @@ from harness.domain import (
     BuiltAhead,
     Candidate,
     Finding,
+    Outcome,
     Problem,
     Rival,
     Subject,
@@ -27,6 +28,7 @@ from harness.evaluation.correctness.reference import Reference, describe_calls, 
 from harness.evaluation.correctness.robustness import probe_candidate
 from harness.evaluation.counters.reading import CounterReader
 from harness.evaluation.emulated.sanitizer import KernelChecker, explained_by_kernels
+from harness.evaluation.integrity.address_sanitizer import AddressSanitizer
 from harness.evaluation.integrity.attribution import (
     WorkResult,
     attribute_work,
@@ -100,6 +102,7 @@ class EvaluationTools:
     peaks: PeakStore
     roofline: Roofline
     counters: CounterReader
+    addresses: AddressSanitizer | None
     checker: KernelChecker | None
     has_nvcc: bool
     quiet: Callable[[], AbstractContextManager[None]]
@@ -225,6 +228,16 @@ def open_case(
         )
         tools.workers.prepare(reference, case.is_attributed, case.is_timed)
         yield case
+
+
+def check_addresses(case: CaseContext) -> StepResult:
+    sanitizer, task = case.tools.addresses, case.task
+    if sanitizer is None or task.subject.language != "cpp" or not task.run.is_first:
+        return NOTHING
+    with case.record.phase("addresses"):
+        found = sanitizer.examine(task.candidate, case.reference, next(case.seeds))
+    outcome = Outcome.RUNTIME_ERROR if found.severity == "fatal" else None
+    return StepResult(findings=(found,), outcome=outcome, message=found.message)
 
 
 def check_outputs(case: CaseContext) -> StepResult:

@@ -314,6 +314,9 @@ def _still_holds(evaluation: Evaluation, emulated_gpu: str, options: EvaluateOpt
     facts = dict(evaluation.environment)
     if evaluation.outcome.is_error or facts.get("emulated_gpu", "") != emulated_gpu:
         return False
+    is_checked = any(one.check == "address_sanitizer" for one in evaluation.findings)
+    if options.asan and evaluation.subject.language == "cpp" and not is_checked:
+        return False
     if evaluation.outcome is not Outcome.CORRECT or emulated_gpu:
         return True
     wanted = {one.name for one in options.baselines[1:]} if options.fidelity != "correctness" else set()

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from harness.builder.fast.crash_stack import NATIVE_STACK, name_native_function
+from harness.builder.fast.crash_stack import NATIVE_STACK, name_native_function, shorten_output
 from harness.domain import HarnessError, Outcome, WireError, WorkerLost, WorkerTimeout
 from harness.protocol.messages import WorkerReply
 from harness.protocol.process_tree import name_signal
@@ -206,7 +206,7 @@ class Exchange:
     def _explain_loss(self, command: str, failure: Outcome) -> CandidateFailure:
         status = self._worker.end(grace_s=EXIT_GRACE_S)
         where, printed = self._read_stacks()
-        output = f"{where}; it printed: {printed.strip()[-1500:]}" if printed.strip() else where
+        output = f"{where}; it printed: {shorten_output(printed)}" if printed.strip() else where
         if status is None:
             return CandidateFailure(
                 failure, f"the process closed its connection to the evaluator during {command}{output}"

@@ -10,6 +10,11 @@ import re
 
 NATIVE_STACK = "Native stack (most recent call first):\n"
 _FRAME = re.compile(r"^(?P<library>[^(\n]+)\((?P<symbol>\w*)\+0x[0-9a-f]+\) ?\[0x[0-9a-f]+\]$", re.MULTILINE)
+# Of AddressSanitizer, without the map of its shadow memory.
+ADDRESS_REPORT = re.compile(
+    r"^==\d+==ERROR: AddressSanitizer: .*?(?=^SUMMARY|^Shadow bytes|\Z)", re.MULTILINE | re.DOTALL
+)
+MOST_REPORT, MOST_OUTPUT = 6000, 1500  # characters
 _LENGTH = re.compile(r"\d{1,4}")
 _OWN = "harness"
 
@@ -51,6 +56,12 @@ def name_native_function(printed: str) -> str:
             if frame["library"] == frames[0]["library"] and name and not name.startswith(_OWN):
                 return name
     return ""
+
+
+def shorten_output(printed: str) -> str:
+    """Return a report of AddressSanitizer, or else the end."""
+    report = ADDRESS_REPORT.search(printed)
+    return f"\n{report[0].strip()[:MOST_REPORT]}" if report else printed.strip()[-MOST_OUTPUT:]
 
 
 def _read_name(symbol: str) -> str:
