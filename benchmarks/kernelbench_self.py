@@ -30,7 +30,7 @@ from harness.evaluation.timing.plan import TimingPlan
 from harness.executors.device_evaluators import DeviceEvaluators
 from harness.executors.settings import LocalSettings, Setup
 from harness.executors.tasks import Origin, Task, make_task
-from harness.kernelbench.format import BenchProblem, keep_semantics, read_problems
+from harness.formats.kernelbench.format import BenchProblem, keep_semantics, read_problems
 from harness.problems.discovery import read_problem
 from harness.problems.workloads import provide_workload
 from harness.sandbox.devices import open_device

@@ -49,7 +49,7 @@ def export(
 
     Tasks for agents: harness export --format harbor --suite core tasks
     """
-    from harness.kernelbench.exporting import export_problems, export_run
+    from harness.formats.kernelbench.export import export_problems, export_run
     from harness.pipeline.data_folders import find_suite_folder
     from harness.pipeline.run_problems import list_run_problems
     from harness.store.runs import find_run, read_manifest

@@ -15,7 +15,7 @@ from harness.languages import GPU_LANGUAGE
 from harness.pipeline.data_folders import SUITES, find_suite_folder
 
 if TYPE_CHECKING:
-    from harness.kernelbench.format import Claim
+    from harness.formats.kernelbench.format import Claim
 
 FormatOption = Annotated[Literal["kernelbench"], typer.Option("--format", help="The other format.")]
 
@@ -43,8 +43,8 @@ def import_(
     Example: git clone https://github.com/ScalingIntelligence/KernelBench;
     harness import --format kernelbench KernelBench/KernelBench
     """
-    from harness.kernelbench.format import read_kernels
-    from harness.kernelbench.importing import RunImport, import_problems, import_runs
+    from harness.formats.kernelbench.format import read_kernels
+    from harness.formats.kernelbench.runs import RunImport, import_problems, import_runs
 
     if not source.exists():
         raise UsageError(f"{source} does not exist: give a folder or a Parquet file")

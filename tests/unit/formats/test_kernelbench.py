@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.domain import UsageError
-from harness.kernelbench.format import (
+from harness.formats.kernelbench.format import (
     BenchKernel,
     BenchProblem,
     find_level,

@@ -12,8 +12,8 @@ from typing import Any
 
 import harness
 from harness.domain import Candidate, Completion, Language, Prompt, RunManifest, SampleKey, UsageError
-from harness.kernelbench.claims import StoredClaims, write_claims
-from harness.kernelbench.format import (
+from harness.formats.kernelbench.claims import StoredClaims, write_claims
+from harness.formats.kernelbench.format import (
     EVAL_RESULTS,
     BenchKernel,
     Claim,

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain import Evaluation, Outcome, RunManifest, Sample, Timing, UsageError
-from harness.kernelbench.claims import read_claims
-from harness.kernelbench.format import (
+from harness.formats.kernelbench.claims import read_claims
+from harness.formats.kernelbench.format import (
     BASELINE_TIMES,
     EVAL_RESULTS,
     UNTIMED,
