@@ -15,51 +15,54 @@ from harness.languages import GPU_LANGUAGE
 from harness.pipeline.data_folders import SUITES, find_suite_folder
 
 if TYPE_CHECKING:
+    from harness.formats.imported import Imported
     from harness.formats.kernelbench.format import Claim
 
-FormatOption = Annotated[Literal["kernelbench"], typer.Option("--format", help="The other format.")]
+FormatName = Literal["kernelbench-verified", "kernelbench"]
+MAX_NOTES = 20
 
 
 # Not called `suite`, `run` or `model`, so that settings for `generate` in harness.toml do not apply.
 def import_(
-    source: Annotated[Path, typer.Argument(help="A folder with level1/ etc., a Parquet file, or a run's folder.")],
+    source: Annotated[Path, typer.Argument(help="A checkout or folder in another format, or a Parquet file.")],
     *,
-    other_format: FormatOption,
+    other_format: Annotated[
+        FormatName | None, typer.Option("--format", help="The other format. [default: recognised by its files]")
+    ] = None,
     as_suite: Annotated[
-        str, typer.Option("--suite", help="Levels become the suites <SUITE>_level1 etc.")
-    ] = "kernelbench",
-    as_run: Annotated[str | None, typer.Option("--run", help="Name of the run. [default: the folder's]")] = None,
-    as_model: Annotated[str, typer.Option("--model", help="Model that wrote the run's kernels.")] = "imported",
-    as_language: Annotated[Language, typer.Option("--language", help="Language of the kernels.")] = GPU_LANGUAGE,
+        str | None, typer.Option("--suite", help="Name of the suite, or its beginning. [default: the format's]")
+    ] = None,
+    as_run: Annotated[str | None, typer.Option("--run", help="Name of the run. [default: by suite or folder]")] = None,
+    as_model: Annotated[
+        str, typer.Option("--model", help="kernelbench: model that wrote the run's kernels.")
+    ] = "imported",
+    as_language: Annotated[
+        Language, typer.Option("--language", help="kernelbench: language of the kernels.")
+    ] = GPU_LANGUAGE,
     baseline_times: Annotated[
-        Path | None, typer.Option("--baseline-times", help="Baseline timing JSON, for the reported speedups.")
+        Path | None, typer.Option("--baseline-times", help="kernelbench: baseline timing JSON, for reported speedups.")
     ] = None,
     paths: RunFolders,
 ) -> None:
-    """Import problems, or a run with its kernels and reported results.
+    """Import problems, and solutions as runs.
 
-    Imported results are only reported; `harness evaluate` measures them here.
+    Reads KernelBench and KernelBench-Verified. Results in them are only reported; `harness evaluate` measures them here.
 
-    Example: git clone https://github.com/ScalingIntelligence/KernelBench;
-    harness import --format kernelbench KernelBench/KernelBench
+    Example: git clone https://github.com/ScalingIntelligence/KernelBench; harness import KernelBench/KernelBench
     """
     from harness.formats.kernelbench.format import read_kernels
-    from harness.formats.kernelbench.runs import RunImport, import_problems, import_runs
+    from harness.formats.kernelbench.runs import RunImport, import_runs
+    from harness.formats.table import recognise
 
-    if not source.exists():
-        raise UsageError(f"{source} does not exist: give a folder or a Parquet file")
-    kernels = read_kernels(source) if source.is_dir() else ()
+    chosen, root = recognise(source, other_format)
+    suite = as_suite or chosen.suite
+    kernels = read_kernels(root) if chosen.name == "kernelbench" and root.is_dir() else ()
     if not kernels:
-        folder = paths.problems_dir or Path(SUITES)
-        imported = import_problems(source, as_suite, folder)
-        for name, count in sorted(imported.counts.items()):
-            typer.echo(f"{count} problems in {folder / name}: harness problems check --suite {name}")
-        for before, after in imported.renamed:
-            typer.echo(f"renamed {before!r} to {after!r}: problem names are used as folder names", err=True)
+        _store(chosen.read(root, suite), paths, as_run, checks="kernelbench" not in chosen.name)
         return
     settings = RunImport(
         run=as_run,
-        suite=as_suite,
+        suite=suite,
         model=as_model,
         language=as_language,
         baseline=baseline_times,
@@ -72,6 +75,31 @@ def import_(
             _print_claims(run.claims)
         for mismatch in run.mismatches:
             typer.echo(mismatch, err=True)
+
+
+def _store(imported: Imported, paths: RunFolders, run: str | None, *, checks: bool) -> None:
+    """Raises UsageError if nothing is left to store."""
+    from harness.formats.storing import store_problems, store_solutions
+
+    folder = paths.problems_dir or Path(SUITES)
+    stored = store_problems(imported.problems, folder, checks=checks)
+    _print_notes((*imported.notes, *stored.refused))
+    if not stored.counts:
+        raise UsageError("nothing was imported: no problem can be evaluated here")
+    for before, after in stored.renamed:
+        typer.echo(f"renamed {before!r} to {after!r}: problem names are used as folder names", err=True)
+    for name, count in sorted(stored.counts.items()):
+        typer.echo(f"{count} problems in {folder / name}: harness problems check --suite {name}")
+    solutions = [one for one in imported.solutions if one.suite in stored.counts]
+    for one in store_solutions(solutions, paths.generated_dir, run):
+        typer.echo(f"{one.candidates} candidates in {one.folder}: harness evaluate {one.name}")
+
+
+def _print_notes(notes: Sequence[str]) -> None:
+    for note in notes[:MAX_NOTES]:
+        typer.echo(f"note: {note}", err=True)
+    if len(notes) > MAX_NOTES:
+        typer.echo(f"note: and {len(notes) - MAX_NOTES} more", err=True)
 
 
 def _print_claims(claims: Sequence[Claim]) -> None:

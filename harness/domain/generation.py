@@ -114,10 +114,13 @@ class Extraction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
+    """`not_run` is the reason why an imported program cannot be evaluated."""
+
     source: str
     language: Language
     rule: str
     extraction: Extraction | None = field(default=None, compare=False)
+    not_run: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "source", self.source.removeprefix(BYTE_ORDER_MARK))

@@ -83,6 +83,8 @@ EXPLAINABLE = (Outcome.WRONG_VALUE, Outcome.RUNTIME_ERROR)  # the sanitizer may 
 def evaluate_candidate(tools: EvaluationTools, task: CandidateTask) -> None:
     """Raises CandidateFailure on any outcome but correct."""
     record, source, rules = task.record, task.candidate.source, LANGUAGES[task.subject.language]
+    if task.candidate.not_run:
+        raise CandidateFailure(Outcome.NOT_RUN, task.candidate.not_run)
     load_error = find_load_error(source)
     if load_error is not None:
         raise CandidateFailure(Outcome.LOAD_ERROR, load_error)

@@ -215,6 +215,7 @@ def run_user_code(
         replace_compiler(device),
         seeded(seed, device),
         _OnDevice(device),
+        _generators_on(device),
         default or device,
         _keep_defaults(),
     ):
@@ -279,6 +280,24 @@ class _OnDevice(TorchFunctionMode):
             kwargs.pop("generator", None)
             return _WITHOUT_VALUES[func](*args, **kwargs)
         return func(*args, **kwargs)
+
+
+@contextmanager
+def _generators_on(device: torch.device) -> Iterator[None]:
+    """Generators for a GPU are made for `device`."""
+    usual = torch.Generator
+
+    class Redirected(usual):  # type: ignore[misc, valid-type]
+        def __new__(cls, device: Any = "cpu") -> Redirected:
+            made: Redirected = super().__new__(cls, place if _names_cuda(device) else device)
+            return made
+
+    place = "cpu" if device.type == "meta" else device
+    torch.Generator = Redirected  # type: ignore[misc]
+    try:
+        yield
+    finally:
+        torch.Generator = usual  # type: ignore[misc]
 
 
 def _make_integers(*args: Any, dtype: torch.dtype = torch.int64, **options: Any) -> torch.Tensor:

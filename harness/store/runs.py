@@ -271,6 +271,7 @@ def _describe_candidate(candidate: Candidate | None) -> dict[str, object]:
     return {
         "rule": candidate.rule if candidate else None,
         "candidate_digest": candidate.digest if candidate else None,
+        **({"not_run": candidate.not_run} if candidate and candidate.not_run else {}),
         "extraction": asdict(extraction) if extraction else None,
     }
 
@@ -389,7 +390,13 @@ def _read_candidate(folder: Path, record: dict[str, Any]) -> Candidate | None:
         return None
     source = _read_bytes(folder / CANDIDATE).decode()
     extraction = Extraction.from_record(record["extraction"]) if record.get("extraction") else None
-    return Candidate(source=source, language=record["language"], rule=record["rule"], extraction=extraction)
+    return Candidate(
+        source=source,
+        language=record["language"],
+        rule=record["rule"],
+        extraction=extraction,
+        not_run=record.get("not_run", ""),
+    )
 
 
 @contextmanager

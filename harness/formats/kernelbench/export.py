@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain import Evaluation, Outcome, RunManifest, Sample, Timing, UsageError
+from harness.formats.imported import write_bytes
 from harness.formats.kernelbench.claims import read_claims
 from harness.formats.kernelbench.format import (
     BASELINE_TIMES,
@@ -20,7 +21,6 @@ from harness.formats.kernelbench.format import (
     drop_semantics,
     find_level,
     number_names,
-    write_bytes,
     write_kernels,
     write_problems,
 )
@@ -61,7 +61,7 @@ def export_run(
     chosen = _choose_level(manifest.suite, level)
     numbered = {stem: (number, f"{number}_{name}.py") for stem, (number, name) in number_names(problems).items()}
     kernels = _make_kernels(load_samples(run_dir), chosen, numbered)
-    evaluations = _load_evaluations(results_dir, manifest)
+    evaluations = load_evaluations(results_dir, manifest)
     claims = read_claims(run_dir)
     if evaluations or claims is None:
         results, baseline = _make_results(evaluations, numbered), _make_baseline(evaluations, chosen, numbered)
@@ -72,7 +72,7 @@ def export_run(
         if record:
             write_bytes(target / name, (json.dumps(record, indent=4) + "\n").encode())
     origin = "measured here" if evaluations else "reported with the import" if claims else "none"
-    return ExportedRun(kernels=len(kernels), left_out=_count_left_out(results_dir, manifest), origin=origin)
+    return ExportedRun(kernels=len(kernels), left_out=count_left_out(results_dir, manifest), origin=origin)
 
 
 def _choose_level(suite: str, level: int | None) -> int:
@@ -92,7 +92,7 @@ def _make_kernels(samples: list[Sample], level: int, numbered: dict[str, tuple[i
     return kernels
 
 
-def _load_evaluations(results_dir: Path, manifest: RunManifest) -> list[Evaluation]:
+def load_evaluations(results_dir: Path, manifest: RunManifest) -> list[Evaluation]:
     """Return the latest of each sample's last turn on the full workload in the run's dtype, timed ones first."""
     with ResultStore.open(results_dir, read_only=True) as store:
         stored = [one.evaluation for one in store.load_all(ResultFilter(run=manifest.run, workload="full"))]
@@ -101,7 +101,7 @@ def _load_evaluations(results_dir: Path, manifest: RunManifest) -> list[Evaluati
     return [*{(one.subject.problem, one.subject.sample): one for one in order}.values()]
 
 
-def _count_left_out(results_dir: Path, manifest: RunManifest) -> int:
+def count_left_out(results_dir: Path, manifest: RunManifest) -> int:
     exported, where = ("full", manifest.dtype), ResultFilter(run=manifest.run)
     with ResultStore.open(results_dir, read_only=True) as store:
         return sum(row != exported for row in store.values(("workload", "dtype"), where))

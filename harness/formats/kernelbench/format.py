@@ -9,7 +9,6 @@ eval_results.json                                    {"<P>": {...} or [{...}, ..
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from typing import Any
 
 from harness.domain import PROBLEM_SETTINGS, UsageError
 from harness.domain.files import explain_failure, replacing
+from harness.formats.imported import Imported, ImportedProblem, read_text, write_bytes
 from harness.problems.discovery import bound_names
 from harness.syntax import parse_python
 
@@ -77,6 +77,26 @@ class Claim:
     runtime_ms: float | None
     speedup: float | None
     hardware: str
+
+
+def find(source: Path) -> Path | None:
+    """Recognise problems, and the kernels of a run."""
+    if source.is_file():
+        return source if source.suffix == ".parquet" else None
+    levels = [source, *source.glob("level*")]
+    is_level = any(_LEVEL_FOLDER.fullmatch(level.name) and any(level.glob("[0-9]*_*.py")) for level in levels)
+    return source if is_level or any(source.glob("level_*_problem_*_sample_*_kernel.py")) else None
+
+
+def read(source: Path, suite: str) -> Imported:
+    """Raises UsageError."""
+    found = read_problems(source)
+    return Imported(
+        problems=tuple(
+            ImportedProblem(suite=name_suite(suite, one.level), name=one.stem, code=keep_semantics(one.code))
+            for one in found
+        )
+    )
 
 
 def read_problems(source: Path) -> tuple[BenchProblem, ...]:
@@ -157,24 +177,13 @@ def read_kernels(folder: Path) -> tuple[BenchKernel, ...]:
         match = _KERNEL_FILE.fullmatch(path.name)
         if match is not None:
             level, number, sample = map(int, match.groups())
-            found.append(BenchKernel(level=level, number=number, sample=sample, source=_read_text(path)))
+            found.append(BenchKernel(level=level, number=number, sample=sample, source=read_text(path)))
     return tuple(sorted(found, key=lambda kernel: (kernel.level, kernel.number, kernel.sample)))
 
 
 def write_kernels(kernels: Iterable[BenchKernel], folder: Path) -> None:
     for kernel in kernels:
         write_bytes(folder / kernel.file_name, kernel.source.encode())
-
-
-def read_json_object(path: Path) -> dict[str, Any]:
-    """Raises UsageError unless the file holds a JSON object."""
-    try:
-        record = json.loads(_read_text(path))
-    except ValueError as error:
-        raise UsageError(f"{path} is not JSON: {error}") from error
-    if not isinstance(record, dict):
-        raise UsageError(f"{path} holds a {type(record).__name__}, expected a JSON object")
-    return record
 
 
 def list_claims(results: Mapping[str, Any], baseline: Mapping[str, Any], level: int) -> tuple[Claim, ...]:
@@ -188,15 +197,6 @@ def list_claims(results: Mapping[str, Any], baseline: Mapping[str, Any], level: 
     return tuple(sorted(claims, key=lambda claim: (claim.number, claim.sample)))
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write atomically. Raises UsageError."""
-    try:
-        with replacing(path) as partial:
-            partial.write_bytes(content)
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {explain_failure(error)}") from error
-
-
 def _read_level(folder: Path) -> Iterator[BenchProblem]:
     match = _LEVEL_FOLDER.fullmatch(folder.name)
     if match is None or not folder.is_dir():
@@ -204,7 +204,7 @@ def _read_level(folder: Path) -> Iterator[BenchProblem]:
     for path in folder.glob("*.py"):
         parts = split_stem(path.stem)
         if parts is not None:
-            yield BenchProblem(level=int(match[1]), number=parts[0], name=parts[1], code=_read_text(path))
+            yield BenchProblem(level=int(match[1]), number=parts[0], name=parts[1], code=read_text(path))
 
 
 def _read_parquet(path: Path) -> list[BenchProblem]:
@@ -249,13 +249,6 @@ def _import_pandas() -> Any:
     except ImportError as error:
         raise UsageError(f"Parquet files need pandas and pyarrow ({error}): pip install pyarrow") from error
     return pandas
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_bytes().decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {path} as UTF-8 text: {explain_failure(error)}") from error
 
 
 def _read_claim(number: int, entry: Mapping[str, Any], baseline_ms: float | None) -> Claim:

@@ -1,40 +1,26 @@
-"""Imports problems, and runs with their kernels and reported results, which stay beside the kernels."""
+"""Imports runs with their kernels and reported results, which stay beside the kernels."""
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import harness
-from harness.domain import Candidate, Completion, Language, Prompt, RunManifest, SampleKey, UsageError
+from harness.domain import Candidate, Language, SampleKey, UsageError
+from harness.formats.imported import read_json_object
 from harness.formats.kernelbench.claims import StoredClaims, write_claims
 from harness.formats.kernelbench.format import (
     EVAL_RESULTS,
     BenchKernel,
     Claim,
-    keep_semantics,
     list_claims,
     name_suite,
     number_names,
-    read_json_object,
-    read_problems,
-    write_bytes,
 )
+from harness.formats.storing import make_manifest, store_candidate
 from harness.problems.discovery import list_files
-from harness.store.runs import (
-    check_name,
-    has_sample,
-    hold_run,
-    load_sample,
-    locate_run,
-    write_manifest,
-    write_sample,
-)
+from harness.store.runs import hold_run, locate_run, write_manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,36 +43,6 @@ class ImportedRun:
     kernels: int
     claims: tuple[Claim, ...] | None
     mismatches: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedProblems:
-    """`counts` are problems per suite. `renamed` holds (old name, new name) of names that cannot be folder names."""
-
-    counts: Counter[str]
-    renamed: tuple[tuple[str, str], ...]
-
-
-def import_problems(source: Path, suite: str, folder: Path) -> ImportedProblems:
-    """Raises UsageError before anything is written."""
-    sources, renamed = {}, []
-    for problem in read_problems(source):
-        name = check_name("problem", _make_name(problem.stem))
-        if name != problem.stem:
-            renamed.append((problem.stem, name))
-        path = folder / check_name("suite", name_suite(suite, problem.level)) / f"{name}.py"
-        sources[path] = keep_semantics(problem.code).encode()
-    for path, content in sources.items():
-        if path.is_file() and path.read_bytes() != content:
-            raise UsageError(f"{path} exists and differs: move it away, or choose another --suite")
-    for path, content in sources.items():
-        write_bytes(path, content)
-    return ImportedProblems(counts=Counter(path.parent.name for path in sources), renamed=tuple(renamed))
-
-
-def _make_name(stem: str) -> str:
-    """Replace path separators, which `check_name` refuses."""
-    return re.sub(r"[^A-Za-z0-9_.+=@,/\\-]+", "_", stem)[:200]
 
 
 def import_runs(source: Path, kernels: Sequence[BenchKernel], settings: RunImport) -> Iterator[ImportedRun]:
@@ -129,40 +85,22 @@ def _import_kernels(
     name: str, suite: str, kernels: Sequence[BenchKernel], names: Mapping[int, str], settings: RunImport
 ) -> Path:
     run_dir = locate_run(settings.generated_dir, name)
-    manifest = RunManifest(
-        run=name,
+    manifest = make_manifest(
+        name,
         suite=suite,
         model=settings.model,
         provider="kernelbench",
-        prompt="imported",
         language=settings.language,
         samples=max(kernel.sample for kernel in kernels) + 1,
-        temperature=None,
         problems=tuple(dict.fromkeys(names[kernel.number] for kernel in kernels)),
-        created_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        harness_version=harness.__version__,
     )
     with hold_run(run_dir):
         write_manifest(run_dir, manifest)
         for kernel in kernels:
             key = SampleKey(run=name, problem=names[kernel.number], sample=kernel.sample)
-            _import_sample(run_dir, key, kernel.source, manifest)
+            candidate = Candidate(source=kernel.source, language=manifest.language, rule="imported")
+            store_candidate(run_dir, key, candidate, manifest)
     return run_dir
-
-
-def _import_sample(run_dir: Path, key: SampleKey, source: str, manifest: RunManifest) -> None:
-    if has_sample(run_dir, key):
-        stored = load_sample(run_dir, key).candidate
-        if stored is None or stored.source != source:
-            raise UsageError(f"{key} is stored with another program: choose another --run name")
-    write_sample(
-        run_dir,
-        key=key,
-        prompt=Prompt(name=manifest.prompt, problem=key.problem, language=manifest.language, text=""),
-        completion=Completion(text=None),
-        candidate=Candidate(source=source, language=manifest.language, rule="imported"),
-        provenance={"suite": manifest.suite, "model": manifest.model, "provider": manifest.provider},
-    )
 
 
 def _find_names(suite: str, numbers: Collection[int], settings: RunImport) -> dict[int, str]:

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.domain import UsageError
+from harness.formats.imported import read_json_object
 from harness.formats.kernelbench.format import (
     BenchKernel,
     BenchProblem,
@@ -14,7 +15,6 @@ from harness.formats.kernelbench.format import (
     list_claims,
     name_suite,
     number_names,
-    read_json_object,
     read_kernels,
     read_problems,
     split_stem,

@@ -1,0 +1,55 @@
+"""The formats that `harness import` reads, and how a folder is recognised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.domain import UsageError
+from harness.formats.imported import Imported
+from harness.formats.kernelbench import format as kernelbench
+from harness.formats.kernelbench import verified
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """`find` returns the folder to `read` for a folder of this format, else None. `suite` is the default name."""
+
+    name: str
+    suite: str
+    recognised_by: str
+    find: Callable[[Path], Path | None]
+    read: Callable[[Path, str], Imported]
+
+
+FORMATS = (
+    Format(
+        name="kernelbench-verified",
+        suite="kernelbench_verified",
+        recognised_by="hidden_tests/ beside KernelBench/level1/",
+        find=verified.find,
+        read=verified.read,
+    ),
+    Format(
+        name="kernelbench",
+        suite="kernelbench",
+        recognised_by="level1/1_Name.py, a Parquet file, or a run's level_1_problem_1_sample_0_kernel.py",
+        find=kernelbench.find,
+        read=kernelbench.read,
+    ),
+)
+
+
+def recognise(source: Path, asked: str | None) -> tuple[Format, Path]:
+    """Return the format, and the folder (or file) to read. Raises UsageError."""
+    if not source.exists():
+        raise UsageError(f"{source} does not exist: give a folder or a Parquet file")
+    found = [(one, root) for one in FORMATS if asked in (None, one.name) and (root := one.find(source)) is not None]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = " and ".join(one.name for one, _ in found)
+        raise UsageError(f"{source} has the files of {names}: choose one with --format")
+    known = "; ".join(f"{one.name}: {one.recognised_by}" for one in FORMATS if asked in (None, one.name))
+    raise UsageError(f"{source} is in no known format. Recognised are {known}")
