@@ -19,7 +19,9 @@ from harness.languages import GPU_LANGUAGE
 def export(
     target: Annotated[Path, typer.Argument(help="Output folder; for problems also a .parquet file.")],
     *,
-    other_format: Annotated[Literal["kernelbench", "harbor"], typer.Option("--format", help="The other format.")],
+    other_format: Annotated[
+        Literal["kernelbench", "flashinfer-bench", "harbor"], typer.Option("--format", help="The other format.")
+    ],
     only_suite: Annotated[
         list[str] | None,
         typer.Option("--suite", help="Export these problems. Repeatable.", autocompletion=complete_suite),
@@ -41,7 +43,7 @@ def export(
     stored: Annotated[StoredPanel, Only("results_dir")],
     paths: RunFolders,
 ) -> None:
-    """Export problems, or a run in KernelBench's format.
+    """Export problems, or a run in the format of KernelBench or flashinfer-bench.
 
     A run's results are those measured here; those reported with an imported run are exported if it was not evaluated.
 
@@ -49,6 +51,7 @@ def export(
 
     Tasks for agents: harness export --format harbor --suite core tasks
     """
+    from harness.formats.definitions.traces import export_traces
     from harness.formats.kernelbench.export import export_problems, export_run
     from harness.pipeline.data_folders import find_suite_folder
     from harness.pipeline.run_problems import list_run_problems
@@ -60,7 +63,16 @@ def export(
     if other_format == "harbor":
         _export_harbor(folders, target, language, device, image)
         return
-    if only_run is not None:
+    if other_format == "flashinfer-bench":
+        if only_run is None:
+            raise UsageError("problems are not exported as definitions: name a run with --run")
+        run_dir = find_run(paths.generated_dir, only_run)
+        suite_dir = find_suite_folder(read_manifest(run_dir).suite, paths.problems_dir)
+        traces, left_out = export_traces(run_dir, suite_dir, stored.results_dir, target)
+        typer.echo(f"{traces} traces in {target}")
+        if left_out:
+            typer.echo(f"left out: {left_out} evaluations that are no verdict on a program (not_run, errors)", err=True)
+    elif only_run is not None:
         run_dir = find_run(paths.generated_dir, only_run)
         problems = list_run_problems(read_manifest(run_dir), paths.problems_dir)
         exported = export_run(run_dir, problems, stored.results_dir, target, level)

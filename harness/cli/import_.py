@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness.formats.imported import Imported
     from harness.formats.kernelbench.format import Claim
 
-FormatName = Literal["kernelbench-verified", "kernelbench"]
+FormatName = Literal["kernelbench-verified", "kernelbench", "flashinfer-bench", "sol-execbench"]
 MAX_NOTES = 20
 
 
@@ -46,7 +46,8 @@ def import_(
 ) -> None:
     """Import problems, and solutions as runs.
 
-    Reads KernelBench and KernelBench-Verified. Results in them are only reported; `harness evaluate` measures them here.
+    Reads KernelBench, KernelBench-Verified, flashinfer-bench and SOL-ExecBench. Results in them are only reported;
+    `harness evaluate` measures them here.
 
     Example: git clone https://github.com/ScalingIntelligence/KernelBench; harness import KernelBench/KernelBench
     """

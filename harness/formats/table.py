@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.domain import UsageError
+from harness.formats.definitions import flashinfer, sol_execbench
 from harness.formats.imported import Imported
 from harness.formats.kernelbench import format as kernelbench
 from harness.formats.kernelbench import verified
@@ -37,6 +38,20 @@ FORMATS = (
         recognised_by="level1/1_Name.py, a Parquet file, or a run's level_1_problem_1_sample_0_kernel.py",
         find=kernelbench.find,
         read=kernelbench.read,
+    ),
+    Format(
+        name="flashinfer-bench",
+        suite="flashinfer",
+        recognised_by="definitions/**/*.json",
+        find=flashinfer.find,
+        read=flashinfer.read,
+    ),
+    Format(
+        name="sol-execbench",
+        suite="sol_execbench",
+        recognised_by="definition.json beside workload.jsonl",
+        find=sol_execbench.find,
+        read=sol_execbench.read,
     ),
 )
 

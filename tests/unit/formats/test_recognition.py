@@ -1,7 +1,7 @@
 """`harness import PATH` recognises the format by its files."""
 
 import pytest
-from folders import write_json
+from folders import write_json, write_sol_problem, write_trace_set
 
 from harness.domain import UsageError
 from harness.formats.table import FORMATS, recognise
@@ -40,6 +40,10 @@ def write_parquet(path):
         (write_kernels, "", "kernelbench"),
         (lambda folder: write_parquet(folder.with_suffix(".parquet")), "", "kernelbench"),
         (write_verified, "KernelBench", "kernelbench-verified"),
+        (write_trace_set, "", "flashinfer-bench"),
+        (lambda folder: write_trace_set(folder / "trace").parent, "trace", "flashinfer-bench"),
+        (write_sol_problem, "", "sol-execbench"),
+        (lambda folder: write_sol_problem(folder / "L1" / "scale").parents[1], "", "sol-execbench"),
     ],
 )
 def test_folder_is_recognised(write, inner, name, tmp_path):
