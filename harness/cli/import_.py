@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness.formats.imported import Imported
     from harness.formats.kernelbench.format import Claim
 
-FormatName = Literal["kernelbench-verified", "kernelbench", "flashinfer-bench", "sol-execbench"]
+FormatName = Literal["kernelbench-verified", "kernelbench", "flashinfer-bench", "sol-execbench", "gpu-mode"]
 MAX_NOTES = 20
 
 
@@ -46,8 +46,8 @@ def import_(
 ) -> None:
     """Import problems, and solutions as runs.
 
-    Reads KernelBench, KernelBench-Verified, flashinfer-bench and SOL-ExecBench. Results in them are only reported;
-    `harness evaluate` measures them here.
+    Reads KernelBench, KernelBench-Verified, flashinfer-bench, SOL-ExecBench and gpu-mode's reference-kernels. Results
+    in them are only reported; `harness evaluate` measures them here.
 
     Example: git clone https://github.com/ScalingIntelligence/KernelBench; harness import KernelBench/KernelBench
     """

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.domain import UsageError
+from harness.formats import gpu_mode
 from harness.formats.definitions import flashinfer, sol_execbench
 from harness.formats.imported import Imported
 from harness.formats.kernelbench import format as kernelbench
@@ -52,6 +53,13 @@ FORMATS = (
         recognised_by="definition.json beside workload.jsonl",
         find=sol_execbench.find,
         read=sol_execbench.read,
+    ),
+    Format(
+        name="gpu-mode",
+        suite="gpu_mode",
+        recognised_by="task.yml beside reference.py",
+        find=gpu_mode.find,
+        read=gpu_mode.read,
     ),
 )
 

@@ -1,7 +1,7 @@
 """`harness import PATH` recognises the format by its files."""
 
 import pytest
-from folders import write_json, write_sol_problem, write_trace_set
+from folders import write_json, write_sol_problem, write_task, write_trace_set
 
 from harness.domain import UsageError
 from harness.formats.table import FORMATS, recognise
@@ -44,6 +44,8 @@ def write_parquet(path):
         (lambda folder: write_trace_set(folder / "trace").parent, "trace", "flashinfer-bench"),
         (write_sol_problem, "", "sol-execbench"),
         (lambda folder: write_sol_problem(folder / "L1" / "scale").parents[1], "", "sol-execbench"),
+        (write_task, "", "gpu-mode"),
+        (lambda folder: write_task(folder / "problems" / "a" / "add").parents[2], "", "gpu-mode"),
     ],
 )
 def test_folder_is_recognised(write, inner, name, tmp_path):
@@ -57,3 +59,17 @@ def test_unknown_folder_lists_the_formats_and_their_files(tmp_path):
     with pytest.raises(UsageError, match="is in no known format") as raised:
         recognise(tmp_path, None)
     assert all(f"{one.name}: {one.recognised_by}" in str(raised.value) for one in FORMATS)
+
+
+def test_folder_in_two_formats_needs_the_option(tmp_path):
+    write_trace_set(tmp_path)
+    write_task(tmp_path / "tasks" / "add")
+    with pytest.raises(UsageError, match="flashinfer-bench and gpu-mode: choose one with --format"):
+        recognise(tmp_path, None)
+    assert recognise(tmp_path, "gpu-mode")[0].name == "gpu-mode"
+
+
+def test_asked_format_that_the_folder_is_not_in_is_refused(tmp_path):
+    write_trace_set(tmp_path)
+    with pytest.raises(UsageError, match=r"Recognised are gpu-mode: task\.yml beside reference\.py"):
+        recognise(tmp_path, "gpu-mode")
