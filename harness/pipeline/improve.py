@@ -76,8 +76,8 @@ def _run(
     with (
         open_run(plan),
         open_results(options) as results,
+        open_screening(search.screen, options, generate.language) as screening,  # refuses before processes start
         LocalExecutor(_profile_in(strategy, options)) as executor,
-        open_screening(search.screen, options, generate.language) as screening,
     ):
         evaluations = Evaluations(options, executor, results, screening=screening, same_inputs=strategy is ONCE)
 
