@@ -136,6 +136,7 @@ def test_the_search_goes_on_after_an_answer_that_is_no_solution(arguments, call_
     assert any("holds no Python program" in text for text in told)
 
 
+@pytest.mark.slow
 def test_a_budget_of_zero_asks_nothing(arguments, call_harness, tmp_path):
     server = ChatServer(by_feedback)
     with server.running():

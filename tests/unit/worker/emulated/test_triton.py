@@ -94,19 +94,17 @@ GOOD = [path for path in sorted((CORPUS / "good").glob("triton_*.py")) if path.s
 BUGS = sorted((CORPUS / "bugs").glob("triton_*.py"))
 
 
-@pytest.fixture(scope="module")
-def found():
-    return run_programs(*GOOD, *BUGS)
+PARTS = 3
 
 
-def test_correct_programs_have_right_values_in_every_order_and_no_finding(found):
-    assert {path.stem: found[path.stem] for path in GOOD if found[path.stem]} == {}
-    assert len(GOOD) >= 20
-
-
-def test_planted_bugs_are_named_with_a_line_of_the_program(found):
-    unnamed = {path.stem: found[path.stem] for path in BUGS if not is_named(path, found[path.stem])}
-    assert unnamed == {} and len(BUGS) >= 12
+@pytest.mark.quick(1)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_correct_programs_have_no_finding_and_planted_bugs_are_named(part):
+    good, bugs = GOOD[part::PARTS], BUGS[part::PARTS]
+    found = run_programs(*good, *bugs)  # with right values in every order
+    assert {path.stem: found[path.stem] for path in good if found[path.stem]} == {}
+    assert {path.stem: found[path.stem] for path in bugs if not is_named(path, found[path.stem])} == {}
+    assert len(good) >= 7 and len(bugs) >= 4
 
 
 def is_named(path, found):
