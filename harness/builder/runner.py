@@ -47,8 +47,10 @@ class Runner:
             raise HarnessError("the build was stopped because the harness is ending")
 
     def run(self, command: Sequence[str], work: Path, *, readable: Iterable[Path] = ()) -> tuple[int | None, str]:
-        """Return exit code (None if killed by the time limit) and output. Only `work` is writable."""
-        limited = ["/bin/sh", "-c", f'ulimit -v {COMPILER_MEMORY_KIB}; exec "$@"', "sh", *command]
+        """Return exit code (None if killed by the time limit) and output. Only `work` is writable. What takes less time
+        than compiling C++ has precedence.
+        """
+        limited = ["/bin/sh", "-c", f'ulimit -v {COMPILER_MEMORY_KIB}; exec nice "$@"', "sh", *command]
         wrapped = self._wrap(limited, readable=[*self._readable, *readable], writable=[work])
         with tempfile.TemporaryFile(dir=work.parent) as output:
             process = subprocess.Popen(

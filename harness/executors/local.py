@@ -17,7 +17,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from harness.builder import default_cache_folder, find_machine_folder, probe_toolchain
 from harness.domain import (
@@ -73,7 +73,8 @@ class LocalExecutor:
         self.isolation = probe_isolation(settings.isolation)
         self.toolchain = probe_toolchain(settings.architecture)
         self._lock = threading.RLock()
-        self._build_threads: ThreadPoolExecutor | None = None
+        # "build" of extensions takes minutes, so "compile" of JIT languages does not wait for it.
+        self._threads: dict[Literal["build", "compile"], ThreadPoolExecutor] = {}
         self._names: dict[Language, tuple[str, ...]] = {}
         self._devices: dict[tuple[str, ...], DevicePool] = {}
         self._opened: list[OwnedDevice] = []
@@ -99,7 +100,7 @@ class LocalExecutor:
         if not names:
             return ()
         with self._lock:
-            if self._builds_ahead and self._build_threads is None:
+            if self._builds_ahead and "build" not in self._threads:
                 self._build(None, names[0])
         if names == (EMULATED,):
             gpu = self._settings.gpu
@@ -136,7 +137,7 @@ class LocalExecutor:
         else:
             if task.compiles_ahead and _kind_of(names[0]) == "cuda" and not self._plan_cores(names).shared:
                 job.is_prepared = False
-                self._work_ahead(self._compile_now, job)
+                self._work_ahead("compile", self._compile_now, job)
             pool.put(job)
         return job.future
 
@@ -160,10 +161,10 @@ class LocalExecutor:
     def close(self) -> None:
         with self._lock:
             self._closed = True
-            threads, pools, processes = self._build_threads, list(self._devices.values()), list(self._processes)
+            threads, pools, processes = list(self._threads.values()), list(self._devices.values()), self._processes
         for one in pools:
             one.end_jobs()  # before a process ends, which would be the fault of the problem whose step it runs
-        for process in processes:
+        for process in processes:  # the list is replaced, never changed
             process.close()
         for one in pools:
             one.close()
@@ -171,8 +172,8 @@ class LocalExecutor:
             for evaluators in list(self._ahead.values()):
                 evaluators.close()
             time.sleep(CLOSE_AGAIN_S)
-        if threads is not None:
-            threads.shutdown()
+        for some in threads:
+            some.shutdown()
         for evaluators in self._ahead.values():
             evaluators.close()
 
@@ -278,16 +279,16 @@ class LocalExecutor:
                 device.expect_many()
 
     def _build(self, job: Job | None, name: str, pool: DevicePool | None = None) -> None:
-        self._work_ahead(self._build_now, job, _kind_of(name), pool)
+        self._work_ahead("build", self._build_now, job, _kind_of(name), pool)
 
-    def _work_ahead(self, work: Callable[..., None], *args: object) -> None:
+    def _work_ahead(self, name: Literal["build", "compile"], work: Callable[..., None], *args: object) -> None:
         with self._lock:
-            if self._build_threads is None:
+            if name not in self._threads:
                 plans = [self._plan_cores(names) for names in self._names.values() if names]
                 cores = frozenset.intersection(*(plan.builds for plan in plans)) if plans else os.sched_getaffinity(0)
-                self._build_threads = ThreadPoolExecutor(self._jobs, "build", os.sched_setaffinity, (0, cores))
+                self._threads[name] = ThreadPoolExecutor(self._jobs, name, os.sched_setaffinity, (0, cores))
             self._building += 1
-            self._build_threads.submit(work, *args)
+            self._threads[name].submit(work, *args)
 
     def _build_now(self, job: Job | None, kind: str, pool: DevicePool | None) -> None:
         """Run in a thread. Without a `job` only prepare; failures occur again in the builds. Without a `pool` the build

@@ -115,7 +115,7 @@ class CallMaker:
     def _make_if_fit(self, kind: DerivedKind, seed: int) -> Exercise | None:
         perturbed = compute_perturbed(self.reference, seed, kind)
         inputs = self.reference.make_inputs(seed, kind.name)
-        expected = find_calm(self.reference, self.expect(inputs, kind, seed), perturbed, kind)
+        expected = keep_calm(self.reference, self.expect(inputs, kind, seed), perturbed, kind, seed)
         if expected is None:
             return None
         return Exercise(label=kind.name, seed=seed, inputs=inputs, expected=expected, kind=kind)
@@ -126,15 +126,16 @@ def is_settled(reference: Reference, expected: Expected, seed: int, step: str) -
     kind = find_kind(step)
     if not isinstance(kind, DerivedKind):
         return True
-    return find_calm(reference, expected, compute_perturbed(reference, seed, kind), kind) is expected
+    return keep_calm(reference, expected, compute_perturbed(reference, seed, kind), kind, seed) is expected
 
 
 def compute_perturbed(reference: Reference, seed: int, kind: DerivedKind) -> FlatOutputs | None:
-    """Run the reference on inputs moved by one rounding; return None if the kind does not need it. Raises ProblemError.
+    """Run the reference on inputs moved by one rounding; return None if the kind does not need it, or if the calm
+    outputs are known. Raises ProblemError.
 
     The outputs are in host memory if the memory plan has no space for them.
     """
-    if not kind.scales_values(reference.traits):
+    if not kind.scales_values(reference.traits) or (seed, kind.name) in reference.truths.calm:
         return None
     inputs = reference.make_device_inputs(seed, kind.name)  # a host takes long to draw gigabytes of roundings
     perturb(inputs, seed)
@@ -143,25 +144,31 @@ def compute_perturbed(reference: Reference, seed: int, kind: DerivedKind) -> Fla
     return outputs if is_kept else keep_on_host(outputs)
 
 
-def find_calm(
-    reference: Reference, expected: Expected, perturbed: FlatOutputs | None, kind: InputKind
+def keep_calm(
+    reference: Reference, expected: Expected, perturbed: FlatOutputs | None, kind: InputKind, seed: int
 ) -> Expected | None:
     """Select outputs that depend so little on roundings of the inputs that every legitimate program is near them."""
+    key, known = (seed, kind.name), reference.truths.calm
+    calm = known[key] = known.get(key) or _find_calm(reference, expected, perturbed, kind)
+    if all(calm):
+        return expected
+    leaves = tuple(replace(leaf, is_calm=one) for leaf, one in zip(expected.truth.leaves, calm, strict=True))
+    is_useful = any(leaf.is_calm and leaf.reference.dtype in PATTERNS for leaf in leaves)
+    return Expected(lambda: replace(expected.truth, leaves=leaves)) if is_useful else None
+
+
+def _find_calm(
+    reference: Reference, expected: Expected, perturbed: FlatOutputs | None, kind: InputKind
+) -> tuple[bool, ...]:
     form, tolerance = expected.form.reference_outputs, reference.loaded.problem.tolerance
+    none, every = (False,) * len(form.tensors), (True,) * len(form.tensors)
     if not has_only_numbers(form) or not (perturbed is None or perturbed.has_form_of(form)):
-        return None
+        return none
     own, copied = expected.own, reference.truths.copied
     if perturbed is None or (own is not None and are_surely_close(own, perturbed, tolerance, copied)):
-        return expected  # within a fifth of the limit, and an eighth for the reference's own error
-    truth = expected.truth
-    verdicts = compare_leaves(truth, perturbed, tolerance, by_peak=kind.by_peak)
-    leaves = tuple(
-        replace(leaf, is_calm=_is_calm(leaf, verdict)) for leaf, verdict in zip(truth.leaves, verdicts, strict=True)
-    )
-    if all(leaf.is_calm for leaf in leaves):
-        return expected
-    is_useful = any(leaf.is_calm and leaf.reference.dtype in PATTERNS for leaf in leaves)
-    return Expected(lambda: replace(truth, leaves=leaves)) if is_useful else None
+        return every  # within a fifth of the limit, and an eighth for the reference's own error
+    verdicts = compare_leaves(expected.truth, perturbed, tolerance, by_peak=kind.by_peak)
+    return tuple(_is_calm(leaf, verdict) for leaf, verdict in zip(expected.truth.leaves, verdicts, strict=True))
 
 
 def _is_calm(leaf: TruthLeaf, verdict: LeafVerdict) -> bool:

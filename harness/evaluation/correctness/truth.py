@@ -122,6 +122,7 @@ class KeptTruths:
         self._most_bytes = most_bytes
         self._truths: dict[TruthKey, Truth] = {}
         self.copied: frozenset[int] | None = None  # outputs that copied values in each call; None before the first
+        self.calm: dict[TruthKey, tuple[bool, ...]] = {}  # outputs that hardly depend on roundings of the inputs
 
     def find(self, key: TruthKey | None) -> Truth | None:
         return None if key is None else self._truths.get(key)
@@ -138,6 +139,7 @@ class KeptTruths:
 
     def clear(self) -> None:
         self._truths.clear()
+        self.calm.clear()
 
 
 def _count_truth_bytes(truth: Truth) -> int:
