@@ -225,7 +225,7 @@ class ModelSession:
             self._used_ns = self._note_stop(rest()).used_ns
 
     def disarm(self) -> None:
-        self._client.resume()
+        self._client.worker.resume()
         self._client.disarm(timeout_s=self._limits.call_s)
 
     @property
@@ -237,7 +237,7 @@ class ModelSession:
         self.await_rest()
         self._samples_memory = look
         if look:
-            self._client.find_processes()
+            self._client.worker.find_processes()
         self.reset_state(state)
         placed = self._lay_out(inputs)
         self._arm_again(placed)
@@ -256,7 +256,7 @@ class ModelSession:
             raise HarnessError("call_timed() before prepare_call()")
         self._client.tell_go(placed.seed, timeout_s=self._call_s)
         self._resumed_ns = 0
-        self._client.resume()
+        self._client.worker.resume()
         run = self._take(placed, sampled_before=SAMPLED_BEFORE if self._samples_memory else None, take=take)
         if keep and run.taken and self._footprint.has_form(run.called) and 0 < len(self._pinned) < MAX_PINS:
             self.pin(run.outputs, self._pinned[0].record.skipped)
@@ -297,7 +297,7 @@ class ModelSession:
             called = self._client.await_called(timeout_s=self._call_s, stop=samples)
             called = self._restore_inputs(called, placed)
         except CandidateFailure:
-            self._client.resume_at_once()
+            self._client.worker.resume_at_once()
             raise
         has_form = self._note_call(called)
         if not take and has_form:  # no memory sample either
@@ -307,7 +307,7 @@ class ModelSession:
             elements = choose_elements(called.specs, called.addresses, self._random)
             seen, change, changed = self._sample_memory(elements, sampled_before or 0)
         elif samples:
-            self._client.resume_at_once()
+            self._client.worker.resume_at_once()
         stored_ns = self._client.store(self._output, timeout_s=self._limits.call_s)
         self._choose_sample(self._random)
         outputs = self._take_outputs(called, placed) if has_form else outline(called)
@@ -335,7 +335,7 @@ class ModelSession:
     def _sample_memory(self, elements: list[Element], most: int) -> tuple[Sequence[bytes | None], Change, str]:
         before = self._random.sample(self._earlier, min(len(self._earlier), most))
         seen = self._pause([*elements, *(element for earlier in before for element in earlier.elements)]).seen
-        self._client.resume()
+        self._client.worker.resume()
         return seen[: len(elements)], *find_changes(before, seen[len(elements) :], self._output_places)
 
     def pin(self, outputs: FlatOutputs, views: frozenset[int] = frozenset()) -> None:
@@ -368,15 +368,15 @@ class ModelSession:
         """Return None if unknown."""
         self.prepare_call(inputs)
         used_bytes = None
-        if self._client.forget_use():
+        if self._client.worker.forget_use():
             self.stage(inputs)
             self.call_timed()
-            used_bytes = self._client.count_used_bytes()
+            used_bytes = self._client.worker.count_used_bytes()
         self.disarm()
         return None if used_bytes is None else used_bytes > 0
 
     def server_used_s(self) -> float:
-        return self._client.server_used_s()
+        return self._client.worker.server_used_s()
 
     def collect_garbage(self) -> None:
         self._client.collect_garbage(timeout_s=self._limits.call_s)

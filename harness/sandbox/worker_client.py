@@ -86,7 +86,7 @@ class Called:
 
 class WorkerClient:
     def __init__(self, worker: WorkerProcess, arena: SharedArena, answer_build: AnswerBuild | None) -> None:
-        self._worker = worker
+        self.worker = worker
         self._arena = arena
         self._exchange = Exchange(worker, arena, answer_build)
         self._bell: Doorbell | None = None  # on a GPU
@@ -274,7 +274,7 @@ class WorkerClient:
                 if next(turns) % MEANWHILE_EVERY == 0:
                     meanwhile()
                 self._exchange.watch(BETWEEN_CALLS_S)
-                if self._worker.line.is_readable():
+                if self.worker.line.is_readable():
                     deadline_s += self._answer_within_call(timeout_s)
                 if time.monotonic() > deadline_s:
                     raise WorkerTimeout("the doorbell was not answered")
@@ -314,7 +314,7 @@ class WorkerClient:
     ) -> tuple[dict[str, Any], list[int]]:
         self._exchange.tell(message, expected, timeout_s=timeout_s)
         with self._exchange.explaining(expected, timeout_s):
-            answer, descriptors = self._worker.line.receive(timeout_s=timeout_s)
+            answer, descriptors = self.worker.line.receive(timeout_s=timeout_s)
             with closing_on_error(descriptors):
                 if answer["kind"] == WorkerReply.FAILED:
                     raise explain_failure(answer, Outcome.RUNTIME_ERROR)
@@ -329,10 +329,6 @@ class WorkerClient:
     def share_arena(self) -> tuple[int, int, int]:
         """Return (address in the worker, size in bytes, descriptor to close)."""
         return self.arena_address, self._arena.size_bytes, os.dup(self._arena.descriptor)
-
-    def end(self) -> None:
-        """The shared memory stays."""
-        self._worker.end()
 
     def store(self, output: Region, *, timeout_s: float) -> int:
         """Return the evaluator's clock in ns."""
@@ -372,20 +368,13 @@ class WorkerClient:
     def collect_garbage(self, *, timeout_s: float) -> None:
         self._exchange.ask({"kind": WorkerRequest.COLLECT}, WorkerReply.COLLECTED, timeout_s=timeout_s)
 
-    def find_processes(self) -> None:
-        """The worker must be stopped."""
-        self._worker.find_processes()
-
-    def resume_at_once(self) -> None:
-        self._worker.resume_at_once()
-
     def pause(self, elements: Sequence[Element] = ()) -> Stopped:
         return self.begin_pause(elements)()
 
     def begin_pause(self, elements: Sequence[Element] = ()) -> Callable[[], Stopped]:
         """Request the stop, ahead of any later resume; return a function that waits."""
         stretches = [(element.address, element.size_bytes) for element in elements]
-        finish = self._worker.begin_pause(stretches, uses_gpu=self._bell is not None)
+        finish = self.worker.begin_pause(stretches, uses_gpu=self._bell is not None)
 
         def await_stopped() -> Stopped:
             try:
@@ -397,26 +386,13 @@ class WorkerClient:
 
         return await_stopped
 
-    def resume(self, core: int | None = None) -> None:
-        """Pin the main thread to `core` until its next call in a window."""
-        self._worker.resume(core)
-
     @contextmanager
     def paused(self) -> Iterator[None]:
         self.pause()
         try:
             yield
         finally:
-            self.resume()
-
-    def forget_use(self) -> bool:
-        return self._worker.forget_use()
-
-    def count_used_bytes(self) -> int | None:
-        return self._worker.count_used_bytes()
-
-    def server_used_s(self) -> float:
-        return self._worker.server_used_s()
+            self.worker.resume()
 
     def _storage_bytes(self, spec: TensorSpec) -> Tensor:
         return self._arena.bytes_view(spec.offset, storage_bytes(spec))

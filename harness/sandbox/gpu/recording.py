@@ -79,7 +79,7 @@ class Recording:
 
     def end_worker(self) -> None:
         """End the worker with all its processes, but keep its memory."""
-        self.client.end()
+        self.client.worker.end()
 
     def close(self) -> None:
         self.pages.close()

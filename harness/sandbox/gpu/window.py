@@ -228,7 +228,7 @@ class WindowSession(ModelSession):
 
     def resume(self) -> None:
         """Resume all workers on one core, so that no worker gains by its core."""
-        self._client.resume(self._device.worker_core)
+        self._client.worker.resume(self._device.worker_core)
 
     def _read_again(self, age: int, pin: int | None) -> list[torch.Tensor]:
         held = self._recent[age] if pin is None else self._held_for_good[pin]
