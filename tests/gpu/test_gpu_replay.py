@@ -162,7 +162,7 @@ def test_the_inputs_of_a_seed_are_the_same_each_time():
     from harness.problems.inputs.kinds import DERIVED
     from harness.problems.inputs.traits import InputTraits
 
-    traits = InputTraits(problem=Problem(name="one", suite="own", source=""), constants=(0,))
+    traits = InputTraits(problem=Problem(name="one", suite="own", source=""))
     for kind in DERIVED:
         for seed in range(40):
             made = []

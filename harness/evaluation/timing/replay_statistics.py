@@ -150,7 +150,7 @@ def is_far_slower(times: ReplayTimes) -> bool:
 
 def is_far_faster(times: ReplayTimes) -> bool:
     given = times.given
-    return len(given) >= DECIDED_PAIRS and all(theirs > FAR_FASTER * mine for theirs, mine in given)
+    return len(given) >= DECIDED_PAIRS and all(mine > EQUAL_US and theirs > FAR_FASTER * mine for theirs, mine in given)
 
 
 def is_decided(times: ReplayTimes) -> bool:

@@ -35,7 +35,7 @@ def test_few_elements_may_exceed_a_stated_tolerance_a_little(dtype, factor, wron
     ("dtype", "error", "expected"),
     [(torch.bfloat16, 0.025, None), (torch.float16, 0.003, None), (torch.float32, 1.5e-4, Outcome.WRONG_VALUE)],
 )
-def test_without_a_stated_tolerance_this_is_so_of_16_bit_outputs_only(dtype, error, expected):
+def test_unstated_tolerances_have_outliers_in_16_bit_outputs_only(dtype, error, expected):
     assert compare(error, 1, dtype, Tolerance()) == expected
 
 
@@ -44,7 +44,7 @@ def test_infinity_is_no_outlier():
 
 
 @pytest.mark.parametrize(("dtype", "expected"), [(torch.bfloat16, None), (torch.float32, Outcome.WRONG_VALUE)])
-def test_with_sparse_inputs_16_bit_terms_may_round_at_the_size_of_the_largest_output(dtype, expected):
+def test_with_sparse_inputs_16_bit_terms_round_at_the_largest_output(dtype, expected):
     exact = torch.full((ELEMENTS,), 1e-3, dtype=torch.float64)
     exact[7] = 1.0
     leaf = TruthLeaf(name="output", reference=exact.to(dtype), exact=exact.to(dtype).double())

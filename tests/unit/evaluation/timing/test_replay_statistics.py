@@ -43,6 +43,10 @@ def test_a_candidate_that_is_far_faster_in_each_pair_needs_no_more():
     assert not timing.is_far_faster(times([*fast, (timing.FAR_FASTER, 1.01)]))
 
 
+def test_times_below_the_resolution_decide_nothing():
+    assert not timing.is_far_faster(times([(200.0, timing.EQUAL_US)] * timing.DECIDED_PAIRS))
+
+
 def test_one_round_of_a_short_call_has_twice_the_floor():
     decided, long = (times([(50.0 * us, us)] * 5) for us in (100.0, 2 * timing.LONG_US))
     for one in (decided, long):
