@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from harness.domain import InputContract, Problem, ProblemError, ReferenceStopped
@@ -10,7 +11,8 @@ from harness.problems.apart import run_apart
 if TYPE_CHECKING:
     from harness.problems.loading import LoadedProblem
 
-UNKNOWN = "unknown: not stated, and the reference does not run at small sizes"
+UNKNOWN = "unknown: not stated, and too large to draw without smaller sizes"
+MOST_ELEMENTS = 1 << 26  # of inputs at their own sizes
 
 
 def describe_contracts(problem: Problem) -> dict[str, str]:
@@ -37,12 +39,16 @@ def _infer(problem: Problem) -> tuple[InputContract, ...]:
     if last != "full":
         return _infer_from(load_problem(problem, last))
     reduced = reduce_problem(problem, EMULATED_BUDGET) or keep_sizes(problem, PATIENT_BUDGET)
-    if reduced is None:
+    if reduced is not None:
+        return _infer_from(load_problem(reduced, "reduced"))
+    whole = load_problem(problem, "full")
+    if sum(math.prod(shape) for _, shape in whole.describe_inputs()) > MOST_ELEMENTS:
         raise ProblemError(f"{problem.name}: {UNKNOWN}")
-    return _infer_from(load_problem(reduced, "reduced"))
+    return _infer_from(whole, runs=False)
 
 
-def _infer_from(loaded: LoadedProblem) -> tuple[InputContract, ...]:
+def _infer_from(loaded: LoadedProblem, *, runs: bool = True) -> tuple[InputContract, ...]:
+    """Without a run of the reference, infer from draws alone."""
     import torch
 
     from harness.construction.random_weights import HOST
@@ -51,6 +57,6 @@ def _infer_from(loaded: LoadedProblem) -> tuple[InputContract, ...]:
     from harness.problems.operators import NO_USE
 
     with torch.no_grad():
-        model, inputs = loaded.make_model(0, HOST), loaded.make_inputs(0, HOST)
-        use = watch_reference(loaded, model, inputs, {}, HOST) or NO_USE
-        return tuple(infer_contracts(loaded, inputs, use, Draws(), HOST))
+        inputs = loaded.make_inputs(0, HOST)
+        use = watch_reference(loaded, loaded.make_model(0, HOST), inputs, {}, HOST) if runs else None
+        return tuple(infer_contracts(loaded, inputs, use or NO_USE, Draws(), HOST))
