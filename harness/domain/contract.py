@@ -75,6 +75,11 @@ class InputContract:
         return self.low is not None or self.high is not None
 
     @property
+    def states_bounds(self) -> bool:
+        """True for real numbers of a stated range, without other conditions."""
+        return self.is_stated and self.kind == "real" and self.is_bounded and not self.distinct
+
+    @property
     def is_free(self) -> bool:
         return self.kind == "real" and not self.is_related and not self.distinct
 

@@ -14,6 +14,7 @@ from harness.domain import InputContract
 from harness.problems.inputs.conformity import spread
 from harness.problems.inputs.kind import DerivedKind, Inputs
 from harness.problems.inputs.tensors import (
+    FLOATS,
     MASKED,
     choose_part,
     draw,
@@ -45,7 +46,9 @@ class General(DerivedKind):
         return any(may_generalise(leaf, contract) for leaf, contract in traits.pair(inputs))
 
     def scales_values(self, traits: InputTraits) -> bool:
-        return any(one.has_pattern or one.kind in SCALED or not one.is_stated for one in traits.contracts)
+        return any(
+            one.has_pattern or one.states_bounds or one.kind in SCALED or not one.is_stated for one in traits.contracts
+        )
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: Generator) -> Inputs:
         contracts = (contract for _, contract in traits.pair(inputs))
@@ -59,7 +62,7 @@ class General(DerivedKind):
 
 def may_generalise(leaf: Any, contract: InputContract) -> bool:
     if contract.kind == "real":
-        return contract.has_pattern
+        return contract.has_pattern or (contract.states_bounds and _is_changeable(leaf) and leaf.dtype in FLOATS)
     if contract.kind not in _CHANGES:
         return False
     if not isinstance(leaf, Tensor):
@@ -96,6 +99,8 @@ def _limit(value: float, contract: InputContract) -> float:
 
 def _change_reals(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
     """Zeros stay, as in triangles, unless all are zero. Zeros or ones alone may be factors or a mask."""
+    if contract.states_bounds:
+        return _draw_between(given, contract, generator)
     if given.numel() > 1 and bool((given == 0).all() | (given == 1).all()) and draw(2, generator):
         return _change_mask(given, contract, generator)
     changed, is_zero = given.clone(), not bool(given.count_nonzero())
@@ -103,6 +108,20 @@ def _change_reals(given: Tensor, contract: InputContract, generator: Generator) 
         draws = torch.rand(part.shape, generator=generator, device=part.device)
         part.copy_(draws - 0.5 if is_zero else part * (0.5 + draws).to(part.dtype))
     return _keep_most(changed, given, generator, only_slices=False)
+
+
+def _draw_between(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
+    """Write bounds, and between two of them other values, to secret elements or slices."""
+    bounds = [float(bound) for bound in (contract.low, contract.high) if bound is not None]
+    changed, chosen = given.clone(), choose_part(given, generator).expand_as(given)
+    for part, mask in zip(split_parts(changed), split_parts(chosen), strict=True):
+        draws = torch.rand(part.shape, generator=generator, device=part.device)
+        values = part.float()
+        if len(bounds) > 1:
+            values = bounds[0] + (bounds[1] - bounds[0]) * draws
+        _write_extremes(values, bounds[0], bounds[-1], generator)
+        part.copy_(torch.where(mask, values.to(part.dtype), part))
+    return changed
 
 
 def _keep_most(changed: Tensor, given: Tensor, generator: Generator, *, only_slices: bool) -> Tensor:
@@ -118,7 +137,7 @@ def _keep_most(changed: Tensor, given: Tensor, generator: Generator, *, only_sli
 
 
 def _change_mask(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
-    """Exchange the two values of random elements, or give whole slices one of them."""
+    """Exchange the two values of random elements; at times give whole slices one of them."""
     low, high = (given.new_tensor(mark) for mark in _find_marks(given))
     if contract.structure == "lengths":
         return _draw_lengths(given, low, high, generator)
@@ -129,8 +148,9 @@ def _change_mask(given: Tensor, contract: InputContract, generator: Generator) -
         flipped = torch.where(part == low, high, low)
         part.copy_(torch.where(draws < (FLIPPED_IN_PART if is_part else FLIPPED_SHARE), flipped, part))
     if is_part:
-        chosen = choose_part(given, generator, only_slices=True).expand_as(given)
+        chosen, whole = (choose_part(given, generator, only_slices=True).expand_as(given) for _ in range(2))
         changed = torch.where(chosen, changed, given)
+        changed = torch.where(whole, (low, high)[draw(2, generator)], changed) if draw(2, generator) else changed
     keeps_one = contract.structure == "nonempty" or float(low) <= MASKED  # a softmax of minus infinities alone is NaN
     return _keep_one_in_each_row(changed, given, low) if keeps_one else changed
 
