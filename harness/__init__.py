@@ -1,14 +1,14 @@
 """`harness` measures how well language models write fast kernels. Importing it does nothing.
 
 For notebooks and scripts: `harness.load_results`, `harness.evaluate`, `harness.Evaluator`, `harness.improve`,
-`harness.render_report`, `harness.load_claims`; see `harness.api`. They are looked up when they are first used.
+`harness.render_report`, `harness.load_claims`, `harness.apply`; see `harness.api`. They are looked up when used.
 """
 
 from importlib import import_module
 from typing import Any
 
 __version__ = "0.1.0"
-_API = ("Evaluator", "evaluate", "improve", "load_claims", "load_results", "render_report")
+_API = ("Evaluator", "apply", "evaluate", "improve", "load_claims", "load_results", "render_report")
 
 
 def __getattr__(name: str) -> Any:

@@ -6,6 +6,7 @@
     harness.Evaluator()                                 evaluates many, in persistent processes
     harness.improve("softmax", model="gpt-5")           asks a model turn after turn
     harness.render_report("report.html")                writes the HTML report
+    harness.apply(model, "captured/net", calls)         puts verified kernels into a captured model
 
 All raise `harness.domain.HarnessError`.
 """
@@ -13,11 +14,11 @@ All raise `harness.domain.HarnessError`.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, get_args
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 from harness.domain import (
     FILE_RUN,
@@ -34,7 +35,9 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     import pandas as pd
+    from torch import nn
 
+    from harness.capture.apply import ApplyReport
     from harness.executors.settings import LocalSettings
     from harness.executors.tasks import Task
     from harness.pipeline.options import EvaluateOptions
@@ -43,7 +46,7 @@ if TYPE_CHECKING:
 
 StrPath = str | os.PathLike[str]
 
-__all__ = ["Evaluator", "evaluate", "improve", "load_claims", "load_results", "render_report"]
+__all__ = ["Evaluator", "apply", "evaluate", "improve", "load_claims", "load_results", "render_report"]
 
 
 def load_results(results_dir: StrPath = "results", *, history: bool = False) -> pd.DataFrame:
@@ -250,6 +253,24 @@ def improve(
     how = SearchOptions(turns=turns, strategy=strategy)
     report = search(asked, options, how) if program is None else improve_file(Path(program), asked, options, how)[0]
     return [one.history for one in report.samples]
+
+
+def apply(
+    model: nn.Module,
+    folder: StrPath,
+    calls: Sequence[tuple[Any, ...]],
+    *,
+    results_dir: StrPath = "results",
+    modes: tuple[str, ...] = ("eager",),
+) -> ApplyReport:
+    """Put kernels that are right in the model and make it faster into it, in place. `folder` is that of `harness
+    capture`, `calls` are the positional arguments of some calls, to compare and measure. `modes` are eager, compile and
+    graph.
+    """
+    from harness.capture.apply import apply_kernels
+
+    pairs = [(tuple(args), dict[str, Any]()) for args in calls]
+    return apply_kernels(model, Path(folder), pairs, results_dir=Path(results_dir), modes=modes)
 
 
 def render_report(

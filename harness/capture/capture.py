@@ -16,8 +16,9 @@ from torch import nn
 from harness.capture.groups import ModuleGroup, group_modules, list_children, predict_gain
 from harness.capture.options import RECORD, CaptureOptions
 from harness.capture.problem_check import behaves_equally, make_problem
-from harness.capture.problem_text import ProblemText
+from harness.capture.problem_text import ProblemText, list_facts, list_leaves
 from harness.capture.script import ModelFinder, run_script
+from harness.capture.values import TensorFacts
 from harness.capture.watch import Watch
 from harness.domain import ProblemError, StoreError, UsageError
 from harness.domain.files import explain_failure, replacing
@@ -34,6 +35,7 @@ class CaptureReport:
     """`wall_us` is the time of one call of the model, `device_us` the part of it in which the GPU works."""
 
     model: str
+    name: str
     device: str
     hardware: str
     calls: int
@@ -44,7 +46,7 @@ class CaptureReport:
     written: dict[str, ProblemText] = field(default_factory=dict)
 
     def make_record(self) -> dict[str, Any]:
-        names = ("model", "device", "hardware", "calls", "wall_us", "device_us")
+        names = ("model", "name", "device", "hardware", "calls", "wall_us", "device_us")
         groups = [_record_group(group, self.written.get(group.problem)) for group in self.groups]
         return {name: getattr(self, name) for name in names} | {"groups": groups}
 
@@ -79,6 +81,7 @@ def capture(
     groups = _group_at_peaks(watch, PeakStore(cache), device)
     report = CaptureReport(
         model=type(watch.modules[""].module).__name__,
+        name=model,
         device=device.name,
         hardware=device.chip,
         calls=watch.profiled,
@@ -197,4 +200,16 @@ def _write(path: Path, text: str) -> None:
 def _record_group(group: ModuleGroup, text: ProblemText | None) -> dict[str, Any]:
     names = ("kind", "paths", "share", "calls", "time_us", "roofline_us", "bound", "problem", "reason", "left_out")
     record = {name: getattr(group, name) for name in names}
-    return record | {"peak_fraction": group.peak_fraction, "gain_limit": group.gain_limit}
+    record |= {"peak_fraction": group.peak_fraction, "gain_limit": group.gain_limit}
+    return record if text is None else record | {"inputs": text.inputs, "arguments": _bound_arguments(text)}
+
+
+def _bound_arguments(text: ProblemText) -> dict[str, Any]:
+    """Map arguments to dtype and bounds of sizes, or to the representation of a constant."""
+    found: dict[str, Any] = {}
+    for name, leaf in list_leaves(text.forms[0].arguments):
+        facts = [dict(list_facts(form.arguments)).get(name) for form in text.forms]
+        shapes = [one.shape for one in facts if one is not None]
+        bounds = [(min(sizes), max(sizes)) for sizes in zip(*shapes, strict=True)]
+        found[name] = (leaf.dtype, bounds) if isinstance(leaf, TensorFacts) else repr(leaf)
+    return found

@@ -52,3 +52,44 @@ def list_capture_notes(record: Mapping[str, Any], folder: Path, name: str) -> It
             yield f"{group['problem']}: {left_out}"
     written = [group["problem"] for group in record["groups"] if group["problem"]]
     yield f"{folder / name} and {len(written)} problems: {', '.join(written) or 'none'}"
+
+
+def render_apply(record: Mapping[str, Any]) -> Table:
+    table = make_table()
+    table.add_column("kernel", min_width=16, overflow="fold")
+    for name in ("id", "alone", "predicted", "in the model"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("result", min_width=12, overflow="fold")
+    for one in record["kernels"]:
+        numbers = ("-" if one[name] is None else f"{format_fixed(one[name], 3)}x" for name in ("alone", "predicted"))
+        result = one["reason"] or "applied"
+        table.add_row(style_text(one["problem"]), str(one["evaluation"]), *numbers, _gain(one["in_model"]), result)
+    return table
+
+
+def _gain(gain: Mapping[str, float] | None) -> str:
+    if gain is None:
+        return "-"
+    low, high = (format_fixed(gain[name], 3) for name in ("low", "high"))
+    return f"{format_fixed(gain['gain'], 3)}x [{low}, {high}]"
+
+
+def list_apply_notes(record: Mapping[str, Any], folder: Path) -> Iterator[str]:
+    """Yield lines below the table."""
+    if record["missing"]:
+        yield f"no correct kernel on this kind of device: {', '.join(record['missing'])}"
+    for mode, gain in record["modes"].items():
+        if isinstance(gain, str):
+            yield f"{record['model']}, {mode}: not measured: {gain}"
+            continue
+        times = " -> ".join(format_fixed(gain[name] / 1e3, 3) for name in ("before_us", "after_us"))
+        yield f"{record['model']}, {mode}: {_gain(gain)}, {times} ms a call"
+    if record["modes"]:
+        yield f"predicted from the shares: {format_fixed(record['predicted'], 3)}x"
+    if record["tokens"] is not None:
+        yield f"greedy tokens: the first {record['tokens']} of {record['asked_tokens']} are equal"
+    if record["losses"]:
+        worst = max(abs(ours - theirs) for theirs, ours in record["losses"])
+        yield f"losses of {len(record['losses'])} steps: off by {worst:.3g} at most"
+    if any(not one["reason"] for one in record["kernels"]):
+        yield f"{folder / 'applied'}: import it and call apply(model); it does not need harness"

@@ -1,0 +1,313 @@
+"""Puts the best verified kernels of a captured suite into the model, verifies and measures the whole model.
+
+A kernel that fails in the model, or that does not make it faster, is left out: the model goes on with its own module.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import pprint
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from harness.capture import runtime
+from harness.capture.comparison import (
+    MODES,
+    Calls,
+    Gain,
+    applied,
+    compare_models,
+    compare_tokens,
+    describe_difference,
+    measure_gain,
+    measure_modes,
+    run_calls,
+)
+from harness.capture.comparison import make_runner as make
+from harness.capture.groups import predict_gain
+from harness.capture.options import RECORD
+from harness.capture.runtime import Dispatch, Plan, make_dispatches
+from harness.capture.script import EnoughCalls, ModelFinder, run_script
+from harness.domain import Outcome, StoreError, UsageError
+from harness.domain.files import explain_failure, replacing
+from harness.problems.discovery import find_suite
+from harness.store.queries import ResultFilter
+from harness.store.results import ResultStore
+
+APPLIED = "applied"
+KEPT_CALLS = 4  # of the script, with the arguments that it gives
+TOKENS = 32
+
+
+@dataclass(slots=True, kw_only=True)
+class AppliedKernel:
+    """`alone` is the speedup of its evaluation, `predicted` what it means for the model, `in_model` the measured one.
+    `reason` says why it was left out."""
+
+    problem: str
+    evaluation: int
+    alone: float | None
+    predicted: float | None
+    plan: Plan
+    source: str
+    in_model: Gain | None = None
+    reason: str = ""
+    dispatches: list[Dispatch] = field(default_factory=list)
+
+
+@dataclass(slots=True, kw_only=True)
+class ApplyReport:
+    """`modes` maps eager, compile and graph to gains or reasons; `tokens` of `asked_tokens` greedy tokens are equal."""
+
+    model: str
+    kernels: list[AppliedKernel]
+    modes: dict[str, Gain | str] = field(default_factory=dict)
+    predicted: float = 1.0
+    tokens: int | None = None
+    asked_tokens: int = TOKENS
+    losses: list[tuple[float, float]] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+    @property
+    def kept(self) -> list[AppliedKernel]:
+        return [one for one in self.kernels if not one.reason]
+
+    def make_record(self) -> dict[str, Any]:
+        left = {"plan", "source", "dispatches", "in_model"}
+        kernels = [
+            {name: getattr(one, name) for name in one.__dataclass_fields__ if name not in left}
+            | {"in_model": None if one.in_model is None else asdict(one.in_model)}
+            for one in self.kernels
+        ]
+        modes = {name: one if isinstance(one, str) else asdict(one) for name, one in self.modes.items()}
+        names = ("model", "predicted", "tokens", "asked_tokens", "losses", "missing")
+        return {name: getattr(self, name) for name in names} | {"kernels": kernels, "modes": modes}
+
+
+def read_capture(folder: Path) -> dict[str, Any]:
+    """Raises UsageError and StoreError."""
+    path = folder / RECORD
+    try:
+        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UsageError(f"no {path}: make it with harness capture") from error
+    except (OSError, ValueError) as error:
+        raise StoreError(f"cannot read {path}: {error}; capture the model again") from error
+    return record
+
+
+def find_kernels(folder: Path, results_dir: Path) -> tuple[list[AppliedKernel], list[str]]:
+    """Return the fastest correct kernel of each problem on this kind of device, and the problems without one."""
+    record = read_capture(folder)
+    groups = {group["problem"]: group for group in record["groups"] if group["problem"]}
+    kernels, missing = [], []
+    with ResultStore.open(results_dir, read_only=True) as store:
+        for problem in find_suite(folder):
+            group = groups.get(problem.name)
+            best = None if group is None else _find_best(store, problem.name, problem.digest, record["device"])
+            if group is None or best is None:
+                missing.append(problem.name)
+                continue
+            plan = {name: group[name] for name in ("problem", "paths", "inputs", "arguments")}
+            source = store.source(best.evaluation.subject.candidate_digest) or ""
+            alone = best.evaluation.speedup
+            kernels.append(
+                AppliedKernel(
+                    problem=problem.name,
+                    evaluation=best.id,
+                    alone=alone,
+                    predicted=predict_gain(group["share"], alone) if alone else None,
+                    plan=plan | {"backward": problem.backward},
+                    source=source,
+                )
+            )
+    return kernels, missing
+
+
+def _find_best(store: ResultStore, problem: str, digest: str, device: str) -> Any:
+    where = ResultFilter(problem=problem, outcome=Outcome.CORRECT)
+    found = [
+        one
+        for one in store.load_all(where)
+        if one.evaluation.subject.problem_digest == digest
+        and one.evaluation.subject.device.partition(":")[0] == device.partition(":")[0]
+    ]
+    return max(found, key=lambda one: (one.evaluation.speedup or 0.0, one.id), default=None)
+
+
+def apply_script(
+    folder: Path, script: Path, arguments: Sequence[str], *, results_dir: Path, modes: Sequence[str] = MODES[:1]
+) -> ApplyReport:
+    """Run the script for the model and arguments, compare, measure, and write the applied kernels to the folder."""
+    name = read_capture(folder)["name"]
+    model, calls, losses = _run_watched(script, arguments, name, None)
+    report = apply_kernels(model, folder, calls, results_dir=results_dir, modes=modes)
+    if losses and report.kept:
+        report.losses = _compare_losses(folder, script, arguments, name, report)
+    write_applied(folder, report)
+    return report
+
+
+def _run_watched(
+    script: Path, arguments: Sequence[str], name: str, put: Callable[[nn.Module], None] | None
+) -> tuple[nn.Module, Calls, list[float]]:
+    """Return the model, its calls, and the losses whose gradients the script computes."""
+    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+
+    def before(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if len(calls) >= KEPT_CALLS:
+            raise EnoughCalls
+        calls.append(copy.deepcopy((_detach(args), _detach(kwargs))))
+
+    def found(model: nn.Module) -> None:
+        if put is not None:
+            put(model)
+        handles.append(model.register_forward_pre_hook(before, with_kwargs=True))
+
+    handles: list[Any] = []
+    finder = ModelFinder(name, found)
+    with finder.watching(), record_losses() as losses:
+        run_script(script, arguments)
+    for handle in handles:
+        handle.remove()
+    return finder.require(), calls, losses
+
+
+def _detach(value: Any) -> Any:
+    from harness.tensors.trees import map_tensors
+
+    return map_tensors(value, torch.Tensor.detach)
+
+
+@contextmanager
+def record_losses() -> Iterator[list[float]]:
+    losses: list[float] = []
+    usual = torch.Tensor.backward
+
+    def backward(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        if self.numel() == 1:
+            losses.append(float(self.detach()))
+        return usual(self, *args, **kwargs)  # type: ignore[no-untyped-call]
+
+    torch.Tensor.backward = backward  # type: ignore[method-assign]
+    try:
+        yield losses
+    finally:
+        torch.Tensor.backward = usual  # type: ignore[method-assign]
+
+
+def _compare_losses(
+    folder: Path, script: Path, arguments: Sequence[str], name: str, report: ApplyReport
+) -> list[tuple[float, float]]:
+    """Run the script twice under one seed, without and with the kernels."""
+    plans, seed = [one.plan for one in report.kept], secrets.randbits(32)
+    write_applied(folder, report)
+    found = []
+
+    def put(model: nn.Module) -> None:
+        runtime.apply_plans(model, plans, folder / APPLIED)
+
+    for chosen in (None, put):
+        torch.manual_seed(seed)
+        found.append(_run_watched(script, arguments, name, chosen)[2])
+    return list(zip(*found, strict=False))
+
+
+def apply_kernels(
+    model: nn.Module, folder: Path, calls: Calls, *, results_dir: Path, modes: Sequence[str] = MODES[:1]
+) -> ApplyReport:
+    """Leave the kernels that pay in the model. Raises UsageError if no problem has a verified kernel."""
+    kernels, missing = find_kernels(folder, results_dir)
+    report = ApplyReport(model=type(model).__name__, kernels=kernels, missing=missing)
+    on_gpu = any(value.device.type == "cuda" for value in model.parameters())
+    training = [part for part in model.modules() if part.training]
+    model.eval()
+    try:
+        write_kernels(folder, kernels)
+        for kernel in kernels:
+            _try_kernel(kernel, model, folder, calls, on_gpu=on_gpu)
+        _combine(report, model, calls, modes, on_gpu=on_gpu)
+    finally:
+        for part in training:
+            part.training = True
+    runtime.enable([one for kernel in report.kept for one in kernel.dispatches])
+    return report
+
+
+def _try_kernel(kernel: AppliedKernel, model: nn.Module, folder: Path, calls: Calls, *, on_gpu: bool) -> None:
+    """Compare the kernel with its modules on the model's own data, then measure the model with it alone."""
+    try:
+        kernel.dispatches = make_dispatches(model, kernel.plan, folder / APPLIED / f"{kernel.problem}.py")
+    except Exception as error:  # noqa: BLE001  # of the kernel's constructor
+        kernel.reason = f"it cannot replace the module: {type(error).__name__}: {error}"
+        return
+    for one in kernel.dispatches:
+        one.check = describe_difference
+    with applied(kernel.dispatches):
+        run_calls(model, calls)
+    for one in kernel.dispatches:
+        one.check = None
+    failures = [text for one in kernel.dispatches for text in one.failures]
+    if failures:
+        kernel.reason = f"wrong in the model: {failures[0]}"
+    elif not any(one.used for one in kernel.dispatches):
+        kernel.reason = "never called: no call of the model has the shapes and constants that were captured"
+    else:
+        kernel.reason = compare_models(model, kernel.dispatches, calls)
+    if not kernel.reason:
+        before, after = (make("eager", model, chosen, calls) for chosen in ((), kernel.dispatches))
+        kernel.in_model = measure_gain(before, after, len(calls), on_gpu=on_gpu)
+        if not kernel.in_model.pays:
+            kernel.reason = "it does not make the model faster"
+
+
+def _combine(report: ApplyReport, model: nn.Module, calls: Calls, modes: Sequence[str], *, on_gpu: bool) -> None:
+    dispatches = [one for kernel in report.kept for one in kernel.dispatches]
+    if not dispatches:
+        return
+    difference = compare_models(model, dispatches, calls)
+    if difference:
+        for kernel in report.kept:
+            kernel.reason = f"wrong together with the others: {difference}"
+        return
+    saved = sum(1 - 1 / one.predicted for one in report.kept if one.predicted)
+    report.predicted = 1 / max(1 - saved, 1e-9)
+    report.tokens = compare_tokens(model, dispatches, calls, report.asked_tokens)
+    report.modes = measure_modes(model, dispatches, calls, modes, on_gpu=on_gpu)
+
+
+def write_kernels(folder: Path, kernels: Sequence[AppliedKernel]) -> None:
+    """Raises StoreError."""
+    try:
+        shutil.rmtree(folder / APPLIED, ignore_errors=True)
+        for kernel in kernels:
+            with replacing(folder / APPLIED / f"{kernel.problem}.py") as partial:
+                partial.write_text(kernel.source, encoding="utf-8")
+    except OSError as error:
+        raise StoreError(f"cannot write {folder / APPLIED}: {explain_failure(error)}") from error
+
+
+def write_applied(folder: Path, report: ApplyReport) -> None:
+    """Write a package that applies the kernels without harness, and the record of the comparison."""
+    plans = pprint.pformat([dict(one.plan) for one in report.kept], width=110, sort_dicts=False)
+    text = f"{Path(runtime.__file__).read_text(encoding='utf-8')}\n\nPLANS: list[dict[str, Any]] = {plans}\n\n\n{APPLY}"
+    write_kernels(folder, report.kept)
+    with replacing(folder / APPLIED / "__init__.py") as partial:
+        partial.write_text(text, encoding="utf-8")
+    with replacing(folder / "applied.json") as partial:
+        partial.write_text(json.dumps(report.make_record(), indent=1), encoding="utf-8")
+
+
+APPLY = '''def apply(model: nn.Module) -> nn.Module:
+    """Put the kernels into the model, in place."""
+    return apply_plans(model, PLANS, Path(__file__).parent)
+'''

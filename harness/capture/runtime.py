@@ -1,0 +1,148 @@
+"""Puts kernels into a model. `harness apply` copies this file, so it imports nothing but torch.
+
+The modules of the model stay: their parameters, state_dict and hooks are unchanged. Only `forward` of the instance is
+replaced. Calls for which a kernel was not verified (other shapes, dtypes, constants, gradients) use the module itself.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+Plan = Mapping[str, Any]  # problem, paths, inputs, arguments, backward
+
+
+def list_leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+    if type(value) in (list, tuple, dict):
+        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from list_leaves(one, f"{name}_{key}")
+    else:
+        yield name, value
+
+
+class Dispatch:
+    """Replaces `forward` of one module. `check` compares an output with the module's own and returns the difference in
+    words; a kernel that fails is not called again, and `failures` has the reason."""
+
+    def __init__(self, module: nn.Module, kernel: nn.Module, plan: Plan) -> None:
+        parameters = inspect.signature(type(module).forward).parameters.values()
+        self.module, self.kernel, self.plan = module, kernel, plan
+        self.names = [one.name for one in parameters if one.kind is not one.VAR_POSITIONAL][1:]
+        self.rest = next((one.name for one in parameters if one.kind is one.VAR_POSITIONAL), "args")
+        self.check: Callable[[Any, Any], str] | None = None
+        self.failures: list[str] = []
+        self.used = 0
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        tensors = None if self.failures else self._select(args, kwargs)
+        if tensors is None:
+            return type(self.module).forward(self.module, *args, **kwargs)
+        self.used += 1
+        copies = [one.clone() for one in tensors.values()] if self.check else list(tensors.values())
+        try:
+            found = self.kernel(*copies)
+        except Exception as error:  # noqa: BLE001  # of the kernel
+            return self._fail(f"{type(error).__name__}: {error}", tensors, args, kwargs)
+        if self.check is None:
+            return found
+        expected = type(self.module).forward(self.module, *args, **kwargs)
+        difference = self.check(found, expected)
+        if difference:
+            self.failures.append(f"{difference}, with the inputs {_describe(tensors)}")
+        return expected if difference else found
+
+    def _fail(self, reason: str, tensors: Mapping[str, Tensor], args: Any, kwargs: Any) -> Any:
+        self.failures.append(f"{reason}, with the inputs {_describe(tensors)}")
+        warnings.warn(f"{self.plan['problem']} failed, the model's own module goes on: {reason}", stacklevel=2)
+        return type(self.module).forward(self.module, *args, **kwargs)
+
+    def _select(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Tensor] | None:
+        """Return the inputs of the kernel, or None for a call that it was not verified for."""
+        more = {f"{self.rest}_{at}": one for at, one in enumerate(args[len(self.names) :])}
+        given = dict(zip(self.names, args, strict=False)) | more | kwargs
+        leaves = dict(leaf for name, value in given.items() for leaf in list_leaves(value, name))
+        known = self.plan["arguments"]
+        if leaves.keys() != known.keys() or not all(_fits(leaves[name], known[name]) for name in known):
+            return None
+        tensors = {name: leaves[name] for name in self.plan["inputs"]}
+        return None if self._needs_gradients(tensors) and not self.plan["backward"] else tensors
+
+    def _needs_gradients(self, tensors: Mapping[str, Tensor]) -> bool:
+        if not torch.is_grad_enabled():
+            return False
+        return any(one.requires_grad for one in (*tensors.values(), *self.module.parameters()))
+
+
+def _describe(tensors: Mapping[str, Tensor]) -> str:
+    return ", ".join(f"{name} {tuple(one.shape)} {one.dtype} {one.stride()}" for name, one in tensors.items())
+
+
+def _fits(value: Any, known: Any) -> bool:
+    """Constants are stored as their representation; of a tensor, dtype and the bounds of each size."""
+    if isinstance(known, str):
+        return not isinstance(value, Tensor) and repr(value) == known
+    dtype, bounds = known
+    if not isinstance(value, Tensor) or str(value.dtype) != f"torch.{dtype}" or value.dim() != len(bounds):
+        return False
+    return all(low <= size <= high for size, (low, high) in zip(value.shape, bounds, strict=True))
+
+
+def load_kernel(path: Path) -> type[nn.Module]:
+    """Return `ModelNew` of a file."""
+    spec = importlib.util.spec_from_file_location(f"kernel_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    kind: type[nn.Module] = module.ModelNew
+    return kind
+
+
+def make_dispatches(model: nn.Module, plan: Plan, path: Path) -> list[Dispatch]:
+    """Construct the kernel of `path` once for each module, with the module's own parameters."""
+    made = []
+    kind = load_kernel(path)
+    for name in plan["paths"]:
+        module = model.get_submodule(name)
+        kernel = kind()
+        share_state(module, kernel)
+        made.append(Dispatch(module, kernel.train(module.training), plan))
+    return made
+
+
+def share_state(module: nn.Module, kernel: nn.Module) -> None:
+    """Use the same parameters and buffers in both. Raises ValueError if their names differ."""
+    wanted = dict(module.named_parameters(remove_duplicate=False))
+    own = dict(kernel.named_parameters(remove_duplicate=False))
+    if wanted.keys() != own.keys():
+        raise ValueError(f"its parameters are {sorted(own)}, those of the module {sorted(wanted)}")
+    buffers = dict(module.named_buffers(remove_duplicate=False))
+    for name, value in (*wanted.items(), *buffers.items()):
+        owner, _, last = name.rpartition(".")
+        part = kernel.get_submodule(owner) if name in own or name in dict(kernel.named_buffers()) else None
+        for table in () if part is None else (part._parameters, part._buffers):
+            if last in table:
+                table[last] = value  # type: ignore[assignment]
+
+
+def enable(dispatches: Sequence[Dispatch], *, on: bool = True) -> None:
+    for one in dispatches:
+        if on:
+            one.module.forward = one
+        else:
+            one.module.__dict__.pop("forward", None)
+
+
+def apply_plans(model: nn.Module, plans: Sequence[Plan], folder: Path) -> nn.Module:
+    """Replace the modules of `model` in place, by the kernels in `folder`."""
+    model = getattr(model, "_orig_mod", model)
+    for plan in plans:
+        enable(make_dispatches(model, plan, folder / f"{plan['problem']}.py"))
+    return model

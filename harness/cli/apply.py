@@ -1,0 +1,55 @@
+"""`harness apply`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness.cli.options import JsonOption
+from harness.cli.output import print_records, print_rich
+
+NOTHING_APPLIED = 1
+
+
+def apply(
+    folder: Annotated[Path, typer.Argument(help="The captured suite.", metavar="FOLDER")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(help="Arguments of the script, after --.", metavar="[-- ARG]...")
+    ] = None,
+    *,
+    script: Annotated[Path, typer.Option(help="The script that calls the model.", metavar="FILE")],
+    results_dir: Annotated[
+        Path, typer.Option(envvar="HARNESS_RESULTS_DIR", help="Folder with results.", metavar="DIR")
+    ] = Path("results"),
+    modes: Annotated[
+        str, typer.Option(help="How to run the model: eager, compile and graph, separated by commas.")
+    ] = "eager",
+    json_output: JsonOption = False,
+) -> None:
+    """Put the best verified kernels into the model, and verify and measure the whole model.
+
+    Kernels that fail in the model, or do not make it faster, are left out. FOLDER/applied is a package that applies
+    the others without harness. Exit code 1 if no kernel is left.
+
+    Example: harness apply captured/net --script my_script.py
+    """
+    from harness.capture.apply import apply_script
+    from harness.capture.comparison import MODES
+    from harness.domain import UsageError
+    from harness.report.terminal.capture import list_apply_notes, render_apply
+
+    chosen = modes.split(",")
+    if unknown := [one for one in chosen if one not in MODES]:
+        raise UsageError(f"unknown mode {', '.join(unknown)}; choose among {', '.join(MODES)}")
+    report = apply_script(folder, script, arguments or (), results_dir=results_dir, modes=chosen)
+    record = report.make_record()
+    if json_output:
+        print_records(record)
+    else:
+        print_rich(render_apply(record))
+        for line in list_apply_notes(record, folder):
+            typer.echo(line)
+    if not report.kept:
+        raise typer.Exit(NOTHING_APPLIED)

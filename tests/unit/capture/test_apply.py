@@ -1,0 +1,151 @@
+"""`harness apply`: kernels in the model, and those that are left out."""
+
+import importlib
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.cli.main import run_command
+from harness.problems.discovery import find_suite
+from harness.store.results import ResultStore
+
+NET = """
+import time
+
+class Slow(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(64))
+
+    def forward(self, x):
+        for _ in range(200):
+            x = x * self.weight
+        return x
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.slow, self.head = Slow(), nn.Linear(64, 64)
+
+    def forward(self, x):
+        return self.head(self.slow(x))
+
+net = Net().eval()
+with torch.no_grad():
+    for step in range(50):
+        net(torch.randn(256, 64))
+"""
+KERNEL = """
+import torch
+from torch import nn
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.{name} = nn.Parameter(torch.ones(64))
+
+    def forward(self, x):
+        {forward}
+"""
+SLOWER = KERNEL.format(name="weight", forward="[x * self.weight for _ in range(600)]\n        return x * self.weight")
+FAST = KERNEL.format(name="weight", forward="return x * self.weight ** 200")
+
+
+@pytest.fixture
+def apply(capture, evaluation_of, capsys):
+    """Capture the network, store a verified kernel, and apply it."""
+
+    def run(kernel, script=NET, *options):
+        assert capture(script, "--module", "Slow")[0] == 0
+        (problem,) = find_suite(Path("captured/net"))
+        verdict = evaluation_of(
+            speedup=3.0, problem="slow", suite="net", problem_digest=problem.digest, candidate_digest="a" * 16
+        )
+        with ResultStore.open(Path("results")) as store:
+            store.record(verdict, kernel)
+        code = run_command(["apply", "captured/net", "--script", "script.py", "--json", *options])
+        return code, json.loads(capsys.readouterr().out)
+
+    return run
+
+
+def test_a_kernel_that_pays_is_applied_and_measured(apply):
+    code, record = apply(FAST)
+    (kernel,) = record["kernels"]
+    assert (code, kernel["reason"]) == (0, "")
+    assert kernel["alone"] == 3.0
+    assert kernel["in_model"]["low"] > 1
+    assert record["modes"]["eager"]["gain"] > 1
+
+
+def test_the_written_package_applies_kernels_without_harness(apply, monkeypatch):
+    apply(FAST)
+    text = Path("captured/net/applied/__init__.py").read_text()
+    assert "harness." not in text.replace("`harness apply`", "")
+    monkeypatch.syspath_prepend(Path("captured/net"))
+    import torch
+
+    from harness.capture.problem_check import load_text
+
+    net = load_text("import torch\nfrom torch import nn\n" + NET)["net"]
+    x = torch.randn(256, 64)
+    before, names = net(x), list(net.state_dict())
+    importlib.import_module("applied").apply(net)
+    with torch.no_grad():
+        torch.testing.assert_close(net(x), before)
+    assert "forward" in vars(net.slow)
+    assert list(net.state_dict()) == names
+
+
+@pytest.mark.parametrize(
+    ("kernel", "reason"),
+    [
+        (KERNEL.format(name="weight", forward="return x * self.weight ** 200 + 0.01"), "wrong in the model: off by"),
+        (KERNEL.format(name="weight", forward="raise ValueError('no such shape')"), "ValueError: no such shape"),
+        (KERNEL.format(name="scale", forward="return x * self.scale ** 200"), "its parameters are ['scale']"),
+        (
+            KERNEL.format(
+                name="weight", forward="[x * self.weight for _ in range(600)]\n        return x * self.weight"
+            ),
+            "faster",
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:slow failed")
+def test_a_kernel_that_fails_or_does_not_pay_is_left_out(apply, kernel, reason):
+    code, record = apply(kernel)
+    assert code == 1
+    assert reason in record["kernels"][0]["reason"]
+    if "wrong" in reason or "ValueError" in reason:
+        assert "with the inputs x (256, 64) torch.float32" in record["kernels"][0]["reason"]
+    assert not record["modes"]
+
+
+def test_calls_that_were_not_captured_use_the_module(apply):
+    import torch
+
+    from harness.capture.problem_check import load_text
+    from harness.capture.runtime import make_dispatches
+
+    apply(FAST)
+    group = next(one for one in json.loads(Path("captured/net/capture.json").read_text())["groups"] if one["problem"])
+    net = load_text("import torch\nfrom torch import nn\n" + NET)["net"]
+    (dispatch,) = make_dispatches(net, group | {"backward": False}, Path("captured/net/applied/slow.py"))
+    with torch.no_grad():
+        dispatch(torch.ones(7, 64)), dispatch(torch.ones(256, 64).half().float())
+    assert dispatch.used == 1
+    dispatch(torch.ones(256, 64))  # needs gradients, which the kernel was not verified for
+    assert dispatch.used == 1
+
+
+def test_without_a_verified_kernel_nothing_is_applied(capture, capsys):
+    capture(NET, "--module", "Slow")
+    assert run_command(["apply", "captured/net", "--script", "script.py"]) == 1
+    assert "no correct kernel on this kind of device: slow" in capsys.readouterr().out
+
+
+def test_a_folder_that_was_not_captured_is_wrong_usage(tmp_path, capsys):
+    assert run_command(["apply", str(tmp_path), "--script", "script.py"]) == 2
+    assert "make it with harness capture" in capsys.readouterr().err
