@@ -13,4 +13,5 @@ PAGE = (Path(__file__).parents[4] / "docs" / "correctness.md").read_text(encodin
 @pytest.mark.parametrize(("header", "kinds"), [("| distribution |", DECLARED), ("| kind | used if |", DERIVED)])
 def test_the_documentation_has_a_row_for_each_kind(header, kinds):
     _, _, *rows = PAGE[PAGE.index(header) :].partition("\n\n")[0].splitlines()
-    assert [name for row in rows for name in re.findall(r"`([^`]+)`", row.split("|")[1])] == [kind.name for kind in kinds]
+    names = [name for row in rows for name in re.findall(r"`([^`]+)`", row.split("|")[1])]
+    assert names == [kind.name for kind in kinds]
