@@ -50,7 +50,7 @@ from harness.evaluation.timing.device_peaks import PeakStore
 from harness.evaluation.timing.replay_timing import record_call
 from harness.evaluation.timing.rivals import compare_with_rival
 from harness.evaluation.timing.roofline import Roofline
-from harness.languages import LANGUAGES
+from harness.languages import CPU_LANGUAGE, LANGUAGES
 from harness.problems.apart import read_init_inputs
 from harness.sandbox.devices import Device
 from harness.sandbox.failure import CandidateFailure
@@ -232,7 +232,7 @@ def open_case(
 
 def check_addresses(case: CaseContext) -> StepResult:
     sanitizer, task = case.tools.addresses, case.task
-    if sanitizer is None or task.subject.language != "cpp" or not task.run.is_first:
+    if sanitizer is None or task.subject.language != CPU_LANGUAGE or not task.run.is_first:
         return NOTHING
     with case.record.phase("addresses"):
         found = sanitizer.examine(task.candidate, case.reference, next(case.seeds))

@@ -12,7 +12,7 @@ from pathlib import Path
 import harness
 from harness.domain import Candidate, Completion, Language, ProblemError, Prompt, RunManifest, SampleKey, UsageError
 from harness.formats.imported import ImportedProblem, ImportedSolution, write_bytes
-from harness.languages import CPU_LANGUAGE, detect_language
+from harness.languages import CPU_LANGUAGE, PLAIN_LANGUAGE, detect_language
 from harness.problems.discovery import parse_problem
 from harness.store.runs import (
     check_name,
@@ -102,7 +102,7 @@ def _store_run(run_dir: Path, suite: str, author: str, by_problem: dict[str, lis
         suite=suite,
         model=author,
         provider="imported",
-        language=Counter(languages).most_common(1)[0][0] if languages else "torch",
+        language=Counter(languages).most_common(1)[0][0] if languages else PLAIN_LANGUAGE,
         samples=max(map(len, by_problem.values())),
         problems=tuple(by_problem),
     )
@@ -120,7 +120,7 @@ def _store_run(run_dir: Path, suite: str, author: str, by_problem: dict[str, lis
 def _detect(solution: ImportedSolution) -> Language:
     """Programs without kernels are plain PyTorch, which runs on every device."""
     language = detect_language(solution.code)
-    return "torch" if language == CPU_LANGUAGE and "cpp_extension" not in solution.code else language
+    return PLAIN_LANGUAGE if language == CPU_LANGUAGE and "cpp_extension" not in solution.code else language
 
 
 def make_manifest(

@@ -14,11 +14,13 @@ LANGUAGES: dict[Language, LanguageRules] = {
 # Where none is chosen.
 GPU_LANGUAGE: Language = "cuda"
 CPU_LANGUAGE: Language = "cpp"
+PLAIN_LANGUAGE: Language = "torch"
 
 __all__ = [
     "CPU_LANGUAGE",
     "GPU_LANGUAGE",
     "LANGUAGES",
+    "PLAIN_LANGUAGE",
     "LanguageRules",
     "detect_language",
     "list_compiled_in_worker",

@@ -25,6 +25,7 @@ from harness.domain import (
 )
 from harness.executors.executor import DeviceFacts, Executor, Submissions, finish_all
 from harness.executors.tasks import Task
+from harness.languages import CPU_LANGUAGE
 from harness.pipeline.evaluate import choose_workload, open_executor
 from harness.pipeline.options import EVERY_TASK, EvaluateOptions, Selection
 from harness.pipeline.provenance import Provenance
@@ -315,7 +316,7 @@ def _still_holds(evaluation: Evaluation, emulated_gpu: str, options: EvaluateOpt
     if evaluation.outcome.is_error or facts.get("emulated_gpu", "") != emulated_gpu:
         return False
     is_checked = any(one.check == "address_sanitizer" for one in evaluation.findings)
-    if options.asan and evaluation.subject.language == "cpp" and not is_checked:
+    if options.asan and evaluation.subject.language == CPU_LANGUAGE and not is_checked:
         return False
     if evaluation.outcome is not Outcome.CORRECT or emulated_gpu:
         return True

@@ -15,6 +15,7 @@ DEVICE_NAMES = ("cuda", "torch")  # also a kind of device, and a package: langua
 ALLOWED = {
     "domain/generation.py": "the list of all",
     "languages/*.py": "their rules",
+    "formats/definitions/*.py": "the words of these formats",
     "worker/languages/*.py": "compilers in the worker, which may not import the rules",
     "worker/emulated/triton/*.py": "the emulation of Triton",
     "worker/instrumentation.py": "torch's compiler generates Triton kernels",
