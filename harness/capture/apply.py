@@ -38,7 +38,7 @@ from harness.capture.options import RECORD
 from harness.capture.runtime import Dispatch, Plan, make_dispatches
 from harness.capture.script import EnoughCalls, ModelFinder, run_script
 from harness.domain import Outcome, StoreError, UsageError
-from harness.domain.files import explain_failure, replacing
+from harness.domain.files import explain_failure, replace_text
 from harness.problems.discovery import find_suite
 from harness.store.queries import ResultFilter
 from harness.store.results import ResultStore
@@ -290,8 +290,7 @@ def write_kernels(folder: Path, kernels: Sequence[AppliedKernel]) -> None:
     try:
         shutil.rmtree(folder / APPLIED, ignore_errors=True)
         for kernel in kernels:
-            with replacing(folder / APPLIED / f"{kernel.problem}.py") as partial:
-                partial.write_text(kernel.source, encoding="utf-8")
+            replace_text(folder / APPLIED / f"{kernel.problem}.py", kernel.source)
     except OSError as error:
         raise StoreError(f"cannot write {folder / APPLIED}: {explain_failure(error)}") from error
 
@@ -301,10 +300,8 @@ def write_applied(folder: Path, report: ApplyReport) -> None:
     plans = pprint.pformat([dict(one.plan) for one in report.kept], width=110, sort_dicts=False)
     text = f"{Path(runtime.__file__).read_text(encoding='utf-8')}\n\nPLANS: list[dict[str, Any]] = {plans}\n\n\n{APPLY}"
     write_kernels(folder, report.kept)
-    with replacing(folder / APPLIED / "__init__.py") as partial:
-        partial.write_text(text, encoding="utf-8")
-    with replacing(folder / "applied.json") as partial:
-        partial.write_text(json.dumps(report.make_record(), indent=1), encoding="utf-8")
+    replace_text(folder / APPLIED / "__init__.py", text)
+    replace_text(folder / "applied.json", json.dumps(report.make_record(), indent=1))
 
 
 APPLY = '''def apply(model: nn.Module) -> nn.Module:

@@ -21,7 +21,7 @@ from harness.capture.script import ModelFinder, run_script
 from harness.capture.values import TensorFacts
 from harness.capture.watch import Watch
 from harness.domain import ProblemError, StoreError, UsageError
-from harness.domain.files import explain_failure, replacing
+from harness.domain.files import explain_failure, replace_text
 from harness.evaluation.timing.device_peaks import PeakStore
 from harness.sandbox.devices import Device, open_device
 
@@ -186,15 +186,10 @@ def store_capture(report: CaptureReport) -> None:
     try:
         report.folder.mkdir(parents=True, exist_ok=True)
         for name, text in report.written.items():
-            _write(report.folder / f"{name}.py", text.text)
-        _write(report.folder / RECORD, json.dumps(report.make_record(), indent=1))
+            replace_text(report.folder / f"{name}.py", text.text)
+        replace_text(report.folder / RECORD, json.dumps(report.make_record(), indent=1))
     except OSError as error:
         raise StoreError(f"cannot write {report.folder}: {explain_failure(error)}; choose another folder") from error
-
-
-def _write(path: Path, text: str) -> None:
-    with replacing(path) as partial:
-        partial.write_text(text, encoding="utf-8")
 
 
 def _record_group(group: ModuleGroup, text: ProblemText | None) -> dict[str, Any]:

@@ -42,6 +42,12 @@ def explain_failure(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
+def replace_text(path: Path, text: str) -> None:
+    """Write UTF-8 atomically. Raises OSError."""
+    with replacing(path) as partial:
+        partial.write_text(text, encoding="utf-8")
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path; rename it to `path` at the end, or remove it on an exception. Raises OSError."""

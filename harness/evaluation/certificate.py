@@ -18,7 +18,7 @@ from pathlib import Path
 
 import harness
 from harness.domain import StoreError
-from harness.domain.files import explain_failure, replacing
+from harness.domain.files import explain_failure, replace_text
 from harness.hardware.cpu import cpu_name
 from harness.hardware.torch_build import read_torch_build
 from harness.sandbox.devices import Device
@@ -131,8 +131,7 @@ def write_certificate(state_folder: Path, certificate: Certificate) -> Path:
     path = certificate_path(state_folder, certificate.basis.device)
     text = json.dumps({"digest": certificate.digest, **asdict(certificate)}, indent=1) + "\n"
     try:
-        with replacing(path) as partial:
-            partial.write_text(text, encoding="utf-8")
+        replace_text(path, text)
     except OSError as error:
         raise StoreError(
             f"cannot write the certificate {path}: {explain_failure(error)}; make the folder writable"

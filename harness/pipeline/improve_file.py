@@ -11,7 +11,7 @@ from typing import get_args
 
 from harness.analysis.turns import find_best
 from harness.domain import Candidate, Language, UsageError
-from harness.domain.files import replacing
+from harness.domain.files import replace_text
 from harness.generate.options import GenerateOptions, ProviderName
 from harness.languages import detect_language
 from harness.pipeline.candidate_file import read_candidate
@@ -83,8 +83,7 @@ def improve_file(
     if chosen is None:
         return report, None
     path = file.with_name(f"{file.stem}.best.py")
-    with replacing(path) as partial:
-        partial.write_text(_describe_history(chosen) + _read_best(chosen), encoding="utf-8")
+    replace_text(path, _describe_history(chosen) + _read_best(chosen))
     return report, path
 
 

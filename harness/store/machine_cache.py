@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain import StoreError
-from harness.domain.files import explain_failure, replacing
+from harness.domain.files import explain_failure, replace_text
 
 
 def read_record(path: Path) -> dict[str, Any]:
@@ -35,7 +35,6 @@ def add_to_record(path: Path, values: Mapping[str, Any]) -> None:
         with path.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             merged = {**read_record(path), **values}
-            with replacing(path) as partial:
-                partial.write_text(json.dumps(merged, indent=1, sort_keys=True), encoding="utf-8")
+            replace_text(path, json.dumps(merged, indent=1, sort_keys=True))
     except OSError as error:
         raise StoreError(f"cannot write {path}: {explain_failure(error)}") from error

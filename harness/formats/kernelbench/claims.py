@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain import StoreError
-from harness.domain.files import explain_failure, replacing
+from harness.domain.files import explain_failure, replace_text
 
 CLAIMS = "claims.json"
 
@@ -29,8 +29,7 @@ class StoredClaims:
 def write_claims(run_dir: Path, claims: StoredClaims) -> None:
     """Replace earlier ones. Raises StoreError."""
     try:
-        with replacing(run_dir / CLAIMS) as partial:
-            partial.write_text(json.dumps(asdict(claims), indent=1) + "\n", encoding="utf-8")
+        replace_text(run_dir / CLAIMS, json.dumps(asdict(claims), indent=1) + "\n")
     except OSError as error:
         raise StoreError(f"cannot write {run_dir / CLAIMS}: {explain_failure(error)}") from error
 

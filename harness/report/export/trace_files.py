@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain import Block, Evaluation, StoreError, Timing
-from harness.domain.files import explain_failure, replacing
+from harness.domain.files import explain_failure, replace_text
 from harness.report.export.json_records import dump_json
 from harness.report.verdict_text import name_sample
 from harness.store.results import StoredEvaluation
@@ -19,8 +19,7 @@ EVALUATION, CALLS = 1, 2  # process ids
 def write_trace(stored: StoredEvaluation, path: Path) -> None:
     """Raises StoreError if the file cannot be written."""
     try:
-        with replacing(path) as partial:
-            partial.write_text(dump_json(make_trace(stored)), encoding="utf-8")
+        replace_text(path, dump_json(make_trace(stored)))
     except OSError as error:
         raise StoreError(f"cannot write {path}: {explain_failure(error)}") from error
 

@@ -21,7 +21,7 @@ import harness
 from harness.analysis.prices import Price
 from harness.analysis.ranking import find_best_turns, read_requested_problems
 from harness.domain import StoreError, UsageError
-from harness.domain.files import explain_failure, replacing
+from harness.domain.files import explain_failure, replace_text
 from harness.report.html.chunks import pack_shards
 from harness.report.html.encoding import clean, encode_numbers, encode_texts, pack
 from harness.report.html.overview import Material, describe_overview
@@ -249,7 +249,6 @@ def _hash_script(script: str) -> str:
 
 def _replace_file(path: Path, text: str) -> None:
     try:
-        with replacing(path) as partial:
-            partial.write_text(text, encoding="utf-8")
+        replace_text(path, text)
     except OSError as error:
         raise StoreError(f"cannot write {path}: {explain_failure(error)}; choose another path with --output") from error
