@@ -28,11 +28,11 @@ from harness.capture.comparison import (
     compare_models,
     compare_tokens,
     describe_difference,
+    make_runner,
     measure_gain,
     measure_modes,
     run_calls,
 )
-from harness.capture.comparison import make_runner as make
 from harness.capture.groups import predict_gain
 from harness.capture.options import RECORD
 from harness.capture.runtime import Dispatch, Plan, make_dispatches
@@ -42,6 +42,7 @@ from harness.domain.files import explain_failure, replace_text
 from harness.problems.discovery import find_suite
 from harness.store.queries import ResultFilter
 from harness.store.results import ResultStore
+from harness.tensors.trees import map_tensors
 
 APPLIED = "applied"
 KEPT_CALLS = 4  # of the script, with the arguments that it gives
@@ -183,8 +184,6 @@ def _run_watched(
 
 
 def _detach(value: Any) -> Any:
-    from harness.tensors.trees import map_tensors
-
     return map_tensors(value, torch.Tensor.detach)
 
 
@@ -208,9 +207,8 @@ def record_losses() -> Iterator[list[float]]:
 def _compare_losses(
     folder: Path, script: Path, arguments: Sequence[str], name: str, report: ApplyReport
 ) -> list[tuple[float, float]]:
-    """Run the script twice under one seed, without and with the kernels."""
+    """Run the script twice under one seed, without and with the kernels, whose files are in the folder."""
     plans, seed = [one.plan for one in report.kept], secrets.randbits(32)
-    write_applied(folder, report)
     found = []
 
     def put(model: nn.Module) -> None:
@@ -264,7 +262,7 @@ def _try_kernel(kernel: AppliedKernel, model: nn.Module, folder: Path, calls: Ca
     else:
         kernel.reason = compare_models(model, kernel.dispatches, calls)
     if not kernel.reason:
-        before, after = (make("eager", model, chosen, calls) for chosen in ((), kernel.dispatches))
+        before, after = (make_runner("eager", model, chosen, calls) for chosen in ((), kernel.dispatches))
         kernel.in_model = measure_gain(before, after, len(calls), on_gpu=on_gpu)
         if not kernel.in_model.pays:
             kernel.reason = "it does not make the model faster"

@@ -16,7 +16,8 @@ from torch import nn
 from harness.capture.groups import ModuleGroup, group_modules, list_children, predict_gain
 from harness.capture.options import RECORD, CaptureOptions
 from harness.capture.problem_check import behaves_equally, make_problem
-from harness.capture.problem_text import ProblemText, list_facts, list_leaves
+from harness.capture.problem_text import ProblemText, list_facts
+from harness.capture.runtime import list_arguments
 from harness.capture.script import ModelFinder, run_script
 from harness.capture.values import TensorFacts
 from harness.capture.watch import Watch
@@ -202,7 +203,7 @@ def _record_group(group: ModuleGroup, text: ProblemText | None) -> dict[str, Any
 def _bound_arguments(text: ProblemText) -> dict[str, Any]:
     """Map arguments to dtype and bounds of sizes, or to the representation of a constant."""
     found: dict[str, Any] = {}
-    for name, leaf in list_leaves(text.forms[0].arguments):
+    for name, leaf in list_arguments(text.forms[0].arguments):
         facts = [dict(list_facts(form.arguments)).get(name) for form in text.forms]
         shapes = [one.shape for one in facts if one is not None]
         bounds = [(min(sizes), max(sizes)) for sizes in zip(*shapes, strict=True)]

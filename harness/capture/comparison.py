@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +42,7 @@ class Gain:
 
 def describe_difference(found: Any, expected: Any, factor: float = FACTOR) -> str:
     """Compare outputs of one module within `factor` roundings of the largest value; return "" if equal."""
-    ours, theirs = list_outputs(found), list_outputs(expected)
+    ours, theirs = list_tensors(found), list_tensors(expected)
     if [one.shape for one in ours] != [one.shape for one in theirs]:
         return f"shapes {[tuple(one.shape) for one in ours]} instead of {[tuple(one.shape) for one in theirs]}"
     for one, other in zip(ours, theirs, strict=True):
@@ -70,15 +70,10 @@ def _find_rounding(tensor: Tensor) -> float:
     return size * torch.finfo(tensor.dtype).eps * 16
 
 
-def list_outputs(value: Any) -> list[Tensor]:
-    """Include outputs of dataclasses and of objects with tensors as attributes, such as caches."""
-    return [leaf for leaf in list_leaves(value) if isinstance(leaf, Tensor)]
-
-
 def run_calls(model: Callable[..., Any], calls: Calls) -> list[Any]:
     """Arguments are copied, since a model may change them."""
     with torch.no_grad():
-        return [list_outputs(model(*args, **kwargs)) for args, kwargs in copy.deepcopy(list(calls))]
+        return [list_tensors(model(*args, **kwargs)) for args, kwargs in copy.deepcopy(list(calls))]
 
 
 def compare_models(model: nn.Module, dispatches: Sequence[Dispatch], calls: Calls) -> str:
@@ -98,17 +93,14 @@ def compare_models(model: nn.Module, dispatches: Sequence[Dispatch], calls: Call
     return ""
 
 
-class applied:  # noqa: N801  # a context manager
+@contextmanager
+def applied(dispatches: Sequence[Dispatch]) -> Iterator[None]:
     """Kernels are in the model inside of the block."""
-
-    def __init__(self, dispatches: Sequence[Dispatch]) -> None:
-        self._dispatches = dispatches
-
-    def __enter__(self) -> None:
-        enable(self._dispatches)
-
-    def __exit__(self, *_: object) -> None:
-        enable(self._dispatches, on=False)
+    enable(dispatches)
+    try:
+        yield
+    finally:
+        enable(dispatches, on=False)
 
 
 def compare_tokens(model: nn.Module, dispatches: Sequence[Dispatch], calls: Calls, length: int) -> int | None:
@@ -138,7 +130,7 @@ def generate(model: nn.Module, tokens: Tensor, length: int) -> Tensor:
     made = []
     with torch.no_grad():
         for _ in range(length):
-            scores = next(one for one in list_outputs(model(tokens)) if one.dim() == 3)
+            scores = next(one for one in list_tensors(model(tokens)) if one.dim() == 3)
             made.append(scores[:, -1].argmax(-1))
             tokens = torch.cat([tokens, made[-1][:, None]], dim=1)
     return torch.stack(made, dim=1)
@@ -172,30 +164,34 @@ def _time_us(work: Callable[[], object], *, on_gpu: bool) -> float:
 
 def make_runner(mode: str, model: nn.Module, dispatches: Sequence[Dispatch], calls: Calls) -> Callable[[], object]:
     """Return a function that makes all calls. Raises whatever torch raises if the model does not allow the mode."""
+    copies = _may_change(calls)
     if mode == "eager":
-        return lambda: _run_applied(model, dispatches, calls)
+        return lambda: _run_applied(model, dispatches, calls, copies=copies)
     with applied(dispatches):
         own = copy.deepcopy(model)  # with its kernels
     chosen = torch.compile(own) if mode == "compile" else own
-    _run(chosen, calls)
+    _run(chosen, calls, copies=copies)
     if mode == "compile":
-        return lambda: _run(chosen, calls)
+        return lambda: _run(chosen, calls, copies=copies)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        _run(own, calls)
+        _run(own, calls, copies=copies)
     return graph.replay
 
 
-def _run_applied(model: nn.Module, dispatches: Sequence[Dispatch], calls: Calls) -> None:
+def _may_change(calls: Calls) -> bool:
+    """A model may change other arguments than tensors and constants, such as caches."""
+    return any(not isinstance(leaf, (Tensor, *CONSTANTS)) for leaf in list_leaves(list(calls)))
+
+
+def _run_applied(model: nn.Module, dispatches: Sequence[Dispatch], calls: Calls, *, copies: bool) -> None:
     with applied(dispatches):
-        _run(model, calls)
+        _run(model, calls, copies=copies)
 
 
-def _run(model: Callable[..., Any], calls: Calls) -> None:
-    """Calls with other arguments than tensors and constants are copied: the model may change these, as caches."""
-    changes = any(not isinstance(leaf, (Tensor, *CONSTANTS)) for leaf in list_leaves(list(calls)))
+def _run(model: Callable[..., Any], calls: Calls, *, copies: bool) -> None:
     with torch.no_grad():
-        for args, kwargs in copy.deepcopy(list(calls)) if changes else calls:
+        for args, kwargs in copy.deepcopy(list(calls)) if copies else calls:
             model(*args, **kwargs)
 
 

@@ -10,6 +10,7 @@ from harness.capture.graph_code import list_state
 from harness.capture.problem_text import list_facts
 from harness.capture.watch import CallForm, ModuleRecord, Watch
 from harness.evaluation.timing.device_peaks import DevicePeaks
+from harness.tensors.slices import count_bytes
 
 OVERHEAD_FRACTION = 0.1  # of the roofline: below, a call consists mostly of launches and small operators
 
@@ -97,9 +98,7 @@ def merge_forms(records: list[ModuleRecord]) -> list[CallForm]:
 def _find_roofline(module: nn.Module, forms: list[CallForm], peaks: DevicePeaks) -> tuple[float, float]:
     """Return the time of moving inputs, weights and outputs once, and of the operations, as means over the calls."""
     count = sum(form.count for form in forms)
-    weights = sum(
-        value.numel() * value.element_size() for value in {id(v): v for _, v, *_ in list_state(module)}.values()
-    )
+    weights = count_bytes({id(value): value for _, value, *_ in list_state(module)}.values())
     inputs = sum(form.count * sum(facts.size_bytes for _, facts in list_facts(form.arguments)) for form in forms)
     moved = weights + (inputs + sum(form.output_bytes for form in forms)) / count
     flops = sum(form.flops for form in forms) / count

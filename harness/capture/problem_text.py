@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from harness.capture.graph_code import GraphPrinter, list_state, show_attribute
+from harness.capture.runtime import list_arguments
 from harness.capture.values import TensorFacts, describe, write_tensor
 from harness.capture.watch import Arguments, CallForm, Unsupported
 from harness.domain import ProblemError
@@ -39,30 +40,20 @@ class ProblemText:
     left_out: list[str] = field(default_factory=list)
 
 
-def list_leaves(arguments: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield name and value of each argument that is no list, tuple or dict."""
-    if type(arguments) in (list, tuple, dict):
-        items = arguments.items() if isinstance(arguments, dict) else enumerate(arguments)
-        for key, value in items:
-            yield from list_leaves(value, f"{name}_{key}" if name else str(key))
-    else:
-        yield name, arguments
-
-
 def list_facts(arguments: Arguments) -> list[tuple[str, TensorFacts]]:
-    return [(name, leaf) for name, leaf in list_leaves(arguments) if isinstance(leaf, TensorFacts)]
+    return [(name, leaf) for name, leaf in list_arguments(arguments) if isinstance(leaf, TensorFacts)]
 
 
 def describe_family(form: CallForm) -> str:
     """Forms that differ in sizes alone have equal descriptions."""
     return repr(
-        [(n, (v.dtype, len(v.shape)) if isinstance(v, TensorFacts) else v) for n, v in list_leaves(form.arguments)]
+        [(n, (v.dtype, len(v.shape)) if isinstance(v, TensorFacts) else v) for n, v in list_arguments(form.arguments)]
     )
 
 
 def require_plain(form: CallForm) -> None:
     """Raises ProblemError for arguments and outputs that a problem cannot have."""
-    for name, leaf in list_leaves(form.arguments):
+    for name, leaf in list_arguments(form.arguments):
         if isinstance(leaf, Unsupported):
             raise ProblemError(f"its argument {name} is a {leaf.kind}, not a tensor or a number")
     if form.output_kind:
@@ -153,7 +144,7 @@ def write_text(
     plain: bool,
 ) -> ProblemText:  # fmt: skip
     """The first of `forms` has the sizes of the file."""
-    leaves = list(list_leaves(forms[0].arguments))
+    leaves = list(list_arguments(forms[0].arguments))
     state = list(list_state(module))
     graph = exported.module(check_guards=False)
     used = [bool(node.users) for node in graph.graph.nodes if node.op == "placeholder"]

@@ -19,10 +19,16 @@ from torch import Tensor, nn
 Plan = Mapping[str, Any]  # problem, paths, inputs, arguments, backward
 
 
-def list_leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+def list_arguments(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield name and value of each argument that is no list, tuple or dict."""
+    for name, value in arguments.items():
+        yield from _list_leaves(value, name)
+
+
+def _list_leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
     if type(value) in (list, tuple, dict):
         for key, one in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from list_leaves(one, f"{name}_{key}")
+            yield from _list_leaves(one, f"{name}_{key}")
     else:
         yield name, value
 
@@ -67,7 +73,7 @@ class Dispatch:
         """Return the inputs of the kernel, or None for a call that it was not verified for."""
         more = {f"{self.rest}_{at}": one for at, one in enumerate(args[len(self.names) :])}
         given = dict(zip(self.names, args, strict=False)) | more | kwargs
-        leaves = dict(leaf for name, value in given.items() for leaf in list_leaves(value, name))
+        leaves = dict(list_arguments(given))
         known = self.plan["arguments"]
         if leaves.keys() != known.keys() or not all(_fits(leaves[name], known[name]) for name in known):
             return None

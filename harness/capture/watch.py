@@ -21,6 +21,7 @@ from torch.profiler import ProfilerActivity, profile
 from harness.capture.script import EnoughCalls
 from harness.capture.values import TensorFacts, describe, merge
 from harness.problems.operators import OperatorCosts
+from harness.tensors.slices import count_bytes
 from harness.tensors.trees import list_tensors, map_leaves
 
 MAX_FORMS = 64  # different calls of one module that are kept
@@ -198,7 +199,7 @@ class Watch:
         results = list_tensors(output)
         form.count += 1
         form.flops += flops - before
-        form.output_bytes += sum(one.numel() * one.element_size() for one in results)
+        form.output_bytes += count_bytes(results)
         form.output_kind = describe_structure(output)
         form.changes_inputs |= any(_version(tensor) != version for tensor, version in versions)
         form.autocast |= torch.is_autocast_enabled(self.device.type)
