@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from harness.domain import Language, UsageError
 from harness.domain.options import RunFolders
+from harness.formats.imported import FormatName
 from harness.languages import GPU_LANGUAGE
 from harness.pipeline.data_folders import SUITES, find_suite_folder
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from harness.formats.imported import Imported
     from harness.formats.kernelbench.format import Claim
 
-FormatName = Literal["kernelbench-verified", "kernelbench", "flashinfer-bench", "sol-execbench", "gpu-mode"]
 MAX_NOTES = 20
 
 

@@ -23,7 +23,7 @@ from harness.formats.imported import (
     UnsupportedError,
     read_text,
 )
-from harness.formats.merging import join_parts, merge_modules, parse_module, rename_clashes
+from harness.formats.merging import join_parts, merge_modules, parse_module, rename_clashes, write_model
 from harness.problems.cases import MAX_CASES
 from harness.protocol.tensor_layout import ITEM_BYTES
 
@@ -178,7 +178,7 @@ def _write_problem(task: _Task, notes: list[str]) -> str:
         source,
         "\nimport random\n\nimport torch\n",
         "\n".join(f"{name} = {value!r}" for name, value in sizes.items()),
-        _WITH_BUFFERS.replace("{positions}", str(task.buffers)) if task.buffers else "",
+        _write_buffers(task),
         _write_model(task),
         _write_inputs(task, sizes),
         _write_settings(task, cases, notes),
@@ -232,10 +232,11 @@ def _is_size(name: str, value: Any) -> bool:
 def _write_model(task: _Task) -> str:
     lines = str(task.record.get("description") or "").splitlines()
     summary = next((line.strip() for line in lines if line.strip()), task.folder.name)
-    return (
-        f'\nclass Model(torch.nn.Module):\n    """{summary.replace(chr(92), "/").replace(chr(34), chr(39))}"""\n\n'
-        f"    def forward(self, *data):\n        return ref_kernel({_write_data(task)})\n\n"
-    )
+    return write_model(summary, "*data", f"ref_kernel({_write_data(task)})")
+
+
+def _write_buffers(task: _Task) -> str:
+    return _WITH_BUFFERS.replace("{positions}", str(task.buffers)) if task.buffers else ""
 
 
 def _write_data(task: _Task) -> str:
@@ -292,8 +293,7 @@ def _read_submission(path: Path, task: _Task, suite: str) -> ImportedSolution:
         merged, _ = rename_clashes(merged, ("ModelNew", "with_buffers"), str(path))
         code = (
             f"{merged.rstrip()}\n\n\nimport torch\n\n"
-            f"{_WITH_BUFFERS.replace('{positions}', str(task.buffers)) if task.buffers else ''}"
-            "\nclass ModelNew(torch.nn.Module):\n    def forward(self, *data):\n"
+            f"{_write_buffers(task)}\nclass ModelNew(torch.nn.Module):\n    def forward(self, *data):\n"
             f"        return custom_kernel({_write_data(task)})\n"
         )
     except NotPythonError:  # the evaluation is a load_error

@@ -6,10 +6,12 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from harness.domain import UsageError
 from harness.domain.files import explain_failure, replacing
+
+FormatName = Literal["kernelbench-verified", "kernelbench", "flashinfer-bench", "sol-execbench", "gpu-mode"]
 
 
 class UnsupportedError(Exception):

@@ -1,4 +1,4 @@
-"""Merges Python modules that import each other into the source of one module, and renames names in it."""
+"""Merges Python modules that import each other into the source of one module, renames names in it, and adds a class."""
 
 from __future__ import annotations
 
@@ -31,6 +31,15 @@ def merge_modules(entry: str, modules: Mapping[str, str], wanted: Collection[str
 def join_parts(parts: Iterable[str]) -> str:
     """Join sources with at most two blank lines."""
     return re.sub(r"\n{4,}", "\n\n\n", "\n".join(part for part in parts if part)).strip("\n") + "\n"
+
+
+def write_model(summary: str, parameters: str, result: str) -> str:
+    """Return the class `Model`, whose `forward` takes `parameters` and returns the expression `result`."""
+    text = summary.replace("\\", "/").replace('"', "'")
+    return (
+        f'\nclass Model(torch.nn.Module):\n    """{text}"""\n\n'
+        f"    def forward(self, {parameters}):\n        return {result}\n\n"
+    )
 
 
 @dataclass

@@ -9,7 +9,7 @@ from pathlib import Path
 from harness.domain import UsageError
 from harness.formats import gpu_mode
 from harness.formats.definitions import flashinfer, sol_execbench
-from harness.formats.imported import Imported
+from harness.formats.imported import FormatName, Imported
 from harness.formats.kernelbench import format as kernelbench
 from harness.formats.kernelbench import verified
 
@@ -18,7 +18,7 @@ from harness.formats.kernelbench import verified
 class Format:
     """`find` returns the folder to `read` for a folder of this format, else None. `suite` is the default name."""
 
-    name: str
+    name: FormatName
     suite: str
     recognised_by: str
     find: Callable[[Path], Path | None]
@@ -64,7 +64,7 @@ FORMATS = (
 )
 
 
-def recognise(source: Path, asked: str | None) -> tuple[Format, Path]:
+def recognise(source: Path, asked: FormatName | None) -> tuple[Format, Path]:
     """Return the format, and the folder (or file) to read. Raises UsageError."""
     if not source.exists():
         raise UsageError(f"{source} does not exist: give a folder or a Parquet file")

@@ -172,4 +172,4 @@ def _find_calm(
 
 
 def _is_calm(leaf: TruthLeaf, verdict: LeafVerdict) -> bool:
-    return verdict.worst_ratio <= (CALM_IN_16_BITS if leaf.reference.element_size() == 2 else CALM)
+    return verdict.worst_ratio <= (CALM_IN_16_BITS if leaf.is_16_bit else CALM)

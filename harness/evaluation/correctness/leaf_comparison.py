@@ -197,12 +197,8 @@ def _tolerate(verdict: LeafVerdict, tolerance: Tolerance) -> LeafVerdict:
     return replace(verdict, tolerated=True, worst_ratio=verdict.mismatched / most, message="")
 
 
-def _is_16_bit(dtype: torch.dtype) -> bool:
-    return dtype in (torch.float16, torch.bfloat16)
-
-
 def _are_outliers(leaf: TruthLeaf, mismatched: int, worst: float, tolerance: Tolerance) -> bool:
-    applies = tolerance.is_fixed or (_is_16_bit(leaf.reference.dtype) and not leaf.copies_values)
+    applies = tolerance.is_fixed or leaf.is_16_bit
     return applies and worst <= OUTLIER_LIMIT and mismatched <= OUTLIER_SHARE * leaf.exact.numel()
 
 
@@ -253,7 +249,7 @@ def _measure_reference(leaf: TruthLeaf, leaf_mean_share: float, by_peak: bool) -
     magnitudes = _block_magnitudes(leaf, leaf_mean_share, fills)
     if by_peak:
         peaks = [fills.zero(chunk).abs().max() for _, (chunk,) in _chunks(leaf.device, leaf.exact)]
-        share = 1.0 if _is_16_bit(leaf.reference.dtype) else PEAK_SHARE
+        share = 1.0 if leaf.is_16_bit else PEAK_SHARE
         magnitudes = magnitudes.clamp(min=torch.stack(peaks).max() * share)
     scale = _Scale(magnitudes, fills.has_special, none, none)
     largest, relative = none, none

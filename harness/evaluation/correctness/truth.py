@@ -51,6 +51,10 @@ class TruthLeaf:
     def device(self) -> torch.device:
         return self.compared_on or self.exact.device
 
+    @property
+    def is_16_bit(self) -> bool:
+        return self.reference.element_size() == 2
+
     @cached_property
     def copies_values(self) -> bool:
         """True if float64 changes nothing though the values have many digits: they are selected or moved only."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.formats.definitions.definition import RESERVED, Definition, TensorInfo, Workload
 from harness.formats.imported import UnsupportedError
-from harness.formats.merging import join_parts, rename_clashes
+from harness.formats.merging import join_parts, rename_clashes, write_model
 from harness.problems.cases import MAX_CASES
 
 ORDER_OUTPUTS = '''
@@ -92,12 +92,8 @@ def _write_sizes(definition: Definition, first: Mapping[str, Any]) -> str:
 
 
 def _write_model(definition: Definition) -> str:
-    summary = definition.description.strip().replace("\\", "/").replace('"', "'")
-    return (
-        f'\nclass Model(torch.nn.Module):\n    """{summary}"""\n\n'
-        f"    def forward(self, {', '.join(definition.inputs)}):\n"
-        f"        return order_outputs(run({definition.copy_written()}))\n\n"
-    )
+    result = f"order_outputs(run({definition.copy_written()}))"
+    return write_model(definition.description.strip(), ", ".join(definition.inputs), result)
 
 
 def _write_inputs(definition: Definition, maker: str, makes: Sequence[str], first: Mapping[str, Any]) -> str:
