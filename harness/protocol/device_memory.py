@@ -16,7 +16,6 @@ from typing import Any
 from harness.domain import DeviceError
 
 _PINNED, _DEVICE_LOCATION, _POSIX_DESCRIPTOR, _READ_WRITE = 1, 1, 1, 3
-_HOST_MEMORY, _DEVICE_MEMORY = 1, 2
 _NOT_SUPPORTED = 801
 
 
@@ -45,27 +44,6 @@ class _AllocationProperties(ctypes.Structure):
 
 class _AccessDescription(ctypes.Structure):
     _fields_ = (("location", _Location), ("flags", ctypes.c_int))
-
-
-class _Copy2D(ctypes.Structure):
-    _fields_ = (
-        ("source_x", ctypes.c_size_t),
-        ("source_y", ctypes.c_size_t),
-        ("source_type", ctypes.c_int),
-        ("source_host", ctypes.c_void_p),
-        ("source_address", ctypes.c_ulonglong),
-        ("source_array", ctypes.c_void_p),
-        ("source_pitch", ctypes.c_size_t),
-        ("target_x", ctypes.c_size_t),
-        ("target_y", ctypes.c_size_t),
-        ("target_type", ctypes.c_int),
-        ("target_host", ctypes.c_void_p),
-        ("target_address", ctypes.c_ulonglong),
-        ("target_array", ctypes.c_void_p),
-        ("target_pitch", ctypes.c_size_t),
-        ("width", ctypes.c_size_t),
-        ("rows", ctypes.c_size_t),
-    )
 
 
 class DeviceBytes:
@@ -157,32 +135,6 @@ def _unmap(address: int, size_bytes: int, mapped: list[tuple[int, int]]) -> None
     for start, length in mapped:
         _call("cuMemUnmap", ctypes.c_ulonglong(start), ctypes.c_size_t(length))
     _call("cuMemAddressFree", ctypes.c_ulonglong(address), ctypes.c_size_t(size_bytes))
-
-
-class RowsCopy:
-    """Copies `rows` rows of `width` bytes, `pitch` bytes apart, to contiguous pinned memory at `target`. It is
-    prepared, so that it starts within a few us.
-    """
-
-    def __init__(self, target: int, *, pitch: int, width: int, rows: int) -> None:
-        self._copy = _Copy2D(
-            source_type=_DEVICE_MEMORY,
-            source_pitch=pitch,
-            target_type=_HOST_MEMORY,
-            target_host=target,
-            target_pitch=width,
-            width=width,
-            rows=rows,
-        )
-        self._reference, self._stream = ctypes.byref(self._copy), ctypes.c_void_p()
-        self._copy_rows = _load_driver().cuMemcpy2DAsync_v2
-
-    def start(self, source: int) -> None:
-        """Use the legacy stream and the copy engine, which needs no multiprocessor and no time slice."""
-        self._copy.source_address = source
-        status = self._copy_rows(self._reference, self._stream)
-        if status:
-            raise _describe_failure("cuMemcpy2DAsync_v2", status)
 
 
 def pin(address: int, size_bytes: int) -> bool:

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import count
 from typing import Any, Literal
 
 import torch
@@ -48,7 +47,6 @@ from harness.tensors.slices import has_same_bits, pack_by_dtype
 MAX_REPORTED_NS = 10**15
 WORD_BYTES = 8
 DOORBELL_POLLS = 4000  # between two checks of everything else: about 0.2 ms
-MEANWHILE_EVERY = 5  # such checks
 
 # "compile": compiles the kernels of a JIT language for the emulated GPU, and runs none; "compile_all": with every
 # configuration, for a real GPU's worker. For the others see `harness.worker.instrumentation`.
@@ -258,21 +256,15 @@ class WorkerClient:
         seed: int = 0,
         *,
         timeout_s: float,
-        meanwhile: Callable[[], object] = lambda: None,
     ) -> None:
-        """Wait for the answer; builds do not count. `shift_bytes` and `seed` belong to a call. `meanwhile` is called
-        only about once per ms, since it delays the detection of the answer.
-        """
+        """Wait for the answer; builds do not count. `shift_bytes` and `seed` belong to a call."""
         if self._bell is None:
             raise HarnessError("ring() for a worker without a doorbell")
         signal, deadline_s = self._bell.ring(kind, shift_bytes, seed), time.monotonic() + timeout_s
         if self._bell.has_answered(signal, looks=DOORBELL_POLLS):
             return
         with self._exchange.explaining(WorkerReply.CALLED, timeout_s):
-            turns = count(1)
             while not self._bell.has_answered(signal, looks=DOORBELL_POLLS):
-                if next(turns) % MEANWHILE_EVERY == 0:
-                    meanwhile()
                 self._exchange.watch(BETWEEN_CALLS_S)
                 if self.worker.line.is_readable():
                     deadline_s += self._answer_within_call(timeout_s)

@@ -12,43 +12,20 @@ import torch
 from torch import Tensor
 
 from harness.protocol import ITEM_BYTES, TensorSpec
-from harness.tensors.outputs import FlatOutputs, unravel
+from harness.tensors.outputs import FlatOutputs
 from harness.tensors.slices import cut_stretch
 
 STRETCHES, STRETCH_ELEMENTS = 64, 16 << 10
 LEAST_BYTES = 4 << 20  # smaller outputs are copied whole
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
-    """Elements of one output in the order of its memory: `count` rows of `width` elements, `pitch` apart, from `first`
-    on. `order` lists its dimensions, outermost first.
-    """
-
-    output: int
-    order: tuple[int, ...]
-    first: int
-    pitch: int
-    width: int
-    count: int
-
-    def take(self, tensor: Tensor) -> Tensor:
-        """The tensor must have the same shape, in any layout."""
-        starts = torch.arange(self.count, device=tensor.device) * self.pitch + self.first
-        places = (starts[:, None] + torch.arange(self.width, device=tensor.device)).flatten()
-        laid_out = tensor.permute(self.order)
-        return laid_out[tuple(unravel(places, laid_out.shape))].flatten()
-
-
 @dataclass(frozen=True, slots=True)
 class Sample:
     firsts: tuple[tuple[int, ...], ...]
-    rows: tuple[Rows, ...] = ()
 
     def take(self, output: int, tensor: Tensor) -> Tensor:
         end = tensor.numel()
         parts = [cut_stretch(tensor, first, min(first + STRETCH_ELEMENTS, end)) for first in self.firsts[output]]
-        parts += [rows.take(tensor) for rows in self.rows if rows.output == output]
         return torch.cat(parts) if parts else tensor.new_empty(0)
 
     def take_all(self, outputs: FlatOutputs) -> FlatOutputs:
@@ -61,18 +38,6 @@ def choose_sample(specs: Sequence[TensorSpec], source: random.Random) -> Sample 
     if sum(count * ITEM_BYTES[spec.dtype] for count, spec in zip(counts, specs, strict=True)) <= LEAST_BYTES:
         return None
     return Sample(tuple(_choose_firsts(count, source) for count in counts))
-
-
-def find_memory_order(spec: TensorSpec) -> tuple[int, ...] | None:
-    """List dimensions, outermost first; return None if elements have gaps or share memory."""
-    order = sorted(range(len(spec.shape)), key=lambda dimension: -spec.stride[dimension])
-    expected = 1
-    for dimension in reversed(order):
-        if spec.shape[dimension] != 1:
-            if spec.stride[dimension] != expected:
-                return None
-            expected *= spec.shape[dimension]
-    return tuple(order)
 
 
 def _choose_firsts(count: int, source: random.Random) -> tuple[int, ...]:

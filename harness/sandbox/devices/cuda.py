@@ -3,7 +3,6 @@ from __future__ import annotations
 import gc
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, closing
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from harness.sandbox.worker_process import TimeLimits
 
 CORES_TO_SPARE = 4
-STAGING_BYTES = 4 << 20  # pinned, for what is read of outputs at the end of a call
 CONTEXT_BYTES, SLICE_BYTES = 1 << 30, 1 << 30
 TF32_CAPABILITY = (8, 0)
 
@@ -142,10 +140,6 @@ class CudaDevice(Device):
 
     def reset_persisting_lines(self) -> None:
         device_memory.reset_persisting_cache()
-
-    @cached_property
-    def staging(self) -> torch.Tensor:
-        return torch.empty(STAGING_BYTES, dtype=torch.uint8, pin_memory=True)
 
     def cache_bytes(self) -> int:
         return max(int(torch.cuda.get_device_properties(self.torch_device).L2_cache_size), MINIMUM_CACHE_BYTES)

@@ -11,8 +11,7 @@ from harness.domain import DeviceError
 from harness.protocol import device_memory
 from harness.protocol.recorded_memory import FIRST_ADDRESS, RANGE_BYTES
 from harness.sandbox.devices import Device
-from harness.sandbox.gpu.snapshot import view_bytes
-from harness.sandbox.gpu.worker_memory import Stretch
+from harness.sandbox.gpu.worker_memory import Stretch, view_bytes
 
 Page = tuple[int, int, int]  # first address in the worker, size in bytes, descriptor
 

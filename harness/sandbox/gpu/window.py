@@ -9,11 +9,12 @@ from __future__ import annotations
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from harness.domain import Outcome
 from harness.protocol import HELD_US, Signal, TensorSpec, storage_bytes
@@ -22,22 +23,10 @@ from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, Footprint, outline
 from harness.sandbox.devices import CudaDevice, Device, SharedArena
 from harness.sandbox.failure import fatal_failure
 from harness.sandbox.gpu.recording import NotReplayable, Recording, make_recording
-from harness.sandbox.gpu.snapshot import (
-    Comb,
-    Reading,
-    Snapshot,
-    choose_combs,
-    copy_whole,
-    prepare_reading,
-    read_in_places,
-    view_outputs,
-)
-from harness.sandbox.gpu.worker_memory import Stretch, WorkerMemory
+from harness.sandbox.gpu.worker_memory import Stretch, WorkerMemory, view_outputs
 from harness.sandbox.model_session import POISON, ModelSession, Run
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient
 from harness.sandbox.worker_process import TimeLimits
-from harness.tensors.host_copies import HOST
-from harness.tensors.output_samples import find_memory_order
 from harness.tensors.outputs import FlatOutputs
 from harness.tensors.slices import count_bytes
 
@@ -53,7 +42,8 @@ class _Held:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    snapshot: Snapshot
+    outputs: tuple[Tensor, ...]
+    ended_ns: int
     held: _Held
     inputs_unchanged: bool | None = None
 
@@ -79,18 +69,14 @@ class WindowSession(ModelSession):
             arena_local=arena.address,
             arena_bytes=arena.size_bytes,
         )
-        self._places = 0  # seed of the places that are read
         self._last: Called | None = None
         self._released_bytes = 0
-        self._in_whole = True
         self._recent: deque[_Held] = deque(maxlen=MOST_KEPT)  # newest first
         self._held_for_good: list[_Held] = []
-        self._located: dict[tuple[int, ...], tuple[Stretch, ...]] = {}  # by address, of outputs like the last ones
 
     def close(self) -> None:
         """Unmap the worker's memory: the mapping keeps it allocated after the worker has ended."""
         self._memory.forget()
-        self._located.clear()
         self._recent.clear()
         self._held_for_good.clear()
 
@@ -98,58 +84,30 @@ class WindowSession(ModelSession):
         outputs = self._footprint.output
         self._arena.bytes_view(0, outputs.offset + outputs.size_bytes).fill_(POISON)
 
-    def call(
-        self,
-        inputs: Sequence[Any],
-        device: Device,
-        *,
-        look: bool = True,
-        hold_streams: bool = False,
-        in_whole: bool = True,
-        places: int | None = None,
-    ) -> Run:
-        """With `in_whole` the window ends with copies of the whole outputs, which takes longer. Otherwise, and while
-        streams are held back, it ends with secret parts of them, which are the same for equal `places`. Raises
-        CandidateFailure (suspect) if the device is busy.
-        """
+    def call(self, inputs: Sequence[Any], device: Device, *, look: bool = True, hold_streams: bool = False) -> Run:
+        """Raises CandidateFailure (suspect) if the device is busy."""
         torch.cuda.set_device(device.torch_device)
         announced = self._lay_out(inputs)
         shift_bytes = self._source.randrange(INPUT_SLACK_BYTES // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
         placed = shift_inputs(announced, shift_bytes)
         self._client.arm(announced, timeout_s=self._limits.call_s, in_window=True)
         self._bytes_of(self._footprint.output).fill_(POISON)
-        self._places = self._source.getrandbits(62) if places is None else places
-        self._choose_sample(random.Random(self._places))
+        self._choose_sample(self._source)
         usual = self._last
-        self._in_whole = in_whole and not hold_streams
-        reading = None if usual is None else self._prepare_reading(usual.specs)
         require_quiet(device)
-        if usual is not None:  # code in cold caches would start the reading late
-            self._start_reading(usual.addresses, reading)
-            device.synchronize()
-        marks_ns = self._exchange_signals(
-            placed,
-            shift_bytes,
-            Signal.GO_AHEAD_OF_STREAMS if hold_streams else Signal.GO,
-            meanwhile=lambda: self._rehearse_reading(usual, reading),
-        )
+        signal = Signal.GO_AHEAD_OF_STREAMS if hold_streams else Signal.GO
+        marks_ns = self._exchange_signals(placed, shift_bytes, signal)
         addresses = self._restore_addresses(self._client.read_addresses(), placed)
-        began_ns = self._start_reading(addresses, reading)
-        taken = None if usual is None else self._take_known(usual, addresses, reading, began_ns)
+        taken = None if usual is None else self._take_known(usual, addresses)
         called = self._restore_inputs(self._client.await_called(timeout_s=self._call_s), placed)
         if called.released_bytes != self._released_bytes:  # addresses may be remapped
             self._memory.forget()
-            self._located.clear()
             self._released_bytes, taken = called.released_bytes, None
         if not self._note_call(called):
             return Run(outputs=outline(called), called=called)
         self.saw_new_memory = taken is None or usual is None or not _is_as_described(called, usual, addresses)
         if taken is None or self.saw_new_memory:
             taken = self._take_anew(called, placed)
-        if self.saw_new_memory:
-            self._located.clear()
-        if taken.held.stretches is not None:
-            self._located[called.addresses] = taken.held.stretches
         self._last = called
         self._recent.appendleft(taken.held)
         run = self._describe(called, placed, taken, marks_ns)
@@ -194,9 +152,7 @@ class WindowSession(ModelSession):
         inputs = (self._client.arena_address + placed.specs[at].offset for at in self._returned_inputs)
         return (*inputs, *addresses[len(self._returned_inputs) :])
 
-    def _exchange_signals(
-        self, placed: PlacedInputs, shift_bytes: int, signal: Signal, meanwhile: Callable[[], None]
-    ) -> tuple[int, ...]:
+    def _exchange_signals(self, placed: PlacedInputs, shift_bytes: int, signal: Signal) -> tuple[int, ...]:
         """Return monotonic ns of the start, of the written inputs and of the wake-up."""
         began_ns = time.monotonic_ns()
         self._client.write(placed)
@@ -206,20 +162,20 @@ class WindowSession(ModelSession):
         published_ns = time.monotonic_ns()
         self._client.ring(Signal.WAKE, timeout_s=self._call_s)
         woken_ns = time.monotonic_ns()
-        self._client.ring(signal, shift_bytes, placed.seed or 0, timeout_s=self._call_s, meanwhile=meanwhile)
+        self._client.ring(signal, shift_bytes, placed.seed or 0, timeout_s=self._call_s)
         return began_ns, published_ns, woken_ns
 
     def _describe(self, called: Called, placed: PlacedInputs, taken: _Taken, marks_ns: Sequence[int]) -> Run:
         began_ns, published_ns, woken_ns = marks_ns
         unchanged = taken.inputs_unchanged
-        ended_ns = taken.snapshot.ended_ns
+        ended_ns = taken.ended_ns
         return Run(
-            outputs=FlatOutputs(tree=called.tree, tensors=taken.snapshot.outputs),
+            outputs=FlatOutputs(tree=called.tree, tensors=taken.outputs),
             called=called,
             evaluator_us=(ended_ns - woken_ns + published_ns - began_ns) / 1e3,
             taken=True,
             inputs_unchanged=self._client.inputs_unchanged(placed) if unchanged is None else unchanged,
-            sample=taken.snapshot.sample,
+            sample=self._sample,
             call_us=(ended_ns - woken_ns) / 1e3,
         )
 
@@ -241,24 +197,11 @@ class WindowSession(ModelSession):
             self._held_for_good.append(self._recent[0])
         super().pin(outputs, views)
 
-    def _start_reading(self, addresses: tuple[int, ...], reading: Reading | None) -> int:
-        """Return 0 if not started, since outputs are copied whole or were never at these addresses."""
-        stretches = self._located.get(addresses)
-        return 0 if stretches is None or reading is None else reading.start(stretches)
-
-    def _rehearse_reading(self, usual: Called | None, reading: Reading | None) -> None:
-        """Keep the reading's code and data in the caches: after calls of some ms it began 0.1 ms late."""
-        stretches = None if usual is None else self._located.get(usual.addresses)
-        if stretches is not None and reading is not None:
-            reading.start_first(stretches)
-
-    def _take_known(
-        self, usual: Called, addresses: tuple[int, ...], reading: Reading | None, began_ns: int
-    ) -> _Taken | None:
+    def _take_known(self, usual: Called, addresses: tuple[int, ...]) -> _Taken | None:
         if len(addresses) != len(usual.specs):
             return None
-        stretches = self._located.get(addresses) or self._locate(usual.specs, addresses)
-        return None if stretches is None else self._copy_from(stretches, usual.specs, reading, began_ns)
+        stretches = self._locate(usual.specs, addresses)
+        return None if stretches is None else self._copy_from(stretches, _Held(usual.specs, stretches))
 
     def _take_anew(self, called: Called, placed: PlacedInputs) -> _Taken:
         for spec, address in zip(called.specs, called.addresses, strict=True):
@@ -266,39 +209,21 @@ class WindowSession(ModelSession):
                 self._memory.map(address, storage_bytes(spec))
         stretches = self._locate(called.specs, called.addresses)
         if stretches is not None:
-            return self._copy_from(stretches, called.specs, self._prepare_reading(called.specs))
+            return self._copy_from(stretches, _Held(called.specs, stretches))
         unchanged = self._client.inputs_unchanged(placed)  # outputs may overwrite them
         self._client.store(self._footprint.output, timeout_s=self._limits.call_s)
         specs = self._footprint.output_specs
-        copies = [Stretch(self._arena.address + spec.offset, storage_bytes(spec)) for spec in specs]
-        return _Taken(self._take_snapshot(copies, specs, self._prepare_reading(specs)), _Held(specs, None), unchanged)
+        stored = [Stretch(self._arena.address + spec.offset, storage_bytes(spec)) for spec in specs]
+        return self._copy_from(stored, _Held(specs, None), unchanged)
 
-    def _copy_from(
-        self,
-        stretches: tuple[Stretch, ...],
-        specs: tuple[TensorSpec, ...],
-        reading: Reading | None,
-        began_ns: int = 0,
-    ) -> _Taken:
-        return _Taken(self._take_snapshot(stretches, specs, reading, began_ns), _Held(specs, stretches))
-
-    def _prepare_reading(self, specs: Sequence[TensorSpec]) -> Reading | None:
-        combs = [] if self._in_whole else self._choose_combs(specs)
-        return prepare_reading(combs, self._device) if combs else None
-
-    def _choose_combs(self, specs: Sequence[TensorSpec]) -> list[Comb]:
-        """Choose only bytes whose elements are compared with the truth."""
-        if self._is_sampling and any(find_memory_order(spec) is None for spec in specs):
-            return []
-        return choose_combs(specs, random.Random(self._places))
-
-    def _take_snapshot(
-        self, stretches: Sequence[Stretch], specs: Sequence[TensorSpec], reading: Reading | None, began_ns: int = 0
-    ) -> Snapshot:
-        if reading is None:
-            return copy_whole(stretches, specs, self._device, self._source, self._copy, sample=self._sample)
-        where = HOST if self._keeps_on_host else self._device.torch_device
-        return read_in_places(stretches, specs, reading, self._device, where, sample=self._sample, began_ns=began_ns)
+    def _copy_from(self, stretches: Sequence[Stretch], held: _Held, unchanged: bool | None = None) -> _Taken:
+        """Copy in random order. The window ends with the last copy."""
+        order = self._source.sample(range(len(stretches)), len(stretches))
+        views = list(view_outputs(stretches, held.specs, self._device))
+        copies = {index: self._copy(index, views[index]) for index in order}
+        self._device.synchronize()
+        ended_ns = time.monotonic_ns()
+        return _Taken(tuple(copies[index] for index in range(len(views))), ended_ns, held, unchanged)
 
     def _locate(self, specs: Sequence[TensorSpec], addresses: Sequence[int]) -> tuple[Stretch, ...] | None:
         stretches = []

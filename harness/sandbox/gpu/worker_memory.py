@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import torch
+from torch import Tensor
+
 from harness.domain import DeviceError
-from harness.protocol import device_memory
+from harness.protocol import TensorSpec, device_memory
+from harness.sandbox.devices import Device
 
 MAX_RUNS = 64  # mapped at once
 MAPPING_S = 10.0  # for one output
@@ -83,3 +87,15 @@ def _follow(pages: list[tuple[int, int, int]], address: int) -> bool:
     return pages[0][0] <= address < ends[0] and all(
         base == end for (base, _, _), end in zip(pages[1:], ends, strict=False)
     )
+
+
+def view_outputs(stretches: Sequence[Stretch], specs: Sequence[TensorSpec], device: Device) -> Iterator[Tensor]:
+    for stretch, spec in zip(stretches, specs, strict=True):
+        yield view_bytes(stretch, device).view(getattr(torch, spec.dtype)).as_strided(spec.shape, spec.stride)
+
+
+def view_bytes(stretch: Stretch, device: Device) -> Tensor:
+    if stretch.size_bytes == 0:
+        return torch.empty(0, dtype=torch.uint8, device=device.torch_device)
+    holder = device_memory.DeviceBytes(stretch.address, stretch.size_bytes)
+    return torch.as_tensor(holder, device=device.torch_device)
