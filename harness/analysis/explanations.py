@@ -261,10 +261,7 @@ _PROGRAM = {
     "comparison": ("note: the program was not timed against an earlier turn", ""),
 }
 _INTEGRITY = {
-    "screen": (
-        "the source contains calls that kernels rarely need, or was evaluated at some sizes only",
-        "nothing, if they are intended: behaviour decides",
-    ),
+    "screen": ("note: evaluated by `--screen` only", "evaluate it again without `--screen`"),
     "no_own_kernel": (
         "no custom kernel: neither an extension nor other machine code of the program",
         "write a kernel, or use `--language torch` where the suite requires none",

@@ -1,6 +1,6 @@
 """Finds the source lines that a finding refers to; ambiguous references give none.
 
-It recognises `line 12` of static checks, tracebacks, the line quoted below `cuda.cu(11): error` (torch prepends lines,
+It recognises tracebacks, the line quoted below `cuda.cu(11): error` (torch prepends lines,
 which changes the number), and the emulated device's `cuda.cu:12`, relative to the string with the kernel.
 """
 
@@ -15,7 +15,6 @@ from harness.domain import Finding
 from harness.syntax import parse_python
 
 MOST_LINES = 20
-_SCREENED = re.compile(r"\bline (\d{1,7})\b")
 _TRACED = re.compile(r'File "[^"\n]*candidate[^"\n]*", line (\d{1,7})')
 _FILE = r"[^\s:(/]+\.(?:cu|cuh|cpp|cc|cxx|c|h|hpp)"
 _COMPILED = re.compile(rf"^{_FILE}[:(](\d{{1,7}})[:,)].*$", re.MULTILINE)
@@ -29,8 +28,6 @@ def find_lines(finding: Finding, source: str) -> tuple[int, ...]:
     text = f"{finding.message}\n{finding.evidence}"
     last = source.count("\n") + 1
     numbers = {int(number) for number in _TRACED.findall(text)}
-    if not numbers and finding.check == "screen":
-        numbers = {int(number) for number in _SCREENED.findall(text)}
     numbers |= set(_locate_compiler_messages(text, source))
     return tuple(sorted(number for number in numbers if 1 <= number <= last)[:MOST_LINES])
 

@@ -15,7 +15,6 @@ from harness.evaluation.cases import list_runs, put_smallest_first
 from harness.evaluation.emulated.other_sizes import evaluate_with_other_sizes
 from harness.evaluation.emulated.sanitizer import explain
 from harness.evaluation.emulated.unsupported import excuse_unsupported
-from harness.evaluation.integrity.static_checks import screen_source
 from harness.evaluation.load_check import find_load_error
 from harness.evaluation.record import StepResult
 from harness.evaluation.steps import (
@@ -88,7 +87,6 @@ def evaluate_candidate(tools: EvaluationTools, task: CandidateTask) -> None:
     load_error = find_load_error(source)
     if load_error is not None:
         raise CandidateFailure(Outcome.LOAD_ERROR, load_error)
-    record.findings += screen_source(source, may_compile=not rules.writes_kernels)
     if not rules.writes_kernels:
         task = replace(task, problem=replace(task.problem, requires_kernel=False))
     _require_device(tools, task)
@@ -96,7 +94,6 @@ def evaluate_candidate(tools: EvaluationTools, task: CandidateTask) -> None:
         record,
         task.problem,
         task.subject.workload,
-        source,
         lambda attempt, problem: _evaluate_workload(tools, replace(task, record=attempt, problem=problem)),
         cost=rules.emulation_cost,
     )

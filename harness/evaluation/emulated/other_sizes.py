@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 from harness.domain import Finding, HarnessError, Outcome, Problem
 from harness.evaluation.emulated.findings import TIME_LIMIT, has_race_at_all_sizes
-from harness.evaluation.integrity.static_checks import screen_source
 from harness.evaluation.record import EvaluationRecord
 from harness.problems.shrink import (
     EMULATED_BUDGET,
@@ -30,7 +29,7 @@ DUE_TO_SIZES = (Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.RUNTIME_ERROR,
 
 
 def evaluate_with_other_sizes(
-    record: EvaluationRecord, problem: Problem, workload: str, source: str, evaluate: Evaluate, *, cost: int
+    record: EvaluationRecord, problem: Problem, workload: str, evaluate: Evaluate, *, cost: int
 ) -> None:
     """Evaluate a candidate that fails on the reduced workload at milder reductions. The first correct result counts,
     with a warning. If the kernels are too slow, evaluate with less work. A race decides immediately. `cost` is
@@ -39,7 +38,7 @@ def evaluate_with_other_sizes(
     failure, idle = _evaluate(record, problem, evaluate), _leaves_kernels_unused(record)
     if workload == REDUCED and failure is not None and _has_slow_kernels(record, failure):
         smaller = reduce_problem(problem, EMULATED_BUDGET.divided_by(cost * SMALLER))
-        failure = failure if smaller is None else _evaluate_smaller(record, smaller, source, evaluate, failure)
+        failure = failure if smaller is None else _evaluate_smaller(record, smaller, evaluate, failure)
         if failure is not None:
             raise failure
         return
@@ -48,7 +47,7 @@ def evaluate_with_other_sizes(
     may_be_sizes = failure is not None and (failure.outcome in DUE_TO_SIZES or _is_of_launch(record, failure))
     if workload == REDUCED and (idle or may_be_sizes) and not problem.dynamic_shapes:
         what = "its kernels are not used" if failure is None or idle else f"{failure.outcome}: {failure.message[:300]}"
-        again, worse = _find_correct(record, problem, source, evaluate, cost)
+        again, worse = _find_correct(record, problem, evaluate, cost)
         if again is not None:
             message = f"wrong at {record.sizes} ({what}); right at {again.sizes}"
             again.findings.append(Finding(check="size_specialised", severity="warning", message=message))
@@ -68,9 +67,9 @@ def _evaluate(record: EvaluationRecord, problem: Problem, evaluate: Evaluate) ->
 
 
 def _evaluate_again(
-    record: EvaluationRecord, problem: Problem, source: str, evaluate: Evaluate
+    record: EvaluationRecord, problem: Problem, evaluate: Evaluate
 ) -> tuple[EvaluationRecord, CandidateFailure | None] | None:
-    again = EvaluationRecord(seed=record.seed, findings=list(screen_source(source)))
+    again = EvaluationRecord(seed=record.seed)
     try:
         return again, _evaluate(again, problem, evaluate)
     except HarnessError as error:
@@ -86,9 +85,9 @@ def _has_slow_kernels(record: EvaluationRecord, failure: CandidateFailure) -> bo
 
 
 def _evaluate_smaller(
-    record: EvaluationRecord, smaller: Problem, source: str, evaluate: Evaluate, failure: CandidateFailure
+    record: EvaluationRecord, smaller: Problem, evaluate: Evaluate, failure: CandidateFailure
 ) -> CandidateFailure | None:
-    tried = _evaluate_again(record, smaller, source, evaluate)
+    tried = _evaluate_again(record, smaller, evaluate)
     if tried is None:
         return failure
     again, found = tried
@@ -110,7 +109,7 @@ def _leaves_kernels_unused(record: EvaluationRecord) -> bool:
 
 
 def _find_correct(
-    record: EvaluationRecord, problem: Problem, source: str, evaluate: Evaluate, cost: int
+    record: EvaluationRecord, problem: Problem, evaluate: Evaluate, cost: int
 ) -> tuple[EvaluationRecord | None, CandidateFailure | None]:
     idle = _leaves_kernels_unused(record)
     failed: CandidateFailure | None = None
@@ -119,7 +118,7 @@ def _find_correct(
     for other in list_milder_sizes(problem, EMULATED_BUDGET.divided_by(cost), PATIENT_BUDGET.divided_by(cost)):
         if time.monotonic() > deadline_s:
             break
-        tried = _evaluate_again(record, other, source, evaluate)
+        tried = _evaluate_again(record, other, evaluate)
         if tried is None:
             continue
         again, failure = tried

@@ -23,10 +23,6 @@ def places(message="", evidence="", *, check="build", source=SOURCE):
     return find_lines(Finding(check=check, severity="fatal", message=message, evidence=evidence), source)
 
 
-def test_the_screening_names_the_line_itself():
-    assert places("os.system runs a program", "line 9", check="screen") == (9,)
-
-
 def test_a_line_that_another_check_mentions_is_no_place():
     assert places("differs in line 3 of the output", check="wrong_value") == ()
 
@@ -77,5 +73,5 @@ def test_without_a_unique_place_there_is_none():
 
 @given(st.text(max_size=200), st.text(max_size=200), st.text(max_size=200))
 def test_any_text_gives_lines_within_the_source(message, evidence, source):
-    found = places(message, evidence, check="screen", source=source)
+    found = places(message, evidence, source=source)
     assert all(1 <= line <= source.count("\n") + 1 for line in found)

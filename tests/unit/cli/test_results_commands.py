@@ -435,11 +435,11 @@ def test_an_emulated_evaluation_has_a_line_without_a_time(run, tmp_path, evaluat
 
 
 def test_show_names_and_marks_the_line_that_a_finding_points_at(run, tmp_path, evaluation_of):
-    finding = Finding(check="screen", severity="fatal", message="os.system runs a program", evidence="line 2")
+    finding = Finding(check="exception", severity="fatal", message="it failed", evidence='File "candidate.py", line 2')
     with ResultStore.open(tmp_path / "results") as store:
         store.record(evaluation_of("rejected", extra={"findings": (finding,)}), "import os\nos.system('x')\n")
     output = run("show", "1").stdout
-    assert "os.system runs a program (line 2 of the candidate)" in output
+    assert "it failed (line 2 of the candidate)" in output
     assert "❱ 2 os.system('x')" in output
 
 

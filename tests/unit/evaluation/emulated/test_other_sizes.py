@@ -41,7 +41,7 @@ def evaluate_slowly(fast_rows, found, block="(3, 0, 0)"):
 
     failure = None
     try:
-        evaluate_with_other_sizes(record, problem, "reduced", "", evaluate, cost=10)
+        evaluate_with_other_sizes(record, problem, "reduced", evaluate, cost=10)
     except CandidateFailure as caught:
         failure = caught.outcome
     return tried, failure, record
@@ -76,7 +76,7 @@ def evaluate_with(verdict):
         if isinstance(found, Outcome):
             raise CandidateFailure(found, "wrong")
 
-    evaluate_with_other_sizes(record, problem, "reduced", "", evaluate, cost=10)
+    evaluate_with_other_sizes(record, problem, "reduced", evaluate, cost=10)
     return [finding.check for finding in record.findings]
 
 
@@ -125,5 +125,5 @@ def test_shared_memory_race_decides_unless_sizes_may_cause_it(findings, sizes):
         raise CandidateFailure(Outcome.WRONG_VALUE, "wrong")
 
     with pytest.raises(CandidateFailure):
-        evaluate_with_other_sizes(record, problem, "reduced", "", evaluate, cost=1)
+        evaluate_with_other_sizes(record, problem, "reduced", evaluate, cost=1)
     assert min(len(tried), 3) >= min(sizes, 2) and (len(tried) == 1) == (sizes == 1)
