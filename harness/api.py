@@ -234,7 +234,7 @@ def improve(
     from harness.generate.options import GenerateOptions
     from harness.languages import LANGUAGES
     from harness.pipeline.improve import improve as search
-    from harness.pipeline.improve_file import improve_file
+    from harness.pipeline.improve import improve_file
     from harness.pipeline.options import EvaluateOptions
     from harness.search.options import SearchOptions
 
@@ -325,8 +325,7 @@ def _require_known(what: str, value: str, known: Collection[str]) -> None:
 def _make_options(
     *, workload: WorkloadName, baseline: str, dtype: Precision | None, results_dir: Path = Path("results")
 ) -> EvaluateOptions:
-    from harness.pipeline.baselines import read_baselines
-    from harness.pipeline.options import EvaluateOptions
+    from harness.pipeline.options import EvaluateOptions, read_baselines
 
     _require_known("workload", workload, get_args(WorkloadName))
     if dtype is not None:

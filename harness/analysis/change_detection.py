@@ -16,8 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from harness.analysis.intervals import bootstrap_ratio_interval
-from harness.analysis.speed_ratio import STANDARD_ERRORS, SpeedRatio
+from harness.analysis.intervals import STANDARD_ERRORS, SpeedRatio, bootstrap_ratio_interval
 from harness.domain import NO_DEVICE, Evaluation, Outcome, Subject, Timing
 from harness.domain.options import option
 

@@ -1,10 +1,13 @@
-"""Confidence intervals for the median of paired ratios."""
+"""Confidence intervals for the median of paired ratios, and ratios of two speedups."""
 
 from __future__ import annotations
 
 import math
 import statistics
 from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, log
+from typing import Any, Self
 
 RESAMPLES = 2000
 _NORMAL_95 = statistics.NormalDist().inv_cdf(0.975)
@@ -56,3 +59,27 @@ def _check_pairs(baseline: tuple[int, ...], candidate: tuple[int, ...], confiden
         raise ValueError("an interval needs at least one pair of times")
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
+
+
+STANDARD_ERRORS = 2 * 1.96  # in the width of a 95 % interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeedRatio:
+    before: float
+    after: float
+    ratio: float
+    low: float
+    high: float
+    clock: str | None = None
+
+    @classmethod
+    def of_logs(cls, before: float, after: float, below: float, above: float, **more: Any) -> Self:
+        """Arguments are logarithms of the speedups, and the reach of the interval below and above their difference."""
+        change = after - before
+        low, high = exp(change - below), exp(min(change + above, 700.0))
+        return cls(before=exp(before), after=exp(after), ratio=exp(change), low=low, high=high, **more)
+
+
+def find_error(low: float, high: float) -> float:
+    return log(high / low) / STANDARD_ERRORS

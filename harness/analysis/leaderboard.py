@@ -27,8 +27,7 @@ from harness.analysis.metrics import (
     estimate_fast_at_k,
     geometric_mean,
 )
-from harness.analysis.samples import GroupKey, SampleId, Turns, group_of, group_samples
-from harness.analysis.turns import find_best, result_of
+from harness.analysis.samples import GroupKey, SampleId, Turns, find_best, group_of, group_samples, result_of
 from harness.domain import EMULATED, INEXACT, NO_DEVICE, TRUNCATED, UNTIMED, Outcome
 from harness.store.columns import ResultRow
 

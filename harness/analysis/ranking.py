@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from harness.analysis.leaderboard import LeaderboardRow, SearchSpending, rank_samples
-from harness.analysis.samples import SampleId, group_of, group_samples
-from harness.analysis.turns import list_best, result_of
+from harness.analysis.samples import SampleId, group_of, group_samples, list_best, result_of
 from harness.domain import FILE_RUN, FROM_FILE, NO_PROMPT, SampleKey
 from harness.store.columns import ResultRow
 from harness.store.completions import has_run

@@ -17,9 +17,9 @@ from statistics import fmean
 from typing import Literal
 
 from harness.analysis.clocks import combine_clocks, count_clocks
+from harness.analysis.intervals import SpeedRatio, find_error
 from harness.analysis.metrics import NO_VERDICT
 from harness.analysis.samples import Section, group_samples, section_of
-from harness.analysis.speed_ratio import SpeedRatio, find_error
 from harness.domain import Outcome
 from harness.store.columns import ResultRow
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from harness.domain import Evaluation, Finding
     from harness.executors.tasks import Task
     from harness.pipeline.evaluations import EvaluationReport
-    from harness.pipeline.files.watch import WatchEvent
+    from harness.pipeline.files import WatchEvent
     from harness.store.results import StoredEvaluation
 
 USAGE_EXIT_CODE = 2
@@ -125,7 +125,7 @@ def _evaluate_files(
 ) -> int:
     """Return the exit code."""
     from harness.cli.progress import show_steps
-    from harness.pipeline.files.ranked import evaluate_files
+    from harness.pipeline.files import evaluate_files
     from harness.problems.workloads import describe_lacking_workload
 
     report, ranked = evaluate_files(tasks, options, show_steps, selection)
@@ -147,7 +147,7 @@ def _watch(
     files: list[Path], problem: str, make_task: Callable[[Path], Task], options: EvaluateOptions, json_output: bool
 ) -> NoReturn:
     """Raises KeyboardInterrupt."""
-    from harness.pipeline.files.watch import watch_files
+    from harness.pipeline.files import watch_files
 
     missing = next((file for file in files if not file.is_file()), None)
     if missing is not None:

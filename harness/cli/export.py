@@ -53,8 +53,7 @@ def export(
     """
     from harness.formats.definitions.traces import export_traces
     from harness.formats.kernelbench.export import export_problems, export_run
-    from harness.pipeline.data_folders import find_suite_folder
-    from harness.pipeline.run_problems import list_run_problems
+    from harness.pipeline.data_folders import find_suite_folder, list_run_problems
     from harness.store.runs import find_run, read_manifest
 
     if bool(only_suite) == bool(only_run):

@@ -47,7 +47,7 @@ def improve(
     Exit code with FILE: 0 if a correct program was found, else 1.
     """
     from harness.cli.progress import show_search
-    from harness.pipeline.improve_file import improve_file, improve_run
+    from harness.pipeline.improve import improve_file, improve_run
     from harness.pipeline.search_report import explain_failures
 
     if not run_or_file.endswith(".py"):

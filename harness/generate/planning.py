@@ -14,8 +14,7 @@ from harness.domain import (
     SampleKey,
     UsageError,
 )
-from harness.generate.gpu_facts import GpuFacts, find_gpu, read_gpu_facts
-from harness.generate.host_facts import read_host_facts
+from harness.generate.machine_facts import GpuFacts, find_gpu, read_gpu_facts, read_host_facts
 from harness.generate.options import GenerateOptions
 from harness.generate.prompting import render_prompt
 from harness.generate.sampler import Plan

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.domain import CASES_FUNCTION, PROBLEM_SETTINGS, Language, Problem, Prompt, UsageError
-from harness.generate.gpu_facts import GpuFacts
+from harness.generate.machine_facts import GpuFacts
 from harness.languages import GPU_LANGUAGE, LANGUAGES
 from harness.problems.discovery import bound_names, is_library
 from harness.shipped import find_shipped

@@ -29,7 +29,7 @@ from harness.domain import (
 )
 from harness.hardware.cuda_driver import list_gpus
 from harness.languages import LANGUAGES
-from harness.pipeline.baselines import read_baselines
+from harness.pipeline.options import read_baselines
 from harness.store.columns import COLUMNS, ResultRow
 from harness.store.no_match import explain_no_match
 from harness.store.pins import Pin, read_pins
@@ -183,7 +183,7 @@ def _make_task(stored: StoredEvaluation, source: str | None, options: EvaluateOp
     """Use the current version of the problem and the stored seed."""
     from harness.executors.tasks import Origin, make_task
     from harness.generate.extraction.notes import EXTRACTION
-    from harness.pipeline.run_problems import find_evaluated_problem
+    from harness.pipeline.data_folders import find_evaluated_problem
 
     subject = stored.evaluation.subject
     if source is None and subject.candidate_digest:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.analysis.turns import TurnResult, beats, find_best
+from harness.analysis.samples import TurnResult, beats, find_best
 from harness.domain import Evaluation, Outcome
 
 # How far a program came: a repair that fails later is a gain.

@@ -1,19 +1,69 @@
-"""Finds a strategy by name, or in a user's file."""
+"""The strategies, found by name or in a user's file."""
 
 from __future__ import annotations
 
 import runpy
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 
 from harness.domain import UsageError
-from harness.search.beam import make_beam
-from harness.search.best_of_n import BEST_OF_N
-from harness.search.evolve import make_evolve
-from harness.search.optimise import OPTIMISE
-from harness.search.repair import REPAIR
-from harness.search.strategy import Strategy
+from harness.search.history import History, rank
+from harness.search.strategy import Ask, Decision, Stop, Strategy
 
+POPULATION = 2  # programs of an island that are gone on from
+CROSSED_EVERY = 3  # requests of an island
+
+
+def choose_anew(history: History) -> Decision:
+    """Ask for independent answers without feedback, as a comparison for every strategy with the same budget."""
+    return Ask(parent=None)
+
+
+def continue_last(history: History) -> Decision:
+    if history.best is not None:
+        return Stop(reason=f"turn {history.best.number} is correct")
+    return Ask(parent=history.last.number)
+
+
+def continue_best(history: History) -> Decision:
+    return Ask(parent=(history.best or history.last).number)
+
+
+def choose_leader(history: History, width: int) -> Decision:
+    """Ask for several first answers, then continue the least expanded of the best programs."""
+    if len(history.turns) < width:
+        return Ask(parent=None)
+    leaders = rank(history.turns)[:width]
+    children = [sum(turn.parent == leader.number for turn in history.turns) for leader in leaders]
+    return Ask(parent=leaders[children.index(min(children))].number)
+
+
+def choose_on_island(history: History, islands: int) -> Decision:
+    """Improve populations on islands in rotation: turn n belongs to the island n modulo their number. Sometimes combine
+    the best program of an island with the best correct one of the others.
+    """
+    generation, island = divmod(len(history.turns), islands)
+    members = rank([turn for turn in history.turns if turn.number % islands == island])
+    if not members:
+        return Ask(parent=None)
+    others = rank([turn for turn in history.turns if turn.number % islands != island and turn.result.is_correct])
+    if generation % CROSSED_EVERY == 0 and others:
+        return Ask(parent=members[0].number, partner=others[0].number)
+    return Ask(parent=members[generation % min(len(members), POPULATION)].number)
+
+
+def make_beam(width: int = 2) -> Strategy:
+    return Strategy(name="beam", choose=partial(choose_leader, width=width), needs_timing=True)
+
+
+def make_evolve(width: int = 2) -> Strategy:
+    return Strategy(name="evolve", choose=partial(choose_on_island, islands=width), needs_timing=True, patience=10)
+
+
+BEST_OF_N = Strategy(name="best-of-n", choose=choose_anew, patience=None)
+REPAIR = Strategy(name="repair", choose=continue_last)
+OPTIMISE = Strategy(name="optimise", choose=continue_best, needs_timing=True)
 STRATEGIES = {strategy.name: strategy for strategy in (REPAIR, OPTIMISE, BEST_OF_N, make_beam(), make_evolve())}
 WITH_WIDTH = {"beam": make_beam, "evolve": make_evolve}
 AUTO = "auto"

@@ -10,11 +10,10 @@ from harness.domain import EMULATED, Language, Problem, UsageError
 from harness.executors.executor import Executor
 from harness.executors.tasks import Origin, Task, make_task
 from harness.languages import CPU_LANGUAGE, GPU_LANGUAGE, LANGUAGES, detect_language
-from harness.pipeline.baselines import read_baselines
 from harness.pipeline.candidate_file import extract_program, read_submission
 from harness.pipeline.data_folders import find_suite_folder, list_suite_roots
 from harness.pipeline.evaluate import choose_workload
-from harness.pipeline.options import EvaluateOptions
+from harness.pipeline.options import EvaluateOptions, read_baselines
 from harness.problems.discovery import list_files, parse_problem, read_problem, suggest
 from harness.problems.workloads import describe_lacking_workload, provide_workload
 from harness.service.submission import Submission

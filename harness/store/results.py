@@ -16,12 +16,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from harness import __version__
-from harness.copies.stored_fingerprints import add_fingerprints, build_first_query, find_missing, read_programs
-from harness.domain import Evaluation, StoreError, Subject
+from harness.domain import FILE_RUN, Evaluation, StoreError, Subject
 from harness.domain.files import explain_failure
-from harness.store.against import list_against
 from harness.store.columns import COLUMNS, ResultRow
-from harness.store.queries import ResultFilter, build_query, check_columns, order_by
+from harness.store.queries import ResultFilter, build_query, check_columns, list_against, order_by
 from harness.store.schema import connect_reader, connect_writer
 from harness.store.serialization import (
     EvidenceRow,
@@ -281,3 +279,41 @@ def _advice_for(message: str) -> str:
     if "readonly" in message or "unable to open" in message:
         return "check the permissions of the file and its folder, or choose another with --results-dir"
     return "check the file and its disk"
+
+
+EXACT, PART = "exact", "part"
+
+
+def add_fingerprints(connection: sqlite3.Connection, candidate: str, source: str) -> None:
+    if _is_known(connection, candidate):
+        return
+    from harness.copies.fingerprints import take_fingerprint
+
+    fingerprint = take_fingerprint(source)
+    rows = [(fingerprint.exact, EXACT, candidate), *((value, PART, candidate) for value in fingerprint.values)]
+    connection.executemany("INSERT OR IGNORE INTO fingerprints VALUES (?, ?, ?)", rows)
+
+
+def find_missing(connection: sqlite3.Connection) -> list[str]:
+    known = "SELECT candidate FROM fingerprints WHERE kind = ?"
+    rows = connection.execute(f"SELECT digest FROM candidates WHERE digest NOT IN ({known})", (EXACT,))
+    return [digest for (digest,) in rows]
+
+
+def build_first_query(columns: str, values: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    marks = ", ".join("?" * len(values))
+    alike = f"SELECT candidate FROM fingerprints WHERE kind = ? AND value IN ({marks})"
+    text = f"SELECT {columns} WHERE e.candidate IN ({alike}) AND e.run != ? ORDER BY e.id LIMIT 1"
+    return text, (PART, *values, FILE_RUN)
+
+
+def read_programs(connection: sqlite3.Connection) -> dict[str, str]:
+    tables = connection.execute("SELECT count(*) FROM main.sqlite_master WHERE name = 'fingerprints'").fetchone()[0]
+    if not tables:
+        return {}
+    return dict(connection.execute("SELECT candidate, value FROM fingerprints WHERE kind = ?", (EXACT,)))
+
+
+def _is_known(connection: sqlite3.Connection, candidate: str) -> bool:
+    query = "SELECT 1 FROM fingerprints WHERE candidate = ? AND kind = ?"
+    return connection.execute(query, (candidate, EXACT)).fetchone() is not None

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from math import fsum
 from typing import Any
 
-from harness.analysis.fast_p_curve import CURVE_THRESHOLDS, trace_fast_curve
 from harness.analysis.leaderboard import (
     GroupMembers,
     LeaderboardRow,
@@ -18,6 +17,7 @@ from harness.analysis.leaderboard import (
     list_members,
     rank_samples,
 )
+from harness.analysis.metrics import CURVE_THRESHOLDS, trace_fast_curve
 from harness.analysis.prices import Price, find_price
 from harness.analysis.ranking import list_ranked
 from harness.analysis.samples import Section

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from harness.analysis.prices import Price
-from harness.analysis.turns import find_best
+from harness.analysis.samples import find_best
 from harness.domain import Completion, Evaluation, SampleKey
 from harness.report.terminal.tables import add_column, format_speedup, make_table, style_text
 from harness.report.values import format_fixed

@@ -8,7 +8,7 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from harness.analysis.turns import list_best, result_of
+from harness.analysis.samples import list_best, result_of
 from harness.report.terminal.sources import render_difference
 from harness.report.terminal.tables import format_speedup, make_table, style_outcome, style_text
 from harness.store.columns import ResultRow

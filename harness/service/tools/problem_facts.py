@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.analysis.explanations import SETTINGS
 from harness.domain import PROBLEM_SETTINGS, Language, Problem
-from harness.generate.host_facts import read_host_facts
+from harness.generate.machine_facts import read_host_facts
 from harness.generate.prompting import render_prompt
 from harness.pipeline.data_folders import find_folder
 from harness.problems.apart import describe_inputs

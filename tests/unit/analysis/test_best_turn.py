@@ -1,6 +1,6 @@
 """Which of several results of a sample is the best."""
 
-from harness.analysis.turns import TurnResult, find_best
+from harness.analysis.samples import TurnResult, find_best
 
 
 def result_of(low: float, speedup: float, high: float) -> TurnResult:

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.analysis.fast_p_curve import bound_share, trace_fast_curve
-from harness.analysis.metrics import Draws, estimate_fast
+from harness.analysis.metrics import Draws, bound_share, estimate_fast, trace_fast_curve
 from harness.domain import Outcome
 
 OUTCOMES = st.sampled_from([Outcome.CORRECT, Outcome.TIMEOUT, Outcome.NOT_RUN])

@@ -32,7 +32,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
 """
 PROGRAM = """
 import sys
-from harness.generate.gpu_facts import read_gpu_facts
+from harness.generate.machine_facts import read_gpu_facts
 from harness.hardware.cuda_driver import list_gpus
 from harness.languages.devices import find_devices
 print(read_gpu_facts())

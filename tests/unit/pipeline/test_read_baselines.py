@@ -1,7 +1,7 @@
 import pytest
 
 from harness.domain import UsageError
-from harness.pipeline.baselines import read_baselines
+from harness.pipeline.options import read_baselines
 
 MODULE = "class {name}:\n    pass\n"
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from harness.pipeline.files.watch import Contents
+from harness.pipeline.files import Contents
 
 
 @pytest.fixture

@@ -6,13 +6,8 @@ from pathlib import Path
 import pytest
 
 from harness.domain import Comparison, RooflineBounds, UsageError
-from harness.search.beam import make_beam
-from harness.search.best_of_n import BEST_OF_N
-from harness.search.evolve import make_evolve
 from harness.search.history import History
-from harness.search.optimise import OPTIMISE
-from harness.search.repair import REPAIR
-from harness.search.strategies import find_strategy
+from harness.search.strategies import BEST_OF_N, OPTIMISE, REPAIR, find_strategy, make_beam, make_evolve
 from harness.search.strategy import Ask, Limits, Stop, Target, decide
 
 MANY = Limits(turns=100)

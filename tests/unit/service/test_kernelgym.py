@@ -3,7 +3,7 @@ from urllib.parse import quote
 import pytest
 
 from harness.domain import LaunchedKernels, Outcome, Work
-from harness.service.routes.kernelgym_fields import ERROR_CODES
+from harness.service.routes.kernelgym import ERROR_CODES
 
 FIELDS = {
     "task_id", "status", "compiled", "correctness", "decoy_kernel", "reference_runtime", "kernel_runtime", "speedup",

@@ -5,7 +5,7 @@ from types import ModuleType
 import pytest
 import torch
 
-from harness.worker.emulated.host_memory import can_be_guarded, watch_functions
+from harness.worker.emulated.link import can_be_guarded, watch_functions
 from harness.worker.emulated.tensors import TensorsOnGpu, is_on_host
 
 

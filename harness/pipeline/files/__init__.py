@@ -1,1 +1,0 @@
-"""Evaluates candidates given as files: several of one problem, ranked, or one again at each change."""
