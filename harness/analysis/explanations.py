@@ -196,7 +196,7 @@ _OUTPUTS = {
         "wrong only with `DETERMINISTIC = True`: sum in a fixed order instead of with atomics",
     ),
     "reuses_output": (
-        "note: a later call returns the memory of an earlier output again",
+        "note: a later call uses the memory of an earlier output again",
         "forbidden only by `FRESH_OUTPUTS = True`: allocate outputs in each call",
     ),
     "alias_input": ("an output shares memory with the inputs", "return new memory where the reference does"),

@@ -10,12 +10,13 @@ from harness.protocol import TensorSpec, storage_bytes
 from harness.tensors.output_records import TensorRecord
 
 Span = tuple[int, int]  # addresses of the first byte and behind the last
+MOST_MOVES = 2  # calls whose outputs work memory may overwrite: a CUDA graph gets other memory than its warm-up
 
 
 class Change(IntEnum):
     NONE = 0
-    REUSED = 1  # an output of a later call lies in the same memory
-    OVERWRITTEN = 2  # none does
+    REUSED = 1  # an output of a later call lies in the same memory, or none does in at most MOST_MOVES calls
+    OVERWRITTEN = 2  # none does in more calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +34,13 @@ class OutputPlaces:
         self._arena = arena
         self._spans: tuple[Span, ...] = ()  # of the last call
         self._last_calls: dict[Span, int] = {}  # the last call with an output there
+        self._overwritten: set[int] = set()  # calls whose outputs changed, and no later output lay there
 
     def note_call(self, specs: Sequence[TensorSpec], addresses: Sequence[int]) -> None:
         self.calls += 1
         sizes = map(storage_bytes, specs)
         self._spans = tuple((first, first + size) for first, size in zip(addresses, sizes, strict=True))
-        first, end = self._arena
-        self._last_calls |= {span: self.calls for span in self._spans if span[1] <= first or end <= span[0]}
+        self._last_calls |= {span: self.calls for span in self._spans if not self._is_in_arena(span)}
 
     def keep(self, record: TensorRecord) -> KeptOutputs:
         return KeptOutputs(record, self.calls, self._spans)
@@ -50,7 +51,14 @@ class OutputPlaces:
     def classify_spans(self, call: int, changed: Sequence[Span]) -> Change:
         if not changed:
             return Change.NONE
-        return Change.REUSED if all(self._is_reused(call, span) for span in changed) else Change.OVERWRITTEN
+        if all(self._is_reused(call, span) for span in changed):
+            return Change.REUSED
+        self._overwritten.add(call)
+        may_move = self.calls > call and not any(map(self._is_in_arena, changed))
+        return Change.REUSED if may_move and len(self._overwritten) <= MOST_MOVES else Change.OVERWRITTEN
+
+    def _is_in_arena(self, span: Span) -> bool:
+        return span[0] < self._arena[1] and self._arena[0] < span[1]
 
     def _is_reused(self, call: int, span: Span) -> bool:
         return any(

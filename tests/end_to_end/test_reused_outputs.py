@@ -1,5 +1,5 @@
 """An output belongs to the caller until the next call: memory that a later call returns again is a note, or wrong where
-the problem declares FRESH_OUTPUTS. Earlier outputs must not change in any other way."""
+the problem declares FRESH_OUTPUTS. Work memory may overwrite outputs of few calls; they must not change otherwise."""
 
 from pathlib import Path
 
@@ -41,6 +41,12 @@ class ModelNew(nn.Module):
 """
 ONE_BUFFER = "return torch.mul(x, 2.0, out=self.ring[0])"
 IN_TURN = "return torch.mul(x, 2.0, out=self.ring[self.calls % 3])"
+AFTER_A_WARM_UP = """
+if self.last is None:
+    self.last = x * 2.0
+    return self.last
+return torch.mul(self.last.copy_(x), 2.0, out=self.ring[0])
+"""
 LATE = """
 if self.last is not None and self.calls % 2:
     self.last.add_(1.0)
@@ -74,7 +80,7 @@ def list_notes(evaluation):
     return [one.severity for one in evaluation.findings if one.check == "reuses_output"]
 
 
-@pytest.mark.parametrize("body", [ONE_BUFFER, pytest.param(IN_TURN, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("body", [ONE_BUFFER, AFTER_A_WARM_UP, pytest.param(IN_TURN, marks=pytest.mark.slow)])
 def test_memory_that_a_later_call_returns_again_is_noted(bench, body):
     evaluation = evaluate(bench, body)
     assert evaluation.outcome == "correct", evaluation.message

@@ -12,11 +12,11 @@ from harness.tensors.output_places import Change, KeptOutputs
 REUSES_OUTPUT = Finding(
     check="reuses_output",
     severity="note",
-    message="a later call returns the memory of an earlier output again: use each output before the next call",
+    message="a later call uses the memory of an earlier output again: use each output before the next call",
 )
 _CHANGED = "an output of an earlier call changed"
 _CAUSES = {
-    Change.REUSED: "a later output lies in its memory; the problem declares FRESH_OUTPUTS = True: return new memory "
+    Change.REUSED: "a later call uses its memory; the problem declares FRESH_OUTPUTS = True: return new memory "
     "from each call",
     Change.OVERWRITTEN: "no later output lies in its memory; do not write to an output once it is returned",
 }
