@@ -41,7 +41,7 @@ from harness.domain import (
     Work,
 )
 from harness.report.export.json_records import evaluation_record
-from harness.report.html.page import ReportSummary, render_report
+from harness.report.html.page import ReportChoice, ReportPage, render_report
 from harness.store.results import ResultStore
 from harness.store.runs import write_manifest, write_sample
 
@@ -96,16 +96,16 @@ def measure_report(folder: Path, rows: int, *, with_files: bool) -> tuple[float,
     fill(folder, rows, with_files=with_files)
     with ResultStore.open(folder / "results", read_only=True) as store:
         plain_s, plain = measure_s(lambda: dump_plain(store))
-        seconds, summary = measure_s(lambda: render(store, folder))
-    for what, took_s, size in (("plain: one JSON document", plain_s, plain), ("report", seconds, summary.size_bytes)):
+        seconds, page = measure_s(lambda: render(store, folder))
+    for what, took_s, size in (("plain: one JSON document", plain_s, plain), ("report", seconds, page.size_bytes)):
         ratio = f"{plain / size:.1f}x smaller" if size != plain else ""
         print(f"{what:<40}{rows:>9,}{took_s:>10.2f}{size / 1e6:>8.1f}{ratio:>15}")
-    print(f"  of them with details {summary.with_details:,}, with prompt and answer {summary.with_answer:,}")
-    return seconds, summary.size_bytes
+    print(f"  of them with details {page.with_details:,}, with prompt and answer {page.with_answer:,}")
+    return seconds, page.size_bytes
 
 
-def render(store: ResultStore, folder: Path) -> ReportSummary:
-    return render_report(store, folder / "report.html", now=NOW, generated_dir=folder / "generated")
+def render(store: ResultStore, folder: Path) -> ReportPage:
+    return render_report(store, folder / "report.html", ReportChoice(generated_dir=folder / "generated"), now=NOW)
 
 
 def dump_plain(store: ResultStore) -> int:

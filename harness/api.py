@@ -282,12 +282,14 @@ def render_report(
     title: str = "",
 ) -> Path:
     """Write an offline HTML page of all or some runs."""
+    from harness.report.html.page import ReportChoice
     from harness.report.html.page import render_report as render
     from harness.store.results import ResultStore
 
     path = Path(output)
     with ResultStore.open(Path(results_dir), read_only=True) as store:
-        render(store, path, now=datetime.now(UTC), runs=runs, generated_dir=Path(generated_dir), title=title)
+        choice = ReportChoice(runs=runs, generated_dir=Path(generated_dir), title=title)
+        render(store, path, choice, now=datetime.now(UTC))
     return path
 
 

@@ -24,7 +24,7 @@ SUMMARIES = {
     "leaderboard": "Rank models by correctness, fast_p and mean speedup.",
     "show": "Explain one evaluation.",
     "explain": "Explain an outcome, finding, column or setting.",
-    "report": "Write one HTML file for offline use.",
+    "report": "Write one HTML file for offline use, or serve a live page.",
     "diff": "Compare two runs, models, prompts or versions of harness.",
     "regress": "Re-evaluate past generations and compare the results.",
     "serve": "Evaluate candidates on request, over HTTP.",

@@ -36,6 +36,7 @@ SCRIPTS = ("vendor/d3.min.js", "vendor/plot.umd.min.js")
 PARTS = (
     "data.js", "dom.js", "table.js", "code.js", "charts.js", "overview.js", "evaluations.js", "candidate.js", "main.js"
 )  # fmt: skip
+LIVE_PART = "live.js"
 DEFAULT_MAX_BYTES = 30_000_000
 LONGEST_MESSAGE = 160
 SHARD_NUMBER_BYTES = 1  # of the shard number per evaluation; equal for neighbours, so it compresses well
@@ -45,12 +46,33 @@ _LIMITS = ("moved_bytes", "flops", "bandwidth_gb_s", "tflops")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportSummary:
-    path: Path
+class ReportChoice:
+    """What a page is about. `generated_dir` provides prompts and answers, `problems_dirs` references; missing files are
+    omitted. With `max_bytes` None, the size is unlimited.
+    """
+
+    runs: Collection[str] = ()
+    where: ResultFilter = EVERYTHING
+    generated_dir: Path | None = None
+    problems_dirs: Sequence[Path] = ()
+    prices: Sequence[Price] = ()
+    title: str = ""
+    max_bytes: int | None = DEFAULT_MAX_BYTES
+
+
+EVERY_RUN = ReportChoice()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportPage:
+    html: str
     evaluations: int
     with_details: int
     with_answer: int
-    size_bytes: int
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.html.encode())
 
 
 @contextmanager
@@ -65,44 +87,43 @@ def _pause_collection() -> Iterator[None]:
             gc.enable()
 
 
+def render_report(store: ResultStore, path: Path, choice: ReportChoice = EVERY_RUN, *, now: datetime) -> ReportPage:
+    """Raises UsageError without a match, and StoreError."""
+    try:
+        page = make_page(store, choice, now=now)
+        replace_text(path, page.html)
+    except UsageError as error:
+        raise UsageError(f"{error}; {path} is not written") from error
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {explain_failure(error)}; choose another path with --output") from error
+    return page
+
+
 @_pause_collection()
-def render_report(
-    store: ResultStore,
-    path: Path,
-    *,
-    now: datetime,
-    runs: Collection[str] = (),
-    where: ResultFilter = EVERYTHING,
-    generated_dir: Path | None = None,
-    problems_dirs: Sequence[Path] = (),
-    prices: Sequence[Price] = (),
-    title: str = "",
-    max_bytes: int | None = DEFAULT_MAX_BYTES,
-) -> ReportSummary:
-    """`generated_dir` provides prompts and answers, `problems_dirs` references; missing files are omitted. With
-    `max_bytes` None, the size is unlimited. Raises UsageError without a match, and StoreError.
+def make_page(store: ResultStore, choice: ReportChoice, *, now: datetime, state: str = "") -> ReportPage:
+    """With `state`, of the stored results, the page asks its server for a later one. Raises UsageError without a match,
+    and StoreError.
     """
-    rows = _choose_runs(store, where, runs)
+    rows = _choose_runs(store, choice.where, choice.runs)
     if not rows:
-        raise UsageError(f"{explain_no_match(store, where)}; {path} is not written")
-    material = _gather(store, rows, where, generated_dir, prices)
-    fixed = _pack_fixed(store, material, problems_dirs, generated_dir)
+        raise UsageError(explain_no_match(store, choice.where))
+    material = _gather(store, rows, choice)
+    fixed = _pack_fixed(store, material, choice)
     used = sum(map(len, fixed.values())) + _measure_scripts() + SHARD_NUMBER_BYTES * len(rows)
-    left = None if max_bytes is None else max_bytes - used
-    shards = pack_shards(store, material, generated_dir, max_bytes=left)
+    left = None if choice.max_bytes is None else choice.max_bytes - used
+    shards = pack_shards(store, material, choice.generated_dir, max_bytes=left)
     shard_numbers = {"details": shards.detail_shards, "answers": shards.answer_shards}
     numbers = {kind: [of.get(row.id, -1) for row in rows] for kind, of in shard_numbers.items()}
     blocks = fixed | {"places": pack(numbers)}
     for kind, packed in (("details", shards.details), ("answers", shards.answers)):
         blocks.update((f"{kind}-{number}", text) for number, text in enumerate(packed))
-    facts = {"title": title or _name_report(rows), "now": now, "rows": len(rows), "version": harness.__version__}
-    _replace_file(path, _render_page(blocks, facts))
-    return ReportSummary(
-        path=path,
+    title = choice.title or _name_report(rows)
+    facts = {"title": title, "now": now, "rows": len(rows), "version": harness.__version__, "state": state}
+    return ReportPage(
+        html=_render_page(blocks, facts),
         evaluations=len(rows),
         with_details=len(shards.detail_shards),
         with_answer=len(shards.answer_shards),
-        size_bytes=path.stat().st_size,
     )
 
 
@@ -115,22 +136,16 @@ def _choose_runs(store: ResultStore, where: ResultFilter, runs: Collection[str])
     return [row for row in rows if not runs or any(fnmatchcase(row.run, run) for run in runs)]
 
 
-def _gather(
-    store: ResultStore,
-    rows: Sequence[ResultRow],
-    where: ResultFilter,
-    generated_dir: Path | None,
-    prices: Sequence[Price],
-) -> Material:
-    ids = {row.id for row in rows}
+def _gather(store: ResultStore, rows: Sequence[ResultRow], choice: ReportChoice) -> Material:
+    ids, generated_dir = {row.id for row in rows}, choice.generated_dir
     spent = _read_all_costs(rows, generated_dir)
     return Material(
         rows=rows,
-        evidence={one.id: one for one in store.evidence(where) if one.id in ids},
+        evidence={one.id: one for one in store.evidence(choice.where) if one.id in ids},
         spent=spent,
         origins={row.id: read_origin(locate_answer(generated_dir, row), turn=row.turn) for row in rows if row.turn},
         asked={} if generated_dir is None else read_requested_problems(generated_dir, {row.run for row in rows}),
-        prices=prices,
+        prices=choice.prices,
     )
 
 
@@ -143,14 +158,12 @@ def _read_all_costs(rows: Sequence[ResultRow], generated_dir: Path | None) -> di
     return {evaluation_id: by_folder[folder] for evaluation_id, folder in folders.items()}
 
 
-def _pack_fixed(
-    store: ResultStore, material: Material, problems_dirs: Sequence[Path], generated_dir: Path | None
-) -> dict[str, str]:
+def _pack_fixed(store: ResultStore, material: Material, choice: ReportChoice) -> dict[str, str]:
     environments = _list_environments(store, material)
     return {
         "index": pack(_describe_index(material)),
         "overview": pack(describe_overview(material) | {"environments": environments}),
-        "references": pack(_read_references(material, problems_dirs, generated_dir)),
+        "references": pack(_read_references(material, choice.problems_dirs, choice.generated_dir)),
     }
 
 
@@ -219,7 +232,8 @@ def _render_page(blocks: dict[str, str], facts: dict[str, Any]) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
-    scripts = [*map(_read_part, SCRIPTS), "\n".join(map(_read_part, PARTS))]
+    parts = [*PARTS, LIVE_PART] if facts["state"] else PARTS
+    scripts = [*map(_read_part, SCRIPTS), "\n".join(map(_read_part, parts))]
     environment = Environment(loader=FileSystemLoader(PAGE), autoescape=True, undefined=StrictUndefined)
     facts = {name: clean(value) if isinstance(value, str) else value for name, value in facts.items()}
     return environment.get_template("page.html.jinja").render(
@@ -245,10 +259,3 @@ def _measure_scripts() -> int:
 
 def _hash_script(script: str) -> str:
     return b64encode(sha256(script.encode()).digest()).decode()
-
-
-def _replace_file(path: Path, text: str) -> None:
-    try:
-        replace_text(path, text)
-    except OSError as error:
-        raise StoreError(f"cannot write {path}: {explain_failure(error)}; choose another path with --output") from error

@@ -1,6 +1,11 @@
 """`harness report`, as a user runs it."""
 
 import json
+import signal
+import socket
+import time
+import urllib.error
+import urllib.request
 
 import pytest
 
@@ -67,3 +72,36 @@ def test_without_an_evaluation_no_page_is_written(run, tmp_path, options):
     assert code == 2
     assert "; report.html is not written" in output.err
     assert not (tmp_path / "report.html").exists()
+
+
+def test_port_in_use_is_named(run):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, output = run("--serve", "--port", str(port))
+    assert code == 2
+    assert f"cannot listen on port {port}: Address already in use; choose another one with --port" in output.err
+
+
+def test_served_page_is_sent_again_only_after_a_change(tmp_path, start_harness, evaluation_of):
+    process = start_harness(["report", "--serve", "--port", "0", "--json"])
+    address = json.loads(process.stdout.readline())["address"]
+    assert fetch(address) == (503, "")
+    with ResultStore.open(tmp_path / "results") as store:
+        store.record(evaluation_of("correct", 2.0), "x = 1\n")
+        status, state = fetch(address)
+        assert (status, fetch(address, {"If-None-Match": state})[0]) == (200, 304)
+        store.record(evaluation_of("timeout", sample=1))
+        while fetch(address, {"If-None-Match": state})[0] == 304:
+            time.sleep(0.1)
+    assert fetch(address, {"Host": "example.org"})[0] == 403
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 0
+
+
+def fetch(address, headers=()):
+    """Return status and ETag."""
+    try:
+        with urllib.request.urlopen(urllib.request.Request(address, headers=dict(headers)), timeout=20) as answer:
+            return answer.status, answer.headers["ETag"]
+    except urllib.error.HTTPError as error:
+        return error.code, error.headers["ETag"]

@@ -3,6 +3,7 @@
 
 const DATA = { index: null, overview: null, references: null, places: null };
 const unpacked = new Map();
+let source = document; // that has the blocks: of a live page, the latest one that was read
 
 function decodeBase64(text) {
   if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
@@ -12,16 +13,18 @@ function decodeBase64(text) {
   return bytes;
 }
 
-async function unpack(name) {
-  const bytes = decodeBase64(document.getElementById(`block-${name}`).textContent);
+async function unpack(name, from = source) {
+  const bytes = decodeBase64(from.getElementById(`block-${name}`).textContent);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
   return new Response(stream).json();
 }
 
-async function unpackStart() {
+async function unpackStart(from) {
   const names = Object.keys(DATA);
-  const blocks = await Promise.all(names.map(unpack));
+  const blocks = await Promise.all(names.map((name) => unpack(name, from)));
   names.forEach((name, i) => { DATA[name] = blocks[i]; });
+  source = from;
+  unpacked.clear();
 }
 
 // One evaluation's record from its shard; null if omitted. The last shards are cached.

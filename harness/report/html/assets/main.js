@@ -76,4 +76,4 @@ try {
   const theme = localStorage.getItem("harness-theme");
   if (theme === "dark" || theme === "light") document.documentElement.dataset.theme = theme;
 } catch { /* as above */ }
-unpackStart().then(route).catch(showError);
+unpackStart(document).then(route).catch(showError);

@@ -13,7 +13,7 @@ import pytest
 
 from harness.analysis.prices import Price
 from harness.domain import StoreError, UsageError
-from harness.report.html.page import PAGE, render_report
+from harness.report.html.page import PAGE, ReportChoice, render_report
 from harness.store.results import DATABASE_NAME, ResultFilter, ResultStore
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -35,16 +35,16 @@ def render(tmp_path):
     def store_and_render(*evaluations, source="x = 1\n", **options):
         with ResultStore.open(tmp_path / "results") as store:
             store.record_all((evaluation, source) for evaluation in evaluations)
-            summary = render_report(store, tmp_path / "out" / "report.html", now=NOW, **options)
-        store_and_render.summary = summary
-        return read_blocks(summary.path)
+            path = store_and_render.path = tmp_path / "out" / "report.html"
+            store_and_render.summary = render_report(store, path, ReportChoice(**options), now=NOW)
+        return read_blocks(path)
 
     return store_and_render
 
 
 def test_the_file_names_its_scripts_by_hash_and_forbids_everything_else(render, evaluation_of):
     render(evaluation_of())
-    text = render.summary.path.read_text()
+    text = render.path.read_text()
     scripts = re.findall(r"<script>(.*?)</script>", text, flags=re.DOTALL)
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', text)[1].replace("&#39;", "'")
     hashes = [base64.b64encode(sha256(script.encode()).digest()).decode() for script in scripts]
@@ -60,7 +60,7 @@ def test_no_text_of_a_candidate_stands_in_the_file_as_it_is(render, evaluation_o
         source=hostile,
         title=hostile,
     )
-    text = render.summary.path.read_text()
+    text = render.path.read_text()
     assert "<script>alert(1)" not in text
     assert "&lt;/script&gt;&lt;script&gt;alert(1)" in text  # the title
     assert hostile in blocks["index"]["texts"]["model"]["texts"]
@@ -245,7 +245,7 @@ def test_a_store_that_is_written_meanwhile_gives_one_consistent_report(tmp_path,
         reader.rows = read_then_write
         summary = render_report(reader, tmp_path / "report.html", now=NOW)
     assert summary.evaluations == 1
-    assert read_blocks(summary.path)["overview"]["groups"][0]["samples"] == 1
+    assert read_blocks(tmp_path / "report.html")["overview"]["groups"][0]["samples"] == 1
 
 
 def test_a_place_that_cannot_be_written_is_an_error_that_leaves_nothing(tmp_path, evaluation_of):
@@ -258,10 +258,10 @@ def test_a_place_that_cannot_be_written_is_an_error_that_leaves_nothing(tmp_path
 
 def test_the_same_results_give_the_same_file(render, evaluation_of):
     render(evaluation_of("correct", 2.0))
-    first = render.summary.path.read_bytes()
+    first = render.path.read_bytes()
     render()
-    assert render.summary.path.read_bytes() == first
-    assert [path.name for path in render.summary.path.parent.iterdir()] == ["report.html"]
+    assert render.path.read_bytes() == first
+    assert [path.name for path in render.path.parent.iterdir()] == ["report.html"]
 
 
 def test_large_report_has_details_of_the_best_evaluations_only(render, evaluation_of, monkeypatch):
