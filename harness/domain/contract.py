@@ -110,7 +110,11 @@ class InputContract:
             case "integer" | "index":
                 noun = "integers" if self.kind == "integer" else "indices"
                 also = f", or {', '.join(map(str, self.also))}" if self.also else ""
-                return (noun if self.is_bounded else f"any {noun}") + self._describe_bounds() + also
+                is_seen = (
+                    not self.is_stated and self.low == self.high and bool(self.high)
+                )  # equal ones: perhaps lengths
+                bounds = f" up to {self.high}" if is_seen else self._describe_bounds()
+                return (noun if self.is_bounded else f"any {noun}") + bounds + also
             case "mask":
                 return _MASKS[self.structure or "arbitrary"]
             case "counts" if self.low is not None:

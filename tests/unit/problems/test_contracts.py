@@ -50,6 +50,13 @@ def test_bounds_follow_the_sizes_of_the_workload(tmp_path):
     assert words == ["any real numbers", "indices from 0 to 26, or -100", "any real numbers"]
 
 
+@pytest.mark.parametrize(("is_stated", "bounds"), [(False, "up to 2000"), (True, "from 2000 to 2000")])
+def test_equal_integers_of_a_draw_may_be_smaller(is_stated, bounds):
+    """They may be lengths, which are called with smaller values."""
+    contract = InputContract(kind="integer", argument="lengths", low=2000, high=2000, is_stated=is_stated)
+    assert str(contract) == f"lengths may be integers {bounds}"
+
+
 @pytest.mark.parametrize(
     ("stated", "message"),
     [
