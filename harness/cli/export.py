@@ -17,10 +17,14 @@ from harness.languages import GPU_LANGUAGE
 
 
 def export(
-    target: Annotated[Path, typer.Argument(help="Output folder; for problems also a .parquet file.")],
+    target: Annotated[
+        Path,
+        typer.Argument(help="Output folder; for problems also a .parquet file; wandb: project; mlflow: experiment."),
+    ],
     *,
     other_format: Annotated[
-        Literal["kernelbench", "flashinfer-bench", "harbor"], typer.Option("--format", help="The other format.")
+        Literal["kernelbench", "flashinfer-bench", "harbor", "wandb", "mlflow"],
+        typer.Option("--format", help="The other format, or a tracker of experiments."),
     ],
     only_suite: Annotated[
         list[str] | None,
@@ -43,17 +47,20 @@ def export(
     stored: Annotated[StoredPanel, Only("results_dir")],
     paths: RunFolders,
 ) -> None:
-    """Export problems, or a run in the format of KernelBench or flashinfer-bench.
+    """Export problems, or a run, also to Weights & Biases or MLflow.
 
     A run's results are those measured here; those reported with an imported run are exported if it was not evaluated.
 
     Example: harness export --format kernelbench --run my-run exported
 
     Tasks for agents: harness export --format harbor --suite core tasks
+
+    A table and the report: harness export --format wandb --run my-run PROJECT
     """
     from harness.formats.definitions.traces import export_traces
     from harness.formats.kernelbench.export import export_problems, export_run
     from harness.pipeline.data_folders import find_suite_folder, list_run_problems
+    from harness.report.export.trackers import export_to_tracker
     from harness.store.runs import find_run, read_manifest
 
     if bool(only_suite) == bool(only_run):
@@ -61,6 +68,11 @@ def export(
     folders = {suite: find_suite_folder(suite, paths.problems_dir) for suite in only_suite or ()}
     if other_format == "harbor":
         _export_harbor(folders, target, language, device, image)
+        return
+    if other_format in ("wandb", "mlflow"):
+        if only_run is None:
+            raise UsageError(f"{other_format} takes results, not problems: name a run with --run")
+        typer.echo(export_to_tracker(other_format, str(target), only_run, stored.results_dir, paths.generated_dir))
         return
     if other_format == "flashinfer-bench":
         if only_run is None:

@@ -22,7 +22,7 @@ class ReferenceStopped(ProblemError):
 
 
 class ProviderError(HarnessError):
-    """A model endpoint failed after all retries."""
+    """A model endpoint failed after all retries, or another service refused a request."""
 
 
 class StoreError(HarnessError):
