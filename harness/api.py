@@ -258,19 +258,20 @@ def improve(
 def apply(
     model: nn.Module,
     folder: StrPath,
-    calls: Sequence[tuple[Any, ...]],
+    calls: Sequence[tuple[Any, ...] | dict[str, Any]],
     *,
     results_dir: StrPath = "results",
     modes: tuple[str, ...] = ("eager",),
+    gradients: bool = False,
 ) -> ApplyReport:
     """Put kernels that are right in the model and make it faster into it, in place. `folder` is that of `harness
-    capture`, `calls` are the positional arguments of some calls, to compare and measure. `modes` are eager, compile and
-    graph.
+    capture`. `calls` are the arguments of some calls, as tuples or by name, to compare and measure; with `gradients`,
+    forward and backward pass. `modes` are eager, compile and graph.
     """
     from harness.capture.apply import apply_kernels
 
-    pairs = [(tuple(args), dict[str, Any]()) for args in calls]
-    return apply_kernels(model, Path(folder), pairs, results_dir=Path(results_dir), modes=modes)
+    pairs = [((), one) if isinstance(one, dict) else (tuple(one), dict[str, Any]()) for one in calls]
+    return apply_kernels(model, Path(folder), pairs, results_dir=Path(results_dir), modes=modes, gradients=gradients)
 
 
 def render_report(

@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,12 @@ from harness.capture.comparison import (
     MODES,
     Calls,
     Gain,
+    allow_losses,
     applied,
     compare_models,
     compare_tokens,
     describe_difference,
-    make_runner,
-    measure_gain,
+    measure_mode,
     measure_modes,
     run_calls,
 )
@@ -37,16 +38,20 @@ from harness.capture.groups import predict_gain
 from harness.capture.options import RECORD
 from harness.capture.runtime import Dispatch, Plan, make_dispatches
 from harness.capture.script import EnoughCalls, ModelFinder, run_script
-from harness.domain import Outcome, StoreError, UsageError
+from harness.domain import Outcome, Problem, StoreError, UsageError
 from harness.domain.files import explain_failure, replace_text
 from harness.problems.discovery import find_suite
+from harness.problems.inputs.tensors import perturb
 from harness.store.queries import ResultFilter
 from harness.store.results import ResultStore
-from harness.tensors.trees import map_tensors
+from harness.tensors.trees import list_tensors, map_tensors
 
 APPLIED = "applied"
 KEPT_CALLS = 4  # of the script, with the arguments that it gives
+STEPS = 12  # of a script that trains
 TOKENS = 32
+NEVER_CALLED = "never called: no call of the model has the shapes and constants that were captured"
+NEVER_TRAINED = "verified without gradients, which the script computes: capture it with --backward"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -114,11 +119,11 @@ def find_kernels(folder: Path, results_dir: Path) -> tuple[list[AppliedKernel], 
     with ResultStore.open(results_dir, read_only=True) as store:
         for problem in find_suite(folder):
             group = groups.get(problem.name)
-            best = None if group is None else _find_best(store, problem.name, problem.digest, record["device"])
+            best = None if group is None else _find_best(store, problem, record["device"])
             if group is None or best is None:
                 missing.append(problem.name)
                 continue
-            plan = {name: group[name] for name in ("problem", "paths", "inputs", "arguments")}
+            plan = {name: group[name] for name in ("problem", "paths", "inputs", "arguments", "shapes")}
             source = store.source(best.evaluation.subject.candidate_digest) or ""
             alone = best.evaluation.speedup
             kernels.append(
@@ -134,14 +139,15 @@ def find_kernels(folder: Path, results_dir: Path) -> tuple[list[AppliedKernel], 
     return kernels, missing
 
 
-def _find_best(store: ResultStore, problem: str, digest: str, device: str) -> Any:
-    where = ResultFilter(problem=problem, outcome=Outcome.CORRECT)
-    found = [
-        one
-        for one in store.load_all(where)
-        if one.evaluation.subject.problem_digest == digest
-        and one.evaluation.subject.device.partition(":")[0] == device.partition(":")[0]
-    ]
+def _find_best(store: ResultStore, problem: Problem, device: str) -> Any:
+    """Return the fastest one that was verified as the problem's file is written."""
+    where = ResultFilter(problem=problem.name, outcome=Outcome.CORRECT, workload="full")
+    found = []
+    for one in store.load_all(where):
+        subject = one.evaluation.subject
+        is_near = subject.device.partition(":")[0] == device.partition(":")[0]
+        if is_near and subject.problem_digest == problem.digest and not subject.dtype:
+            found.append(one)
     return max(found, key=lambda one: (one.evaluation.speedup or 0.0, one.id), default=None)
 
 
@@ -150,24 +156,30 @@ def apply_script(
 ) -> ApplyReport:
     """Run the script for the model and arguments, compare, measure, and write the applied kernels to the folder."""
     name = read_capture(folder)["name"]
-    model, calls, losses = _run_watched(script, arguments, name, None)
-    report = apply_kernels(model, folder, calls, results_dir=results_dir, modes=modes)
+    run = partial(_run_watched, script, arguments, name)
+    model, calls, losses = run(KEPT_CALLS)
+    report = apply_kernels(model, folder, calls, results_dir=results_dir, modes=modes, gradients=bool(losses))
     if losses and report.kept:
-        report.losses = _compare_losses(folder, script, arguments, name, report)
+        _compare_losses(run, folder, report)
+        runtime.enable([one for kernel in report.kernels for one in kernel.dispatches if kernel.reason], on=False)
     write_applied(folder, report)
     return report
 
 
 def _run_watched(
-    script: Path, arguments: Sequence[str], name: str, put: Callable[[nn.Module], None] | None
+    script: Path, arguments: Sequence[str], name: str, steps: int, put: Callable[[nn.Module], object] | None = None
 ) -> tuple[nn.Module, Calls, list[float]]:
-    """Return the model, its calls, and the losses whose gradients the script computes."""
+    """Return the model, its first calls, and the losses whose gradients the script computes in `steps` calls."""
     calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+    seen = 0
 
     def before(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if len(calls) >= KEPT_CALLS:
+        nonlocal seen
+        if seen >= steps:
             raise EnoughCalls
-        calls.append(copy.deepcopy((_detach(args), _detach(kwargs))))
+        seen += 1
+        if len(calls) < KEPT_CALLS:
+            calls.append(copy.deepcopy((_detach(args), _detach(kwargs))))
 
     def found(model: nn.Module) -> None:
         if put is not None:
@@ -190,89 +202,90 @@ def _detach(value: Any) -> Any:
 @contextmanager
 def record_losses() -> Iterator[list[float]]:
     losses: list[float] = []
-    usual = torch.Tensor.backward
+    usual = torch.autograd.backward
 
-    def backward(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        if self.numel() == 1:
-            losses.append(float(self.detach()))
-        return usual(self, *args, **kwargs)  # type: ignore[no-untyped-call]
+    def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+        losses.extend(float(one.detach()) for one in list_tensors(tensors) if one.numel() == 1)
+        return usual(tensors, *args, **kwargs)
 
-    torch.Tensor.backward = backward  # type: ignore[method-assign]
+    torch.autograd.backward = backward
     try:
         yield losses
     finally:
-        torch.Tensor.backward = usual  # type: ignore[method-assign]
+        torch.autograd.backward = usual
 
 
-def _compare_losses(
-    folder: Path, script: Path, arguments: Sequence[str], name: str, report: ApplyReport
-) -> list[tuple[float, float]]:
-    """Run the script twice under one seed, without and with the kernels, whose files are in the folder."""
+def _compare_losses(run: Callable[..., Any], folder: Path, report: ApplyReport) -> None:
+    """Train three times under one seed: as it is, with weights moved by one rounding, and with the kernels."""
     plans, seed = [one.plan for one in report.kept], secrets.randbits(32)
-    found = []
 
     def put(model: nn.Module) -> None:
         runtime.apply_plans(model, plans, folder / APPLIED)
 
-    for chosen in (None, put):
+    def move(model: nn.Module) -> None:
+        perturb([value.data for value in model.parameters()], 0)
+
+    found = []
+    for change in (None, move, put):
         torch.manual_seed(seed)
-        found.append(_run_watched(script, arguments, name, chosen)[2])
-    return list(zip(*found, strict=False))
+        found.append(run(STEPS, change)[2])
+    report.losses = list(zip(found[0], found[2], strict=False))
+    allowed = allow_losses(*found[:2])
+    off = max(abs(ours - theirs) for theirs, ours in report.losses)
+    if not off <= allowed:
+        for kernel in report.kept:
+            kernel.reason = f"losses of {len(report.losses)} steps: off by {off:.3g}, allowed {allowed:.3g}"
 
 
 def apply_kernels(
-    model: nn.Module, folder: Path, calls: Calls, *, results_dir: Path, modes: Sequence[str] = MODES[:1]
-) -> ApplyReport:
-    """Leave the kernels that pay in the model. Raises UsageError if no problem has a verified kernel."""
+    model: nn.Module, folder: Path, calls: Calls, *, results_dir: Path, modes: Sequence[str] = MODES[:1],
+    gradients: bool = False,
+) -> ApplyReport:  # fmt: skip
+    """Leave the kernels that pay in the model. With `gradients` a call consists of forward and backward pass."""
     kernels, missing = find_kernels(folder, results_dir)
     report = ApplyReport(model=type(model).__name__, kernels=kernels, missing=missing)
-    on_gpu = any(value.device.type == "cuda" for value in model.parameters())
-    training = [part for part in model.modules() if part.training]
-    model.eval()
-    try:
-        write_kernels(folder, kernels)
-        for kernel in kernels:
-            _try_kernel(kernel, model, folder, calls, on_gpu=on_gpu)
-        _combine(report, model, calls, modes, on_gpu=on_gpu)
-    finally:
-        for part in training:
-            part.training = True
+    write_kernels(folder, kernels)
+    for kernel in kernels:
+        _try_kernel(kernel, model, folder, calls, gradients=gradients)
+    _combine(report, model, calls, modes, gradients=gradients)
     runtime.enable([one for kernel in report.kept for one in kernel.dispatches])
     return report
 
 
-def _try_kernel(kernel: AppliedKernel, model: nn.Module, folder: Path, calls: Calls, *, on_gpu: bool) -> None:
+def _try_kernel(kernel: AppliedKernel, model: nn.Module, folder: Path, calls: Calls, *, gradients: bool) -> None:
     """Compare the kernel with its modules on the model's own data, then measure the model with it alone."""
     try:
         kernel.dispatches = make_dispatches(model, kernel.plan, folder / APPLIED / f"{kernel.problem}.py")
     except Exception as error:  # noqa: BLE001  # of the kernel's constructor
         kernel.reason = f"it cannot replace the module: {type(error).__name__}: {error}"
         return
-    for one in kernel.dispatches:
-        one.check = describe_difference
+    _set_check(kernel, describe_difference)
     with applied(kernel.dispatches):
-        run_calls(model, calls)
-    for one in kernel.dispatches:
-        one.check = None
+        run_calls(model, calls, gradients=gradients)
+    _set_check(kernel, None)
     failures = [text for one in kernel.dispatches for text in one.failures]
     if failures:
         kernel.reason = f"wrong in the model: {failures[0]}"
     elif not any(one.used for one in kernel.dispatches):
-        kernel.reason = "never called: no call of the model has the shapes and constants that were captured"
+        kernel.reason = NEVER_TRAINED if gradients and not kernel.plan["backward"] else NEVER_CALLED
     else:
-        kernel.reason = compare_models(model, kernel.dispatches, calls)
+        kernel.reason = compare_models(model, kernel.dispatches, calls, gradients=gradients)
     if not kernel.reason:
-        before, after = (make_runner("eager", model, chosen, calls) for chosen in ((), kernel.dispatches))
-        kernel.in_model = measure_gain(before, after, len(calls), on_gpu=on_gpu)
+        kernel.in_model = measure_mode("eager", model, kernel.dispatches, calls, gradients=gradients)
         if not kernel.in_model.pays:
             kernel.reason = "it does not make the model faster"
 
 
-def _combine(report: ApplyReport, model: nn.Module, calls: Calls, modes: Sequence[str], *, on_gpu: bool) -> None:
+def _set_check(kernel: AppliedKernel, check: Callable[[Any, Any], str] | None) -> None:
+    for one in kernel.dispatches:
+        one.check = check
+
+
+def _combine(report: ApplyReport, model: nn.Module, calls: Calls, modes: Sequence[str], *, gradients: bool) -> None:
     dispatches = [one for kernel in report.kept for one in kernel.dispatches]
     if not dispatches:
         return
-    difference = compare_models(model, dispatches, calls)
+    difference = compare_models(model, dispatches, calls, gradients=gradients)
     if difference:
         for kernel in report.kept:
             kernel.reason = f"wrong together with the others: {difference}"
@@ -280,7 +293,7 @@ def _combine(report: ApplyReport, model: nn.Module, calls: Calls, modes: Sequenc
     saved = sum(1 - 1 / one.predicted for one in report.kept if one.predicted)
     report.predicted = 1 / max(1 - saved, 1e-9)
     report.tokens = compare_tokens(model, dispatches, calls, report.asked_tokens)
-    report.modes = measure_modes(model, dispatches, calls, modes, on_gpu=on_gpu)
+    report.modes = measure_modes(model, dispatches, calls, modes, gradients=gradients)
 
 
 def write_kernels(folder: Path, kernels: Sequence[AppliedKernel]) -> None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from torch import nn
 from harness.capture.groups import ModuleGroup, group_modules, list_children, predict_gain
 from harness.capture.options import RECORD, CaptureOptions
 from harness.capture.problem_check import behaves_equally, make_problem
-from harness.capture.problem_text import ProblemText, list_facts
+from harness.capture.problem_text import ProblemText
 from harness.capture.runtime import list_arguments
 from harness.capture.script import ModelFinder, run_script
 from harness.capture.values import TensorFacts
@@ -164,9 +165,9 @@ def _require_block(group: ModuleGroup, options: CaptureOptions) -> None:
 
 
 def _make_name(kind: str, taken: set[str]) -> str:
-    words = re.sub(r"(?<=[a-z])LU", "lu", kind)  # ReLU, SiLU
+    words = re.sub(r"(?<=[a-z])G?LU", lambda found: found[0].lower(), kind)  # ReLU, SwiGLU
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", words).lower()
-    return name if name not in taken else next(f"{name}_{at}" for at in range(2, 1000) if f"{name}_{at}" not in taken)
+    return name if name not in taken else next(f"{name}_{at}" for at in count(2) if f"{name}_{at}" not in taken)
 
 
 def _list_settings(group: ModuleGroup, options: CaptureOptions) -> list[str]:
@@ -197,15 +198,14 @@ def _record_group(group: ModuleGroup, text: ProblemText | None) -> dict[str, Any
     names = ("kind", "paths", "share", "calls", "time_us", "roofline_us", "bound", "problem", "reason", "left_out")
     record = {name: getattr(group, name) for name in names}
     record |= {"peak_fraction": group.peak_fraction, "gain_limit": group.gain_limit}
-    return record if text is None else record | {"inputs": text.inputs, "arguments": _bound_arguments(text)}
+    if text is not None:
+        record |= {"inputs": text.inputs, "arguments": _list_kinds(text), "shapes": text.shapes}
+    return record
 
 
-def _bound_arguments(text: ProblemText) -> dict[str, Any]:
-    """Map arguments to dtype and bounds of sizes, or to the representation of a constant."""
-    found: dict[str, Any] = {}
-    for name, leaf in list_arguments(text.forms[0].arguments):
-        facts = [dict(list_facts(form.arguments)).get(name) for form in text.forms]
-        shapes = [one.shape for one in facts if one is not None]
-        bounds = [(min(sizes), max(sizes)) for sizes in zip(*shapes, strict=True)]
-        found[name] = (leaf.dtype, bounds) if isinstance(leaf, TensorFacts) else repr(leaf)
-    return found
+def _list_kinds(text: ProblemText) -> dict[str, tuple[str, bool]]:
+    """Map arguments to dtype or constant, and whether it is a tensor."""
+    return {
+        name: (leaf.dtype, True) if isinstance(leaf, TensorFacts) else (repr(leaf), False)
+        for name, leaf in list_arguments(text.forms[0].arguments)
+    }

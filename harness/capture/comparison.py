@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
+from statistics import median
 from typing import Any
 
 import torch
@@ -16,13 +18,14 @@ from harness.analysis.intervals import bootstrap_ratio_interval
 from harness.capture.runtime import Dispatch, enable
 from harness.capture.watch import CONSTANTS
 from harness.problems.inputs.tensors import perturb
-from harness.tensors.trees import list_leaves, list_tensors
+from harness.tensors.trees import list_leaves, list_tensors, map_tensors
 
 FACTOR = 8.0  # of what one rounding of the weights changes
 PAIRS = 15
 BUDGET_S = 20.0  # of one comparison of times
 MODES = ("eager", "compile", "graph")
-Calls = Sequence[tuple[tuple[Any, ...], dict[str, Any]]]
+Call = tuple[tuple[Any, ...], dict[str, Any]]
+Calls = Sequence[Call]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,8 @@ class Gain:
 
 def describe_difference(found: Any, expected: Any, factor: float = FACTOR) -> str:
     """Compare outputs of one module within `factor` roundings of the largest value; return "" if equal."""
+    if type(found) is not type(expected) and not (isinstance(found, Tensor) and isinstance(expected, Tensor)):
+        return f"a {type(found).__name__} instead of a {type(expected).__name__}"
     ours, theirs = list_tensors(found), list_tensors(expected)
     if [one.shape for one in ours] != [one.shape for one in theirs]:
         return f"shapes {[tuple(one.shape) for one in ours]} instead of {[tuple(one.shape) for one in theirs]}"
@@ -70,27 +75,65 @@ def _find_rounding(tensor: Tensor) -> float:
     return size * torch.finfo(tensor.dtype).eps * 16
 
 
-def run_calls(model: Callable[..., Any], calls: Calls) -> list[Any]:
-    """Arguments are copied, since a model may change them."""
-    with torch.no_grad():
-        return [list_tensors(model(*args, **kwargs)) for args, kwargs in copy.deepcopy(list(calls))]
+def run_calls(model: Callable[..., Any], calls: Calls, *, gradients: bool = False) -> list[list[Tensor]]:
+    """Return the outputs of each call, and gradients of the parameters. A model may change copies of the arguments
+    only, no buffer, and draws the same random numbers each time."""
+    found = []
+    with _unchanged(model), torch.set_grad_enabled(gradients):
+        for args, kwargs in copy_calls(calls):
+            outputs = list_tensors(model(*args, **kwargs))
+            found.append([one.detach() for one in (*outputs, *(_find_gradients(model, outputs) if gradients else ()))])
+    return found
 
 
-def compare_models(model: nn.Module, dispatches: Sequence[Dispatch], calls: Calls) -> str:
-    """Return how outputs differ by more than roundings of the weights explain, or ""."""
-    expected = run_calls(model, calls)
+def _find_gradients(model: Callable[..., Any], outputs: Sequence[Tensor]) -> list[Tensor]:
+    """Of the sum of all outputs."""
+    roots = [one for one in outputs if one.requires_grad]
+    parameters = [one for one in model.parameters() if one.requires_grad]  # type: ignore[attr-defined]
+    given = [torch.ones_like(one) for one in roots]
+    found = torch.autograd.grad(roots, parameters, given, allow_unused=True) if roots else ()
+    return [one for one in found if one is not None]
+
+
+@contextmanager
+def _unchanged(model: Callable[..., Any]) -> Iterator[None]:
+    buffers = {value: value.clone() for value in model.buffers()} if isinstance(model, nn.Module) else {}
+    with torch.random.fork_rng(), torch.no_grad():
+        torch.manual_seed(0)
+        try:
+            yield
+        finally:
+            for value, before in buffers.items():
+                value.copy_(before)
+
+
+def copy_calls(calls: Calls) -> Calls:
+    """Return equal arguments."""
+    return copy.deepcopy(list(calls))
+
+
+def compare_models(model: nn.Module, dispatches: Sequence[Dispatch], calls: Calls, *, gradients: bool = False) -> str:
+    """Return how outputs and gradients differ by more than roundings of the weights explain, or ""."""
+    expected = run_calls(model, calls, gradients=gradients)
     moved = copy.deepcopy(model)
     perturb([value.data for value in moved.parameters()], 0)
-    nearby = run_calls(moved, calls)
+    nearby = run_calls(moved, calls, gradients=gradients)
     del moved
     with applied(dispatches):
-        found = run_calls(model, calls)
+        found = run_calls(model, calls, gradients=gradients)
     for at, (ours, theirs, near) in enumerate(zip(found, expected, nearby, strict=True)):
         for one, other, third in zip(ours, theirs, near, strict=True):
             allowed = FACTOR * max(_find_error(third, other), _find_rounding(other))
             if not _find_error(one, other) <= allowed:
                 return f"call {at} of the model: off by {_find_error(one, other):.3g}, allowed {allowed:.3g}"
     return ""
+
+
+def allow_losses(expected: Sequence[float], nearby: Sequence[float]) -> float:
+    """Return by how much losses may differ if those of `nearby` weights do."""
+    rounding = 16 * torch.finfo(torch.float32).eps * max(map(abs, expected), default=0.0)
+    moved = max((abs(one - other) for one, other in zip(expected, nearby, strict=False)), default=0.0)
+    return FACTOR * max(rounding, moved)
 
 
 @contextmanager
@@ -108,75 +151,125 @@ def compare_tokens(model: nn.Module, dispatches: Sequence[Dispatch], calls: Call
     tokens = find_tokens(model, calls)
     if tokens is None:
         return None
-    expected = generate(model, tokens, length)
+    expected = generate(model, calls[0], tokens, length)
     with applied(dispatches):
-        found = generate(model, tokens, length)
+        found = generate(model, calls[0], tokens, length)
     equal = (expected == found).all(dim=0).tolist()
     return int([*equal, False].index(False))
 
 
 def find_tokens(model: nn.Module, calls: Calls) -> Tensor | None:
     """Return an integer input of two dimensions if an output has a score for each of its elements."""
-    args, kwargs = calls[0]
-    given = [one for one in list_tensors((args, kwargs)) if one.dim() == 2 and one.dtype in (torch.int32, torch.int64)]
+    given = [one for one in list_tensors(calls[0]) if one.dim() == 2 and one.dtype in (torch.int32, torch.int64)]
     outputs = run_calls(model, calls[:1])[0]
-    has_scores = bool(given) and any(one.shape[:2] == given[0].shape and one.dim() == 3 for one in outputs)
-    return given[0] if has_scores else None
+    return next((one for one in given if any(_has_scores(output, one) for output in outputs)), None)
 
 
-def generate(model: nn.Module, tokens: Tensor, length: int) -> Tensor:
-    """Return the tokens after the first half of `tokens`, each the most probable one."""
-    tokens = tokens[:, : max(tokens.shape[1] // 2, 1)]
-    made = []
-    with torch.no_grad():
-        for _ in range(length):
-            scores = next(one for one in list_tensors(model(tokens)) if one.dim() == 3)
-            made.append(scores[:, -1].argmax(-1))
-            tokens = torch.cat([tokens, made[-1][:, None]], dim=1)
+def _has_scores(output: Tensor, tokens: Tensor) -> bool:
+    return output.dim() == 3 and output.shape[:2] == tokens.shape and output.shape[2] > 1
+
+
+def generate(model: nn.Module, call: Call, given: Tensor, length: int) -> Tensor:
+    """Return the most probable tokens, one after the other. Each replaces the oldest one of `given`, an argument of the
+    call: the shapes stay those that the kernels are for."""
+    tokens, made = given, []
+    for _ in range(length):
+        (outputs,) = run_calls(model, [_replace(call, given, tokens)])
+        scores = next(one for one in outputs if _has_scores(one, tokens))
+        made.append(scores[:, -1].argmax(-1))
+        tokens = torch.cat([tokens[:, 1:], made[-1][:, None].to(tokens.dtype)], dim=1)
     return torch.stack(made, dim=1)
 
 
-def measure_gain(before: Callable[[], object], after: Callable[[], object], calls: int, *, on_gpu: bool) -> Gain:
-    """Time both in interleaved pairs, in changing order."""
-    times: dict[Callable[[], object], list[float]] = {before: [], after: []}
-    for one in (before, after):
-        one()
-    ends_s = time.perf_counter() + BUDGET_S
+def _replace(call: Call, given: Tensor, by: Tensor) -> Call:
+    args, kwargs = map_tensors(call, lambda one: by if one is given else one)
+    return args, kwargs
+
+
+@dataclass(slots=True, eq=False)
+class Runner:
+    """`work` makes the calls. Arguments are copied, and `dispatches` put into the model, outside of the time."""
+
+    work: Callable[[Calls], object]
+    calls: Calls = ()
+    dispatches: Sequence[Dispatch] = ()
+
+    def measure_us(self, clock: Callable[[], float]) -> float:
+        with applied(self.dispatches):
+            calls = copy_calls(self.calls) if _may_change(self.calls) else self.calls
+            start_s = clock()
+            self.work(calls)
+            return (clock() - start_s) * 1e6
+
+
+def measure_gain(before: Runner, after: Runner, calls: int, *, clock: Callable[[], float]) -> Gain:
+    """Time both in interleaved pairs, in changing order, after one run of each."""
+    times: tuple[list[float], list[float]] = ([], [])
+    sides = ((before, times[0]), (after, times[1]))
+    for runner, _ in sides:
+        runner.measure_us(clock)
+    ends_s = clock() + BUDGET_S
     for pair in range(PAIRS):
-        for one in (before, after) if pair % 2 else (after, before):
-            times[one].append(_time_us(one, on_gpu=on_gpu))
-        if time.perf_counter() > ends_s and pair >= 5:
+        for runner, found in sides if pair % 2 else sides[::-1]:
+            found.append(runner.measure_us(clock))
+        if clock() > ends_s and pair >= 5:
             break
-    gain, low, high = bootstrap_ratio_interval(times[before], times[after], seed=0)
-    middle = {one: sorted(found)[len(found) // 2] / calls for one, found in times.items()}
-    return Gain(gain=gain, low=low, high=high, before_us=middle[before], after_us=middle[after])
+    gain, low, high = bootstrap_ratio_interval(*times, seed=0)
+    before_us, after_us = (median(found) / calls for found in times)
+    return Gain(gain=gain, low=low, high=high, before_us=before_us, after_us=after_us)
 
 
-def _time_us(work: Callable[[], object], *, on_gpu: bool) -> float:
-    if on_gpu:
+def choose_clock(model: nn.Module) -> Callable[[], float]:
+    """Return a clock that waits for the GPU's work."""
+
+    def synchronized() -> float:
         torch.cuda.synchronize()
-    start_s = time.perf_counter()
-    work()
-    if on_gpu:
-        torch.cuda.synchronize()
-    return (time.perf_counter() - start_s) * 1e6
+        return time.perf_counter()
+
+    return synchronized if is_on_gpu(model) else time.perf_counter
 
 
-def make_runner(mode: str, model: nn.Module, dispatches: Sequence[Dispatch], calls: Calls) -> Callable[[], object]:
-    """Return a function that makes all calls. Raises whatever torch raises if the model does not allow the mode."""
-    copies = _may_change(calls)
+def make_runner(
+    mode: str, model: nn.Module, dispatches: Sequence[Dispatch], calls: Calls, *, gradients: bool = False
+) -> Runner:
+    """Raises whatever torch raises if the model does not allow the mode."""
     if mode == "eager":
-        return lambda: _run_applied(model, dispatches, calls, copies=copies)
+        return Runner(lambda given: _run(model, given, gradients=gradients), calls, dispatches)
     with applied(dispatches):
-        own = copy.deepcopy(model)  # with its kernels
+        own = copy_structure(model)  # with its kernels
     chosen = torch.compile(own) if mode == "compile" else own
-    _run(chosen, calls, copies=copies)
+    with _warm_stream(mode):
+        _run(chosen, copy_calls(calls), gradients=gradients)
     if mode == "compile":
-        return lambda: _run(chosen, calls, copies=copies)
-    graph = torch.cuda.CUDAGraph()
+        return Runner(lambda given: _run(chosen, given, gradients=gradients), calls)
+    graph, static = torch.cuda.CUDAGraph(), copy_calls(calls)
     with torch.cuda.graph(graph):
-        _run(own, calls, copies=copies)
-    return graph.replay
+        _run(own, static, gradients=gradients)
+    return Runner(partial(_replay, graph, own), static)
+
+
+def _replay(graph: torch.cuda.CUDAGraph, model: nn.Module, calls: Calls) -> None:
+    """The graph uses memory of the model and the arguments."""
+    graph.replay()
+
+
+def copy_structure(model: nn.Module) -> nn.Module:
+    """Copy modules, which share the parameters and buffers of the model."""
+    shared = (*model.parameters(), *model.buffers())
+    return copy.deepcopy(model, {id(value): value for value in shared})
+
+
+@contextmanager
+def _warm_stream(mode: str) -> Iterator[None]:
+    """A CUDA graph needs calls in another stream first, which load kernels and libraries."""
+    if mode != "graph":
+        yield
+        return
+    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        yield
+    torch.cuda.current_stream().wait_stream(stream)
 
 
 def _may_change(calls: Calls) -> bool:
@@ -184,30 +277,38 @@ def _may_change(calls: Calls) -> bool:
     return any(not isinstance(leaf, (Tensor, *CONSTANTS)) for leaf in list_leaves(list(calls)))
 
 
-def _run_applied(model: nn.Module, dispatches: Sequence[Dispatch], calls: Calls, *, copies: bool) -> None:
-    with applied(dispatches):
-        _run(model, calls, copies=copies)
+def _run(model: Callable[..., Any], calls: Calls, *, gradients: bool) -> None:
+    with torch.set_grad_enabled(gradients):
+        for args, kwargs in calls:
+            outputs = model(*args, **kwargs)
+            if gradients:
+                _find_gradients(model, list_tensors(outputs))
 
 
-def _run(model: Callable[..., Any], calls: Calls, *, copies: bool) -> None:
-    with torch.no_grad():
-        for args, kwargs in copy.deepcopy(list(calls)) if copies else calls:
-            model(*args, **kwargs)
+def measure_mode(
+    mode: str, model: nn.Module, dispatches: Sequence[Dispatch], calls: Calls, *, gradients: bool = False
+) -> Gain:
+    before, after = (make_runner(mode, model, one, calls, gradients=gradients) for one in ((), dispatches))
+    return measure_gain(before, after, len(calls), clock=choose_clock(model))
 
 
 def measure_modes(
-    model: nn.Module, dispatches: Sequence[Dispatch], calls: Calls, modes: Sequence[str], *, on_gpu: bool
+    model: nn.Module, dispatches: Sequence[Dispatch], calls: Calls, modes: Sequence[str], *, gradients: bool = False
 ) -> dict[str, Gain | str]:
     """Map each mode to the gain, or to the reason why the model does not allow it."""
     found: dict[str, Gain | str] = {}
     for mode in modes:
-        if mode == "graph" and not on_gpu:
+        if mode == "graph" and not is_on_gpu(model):
+            found[mode] = "a CUDA graph needs a model on a GPU"
             continue
         try:
-            before, after = (make_runner(mode, model, chosen, calls) for chosen in ((), dispatches))
-            found[mode] = measure_gain(before, after, len(calls), on_gpu=on_gpu)
+            found[mode] = measure_mode(mode, model, dispatches, calls, gradients=gradients)
         except Exception as error:  # noqa: BLE001  # of torch's compiler, or of the model
-            found[mode] = f"{type(error).__name__}: {str(error).strip().splitlines()[0][:200] if str(error) else ''}"
+            found[mode] = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0][:200]}"
             with suppress(RuntimeError):
-                torch.cuda.synchronize()
+                choose_clock(model)()
     return found
+
+
+def is_on_gpu(model: nn.Module) -> bool:
+    return any(value.device.type == "cuda" for value in model.parameters())

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Any
 
 import torch
@@ -26,6 +27,7 @@ from harness.capture.problem_text import (
 from harness.capture.values import TensorFacts, write_tensor
 from harness.capture.watch import CallForm
 from harness.domain import ProblemError
+from harness.tensors.trees import list_tensors
 
 SEED = 20
 
@@ -59,24 +61,44 @@ def _write_and_check(
     module: nn.Module, forms: list[CallForm], summary: str, settings: Sequence[str], device: torch.device
 ) -> ProblemText:
     """Cover all sizes with one graph if torch.export can, else only the most frequent ones."""
+    nonnegative = list(_find_nonnegative(module, forms[0], device))
     failures: list[ProblemError] = []
-    for tried in (forms, forms[:1]):
+    for tried, plain in product((forms, forms[:1]) if len(forms) > 1 else (forms,), (False, True)):
         sizes = name_sizes(tried)
-        largest = max(range(len(tried)), key=lambda at: _count_elements(tried[at]))
-        for plain in (False, True):
-            try:
-                exported = _export(module, tried[largest], sizes, device)
-                text = write_text(module, exported, tried, sizes, summary=summary, settings=settings, plain=plain)
-                passed = [at for at in range(len(tried)) if _equals(module, text, at, device)]
-            except ProblemError as error:
-                failures.append(error)
-                continue
-            if len(passed) == len(tried):
+        largest = max(tried, key=_count_elements)
+        try:
+            exported = _export(module, largest, sizes, device)
+            text = write_text(
+                module, exported, tried, sizes, summary=summary, settings=settings, nonnegative=nonnegative, plain=plain
+            )
+            if all(_equals(module, text, at, device) for at in range(len(tried))):
                 return text
             failures.append(ProblemError("its code computes other values than the module"))
-        if len(forms) == 1:
-            break
+        except ProblemError as error:
+            failures.append(error)
     raise failures[-1]
+
+
+def _find_nonnegative(module: nn.Module, form: CallForm, device: torch.device) -> Iterator[str]:
+    """Yield inputs without negative values for which the module is undefined there (logarithms, roots)."""
+    tensors = draw_tensors(form, device)
+    for name, facts in list_facts(form.arguments):
+        if facts.pattern == "uniform":
+            try:
+                results = _run(module, form, tensors | {name: -tensors[name] - 1e-3})
+            except (RuntimeError, ValueError, AssertionError):  # it refuses them
+                yield name
+                continue
+            if any(bool(one.isnan().any()) for one in list_tensors(results) if one.is_floating_point()):
+                yield name
+
+
+def _run(module: nn.Module, form: CallForm, tensors: dict[str, Tensor]) -> Any:
+    """Call a copy of the module."""
+    module = copy.deepcopy(module)
+    positional, named = split_arguments(module, fill(form.arguments, tensors))
+    with torch.no_grad():
+        return module(*positional, **named)
 
 
 def _count_elements(form: CallForm) -> int:
@@ -106,7 +128,7 @@ def fill(arguments: Any, tensors: dict[str, Tensor], name: str = "") -> Any:
 
 def _equals(module: nn.Module, text: ProblemText, at: int, device: torch.device) -> bool:
     """Compare the problem's model with the module on inputs of the problem, in sizes of the form `at`."""
-    namespace = load_text(text.text)
+    namespace, form = load_text(text.text), text.forms[at]
     namespace.update(text.sizes.values[at])
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(SEED)
@@ -114,12 +136,11 @@ def _equals(module: nn.Module, text: ProblemText, at: int, device: torch.device)
         written = namespace["Model"]().to(device)
     original = copy.deepcopy(module)
     copy_state(original, written)
-    tensors = draw_tensors(text.forms[at], device) | dict(zip(text.inputs, inputs, strict=True))
-    positional, named = split_arguments(original, fill(text.forms[at].arguments, tensors))
+    tensors = draw_tensors(form, device) | dict(zip(text.inputs, inputs, strict=True))
     try:
+        expected = _run(original, form, tensors)
         with torch.no_grad():
-            expected, found = original(*positional, **named), written(*inputs)
-        torch.testing.assert_close(found, expected, equal_nan=True)
+            torch.testing.assert_close(written(*inputs), expected, equal_nan=True)
     except (AssertionError, RuntimeError, TypeError, AttributeError, NameError, ValueError, IndexError):
         return False
     return True
@@ -144,16 +165,11 @@ def copy_state(source: nn.Module, target: nn.Module) -> None:
 
 def behaves_equally(one: nn.Module, other: nn.Module, form: CallForm, device: torch.device) -> bool:
     """Compare two modules of equal state on random inputs; the weights of the first are used for both."""
-    first, second = copy.deepcopy(one), copy.deepcopy(other)
+    other = copy.deepcopy(other)
     try:
-        copy_state(first, second)
+        copy_state(one, other)
         tensors = draw_tensors(form, device)
-        results = []
-        for module in (first, second):
-            positional, named = split_arguments(module, fill(form.arguments, tensors))
-            with torch.no_grad():
-                results.append(module(*positional, **named))
-        torch.testing.assert_close(*results, equal_nan=True)
+        torch.testing.assert_close(*(_run(module, form, tensors) for module in (one, other)), equal_nan=True)
     except (ProblemError, AssertionError, RuntimeError, TypeError):
         return False
     return True

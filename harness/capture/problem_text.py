@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,8 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from harness.capture.graph_code import GraphPrinter, list_state, show_attribute
+from harness.capture.input_contracts import find_index_limit, widen_facts, write_contracts
 from harness.capture.runtime import list_arguments
-from harness.capture.values import TensorFacts, describe, write_tensor
+from harness.capture.values import TensorFacts, describe, merge, write_tensor
 from harness.capture.watch import Arguments, CallForm, Unsupported
 from harness.domain import ProblemError
 
@@ -36,6 +37,7 @@ class ProblemText:
     inputs: tuple[str, ...]
     sizes: Sizes
     forms: list[CallForm]
+    shapes: list[list[list[tuple[int, int]]]]
     operators: int
     left_out: list[str] = field(default_factory=list)
 
@@ -141,37 +143,48 @@ def _mark_dynamic(value: Any, names: Iterator[tuple[str, ...]]) -> Any:
 
 def write_text(
     module: nn.Module, exported: Any, forms: Sequence[CallForm], sizes: Sizes, *, summary: str, settings: Iterable[str],
-    plain: bool,
+    nonnegative: Collection[str], plain: bool,
 ) -> ProblemText:  # fmt: skip
     """The first of `forms` has the sizes of the file."""
-    leaves = list(list_arguments(forms[0].arguments))
-    state = list(list_state(module))
     graph = exported.module(check_guards=False)
-    used = [bool(node.users) for node in graph.graph.nodes if node.op == "placeholder"]
-    inputs = [
-        name if isinstance(leaf, TensorFacts) and is_used else None
-        for (name, leaf), is_used in zip(leaves, used, strict=True)
-    ]
-    printer = GraphPrinter(graph, inputs, {name for name, *_ in state}, plain=plain)
+    nodes = [node for node in graph.graph.nodes if node.op == "placeholder"]
+    names = [name for name, _ in list_arguments(forms[0].arguments)]
+    seen = _merge_facts(forms)
+    inputs = {name: node for name, node in zip(names, nodes, strict=True) if node.users and name in seen}
+    limits = {name: find_index_limit(node, graph) for name, node in inputs.items()}
+    facts = {name: widen_facts(seen[name], limits[name]) for name in inputs}
+    indices = [name for name, one in facts.items() if one is not seen[name]]
+    given = [name if name in inputs else None for name in names]
+    printer = GraphPrinter(graph, given, {name for name, *_ in list_state(module)}, plain=plain)
     body = printer.write(exported.call_spec.out_spec)
-    names = tuple(name for name in inputs if name)
-    facts = zip(list_facts(forms[0].arguments), sizes.names, strict=True)
-    drawn = [write_tensor(one, shape) for (name, one), shape in facts if name in names]
+    shapes = dict(zip(seen, sizes.names, strict=True))
     text = "\n".join(
         [
             *_write_docstring(summary),
             "", "import torch", "import torch.nn.functional as F", "from torch import nn",
             *(["", *(f"{name} = {value}" for name, value in sizes.values[0].items())] if sizes.values[0] else []),
-            "", *settings, *_write_cases(forms, sizes), "", "",
+            "", *settings, *write_contracts(facts, indices, nonnegative), *_write_cases(forms, sizes), "", "",
             "class Model(nn.Module):",
             "    def __init__(self):", "        super().__init__()",
             *_indent(write_state(module), 8), "",
-            f"    def forward(self, {', '.join(names)}):", *_indent(body, 8), "", "",
-            "def get_inputs():", "    return [", *_indent((f"{one}," for one in drawn), 8), "    ]", "", "",
+            f"    def forward(self, {', '.join(inputs)}):", *_indent(body, 8), "", "",
+            "def get_inputs():", "    return [",
+            *_indent((f"{write_tensor(one, shapes[name])}," for name, one in facts.items()), 8), "    ]", "", "",
             "def get_init_inputs():", "    return []", "",
         ]
     )  # fmt: skip
-    return ProblemText(text=text, inputs=names, sizes=sizes, forms=list(forms), operators=printer.operators)
+    return ProblemText(
+        text=text, inputs=tuple(inputs), sizes=sizes, forms=list(forms), shapes=list_shapes(forms, sizes),
+        operators=printer.operators,
+    )  # fmt: skip
+
+
+def _merge_facts(forms: Sequence[CallForm]) -> dict[str, TensorFacts]:
+    """Return what holds for each tensor in all calls, with the shapes of the first."""
+    merged, *others = (dict(list_facts(form.arguments)) for form in forms)
+    for other in others:
+        merged = {name: merge(facts, other[name]) for name, facts in merged.items()}
+    return merged
 
 
 def _write_docstring(summary: str) -> list[str]:
@@ -187,23 +200,37 @@ def _write_cases(forms: Sequence[CallForm], sizes: Sizes) -> list[str]:
     if not sizes.values[0]:
         return []
     total = sum(form.count for form in forms)
-    chosen = sorted(range(len(forms)), key=lambda at: -forms[at].count)[:MAX_CASES]
     lines = []
-    for at in sorted(chosen):
+    for at in _choose_cases(forms):
         values = sizes.values[at]
         name = " ".join(f"{key} {value}" for key, value in values.items())
         weight = max(round(forms[at].count / total, 3), 0.001)
         lines.append(f'    {{"name": "{name}", "sizes": {values}, "weight": {weight}}},'.replace("'", '"'))
-    return ["CASES = [", *lines, "]", *_write_ranges(sizes)]
+    ranges = [f'RANGES = {{"{name}": ({low}, {high})}}' for name, (low, high) in _find_ranges(sizes).items()]
+    return ["CASES = [", *lines, "]", *ranges]
 
 
-def _write_ranges(sizes: Sizes) -> list[str]:
+def _choose_cases(forms: Sequence[CallForm]) -> list[int]:
+    return sorted(sorted(range(len(forms)), key=lambda at: -forms[at].count)[:MAX_CASES])
+
+
+def _find_ranges(sizes: Sizes) -> dict[str, tuple[int, int]]:
     """Only of a single size: several may depend on each other."""
     if len(sizes.values[0]) != 1 or len(sizes.values) < 3:
-        return []
+        return {}
     (name,) = sizes.values[0]
     seen = [one[name] for one in sizes.values]
-    return [f'RANGES = {{"{name}": ({max(min(seen), 1)}, {max(seen)})}}']
+    return {name: (max(min(seen), 1), max(seen))}
+
+
+def list_shapes(forms: Sequence[CallForm], sizes: Sizes) -> list[list[list[tuple[int, int]]]]:
+    """Return the bounds of each size of each tensor, for the cases or the range that a candidate is verified for."""
+    ranges = _find_ranges(sizes)
+    found = []
+    for at in [0] if ranges else _choose_cases(forms):
+        bounds = {name: (value, value) for name, value in sizes.values[at].items()} | ranges
+        found.append([[bounds.get(one) or (int(one), int(one)) for one in shape] for shape in sizes.names])
+    return found
 
 
 def write_state(module: nn.Module) -> list[str]:

@@ -16,21 +16,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-Plan = Mapping[str, Any]  # problem, paths, inputs, arguments, backward
+Plan = Mapping[str, Any]  # problem, paths, inputs, arguments, shapes, backward
+Bounds = Sequence[Sequence[tuple[int, int]]]  # of each size of each tensor
+CONTAINERS = (list, tuple, dict)
 
 
 def list_arguments(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield name and value of each argument that is no list, tuple or dict."""
     for name, value in arguments.items():
-        yield from _list_leaves(value, name)
-
-
-def _list_leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
-    if type(value) in (list, tuple, dict):
-        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _list_leaves(one, f"{name}_{key}")
-    else:
-        yield name, value
+        if type(value) in CONTAINERS:
+            items = value.items() if type(value) is dict else enumerate(value)
+            yield from list_arguments({f"{name}_{key}": one for key, one in items})
+        else:
+            yield name, value
 
 
 class Dispatch:
@@ -42,6 +40,8 @@ class Dispatch:
         self.module, self.kernel, self.plan = module, kernel, plan
         self.names = [one.name for one in parameters if one.kind is not one.VAR_POSITIONAL][1:]
         self.rest = next((one.name for one in parameters if one.kind is one.VAR_POSITIONAL), "args")
+        self.dtypes = {name: getattr(torch, one) for name, (one, is_tensor) in plan["arguments"].items() if is_tensor}
+        self.constants = {name: one for name, (one, is_tensor) in plan["arguments"].items() if not is_tensor}
         self.check: Callable[[Any, Any], str] | None = None
         self.failures: list[str] = []
         self.used = 0
@@ -71,14 +71,22 @@ class Dispatch:
 
     def _select(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Tensor] | None:
         """Return the inputs of the kernel, or None for a call that it was not verified for."""
-        more = {f"{self.rest}_{at}": one for at, one in enumerate(args[len(self.names) :])}
-        given = dict(zip(self.names, args, strict=False)) | more | kwargs
-        leaves = dict(list_arguments(given))
-        known = self.plan["arguments"]
-        if leaves.keys() != known.keys() or not all(_fits(leaves[name], known[name]) for name in known):
+        given = dict(zip(self.names, args, strict=False)) | kwargs
+        for at in range(len(self.names), len(args)):
+            given[f"{self.rest}_{at - len(self.names)}"] = args[at]
+        tensors, constants = {}, {}
+        for name, value in list_arguments(given):
+            if isinstance(value, Tensor):
+                tensors[name] = value
+            else:
+                constants[name] = repr(value)
+        if constants != self.constants or {name: one.dtype for name, one in tensors.items()} != self.dtypes:
             return None
-        tensors = {name: leaves[name] for name in self.plan["inputs"]}
-        return None if self._needs_gradients(tensors) and not self.plan["backward"] else tensors
+        shapes = [tensors[name].shape for name in self.dtypes]
+        if not any(_fits(shapes, known) for known in self.plan["shapes"]):
+            return None
+        inputs = {name: tensors[name] for name in self.plan["inputs"]}
+        return None if self._needs_gradients(inputs) and not self.plan["backward"] else inputs
 
     def _needs_gradients(self, tensors: Mapping[str, Tensor]) -> bool:
         if not torch.is_grad_enabled():
@@ -90,14 +98,14 @@ def _describe(tensors: Mapping[str, Tensor]) -> str:
     return ", ".join(f"{name} {tuple(one.shape)} {one.dtype} {one.stride()}" for name, one in tensors.items())
 
 
-def _fits(value: Any, known: Any) -> bool:
-    """Constants are stored as their representation; of a tensor, dtype and the bounds of each size."""
-    if isinstance(known, str):
-        return not isinstance(value, Tensor) and repr(value) == known
-    dtype, bounds = known
-    if not isinstance(value, Tensor) or str(value.dtype) != f"torch.{dtype}" or value.dim() != len(bounds):
-        return False
-    return all(low <= size <= high for size, (low, high) in zip(value.shape, bounds, strict=True))
+def _fits(shapes: Sequence[torch.Size], known: Bounds) -> bool:
+    for shape, bounds in zip(shapes, known, strict=True):
+        if len(shape) != len(bounds):
+            return False
+        for size, (low, high) in zip(shape, bounds, strict=True):
+            if not low <= size <= high:
+                return False
+    return True
 
 
 def load_kernel(path: Path) -> type[nn.Module]:

@@ -1,0 +1,124 @@
+"""`INPUTS` of captured problems: what was seen, generalised."""
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from harness.capture.problem_check import load_text, make_problem
+from harness.capture.values import describe, merge
+from harness.capture.watch import CallForm
+from harness.problems.contracts import read_contracts
+from harness.problems.inputs.conformity import find_violation
+
+SQUARE = torch.ones(8, 8, dtype=torch.bool)
+LENGTHS = torch.arange(8) < torch.tensor([[3], [8], [5]])
+EMPTY_ROWS = torch.eye(8).bool() & (torch.arange(8) > 2)
+
+
+class Module(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.weight, self.function = nn.Parameter(torch.randn(64, 8)), function
+
+    def forward(self, x, more):
+        return self.function(x, more, self.weight)
+
+
+def write(function, *calls):
+    forms = [CallForm({"x": describe(torch.randn(8, 8)), "more": describe(more)}, count=1) for more in calls]
+    return make_problem(Module(function), forms, summary="A module.", settings=[], device=torch.device("cpu"))
+
+
+def mask(structure):
+    return {"kind": "mask", "structure": structure}
+
+
+def scale(x, more, weight):
+    return x * more.float().sum() * weight[:8]
+
+
+CONTRACTS = {
+    "causal": (scale, SQUARE.tril(), mask("causal")),
+    "inverted causal": (scale, SQUARE.triu(1), mask("causal")),
+    "additive causal": (
+        lambda x, more, weight: torch.softmax(x + more, 1) * weight[:8],
+        torch.full((8, 8), -math.inf).triu(1), mask("causal"),
+    ),
+    "additive, lowest number": (
+        lambda x, more, weight: torch.softmax(x + more, 1) * weight[:8],
+        torch.zeros(8, 8).masked_fill(SQUARE.triu(1), torch.finfo().min), mask("causal"),
+    ),
+    "lengths": (scale, LENGTHS, mask("lengths")),
+    "integers of a mask": (scale, LENGTHS.long(), mask("lengths")),
+    "no padding": (scale, torch.ones(4, 8, dtype=torch.long), mask("lengths")),
+    "nonempty": (scale, torch.eye(8) == 1, mask("nonempty")),
+    "arbitrary": (scale, torch.eye(8)[:, :4] == 1, mask("arbitrary")),
+    "index": (lambda x, more, weight: x + weight[more], torch.randint(3, 9, (8,)), {"kind": "index", "below": 64}),
+    "index of an embedding": (
+        lambda x, more, weight: x + nn.functional.embedding(more.view(8), weight), torch.randint(3, 9, (2, 4)),
+        {"kind": "index", "below": 64},
+    ),
+    "index of gather": (
+        lambda x, more, weight: x + weight.gather(1, more.expand(8, 8)), torch.tensor([[5]] * 8),
+        {"kind": "index", "below": 8},
+    ),
+    "positions": (scale, torch.arange(8)[None], {"kind": "integer", "low": 0, "high": 7}),
+    "offsets": (scale, torch.tensor([0, 3, 3, 8]), {"kind": "sorted", "low": 0, "high": 8}),
+    "negative integers": (scale, torch.tensor([[-3, 2]]), {"kind": "integer", "low": -3, "high": 2}),
+    "logarithm": (lambda x, more, weight: x + more.log() * weight[0], torch.rand(8) + 0.5, {"kind": "real", "low": 0}),
+    "positive by chance": (lambda x, more, weight: x + more.exp() * weight[0], torch.rand(8) + 0.5, "real"),
+    "reals": (scale, torch.randn(8), "real"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CONTRACTS)
+def test_contracts_generalise_the_arguments_that_were_seen(name):
+    function, more, contract = CONTRACTS[name]
+    names = load_text(write(function, more).text)
+    assert names["INPUTS"] == {"x": "real", "more": contract}
+    require_right_draws(names)
+
+
+def require_right_draws(names):
+    contracts = read_contracts(names["INPUTS"], Path("file.py"))
+    for seed in range(3):
+        torch.manual_seed(seed)
+        for value, contract in zip(names["get_inputs"](), contracts, strict=True):
+            assert find_violation(value, contract) == ""
+
+
+@pytest.mark.parametrize(
+    ("others", "structure"),
+    [
+        ([SQUARE.tril()], "causal"),
+        ([LENGTHS[:1].expand(8, 8)], "nonempty"),
+        ([EMPTY_ROWS], "arbitrary"),
+        ([LENGTHS[:1].expand(8, 8), EMPTY_ROWS], "arbitrary"),
+    ],
+)
+def test_the_contract_of_a_mask_holds_for_all_calls(others, structure):
+    facts = describe(SQUARE.tril())
+    for other in others:
+        facts = merge(facts, describe(other))
+    assert facts.structure == structure
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "pattern"),
+    [
+        (torch.zeros(4), torch.randn(4), "normal"),
+        (torch.zeros(4), torch.rand(4), "uniform"),
+        (torch.rand(4), torch.randn(4), "normal"),
+        (torch.ones(4), torch.full((4,), 2.0), "uniform"),
+        (torch.arange(4), torch.tensor([3, 1, 2, 2]), "integers"),
+        (torch.full((2, 2), -math.inf).triu(1), torch.zeros(2, 2), "mask"),
+        (torch.full((2, 2), -math.inf).triu(1), torch.randn(2, 2), "normal"),
+        (torch.ones(2, 2, dtype=torch.long), torch.full((2, 2), 7), "integers"),
+    ],
+)
+def test_values_of_several_calls_are_drawn_as_the_more_general_ones(one, other, pattern):
+    assert merge(describe(one), describe(other)).pattern == pattern
+    assert merge(describe(other), describe(one)).pattern == pattern
