@@ -346,7 +346,7 @@ class Bench:
             peaks=self._peaks, noise=self._noise, prepared=self._prepared,
         )  # fmt: skip
         baselines = baselines or EAGER
-        language = language or ("cuda" if self._device.is_gpu else "cpp")
+        language = language or ("cuda" if self._device.replays_calls else "cpp")
         candidate = Candidate(source=source, language=language, rule="file")
         found = problem if isinstance(problem, Problem) else Problem(name="add", suite="tiny", source=problem)
         subject = Subject(
@@ -395,7 +395,7 @@ class Bench:
 
         loaded = load_problem(Problem(name="add", suite="tiny", source=problem), "full")
         reference = prepare_reference(loaded, self._device, 1, 2)
-        worker_limits = WorkerLimits(**({"memory_bytes": None} if self._device.is_gpu else {}) | worker_limits)
+        worker_limits = WorkerLimits(**({"memory_bytes": None} if self._device.replays_calls else {}) | worker_limits)
         with open_session(
             start_worker=lambda: (forkserver or self.forkserver).spawn(worker_limits),
             device=self._device,

@@ -96,7 +96,7 @@ def _describe_language(rules: LanguageRules, present: set[str]) -> str:
         return "verified and timed"
     if EMULATED not in rules.devices:
         return "verified and timed on the CPU"
-    if not rules.is_emulated:
+    if rules.compiles_only:
         return "compiled for the emulated GPU, not run"
     return "verified on the emulated device, not timed"
 

@@ -50,7 +50,7 @@ class MemoryCharge:
         try:
             yield
         except CandidateFailure as failure:
-            if failure.outcome is not Outcome.OUT_OF_MEMORY or not self._device.is_gpu:
+            if failure.outcome is not Outcome.OUT_OF_MEMORY or not self._device.count_used_bytes():
                 raise
             message = f"{failure.message}; {self.measure()}"
             raise CandidateFailure(failure.outcome, message, failure.findings) from failure

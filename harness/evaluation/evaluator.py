@@ -169,8 +169,8 @@ class CandidateEvaluator:
         self._certificate = certificate
         facts = describe_environment(builder.toolchain, device)
         self._environment = facts if settings.fidelity == "full" else (*facts, (FIDELITY, settings.fidelity))
-        is_emulated = device is not None and device.is_emulated
-        builds = CandidateBuilds(builder, checker, self._nvcc, builds_beside=is_emulated)
+        is_timed = device is None or device.is_timed
+        builds = CandidateBuilds(builder, checker, self._nvcc, builds_beside=not is_timed)
         model_workers = ModelWorkers(workers, builds, settings.limits)
         floors = (noise or NoiseFloors(None)) if settings.measure_noise else None
         peaks = peaks or PeakStore(None)

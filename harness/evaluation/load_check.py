@@ -40,7 +40,7 @@ def load_only(
     """Load on the CPU or the emulated device. Raises CandidateFailure. A failing construction may only lack its device,
     so it counts only after a failed build.
     """
-    stand_in = device if device is not None and device.is_emulated else CpuDevice()
+    stand_in = CpuDevice() if device is None else device.find_loading_device()
     nothing = Footprint.measure((), FlatOutputs(tree={"v": None}, tensors=()), {})
     opened = open_session(
         start_worker=partial(forkserver.spawn, limit_worker(stand_in.torch_device, nothing.arena_bytes)),

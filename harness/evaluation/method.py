@@ -119,7 +119,7 @@ def _require_device(tools: EvaluationTools, task: CandidateTask) -> None:
                 f"{where}: choose another --device, or evaluate plain PyTorch with --language torch"
             )
         raise CandidateFailure(Outcome.NOT_RUN, message)
-    if tools.device.is_gpu and any(build.extension is None for build in task.ahead.builds.values()):
+    if tools.device.has_contexts and any(build.extension is None for build in task.ahead.builds.values()):
         tools.require_builds(task)
 
 
@@ -164,7 +164,7 @@ def evaluate_case(tools: EvaluationTools, task: CandidateTask) -> None:
 
 
 def _list_steps(case: CaseContext) -> tuple[Step, ...]:
-    if case.reference.device.is_gpu:
+    if case.reference.device.replays_calls:
         return ON_GPU
     return WITH_KEPT_WORKER if case.keeps_worker else WITH_FRESH_WORKERS
 
@@ -192,7 +192,7 @@ def _compile_kernels(tools: EvaluationTools, task: CandidateTask) -> None:
         with task.record.phase("build"):
             compiled = tools.checker.compilation.check(task.problem, task.subject.workload, task.candidate)
         task.record.findings += compiled
-    if not LANGUAGES[task.subject.language].is_emulated:
+    if LANGUAGES[task.subject.language].compiles_only:
         only = f"the emulated device only compiles kernels of language {task.subject.language}"
         raise CandidateFailure(Outcome.NOT_RUN, f"{only}: it needs a GPU")
 

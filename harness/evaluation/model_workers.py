@@ -171,7 +171,7 @@ class ModelWorkers:
         ends before timing continues.
         """
         device, footprint, trusted = reference.device, reference.footprint, answer_build is None
-        if self._preloads and not device.is_emulated:
+        if self._preloads and device.target is None:
             self.ahead.preload(_list_preloads(source))
         ends_beside = reference.has_full_plan and (trusted or not is_timed)
         worker_limits = limit_worker(device.torch_device, footprint.arena_bytes)

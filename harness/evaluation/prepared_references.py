@@ -38,7 +38,7 @@ class PreparedReferences:
         try:
             yield reference
         finally:
-            is_plentiful = device.is_gpu and thrift == "planned" and reference.has_full_plan
+            is_plentiful = device.keeps_references and thrift == "planned" and reference.has_full_plan
             if is_plentiful and reference.plan.device_bytes * KEPT_SHARE < device.measure_room().device_bytes:
                 self._kept.append(reference)
             else:

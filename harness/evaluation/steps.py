@@ -116,16 +116,15 @@ class EvaluationTools:
         return self.device
 
     def times(self, task: CandidateTask) -> bool:
-        return self.settings.measure_time and task.run.is_timed and not self.is_emulated
+        return self.settings.measure_time and task.run.is_timed and self.require_device().is_timed
 
     def prepare_device(self, task: CandidateTask) -> None:
         """A GPU's peaks need an idle device with free memory."""
         device = self.require_device()
-        if device.is_gpu:
-            await_idle(device)  # work of the previous candidate may still run
-            if self.times(task) and self.peaks.look_up(device) is None:
-                with self.quiet():
-                    self.find_peaks(task)
+        await_idle(device)  # work of the previous candidate may still run
+        if device.replays_calls and self.times(task) and self.peaks.look_up(device) is None:
+            with self.quiet():
+                self.find_peaks(task)
 
     def find_peaks(self, task: CandidateTask) -> None:
         """The device must be idle."""
@@ -176,7 +175,7 @@ class CaseContext:
 
     @property
     def keeps_worker(self) -> bool:
-        return not self.reference.device.is_gpu and self.reference.plan.baseline_beside
+        return not self.reference.device.replays_calls and self.reference.plan.baseline_beside
 
     @property
     def is_timed(self) -> bool:
@@ -374,7 +373,7 @@ def attribute_time(case: CaseContext) -> StepResult:
             kernels=task.kernels,
             writes_kernels=LANGUAGES[task.subject.language].writes_kernels,
         )
-    return _conclude_work(result, is_measured=not case.tools.is_emulated)  # emulated times mean nothing
+    return _conclude_work(result, is_measured=case.reference.device.is_timed)
 
 
 def confirm_custom_kernels(case: CaseContext) -> StepResult:

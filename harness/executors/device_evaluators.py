@@ -76,7 +76,8 @@ class DeviceEvaluators:
         self._quiet = quiet
         self._forkserver = forkserver or Forkserver(setup.isolation)
         self._forkserver.report_first_call = self._report_first_call
-        self._emulated = self._forkserver if device is not None and device.is_emulated else None
+        self._emulation = None if device is None else _describe_emulation(device)
+        self._emulated = None if self._emulation is None else self._forkserver
         self._workers = WorkersAhead(self._forkserver, device)
         self._prepared = PreparedReferences(self._workers)
         self._lock = threading.Lock()
@@ -153,12 +154,11 @@ class DeviceEvaluators:
             return self._evaluators[language]
 
     def _make_evaluator(self, language: Language) -> CandidateEvaluator:
-        device, emulated = self._device, self._device is not None and self._device.is_emulated
-        checks = self._checks and LANGUAGES[language].uses_gpu
-        by_nvcc = checks and emulated and self._setup.toolchain.can_build_cuda
+        device, checks = self._device, self._checks and LANGUAGES[language].uses_gpu
+        by_nvcc = checks and self._emulation is not None and self._setup.toolchain.can_build_cuda
         return CandidateEvaluator(
             device=device,
-            builder=self._find_builder(None if device is None else _describe_emulation(device)),
+            builder=self._find_builder(self._emulation),
             workers=self._workers,
             settings=self._setup.settings,
             peaks=PeakStore(self._setup.settings.measurements or self._machine),
@@ -207,7 +207,7 @@ class DeviceEvaluators:
                 timeout_s=settings.build_timeout_s,
                 max_cache_bytes=settings.max_cache_bytes,
                 emulate=emulate,
-                has_device=self._device is None or not self._device.is_emulated,
+                has_device=self._emulation is None,
                 on_count=self._on_count,
             )
             if self._expects_many:

@@ -25,9 +25,9 @@ class LanguageRules:
 
     For kernels that are Python functions, `list_kernels` returns their names in a program (which may end with `*`), and
     `find_missing` names the packages to install. `emulation_cost` is an operation's cost on the emulated device
-    relative to compiled code. Without `is_emulated` the emulated device only compiles. If it `compiles_ahead`, a worker
-    without a GPU can write the files that the compiler looks for in a GPU's worker. `harness doctor` evaluates `trial`,
-    which adds 1 to a vector.
+    relative to compiled code. If it `compiles_only`, the emulated device does not run it. If it `compiles_ahead`, a
+    worker without a GPU can write the files that the compiler looks for in a GPU's worker. `harness doctor` evaluates
+    `trial`, which adds 1 to a vector.
     """
 
     name: Language
@@ -48,7 +48,7 @@ class LanguageRules:
     package: str = ""
     translates_to: LanguageRules | None = None
     emulation_cost: int = 1
-    is_emulated: bool = True
+    compiles_only: bool = False
     compiles_ahead: bool = False
     find_missing: Callable[[bool], str | None] = lambda emulated: None
     trial: str = ""

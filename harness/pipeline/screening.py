@@ -64,7 +64,7 @@ def open_screening(screen: Screen | None, options: EvaluateOptions, language: La
         yield None
         return
     rules = LANGUAGES[language]
-    if screen == EMULATED and not (rules.uses_gpu and rules.is_emulated):
+    if screen == EMULATED and (rules.compiles_only or not rules.uses_gpu):
         raise UsageError(f"--screen emulated: language {language} is not emulated")
     if screen == EMULATED and EMULATED in find_devices(options.device, language):
         raise UsageError("--screen emulated: the emulated device is where the candidates are evaluated anyway")

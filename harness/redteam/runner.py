@@ -236,7 +236,7 @@ class RedTeam:
 
     def devices(self) -> list[Device]:
         found = (find_device("auto", language) for language in LANGUAGES)
-        real = (device for device in found if device is not None and not device.is_emulated)
+        real = (device for device in found if device is not None and device.is_timed)
         return list({device.name: device for device in real}.values())
 
     def find_missing(self, file: CorpusFile) -> str | None:

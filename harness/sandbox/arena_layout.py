@@ -20,7 +20,6 @@ from harness.tensors.trees import list_tensors
 OUTPUT_OFFSETS = 4096  # 256 bytes apart
 LEAST_BYTES = 1 << 16
 OVERLAY_BYTES = 1 << 30  # on a GPU: larger inputs and outputs share the memory, which is rarely used for outputs
-INPUT_SLACK_BYTES = 64 << 20  # on a GPU: searching so much for the inputs costs more than it could gain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ class WorkersAhead:
 
     def __init__(self, forkserver: Forkserver, device: Device | None) -> None:
         self.forkserver = forkserver
-        self._device = device if device is not None and device.is_gpu else None
+        self._device = device if device is not None and device.has_contexts else None
         self._thread = ThreadPoolExecutor(THREADS, "workers")
         self._lock = threading.Lock()
         self._waiting: deque[Future[WorkerProcess | None]] = deque()

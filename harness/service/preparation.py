@@ -87,10 +87,10 @@ def _find_obstacle(language: Language, executor: Executor) -> str | None:
     devices, rules = executor.devices(language), LANGUAGES[language]
     if not devices:
         return f"this service has no device for language {language}"
-    is_emulated = devices[0].name == EMULATED
-    if is_emulated and not rules.is_emulated:
+    emulates = devices[0].name == EMULATED
+    if emulates and rules.compiles_only:
         return f"language {language} needs a GPU: the emulated device only compiles its kernels"
-    return rules.find_missing(is_emulated)
+    return rules.find_missing(emulates)
 
 
 def _require_name(name: str) -> None:

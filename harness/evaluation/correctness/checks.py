@@ -83,7 +83,7 @@ class _Checker:
         self._aliases = AliasCheck(session, views=reference.views, kept_calls=reference.footprint.kept_calls)
         self._kept: list[_Kept] = []
         self._last_seed: int | None = None
-        self._held_steps = self._choose_held_steps() if reference.device.is_gpu else ()
+        self._held_steps = self._choose_held_steps() if reference.device.replays_calls else ()
         self.trials: list[Trial] = []
         self.findings: list[Finding] = []
         self.truth_kind: Literal["float64", "reference"] = "float64"

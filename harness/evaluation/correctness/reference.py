@@ -55,7 +55,7 @@ from harness.problems.inputs.kinds import MIXED, list_declared, list_derived
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.loading import LoadedProblem
 from harness.protocol import count_kept_calls
-from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, Footprint
+from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.devices import Device
 from harness.sandbox.gpu.recording import NotReplayable
 from harness.sandbox.gpu.replayer import KeptBaseline
@@ -263,12 +263,12 @@ def prepare_reference(
         host_bytes = count_host_bytes(least, reference.need)
         require_memory(loaded, host_bytes + room.is_shared * least.device_bytes, room.host_bytes, "the host")
         raise ProblemTooLarge(f"{loaded.problem.name}: no memory plan fits {room}")
-    if not device.is_gpu and not plan.timed_outputs:
+    if not (device.replays_calls or plan.timed_outputs):
         plan = replace(plan, baseline_beside=False)
     footprint = reference.footprint
     if plan.kept_calls < reference.need.kept_calls:
         footprint = replace(footprint, most_kept=plan.kept_calls)
-    is_kept = device.is_gpu and plan == plan_in_full(reference.need)
+    is_kept = device.keeps_references and plan == plan_in_full(reference.need)
     truths = KeptTruths(int(room.device_bytes * TRUTHS_SHARE) if is_kept else 0)
     return replace(reference, plan=plan, footprint=footprint, truths=truths)
 
@@ -329,15 +329,14 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
         traits = learn_traits(loaded, model, inputs, own, changing=changing, device=device.torch_device)
     declared, derived = list_declared(loaded.problem), list_derived(traits, inputs)
     wider = pad_rows(inputs) if is_small or any(kind.changes_layout for kind in declared) else ()
-    slack_bytes = INPUT_SLACK_BYTES if device.is_gpu else 0
+    slack_bytes = device.input_slack_bytes
     footprint = Footprint.measure(inputs, outputs, state, wider, changing=changing, slack_bytes=slack_bytes)
-    work_bytes = again.work_bytes if device.is_gpu else None
     need = MemoryNeed(
         inputs_bytes=sizes[0] + 2 * count_bytes(changing.values()),  # the state of a call, and packed
         weights_bytes=sizes[1], outputs_bytes=sizes[2], arena_bytes=footprint.arena_bytes,
-        work_bytes=again.work_bytes,
+        work_bytes=again.work_bytes or 0,
         mixing_bytes=max((kind.count_bytes(inputs) for kind in (*declared, *derived)), default=0),
-        float64_bytes=estimate_float64_bytes(model, inputs, outputs.tensors, work_bytes),
+        float64_bytes=estimate_float64_bytes(model, inputs, outputs.tensors, again.work_bytes),
         slice_bytes=device.slice_bytes, context_bytes=device.context_bytes, kept_calls=count_kept_calls(sizes[2]),
         row_steps=ROW_STEPS if changing else 0,
         further_steps=count_further_calls(loaded.problem, derived, is_small=is_small),
@@ -356,7 +355,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
 class _SecondRun:
     outputs: FlatOutputs
     call_s: float
-    work_bytes: int
+    work_bytes: int | None
     views: frozenset[int]
 
 
@@ -370,13 +369,13 @@ def _run(
     outputs = run_reference(loaded, model, copies)
     device.synchronize()
     call_s = time.perf_counter() - began_s
-    outputs_bytes = count_bytes(outputs.tensors)
+    peak_bytes = device.read_peak()
     given = [copies, [value for value in model.state_dict().values() if torch.is_tensor(value)]]
     views = frozenset(at for at, one in enumerate(outputs.tensors) if list_memory([one]) & list_memory(given))
     return _SecondRun(
         outputs=outputs.with_state(read_state(model, changing)),
         call_s=call_s,
-        work_bytes=max(device.read_peak(outputs_bytes) - outputs_bytes, 0),
+        work_bytes=None if peak_bytes is None else max(peak_bytes - count_bytes(outputs.tensors), 0),
         views=views,
     )
 

@@ -134,7 +134,7 @@ def make_later_states(reference: Reference, seed: int, few: int, many: int) -> l
 def _choose_device(reference: Reference, inputs: Sequence[Any]) -> torch.device:
     """Choose the CPU if a call may index beyond its state: on a GPU that breaks this process's context."""
     is_floating = all(map(torch.is_floating_point, reference.changing.values()))
-    is_unsafe = reference.device.is_gpu and (not is_floating or _may_index(reference, inputs))
+    is_unsafe = reference.device.has_contexts and (not is_floating or _may_index(reference, inputs))
     return HOST if is_unsafe else reference.device.torch_device
 
 
@@ -144,7 +144,7 @@ def _is_finite(tensor: Tensor) -> bool:
 
 def find_nearby(reference: Reference, inputs: Sequence[Any], source: random.Random) -> Nearby | None:
     tensors = list_tensors(inputs)
-    may_spoil_the_gpu = reference.device.is_gpu and _may_index(reference, inputs)
+    may_spoil_the_gpu = reference.device.has_contexts and _may_index(reference, inputs)
     for cut in list_cuts([tuple(tensor.shape) for tensor in tensors], source):
         smaller = cut_inputs(inputs, cut)
         if may_spoil_the_gpu and not _runs_on_cpu(reference, smaller):

@@ -132,7 +132,7 @@ def attribute_work(
         return _conclude(work, reference, libraries=(), findings=(note,), has_kernel=has_kernel)
     if not writes_kernels:
         return _attribute_generated(open_in, reference, inputs, outputs, profile)
-    custom = name_custom_kernels(names, libraries if reference.device.is_gpu else ())
+    custom = name_custom_kernels(names, libraries if reference.device.replays_calls else ())
     custom = replace(custom, words=frozenset(_WORD.findall(source)))
     work = replace(share_work(profile, custom), custom_kernels=names)
     if has_kernel:

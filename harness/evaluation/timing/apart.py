@@ -46,6 +46,10 @@ Calls = list[tuple[int, Run]]  # seed of the inputs, call
 
 
 class ApartTimer:
+    """Uses the evaluator's clock, of a GPU's work."""
+
+    always_samples = False
+
     def __init__(self, *, reference: Reference, plan: TimingPlan, seed: int) -> None:
         self._reference = reference
         self._device = reference.device
@@ -68,8 +72,7 @@ class ApartTimer:
             after = self._time_alone(open_baseline, seeds, lambda *_: self._seeds[1::2], sampler)
             wrong = self._chosen.find_wrong()
         theirs = [call for pair in itertools.zip_longest(before, after) for call in pair if call is not None]
-        conclude = self._conclude_calls if self._device.is_gpu else self._conclude_reported
-        result = conclude(name, self._pair(theirs, mine), self._find_floor(before, after), sampler.conclude())
+        result = self._conclude(name, self._pair(theirs, mine), self._find_floor(before, after), sampler.conclude())
         if wrong is not None:
             return call_suspect(result.timing, "timed_call", wrong)
         return mark_disturbed_unreliable(result)
@@ -95,14 +98,7 @@ class ApartTimer:
             pairs.setdefault(self._reference.choose_timed_step(seed), []).append(make_block(baseline, candidate))
         return pairs
 
-    def _conclude_reported(
-        self, name: str, pairs: dict[str, list[Block]], floor: float, conditions: Conditions
-    ) -> TimingResult:
-        return confirm_reported_times(replace(summarise_blocks(name, pairs[GIVEN], floor), conditions=conditions))
-
-    def _conclude_calls(
-        self, name: str, pairs: dict[str, list[Block]], floor: float, conditions: Conditions
-    ) -> TimingResult:
+    def _conclude(self, name: str, pairs: dict[str, list[Block]], floor: float, conditions: Conditions) -> TimingResult:
         """The lower end of the interval holds even if the candidate worked while its inputs were written."""
         blocks = pairs[GIVEN]
         timing = summarise_blocks(name, blocks, floor)
@@ -136,10 +132,9 @@ class ApartTimer:
         hopeless_us: float | None = None,
     ) -> Calls:
         """`choose` selects the seeds, see `_warm_up`. For the candidate's `hopeless_us` see HOPELESS_CALLS."""
-        if self._device.is_gpu:
-            await_idle(self._device)  # work of the previous worker may still run
+        await_idle(self._device)  # work of the previous worker may still run
         with open_worker() as session:
-            if not (self._device.is_gpu and self._reference.plan.timed_outputs):
+            if self.always_samples or not self._reference.plan.timed_outputs:
                 session.take_samples()
             chosen, calls, began_s = choose(*self._warm_up(session, seeds)), Calls(), time.monotonic()
             for seed, run in self._call_in_turn(session, chosen):
@@ -167,20 +162,29 @@ class ApartTimer:
 
     def _call_in_turn(self, session: ModelSession, chosen: Sequence[int]) -> Iterator[tuple[int, Run]]:
         """Yield (seed of the inputs, call) with a cold cache."""
-        if self._device.is_gpu:
-            for seed in chosen:
-                session.reset_state(self._reference.make_timed_state(seed))
-                yield seed, self._call(session, self._reference.make_timed_inputs(seed))
-            return
-        session.prepare_call(self._reference.make_timed_inputs(chosen[0]))
         for seed in chosen:
-            yield seed, require_form(self._call_on_cpu(session, seed))
-        session.disarm()
+            session.reset_state(self._reference.make_timed_state(seed))
+            yield seed, self._call(session, self._reference.make_timed_inputs(seed))
 
     def _call(self, session: ModelSession, inputs: Sequence[Any]) -> Run:
         return require_form(session.call(inputs, self._device, look=False))
 
-    def _call_on_cpu(self, session: ModelSession, seed: int) -> Run:
+
+class ReportedApartTimer(ApartTimer):
+    """Uses the time that a worker on a CPU reports."""
+
+    always_samples = True
+
+    def _conclude(self, name: str, pairs: dict[str, list[Block]], floor: float, conditions: Conditions) -> TimingResult:
+        return confirm_reported_times(replace(summarise_blocks(name, pairs[GIVEN], floor), conditions=conditions))
+
+    def _call_in_turn(self, session: ModelSession, chosen: Sequence[int]) -> Iterator[tuple[int, Run]]:
+        session.prepare_call(self._reference.make_timed_inputs(chosen[0]))
+        for seed in chosen:
+            yield seed, require_form(self._call_at(session, seed))
+        session.disarm()
+
+    def _call_at(self, session: ModelSession, seed: int) -> Run:
         state = self._reference.make_timed_state(seed)
         session.stage(self._reference.make_timed_inputs(seed), state)
         self._device.flush_cache()

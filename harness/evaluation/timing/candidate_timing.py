@@ -13,7 +13,7 @@ from harness.evaluation.cases import CaseRun
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.model_workers import ModelWorkers
 from harness.evaluation.settings import EvaluationSettings
-from harness.evaluation.timing.apart import ApartTimer, Open
+from harness.evaluation.timing.apart import ApartTimer, Open, ReportedApartTimer
 from harness.evaluation.timing.clocks import TimingResult
 from harness.evaluation.timing.noise_floor import NoiseFloors, NoiseKey
 from harness.evaluation.timing.paired import PairedTimer
@@ -145,7 +145,7 @@ class CandidateTimer:
     ) -> TimingResult:
         """Without `keep`, the opponent's recording is closed at the end."""
         open_candidate = partial(self._workers.open_constructed_candidate, candidate, reference)
-        if reference.device.is_gpu:
+        if reference.device.replays_calls:
             timer = ReplayTimer(reference=reference, plan=self._plan, seeds=seeds, ahead=self._workers.ahead)
             keep = keep or partial(record_rival, opponent.open, reference, seeds)
             record_candidate = partial(record_call, open_candidate, reference, seeds)
@@ -175,7 +175,8 @@ class CandidateTimer:
     ) -> TimingResult:
         self._workers.ahead.finish()
         open_candidate = partial(self._workers.open_constructed_candidate, candidate, reference)
-        timer = ApartTimer(reference=reference, plan=self._plan, seed=next(seeds))
+        timer_type = ApartTimer if reference.device.replays_calls else ReportedApartTimer
+        timer = timer_type(reference=reference, plan=self._plan, seed=next(seeds))
         return timer.measure(opponent.name, opponent.open, open_candidate, seeds)
 
     def _pair_baseline(self, reference: Reference, baseline: TimedBaseline, seeds: Iterator[int]) -> Timing:

@@ -19,10 +19,6 @@ from harness.sandbox.devices import Device
 from harness.store.machine_cache import add_to_record, read_record
 
 FILE_NAME = "ceilings.json"
-CPU_TENSOR_BYTES = 192 << 20
-GPU_TENSOR_BYTES = 1 << 30
-CPU_MATRIX_SIZE = 1024
-GPU_MATRIX_SIZE = 8192
 REPEATS = 5
 MEASURING_S = 0.25  # per quantity, at least two repeats
 
@@ -108,7 +104,7 @@ def _measure_bandwidth(device: Device) -> float:
     """Return bytes per second: copying, reading or writing tensors larger than the cache, or reading a small one after
     a flush, which may leave some of it.
     """
-    size = max(GPU_TENSOR_BYTES if device.is_gpu else CPU_TENSOR_BYTES, 4 * device.cache_bytes())
+    size = max(device.peak_tensor_bytes, 4 * device.cache_bytes())
     source = torch.ones(size // 4, device=device.torch_device)
     target = torch.ones_like(source)
     small = source[: device.cache_bytes() // 8]
@@ -122,22 +118,14 @@ def _measure_bandwidth(device: Device) -> float:
 
 
 def _measure_products(device: Device) -> list[tuple[float, str]]:
-    if not device.is_gpu:
-        return [(_measure_product(device, torch.float32, CPU_MATRIX_SIZE, allow_tf32=False), "float32")]
-    wanted = ((torch.float32, False), (torch.float32, True), (torch.bfloat16, False), (torch.float16, False))
-    return [
-        (
-            _measure_product(device, dtype, GPU_MATRIX_SIZE, allow_tf32=tf32),
-            "tf32" if tf32 else str(dtype).removeprefix("torch."),
-        )
-        for dtype, tf32 in wanted
-    ]
+    return [(_measure_product(device, name), name) for name in device.matrix_formats]
 
 
-def _measure_product(device: Device, dtype: torch.dtype, size: int, *, allow_tf32: bool) -> float:
+def _measure_product(device: Device, name: str) -> float:
+    size, dtype = device.matrix_size, torch.float32 if name == "tf32" else getattr(torch, name)
     left, right = (torch.ones(size, size, dtype=dtype, device=device.torch_device) for _ in range(2))
     out = torch.empty_like(left)
-    with float32_precision(allow_tf32):
+    with float32_precision(name == "tf32"):
         return 2 * size**3 / _best_s(device, lambda: torch.mm(left, right, out=out))
 
 

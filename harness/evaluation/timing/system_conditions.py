@@ -49,9 +49,8 @@ class ConditionSampler:
         if now_s - self._sampled_s < SAMPLE_EVERY_S:
             return
         self._sampled_s = now_s
-        if not self._device.is_gpu:
-            self._clocks_mhz += _read_cpu_clocks_mhz(self._cores)
-        elif self._gpu is not None:
+        self._clocks_mhz += self._device.read_core_clocks_mhz(self._cores)
+        if self._gpu is not None:
             self._sample_gpu(*self._gpu)
 
     def _sample_gpu(self, nvml: Any, handle: Any) -> None:
@@ -130,12 +129,3 @@ def _read_busy_s(cores: set[int]) -> float | None:
             user, nice, system, _idle, _waiting, interrupt, soft, stolen = map(int, fields[:8])
             total += user + nice + system + interrupt + soft + stolen
     return total / ticks
-
-
-def _read_cpu_clocks_mhz(cores: set[int]) -> list[float]:
-    clocks = []
-    for core in cores:
-        with suppress(OSError, ValueError):
-            path = Path(f"/sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq")
-            clocks.append(int(path.read_text()) / 1000)
-    return clocks

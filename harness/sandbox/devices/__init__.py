@@ -7,10 +7,11 @@ from harness.languages.devices import find_devices
 from harness.sandbox.devices.arena import SharedArena
 from harness.sandbox.devices.base import Device
 from harness.sandbox.devices.cpu import CpuDevice
-from harness.sandbox.devices.cuda import CudaDevice
+from harness.sandbox.devices.cuda import INPUT_SLACK_BYTES, CudaDevice
 from harness.sandbox.devices.emulated import EmulatedDevice
 
 __all__ = [
+    "INPUT_SLACK_BYTES",
     "CpuDevice",
     "CudaDevice",
     "Device",

@@ -1,11 +1,9 @@
 from __future__ import annotations
 
 import os
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -20,18 +18,27 @@ if TYPE_CHECKING:  # they import this package
     from harness.sandbox.worker_client import WorkerClient
     from harness.sandbox.worker_process import TimeLimits
 
-BUSY_US = 1000.0  # a tiny operation takes this long only while another process uses the GPU
-QUIET_PROBES = 2  # in a row
-
 
 class Device(ABC):
-    """`is_timed` is False where times mean nothing. If `is_emulated`, candidates see the GPU `target`. If `is_gpu`,
-    work runs asynchronously on streams, in a context that an illegal access destroys.
+    """`is_timed` is False where times mean nothing. If `is_emulated`, candidates see the GPU `target`. If it
+    `has_contexts`, each process needs one, which takes long to create, and which an illegal access destroys. If it
+    `replays_calls`, they run asynchronously on streams, the evaluator clocks them, and it can replay a recording. If it
+    `keeps_references`, their memory remains in use for the next candidate.
+
+    Peaks are measured with tensors of `peak_tensor_bytes`, and with square matrices of `matrix_size` in the
+    `matrix_formats`. `context_bytes` is an estimate for an idle process.
     """
 
-    is_gpu: ClassVar[bool] = False
     is_emulated: ClassVar[bool] = False
     is_timed: ClassVar[bool] = True
+    has_contexts: ClassVar[bool] = False
+    replays_calls: ClassVar[bool] = False
+    keeps_references: ClassVar[bool] = False
+    input_slack_bytes: ClassVar[int] = 0  # for inputs at a place that a worker cannot guess
+    peak_tensor_bytes: ClassVar[int]
+    matrix_size: ClassVar[int]
+    matrix_formats: ClassVar[tuple[str, ...]] = ("float32",)
+    context_bytes: ClassVar[int] = 0
     target: GpuModel | None = None
 
     def __init__(self, name: str, torch_device: torch.device, memory_bytes: int | None) -> None:
@@ -82,29 +89,24 @@ class Device(ABC):
         """Free memory that an evaluation may plan with."""
 
     @property
-    @abstractmethod
-    def context_bytes(self) -> int:
-        """An estimate for an idle process."""
-
-    @property
-    @abstractmethod
     def slice_bytes(self) -> int:
         """Memory for comparing a slice of two tensors and for flushing the cache."""
+        return 0
 
     @abstractmethod
     def watch_peak(self) -> None: ...
 
-    @abstractmethod
-    def read_peak(self, fallback_bytes: int) -> int:
-        """Returns `fallback_bytes` on a CPU."""
+    def read_peak(self) -> int | None:
+        """Return the most memory in use since `watch_peak`, or None if unknown."""
+        return None
 
-    @abstractmethod
     def count_own_bytes(self) -> int:
         """Memory of the device that this process has reserved; 0 on a CPU."""
+        return 0
 
-    @abstractmethod
     def count_used_bytes(self) -> int:
         """Returns 0 on a CPU, where workers have their own limits."""
+        return 0
 
     @abstractmethod
     def release_allocator_cache(self) -> None: ...
@@ -123,8 +125,16 @@ class Device(ABC):
     def check(self) -> None:
         """Raises RuntimeError if torch cannot use the device."""
 
+    def find_loading_device(self) -> Device:
+        """Return the device on which a candidate is loaded without a GPU."""
+        return self
+
     def open_nvml(self) -> tuple[Any, Any] | None:
         return None
+
+    def read_core_clocks_mhz(self, cores: set[int]) -> list[float]:
+        """Return the clocks of the cores that compute a candidate's outputs."""
+        return []
 
     @property
     def has_tf32(self) -> bool:
@@ -149,25 +159,8 @@ class Device(ABC):
     ) -> AbstractContextManager[ModelSession]: ...
 
     def await_quiet(self, limit_s: float) -> bool:
-        """Wait until tiny operations are fast, so no other process uses the GPU."""
-        deadline_s = time.monotonic() + limit_s
-        quick = 0
-        while quick < QUIET_PROBES:
-            quick = quick + 1 if self.time_tiny_operation() < BUSY_US else 0
-            if time.monotonic() > deadline_s:
-                return False
+        """Wait until no other process uses the GPU. Returns False if one still does after `limit_s`."""
         return True
-
-    def time_tiny_operation(self) -> float:
-        """Return us. The operation waits for kernels of other processes."""
-        began_ns = time.perf_counter_ns()
-        self._probe.add_(1.0)
-        self.synchronize()
-        return (time.perf_counter_ns() - began_ns) / 1e3
-
-    @cached_property
-    def _probe(self) -> torch.Tensor:
-        return torch.zeros(1, device=self.torch_device)
 
     @abstractmethod
     def cache_bytes(self) -> int: ...

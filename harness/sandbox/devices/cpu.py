@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 
@@ -22,6 +22,9 @@ MINIMUM_CACHE_BYTES = 32 << 20
 
 
 class CpuDevice(Device):
+    peak_tensor_bytes: ClassVar[int] = 192 << 20
+    matrix_size: ClassVar[int] = 1024
+
     def __init__(self, name: str = "cpu", *, memory_bytes: int | None = None) -> None:
         super().__init__(name, torch.device("cpu"), memory_bytes)
 
@@ -45,24 +48,7 @@ class CpuDevice(Device):
         planned_bytes = free_bytes if self._memory_bytes is None else min(free_bytes, self._memory_bytes)
         return Room(device_bytes=planned_bytes, host_bytes=free_bytes, is_shared=self._memory_bytes is None)
 
-    @property
-    def context_bytes(self) -> int:
-        return 0
-
-    @property
-    def slice_bytes(self) -> int:
-        return 0
-
     def watch_peak(self) -> None: ...
-
-    def read_peak(self, fallback_bytes: int) -> int:
-        return fallback_bytes
-
-    def count_own_bytes(self) -> int:
-        return 0
-
-    def count_used_bytes(self) -> int:
-        return 0
 
     def release_allocator_cache(self) -> None: ...
 
@@ -81,6 +67,14 @@ class CpuDevice(Device):
         return nullcontext(ModelSession(client, arena, footprint, limits, keeps_on_host=keeps_on_host))
 
     def synchronize(self) -> None: ...
+
+    def read_core_clocks_mhz(self, cores: set[int]) -> list[float]:
+        clocks = []
+        for core in cores:
+            with suppress(OSError, ValueError):
+                path = Path(f"/sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq")
+                clocks.append(int(path.read_text()) / 1000)
+        return clocks
 
     def cache_bytes(self) -> int:
         sizes = [0]

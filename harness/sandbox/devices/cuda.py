@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, closing
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -11,7 +13,7 @@ from harness.hardware.memory import available_memory_bytes
 from harness.protocol import device_memory
 from harness.sandbox.devices.arena import GpuArena, SharedArena
 from harness.sandbox.devices.base import Device
-from harness.sandbox.devices.cpu import MINIMUM_CACHE_BYTES
+from harness.sandbox.devices.cpu import MINIMUM_CACHE_BYTES, CpuDevice
 from harness.sandbox.memory_limits import count_free_bytes
 from harness.sandbox.memory_plan import Room
 
@@ -22,12 +24,22 @@ if TYPE_CHECKING:
     from harness.sandbox.worker_process import TimeLimits
 
 CORES_TO_SPARE = 4
-CONTEXT_BYTES, SLICE_BYTES = 1 << 30, 1 << 30
+INPUT_SLACK_BYTES = 64 << 20  # searching so much for the inputs costs more than it could gain
+SLICE_BYTES = 1 << 30
 TF32_CAPABILITY = (8, 0)
+BUSY_US = 1000.0  # a tiny operation takes this long only while another process uses the GPU
+QUIET_PROBES = 2  # in a row
 
 
 class CudaDevice(Device):
-    is_gpu: ClassVar[bool] = True
+    has_contexts: ClassVar[bool] = True
+    replays_calls: ClassVar[bool] = True
+    keeps_references: ClassVar[bool] = True
+    input_slack_bytes: ClassVar[int] = INPUT_SLACK_BYTES
+    peak_tensor_bytes: ClassVar[int] = 1 << 30
+    matrix_size: ClassVar[int] = 8192
+    matrix_formats: ClassVar[tuple[str, ...]] = ("float32", "tf32", "bfloat16", "float16")
+    context_bytes: ClassVar[int] = 1 << 30
 
     def __init__(self, name: str = "cuda:0", *, memory_bytes: int | None = None) -> None:
         super().__init__(name, torch.device(name), memory_bytes)
@@ -69,10 +81,6 @@ class CudaDevice(Device):
         return Room(device_bytes=free_bytes, host_bytes=available_memory_bytes(), is_shared=False)
 
     @property
-    def context_bytes(self) -> int:
-        return CONTEXT_BYTES
-
-    @property
     def slice_bytes(self) -> int:
         return SLICE_BYTES + 2 * self.cache_bytes()
 
@@ -80,7 +88,7 @@ class CudaDevice(Device):
         torch.cuda.reset_peak_memory_stats(self.torch_device)
         self._allocated_bytes = torch.cuda.memory_allocated(self.torch_device)
 
-    def read_peak(self, fallback_bytes: int) -> int:
+    def read_peak(self) -> int | None:
         return torch.cuda.max_memory_allocated(self.torch_device) - self._allocated_bytes
 
     def count_own_bytes(self) -> int:
@@ -115,6 +123,30 @@ class CudaDevice(Device):
     def check(self) -> None:
         torch.ones(1, device=self.torch_device).add_(1)
         self.synchronize()
+
+    def find_loading_device(self) -> Device:
+        return CpuDevice()
+
+    def await_quiet(self, limit_s: float) -> bool:
+        """Tiny operations are then fast."""
+        deadline_s = time.monotonic() + limit_s
+        quick = 0
+        while quick < QUIET_PROBES:
+            quick = quick + 1 if self._time_tiny_operation() < BUSY_US else 0
+            if time.monotonic() > deadline_s:
+                return False
+        return True
+
+    def _time_tiny_operation(self) -> float:
+        """Return us. The operation waits for kernels of other processes."""
+        began_ns = time.perf_counter_ns()
+        self._probe.add_(1.0)
+        self.synchronize()
+        return (time.perf_counter_ns() - began_ns) / 1e3
+
+    @cached_property
+    def _probe(self) -> torch.Tensor:
+        return torch.zeros(1, device=self.torch_device)
 
     def open_nvml(self) -> tuple[Any, Any] | None:
         try:

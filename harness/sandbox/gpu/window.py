@@ -19,8 +19,8 @@ from torch import Tensor
 from harness.domain import Outcome
 from harness.protocol import HELD_US, Signal, TensorSpec, storage_bytes
 from harness.protocol.tensor_layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES, MOST_KEPT
-from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, Footprint, outline
-from harness.sandbox.devices import CudaDevice, Device, SharedArena
+from harness.sandbox.arena_layout import Footprint, outline
+from harness.sandbox.devices import INPUT_SLACK_BYTES, CudaDevice, Device, SharedArena
 from harness.sandbox.failure import fatal_failure
 from harness.sandbox.gpu.recording import NotReplayable, Recording, make_recording
 from harness.sandbox.gpu.worker_memory import Stretch, WorkerMemory, view_outputs

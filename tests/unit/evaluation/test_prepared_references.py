@@ -31,14 +31,10 @@ def get_init_inputs():
 
 
 class RoomyGpu(CpuDevice):
-    free_bytes, is_gpu = 1 << 40, False
+    free_bytes, keeps_references = 1 << 40, True
 
     def measure_room(self):
         return Room(device_bytes=self.free_bytes, host_bytes=1 << 40)
-
-
-class Cpu(CpuDevice):
-    is_gpu = False
 
 
 def load(factor=2.0):
@@ -53,12 +49,9 @@ def prepared():
 @pytest.fixture
 def borrow(prepared):
     def run(loaded, seed=1, thrift="planned", device=None):
-        device = device or RoomyGpu()
         prepared.begin(loaded.problem, seed)
-        with prepared.borrow(loaded, device, (seed, seed + 1), thrift) as reference:
-            device.is_gpu = isinstance(device, RoomyGpu)
-        device.is_gpu = False
-        return reference
+        with prepared.borrow(loaded, device or RoomyGpu(), (seed, seed + 1), thrift) as reference:
+            return reference
 
     return run
 
@@ -106,5 +99,5 @@ def test_nothing_is_kept_where_memory_is_short_or_an_allocation_failed(borrow):
 
 
 def test_on_a_cpu_nothing_is_kept(borrow):
-    first = borrow(load(), device=Cpu())
-    assert borrow(load(), device=Cpu()).model is not first.model
+    first = borrow(load(), device=CpuDevice())
+    assert borrow(load(), device=CpuDevice()).model is not first.model

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, OVERLAY_BYTES, Footprint
+from harness.sandbox.arena_layout import OVERLAY_BYTES, Footprint
+from harness.sandbox.devices import INPUT_SLACK_BYTES
 from harness.tensors.outputs import FlatOutputs
 
 

@@ -18,7 +18,7 @@ from harness.sandbox.worker_process import WorkerLimits
 from harness.sandbox.workers_ahead import WorkersAhead
 
 # Without a GPU, a waiting worker has no context; all else is the same.
-STAND_IN = SimpleNamespace(is_gpu=True, torch_device=torch.device("cpu"))
+STAND_IN = SimpleNamespace(has_contexts=True, torch_device=torch.device("cpu"))
 LIMITS = WorkerLimits()
 
 
@@ -69,7 +69,7 @@ def test_a_worker_that_was_killed_while_it_waited_is_replaced(ahead):
 
 
 def test_a_worker_whose_device_fails_does_not_wait(bench):
-    broken = WorkersAhead(bench.forkserver, SimpleNamespace(is_gpu=True, torch_device=torch.device("cuda:77")))
+    broken = WorkersAhead(bench.forkserver, SimpleNamespace(has_contexts=True, torch_device=torch.device("cuda:77")))
     broken.prepare(1)
     assert broken._waiting[0].result() is None
     with broken.spawn(LIMITS, ends_beside=False) as worker:
@@ -100,7 +100,7 @@ def test_stop_drops_the_starts_that_have_not_begun(ahead):
 
 
 def test_no_worker_waits_without_a_gpu(bench):
-    ahead = WorkersAhead(bench.forkserver, SimpleNamespace(is_gpu=False, torch_device=torch.device("cpu")))
+    ahead = WorkersAhead(bench.forkserver, SimpleNamespace(has_contexts=False, torch_device=torch.device("cpu")))
     ahead.prepare(2)
     assert not ahead._waiting
     with ahead.spawn(LIMITS, ends_beside=True) as worker:

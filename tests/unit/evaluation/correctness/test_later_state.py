@@ -74,7 +74,7 @@ def test_there_is_none_where_only_one_call_succeeds_nor_for_large_problems(monke
 
 
 class NamedGpu(CpuDevice):
-    is_gpu = True
+    has_contexts = True
     torch_device = torch.device("cuda:0")
 
 

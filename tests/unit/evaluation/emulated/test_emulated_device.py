@@ -25,7 +25,7 @@ def test_unknown_device_is_an_error_that_names_the_known_ones():
 
 def test_its_memory_is_the_cpus_and_its_outputs_lie_on_a_gpu():
     device = EmulatedDevice()
-    assert (device.is_gpu, device.torch_device, device.seen_type) == (False, torch.device("cpu"), "cuda")
+    assert (device.replays_calls, device.torch_device, device.seen_type) == (False, torch.device("cpu"), "cuda")
 
 
 def test_a_worker_is_told_of_the_gpu_that_was_chosen():

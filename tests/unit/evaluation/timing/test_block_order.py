@@ -58,7 +58,7 @@ def measure(plan=TimingPlan(min_blocks=PAIRS, max_blocks=PAIRS)):  # noqa: B008
     device = SimpleNamespace(
         evaluator_cores={0},
         torch_device=torch.device("cpu"),
-        is_gpu=False,
+        read_core_clocks_mhz=lambda cores: [],
         open_nvml=lambda: None,
         flush_cache=lambda once=False: events.append(("flush", "once" if once else "all")),
     )
