@@ -246,6 +246,10 @@ _PROGRAM = {
         "a build failed; the program may have caught the error",
         "`harness show ID --log` prints the log",
     ),
+    "gpu_target": (
+        "the program requests GPU targets that this GPU cannot run, so it was compiled for this one",
+        "add the GPU's target to `TORCH_CUDA_ARCH_LIST` or `-gencode`, or name none",
+    ),
     "language": ("note: how the language was detected", "choose another one with `--language`"),
     "sandbox": (
         "the program failed because of the sandbox: it has no network and none of your files or modules",

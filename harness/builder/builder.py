@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from harness.builder.fast.strategy import SCRIPT, prepare_fast
 from harness.builder.flags import refuse_flags
 from harness.builder.memory_gate import FAST_BUILD_BYTES, PLAIN_BUILD_BYTES, MemoryGate
 from harness.builder.runner import Runner, Wrap
-from harness.builder.targets import select_target, write_default_flag
+from harness.builder.targets import select_target, use_device_target, write_default_flag
 from harness.builder.toolchain import Toolchain, ninja_program
 from harness.builder.torch_ninja import plan_empty_builds, write_plan
 from harness.domain import BuildRequest, BuildResult, BuildToolError, HarnessError
@@ -159,27 +159,29 @@ class Builder:
         if not (request.name.isidentifier() and request.name.isascii()):
             log = f"error: the extension name {request.name!r} is not a Python identifier"
             return BuildResult(key=key, status="failed", extension=None, log=log, duration_s=0.0)
-        request, unusable = self._select_target(request)
-        if unusable is not None and self._has_device:
-            return BuildResult(key=key, status="failed", extension=None, log=unusable, duration_s=0.0)
+        request, other_target = self._select_target(request)
         self._require_tools(request)
         try:
             with self._locked(key):
-                kept = self._look_up(key, began_s)
-                if kept is not None:
-                    return kept
-                with self._counted(RUNNING):
-                    return self._compile(request, key, began_s)
+                result = self._look_up(key, began_s)
+                if result is None:
+                    with self._counted(RUNNING):
+                        result = self._compile(request, key, began_s)
+                return replace(result, other_target=other_target)
         except OSError as error:
             raise HarnessError(
                 f"cannot build in the cache {self._cache}: {error}; free disk space, or choose another folder with "
                 "--cache-dir"
             ) from error
 
-    def _select_target(self, request: BuildRequest) -> tuple[BuildRequest, str | None]:
+    def _select_target(self, request: BuildRequest) -> tuple[BuildRequest, str]:
+        """Compile for the device, if there is one, though the program requests others; without one, as requested."""
         if not request.needs_cuda or self._emulated is not None:
-            return request, None
-        return select_target(request, self.toolchain.architecture)
+            return request, ""
+        selected, unusable = select_target(request, self.toolchain.architecture)
+        if unusable is None or not self._has_device:
+            return selected, ""
+        return use_device_target(request, self.toolchain.architecture), unusable
 
     def key(self, request: BuildRequest) -> str:
         request, _ = self._select_target(request)

@@ -62,8 +62,8 @@ def write_default_flag(architecture: str) -> str:
 
 
 def select_target(request: BuildRequest, architecture: str) -> tuple[BuildRequest, str | None]:
-    """Replace the targets in the request's flags by one. Also return the reason if no device of `architecture` loads
-    any of them. Targets that nvcc does not know stay, so that it reports them.
+    """Replace the targets in the request's flags by one. If no device of `architecture` loads any of them, also
+    return a sentence that says so. Targets that nvcc does not know stay, so that it reports them.
     """
     words = [word for flag in request.extra_cuda_cflags for word in flag.split()]
     rest, asked = _split_flags(words)
@@ -83,9 +83,15 @@ def select_target(request: BuildRequest, architecture: str) -> tuple[BuildReques
 def _explain(codes: list[_Code], device: str) -> str:
     names = ", ".join(dict.fromkeys(code.name for code in codes))
     return (
-        f"error: the kernels are to be compiled for {names}, which this GPU of compute capability {device} cannot run: "
-        f"add {device} to TORCH_CUDA_ARCH_LIST or to -gencode in extra_cuda_cflags, or set neither"
+        f"the program requests {names}, which this GPU of compute capability {device} cannot run: add {device} to "
+        "TORCH_CUDA_ARCH_LIST or to -gencode in extra_cuda_cflags, or set neither"
     )
+
+
+def use_device_target(request: BuildRequest, architecture: str) -> BuildRequest:
+    """Replace the targets in the request's flags, which no device of `architecture` loads."""
+    rest, _ = _split_flags([word for flag in request.extra_cuda_cflags for word in flag.split()])
+    return _with_flags(request, write_default_flag(architecture), tuple(rest))
 
 
 def _with_flags(request: BuildRequest, target: str, others: tuple[str, ...]) -> BuildRequest:

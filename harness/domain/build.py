@@ -44,7 +44,9 @@ class BuildRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildResult:
-    """`extension` is the path of the shared library; `reason` tells why the fast strategy was not used."""
+    """`extension` is the path of the shared library; `reason` tells why the fast strategy was not used;
+    `other_target` tells which targets the device cannot run, so that the build is for the device's own.
+    """
 
     key: str
     status: BuildStatus
@@ -53,6 +55,7 @@ class BuildResult:
     duration_s: float
     strategy: str = "plain"
     reason: str = ""
+    other_target: str = ""
 
     def __post_init__(self) -> None:
         if (self.extension is not None) != (self.status in ("built", "cached")):

@@ -1,8 +1,8 @@
-"""Keeps references of one problem's cases on a GPU for its next candidates with the same seeds."""
+"""Keeps references of the last problems' cases on a GPU for their next candidates with the same seeds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from harness.domain import Problem, ProblemTooLarge
@@ -13,6 +13,8 @@ from harness.sandbox.memory_plan import Thrift
 from harness.sandbox.workers_ahead import WorkersAhead
 
 KEPT_SHARE = 4  # a reference is kept while so many times its plan's memory are free
+KEPT_PROBLEMS = 4  # builds end in any order, so candidates of a few problems alternate
+Key = tuple[str, int]  # problem, and the seed of an evaluation
 
 
 class PreparedReferences:
@@ -20,14 +22,15 @@ class PreparedReferences:
 
     def __init__(self, ahead: WorkersAhead) -> None:
         self._ahead = ahead
-        self._kept: list[Reference] = []
-        self._kept_for: tuple[str, int] | None = None  # problem, and the seed of an evaluation
+        self._kept: list[tuple[Key, Reference]] = []
+        self._last: list[Key] = []  # the newest at the end
 
     def begin(self, problem: Problem, seed: int) -> None:
         """Call before each evaluation: others of the same problem and seed have the same references."""
-        if self._kept_for != (problem.digest, seed):
-            self.close()
-        self._kept_for = problem.digest, seed
+        key = problem.digest, seed
+        others = [one for one in self._last if one[0] != problem.digest]
+        self._last = [*others[1 - KEPT_PROBLEMS :], key]
+        self._drop(lambda one: one not in self._last)
 
     @contextmanager
     def borrow(
@@ -40,22 +43,27 @@ class PreparedReferences:
         finally:
             is_plentiful = device.keeps_references and thrift == "planned" and reference.has_full_plan
             if is_plentiful and reference.plan.device_bytes * KEPT_SHARE < device.measure_room().device_bytes:
-                self._kept.append(reference)
+                self._kept.append((self._last[-1], reference))
             else:
                 reference.close()
 
     def close(self) -> None:
-        while self._kept:
-            self._kept.pop().close()
+        self._drop(lambda _: True)
+
+    def _drop(self, is_dropped: Callable[[Key], bool]) -> None:
+        dropped = [reference for key, reference in self._kept if is_dropped(key)]
+        self._kept = [one for one in self._kept if not is_dropped(one[0])]
+        for reference in dropped:
+            reference.close()
 
     def _take(self, loaded: LoadedProblem, seeds: tuple[int, int], thrift: Thrift) -> Reference | None:
         if thrift != "planned":
             self._ahead.release()
             self.close()
-        for kept in self._kept:
-            if (kept.seed, kept.loaded.workload, kept.loaded.problem) == (seeds[0], loaded.workload, loaded.problem):
-                self._kept.remove(kept)
-                return kept
+        wanted = seeds[0], loaded.workload, loaded.problem
+        for at, (_, kept) in enumerate(self._kept):
+            if (kept.seed, kept.loaded.workload, kept.loaded.problem) == wanted:
+                return self._kept.pop(at)[1]
         return None
 
     def _prepare(self, loaded: LoadedProblem, device: Device, seeds: tuple[int, int], thrift: Thrift) -> Reference:

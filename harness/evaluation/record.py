@@ -195,6 +195,9 @@ class EvaluationRecord:
         if result.extension is not None:
             self.built.append(request)
         self.phases_s["build"] += result.duration_s
+        if result.other_target:
+            message = f"compiled for this GPU instead: {result.other_target}"
+            self.findings.append(Finding(check="gpu_target", severity="warning", message=message))
 
     def add_builds_of(self, other: EvaluationRecord) -> None:
         for request, result in zip(other.requests, other.builds, strict=True):

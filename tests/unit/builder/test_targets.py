@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.builder.targets import name_architecture, require_architecture, select_target
+from harness.builder.targets import name_architecture, require_architecture, select_target, use_device_target
 from harness.domain import BuildRequest, UsageError
 
 
@@ -82,7 +82,7 @@ def test_a_cubin_is_preferred_to_a_newer_ptx():
 def test_code_that_the_device_cannot_load_is_named_with_the_remedy(device, asked):
     flags, reason = select(generate(*asked), device=device)
     plain = device.removesuffix("a")
-    assert reason.startswith(f"error: the kernels are to be compiled for {asked[1]}, which this GPU of compute capabil")
+    assert reason.startswith(f"the program requests {asked[1]}, which this GPU of compute capability {plain} cannot")
     assert f"add {plain} to TORCH_CUDA_ARCH_LIST" in reason
     assert len(flags) == 1
 
@@ -97,6 +97,12 @@ def test_code_that_the_device_cannot_load_is_named_with_the_remedy(device, asked
 )
 def test_code_without_the_device_target_is_compiled_as_requested_or_newer(device, asked, selected):
     assert select(generate(*asked), device=device)[0] == [generate(*selected)]
+
+
+def test_the_device_target_replaces_every_requested_one():
+    flags = ("-O3", generate("120a", "sm_120a"), "-arch sm_100", "-lineinfo")
+    request = use_device_target(BuildRequest(name="x", extra_cuda_cflags=flags), "9.0a")
+    assert list(request.extra_cuda_cflags) == [generate("90a", "sm_90a"), "-O3", "-lineinfo"]
 
 
 @pytest.mark.parametrize("flag", ["-arch=native", "-arch=all", "-arch=all-major"])

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.domain import Problem
-from harness.evaluation.prepared_references import PreparedReferences
+from harness.evaluation.prepared_references import KEPT_PROBLEMS, PreparedReferences
 from harness.problems.loading import load_problem
 from harness.sandbox.devices import CpuDevice
 from harness.sandbox.gpu.replayer import KeptBaseline
@@ -72,11 +72,18 @@ def test_candidates_with_the_same_seeds_share_a_reference(borrow):
     assert borrow(loaded, seed=5).model is not first.model
 
 
-def test_another_problem_ends_what_was_kept(borrow):
+def test_candidates_of_a_few_problems_may_alternate(borrow):
+    first = borrow(load())
+    for other in range(KEPT_PROBLEMS - 1):
+        borrow(load(factor=3.0 + other))
+    assert borrow(load()).model is first.model
+
+
+def test_what_was_kept_ends_after_a_few_other_problems(borrow):
     closed = add_baseline(borrow(load()))
-    borrow(load())
-    assert closed == []
-    borrow(load(factor=3.0))
+    for other in range(KEPT_PROBLEMS):
+        assert closed == []
+        borrow(load(factor=3.0 + other))
     assert closed == ["replayer", "recording"]
 
 
