@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from harness.domain import InputContract
-from harness.problems.inputs.kind import DerivedKind, is_continuous
+from harness.problems.inputs.kind import DerivedKind, Inputs, is_continuous
 from harness.problems.inputs.tensors import PATTERNS, draw, has_many_digits, is_dense, split_for_device
 from harness.problems.inputs.traits import InputTraits
 
@@ -20,8 +20,9 @@ LARGEST_SHARE = 16  # at most one in so many elements is scattered, or in the st
 
 
 class Sparse(DerivedKind):
-    """Excludes references with weights, which may make nearly constant values of these inputs: legitimate programs
-    compute their variance with different accuracy.
+    """Changes one tensor, since a product of several that are nearly zero has nothing but roundings. Excludes
+    references with weights, which may make nearly constant values of these inputs: legitimate programs compute their
+    variance with different accuracy.
     """
 
     name = "sparse"
@@ -37,25 +38,30 @@ class Sparse(DerivedKind):
         low, high = contract.low or 0, contract.high or 0
         return contract.is_free and low <= 0 <= high  # type: ignore[operator]
 
-    def change_tensor(self, tensor: Tensor, contract: InputContract, generator: torch.Generator) -> None:
-        count = tensor.numel()
-        background = _find_background(tensor) if is_dense(tensor) and count >= LEAST_ELEMENTS else None
-        if background is None:
-            return
-        flat = tensor.as_strided((count,), (1,))
-        few = min(count // LARGEST_SHARE, PATTERNS[tensor.dtype].few)
-        places = torch.randint(count, (few,), generator=generator, device=tensor.device)
-        length = 1 + draw(few, generator)
-        first = draw(count - length + 1, generator)
-        scattered, stretch = flat[places], flat[first : first + length].clone()
-        flat.fill_(background)
-        flat[first : first + length] = stretch
-        flat[places] = scattered
+    def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
+        tensors = [tensor for tensor, _ in self.list_allowed(traits, inputs)]
+        backgrounds = [(tensor, near) for tensor in tensors if (near := _find_background(tensor)) is not None]
+        if backgrounds:
+            _keep_few(*backgrounds[draw(len(backgrounds), generator)], generator)
+        return inputs
+
+
+def _keep_few(tensor: Tensor, background: float, generator: torch.Generator) -> None:
+    count = tensor.numel()
+    flat = tensor.as_strided((count,), (1,))
+    few = min(count // LARGEST_SHARE, PATTERNS[tensor.dtype].few)
+    places = torch.randint(count, (few,), generator=generator, device=tensor.device)
+    length = 1 + draw(few, generator)
+    first = draw(count - length + 1, generator)
+    scattered, stretch = flat[places], flat[first : first + length].clone()
+    flat.fill_(background)
+    flat[first : first + length] = stretch
+    flat[places] = scattered
 
 
 def _find_background(tensor: Tensor) -> float | None:
     """Return the value of the other elements; None if no value is near zero, or if most have few digits."""
-    if not has_many_digits(tensor):
+    if not is_dense(tensor) or tensor.numel() < LEAST_ELEMENTS or not has_many_digits(tensor):
         return None
     low, high = tensor.new_full((), math.inf), tensor.new_zeros(())
     for part in split_for_device(tensor):

@@ -7,7 +7,7 @@ from harness.domain import Outcome, Tolerance
 from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.truth import Truth, TruthLeaf, flatten_outputs
 
-ELEMENTS, LIMIT = 1 << 18, 0.05
+ELEMENTS, LIMIT = 1 << 15, 0.05
 STATED = Tolerance(rtol=LIMIT)
 
 
@@ -24,7 +24,7 @@ def compare(error, wrong, dtype, tolerance):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize(
     ("factor", "wrong", "expected"),
-    [(1.5, 2, None), (1.5, 3, Outcome.WRONG_VALUE), (2.5, 1, Outcome.WRONG_VALUE)],
+    [(1.5, 3, None), (1.5, 4, Outcome.WRONG_VALUE), (2.5, 1, Outcome.WRONG_VALUE)],
     ids=["few", "too_many", "too_far"],
 )
 def test_few_elements_may_exceed_a_stated_tolerance_a_little(dtype, factor, wrong, expected):
