@@ -21,6 +21,7 @@ import torch
 from torch import nn
 
 from harness.capture import runtime
+from harness.capture.capture import read_capture
 from harness.capture.comparison import (
     MODES,
     Calls,
@@ -35,10 +36,9 @@ from harness.capture.comparison import (
     run_calls,
 )
 from harness.capture.groups import predict_gain
-from harness.capture.options import RECORD
 from harness.capture.runtime import Dispatch, Plan, make_dispatches
 from harness.capture.script import EnoughCalls, ModelFinder, run_script
-from harness.domain import Outcome, Problem, StoreError, UsageError
+from harness.domain import Outcome, Problem, StoreError
 from harness.domain.files import explain_failure, replace_text
 from harness.problems.discovery import find_suite
 from harness.problems.inputs.tensors import perturb
@@ -97,18 +97,6 @@ class ApplyReport:
         modes = {name: one if isinstance(one, str) else asdict(one) for name, one in self.modes.items()}
         names = ("model", "predicted", "tokens", "asked_tokens", "losses", "missing")
         return {name: getattr(self, name) for name in names} | {"kernels": kernels, "modes": modes}
-
-
-def read_capture(folder: Path) -> dict[str, Any]:
-    """Raises UsageError and StoreError."""
-    path = folder / RECORD
-    try:
-        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise UsageError(f"no {path}: make it with harness capture") from error
-    except (OSError, ValueError) as error:
-        raise StoreError(f"cannot read {path}: {error}; capture the model again") from error
-    return record
 
 
 def find_kernels(folder: Path, results_dir: Path) -> tuple[list[AppliedKernel], list[str]]:

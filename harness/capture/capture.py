@@ -24,7 +24,9 @@ from harness.capture.values import TensorFacts
 from harness.capture.watch import Watch
 from harness.domain import ProblemError, StoreError, UsageError
 from harness.domain.files import explain_failure, replace_text
+from harness.evaluation.case_validation import admit_cases
 from harness.evaluation.timing.device_peaks import PeakStore
+from harness.problems.discovery import read_problem
 from harness.sandbox.devices import Device, open_device
 
 MAX_OPERATORS = 48  # of one problem
@@ -104,7 +106,16 @@ def _group_at_peaks(watch: Watch, peaks: PeakStore, device: Device) -> list[Modu
     return groups
 
 
+def _remove_earlier(folder: Path) -> None:
+    """Remove the problems of an earlier capture. Raises StoreError."""
+    if (folder / RECORD).exists():
+        for group in read_capture(folder)["groups"]:
+            if group["problem"]:
+                (folder / f"{group['problem']}.py").unlink(missing_ok=True)
+
+
 def _write_problems(report: CaptureReport, options: CaptureOptions, watch: Watch) -> None:
+    _remove_earlier(report.folder)
     waiting = list(_find_named(report.groups, options.modules)) if options.modules else report.groups[:1]
     seen = {id(one) for one in waiting}
     while waiting and len(report.written) < options.max_problems:
@@ -115,7 +126,7 @@ def _write_problems(report: CaptureReport, options: CaptureOptions, watch: Watch
             waiting = sorted([*waiting, *fresh], key=lambda one: -one.share)
     for group in waiting:
         group.reason = f"beyond the {options.max_problems} problems asked for"
-    store_capture(report)
+    _replace(report.folder / RECORD, json.dumps(report.make_record(), indent=1))
 
 
 def _find_named(groups: list[ModuleGroup], names: Sequence[str]) -> list[ModuleGroup]:
@@ -140,6 +151,7 @@ def _try_group(group: ModuleGroup, report: CaptureReport, options: CaptureOption
         text = make_problem(group.module, group.forms, summary=summary, settings=settings, device=watch.device)
         if text.operators > MAX_OPERATORS and not options.modules:
             raise ProblemError(f"it consists of {text.operators} operators: too many for one problem")
+        _store_problem(report.folder / f"{name}.py", text.text, watch.device)
     except ProblemError as error:
         group.reason = str(error)
         return False
@@ -183,15 +195,34 @@ def _list_settings(group: ModuleGroup, options: CaptureOptions) -> list[str]:
     return settings
 
 
-def store_capture(report: CaptureReport) -> None:
-    """Replace the problems and the record of an earlier capture. Raises StoreError."""
+def _store_problem(path: Path, text: str, device: torch.device) -> None:
+    """Raises ProblemError if `problems check` rejects it."""
+    _replace(path, text)
+    failed = [check for one in admit_cases(read_problem(path, path.parent.name), device, 0) for check in one.failed]
+    if failed:
+        path.unlink()
+        raise ProblemError(f"it cannot be scored: {failed[0].name}: {failed[0].evidence}")
+
+
+def _replace(path: Path, text: str) -> None:
+    """Raises StoreError."""
     try:
-        report.folder.mkdir(parents=True, exist_ok=True)
-        for name, text in report.written.items():
-            replace_text(report.folder / f"{name}.py", text.text)
-        replace_text(report.folder / RECORD, json.dumps(report.make_record(), indent=1))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_text(path, text)
     except OSError as error:
-        raise StoreError(f"cannot write {report.folder}: {explain_failure(error)}; choose another folder") from error
+        raise StoreError(f"cannot write {path}: {explain_failure(error)}; choose another folder") from error
+
+
+def read_capture(folder: Path) -> dict[str, Any]:
+    """Raises UsageError and StoreError."""
+    path = folder / RECORD
+    try:
+        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UsageError(f"no {path}: make it with harness capture") from error
+    except (OSError, ValueError) as error:
+        raise StoreError(f"cannot read {path}: {error}; capture the model again") from error
+    return record
 
 
 def _record_group(group: ModuleGroup, text: ProblemText | None) -> dict[str, Any]:

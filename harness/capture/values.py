@@ -13,7 +13,6 @@ from harness.domain import InputContract
 from harness.problems.inputs.conformity import find_violation
 
 STRUCTURES = ("causal", "lengths", "nonempty", "arbitrary")  # of masks, the most special ones first
-NUMBERS = {frozenset(("positions", "integers")): "integers", frozenset(("uniform", "normal")): "normal"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +61,8 @@ def _describe_integers(tensor: Tensor, facts: TensorFacts) -> TensorFacts:
     low, high = int(tensor.min()), int(tensor.max())
     if (low, high) in ((0, 1), (1, 1)) and tensor.dim() > 1:
         return _describe_mask(tensor.bool(), facts)
-    steps = torch.arange(tensor.shape[-1] if tensor.dim() else 1, device=tensor.device) + low
-    if tensor.dim() and low != high and bool((tensor == steps).all()):
-        return replace(facts, pattern="positions", low=low, high=high)
-    is_sorted = tensor.dim() == 1 and low != high and bool((tensor.diff() >= 0).all())
+    steps = tensor.diff() if tensor.dim() == 1 else tensor
+    is_sorted = tensor.dim() == 1 and low != high and bool((steps >= 0).all()) and not bool((steps == steps[0]).all())
     return replace(facts, pattern="sorted" if is_sorted else "integers", low=min(low, 0), high=high)
 
 
@@ -96,8 +93,7 @@ def merge(one: TensorFacts, other: TensorFacts) -> TensorFacts:
     first, second = sorted((one, other), key=lambda facts: facts.pattern in ("constant", "zeros"))
     pattern = first.pattern
     if second.pattern not in (pattern, "constant", "zeros"):
-        kinds = frozenset((pattern, second.pattern))
-        pattern = NUMBERS.get(kinds, "integers" if "int" in one.dtype else "normal")
+        pattern = "integers" if "int" in one.dtype else "normal"
     low, high = min(one.low, other.low), max(one.high, other.high)
     if pattern == "constant" and low != high:
         pattern = "uniform" if low >= 0 else "normal"
@@ -119,7 +115,7 @@ def round_to(value: float, digits: int) -> float:
 def write_tensor(facts: TensorFacts, sizes: Sequence[str]) -> str:
     """Return an expression; `sizes` are those of the dimensions, as expressions."""
     is_permuted = facts.order != tuple(range(len(facts.order)))
-    is_even = facts.structure in ("", "arbitrary") and facts.pattern not in ("positions", "sorted", "constant")
+    is_even = facts.structure in ("", "arbitrary") and facts.pattern not in ("sorted", "constant")
     if is_permuted and is_even:
         inverse = ", ".join(str(facts.order.index(dim)) for dim in range(len(sizes)))
         return f"({_write_values(facts, [sizes[dim] for dim in facts.order])}).permute({inverse})"
@@ -135,7 +131,6 @@ def _write_values(facts: TensorFacts, sizes: list[str]) -> str:
     integers = f"torch.randint({int(facts.low)}, {int(facts.high) + 1}, {shape}, {named})"
     added = f" + {facts.mean}" if facts.mean else ""
     patterns = {
-        "positions": f"(torch.arange({sizes[-1] if sizes else 1}, {named}) + {int(facts.low)}).expand({shape}).clone()",
         "sorted": f"{integers}.sort().values",
         "integers": integers,
         "constant": f"torch.full({shape}, {facts.low}, {named})",

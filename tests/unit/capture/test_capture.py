@@ -224,3 +224,17 @@ def test_a_script_that_does_not_exist_is_wrong_usage(capsys):
 
     assert run_command(["capture", "none.py", "--model", "x"]) == 2
     assert "no script none.py" in capsys.readouterr().err
+
+
+def test_a_module_that_cannot_be_scored_is_no_problem(capture):
+    script = PART.format(init="", extra="", forward="return x + 0 * self.weight", given="")
+    _, record, _ = capture(script + RUN, "--module", "Part")
+    assert "it cannot be scored: identity" in groups_of(record)["Part"]["reason"]
+    assert not Path("captured/net/part.py").exists()
+
+
+def test_a_new_capture_removes_the_problems_of_the_last(capture):
+    capture(MLP + RUN, "--module", "Mlp")
+    Path("captured/net/own.py").write_text("# a file of the user")
+    capture(MLP + RUN, "--module", "Linear")
+    assert sorted(path.name for path in Path("captured/net").iterdir()) == ["capture.json", "linear.py", "own.py"]

@@ -65,7 +65,7 @@ CONTRACTS = {
         lambda x, more, weight: x + weight.gather(1, more.expand(8, 8)), torch.tensor([[5]] * 8),
         {"kind": "index", "below": 8},
     ),
-    "positions": (scale, torch.arange(8)[None], {"kind": "integer", "low": 0, "high": 7}),
+    "positions": (scale, torch.arange(8), {"kind": "integer", "low": 0, "high": 7}),
     "offsets": (scale, torch.tensor([0, 3, 3, 8]), {"kind": "sorted", "low": 0, "high": 8}),
     "negative integers": (scale, torch.tensor([[-3, 2]]), {"kind": "integer", "low": -3, "high": 2}),
     "logarithm": (lambda x, more, weight: x + more.log() * weight[0], torch.rand(8) + 0.5, {"kind": "real", "low": 0}),
