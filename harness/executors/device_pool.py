@@ -1,9 +1,13 @@
-"""Runs the devices of one kind, one thread each. A lost device is reopened; if that fails, the others take over."""
+"""Runs the devices of one kind, one thread each: on this machine, or on the nodes of a cluster.
+
+A lost device is reopened; if that fails, the others take over.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,7 +19,7 @@ from harness.executors.executor import DeviceFacts, DeviceStatus
 from harness.executors.placement import JobQueue, share_out
 from harness.executors.tasks import Task
 
-MOST_LOSSES = 3  # of a device, consecutive
+MOST_LOSSES = 2  # of devices with one job; a device is given up after one more in a row
 
 
 class DeviceLost(HarnessError):
@@ -32,13 +36,14 @@ class DeviceLost(HarnessError):
 @dataclass(slots=True, kw_only=True)
 class Job:
     """`losses` are reasons of device losses that a program may have caused. `upcoming` are waiting tasks of the same
-    client. For `is_prepared` see `PlacedJob`.
+    client. `packed` are archives of builds by another node. For `is_prepared` see `PlacedJob`.
     """
 
     task: Task
     number: int = field(default_factory=count().__next__)
     future: Future[Evaluation] = field(default_factory=Future)
     ahead: BuiltAhead = NOTHING_AHEAD
+    packed: Mapping[str, bytes] = field(default_factory=dict)
     is_prepared: bool = True
     losses: list[str] = field(default_factory=list)
     upcoming: tuple[Task, ...] = ()
@@ -67,51 +72,79 @@ class _Slot:
     opened: threading.Event = field(default_factory=threading.Event)  # or failed to open
     facts: DeviceFacts | None = None
     in_use: bool = True
+    is_excused: bool = False  # its loss has another cause than the program
     running: bool = False
     done: int = 0
     losses: int = 0  # since the last result
 
 
 class DevicePool:
-    """`open_device` raises HarnessError; `explain_loss` makes the evaluation after two losses."""
+    """`open_device` returns None for a device that is not wanted, and raises HarnessError. `explain_loss` makes the
+    evaluation after `most_losses`. With `can_grow`, jobs wait for more devices if there is none.
+    """
 
     def __init__(
         self,
-        names: Sequence[str],
-        open_device: Callable[[str], OpenDevice],
+        names: Collection[str],
+        open_device: Callable[[str], OpenDevice | None],
         explain_loss: Callable[[Job], Evaluation],
+        *,
+        most_losses: int = MOST_LOSSES,
+        can_grow: bool = False,
     ) -> None:
         self._open_device = open_device
         self._explain_loss = explain_loss
+        self._most_losses = most_losses
+        self._can_grow = can_grow
         self._waiting = JobQueue[Job]()
         self._announced = 0
         self._changed = threading.Condition()
-        self._slots = {name: _Slot(name=name) for name in names}
+        self._slots: dict[str, _Slot] = {}
         self._lost: list[str] = []
-        self._closed = False
-        self._threads = [
-            threading.Thread(target=self._serve, args=(slot,), name=f"device {name}", daemon=True)
-            for name, slot in self._slots.items()
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._closed = ""  # the reason
+        self._threads: list[threading.Thread] = []
+        for name in names:
+            self.add(name)
+
+    def add(self, name: str) -> None:
+        slot = _Slot(name=name)
+        thread = threading.Thread(target=self._serve, args=(slot,), name=f"device {name}", daemon=True)
+        with self._changed:
+            self._slots[name] = slot
+            self._threads.append(thread)
+        thread.start()
+
+    def drop(self, name: str, *, is_excused: bool) -> None:
+        """Give the device no more jobs. If it is lost now, no program is the cause if `is_excused`."""
+        self._slots[name].is_excused |= is_excused
+        self._retire(self._slots[name])
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(self._slots)
+        """Include devices that are not used any more."""
+        with self._changed:
+            return tuple(self._slots)
 
     @property
     def lost(self) -> tuple[str, ...]:
         with self._changed:
             return tuple(self._lost)
 
-    def facts(self) -> tuple[DeviceFacts, ...]:
-        """Waits for all devices. Raises DeviceError if all failed."""
-        for slot in self._slots.values():
-            slot.opened.wait()
+    @property
+    def has_idle_jobs(self) -> bool:
+        """Return True if jobs wait and no device is used."""
+        with self._changed:
+            return bool(len(self._waiting) and not self._list_used())
+
+    def facts(self, timeout_s: float | None = None) -> tuple[DeviceFacts, ...]:
+        """Waits for all devices. Raises DeviceError if all failed, or if the time is over."""
+        deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
+        for slot in list(self._slots.values()):
+            if not slot.opened.wait(None if deadline_s is None else max(deadline_s - time.monotonic(), 0)):
+                raise DeviceError(f"{slot.name} was not ready within {timeout_s:g} s: is it in use?")
         with self._changed:
             found = [slot.facts for slot in self._list_used()]
-            if not found:
+            if not found and not self._can_grow:
                 raise DeviceError("; ".join(self._lost) or "the executor was closed")
         return tuple(facts for facts in found if facts is not None)
 
@@ -120,16 +153,13 @@ class DevicePool:
         first, *others = self.facts()
         for other in others:
             if other.chip != first.chip:
-                slot = self._slots[other.name]
-                self._retire(slot)
-                if slot.device is not None:
-                    slot.device.close()
+                self._retire(self._slots[other.name])
 
     def announce(self) -> bool:
         """Announce one evaluation before `put`. Return whether it is the only one. Raises DeviceError."""
         with self._changed:
             used = self._list_used()
-            if not used:
+            if not used and not self._can_grow:
                 raise DeviceError("; ".join(self._lost))
             others = len(self._waiting) + self._announced + sum(slot.running for slot in used)
             self._announced += 1
@@ -140,8 +170,8 @@ class DevicePool:
         with self._changed:
             self._announced -= 1
             if self._closed:
-                job.fail(DeviceError("the executor was closed"))
-            elif not self._list_used():
+                job.fail(DeviceError(self._closed))
+            elif not self._list_used() and not self._can_grow:
                 job.fail(DeviceError("; ".join(self._lost)))
             elif not job.future.done():  # its build may have failed
                 self._waiting.put(job)
@@ -156,14 +186,14 @@ class DevicePool:
                 for one, share in zip(used, shares, strict=True)
             )
 
-    def end_jobs(self) -> None:
+    def end_jobs(self, reason: str = "the executor was closed") -> None:
         """Waiting jobs end with DeviceError now, the others when their device is closed. Thread-safe."""
         with self._changed:
-            self._closed = True
+            self._closed = self._closed or reason
             self._changed.notify_all()
             left = self._waiting.clear()
         for job in left:
-            job.fail(DeviceError("the executor was closed"))
+            job.fail(DeviceError(self._closed))
 
     def close(self) -> None:
         """All jobs end with DeviceError. Thread-safe."""
@@ -178,6 +208,8 @@ class DevicePool:
     def _serve(self, slot: _Slot) -> None:
         while slot.in_use and self._open(slot) and (job := self._take(slot)) is not None:
             self._evaluate(slot, job)
+        if slot.device is not None and not self._closed:
+            slot.device.close()
 
     def _open(self, slot: _Slot) -> bool:
         if slot.device is None:
@@ -185,6 +217,10 @@ class DevicePool:
                 device = self._open_device(slot.name)
             except HarnessError as error:
                 self._give_up(slot, f"{slot.name} cannot be used: {error}")
+                return False
+            if device is None:
+                self._retire(slot)
+                slot.opened.set()
                 return False
             with self._changed:
                 slot.device, slot.facts = device, device.facts
@@ -198,7 +234,7 @@ class DevicePool:
             while slot.in_use and not self._closed:
                 if (job := self._waiting.take(slot.name)) is not None:
                     slot.running = True
-                    job.task = job.task.on_device(slot.name)
+                    job.task = job.task.on_device(slot.facts.name if slot.facts else slot.name)
                     job.upcoming = self._waiting.list_upcoming(job.task.owner)
                     return job
                 self._changed.wait()
@@ -230,7 +266,7 @@ class DevicePool:
         with self._changed:
             slot.device = None
             if self._closed:
-                job.fail(DeviceError("the executor was closed"))
+                job.fail(DeviceError(self._closed))
             return not self._closed
 
     def _end(self, slot: _Slot) -> None:
@@ -243,9 +279,9 @@ class DevicePool:
         if not self._close_lost(slot, job):
             return
         slot.losses += 1
-        if not loss.for_good:
+        if not (loss.for_good or slot.is_excused):
             job.losses.append(str(loss))
-        if len(job.losses) > 1:
+        if len(job.losses) >= self._most_losses:
             self._end(slot)
             job.future.set_result(self._explain_loss(job))
         else:
@@ -254,8 +290,8 @@ class DevicePool:
                 self._waiting.put(job)
                 self._changed.notify_all()
         if loss.for_good:
-            self._give_up(slot, f"{slot.name} was taken out of service: {loss}")
-        elif slot.losses >= MOST_LOSSES:
+            self._give_up(slot, f"{slot.name} cannot be used: {loss}")
+        elif slot.losses > self._most_losses:
             self._give_up(slot, f"{slot.name} was lost {slot.losses} times in a row: {loss}")
 
     def _give_up(self, slot: _Slot, why: str) -> None:
@@ -269,7 +305,7 @@ class DevicePool:
         with self._changed:
             slot.in_use = False
             self._waiting.forget(slot.name)
-            left = [] if self._list_used() else self._waiting.clear()
+            left = [] if self._list_used() or self._can_grow else self._waiting.clear()
             for job in left:
                 job.fail(DeviceError("; ".join(self._lost)))
             self._changed.notify_all()

@@ -3,41 +3,16 @@
 from dataclasses import replace
 
 import pytest
-from test_device_pool import make_task
 
 from harness.builder.cache import find_entry, pack_builds, unpack_builds
 from harness.doctor.cluster_nodes import explain
-from harness.domain import BuildResult, Outcome
+from harness.domain import BuildResult
 from harness.evaluation.builds import BuiltAhead
 from harness.executors.cluster.connection import Versions
-from harness.executors.cluster.jobs import ClusterJob, conclude_losses
 from harness.executors.cluster.remote import Built, share_cores, unpack
 
 KEY = "ab" * 32
 VERSIONS = Versions(harness="1.0", package="p", torch="2.15", python="3.11.7")
-
-
-def make_job(sample=0, problem="p"):
-    return ClusterJob(task=make_task(sample, problem), kind="cpu")
-
-
-def test_a_candidate_is_suspect_after_three_devices_were_lost_with_it():
-    job = make_job()
-    for number in range(3):
-        assert conclude_losses(job) is None
-        job.losses.append(f"node {number} died")
-    verdict = conclude_losses(job)
-    assert verdict.outcome is Outcome.SUSPECT
-    assert "3 devices were lost" in verdict.message
-    assert "node 0 died; node 1 died; node 2 died" in verdict.message
-
-
-def test_drained_nodes_are_never_charged_to_a_candidate():
-    job = make_job()
-    job.moves += ["drained"] * 2
-    assert conclude_losses(job) is None
-    job.moves.append("drained")
-    assert conclude_losses(job).outcome is Outcome.HARNESS_ERROR
 
 
 @pytest.mark.parametrize("changed", ["harness", "package", "torch", "python"])

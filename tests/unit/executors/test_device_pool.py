@@ -144,7 +144,7 @@ def test_permanently_lost_device_is_not_reopened_and_its_task_moves():
         held.set()
         assert {future.result(10).subject.device for future in futures} == {"cuda:1"}
     assert sorted(opened) == ["cuda:0", "cuda:1"]
-    assert executor.pool.lost == ("cuda:0 was taken out of service: an illegal memory access was encountered",)
+    assert executor.pool.lost == ("cuda:0 cannot be used: an illegal memory access was encountered",)
 
 
 def test_faults_of_two_devices_are_not_charged_to_their_task():
@@ -162,6 +162,40 @@ def test_faults_of_two_devices_are_not_charged_to_their_task():
             assert not future.done()
         both_lost.set()
         assert future.result(10).outcome is Outcome.WRONG_VALUE
+
+
+def test_a_candidate_is_charged_with_losses_of_devices_that_are_not_excused():
+    """Those of a cluster: they come, and are dropped before their nodes end."""
+    held, begun = threading.Event(), []
+
+    def open_device(name):
+        begun.append(name)
+        return FailingDevice(name, {0: 9}, held=held if name == "drained" else None)
+
+    pool = DevicePool(("drained",), open_device, explain, most_losses=3, can_grow=True)
+    pool.announce()
+    job = Job(task=make_task(0))
+    pool.put(job)
+    while not pool.status()[0].running:
+        assert not job.future.done()
+    pool.drop("drained", is_excused=True)
+    held.set()
+    while not pool.has_idle_jobs:
+        assert not job.future.done()
+    assert pool.lost == ()
+    pool.add("new")
+    evaluation = job.future.result(10)
+    pool.close()
+    assert evaluation.message.count("illegal memory access") == 3
+    assert begun == ["drained", "new", "new", "new", "new"]
+
+
+def test_unwanted_device_is_not_reported():
+    with PoolExecutor(
+        lambda name: None if name == "cuda:0" else FailingDevice(name, {}), ("cuda:0", "cuda:1")
+    ) as executor:
+        assert [one.name for one in executor.pool.facts()] == ["cuda:1"]
+        assert executor.pool.lost == ()
 
 
 def test_run_without_devices_stops_with_the_reason_and_keeps_results():
@@ -189,7 +223,7 @@ def test_a_device_that_is_lost_with_every_task_is_given_up():
         first, *others = [executor.submit(make_task(sample)) for sample in range(9)]
         assert first.result(10).outcome == "harness_error"
         assert all(isinstance(other.exception(10), DeviceError) for other in others)
-    assert f"lost {MOST_LOSSES} times" in executor.pool.lost[0]
+    assert f"lost {MOST_LOSSES + 1} times" in executor.pool.lost[0]
 
 
 def test_only_gpus_with_the_chip_of_the_first_are_used():

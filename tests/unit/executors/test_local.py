@@ -330,7 +330,7 @@ def test_device_with_a_hardware_xid_error_leaves_service(open_executor, tmp_path
         errors.write_text("31 79")
         with pytest.raises(DeviceError, match="Xid 79"):
             executor.submit(make_task(GOOD)).result()
-        assert executor.status().failure.startswith("cpu was taken out of service: Xid 79")
+        assert executor.status().failure.startswith("cpu cannot be used: Xid 79")
         assert executor.status().devices == ()
 
 
