@@ -26,15 +26,6 @@ NAMES = [problem.name for problem in find_suite(CORE)]
 SEED = 11
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Threads that wait for each other in a spin take minutes where other tests run beside these."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 @cache
 def load(name: str):
     loaded = load_problem(find_problem(name, CORE), "small")

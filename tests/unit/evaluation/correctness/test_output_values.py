@@ -1,4 +1,4 @@
-"""The rule by which outputs are right or wrong."""
+"""The rule by which the values of outputs are right or wrong."""
 
 from __future__ import annotations
 
@@ -9,42 +9,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
+from truths import DEFAULT, FLOATS, evaluate, exact_truth, make_truth, outcome_of
 
 from harness.domain import Outcome, Tolerance
 from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
-from harness.evaluation.correctness.fill_values import find_fills
 from harness.evaluation.correctness.leaf_comparison import BLOCK, CHUNK, FLOORS
-from harness.evaluation.correctness.truth import Truth, TruthLeaf, flatten_outputs, trust_outputs
-
-FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
-DEFAULT = Tolerance()
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Threads that wait for each other in a spin take minutes where other tests run beside these."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
-def make_truth(exact: Tensor, reference: Tensor, kind: str = "float64") -> Truth:
-    leaf = TruthLeaf(name="output", reference=reference, exact=exact)
-    return Truth(kind=kind, tree={"t": 0}, leaves=(leaf,))
-
-
-def exact_truth(values: Tensor, kind: str = "float64") -> Truth:
-    """A truth whose reference is exact: only the floor counts."""
-    return make_truth(values if not values.is_floating_point() else values.double(), values, kind)
-
-
-def evaluate(truth: Truth, candidate: object, tolerance: Tolerance = DEFAULT):
-    return compare_outputs(truth, flatten_outputs(candidate), tolerance, "as_given")
-
-
-def outcome_of(truth: Truth, candidate: object, tolerance: Tolerance = DEFAULT) -> Outcome | None:
-    return evaluate(truth, candidate, tolerance)[0]
+from harness.evaluation.correctness.truth import flatten_outputs
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -197,73 +167,6 @@ def test_complex_outputs_are_compared_by_their_parts():
     assert outcome_of(truth, values.conj().resolve_conj()) is Outcome.WRONG_VALUE
 
 
-@pytest.mark.parametrize("shape", [(6,), (3, 2), (2, 3, 1), (1, 2, 3), (2, 1), ()])
-def test_another_shape_is_wrong_even_if_it_broadcasts(shape):
-    truth = exact_truth(torch.ones(2, 3))
-    outcome, trial = evaluate(truth, torch.ones(shape))
-    assert outcome is Outcome.WRONG_SHAPE
-    assert trial.message == f"output: expected shape (2, 3), found {shape}"
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.int32, torch.bool])
-def test_another_dtype_is_wrong_even_if_values_are_equal(dtype):
-    outcome, trial = evaluate(exact_truth(torch.ones(4)), torch.ones(4).to(dtype))
-    assert outcome is Outcome.WRONG_DTYPE
-    assert trial.message == f"output: expected torch.float32, found {dtype}"
-
-
-@pytest.mark.parametrize(
-    "found",
-    [(torch.ones(2),), [torch.ones(2)], torch.ones(2), (), {"a": torch.ones(2)}, (torch.ones(2), None)],
-)
-def test_another_structure_is_wrong(found):
-    right = flatten_outputs((torch.ones(2), torch.ones(3)))
-    leaves = tuple(TruthLeaf(name="o", reference=tensor, exact=tensor.double()) for tensor in right.tensors)
-    truth = Truth(kind="float64", tree=right.tree, leaves=leaves)
-    outcome, trial = evaluate(truth, found)
-    assert outcome is Outcome.WRONG_SHAPE
-    assert trial.message.startswith("expected tuple of (tensor, tensor), found ")
-
-
-@pytest.mark.parametrize(
-    ("expected", "found"),
-    [
-        ((torch.ones(2), torch.ones(3)), [torch.ones(2), torch.ones(3)]),
-        ([torch.ones(2), torch.ones(3)], (torch.ones(2), torch.ones(3))),
-        ({"a": [torch.ones(2), (None, 3)]}, {"a": (torch.ones(2), [None, 3])}),
-        ([torch.ones(2), torch.zeros(2, dtype=torch.int64)], torch.ones(2, 3).max(dim=1)),
-    ],
-    ids=["tuple", "list", "nested", "named tuple"],
-)
-def test_a_list_may_be_a_tuple_and_the_reverse(expected, found):
-    right = flatten_outputs(expected)
-    assert are_surely_close(right, flatten_outputs(found), DEFAULT)
-    assert outcome_of(trust_outputs(right), found) is None
-
-
-def test_every_output_counts():
-    right = flatten_outputs((torch.ones(2000), torch.ones(3)))
-    leaves = tuple(TruthLeaf(name=f"o{n}", reference=t, exact=t.double()) for n, t in enumerate(right.tensors))
-    truth = Truth(kind="float64", tree=right.tree, leaves=leaves)
-    assert evaluate(truth, (torch.ones(2000), torch.ones(3)))[1].elements == 2003
-    outcome, trial = evaluate(truth, (torch.ones(2000), torch.zeros(3)))
-    assert outcome is Outcome.WRONG_VALUE
-    assert trial.mismatched == 3
-    assert trial.message.startswith("o1: 3 of 3 elements wrong")
-
-
-def test_strides_do_not_decide():
-    values = torch.rand(2, 3, 8, 8)
-    assert outcome_of(exact_truth(values), values.to(memory_format=torch.channels_last)) is None
-    wrong = values.to(memory_format=torch.channels_last).clone()
-    wrong[1, 2, 3, 4] += 1
-    assert "at [1, 2, 3, 4]" in evaluate(exact_truth(values), wrong)[1].message
-
-
-def test_empty_outputs_pass():
-    assert outcome_of(exact_truth(torch.ones(0, 3)), torch.ones(0, 3)) is None
-
-
 def test_zeros_are_wrong_however_small_the_truth_is():
     for size in (1e-3, 1e-12, 1e-30):
         values = torch.rand(500) * size
@@ -400,12 +303,6 @@ def test_values_near_the_largest_have_a_limit_too(dtype):
     assert not are_surely_close(flatten_outputs(own), flatten_outputs(found), DEFAULT)
 
 
-def test_nothing_is_surely_close_that_has_another_form():
-    own = flatten_outputs(torch.ones(4))
-    for other in (torch.ones(2, 2), torch.ones(4, dtype=torch.float64), (torch.ones(4),), torch.full((4,), math.nan)):
-        assert not are_surely_close(own, flatten_outputs(other), DEFAULT)
-
-
 def test_stated_share_must_match_and_other_elements_be_finite():
     values, tolerance = torch.ones(1000), Tolerance(rtol=0.02, matched=0.99)
     for wrong, value, outcome in ((10, 5.0, None), (11, 5.0, Outcome.WRONG_VALUE), (1, math.nan, Outcome.WRONG_VALUE)):
@@ -423,50 +320,3 @@ def test_tolerated_elements_do_not_excuse_small_values_that_are_lost():
     candidate = torch.where(values == 1.0, values, 0.0)
     candidate[0] = 5.0
     assert outcome_of(exact_truth(values), candidate, Tolerance(atol=2e-3, matched=0.99)) is Outcome.WRONG_VALUE
-
-
-FILLS = {
-    "masked": (-1e9,),
-    "lowest": (-3.4e38,),
-    "both ends": (-1e9, 1e6),
-    "beside special values": (-1e9, math.inf, -math.inf),
-    "not far": (40.0,),
-}
-
-
-@pytest.mark.parametrize("name", FILLS)
-def test_values_that_a_mask_fills_in_hide_no_error_beside_them(name):
-    source = torch.Generator().manual_seed(len(name))
-    values = torch.randn(3 * BLOCK, generator=source)
-    kinds = torch.randint(0, len(FILLS[name]) + 1, values.shape, generator=source)
-    for kind, fill in enumerate(FILLS[name], start=1):
-        values[kinds == kind] = fill
-    is_filled, truth = kinds > 0, make_truth(values.double() * (1 + 1e-9), values)
-    close, far = (torch.where(is_filled, values, values * (1 + error)) for error in (3e-5, 4e-3))
-    for found, expected in ((values, None), (close, None), (far, Outcome.WRONG_VALUE)):
-        assert outcome_of(truth, found) == expected
-        if expected is not None:
-            assert not are_surely_close(flatten_outputs(values), flatten_outputs(found), DEFAULT)
-    assert outcome_of(truth, torch.where(is_filled, values * 1.01, values)) == Outcome.WRONG_VALUE
-
-
-@pytest.mark.parametrize("values", [[1e9, 1.0, 2.0], [1e9, 1e9, 0.0, 0.0], [math.inf, math.inf, 1.0], [2.0] * 5, []])
-def test_single_values_and_those_beside_zeros_are_no_fills(values):
-    assert find_fills(torch.tensor(values)).values == ()
-
-
-@pytest.mark.parametrize("dtype", FLOATS)
-def test_fills_are_found_in_each_dtype(dtype):
-    values = torch.randn(CHUNK["cpu"] * 9).to(dtype)
-    values[::3], values[1::97] = -6e4, 3e3
-    assert find_fills(values).values == tuple(torch.tensor([-6e4, 3e3], dtype=dtype).double().tolist())
-
-
-def test_values_that_a_mask_fills_in_are_no_peak():
-    values = torch.zeros(2 * BLOCK)
-    values[::3], values[1::9] = -1e9, 1.0
-    truth = exact_truth(values)
-    wrong = flatten_outputs(torch.where(values == 1.0, 1.5, values))
-    assert compare_outputs(truth, wrong, DEFAULT, "sparse", by_peak=True)[0] is Outcome.WRONG_VALUE
-    right = flatten_outputs(torch.where(values == 0.0, 1e-6, values))
-    assert compare_outputs(truth, right, DEFAULT, "sparse", by_peak=True)[0] is None
