@@ -37,9 +37,12 @@ _MAPPED_FILE = re.compile(r"^\S+ ..x\S* \S+ \S+ \d+ +(/.*)$", re.MULTILINE)
 
 
 class Observer:
+    """Construct it before the candidate is loaded: what is mapped then is not the candidate's."""
+
     def __init__(self, mode: str, scratch: Path) -> None:
         self._mode = mode
         self._scratch = scratch
+        self._mapped_before = frozenset(list_mapped_files())
         self._operators: set[str] = set()
         self._conclusive = True
         self.is_ablating = False
@@ -80,7 +83,11 @@ class Observer:
 
     def ablates_everything(self) -> bool:
         """True if all candidate code was called as usual and none took effect."""
-        return self._conclusive and not find_candidate_libraries(self._scratch, self.compiled_folders)
+        return self._conclusive and not self._find_libraries()
+
+    def _find_libraries(self) -> list[str]:
+        found = find_candidate_libraries(self._scratch, self.compiled_folders)
+        return [path for path in found if path not in self._mapped_before]
 
     def profile(self, call: Callable[[], None], device: torch.device) -> dict[str, Any]:
         """Profile a few synchronised calls and report the fastest. Times are in µs.
@@ -105,7 +112,7 @@ class Observer:
             "total_us": fastest.time_range.elapsed_us(),
             "host": _largest(((self._mark(event.name),), event.self_cpu_time_total) for event in host),
             "kernels": _largest(self._list_kernels(events, host)) if on_gpu else [],
-            "libraries": find_candidate_libraries(self._scratch, self.compiled_folders)[:20],
+            "libraries": self._find_libraries()[:20],
         }
 
     def _wrap_functions(self, module: ModuleType) -> None:
@@ -156,11 +163,16 @@ def find_candidate_libraries(scratch: Path, compiled_folders: Iterable[Callable[
     """Excludes the hook's extensions and the files in folders that compilers write."""
     compiled = tuple(filter(None, (find() for find in compiled_folders)))
     found = []
-    for path in dict.fromkeys(_MAPPED_FILE.findall(Path("/proc/self/maps").read_text())):
+    for path in list_mapped_files():
         inside = path.startswith((f"{scratch}/", "/memfd:"))
         if inside and not path.startswith((f"{scratch}/extensions/", *compiled)):
             found.append(path)
     return found
+
+
+def list_mapped_files() -> Iterable[str]:
+    """List files with machine code."""
+    return dict.fromkeys(_MAPPED_FILE.findall(Path("/proc/self/maps").read_text()))
 
 
 def _find_inductor_cache() -> str | None:

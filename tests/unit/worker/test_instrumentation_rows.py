@@ -1,5 +1,8 @@
 """How a profiler's events become rows: the innermost range that launched a kernel, times added up by name."""
 
+import _ctypes
+import ctypes
+import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -78,3 +81,15 @@ def test_a_profile_tells_what_each_range_and_operator_took_itself(tmp_path):
 
 def test_nothing_of_an_ordinary_process_is_a_library_of_a_candidate(tmp_path):
     assert find_candidate_libraries(tmp_path) == []
+
+
+def test_only_what_is_mapped_after_the_start_is_a_library_of_a_candidate(tmp_path):
+    """The cache with harness's own driver library may lie in the scratch folder."""
+    libraries = [tmp_path / name for name in ("before.so", "after.so")]
+    for path in libraries:
+        shutil.copy(_ctypes.__file__, path)
+    before = ctypes.CDLL(str(libraries[0]))
+    observer = Observer("profile", tmp_path)
+    after = ctypes.CDLL(str(libraries[1]))
+    told = observer.profile(lambda: None, torch.device("cpu"))
+    assert told["libraries"] == [str(libraries[1])], (before, after)
