@@ -32,6 +32,9 @@ _HINTS = re.compile(
     r"\.(L1::no_allocate|L1::evict_\w+|L2::\w+|nc|ca|cg|cs|cv|lu|wb|wt|relaxed|weak|acquire|release|cta|gpu|"
     r"acq_rel|sys|cluster|volatile|shared::cta)(?=\.|$)"
 )
+_LDMATRIX = re.compile(  # ptxas takes the shape, number and transposition in any order
+    r"ldmatrix\.sync\.aligned(?=(?:\.\w+)*\.x[124]\.)((?:\.(?:m8n8|x[124]|trans)){1,3})\.shared(?:::cta)?\.b16"
+)
 
 
 _SMALL_REGISTERS = {
@@ -184,13 +187,12 @@ def _write_memory(name: str, arguments: list[str], operands: list[Operand]) -> s
 
 
 def _write_matrix(name: str, arguments: list[str], operands: list[Operand]) -> str | None:
-    found = re.fullmatch(
-        r"ldmatrix\.sync\.aligned\.(?:m8n8\.)?x([124])(?:\.m8n8)?(\.trans)?(?:\.m8n8)?\.shared(?:::cta)?\.b16", name
-    )
+    found = _LDMATRIX.fullmatch(name)
     if found:
         names = write_vector(arguments[0], operands)
         address = f"{RUNTIME}::shared({write_address(arguments[1], operands)})"
-        return f"{RUNTIME}::load_matrix<{'true' if found[2] else 'false'}>({address}, __LINE__, {', '.join(names)});"
+        transposed = "true" if ".trans" in found[1] else "false"
+        return f"{RUNTIME}::load_matrix<{transposed}>({address}, __LINE__, {', '.join(names)});"
     found = re.fullmatch(
         r"mma\.sync\.aligned\.m16n8k(\d+)\.row\.col\.(f32|f16|s32)\.(f16|bf16|tf32|s8|u8)\.(\w+)\.(f32|f16|s32)",
         name,

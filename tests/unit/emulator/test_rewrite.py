@@ -250,10 +250,13 @@ def test_casts_that_hide_a_kernel_are_left_out() -> None:
         ('asm("redux.sync.add.s32 %0, %1, %2;" : "=r"(r) : "r"(v), "r"(m));', "__reduce_add_sync("),
         ('asm("red.relaxed.gpu.global.add.noftz.bf16x2 [%0], %1;" :: "l"(p), "r"(v));', "<__nv_bfloat162*>"),
         ('asm("red.global.max.s32 [%0], %1;" :: "l"(p), "r"(v));', "atomicMax(reinterpret_cast<int*>"),
-        (
-            'asm("ldmatrix.sync.aligned.x4.trans.m8n8.shared.b16 {%0,%1,%2,%3}, [%4];" '
-            ': "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(p));',
-            "load_matrix<true>(",
+        *(
+            (
+                f'asm("ldmatrix.sync.aligned.{order}.shared.b16 {{%0,%1,%2,%3}}, [%4];" '
+                ': "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(p));',
+                "load_matrix<true>(",
+            )
+            for order in ("m8n8.x4.trans", "x4.trans.m8n8", "trans.m8n8.x4")
         ),
         (
             'asm("ld.global.L2::cache_hint.v2.f32 {%0, %1}, [%2], %3;" : "=f"(a), "=f"(b) : "l"(p), "l"(h));',
