@@ -70,6 +70,7 @@ class Trial:
     max_abs_error: float | None = None
     reference_max_abs_error: float | None = None
     worst_ratio: float | None = None  # error / allowed error; passes up to 1.0
+    whole_ratio: float | None = None  # the same of bias and scatter of a whole output
     mismatched: int = 0
     elements: int = 0
     message: str = ""

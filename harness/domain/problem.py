@@ -79,7 +79,7 @@ CaseSizes = tuple[tuple[str, SizeValue | SizeRange], ...]
 class Tolerance:
     """Allowed error against the float64 truth: `factor` times the reference's own error, or `atol + rtol * magnitude`.
     `matched` is the share of each output's elements that must be within it; the others must be finite. `None` selects
-    the dtype's default (see `harness.evaluation.correctness.comparison`).
+    the dtype's default (see `harness.evaluation.correctness.allowed_errors`).
     """
 
     factor: float = 8.0

@@ -24,7 +24,7 @@ from harness.evaluation.builds import CandidateBuilds
 from harness.evaluation.cases import WHOLE, CaseRun
 from harness.evaluation.correctness.checks import check_correctness
 from harness.evaluation.correctness.planned_calls import Exercises
-from harness.evaluation.correctness.reference import Reference, describe_calls, note_variation
+from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.robustness import probe_candidate
 from harness.evaluation.counters.reading import CounterReader
 from harness.evaluation.emulated.sanitizer import KernelChecker, explained_by_kernels
@@ -210,8 +210,8 @@ def open_case(
         exercises = Exercises(reference, seeds, fully=task.run.is_checked_fully)
         if reference.computes_on is not None:
             exercises.make_ahead()
-    record.findings += note_variation(reference)
-    record.calls = describe_calls(reference)
+    record.findings += _note_variation(reference)
+    record.calls = _describe_calls(reference)
     limits = tools.builds.reduce_limits(tools.settings.limits, candidate)
     answer_build = tools.builds.answer_for(record, candidate)
     with ExitStack() as worker:
@@ -424,3 +424,20 @@ def _conclude_work(result: WorkResult, *, is_measured: bool = True) -> StepResul
         message=result.message,
         work=result.work if is_measured else None,
     )
+
+
+def _note_variation(reference: Reference) -> tuple[Finding, ...]:
+    if reference.variation is None:
+        return ()
+    message = (
+        f"two runs of the reference on the same inputs differ: {reference.variation}; outputs are compared within the "
+        "tolerance, not bit by bit"
+    )
+    return (Finding(check="reference_varies", severity="note", message=message),)
+
+
+def _describe_calls(reference: Reference) -> tuple[tuple[str, str], ...]:
+    """Return (name, value) for training mode and seeding."""
+    training = (("mode", "training"),) if reference.loaded.problem.training else ()
+    seeded = (("call_seeds", "torch seeded anew before each call"),) if reference.draws_numbers else ()
+    return (*training, *seeded)

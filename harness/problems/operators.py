@@ -77,11 +77,13 @@ def name_operator(operator: Any) -> str:
 
 
 INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
-REDUCING = {
-    "sum", "mean", "var", "var_mean", "std", "std_mean", "norm", "linalg_vector_norm", "native_layer_norm",
-    "native_group_norm", "native_batch_norm", "_native_batch_norm_legit", "_batch_norm_with_update",
-    "cudnn_batch_norm", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss",
-    "binary_cross_entropy", "nll_loss_forward",
+VARIANCES = {
+    "var", "var_mean", "std", "std_mean", "native_layer_norm", "native_group_norm", "native_batch_norm",
+    "_native_batch_norm_legit", "_batch_norm_with_update", "cudnn_batch_norm",
+}  # fmt: skip
+REDUCING = VARIANCES | {
+    "sum", "mean", "norm", "linalg_vector_norm", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
+    "soft_margin_loss", "binary_cross_entropy", "nll_loss_forward",
 }  # fmt: skip
 
 
@@ -95,6 +97,12 @@ ORDERING = {
     "unique_dim", "_unique2", "multinomial", "bernoulli", "poisson", "binomial",
 }  # fmt: skip
 DROPOUT = "bernoulli_.float"  # an overload
+# Hardware may approximate these, or a program loses digits beside 1: words of names.
+FUNCTIONS = {"tanh", "sigmoid", "gelu", "silu", "mish", "lstm", "gru", "rnn", "softplus", "elu", "expm1", "log1p"}
+FARTHEST = 1000.0  # mean / deviation
+MULTIPLYING = ("mm", "mv", "dot", "conv", "linear", "attention", "lstm", "gru", "rnn", "fft")
+# Positions of the arguments whose last dimension is summed over.
+PRODUCTS = {"mm": 0, "bmm": 0, "mv": 0, "dot": 0, "addmm": 1, "baddbmm": 1, "addbmm": 1, "addmv": 1, "_int_mm": 0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,9 +118,22 @@ class OperatorCall:
     terms: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """How much arithmetic an output may depend on: operators, those of them that hardware may approximate, terms that
+    sums add, and those of them that are products, each over all calls.
+    """
+
+    operators: int = 0
+    functions: int = 0
+    added: int = 0
+    multiplied: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class OperatorUse:
     calls: frozenset[OperatorCall]
+    terms: Terms = Terms()
 
     def has(self, names: Collection[str], *, on_input: bool = False) -> bool:
         """Include in-place variants; with `on_input`, require an input as argument."""
@@ -145,10 +166,14 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
         super().__init__()
         self._addresses = {memory_of(tensor) for tensor in list_tensors(inputs)}
         self._calls: set[OperatorCall] = set()
+        self._operators = self._functions = self._added = self._multiplied = 0
 
     @property
     def use(self) -> OperatorUse:
-        return OperatorUse(frozenset(self._calls))
+        terms = Terms(
+            operators=self._operators, functions=self._functions, added=self._added, multiplied=self._multiplied
+        )
+        return OperatorUse(frozenset(self._calls), terms)
 
     def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         name = name_operator(operator)
@@ -161,6 +186,36 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
             terms=_count_terms(args[0], result) if name in REDUCING else 0,
         )
         self._calls.add(call)
+        read, made = list_tensors(args), list_tensors(result)
+        if not operator.is_view and any(one.is_floating_point() or one.is_complex() for one in made):
+            added = _count_products(name, args) or _count_added(operator, read, made)
+            self._operators += 1
+            self._functions += not FUNCTIONS.isdisjoint(name.split("_"))
+            self._added += int(added * _weigh_squares(args[0])) if name in VARIANCES else added
+            self._multiplied += added if any(word in name for word in MULTIPLYING) else 0
+
+
+def _count_products(name: str, args: tuple[Any, ...]) -> int:
+    """Return the number of products in one sum; 0 if unknown."""
+    if name == "convolution":
+        weight, transposed, groups = args[1], args[6], args[8]
+        return int(weight.numel() // (weight.shape[1] * groups if transposed else weight.shape[0]))
+    return int(args[PRODUCTS[name]].shape[-1]) if name in PRODUCTS else 0
+
+
+def _count_added(operator: Any, read: list[torch.Tensor], made: list[torch.Tensor]) -> int:
+    """Return an upper bound of the number of terms in one sum."""
+    if torch.Tag.pointwise in operator.tags or not read:
+        return 1
+    longest = max(max(one.shape, default=1) for one in read)
+    fewest = min((one.numel() for one in made if one.numel()), default=1)
+    return max(longest, read[0].numel() // fewest)
+
+
+def _weigh_squares(values: torch.Tensor) -> float:
+    """Return how many times as many terms err as much as a sum of squares whose mean is then subtracted."""
+    deviation, mean = map(float, torch.std_mean(values.detach(), correction=0))
+    return (1 + min(abs(mean) / deviation, FARTHEST) ** 2) ** 2 if deviation > 0 else 1.0
 
 
 def _count_terms(reduced: torch.Tensor, result: Any) -> int:

@@ -3,7 +3,7 @@
 import pytest
 from plain_programs import find, write_candidate, write_problem
 
-# A scale of every element: inside and outside of what each format allows (see FLOORS in leaf_comparison.py).
+# A scale of every element: inside and outside of what each format allows (see FLOORS in allowed_errors.py).
 NEAR_MISSES = {
     "float64": (0.9e-11, 1.2e-11),
     "float32": (0.9e-4, 1.2e-4),

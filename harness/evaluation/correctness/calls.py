@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import copy
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from harness.domain import ProblemError
-from harness.evaluation.correctness.comparison import are_surely_close, compare_leaves
+from harness.evaluation.correctness.allowed_errors import DRAWS_OF_ROUNDINGS
+from harness.evaluation.correctness.comparison import compare_leaves
 from harness.evaluation.correctness.leaf_comparison import LeafVerdict
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.reference_checks import OUTPUT_FORM, has_only_numbers, refuse_varying
-from harness.evaluation.correctness.truth import Expected, TruthLeaf, copy_tensors, keep_on_host
+from harness.evaluation.correctness.truth import (
+    Expected,
+    Truth,
+    TruthLeaf,
+    compute_truth,
+    copy_tensors,
+    keep_on_host,
+)
 from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind
 from harness.problems.inputs.kinds import find_kind
 from harness.problems.inputs.tensors import PATTERNS, perturb
@@ -43,6 +54,10 @@ class Exercise:
     weights: dict[str, Tensor] | None = None
     footprint: Footprint | None = None
     check: str = "correctness"
+
+    @property
+    def has_usual_form(self) -> bool:
+        return self.weights is None and self.footprint is None and not self.continues
 
     @property
     def is_repeatable(self) -> bool:
@@ -164,11 +179,50 @@ def _find_calm(
     none, every = (False,) * len(form.tensors), (True,) * len(form.tensors)
     if not has_only_numbers(form) or not (perturbed is None or perturbed.has_form_of(form)):
         return none
-    own, copied = expected.own, reference.truths.copied
-    if perturbed is None or (own is not None and are_surely_close(own, perturbed, tolerance, copied)):
+    own = expected.own
+    if perturbed is None or (own is not None and reference.is_surely_close(own, perturbed, kind)):
         return every  # within a fifth of the limit, and an eighth for the reference's own error
     verdicts = compare_leaves(expected.truth, perturbed, tolerance, by_peak=kind.by_peak)
     return tuple(_is_calm(leaf, verdict) for leaf, verdict in zip(expected.truth.leaves, verdicts, strict=True))
+
+
+def add_spread(
+    reference: Reference, truth: Truth, inputs: Sequence[Any], state: Mapping[str, Tensor] | None = None
+) -> Truth:
+    """Add what one rounding of inputs and weights changes, the most of several draws: it contains the conditioning.
+    Without memory for it, or if the reference fails on such inputs, it stays unknown.
+    """
+    for seed in range(DRAWS_OF_ROUNDINGS):
+        with suppress(ProblemError, torch.OutOfMemoryError):
+            moved = _compute_moved(reference, truth, inputs, state, seed)
+            if moved.kind == truth.kind:
+                truth = replace(truth, leaves=tuple(map(_widen_spread, truth.leaves, moved.leaves)))
+    return truth
+
+
+def _compute_moved(
+    reference: Reference, truth: Truth, inputs: Sequence[Any], state: Mapping[str, Tensor] | None, seed: int
+) -> Truth:
+    model, moved = copy.deepcopy(reference.model), copy_tensors(inputs, reference.computes_on)
+    with torch.no_grad():
+        perturb([moved, model.state_dict()], seed)
+    return compute_truth(
+        reference.loaded,
+        model,
+        moved,
+        reference.float64_limit,
+        state=reference.changing if state is None else state,
+        device=reference.computes_on,
+        own=truth.reference_outputs if truth.kind == "float64" else None,
+    )
+
+
+def _widen_spread(leaf: TruthLeaf, moved: TruthLeaf) -> TruthLeaf:
+    if not leaf.reference.is_floating_point():
+        return leaf
+    size = (moved.exact - leaf.exact).abs_().nan_to_num_(0.0, 0.0, 0.0)
+    size /= torch.finfo(leaf.reference.dtype).eps
+    return replace(leaf, spread=size if leaf.spread is None else torch.maximum(leaf.spread, size))
 
 
 def _is_calm(leaf: TruthLeaf, verdict: LeafVerdict) -> bool:

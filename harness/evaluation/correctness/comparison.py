@@ -1,5 +1,5 @@
 """Compares the outputs of a call with the truth: structure, shape and dtype exactly, values within a tolerance
-(`harness.evaluation.correctness.leaf_comparison`). Strides are free, and a list may be a tuple."""
+(`harness.evaluation.correctness.allowed_errors`). Strides are free, and a list may be a tuple."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ import torch
 from torch import Tensor
 
 from harness.domain import Outcome, Tolerance, Trial
-from harness.evaluation.correctness.fill_values import find_fills
-from harness.evaluation.correctness.leaf_comparison import (
-    CHUNK,
+from harness.evaluation.correctness.allowed_errors import (
     COPIED_EPS,
     FLOORS,
     LEAF_MEAN_SHARE,
     LOST_SHARE,
-    LeafVerdict,
-    compare_leaf,
+    RATED,
+    explain_errors,
+    find_floor,
 )
+from harness.evaluation.correctness.leaf_comparison import CHUNK, LeafVerdict, compare_leaf, to_blocks
 from harness.evaluation.correctness.truth import Truth
+from harness.problems.operators import Terms
 from harness.protocol import have_same_nesting
+from harness.tensors.fill_values import find_fills
 from harness.tensors.outputs import FlatOutputs, widen_small
 from harness.tensors.slices import cut_slices
 
@@ -38,25 +40,34 @@ def compare_outputs(
     *,
     exact: bool = False,
     by_peak: bool = False,
+    terms: Terms | None = None,
 ) -> tuple[Outcome | None, Trial]:
     """Return (None, passed trial) or (outcome, failed trial). With `exact`, countable truths allow no error; this needs
-    a float64 truth and default tolerances. Outputs and truth may be on different devices.
+    a float64 truth and default tolerances. `terms` narrow the tolerance. Outputs and truth may be on different devices.
     """
     refusal = _compare_form(truth, outputs)
     if refusal is not None:
         outcome, message = refusal
         return outcome, Trial(distribution=distribution, passed=False, message=message)
     exact = exact and truth.kind != "reference" and not tolerance.is_fixed
-    trial = _summarise(list(compare_leaves(truth, outputs, tolerance, exact=exact, by_peak=by_peak)), distribution)
+    verdicts = list(compare_leaves(truth, outputs, tolerance, exact=exact, by_peak=by_peak, terms=terms))
+    trial = _summarise(verdicts, distribution)
     return (None if trial.passed else Outcome.WRONG_VALUE), trial
 
 
 def compare_leaves(
-    truth: Truth, outputs: FlatOutputs, tolerance: Tolerance, *, exact: bool = False, by_peak: bool = False
+    truth: Truth,
+    outputs: FlatOutputs,
+    tolerance: Tolerance,
+    *,
+    exact: bool = False,
+    by_peak: bool = False,
+    terms: Terms | None = None,
 ) -> Iterator[LeafVerdict]:
     for leaf, tensor in zip(truth.leaves, outputs.tensors, strict=True):
+        is_own = truth.kind == "reference"
         yield compare_leaf(
-            leaf, tensor, tolerance, truth_is_reference=truth.kind == "reference", exact=exact, by_peak=by_peak
+            leaf, tensor, tolerance, truth_is_reference=is_own, exact=exact, by_peak=by_peak, terms=terms
         )
 
 
@@ -93,6 +104,7 @@ def _summarise(verdicts: list[LeafVerdict], distribution: str) -> Trial:
         max_abs_error=_largest([verdict.max_abs_error for verdict in verdicts]),
         reference_max_abs_error=_largest([verdict.reference_max_abs_error for verdict in verdicts]),
         worst_ratio=_largest([verdict.worst_ratio for verdict in verdicts]),
+        whole_ratio=max((verdict.whole_ratio for verdict in verdicts if verdict.whole_ratio is not None), default=None),
         mismatched=mismatched,
         elements=sum(verdict.elements for verdict in verdicts),
         message="; ".join(verdict.message for verdict in verdicts if verdict.message),
@@ -104,7 +116,11 @@ def _largest(numbers: list[float]) -> float | None:
 
 
 def are_surely_close(
-    own: FlatOutputs, outputs: FlatOutputs, tolerance: Tolerance, copied: Collection[int] | None = None
+    own: FlatOutputs,
+    outputs: FlatOutputs,
+    tolerance: Tolerance,
+    copied: Collection[int] | None = None,
+    terms: Terms | None = None,
 ) -> bool:
     """A fast sufficient test for `compare_outputs` against the reference's outputs `own`, of which it `copied` some.
     False means unknown.
@@ -113,29 +129,41 @@ def are_surely_close(
         return False
     pairs = enumerate(zip(own.tensors, outputs.tensors, strict=True))
     return tolerance.factor >= SURE_FACTOR and all(
-        _is_surely_close(*pair, copies=at in (copied or ())) for at, pair in pairs
+        _is_surely_close(*pair, terms, copies=at in (copied or ())) for at, pair in pairs
     )
 
 
-def _is_surely_close(own: Tensor, found: Tensor, *, copies: bool) -> bool:
+def _is_surely_close(own: Tensor, found: Tensor, terms: Terms | None, *, copies: bool) -> bool:
     """If R is within half a floor of T, a fifth of a floor from R is within a floor of T. Otherwise that fifth is below
-    R's own error, and the limit is at least `SURE_FACTOR` times that.
+    R's own error, and the limit is at least `SURE_FACTOR` times that. So it is with whole outputs.
     """
     if (found.dtype, found.shape, found.device) != (own.dtype, own.shape, own.device):
         return False
-    floor = FLOORS.get(own.dtype)
-    if floor is None or own.numel() == 0:
+    if own.dtype not in FLOORS or own.numel() == 0:
         return torch.equal(found, own)
-    fills, share = find_fills(own), (COPIED_EPS * torch.finfo(own.dtype).eps if copies else floor.rtol) / 5
+    floor, fills = find_floor(own.dtype, terms), find_fills(own)
+    share = (COPIED_EPS * torch.finfo(own.dtype).eps if copies else floor.rtol) / 5
     if fills.has_special or not math.isfinite(fills.size):
         return torch.equal(found, own)
     least = fills.size / own.numel() * LEAF_MEAN_SHARE / 2 * share
     close = torch.ones((), dtype=torch.bool, device=own.device)  # on the device: one transfer at the end
     lost = torch.zeros((), dtype=torch.int64, device=own.device)
+    squares = torch.zeros((), dtype=torch.float64, device=own.device)
     for _, parts in cut_slices(own, found, elements=SURE_CHUNK[own.device.type]):
         ours, theirs = map(widen_small, parts)
         size, error = ours.abs(), (theirs - ours).abs_()
         # Elements so small that this error changes them entirely are counted separately.
         lost += (error > size / 4).count_nonzero()
+        if terms is not None:
+            squares += _square_relative(error, fills.zero(size))
         close &= (error <= size.mul_(share).add_(least)).all()
-    return bool(close) and int(lost) <= LOST_SHARE / 2 * own.numel()
+    is_close = bool(close) and int(lost) <= LOST_SHARE / 2 * own.numel()
+    limit = explain_errors(own.dtype, terms)[0] / 2 if terms is not None and own.dtype in RATED else math.inf
+    return is_close and float(squares) <= limit**2 * own.numel()
+
+
+def _square_relative(error: Tensor, size: Tensor) -> Tensor:
+    """Return the sum of squared errors relative to the mean of their neighbours, or to the element if it is larger."""
+    errors, sizes = to_blocks(error), to_blocks(size)
+    sizes = torch.maximum(sizes, sizes.mean(dim=1, keepdim=True)).clamp_(min=torch.finfo(sizes.dtype).tiny)
+    return (errors / sizes).square_().sum(dtype=torch.float64)

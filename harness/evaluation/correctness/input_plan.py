@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -17,9 +18,10 @@ from harness.problems.inputs.inference import complete_contract
 from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind
 from harness.problems.inputs.kinds import list_declared
 from harness.problems.inputs.rare import Draws
+from harness.problems.inputs.tensors import PATTERNS, has_many_digits
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.loading import LoadedProblem
-from harness.problems.operators import OperatorCalls, OperatorUse, OperatorWatch, name_operator
+from harness.problems.operators import OperatorCalls, OperatorUse, OperatorWatch, Terms, name_operator
 from harness.protocol import KEPT_CALLS
 from harness.tensors.trees import list_leaves, list_tensors
 
@@ -73,6 +75,17 @@ def infer_contracts(
     for contract, one, other in zip(loaded.list_contracts(inputs), list_leaves(inputs), others, strict=True):
         is_related = isinstance(one, Tensor) and next(tensors) in related
         yield complete_contract(contract, one, other, use, is_related=is_related)
+
+
+def find_terms(traits: InputTraits, inputs: Sequence[Any]) -> Terms | None:
+    """Return None if unknown. Values of few digits, as whole numbers, may all err in one direction when they are added,
+    as truncated sums do.
+    """
+    if not traits.is_known:
+        return None
+    floats = [tensor for tensor in list_tensors(inputs) if tensor.dtype in PATTERNS and tensor.numel()]
+    terms = traits.use.terms
+    return terms if all(map(has_many_digits, floats)) else replace(terms, multiplied=terms.added)
 
 
 def watch_reference(

@@ -1,36 +1,4 @@
-"""Compares one output with the truth, within a tolerance.
-
-With T the float64 truth, R the reference in its own dtype and C the candidate, every element must satisfy
-
-    |C - T| <= max(factor * E, atol + rtol * M)
-
-M, the local magnitude: the larger of |T| and the mean |T| of `BLOCK` neighbours, since sums that cancel have errors of
-the size of their terms; at least a small share of the output's mean |T|, for regions of zeros. Values that a mask fills
-in (`fill_values`) count as zero in these means.
-
-E: the smaller of two bounds of R's error, its largest error and its largest error relative to M, so that no single
-element of R sets the limit.
-
-Values may span orders of magnitude: an element is lost if C misses T by more than half where R is close; more than
-`LOST_SHARE` lost elements fail. (Sums that cancel lose a few.)
-
-`FLOORS` are several times the error of a float32 sum of 10,000 terms in the worst order, and several times below one
-rounding to the next smaller dtype. Integers, booleans and counts (`is_countable`) are exact. Where T in the output's
-dtype is infinite or NaN, C must be the same; other NaNs fail.
-
-`by_peak`, for inputs that are nearly all zero: M is at least `PEAK_SHARE` of the largest |T|, all of it for 16-bit
-dtypes, and no element is lost, since programs with other sums (Strassen, FFT), or with products of 16-bit terms, have
-errors of that size everywhere.
-
-Where R equals T though its values have many digits (sort, top-k, gather), programs are as exact, and the floor is a few
-roundings (`COPIED_EPS`).
-
-With `matched` below 1, the other share of each output's elements may be wrong, but not infinite or NaN.
-
-Rounding errors of 16-bit terms are random, so that of millions of elements a few exceed any limit near their usual
-size. With 16-bit outputs or a stated tolerance, `OUTLIER_SHARE` of the elements may be off by up to `OUTLIER_LIMIT`
-times the allowed error.
-"""
+"""Compares one output with the truth, by the rule of `allowed_errors`."""
 
 from __future__ import annotations
 
@@ -42,51 +10,47 @@ import torch
 from torch import Tensor
 
 from harness.domain import Tolerance
-from harness.evaluation.correctness.fill_values import Fills, find_fills
+from harness.evaluation.correctness.allowed_errors import (
+    BLOCK,
+    COPIED_EPS,
+    LEAF_MEAN_SHARE,
+    LOST_SHARE,
+    OUTLIER_LIMIT,
+    OUTLIER_SHARE,
+    PEAK_SHARE,
+    RATED,
+    Floor,
+    find_floor,
+    multiply_rows,
+    rate_whole,
+)
 from harness.evaluation.correctness.truth import TruthLeaf
 from harness.evaluation.correctness.wrong_elements import MOST_ELEMENTS, describe_wrong
+from harness.problems.operators import Terms
+from harness.tensors.fill_values import Fills, find_fills
 from harness.tensors.outputs import unravel
 from harness.tensors.slices import cut_slices
 
-BLOCK = 1024
 # Elements converted to float64 at a time. On a CPU few enough to stay in the cache and in one thread: waking threads
 # for some thirty small operations costs more than it saves. On a GPU enough to fill it.
 CHUNK = {"cpu": BLOCK * 32, "cuda": BLOCK * 8192}
-LEAF_MEAN_SHARE = 1 / 1024
-LOST_SHARE = 0.05
-COPIED_EPS = 8
-PEAK_SHARE = 1 / 16
-OUTLIER_SHARE, OUTLIER_LIMIT = 1e-4, 2.0
 Masks = Sequence[tuple[int, Tensor]]  # the first element of a slice, and which of its elements are wrong
 ROUNDING_SLACK = 1 + 1e-12  # so that the reference passes its own limit
 SMALLEST = 1e-300
 
 
-@dataclass(frozen=True, slots=True)
-class Floor:
-    """`atol + rtol * magnitude` is always allowed."""
-
-    atol: float
-    rtol: float
-
-
-FLOORS = {
-    torch.float64: Floor(2.3e-308, 1e-11),
-    torch.float32: Floor(1.2e-38, 1e-4),
-    torch.float16: Floor(1.2e-7, 2e-3),
-    torch.bfloat16: Floor(1.2e-38, 1.6e-2),
-}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafVerdict:
-    """`worst_ratio` is error / allowed error; infinite if none is allowed."""
+    """`worst_ratio` is error / allowed error of an element, infinite if none is allowed; `whole_ratio` the same of a
+    whole output.
+    """
 
     mismatched: int
     elements: int
     max_abs_error: float
     reference_max_abs_error: float
     worst_ratio: float
+    whole_ratio: float | None = None
     message: str = ""
     tolerated: bool = False
 
@@ -106,20 +70,25 @@ def compare_leaf(
     truth_is_reference: bool,
     exact: bool = False,
     by_peak: bool = False,
+    terms: Terms | None = None,
 ) -> LeafVerdict:
     """Requires equal shapes and dtypes."""
     dtype = leaf.reference.dtype
     if not leaf.is_calm or not candidate.numel():
         return replace(EMPTY, elements=candidate.numel())
     if dtype.is_complex:
-        parts = replace(leaf, reference=torch.view_as_real(leaf.reference), exact=torch.view_as_real(leaf.exact))
-        candidate = torch.view_as_real(candidate)
-        return compare_leaf(
-            parts, candidate, tolerance, truth_is_reference=truth_is_reference, exact=exact, by_peak=by_peak
-        )
+        leaf = replace(leaf, reference=torch.view_as_real(leaf.reference), exact=torch.view_as_real(leaf.exact))
+        candidate, dtype = torch.view_as_real(candidate), leaf.reference.dtype
     if not dtype.is_floating_point or (exact and is_countable(leaf)):
         return _tolerate(_compare_exact(leaf, candidate), tolerance)
-    return _compare_floating(leaf, candidate, tolerance, 1.0 if truth_is_reference else LEAF_MEAN_SHARE, by_peak)
+    terms = None if tolerance.is_fixed or dtype not in RATED else terms
+    scale = _measure_reference(leaf, 1.0 if truth_is_reference else LEAF_MEAN_SHARE, by_peak)
+    verdict = _compare_elements(leaf, candidate, tolerance, scale, terms, counts_lost=not by_peak)
+    if terms is None:
+        return verdict
+    ratio = _rate_whole(leaf, candidate, scale, terms, tolerance)
+    verdict = replace(verdict, whole_ratio=ratio)
+    return _refuse_whole(verdict, leaf, ratio) if verdict.passed and ratio > 1.0 else verdict
 
 
 def is_countable(leaf: TruthLeaf) -> bool:
@@ -157,19 +126,38 @@ def _compare_exact(leaf: TruthLeaf, candidate: Tensor) -> LeafVerdict:
     )
 
 
-def _compare_floating(
-    leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, leaf_mean_share: float, by_peak: bool
+def _rate_whole(leaf: TruthLeaf, candidate: Tensor, scale: _Scale, terms: Terms, tolerance: Tolerance) -> float:
+    products = torch.zeros((4, 4), dtype=torch.float64, device=leaf.device)
+    tensors = (leaf.exact, leaf.reference, candidate, *leaf.spreads)
+    for first, (exact, own, found, *spread) in _chunks(leaf.device, *tensors):
+        size = scale.magnitude_of(exact, first, *spread).clamp_(min=SMALLEST)
+        errors = ((one - exact).nan_to_num_(0.0, 0.0, 0.0) / size for one in (found, own))
+        products += multiply_rows(*errors, scale.zero(exact) / size, torch.ones_like(size))
+    return rate_whole(products.tolist(), candidate.numel(), leaf.reference.dtype, terms, tolerance)
+
+
+def _refuse_whole(verdict: LeafVerdict, leaf: TruthLeaf, ratio: float) -> LeafVerdict:
+    message = (
+        f"{leaf.name}: each element is within its tolerance, but the errors of all {verdict.elements} together are "
+        f"{ratio:.3g} times what sums of this length explain in {str(leaf.reference.dtype).removeprefix('torch.')}"
+    )
+    return replace(verdict, mismatched=verdict.elements, tolerated=False, message=message)
+
+
+def _compare_elements(
+    leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, scale: _Scale, terms: Terms | None, *, counts_lost: bool
 ) -> LeafVerdict:
-    scale = _measure_reference(leaf, leaf_mean_share, by_peak)
-    floor = _choose_floor(leaf.reference.dtype, tolerance, copies=leaf.copies_values)
+    floor = _choose_floor(leaf.reference.dtype, tolerance, terms, copies=leaf.copies_values)
     step = CHUNK[leaf.device.type]
     rows = torch.empty((-(-candidate.numel() // step), 5), dtype=torch.float64, device=leaf.device)
     masks: list[tuple[int, Tensor]] = []
-    for first, (exact, own, found) in _chunks(leaf.device, leaf.exact, leaf.reference, candidate):
+    tensors = (leaf.exact, leaf.reference, candidate, *leaf.spreads)
+    for first, (exact, own, found, *spread) in _chunks(leaf.device, *tensors):
         rounded = exact.to(leaf.reference.dtype).double()
-        magnitude = scale.magnitude_of(exact, first)
+        magnitude = scale.magnitude_of(exact, first, *spread)
         envelope = (scale.largest_relative_error * magnitude).clamp_(max=scale.largest_error)
-        allowed = torch.maximum(envelope.mul_(tolerance.factor * ROUNDING_SLACK), floor.atol + floor.rtol * magnitude)
+        size = scale.zero(exact).abs() if leaf.copies_values else magnitude
+        allowed = torch.maximum(envelope.mul_(tolerance.factor * ROUNDING_SLACK), floor.atol + floor.rtol * size)
         error = (found - exact).abs_()
         ratio = error / allowed.clamp_(min=SMALLEST)
         if not _are_finite(rounded, own, found):
@@ -181,9 +169,9 @@ def _compare_floating(
         if candidate.numel() <= MOST_ELEMENTS and bool(worst > 1.0):
             masks.append((first, wrong.reshape(-1)))
         lost = (
-            failed.new_zeros(())
-            if by_peak
-            else _count_lost(rounded, own, found, torch.finfo(leaf.reference.dtype).tiny).double()
+            _count_lost(rounded, own, found, torch.finfo(leaf.reference.dtype).tiny).double()
+            if counts_lost
+            else failed.new_zeros(())
         )
         torch.stack([worst, (at + first).double(), failed, error.max(), lost], out=rows[first // step])
     own_error, measured = float(scale.largest_error), rows.tolist()
@@ -236,11 +224,17 @@ class _Scale:
     largest_error: Tensor
     largest_relative_error: Tensor
 
-    def magnitude_of(self, exact: Tensor, first: int) -> Tensor:
+    def zero(self, exact: Tensor) -> Tensor:
+        return Fills(has_special=self.has_special).zero(exact)
+
+    def magnitude_of(self, exact: Tensor, first: int, *spread: Tensor) -> Tensor:
         """Return M for a chunk of shape (blocks, BLOCK) from element `first`."""
         block = first // BLOCK
         around = self.block_magnitudes[block : block + exact.shape[0], None]
-        return torch.maximum(Fills(has_special=self.has_special).zero(exact).abs(), around)
+        magnitude = torch.maximum(self.zero(exact).abs(), around)
+        for one in spread:
+            magnitude = torch.maximum(magnitude, torch.maximum(one, one.mean(dim=1, keepdim=True)))
+        return magnitude
 
 
 def _measure_reference(leaf: TruthLeaf, leaf_mean_share: float, by_peak: bool) -> _Scale:
@@ -253,10 +247,11 @@ def _measure_reference(leaf: TruthLeaf, leaf_mean_share: float, by_peak: bool) -
         magnitudes = magnitudes.clamp(min=torch.stack(peaks).max() * share)
     scale = _Scale(magnitudes, fills.has_special, none, none)
     largest, relative = none, none
-    for first, (exact, own) in _chunks(leaf.device, leaf.exact, leaf.reference):
+    for first, (exact, own, *spread) in _chunks(leaf.device, leaf.exact, leaf.reference, *leaf.spreads):
         error = (own - exact).abs_().nan_to_num_(0.0, 0.0, 0.0)  # also where the reference alone is special
         largest = torch.maximum(largest, error.max())
-        relative = torch.maximum(relative, (error / scale.magnitude_of(exact, first).clamp_(min=SMALLEST)).max())
+        size = scale.magnitude_of(exact, first, *spread).clamp_(min=SMALLEST)
+        relative = torch.maximum(relative, (error / size).max())
     return replace(scale, largest_error=largest, largest_relative_error=relative)
 
 
@@ -280,16 +275,16 @@ def _chunks(device: torch.device, *tensors: Tensor) -> Iterator[tuple[int, tuple
     """Yield (first element, zero-padded float64 chunks of shape (blocks, BLOCK))."""
     step = CHUNK[device.type]
     for first, parts in cut_slices(*tensors, elements=step):
-        yield first, tuple(_to_blocks(part.to(device).double()) for part in parts)
+        yield first, tuple(to_blocks(part.to(device).double()) for part in parts)
 
 
-def _to_blocks(values: Tensor) -> Tensor:
+def to_blocks(values: Tensor) -> Tensor:
     missing = -values.numel() % BLOCK
     return (torch.nn.functional.pad(values, (0, missing)) if missing else values).view(-1, BLOCK)
 
 
-def _choose_floor(dtype: torch.dtype, tolerance: Tolerance, *, copies: bool) -> Floor:
-    default = FLOORS.get(dtype) or Floor(torch.finfo(dtype).tiny, 4 * torch.finfo(dtype).eps)
+def _choose_floor(dtype: torch.dtype, tolerance: Tolerance, terms: Terms | None, *, copies: bool) -> Floor:
+    default = find_floor(dtype, terms)
     if copies:
         default = replace(default, rtol=COPIED_EPS * torch.finfo(dtype).eps)
     return Floor(

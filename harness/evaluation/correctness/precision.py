@@ -1,9 +1,9 @@
 """Sets the precision of a reference: TF32 products where its problem allows them, even on a CPU, and float64 for the
 truth.
 
-On a CPU the factors of a product are rounded to TF32 as on an NVIDIA GPU. Scattered sums of 16-bit types are rounded
-after each addition, as by atomic operations (torch on a CPU adds in float32). The reference's error thus fits
-candidates whose kernels are emulated.
+The factors of a product are truncated to TF32, as tensor cores do with float32 in memory (cuBLAS rounds it before).
+On a CPU scattered sums of 16-bit types are rounded after each addition, as by atomic operations (torch adds in
+float32). The reference's error thus fits candidates whose kernels are emulated.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FACTORS = {  # positions of the arguments that are multiplied
 SCATTERED = frozenset(("index_add", "scatter_add", "scatter_reduce", "scatter", "index_put", "_index_put_impl"))
 NARROW = (torch.float16, torch.bfloat16)
 MOST_ADDED, MOST_TURNS = 1 << 20, 1 << 14  # values in all, and to one element
-HALF_OF_LAST_DIGIT, LOST_DIGITS = 0x1000, 0x1FFF  # of a float32 that becomes TF32
+LOST_DIGITS = 0x1FFF  # of a float32 that becomes TF32
 WIDER = {
     torch.float16: torch.float64,
     torch.bfloat16: torch.float64,
@@ -76,8 +76,8 @@ def widened() -> Iterator[None]:
 class _ProductsInTf32(OperatorMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         factors = FACTORS.get(name_operator(func), ())
-        rounded = (_round_to_tf32(value) if at in factors else value for at, value in enumerate(args))
-        return func(*rounded, **(kwargs or {}))
+        short = (_truncate_to_tf32(value) if at in factors else value for at, value in enumerate(args))
+        return func(*short, **(kwargs or {}))
 
 
 class _AtomicSums(OperatorMode):  # type: ignore[no-untyped-call]
@@ -136,10 +136,7 @@ class _Widened(OperatorMode):  # type: ignore[no-untyped-call]
         return func(*args, **wider)
 
 
-def _round_to_tf32(tensor: Tensor) -> Tensor:
-    """Round to nearest, ties away from zero; only on a CPU."""
-    if tensor.dtype is not torch.float32 or tensor.device.type != "cpu":
+def _truncate_to_tf32(tensor: Tensor) -> Tensor:
+    if tensor.dtype is not torch.float32:
         return tensor
-    bits = tensor.view(torch.int32)
-    rounded = ((bits + HALF_OF_LAST_DIGIT) & ~LOST_DIGITS).view(torch.float32)
-    return torch.where(tensor.isfinite(), rounded, tensor)
+    return (tensor.view(torch.int32) & ~LOST_DIGITS).view(torch.float32)

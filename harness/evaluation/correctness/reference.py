@@ -14,8 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from harness.domain import Finding, ProblemError, ProblemTooLarge, Tolerance
-from harness.evaluation.correctness.input_plan import count_further_calls, learn_traits
+from harness.domain import Outcome, ProblemError, ProblemTooLarge, Tolerance, Trial
+from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
+from harness.evaluation.correctness.input_plan import count_further_calls, find_terms, learn_traits
 from harness.evaluation.correctness.reference_checks import (
     INPUT_SHAPES,
     compare_runs,
@@ -50,10 +51,11 @@ from harness.evaluation.correctness.truth import (
     write_state,
 )
 from harness.problems.inputs.declared import pad_rows
-from harness.problems.inputs.kind import GIVEN, DerivedKind
+from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind
 from harness.problems.inputs.kinds import MIXED, list_declared, list_derived
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.loading import LoadedProblem
+from harness.problems.operators import Terms
 from harness.protocol import count_kept_calls
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.devices import Device
@@ -95,7 +97,8 @@ class Reference:
     that calls change. With `is_small` many calls are affordable. `variation` is the difference between two runs on the
     same inputs. `views` are positions of outputs that share memory with inputs or state. Formats narrower than
     `format_bits` (32, 16, or 0 if 8-bit values are given) are not allowed. `call_s` is the duration of a call.
-    `baselines` maps names to baselines, or to the reason why one cannot be replayed.
+    `baselines` maps names to baselines, or to the reason why one cannot be replayed. `terms` narrow the tolerance for
+    given inputs; other inputs may be such that honest errors add up.
     """
 
     loaded: LoadedProblem
@@ -117,6 +120,7 @@ class Reference:
     derived_kinds: tuple[DerivedKind, ...]
     need: MemoryNeed
     plan: MemoryPlan
+    terms: Terms | None = None
     timed_steps: tuple[str, ...] = ()
     baselines: dict[str, KeptBaseline | NotReplayable] = field(default_factory=dict)
     truths: KeptTruths = field(default_factory=KeptTruths)
@@ -237,6 +241,17 @@ class Reference:
         own = self.outputs_of(inputs, state) if own_first else None
         return Expected(partial(self.truths.compute, key, partial(self.truth_of, inputs, state, own)), own)
 
+    def compare(
+        self, truth: Truth, outputs: FlatOutputs, label: str, kind: InputKind = GIVEN
+    ) -> tuple[Outcome | None, Trial]:
+        tolerance, terms = self.loaded.problem.tolerance, self.terms if kind is GIVEN else None
+        return compare_outputs(truth, outputs, tolerance, label, exact=kind.is_exact, by_peak=kind.by_peak, terms=terms)
+
+    def is_surely_close(self, own: FlatOutputs, outputs: FlatOutputs, kind: InputKind = GIVEN) -> bool:
+        """A fast sufficient test for `compare` against the reference's outputs `own`. False means unknown."""
+        terms = self.terms if kind is GIVEN else None
+        return are_surely_close(own, outputs, self.loaded.problem.tolerance, self.truths.copied, terms)
+
     def keep(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
         if self.computes_on is None:
             return state
@@ -346,6 +361,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
         footprint=footprint, changing=changing,
         call_s=again.call_s, is_small=is_small, changes_inputs=changes_inputs, variation=variation,
         draws_numbers=draws_numbers, views=again.views, traits=traits, derived_kinds=derived,
+        terms=find_terms(traits, inputs),
         format_bits=_find_format_bits([*list_tensors(inputs), *state.values()], allow_tf32=loaded.problem.allow_tf32),
         need=need, plan=plan_in_full(need),
     )  # fmt: skip
@@ -426,20 +442,3 @@ def refuse_late_change(reference: Reference, name: str) -> None:
             f"{problem.suite}/{problem.name}.py: few calls change {name}, and the first ones do not, so it cannot be "
             "compared; write get_inputs() so that most calls change it"
         )
-
-
-def note_variation(reference: Reference) -> tuple[Finding, ...]:
-    if reference.variation is None:
-        return ()
-    message = (
-        f"two runs of the reference on the same inputs differ: {reference.variation}; outputs are compared within the "
-        "tolerance, not bit by bit"
-    )
-    return (Finding(check="reference_varies", severity="note", message=message),)
-
-
-def describe_calls(reference: Reference) -> tuple[tuple[str, str], ...]:
-    """Return (name, value) for training mode and seeding."""
-    training = (("mode", "training"),) if reference.loaded.problem.training else ()
-    seeded = (("call_seeds", "torch seeded anew before each call"),) if reference.draws_numbers else ()
-    return (*training, *seeded)

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from harness.domain import ProblemError, ProblemTooLarge, WireError
+from harness.evaluation.correctness.allowed_errors import FLOORS
 from harness.evaluation.correctness.comparison import compare_outputs
-from harness.evaluation.correctness.leaf_comparison import FLOORS
 from harness.evaluation.correctness.truth import Truth, flatten_tensors, list_state, trust_outputs
 from harness.problems.inputs.conformity import find_violation
 from harness.problems.loading import LoadedProblem

@@ -16,7 +16,6 @@ import torch
 
 from harness.domain import Correctness, Finding, HarnessError, Outcome, ProblemError, Trial
 from harness.evaluation.correctness.checks import compare_expected
-from harness.evaluation.correctness.comparison import are_surely_close
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.reference_checks import has_only_numbers
 from harness.evaluation.correctness.truth import Expected
@@ -208,7 +207,7 @@ class _Prober:
         if find_difference(run.outputs.tensors, usual.outputs.tensors) is None:
             return True
         may_differ = not self._reference.requires_same_bits
-        return may_differ and are_surely_close(usual.outputs, run.outputs, self._reference.loaded.problem.tolerance)
+        return may_differ and self._reference.is_surely_close(usual.outputs, run.outputs)
 
     def _describe_failure(self, failure: CandidateFailure) -> str:
         if self._may_recompile and failure.outcome is Outcome.TIMEOUT:

@@ -37,8 +37,8 @@ TruthKey = tuple[int, str]  # seed and kind of the inputs
 
 @dataclass(frozen=True, kw_only=True)
 class TruthLeaf:
-    """One output. `exact` is in float64, or `reference` again. If not `is_calm`, legitimate programs may differ, so
-    only the form is compared.
+    """One output. `exact` is in float64, or `reference` again. `spread` is the magnitude that conditioning adds. If not
+    `is_calm`, legitimate programs may differ, so only the form is compared.
     """
 
     name: str
@@ -46,6 +46,11 @@ class TruthLeaf:
     exact: Tensor
     compared_on: torch.device | None = None
     is_calm: bool = True
+    spread: Tensor | None = None
+
+    @property
+    def spreads(self) -> tuple[Tensor, ...]:
+        return () if self.spread is None else (self.spread,)
 
     @property
     def device(self) -> torch.device:

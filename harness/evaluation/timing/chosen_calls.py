@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from harness.domain import Outcome, Trial
-from harness.evaluation.correctness.calls import is_settled
-from harness.evaluation.correctness.checks import compare_expected
-from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
+from harness.evaluation.correctness.calls import add_spread, is_settled
+from harness.evaluation.correctness.checks import compare_expected, compare_refined
 from harness.evaluation.correctness.reference import Reference
-from harness.evaluation.correctness.truth import Expected, Truth, trust_outputs
+from harness.evaluation.correctness.truth import Expected, Truth, TruthLeaf, trust_outputs
 from harness.evaluation.timing.plan import Choice
+from harness.problems.inputs.kind import InputKind
+from harness.problems.inputs.kinds import find_kind
 from harness.sandbox.memory_probe import shares_memory_within
 from harness.sandbox.model_session import Run
 from harness.tensors.output_samples import Sample, choose_sample
@@ -45,7 +48,6 @@ class ChosenCalls:
         self._reference = reference
         self._choice = choice
         self._source = source
-        self._tolerance = reference.loaded.problem.tolerance
         self._kept = Reservoir(source)
         self._different: dict[str, Reservoir] = {}  # from the baseline, by the kind of inputs
         self._overlapping: list[tuple[int, Run]] = []  # elements of an output share memory; one call is enough
@@ -67,19 +69,29 @@ class ChosenCalls:
             inputs = self._reference.make_timed_inputs(seed)
             step = self._reference.choose_timed_step(seed)
             expected = self._reference.expect(inputs, state, own_first=True, key=(seed, step))
+            kind, refine = find_kind(step), partial(add_spread, self._reference, inputs=inputs, state=state)
             if run.sample is None:
-                outcome, trial = compare_expected(run, expected, self._reference, "timed")
+                outcome, trial = compare_expected(run, expected, self._reference, "timed", kind=kind, refine=refine)
             else:
-                outcome, trial = self._compare_sample(run, run.sample, expected)
+                outcome, trial = self._compare_sample(run, run.sample, expected, kind, refine)
             if outcome is not None and is_settled(self._reference, expected, seed, step):
                 return f"a timed call was wrong, untimed ones were correct: {trial.message}"
         return None
 
-    def _compare_sample(self, run: Run, sample: Sample, expected: Expected) -> tuple[Outcome | None, Trial]:
+    def _compare_sample(
+        self, run: Run, sample: Sample, expected: Expected, kind: InputKind, refine: Callable[[Truth], Truth]
+    ) -> tuple[Outcome | None, Trial]:
         own, found = map(self._move_to_device, (sample.take_all(expected.form.reference_outputs), run.outputs))
-        if are_surely_close(own, found, self._tolerance, self._reference.truths.copied):
+        if self._reference.is_surely_close(own, found, kind):
             return None, Trial(distribution="timed", passed=True)
-        return compare_outputs(_sample_truth(expected.truth, sample), run.outputs, self._tolerance, "timed")
+        return compare_refined(
+            self._reference,
+            _sample_truth(expected.truth, sample),
+            run.outputs,
+            "timed",
+            kind=kind,
+            refine=lambda _: _sample_truth(refine(expected.truth), sample),
+        )
 
     def _keep_some(self, seed: int, run: Run) -> None:
         compared_calls = self._choice.compared_calls * (1 if run.sample is None else COMPARED_SAMPLES)
@@ -95,9 +107,10 @@ class ChosenCalls:
         elif not self.is_changed(seed) and self._source.random() >= WHOLE_SHARE:
             sample = choose_sample(candidate.called.specs, self._source)
             theirs, mine = (sample.take_all(outputs) if sample else outputs for outputs in (theirs, mine))
-        if are_surely_close(theirs, mine, self._tolerance, self._reference.truths.copied):
+        kind = find_kind(self._reference.choose_timed_step(seed))
+        if self._reference.is_surely_close(theirs, mine, kind):
             return
-        outcome, _ = compare_outputs(trust_outputs(theirs), mine, self._tolerance, "timed")
+        outcome, _ = self._reference.compare(trust_outputs(theirs), mine, "timed", kind)
         if outcome is not None:
             self._keep_different(seed, candidate)
 
@@ -117,8 +130,9 @@ class ChosenCalls:
 
 
 def _sample_truth(truth: Truth, sample: Sample) -> Truth:
-    leaves = tuple(
-        replace(leaf, reference=sample.take(index, leaf.reference), exact=sample.take(index, leaf.exact))
-        for index, leaf in enumerate(truth.leaves)
-    )
-    return replace(truth, leaves=leaves)
+    return replace(truth, leaves=tuple(_sample_leaf(leaf, index, sample) for index, leaf in enumerate(truth.leaves)))
+
+
+def _sample_leaf(leaf: TruthLeaf, index: int, sample: Sample) -> TruthLeaf:
+    reference, exact, *spread = (sample.take(index, one) for one in (leaf.reference, leaf.exact, *leaf.spreads))
+    return replace(leaf, reference=reference, exact=exact, spread=next(iter(spread), None))

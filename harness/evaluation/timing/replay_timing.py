@@ -15,7 +15,6 @@ from functools import partial
 import torch
 
 from harness.domain import Conditions, HarnessError
-from harness.evaluation.correctness.comparison import are_surely_close
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.timing.chosen_calls import ChosenCalls
 from harness.evaluation.timing.clocks import TimingResult, call_suspect
@@ -38,6 +37,7 @@ from harness.evaluation.timing.replay_statistics import (
 from harness.evaluation.timing.slower_inputs import GIVEN
 from harness.evaluation.timing.system_conditions import ConditionSampler, measure_energy_mj
 from harness.evaluation.timing.timed_calls import TimedSeeds, deal_changed_steps, draw_seed
+from harness.problems.inputs.kinds import find_kind
 from harness.protocol import storage_bytes
 from harness.sandbox.gpu.recording import NotReplayable, Recording
 from harness.sandbox.gpu.replayer import Clock, Graph, KeptBaseline, Place, Replayer
@@ -198,8 +198,7 @@ class ReplayTimer:
         theirs, mine = (side.recording.describe_run(placed) for side in sides)
         step, is_shared = self._reference.choose_timed_step(seed), self._seeds.is_shared(seed)
         is_close = mine.inputs_unchanged or self._reference.changes_inputs
-        tolerance, copied = self._reference.loaded.problem.tolerance, self._reference.truths.copied
-        is_close &= are_surely_close(theirs.outputs, mine.outputs, tolerance, copied)
+        is_close &= self._reference.is_surely_close(theirs.outputs, mine.outputs, find_kind(step))
         if is_close:
             is_compared = is_shared and self._compared[step] < CLOSE_OF_A_KIND
         else:

@@ -9,10 +9,11 @@ import torch
 from truths import DEFAULT, FLOATS, exact_truth, make_truth, outcome_of
 
 from harness.domain import Outcome
+from harness.evaluation.correctness.allowed_errors import BLOCK
 from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
-from harness.evaluation.correctness.fill_values import find_fills
-from harness.evaluation.correctness.leaf_comparison import BLOCK, CHUNK
+from harness.evaluation.correctness.leaf_comparison import CHUNK
 from harness.evaluation.correctness.truth import flatten_outputs
+from harness.tensors.fill_values import find_fills
 
 FILLS = {
     "masked": (-1e9,),

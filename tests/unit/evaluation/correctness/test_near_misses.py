@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from harness.domain import Outcome, Tolerance
+from harness.evaluation.correctness.allowed_errors import FLOORS, Floor
 from harness.evaluation.correctness.comparison import compare_outputs
-from harness.evaluation.correctness.leaf_comparison import FLOORS, Floor, is_countable
+from harness.evaluation.correctness.leaf_comparison import is_countable
 from harness.evaluation.correctness.truth import Truth, TruthLeaf, flatten_outputs
 
 FLOATING = [

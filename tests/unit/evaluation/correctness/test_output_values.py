@@ -12,8 +12,9 @@ from torch import Tensor
 from truths import DEFAULT, FLOATS, evaluate, exact_truth, make_truth, outcome_of
 
 from harness.domain import Outcome, Tolerance
+from harness.evaluation.correctness.allowed_errors import BLOCK, FLOORS
 from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
-from harness.evaluation.correctness.leaf_comparison import BLOCK, CHUNK, FLOORS
+from harness.evaluation.correctness.leaf_comparison import CHUNK
 from harness.evaluation.correctness.truth import flatten_outputs
 
 

@@ -122,15 +122,15 @@ def test_cpu_products_have_the_tf32_error_if_tf32_is_allowed(forward):
         return float(((leaf.reference - leaf.exact) / leaf.exact).abs().max())
 
     assert find_error(allow_tf32=False) < 2e-6
-    assert 2e-5 < find_error(allow_tf32=True) < 1e-3
+    assert 2e-5 < find_error(allow_tf32=True) < 2e-3
 
 
-def test_tf32_keeps_ten_digits_rounded_to_nearest_and_special_values():
-    given = torch.tensor([1.0, 1 + 2**-10, 1 + 2**-11, 1 + 2**-12, -1 - 2**-11, float("inf"), float("nan"), 3.4e38])
-    found = precision._round_to_tf32(given)
-    expected = torch.tensor([1.0, 1 + 2**-10, 1 + 2**-10, 1.0, -1 - 2**-10, float("inf"), float("nan")])
-    torch.testing.assert_close(found[:7], expected, rtol=0, atol=0, equal_nan=True)
-    assert found[7] == pytest.approx(3.4e38, rel=2**-11)
+def test_tf32_keeps_ten_digits_and_special_values():
+    given = torch.tensor([1.0, 1 + 2**-10, 1 + 2**-11, -1 - 2**-11, float("inf"), float("nan"), 3.4e38])
+    found = precision._truncate_to_tf32(given)
+    expected = torch.tensor([1.0, 1 + 2**-10, 1.0, -1.0, float("inf"), float("nan")])
+    torch.testing.assert_close(found[:6], expected, rtol=0, atol=0, equal_nan=True)
+    assert found[6] == pytest.approx(3.4e38, rel=2**-10)
 
 
 def test_truth_that_does_not_fit_is_not_computed():

@@ -1,0 +1,135 @@
+"""What an output may be off by: the rule and its constants.
+
+With T the float64 truth, R the reference in its own dtype and C the candidate, every element must satisfy
+
+    |C - T| <= max(factor * E, atol + rtol * M)
+
+M, the local magnitude: the larger of |T| and the mean |T| of `BLOCK` neighbours, since sums that cancel have errors of
+the size of their terms; at least a small share of the output's mean |T|, for regions of zeros. Values that a mask fills
+in (`fill_values`) count as zero in these means. M also covers conditioning where it is known (`TruthLeaf.spread`): the
+change of T by one rounding of inputs and weights, divided by that rounding.
+
+E: the smaller of two bounds of R's error, its largest error and its largest error relative to M, so that no single
+element of R sets the limit.
+
+`atol` and `rtol` (`FLOORS`) are several times below one rounding to the next smaller dtype. For given inputs of known
+operators (`Terms`) they are lower, and whole outputs are rated, too: each error may be small, and all of them too much.
+Of a whole output, errors relative to M have two parts: a bias, which all elements share (as values that are all too
+large by the same share, or by the same amount), and a scatter, the root mean square of the rest. Sums in the worst
+order scatter with the square root of their length. Tensor cores truncate: a bias that grows with the length, or scatter
+where terms cancel; there, factors in three narrower parts scatter, too. Hardware approximates some functions.
+
+Exceptions:
+
+- Integers, booleans and counts (`is_countable`) are exact. Where T in the output's dtype is infinite or NaN, C must be
+  the same; other NaNs fail.
+- Where R equals T though its values have many digits (sort, top-k, gather), programs are as exact, and the floor is a
+  few roundings of each value itself (`COPIED_EPS`).
+- Values may span orders of magnitude: an element is lost if C misses T by more than half where R is close; more than
+  `LOST_SHARE` lost elements fail. (Sums that cancel lose a few.)
+- `by_peak`, for inputs that are nearly all zero: M is at least `PEAK_SHARE` of the largest |T|, all of it for 16-bit
+  dtypes, and no element is lost, since programs with other sums (Strassen, FFT), or with products of 16-bit terms, have
+  errors of that size everywhere.
+- Rounding errors of 16-bit terms are random, so that of millions of elements a few exceed any limit near their usual
+  size. With 16-bit outputs or a stated tolerance, `OUTLIER_SHARE` of the elements may be off by up to `OUTLIER_LIMIT`
+  times the allowed error.
+- With `matched` below 1, the other share of each output's elements may be wrong, but not infinite or NaN.
+
+`benchmarks/tolerance.py` prints the distributions of errors that these constants follow from; docs/correctness.md has
+them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from harness.domain import Tolerance
+from harness.problems.operators import Terms
+
+BLOCK = 1024
+LEAF_MEAN_SHARE = 1 / 1024
+PEAK_SHARE = 1 / 16
+LOST_SHARE = 0.05
+OUTLIER_SHARE, OUTLIER_LIMIT = 1e-4, 2.0
+COPIED_EPS = 8
+SLIGHT = 100.0  # times the allowed error: larger ones are not explained by conditioning
+DRAWS_OF_ROUNDINGS = 3  # for conditioning
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """`atol + rtol * magnitude` is always allowed."""
+
+    atol: float
+    rtol: float
+
+
+FLOORS = {
+    torch.float64: Floor(2.3e-308, 1e-11),
+    torch.float32: Floor(1.2e-38, 1e-4),
+    torch.float16: Floor(1.2e-7, 2e-3),
+    torch.bfloat16: Floor(1.2e-38, 1.6e-2),
+}
+
+# Whole outputs, in units of float32's eps: an operator, with fast division and the last digits of its inputs; a
+# function that hardware approximates; one term of a sum, whose errors are random; products of factors in several
+# narrower parts; one product in truncated sums.
+OPERATOR, FUNCTION, ADDED, IN_PARTS, TRUNCATED = 5.0, 60.0, 0.3, 60.0, 0.06
+OPERATOR_16_BITS = 0.5  # in units of the dtype's
+OWN_FACTOR = 3.0  # times the reference's own bias and scatter
+LARGEST = 16.0  # times the scatter, of a single element
+DEVIATIONS = 3.0
+EPS = torch.finfo(torch.float32).eps
+RATED = (torch.float32, torch.float16, torch.bfloat16)
+
+
+def find_floor(dtype: torch.dtype, terms: Terms | None) -> Floor:
+    floor = FLOORS.get(dtype) or Floor(torch.finfo(dtype).tiny, 4 * torch.finfo(dtype).eps)
+    if terms is None or dtype is not torch.float32:
+        return floor
+    random, systematic = explain_errors(dtype, terms)
+    return Floor(floor.atol, min(floor.rtol, LARGEST * (random + systematic)))
+
+
+def explain_errors(dtype: torch.dtype, terms: Terms) -> tuple[float, float]:
+    """Return the random and the systematic error that the dtype's arithmetic explains."""
+    rounding = OPERATOR_16_BITS * torch.finfo(dtype).eps
+    if dtype.itemsize > 2:
+        rounding = EPS * math.hypot(
+            OPERATOR * math.sqrt(max(terms.operators, 1)), FUNCTION * math.sqrt(terms.functions)
+        )
+    systematic = (IN_PARTS + TRUNCATED * terms.multiplied) * EPS if terms.multiplied else 0.0
+    return rounding + ADDED * EPS * math.sqrt(terms.added), systematic
+
+
+def multiply_rows(*rows: Tensor) -> Tensor:
+    stacked = torch.stack([row.reshape(-1) for row in rows])
+    return stacked @ stacked.T
+
+
+def rate_whole(
+    products: Sequence[Sequence[float]], elements: int, dtype: torch.dtype, terms: Terms, tolerance: Tolerance
+) -> float:
+    """Return error / allowed error. `products` are the inner products with each other of the candidate's errors, the
+    reference's errors, the values (all relative to their magnitude), and ones.
+    """
+    values, ones = products[2], products[3]
+    (bias, scatter), (own_bias, own_scatter) = (_separate(products[at], at, values, elements) for at in range(2))
+    varied = math.sqrt(max(1.0 - ones[2] ** 2 / (elements * values[2]), 0.0)) if values[2] > 0 else 1.0
+    random, systematic = explain_errors(dtype, terms)
+    few = DEVIATIONS / math.sqrt(elements)
+    most_scatter = max(OWN_FACTOR * own_scatter, (random + varied * systematic) * (1 + few))
+    most_bias = max(OWN_FACTOR * own_bias, random + systematic + few * most_scatter)
+    return max(scatter / most_scatter, bias / most_bias) * Tolerance().factor / tolerance.factor
+
+
+def _separate(errors: Sequence[float], at: int, values: Sequence[float], elements: int) -> tuple[float, float]:
+    """Return bias and scatter."""
+    gain = errors[2] / values[2] if values[2] > 0 else 0.0
+    scatter = math.sqrt(max(errors[at] - gain * errors[2], 0.0) / elements)
+    return max(abs(gain) * math.sqrt(values[2] / elements), abs(errors[3]) / elements), scatter

@@ -1,0 +1,214 @@
+"""What float32 arithmetic explains of an output's errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from harness.domain import Outcome, Tolerance
+from harness.evaluation.correctness.calls import add_spread
+from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
+from harness.evaluation.correctness.reference import prepare_reference
+from harness.evaluation.correctness.truth import Truth, TruthLeaf, flatten_outputs
+from harness.problems.discovery import parse_problem
+from harness.problems.loading import load_problem
+from harness.problems.operators import OperatorCalls, Terms
+from harness.sandbox.devices import open_device
+
+SIDE, LENGTH = 96, 512
+PROBLEM = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return {expression}
+
+
+def get_inputs():
+    return [{given}]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def draw(*shape: int) -> Tensor:
+    return torch.rand(*shape, generator=torch.Generator().manual_seed(5))
+
+
+def watch(function, *tensors: Tensor) -> Terms:
+    with OperatorCalls() as calls:
+        function(*tensors)
+    return calls.use.terms
+
+
+def truth_of(exact: Tensor, reference: Tensor) -> Truth:
+    leaf = TruthLeaf(name="output", reference=reference, exact=exact)
+    return Truth(kind="float64", tree={"t": 0}, leaves=(leaf,))
+
+
+def truncate(x: Tensor, bits: int) -> Tensor:
+    return (x.contiguous().view(torch.int32) >> bits << bits).view(torch.float32)
+
+
+def to_tf32(x: Tensor) -> Tensor:
+    return ((x.contiguous().view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32)
+
+
+def round_at_random(x: Tensor) -> Tensor:
+    bits = x.contiguous().view(torch.int32) + torch.randint(0, 1 << 13, x.shape, dtype=torch.int32)
+    return (bits >> 13 << 13).view(torch.float32)
+
+
+def around_means(a: Tensor, b: Tensor) -> Tensor:
+    rows, columns = a.mean(1, keepdim=True), b.mean(0, keepdim=True)
+    return to_tf32(a - rows) @ to_tf32(b - columns) + rows * b.sum(0, keepdim=True)
+
+
+def one_by_one(a: Tensor, b: Tensor) -> Tensor:
+    total = torch.zeros(a.shape[0], b.shape[1])
+    for column, row in zip(a.unbind(1), b.unbind(0), strict=True):
+        total = total + column[:, None] * row
+    return total
+
+
+def in_bfloat16_parts(a: Tensor, b: Tensor) -> Tensor:
+    (high, low), (left, right) = ((x.bfloat16().float(), (x - x.bfloat16().float()).bfloat16().float()) for x in (a, b))
+    return high @ left + (high @ right + low @ left)
+
+
+@pytest.mark.parametrize(
+    ("multiply", "expected"),
+    [
+        (one_by_one, None),
+        (in_bfloat16_parts, None),
+        (around_means, Outcome.WRONG_VALUE),
+        (lambda a, b: round_at_random(a) @ round_at_random(b), Outcome.WRONG_VALUE),
+        (lambda a, b: a @ b * (1 + 2e-5), Outcome.WRONG_VALUE),
+    ],
+    ids=["worst order", "three parts", "around means", "rounded at random", "all too large"],
+)
+def test_errors_of_a_whole_output_may_not_exceed_what_its_sums_explain(multiply, expected):
+    a, b = draw(SIDE, LENGTH), draw(LENGTH + 1, SIDE)[1:]
+    truth, found = truth_of(a.double() @ b.double(), a @ b), flatten_outputs(multiply(a, b))
+    terms = watch(torch.mm, a, b)
+    assert compare_outputs(truth, found, Tolerance(), "as_given")[0] is None, "an element is beyond its tolerance"
+    outcome, trial = compare_outputs(truth, found, Tolerance(), "as_given", terms=terms)
+    assert outcome == expected and (trial.whole_ratio > 1.0) == (expected is not None), trial
+    if expected is not None:
+        assert "errors of all" in trial.message
+        assert not are_surely_close(flatten_outputs(a @ b), found, Tolerance(), terms=terms)
+
+
+def test_one_element_of_an_elementwise_operator_may_be_off_by_little():
+    x = draw(40, 100)
+    terms, truth = watch(torch.exp, x), truth_of(x.double().exp(), x.exp())
+    for error, expected in ((3e-6, None), (3e-5, Outcome.WRONG_VALUE)):
+        found = x.exp()
+        found[7, 7] *= 1 + error
+        assert compare_outputs(truth, flatten_outputs(found), Tolerance(), "as_given", terms=terms)[0] == expected
+
+
+def test_hardware_may_approximate_some_functions():
+    x = draw(40, 100) * 4 - 2
+    for function, expected in ((torch.tanh, None), (torch.sin, Outcome.WRONG_VALUE)):
+        terms, truth = watch(function, x), truth_of(function(x.double()), function(x))
+        found = flatten_outputs(function(x) + 5e-6 * (2 * draw(40, 100) - 1))
+        assert compare_outputs(truth, found, Tolerance(), "as_given", terms=terms)[0] == expected
+
+
+def test_a_stated_tolerance_applies_alone():
+    x = draw(40, 100)
+    terms, truth = watch(torch.exp, x), truth_of(x.double().exp(), x.exp())
+    found = flatten_outputs(x.exp() * 1.001)
+    assert compare_outputs(truth, found, Tolerance(rtol=0.01), "as_given", terms=terms)[0] is None
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes", "added", "multiplied"),
+    [
+        (torch.mm, [(4, 30), (30, 5)], 30, 30),
+        (torch.addmm, [(5,), (4, 30), (30, 5)], 30, 30),
+        (torch.bmm, [(2, 4, 30), (2, 30, 5)], 30, 30),
+        (torch.conv2d, [(1, 6, 9, 9), (8, 6, 3, 3)], 54, 54),
+        (lambda x, w: torch.conv2d(x, w, groups=6), [(1, 6, 9, 9), (6, 1, 3, 3)], 9, 9),
+        (torch.conv_transpose2d, [(1, 6, 9, 9), (6, 8, 3, 3)], 54, 54),
+        (torch.exp, [(70, 80)], 1, 0),
+        (lambda x: x.sum(1), [(70, 80)], 80, 0),
+        (lambda x: x.softmax(1), [(70, 80)], 80, 0),
+        (lambda x: x.t().relu().relu(), [(70, 80)], 2, 0),
+    ],
+)
+def test_the_terms_of_sums_are_counted(function, shapes, added, multiplied):
+    terms = watch(function, *(draw(*shape) for shape in shapes))
+    assert (terms.added, terms.multiplied) == (added, multiplied)
+
+
+def test_functions_that_hardware_approximates_are_counted():
+    assert watch(lambda x: F.hardtanh(x.tanh().sigmoid_()), draw(70, 80)).functions == 2
+
+
+def test_variances_of_values_far_from_zero_may_be_differences_of_squares():
+    x = torch.randn(40, 256, generator=torch.Generator().manual_seed(5)) + 10
+    found = flatten_outputs((x * x).mean(1) - x.mean(1) ** 2)
+    truth = truth_of(x.double().var(1, correction=0), x.var(1, correction=0))
+    terms = watch(lambda values: values.var(1, correction=0), x)
+    assert compare_outputs(truth, found, Tolerance(), "as_given", terms=terms)[0] is None
+    assert watch(lambda values: values.var(1), x - 10).added < 2 * 256
+
+
+def make_reference(expression: str, given: str, settings: str = ""):
+    source = PROBLEM.format(expression=expression, given=given) + settings
+    problem = parse_problem(source, Path("p.py"), "suite")
+    return prepare_reference(load_problem(problem, "full"), open_device("cpu"), 1, 2)
+
+
+def test_whole_numbers_may_all_err_in_one_direction():
+    usual, whole = (make_reference("x.sum(1)", given) for given in ("torch.rand(9, 40)", "torch.ones(9, 40) * 3"))
+    assert (usual.terms.multiplied, whole.terms.multiplied) == (0, 40)
+
+
+def test_conditioning_is_allowed_for():
+    reference = make_reference("3.0 * (x - x.mean(1, keepdim=True))", "torch.rand(64, 256) + 30.0")
+    inputs = reference.make_inputs(3)
+    truth, x = reference.truth_of(inputs), inputs[0]
+    found = flatten_outputs(3.0 * (x - one_by_one(x, torch.ones(256, 1)) / 256))
+    assert reference.compare(truth, found, "as_given")[0] is Outcome.WRONG_VALUE
+    assert reference.compare(add_spread(reference, truth, inputs), found, "as_given")[0] is None
+    wrong = flatten_outputs(3.0 * (to_tf32(x) - to_tf32(x).mean(1, keepdim=True)))
+    assert reference.compare(add_spread(reference, truth, inputs), wrong, "as_given")[0] is Outcome.WRONG_VALUE
+
+
+def test_a_reference_without_operators_leaves_a_few_roundings():
+    x = draw(40, 100)
+    terms = watch(lambda values: values.t(), x)
+    assert compare_outputs(truth_of(x.double(), x), flatten_outputs(x), Tolerance(), "as_given", terms=terms)[0] is None
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [(to_tf32, None), (lambda x: truncate(x, 13), None), (lambda x: x.bfloat16().float(), Outcome.WRONG_VALUE)],
+    ids=["rounded", "truncated", "bfloat16"],
+)
+@pytest.mark.parametrize("source", ["rand", "randn"])
+def test_where_tf32_is_allowed_its_factors_may_be_truncated(source, form, expected):
+    reference = make_reference("x @ x.t()", f"torch.{source}(96, 1024)", "ALLOW_TF32 = True")
+    inputs = reference.make_inputs(3)
+    found = flatten_outputs(form(inputs[0]) @ form(inputs[0]).t())
+    assert reference.compare(reference.truth_of(inputs), found, "as_given")[0] == expected
