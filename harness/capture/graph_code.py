@@ -21,6 +21,7 @@ INFIX = {
 PYTHON_INFIX = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.floordiv: "//", operator.mod: "%"}
 ALIASES = ("alias", "detach", "detach_", "lift_fresh_copy", "lift_fresh")
 RANDOM = ("dropout", "dropout_", "feature_dropout", "alpha_dropout", "native_dropout", "rrelu")
+RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")  # with the arguments dropout and train
 LAST = 2**63 - 1
 MAX_LITERAL = 16
 
@@ -159,6 +160,9 @@ def _show_structure(value: Any) -> str:
 def _draws(name: str, node: fx.Node) -> bool:
     if name == "scaled_dot_product_attention":
         return bool(node.kwargs.get("dropout_p") or (node.args[4:5] or (0.0,))[0])
+    if name in RECURRENT:
+        dropout, is_training = node.args[5:7]
+        return bool(dropout and is_training)
     return name in RANDOM or torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
 
 
@@ -191,10 +195,10 @@ def _show_slice(node: fx.Node) -> str:
 
 def show_attribute(target: str) -> str:
     """Children of containers have numbers as names."""
-    path, (*parents, name) = "self", target.split(".")
-    for part in parents:
+    path = "self"
+    for part in filter(None, target.split(".")):
         path = f"{path}.{part}" if part.isidentifier() else f'getattr({path}, "{part}")'
-    return f"{path}.{name}"
+    return path
 
 
 def list_state(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor, bool, bool]]:

@@ -243,7 +243,7 @@ def write_state(module: nn.Module) -> list[str]:
         if path and (own or any(True for _ in part.children())):
             lines.append(_assign(path, made or "nn.Module()"))
         for name, value in [] if made else own:
-            lines += _write_tensor_state(f"{path}.{name}".lstrip("."), name, value, part, first)
+            lines.append(_write_tensor_state(f"{path}.{name}".lstrip("."), name, value, part, first))
         for name, value in own:
             first.setdefault(id(value), f"{path}.{name}".lstrip("."))
     return lines or ["pass"]
@@ -266,18 +266,15 @@ def _write_module(part: nn.Module) -> str:
 
 def _assign(path: str, value: str) -> str:
     parent, _, name = path.rpartition(".")
-    if name.isidentifier():
-        return f"{show_attribute(path)} = {value}"
-    return f'{show_attribute(parent) if parent else "self"}.add_module("{name}", {value})'
+    owner = show_attribute(parent)
+    return f"{owner}.{name} = {value}" if name.isidentifier() else f'setattr({owner}, "{name}", {value})'
 
 
-def _write_tensor_state(path: str, name: str, value: Tensor, part: nn.Module, first: dict[int, str]) -> list[str]:
+def _write_tensor_state(path: str, name: str, value: Tensor, part: nn.Module, first: dict[int, str]) -> str:
     if first.setdefault(id(value), path) != path:
-        return [f"{show_attribute(path)} = {show_attribute(first[id(value)])}"]
+        return _assign(path, show_attribute(first[id(value)]))
     drawn = write_tensor(describe(value), [str(size) for size in value.shape])
-    parent, _, _ = path.rpartition(".")
-    owner = show_attribute(parent) if parent else "self"
     if isinstance(value, nn.Parameter):
-        return [f"{owner}.{name} = nn.Parameter({drawn})"]
+        return _assign(path, f"nn.Parameter({drawn})")
     persistent = "" if name in part.state_dict() else ", persistent=False"
-    return [f'{owner}.register_buffer("{name}", {drawn}{persistent})']
+    return f'{show_attribute(path.rpartition(".")[0])}.register_buffer("{name}", {drawn}{persistent})'

@@ -36,9 +36,10 @@ class Dispatch:
     words; a kernel that fails is not called again, and `failures` has the reason."""
 
     def __init__(self, module: nn.Module, kernel: nn.Module, plan: Plan) -> None:
-        parameters = inspect.signature(type(module).forward).parameters.values()
-        self.module, self.kernel, self.plan = module, kernel, plan
-        self.names = [one.name for one in parameters if one.kind is not one.VAR_POSITIONAL][1:]
+        parameters = inspect.signature(module.forward).parameters.values()
+        self.module, self.kernel, self.plan, self.forward = module, kernel, plan, module.forward
+        self.is_replaced = "forward" in vars(module)  # by the user's code
+        self.names = [one.name for one in parameters if one.kind is not one.VAR_POSITIONAL]
         self.rest = next((one.name for one in parameters if one.kind is one.VAR_POSITIONAL), "args")
         self.dtypes = {name: getattr(torch, one) for name, (one, is_tensor) in plan["arguments"].items() if is_tensor}
         self.constants = {name: one for name, (one, is_tensor) in plan["arguments"].items() if not is_tensor}
@@ -49,7 +50,7 @@ class Dispatch:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         tensors = None if self.failures else self._select(args, kwargs)
         if tensors is None:
-            return type(self.module).forward(self.module, *args, **kwargs)
+            return self.forward(*args, **kwargs)
         self.used += 1
         copies = [one.clone() for one in tensors.values()] if self.check else list(tensors.values())
         try:
@@ -58,7 +59,7 @@ class Dispatch:
             return self._fail(f"{type(error).__name__}: {error}", tensors, args, kwargs)
         if self.check is None:
             return found
-        expected = type(self.module).forward(self.module, *args, **kwargs)
+        expected = self.forward(*args, **kwargs)
         difference = self.check(found, expected)
         if difference:
             self.failures.append(f"{difference}, with the inputs {_describe(tensors)}")
@@ -67,7 +68,7 @@ class Dispatch:
     def _fail(self, reason: str, tensors: Mapping[str, Tensor], args: Any, kwargs: Any) -> Any:
         self.failures.append(f"{reason}, with the inputs {_describe(tensors)}")
         warnings.warn(f"{self.plan['problem']} failed, the model's own module goes on: {reason}", stacklevel=2)
-        return type(self.module).forward(self.module, *args, **kwargs)
+        return self.forward(*args, **kwargs)
 
     def _select(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Tensor] | None:
         """Return the inputs of the kernel, or None for a call that it was not verified for."""
@@ -150,6 +151,8 @@ def enable(dispatches: Sequence[Dispatch], *, on: bool = True) -> None:
     for one in dispatches:
         if on:
             one.module.forward = one
+        elif one.is_replaced:
+            one.module.forward = one.forward
         else:
             one.module.__dict__.pop("forward", None)
 

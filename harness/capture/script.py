@@ -22,6 +22,8 @@ from torch import nn
 from harness.domain import HarnessError, UsageError
 
 MAX_LISTED = 8
+OWN = str(Path(__file__).parents[1])
+PASSED = ("run_script", "call", "backward", "__call__", "__torch_dispatch__")  # which call code of the script
 
 
 class ScriptFailed(HarnessError):
@@ -64,6 +66,8 @@ class ModelFinder:
             raise UsageError(
                 f"{self.name} is the name of several models: name one by its variable, or by module:attribute"
             )
+        if isinstance(module, torch.jit.ScriptModule):
+            raise UsageError(f"{self.name} is a TorchScript module, which has no hooks: capture its original")
         self.model = module
         self.found(module)
 
@@ -128,6 +132,8 @@ def run_script(script: Path, arguments: Sequence[str] = ()) -> None:
         except HarnessError:
             raise
         except Exception as error:
+            if _is_own(error):
+                raise
             raise ScriptFailed(f"{script} raised an exception:\n{_show(error, script)}") from error
 
 
@@ -146,14 +152,19 @@ def _as_main(script: Path, arguments: Sequence[str]) -> Iterator[None]:
                 del sys.modules[name]
 
 
+def _is_own(error: Exception) -> bool:
+    """Return whether code of harness raised it, such as a hook, and not the script."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return any(frame.filename.startswith(OWN) and frame.name not in PASSED for frame in frames)
+
+
 def _show(error: Exception, script: Path) -> str:
     """Leave out frames of harness and runpy before the script's first."""
     frames = traceback.extract_tb(error.__traceback__)
     names = [frame.filename for frame in frames]
     with suppress(ValueError):
         frames = traceback.StackSummary.from_list(frames[names.index(str(script)) :])
-    own = str(Path(__file__).parents[1])
-    shown = [frame for frame in frames if not frame.filename.startswith(own)]
+    shown = [frame for frame in frames if not frame.filename.startswith(OWN)]
     return "".join(
         ["Traceback (most recent call last):\n", *traceback.format_list(shown), *traceback.format_exception_only(error)]
     ).rstrip()

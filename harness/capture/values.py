@@ -42,8 +42,10 @@ def describe(tensor: Tensor) -> TensorFacts:
     order = tuple(sorted(range(tensor.dim()), key=lambda dim: (-strides[dim], dim)))
     dtype = str(tensor.dtype).removeprefix("torch.")
     facts = TensorFacts(shape=tuple(tensor.shape), dtype=dtype, order=order, pattern="zeros")
-    if tensor.numel() == 0 or tensor.is_meta or tensor.is_complex():
+    if tensor.numel() == 0 or tensor.is_meta:
         return facts
+    if tensor.is_complex():
+        return replace(facts, pattern="normal", std=round_to(float(tensor.abs().square().mean().sqrt()), 2))
     if tensor.dtype.is_floating_point:
         return _describe_floats(tensor, facts)
     return _describe_mask(tensor, facts) if tensor.dtype is torch.bool else _describe_integers(tensor, facts)

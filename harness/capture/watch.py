@@ -101,6 +101,8 @@ class Watch:
         """Install hooks at all modules."""
         self.device = next((value.device for value in (*model.parameters(), *model.buffers())), torch.device("cpu"))
         for path, module in model.named_modules():
+            if isinstance(module, torch.jit.ScriptModule):
+                continue  # it has no hooks
             self.modules[path] = ModuleRecord(module)
             self._handles += (
                 module.register_forward_pre_hook(self._make_before(path), with_kwargs=True, prepend=True),
@@ -114,7 +116,6 @@ class Watch:
     def start_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Call before each call of the model."""
         if self.calls >= self.max_calls:
-            self.detach()
             raise EnoughCalls
         self._open, self._ranges, self._starts = ExitStack(), [], []
         if self.calls % 2 == 0:
@@ -134,7 +135,6 @@ class Watch:
         self._profile, self._costs = None, None
         self.calls += 1
         if self.calls >= self.max_calls:
-            self.detach()
             raise EnoughCalls
 
     def _add_times(self, profiled: Any) -> None:
@@ -176,7 +176,7 @@ class Watch:
         key = repr({name: _simplify(value) for name, value in shapes.items()})
         if key not in forms and len(forms) < MAX_FORMS:
             with _disabled_modes():
-                facts = map_leaves(bound, lambda one: describe(one) if isinstance(one, Tensor) else one)
+                facts = map_leaves(bound, _describe)
                 forms[key] = CallForm({name: _simplify(value) for name, value in facts.items()})
         return key
 
@@ -243,12 +243,19 @@ def bind_arguments(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, A
     return bound
 
 
+def _describe(value: Any) -> Any:
+    if not isinstance(value, Tensor):
+        return value
+    is_plain = value.layout is torch.strided and not value.is_quantized and not value.is_nested
+    return describe(value) if is_plain else Unsupported("tensor that is sparse, quantised or nested")
+
+
 def _simplify(value: Any) -> Any:
     if type(value) in (list, tuple):
         return type(value)(_simplify(one) for one in value)
     if type(value) is dict and all(isinstance(key, str) for key in value):
         return {key: _simplify(one) for key, one in value.items()}
-    return value if isinstance(value, (*CONSTANTS, TensorFacts)) else Unsupported(type(value).__name__)
+    return value if isinstance(value, (*CONSTANTS, TensorFacts, Unsupported)) else Unsupported(type(value).__name__)
 
 
 def describe_structure(output: Any) -> str:

@@ -121,6 +121,12 @@ def test_an_exception_of_the_script_is_shown_as_its_own(capture):
     assert "mat1 and mat2 shapes cannot be multiplied" in stderr
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit")
+def test_a_scripted_model_is_wrong_usage(capture):
+    code, _, stderr = capture("net = torch.jit.script(nn.Linear(2, 2))\nnet(torch.ones(2))\n")
+    assert (code, "TorchScript module" in stderr) == (2, True)
+
+
 def test_a_script_that_exits_before_the_model_is_called_is_reported(capture):
     code, _, stderr = capture("import sys\nsys.exit(4)\n")
     assert (code, "exit code 4" in stderr) == (3, True)
@@ -166,6 +172,10 @@ REFUSED = {
     "several devices": (
         "self.more = nn.Parameter(torch.ones(4, device='meta'))", "", "return x * self.weight", "", "offloaded",
     ),
+    "a sparse argument": (
+        "", ", more", "return x * self.weight + more.to_dense()[0]", ", torch.eye(64).to_sparse()",
+        "its argument more is a tensor that is sparse",
+    ),
     "a tensor beside the state": (
         "self.table = torch.rand(64)", "", "return x * self.weight + self.table", "", "neither a parameter nor a",
     ),
@@ -184,6 +194,32 @@ def test_a_module_that_is_no_problem_is_refused_with_the_reason(capture, name):
     assert code == 0
     assert reason in groups["Part"]["reason"]
     assert (groups["Part"]["problem"], groups["Linear"]["problem"]) == ("", "linear")
+
+
+ACCEPTED = {
+    "complex weights": (
+        "self.factors = nn.Parameter(torch.randn(33, dtype=torch.complex64))",
+        "return torch.fft.irfft(torch.fft.rfft(x) * self.factors) + self.weight",
+    ),
+    "a list of parameters": (
+        "self.more = nn.ParameterList([torch.randn(64), torch.randn(64)])",
+        "return x * self.weight + self.more[0] * self.more[1]",
+    ),
+    "weight normalisation": (
+        "self.linear = nn.utils.parametrizations.weight_norm(nn.Linear(64, 64))",
+        "return self.linear(x) * self.weight",
+    ),
+    "inference mode": ("pass", "return x * self.weight + torch.ones(()) * x.is_inference()"),
+}  # fmt: skip
+
+
+@pytest.mark.quick(3)
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_modules_of_many_forms_become_problems(capture, name):
+    init, forward = ACCEPTED[name]
+    run = RUN.replace("no_grad", "inference_mode") if name == "inference mode" else RUN
+    _, record, _ = capture(PART.format(init=init, extra="", forward=forward, given="") + run, "--module", "Part")
+    assert groups_of(record)["Part"]["problem"] == "part", groups_of(record)["Part"]["reason"]
 
 
 def test_an_input_that_is_changed_is_declared(capture):
