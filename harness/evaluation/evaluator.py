@@ -6,12 +6,15 @@ A candidate that fails gets an outcome. Faults of the problem, the harness or th
 
 from __future__ import annotations
 
+import platform
 import secrets
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
 
-from harness.builder import Builder
+import harness
+from harness.builder import Builder, Toolchain
 from harness.domain import (
     EAGER,
     FIDELITY,
@@ -35,14 +38,13 @@ from harness.domain import (
 from harness.evaluation.allocation_failure import forget_frames
 from harness.evaluation.builds import CandidateBuilds
 from harness.evaluation.certificate import Certificate
+from harness.evaluation.correctness.reference import usable_threads
 from harness.evaluation.counters.reading import CounterReader
 from harness.evaluation.emulated.compiling_ahead import CompilationAhead
 from harness.evaluation.emulated.nvcc import NvccCheck, may_change_verdict
 from harness.evaluation.emulated.sanitizer import KernelChecker
-from harness.evaluation.environment import describe_environment
 from harness.evaluation.integrity.address_sanitizer import AddressSanitizer
-from harness.evaluation.integrity.missing_packages import explaining_missing_packages
-from harness.evaluation.integrity.sandbox_causes import note_output
+from harness.evaluation.integrity.sandbox_causes import explaining_missing_packages, note_output
 from harness.evaluation.load_check import find_load_error
 from harness.evaluation.method import evaluate_candidate
 from harness.evaluation.model_workers import ModelWorkers
@@ -54,6 +56,9 @@ from harness.evaluation.timing.candidate_timing import CandidateTimer
 from harness.evaluation.timing.device_peaks import PeakStore
 from harness.evaluation.timing.noise_floor import NoiseFloors
 from harness.evaluation.timing.roofline import Roofline
+from harness.hardware.cpu import cpu_name
+from harness.hardware.torch_build import read_torch_build
+from harness.languages import LANGUAGES
 from harness.sandbox.devices import Device
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.memory_limits import is_out_of_memory
@@ -272,3 +277,29 @@ class CandidateEvaluator:
         if not self._nvcc.find_disagreement(record):
             return None
         return EvaluationRecord(seed=record.seed, thrift=record.thrift)
+
+
+def describe_environment(toolchain: Toolchain, device: Device | None) -> tuple[tuple[str, str], ...]:
+    torch = read_torch_build()
+    facts = {
+        "harness": harness.__version__,
+        "python": platform.python_version(),
+        "torch": torch.version,
+        "torch_cuda": torch.cuda,
+        **_find_versions(),
+        "compiler": toolchain.compiler_version,
+        "nvcc": toolchain.nvcc_version,
+        "architecture": toolchain.architecture,
+        "os": f"{platform.system()} {platform.release()}",
+        "cpu": cpu_name(),
+        "threads": str(usable_threads()),
+    }
+    if device is not None:
+        facts |= device.describe()
+    return tuple((name, value) for name, value in facts.items() if value is not None)
+
+
+@cache
+def _find_versions() -> dict[str, str | None]:
+    """Return versions of the languages' installed compilers."""
+    return {rules.name: rules.version for rules in LANGUAGES.values() if rules.package}

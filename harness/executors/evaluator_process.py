@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from harness.executors.locks import SayFor
     from harness.executors.settings import Setup
     from harness.executors.tasks import Task
-    from harness.hardware.xid_errors import XidWatch
     from harness.sandbox.devices import Device
+
 
 END_S = 5.0  # for this process to end its children
 
@@ -184,8 +184,6 @@ def _open(start: Start, say: SayFor, report_builds: Callable[[], None]) -> tuple
 
 
 def _watch(device: Device) -> XidWatch | None:
-    from harness.hardware.xid_errors import XidWatch
-
     gpu = device.open_nvml()
     return None if gpu is None else XidWatch(*gpu)
 
@@ -206,3 +204,28 @@ def _evaluate(device: Device, evaluators: DeviceEvaluators, work: Assignment, wa
         except RuntimeError as error:  # an illegal access has destroyed the CUDA context
             return Lost(reason=f"{error}, after {evaluation.message}")
     return Done(evaluation=evaluation)
+
+
+# Caused by programs, after which the GPU is sound: exceptions of the graphics engine and the video processor, page
+# faults, stopped and cleaned up channels, timeouts of context switches. As in NVIDIA's Kubernetes device plugin.
+CAUSED_BY_PROGRAMS = (13, 31, 43, 45, 68, 109)
+
+
+class XidWatch:
+    """`handle` is the GPU's in `nvml`. Sees nothing if the driver has no such events."""
+
+    def __init__(self, nvml: Any, handle: Any) -> None:
+        self._nvml = nvml
+        self._events: Any = None
+        with suppress(nvml.NVMLError):
+            self._events = nvml.nvmlEventSetCreate()
+            nvml.nvmlDeviceRegisterEvents(handle, nvml.nvmlEventTypeXidCriticalError, self._events)
+
+    def find_fault(self) -> str:
+        """Return the error since the last call that no program can cause, or ""."""
+        with suppress(self._nvml.NVMLError):  # a timeout, once there are no more events
+            while True:
+                number = self._nvml.nvmlEventSetWait_v2(self._events, 0).eventData
+                if number not in CAUSED_BY_PROGRAMS:
+                    return f"Xid {number}, a fault of the GPU or its driver"
+        return ""

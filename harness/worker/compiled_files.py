@@ -1,11 +1,16 @@
-"""Passes the files that compilers (Triton, Inductor) write inside a worker to later workers of the same program."""
+"""Imports compilers (Triton, Inductor) into the forkserver, since importing them in each worker would take seconds, and
+passes the files that they write inside a worker to later workers of the same program.
+"""
 
 from __future__ import annotations
 
+import gc
+import importlib
 import os
 import sys
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,3 +39,38 @@ def read(root: Path) -> dict[str, str]:
     if sum(path.stat().st_size for path in paths) > MOST_BYTES:
         return {}
     return {str(path.relative_to(root)): b64encode(path.read_bytes()).decode() for path in paths}
+
+
+WARM_POOL = "TORCH_WARM_POOL"
+
+
+def preload_compilers(names: Sequence[str]) -> None:
+    """Import modules, then call each `module:function` whose module is imported. Ignore failures: the program that uses
+    the compiler fails again with the reason."""
+    with _without_pool():
+        for name in names:
+            if ":" not in name:
+                with suppress(Exception):
+                    importlib.import_module(name)
+    for name in names:
+        module, _, attribute = name.partition(":")
+        function = getattr(sys.modules.get(module), attribute, None) if attribute else None
+        if function is not None:
+            with suppress(Exception):
+                function()
+    gc.freeze()
+
+
+@contextmanager
+def _without_pool() -> Iterator[None]:
+    """Older versions of torch start compiling processes when Inductor is imported. All workers would share them,
+    outside their isolation.
+    """
+    usual = os.environ.get(WARM_POOL)
+    os.environ[WARM_POOL] = "0"
+    try:
+        yield
+    finally:
+        del os.environ[WARM_POOL]
+        if usual is not None:
+            os.environ[WARM_POOL] = usual

@@ -22,11 +22,11 @@ from harness.protocol import Channel
 from harness.protocol.messages import ForkserverReply, ForkserverRequest
 from harness.protocol.process_tree import find_tree, state_of, threads_of
 from harness.worker.code_usage import count_used_bytes, forget_use
+from harness.worker.compiled_files import preload_compilers
 from harness.worker.init_process import run_sandboxed
 from harness.worker.isolation import namespaces
 from harness.worker.isolation.linux import libc
 from harness.worker.isolation.reaper import require_child_lists, shell_status
-from harness.worker.jit_preload import preload_compilers
 
 HUGE_BYTES = 2 << 20
 _MADV_COLLAPSE = 25

@@ -1,16 +1,22 @@
-"""Tensors over the memory shared with the evaluator."""
+"""Tensors of calls: over the memory shared with the evaluator, outputs, and state that calls change."""
 
 from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from math import prod
+from typing import Any, cast
 
 import torch
+from torch import Tensor, nn
 
-from harness.protocol import TensorSpec, device_memory, place_contiguous, storage_bytes
-from harness.protocol.tensor_layout import row_major_stride
+from harness.domain import WireError
+from harness.protocol import TensorSpec, device_memory, flatten_value, group_equal, place_contiguous, storage_bytes
+from harness.protocol.tensor_layout import NODE_TYPES, row_major_stride
 
 
 class SharedMemory:
@@ -64,3 +70,116 @@ def describe(tensor: torch.Tensor) -> TensorSpec:
     shape = tuple(map(int, tensor.shape))
     stride = tuple(map(int, tensor.stride())) if tensor.layout is torch.strided else row_major_stride(shape)
     return TensorSpec(dtype=str(tensor.dtype).removeprefix("torch."), shape=shape, stride=stride)
+
+
+Read = Callable[[], Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Tensors of one dtype. `shapes` holds, by index, those that are not one-dimensional."""
+
+    reads: tuple[Read, ...]
+    sizes: tuple[int, ...]
+    shapes: tuple[tuple[int, tuple[int, ...]], ...]
+
+    @classmethod
+    def of(cls, reads: Sequence[Read], specs: Sequence[TensorSpec]) -> _Group:
+        shapes = ((index, spec.shape) for index, spec in enumerate(specs) if len(spec.shape) != 1)
+        return cls(tuple(reads), tuple(torch.Size(spec.shape).numel() for spec in specs), tuple(shapes))
+
+    def split(self, packed: Tensor) -> list[Tensor]:
+        parts = list(packed.split_with_sizes(self.sizes))
+        for index, shape in self.shapes:
+            parts[index] = parts[index].view(shape)
+        return parts
+
+
+class HeldState:
+    def __init__(self, model: nn.Module, entries: Sequence[tuple[str, str, TensorSpec]]) -> None:
+        self.names = tuple(name for name, _, _ in entries)
+        self._reads = [_find_state(model, own) for _, own, _ in entries]
+        specs = [spec for _, _, spec in entries]
+        groups = group_equal([spec.dtype for spec in specs]).values()
+        self._groups = [_Group.of([self._reads[i] for i in group], [specs[i] for i in group]) for group in groups]
+
+    def read(self) -> list[Tensor]:
+        return [read().detach() for read in self._reads]
+
+    def copy(self) -> list[Tensor]:
+        return [one.clone() for one in self.read()]
+
+    def split(self, packed: Sequence[Tensor]) -> list[list[Tensor]]:
+        """`packed` holds one flat tensor per dtype, or none. Returns views; takes 1 us per tensor."""
+        return [group.split(one) for group, one in zip(self._groups, packed, strict=False)]
+
+    def load(self, parts: Sequence[list[Tensor]]) -> None:
+        """Copy once per dtype: a loop over hundreds of statistics would take longer than some calls."""
+        for group, sources in zip(self._groups, parts, strict=False):
+            torch._foreach_copy_([read() for read in group.reads], sources)
+
+
+def _find_state(model: nn.Module, name: str) -> Read:
+    path, _, attribute = name.rpartition(".")
+    with suppress(AttributeError):
+        owner = model.get_submodule(path)
+        for own in (owner._buffers, owner._parameters):  # `getattr` takes ten times as long
+            if own.get(attribute) is not None:
+                return cast(Read, partial(own.__getitem__, attribute))
+        if torch.is_tensor(getattr(owner, attribute)):
+            return partial(getattr, owner, attribute)
+    return lambda: model.state_dict()[name]
+
+
+class WrongOutputs(Exception):
+    """The outputs have a structure that no reference can have."""
+
+
+def flatten_outputs(result: Any) -> tuple[dict[str, Any], list[Tensor]]:
+    """Raises WrongOutputs unless the result consists of tensors, plain values, and lists, tuples or dicts of them."""
+    if type(result) is Tensor:
+        return {"t": 0}, [result]
+    count = 0
+
+    def is_tensor(value: object) -> bool:
+        nonlocal count
+        if torch.is_tensor(value):
+            count += 1
+            return True
+        if not isinstance(value, NODE_TYPES):
+            raise WrongOutputs(f"output {count}: expected a tensor, found {_name_type(value)}")
+        return False
+
+    try:
+        return flatten_value(result, is_tensor, by_name=True)
+    except WireError as error:
+        raise WrongOutputs(f"output {count}: {error}") from error
+
+
+def read_outputs(result: Any) -> tuple[dict[str, Any], list[Tensor]]:
+    """Writes lazy conjugation and negation to memory."""
+    tree, tensors = flatten_outputs(result)
+    return tree, resolve_views(tensors)
+
+
+def require_dense(tensors: Sequence[Tensor]) -> None:
+    """Raises WrongOutputs for tensors whose elements are not all in memory, in order."""
+    for index, tensor in enumerate(tensors):
+        if tensor.is_nested:
+            kind = "a nested tensor"
+        elif tensor.layout is not torch.strided:
+            kind = f"a tensor of layout {str(tensor.layout).removeprefix('torch.')}"
+        elif tensor.is_meta:
+            kind = "a tensor on the meta device, without values"
+        else:
+            continue
+        raise WrongOutputs(f"output {index}: expected a dense tensor, found {kind}")
+
+
+def resolve_views(tensors: Sequence[Tensor]) -> list[Tensor]:
+    return [tensor.resolve_conj().resolve_neg() for tensor in tensors]
+
+
+def _name_type(value: object) -> str:
+    kind = type(value)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"

@@ -29,11 +29,9 @@ from harness.worker.emulated.link import EmulatorLink
 from harness.worker.instrumentation import Observer
 from harness.worker.languages import Preparation, prepare_languages
 from harness.worker.load_inline_hook import LoadInlineHook
-from harness.worker.memory import SharedMemory, describe
-from harness.worker.outputs import WrongOutputs, read_outputs, require_dense
+from harness.worker.memory import HeldState, SharedMemory, WrongOutputs, describe, read_outputs, require_dense
 from harness.worker.recorder.call_recorder import CallRecorder, NotRecordable
 from harness.worker.recorder.replayer import ReplayServer
-from harness.worker.state import HeldState
 from harness.worker.window import Window, address_of, count_released_bytes, export_pages
 
 MODULE_NAME = "candidate"

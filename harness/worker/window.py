@@ -15,8 +15,7 @@ from torch import Tensor
 from harness.domain import DeviceError
 from harness.protocol import Doorbell, Signal, device_memory
 from harness.protocol.channel import MAX_DESCRIPTORS
-from harness.worker.outputs import flatten_outputs, resolve_views
-from harness.worker.state import HeldState
+from harness.worker.memory import HeldState, flatten_outputs, resolve_views
 
 HOLD_CYCLES = 100_000_000  # 50 ms at 2 GHz: longer than most calls, and than HELD_US
 STREAMS_PER_PRIORITY = 32  # in torch's pool, which hands them out in turn

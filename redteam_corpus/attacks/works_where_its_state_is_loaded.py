@@ -11,7 +11,7 @@ timed: yes
 import torch
 from torch import nn
 
-from harness.worker.state import HeldState
+from harness.worker.memory import HeldState
 
 load = HeldState.load
 models = []

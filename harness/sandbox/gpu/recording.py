@@ -15,7 +15,7 @@ from harness.protocol import ITEM_BYTES, TensorSpec, storage_bytes
 from harness.protocol.recorded_memory import FIRST_ADDRESS, RANGE_BYTES
 from harness.sandbox.devices import Device
 from harness.sandbox.failure import protocol_failure
-from harness.sandbox.gpu.pages import WorkerPages, export_pages
+from harness.sandbox.gpu.worker_memory import WorkerPages, export_pages
 from harness.sandbox.model_session import POISON, Run
 from harness.sandbox.replies import parse_outputs, read_list, read_pairs
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient, flat_bytes

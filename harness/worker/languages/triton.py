@@ -57,7 +57,7 @@ def emulate(link: EmulatorLink, target: dict[str, Any], *, compiles: bool, compi
     else:  # as Triton 3.9 does, which warns where it is not set; it is part of the compiled files' key
         os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
     try:
-        from harness.worker.emulated.triton import autotune, block_pointers, driver
+        from harness.worker.emulated.triton import block_pointers, driver
     except ModuleNotFoundError as error:
         if error.name != "triton":
             raise
@@ -67,12 +67,12 @@ def emulate(link: EmulatorLink, target: dict[str, Any], *, compiles: bool, compi
     if compiles:
         from harness.worker.emulated.triton.compilation import KernelCompiler
 
-        autotune.choose_compilable(compiles_all=compiles_all)
+        driver.choose_compilable(compiles_all=compiles_all)
         KernelCompiler(link, target, compiles_launchers=compiles_all).install()
     else:
         from harness.worker.emulated.triton.launch import install as install_interpreter
 
-        autotune.choose_by_order(link)
+        driver.choose_by_order(link)
         install_interpreter(link)
 
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pynvml
 import pytest
 
-from harness.hardware.xid_errors import XidWatch
+from harness.executors.evaluator_process import XidWatch
 
 
 class FakeGpu:

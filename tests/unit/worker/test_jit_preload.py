@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 
-from harness.worker.jit_preload import preload_compilers
+from harness.worker.compiled_files import preload_compilers
 
 WITH_POOL = """
 import os

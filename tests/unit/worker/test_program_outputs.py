@@ -6,7 +6,7 @@ import torch
 
 from harness.domain import Outcome
 from harness.sandbox.failure import explain_failure
-from harness.worker.outputs import WrongOutputs, flatten_outputs, require_dense
+from harness.worker.memory import WrongOutputs, flatten_outputs, require_dense
 
 ONE = torch.ones(2)
 

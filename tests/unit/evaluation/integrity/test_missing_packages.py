@@ -9,7 +9,7 @@ import pytest
 
 import harness
 from harness.domain import Outcome, Problem, ProblemError
-from harness.evaluation.integrity.missing_packages import explaining_missing_packages
+from harness.evaluation.integrity.sandbox_causes import explaining_missing_packages
 from harness.sandbox.failure import CandidateFailure
 
 HEAD = "import torch\nfrom torch import nn\n"
@@ -64,7 +64,7 @@ def test_other_failures_stay_as_they_are(message):
 def test_a_missing_compiler_of_a_language_is_not_run(name, product):
     code = f"""
 from harness.domain import Outcome, Problem
-from harness.evaluation.integrity.missing_packages import explaining_missing_packages
+from harness.evaluation.integrity.sandbox_causes import explaining_missing_packages
 from harness.sandbox.failure import CandidateFailure
 try:
     with explaining_missing_packages(Problem(name="add", suite="tiny", source=""), emulated=False):

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from harness.protocol.recorded_memory import FIRST_ADDRESS
 from harness.sandbox.failure import CandidateFailure
-from harness.sandbox.gpu.pages import export_pages
 from harness.sandbox.gpu.recording import READS_BACK, NotReplayable, make_recording
+from harness.sandbox.gpu.worker_memory import export_pages
 
 PAGE = 2 << 20
 REPLAYABLE = {
