@@ -115,4 +115,6 @@ def _describe_failure(where: str, call: str, error: BaseException) -> str:
     text = ""
     with suppress(Exception):  # a class of the file may have any __str__
         text = str(error)
+    if isinstance(error, ModuleNotFoundError):
+        text += ": install the package"
     return f"{where}{line}: {call} raised {type(error).__name__}" + (f": {text}" if text else "")
