@@ -14,11 +14,11 @@ All raise `harness.domain.HarnessError`.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, get_args
+from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
 
 from harness.domain import (
     FILE_RUN,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from harness.search.strategy import Strategy
 
 StrPath = str | os.PathLike[str]
+Result = TypeVar("Result")
 
 __all__ = ["Evaluator", "apply", "evaluate", "improve", "load_claims", "load_results", "render_report"]
 
@@ -215,6 +216,7 @@ def improve(
     *,
     model: str | None = None,
     base_url: str | None = None,
+    recording: StrPath | None = None,
     strategy: str | Strategy = "auto",
     turns: int = 4,
     samples: int = 1,
@@ -228,7 +230,8 @@ def improve(
     problems_dir: StrPath | None = None,
 ) -> list[History]:
     """Return the turns of each sample, like `harness improve`. `program` is the path of a program to start from (None:
-    the problem alone). `strategy` is a name or an object. The same call resumes.
+    the problem alone). `recording` is replayed instead of asking a model. `strategy` is a name or an object. The same
+    call resumes.
     """
     from harness.builder.cache import read_cache_size
     from harness.generate.options import GenerateOptions
@@ -244,15 +247,32 @@ def improve(
     asked = GenerateOptions(
         suite=suite, problems=(os.fspath(problem),), model=model, samples=samples, language=language,
         base_url=base_url or os.environ.get("OPENAI_BASE_URL"), results_dir=stored, generated_dir=runs,
-        problems_dir=references,
+        problems_dir=references, provider="openai" if recording is None else "recorded",
+        recording=None if recording is None else Path(recording),
     )  # fmt: skip
     options = EvaluateOptions(
         device=device, workload=workload, time=time, results_dir=stored, generated_dir=runs, problems_dir=references,
         max_cache_bytes=read_cache_size(os.environ.get("HARNESS_CACHE_SIZE")),
     )  # fmt: skip
     how = SearchOptions(turns=turns, strategy=strategy)
-    report = search(asked, options, how) if program is None else improve_file(Path(program), asked, options, how)[0]
+    if program is None:
+        report = _run_beside_loop(lambda: search(asked, options, how))
+    else:
+        report, _ = _run_beside_loop(lambda: improve_file(Path(program), asked, options, how))
     return [one.history for one in report.samples]
+
+
+def _run_beside_loop(work: Callable[[], Result]) -> Result:
+    """Call `work`, which runs an event loop: in another thread if this one runs a loop, as a notebook's does."""
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return work()
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(work).result()
 
 
 def apply(
