@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import typer
 
-from harness.domain import HarnessError
+from harness.domain import Baseline, HarnessError
 
 
 def complete_suite(context: typer.Context, incomplete: str) -> list[str]:
@@ -29,6 +30,13 @@ def complete_run(context: typer.Context, incomplete: str) -> list[str]:
     return _matching(list_runs(Path(_given(context, "generated_dir") or "generated")), incomplete)
 
 
+def complete_baseline(incomplete: str) -> list[str]:
+    """Complete the last of names that commas separate."""
+    before, comma, last = incomplete.rpartition(",")
+    given = before.split(",")
+    return [f"{before}{comma}{name}" for name in _matching(get_args(Baseline), last) if name not in given]
+
+
 def _list_roots(context: typer.Context) -> tuple[Path, ...]:
     from harness.pipeline.data_folders import list_suite_roots
 
@@ -47,4 +55,9 @@ def _matching(names: list[str] | tuple[str, ...], incomplete: str) -> list[str]:
     return sorted(name for name in names if name.startswith(incomplete) and not name.startswith(("_", ".")))
 
 
-COMPLETIONS = {"only_run": complete_run, "only_problem": complete_problem, "only_suite": complete_suite}
+COMPLETIONS: dict[str, Callable[..., list[str]]] = {
+    "only_run": complete_run,
+    "only_problem": complete_problem,
+    "only_suite": complete_suite,
+    "baseline": complete_baseline,
+}

@@ -29,6 +29,7 @@ REJECTED_EXIT_CODE = 1
 STOPPED = "problem_error"
 CHECK_SEED = 0
 SHAPES_ONLY = "shapes only: values not checked"
+FULL_SHAPES_ONLY = "admitted; of full sizes only shapes"
 
 
 def check_problems(
@@ -176,7 +177,9 @@ def _make_report(title: str, admissions: tuple[Admission, ...]) -> Table:
 def _describe_verdict(admission: Admission) -> str:
     if not admission.admitted:
         return "rejected"
-    return SHAPES_ONLY if admission.skipped else "admitted"
+    if not admission.skipped:
+        return "admitted"
+    return SHAPES_ONLY if admission.workload == "full" else FULL_SHAPES_ONLY
 
 
 def _print_settings(settings: dict[str, dict[str, str]]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from harness.cli.completion import complete_baseline
 from harness.cli.output import print_records, print_rich
 from harness.cli.panels import Only, Panel
 from harness.domain import UsageError
@@ -34,6 +35,7 @@ Against = Annotated[
     typer.Option(
         "--against",
         metavar="BASELINE",
+        autocompletion=complete_baseline,
         help="Speedups over this one of the measured baselines. [default: the first of each]",
         show_default=False,
     ),

@@ -7,6 +7,7 @@ booleans may be equal by chance.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from harness.domain import Admission, Check, Outcome, Problem, ProblemError, ReferenceStopped, Trial
+from harness.domain import LIBRARY_CLASS, Admission, Check, Outcome, Problem, ProblemError, ReferenceStopped, Trial
 from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.reference_checks import (
     INPUT_SHAPES,
@@ -22,6 +23,7 @@ from harness.evaluation.correctness.reference_checks import (
     describe_varying,
     find_violations,
     require_narrow,
+    run_library,
 )
 from harness.evaluation.correctness.truth import (
     Truth,
@@ -123,6 +125,8 @@ def _run_checks(run: _Run) -> Iterator[Check]:
     if run.problem.inputs:
         yield _check_stated(run)
     yield _check_reference(run)
+    if run.loaded.has_library:
+        yield _check_library(run)
     shapes = _check_shapes(run)
     yield shapes
     if not shapes.passed:
@@ -209,6 +213,19 @@ def _check_reference(run: _Run) -> Check:
     runs = "bit-identical" if difference is None else f"equal within the floor ({difference})"
     evidence = f"{first.message}; runs are {runs}; truth: {run.truth.kind} {run.truth.note}".rstrip()
     return Check(name=name, passed=first.outcome is None, evidence=evidence)
+
+
+def _check_library(run: _Run) -> Check:
+    """A call that only GPUs have fails on a CPU."""
+    try:
+        outputs = run_library(run.loaded, run.model, run.inputs, run.changing, run.device)
+    except ReferenceStopped:
+        raise
+    except ProblemError as error:
+        needs_gpu = run.device.type == "cpu" and re.search("cuda|nvidia", str(error), re.IGNORECASE) is not None
+        return Check(name=LIBRARY_CLASS, passed=needs_gpu, evidence=str(error))
+    verdict = _compare(run, outputs)
+    return Check(name=LIBRARY_CLASS, passed=verdict.outcome is None, evidence=verdict.message)
 
 
 def _compare_runs(run: _Run, again: FlatOutputs) -> _Verdict:

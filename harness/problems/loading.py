@@ -34,7 +34,16 @@ from harness.construction.random_weights import (
     run_with_default,
     seed_generators,
 )
-from harness.domain import CallKind, InputContract, Problem, ProblemError, SizeValue, UsageError, WorkloadName
+from harness.domain import (
+    LIBRARY_CLASS,
+    CallKind,
+    InputContract,
+    Problem,
+    ProblemError,
+    SizeValue,
+    UsageError,
+    WorkloadName,
+)
 from harness.problems.arguments import read_arguments
 from harness.problems.discovery import bound_names, parse_source
 from harness.problems.inputs.kind import GIVEN
@@ -74,32 +83,41 @@ class LoadedProblem:
         return "only_in_place" if returns_nothing else self.problem.call
 
     @property
+    def has_library(self) -> bool:
+        library = getattr(self.module, LIBRARY_CLASS, None)
+        return isinstance(library, type) and issubclass(library, self.module.Model)
+
+    @property
     def dtype(self) -> torch.dtype | None:
         """Dtype of floating inputs and weights; None keeps the file's."""
         return getattr(torch, self.problem.dtype) if self.problem.dtype else None
 
-    def make_model(self, seed: int, device: torch.device, dtype: torch.dtype | None = None) -> nn.Module:
-        """Seed and construct the reference in the problem's mode. Parameters have gradients only if calls include the
-        backward pass.
+    def make_model(
+        self, seed: int, device: torch.device, dtype: torch.dtype | None = None, *, entry: str = "Model"
+    ) -> nn.Module:
+        """Seed and construct the reference, or another class with its arguments, in the problem's mode. Parameters have
+        gradients only if calls include the backward pass.
         """
-        model = self._construct(seed, device, dtype)
+        model = self._construct(seed, device, dtype, entry)
         if self.problem.in_place and not self.returned_inputs and device.type != "meta":
             self.returned_inputs.extend(self._find_returned_inputs(model, device))
         return adapt_call(model, self.call, self.returned_inputs)
 
-    def _construct(self, seed: int, device: torch.device, dtype: torch.dtype | None = None) -> nn.Module:
-        return run_with_default(device, lambda default: self._construct_with(default, seed, device, dtype))
+    def _construct(
+        self, seed: int, device: torch.device, dtype: torch.dtype | None = None, entry: str = "Model"
+    ) -> nn.Module:
+        return run_with_default(device, lambda default: self._construct_with(default, seed, device, dtype, entry))
 
     def _construct_with(
-        self, default: torch.device, seed: int, device: torch.device, dtype: torch.dtype | None
+        self, default: torch.device, seed: int, device: torch.device, dtype: torch.dtype | None, entry: str
     ) -> nn.Module:
         on_gpu = DrawOnDevice(device) if device.type == "cuda" else nullcontext()
         constants = ConstantWeights(seed)
-        with run_user_code(self.problem, "Model(*get_init_inputs())", seed, device, default), on_gpu:
+        with run_user_code(self.problem, f"{entry}(*get_init_inputs())", seed, device, default), on_gpu:
             with constants.replaced():
-                model = self.module.Model(*_move(copy.deepcopy(self.init_inputs), device))
+                model = getattr(self.module, entry)(*_move(copy.deepcopy(self.init_inputs), device))
             if not isinstance(model, nn.Module):
-                raise ProblemError(f"{_where(self.problem)}: Model is a {type(model).__name__}, not an nn.Module")
+                raise ProblemError(f"{_where(self.problem)}: {entry} is a {type(model).__name__}, not an nn.Module")
             _require_sizes(model, self.problem)
             constants.replace_in(model)
             self.constants[:] = constants.list_kinds(model) or self.constants

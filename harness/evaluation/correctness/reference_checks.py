@@ -11,10 +11,18 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor, nn
 
-from harness.domain import ProblemError, ProblemTooLarge, WireError
+from harness.domain import LIBRARY_CLASS, ProblemError, ProblemTooLarge, WireError
 from harness.evaluation.correctness.allowed_errors import FLOORS
 from harness.evaluation.correctness.comparison import compare_outputs
-from harness.evaluation.correctness.truth import Truth, flatten_tensors, list_state, trust_outputs
+from harness.evaluation.correctness.truth import (
+    Truth,
+    copy_tensors,
+    flatten_tensors,
+    list_state,
+    run_with_state,
+    trust_outputs,
+    write_state,
+)
 from harness.problems.inputs.conformity import find_violation
 from harness.problems.loading import LoadedProblem
 from harness.sandbox.memory_limits import count_free_bytes, is_out_of_memory, limit_memory
@@ -47,6 +55,20 @@ def compare_runs(
             "TOLERANCE"
         )
     return find_difference(second.tensors, first.tensors)
+
+
+def run_library(
+    loaded: LoadedProblem,
+    model: nn.Module,
+    inputs: Sequence[Any],
+    state: Mapping[str, Tensor],
+    device: torch.device,
+) -> FlatOutputs:
+    """Call the class of `--baseline library` with the reference's weights and this state. Raises ProblemError."""
+    library = loaded.make_model(0, device, entry=LIBRARY_CLASS)
+    own = library.state_dict()
+    write_state(library, {name: one for name, one in {**model.state_dict(), **state}.items() if name in own})
+    return run_with_state(loaded, library, copy_tensors(tuple(inputs)), state)
 
 
 def _differ_slightly(first: Tensor, second: Tensor) -> bool:

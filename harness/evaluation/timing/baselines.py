@@ -34,9 +34,7 @@ def require_available(baseline: TimedBaseline, reference: Reference) -> None:
     """Raises BaselineUnavailable."""
     if baseline.name == "eager-tf32" and not reference.device.has_tf32:
         raise BaselineUnavailable(f"{reference.device.name} has no TF32 units")
-    module = reference.loaded.module
-    library = getattr(module, LIBRARY_CLASS, None)
-    if baseline.name == "library" and not (isinstance(library, type) and issubclass(library, module.Model)):
+    if baseline.name == "library" and not reference.loaded.has_library:
         raise BaselineUnavailable(f"the problem's file has no class {LIBRARY_CLASS}(Model)")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import random
 import re
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.domain import (
+    LIBRARY_CLASS,
     PROBLEM_FLAGS,
     Case,
     Clock,
@@ -21,7 +23,14 @@ from harness.domain import (
 )
 from harness.pipeline.data_folders import list_suite_roots
 from harness.problems.apart import describe_inputs
-from harness.problems.discovery import list_files, read_docstrings, read_problem, read_suite_settings, suggest
+from harness.problems.discovery import (
+    is_library,
+    list_files,
+    read_docstrings,
+    read_problem,
+    read_suite_settings,
+    suggest,
+)
 from harness.problems.setting_names import describe_settings, describe_tolerance
 from harness.store.results import ResultFilter, ResultStore
 from harness.syntax import parse_python
@@ -125,6 +134,9 @@ def describe_settings_in_force(problem: Problem) -> dict[str, str]:
     stated = {name: value for name, value in describe_settings(problem).items() if name not in _LISTED_ELSEWHERE}
     if problem.requires_kernel:
         stated["requires_kernel"] = "true (suite.toml)"
+    library = next(filter(is_library, parse_python(problem.source).body), None)
+    if isinstance(library, ast.ClassDef):
+        stated[LIBRARY_CLASS] = f"{ast.get_docstring(library) or 'defined'} (--baseline library)"
     return always | stated
 
 

@@ -104,6 +104,30 @@ def test_check_admits_a_good_problem(suites):
     assert "settings of good: SMALL rows=33; TAGS toy" in result.stdout
 
 
+LIBRARY = '''
+class Library(Model):
+    """one call"""
+    def forward(self, x):
+        return torch.mul(x, self.weight)
+'''
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "words"),
+    [
+        (("", ""), 0, "1 of 1 problems admitted"),
+        (("mul", "add"), 1, "good: Library: output: "),
+        (("mul", "nosuch"), 1, "good: Library: mine/good.py, line 24: forward raised"),
+        (("self.weight)", "self.weight.cuda())"), 0, "1 of 1 problems admitted"),
+    ],
+)
+def test_check_compares_the_library_call_with_the_reference(suites, change, code, words):
+    (suites / "mine" / "good.py").write_text(GOOD + LIBRARY.replace(*change))
+    result = run("check", *options(suites))
+    assert (result.exit_code, words in join_lines(result.stdout)) == (code, True), result.stdout
+    assert "Library one call (--baseline library)" in join_lines(run("show", "good", *options(suites)).stdout)
+
+
 def test_check_says_that_large_sizes_were_checked_by_shapes_only(suites):
     (suites / "mine" / "good.py").write_text(GOOD.replace("rows = 4096", "rows = 1 << 30"))
     result = run("check", *options(suites))
