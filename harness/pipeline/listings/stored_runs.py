@@ -14,6 +14,7 @@ from harness.domain.files import explain_failure
 from harness.report.export.csv_files import write_csvs
 from harness.store.columns import ResultRow
 from harness.store.results import ResultStore
+from harness.store.run_notes import RunNotes, read_notes
 from harness.store.runs import hold_run, list_keys, list_runs, locate_run, read_manifest
 
 
@@ -30,6 +31,8 @@ class StoredRun:
     answers: int
     evaluations: int
     correct: int
+    note: str = ""
+    tags: tuple[str, ...] = ()
     error: str = ""
 
 
@@ -76,7 +79,7 @@ def _remove_folder(folder: Path) -> None:
 
 
 def _describe_run(name: str, generated_dir: Path, rows: list[ResultRow]) -> StoredRun:
-    manifest, error = _read_manifest(name, generated_dir)
+    manifest, notes, error = _read_files(name, generated_dir)
     started = [row.started_at for row in rows]
     return StoredRun(
         name=name,
@@ -88,14 +91,20 @@ def _describe_run(name: str, generated_dir: Path, rows: list[ResultRow]) -> Stor
         answers=0 if name == FILE_RUN else len(list_keys(locate_run(generated_dir, name))),
         evaluations=len(rows),
         correct=sum(row.outcome == Outcome.CORRECT for row in rows),
+        note=notes.note,
+        tags=notes.tags,
         error=error,
     )
 
 
-def _read_manifest(name: str, generated_dir: Path) -> tuple[RunManifest | None, str]:
+def _read_files(name: str, generated_dir: Path) -> tuple[RunManifest | None, RunNotes, str]:
+    """Return the manifest, the notes, and why one of them is missing."""
+    manifest, notes = None, RunNotes()
     if name not in list_runs(generated_dir):
-        return None, ""
+        return manifest, notes, ""
     try:
-        return read_manifest(locate_run(generated_dir, name)), ""
+        manifest = read_manifest(locate_run(generated_dir, name))
+        notes = read_notes(locate_run(generated_dir, name))
     except StoreError as error:
-        return None, str(error)
+        return manifest, notes, str(error)
+    return manifest, notes, ""
