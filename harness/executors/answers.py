@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields, is_dataclass
-from functools import cache
-from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from dataclasses import asdict, dataclass
 
 from harness.domain import Evaluation, WireError
+from harness.domain.records import make_value
 from harness.store.serialization import decode_evaluation, encode_environment, encode_evaluation
 
 MOST_BYTES = 16 << 20  # of the answers to one request
@@ -73,43 +70,8 @@ def decode_answer(data: bytes) -> Answer:
         record = json.loads(data)
         kind = _KINDS[record.pop("kind")]
         if kind is Done:
-            record["evaluation"] = decode_evaluation(**record["evaluation"])
-        answer = kind(**record)
-        _require_type(answer, kind)
+            return Done(evaluation=decode_evaluation(**record.pop("evaluation"), checks=True), **record)
+        answer: Answer = make_value(kind, record, checks=True)
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
         raise WireError(f"it sent no valid answer: {type(error).__name__}: {str(error)[:200]}") from error
     return answer
-
-
-def _require_type(value: Any, kind: Any) -> None:
-    """Raises TypeError, or OverflowError for an integer that is too large for a float."""
-    if not _has_type(value, kind):
-        raise TypeError(f"{str(value)[:100]!r} is no {kind}")
-
-
-def _has_type(value: Any, kind: Any) -> bool:
-    origin, arguments = get_origin(kind), get_args(kind)
-    if origin in (Union, UnionType):
-        return any(_has_type(value, one) for one in arguments)
-    if origin is Literal:
-        return any(type(value) is type(one) and value == one for one in arguments)
-    if kind is float and type(value) is int:
-        return float(value) == value
-    return type(value) is (origin or kind) and all(_has_type(part, one) for part, one in _list_parts(value, arguments))
-
-
-def _list_parts(value: Any, arguments: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
-    """Yield fields and elements with their declared types. Raises ValueError for another number of elements."""
-    if is_dataclass(value):
-        yield from ((getattr(value, name), kind) for name, kind in _list_fields(value.__class__))
-    elif isinstance(value, dict):
-        yield from (part for pair in value.items() for part in zip(pair, arguments, strict=True))
-    elif isinstance(value, tuple):
-        repeated = arguments[:1] * len(value) if arguments[1:] == (...,) else arguments
-        yield from zip(value, repeated, strict=True)
-
-
-@cache
-def _list_fields(kind: Any) -> tuple[tuple[str, Any], ...]:
-    hints = get_type_hints(kind)
-    return tuple((field.name, hints[field.name]) for field in fields(kind))

@@ -230,7 +230,7 @@ class ResultStore:
         try:
             build_log = "" if log is None else decompress_text(log)
             evaluation = decode_evaluation(text, environment=environment, build_log=build_log)
-        except (KeyError, TypeError, ValueError, zlib.error) as error:
+        except (AttributeError, KeyError, TypeError, ValueError, zlib.error) as error:
             raise StoreError(
                 f"{self.path}: evaluation {evaluation_id} is damaged or from another version ({error!r}); "
                 "the other rows are not affected: evaluate its candidate again with --again"

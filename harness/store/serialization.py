@@ -13,25 +13,14 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from harness.domain import (
-    BaselineResult,
     Block,
-    BuildSummary,
     CaseResult,
-    Comparison,
     Conditions,
-    Correctness,
-    CounterReport,
     Evaluation,
-    Finding,
-    KernelCounters,
-    LaunchedKernels,
-    Outcome,
     RooflineBounds,
     Subject,
-    Timing,
-    Trial,
-    Work,
 )
+from harness.domain.records import make_value
 from harness.store.columns import Value, make_row
 
 _CONDITION_FIELDS = tuple(field.name for field in fields(Conditions))
@@ -68,25 +57,20 @@ def encode_evaluation(evaluation: Evaluation) -> str:
     return json.dumps(record, separators=(",", ":"))
 
 
-def decode_evaluation(text: str, *, environment: str, build_log: str) -> Evaluation:
-    """Inverse of `encode_evaluation` and `encode_environment`. Raises KeyError, TypeError or ValueError."""
+def decode_evaluation(text: str, *, environment: str, build_log: str, checks: bool = False) -> Evaluation:
+    """Inverse of `encode_evaluation` and `encode_environment`. For `checks` see `make_value`. Raises AttributeError,
+    KeyError, TypeError or ValueError.
+    """
     record = json.loads(text, object_hook=_rename_keys)
-    record["subject"] = Subject(**record["subject"])
-    record["outcome"] = Outcome(record["outcome"])
-    record["findings"] = tuple(Finding(**finding) for finding in record["findings"])
-    record["correctness"] = _decode_correctness(record["correctness"])
-    record["timing"] = _decode_timing(record["timing"])
-    record["comparison"] = Comparison(**record["comparison"]) if record.get("comparison") else None
-    record["build"] = _decode_build(record["build"], build_log)
-    record["environment"] = _decode_pairs(json.loads(environment))
-    record["roofline"] = RooflineBounds(**record["roofline"]) if record.get("roofline") else None
-    record["work"] = _decode_work(record.get("work"))
-    record["counters"] = _decode_counters(record.get("counters"))
-    record["phases_s"] = _decode_pairs(record["phases_s"])
-    record["spans_s"] = tuple(map(tuple, record.get("spans_s", ())))  # an older harness stored none
-    record["cases"] = tuple(map(_decode_case, record.get("cases", ())))
-    record["further"] = _decode_further(record)
-    return Evaluation(**record)
+    record["environment"] = json.loads(environment)
+    if record["build"] is not None:
+        record["build"]["log"] = build_log
+    for one in (record, *record.get("cases", ())):  # an older harness stored none, nor further baselines
+        for timed in (one, *one.get("further", ())):
+            if timed["timing"] is not None:
+                _restore_timing(timed["timing"], checks=checks)
+    evaluation: Evaluation = make_value(Evaluation, record, checks=checks)
+    return evaluation
 
 
 class EvidenceRow(NamedTuple):
@@ -106,7 +90,8 @@ def decode_evidence(evaluation_id: int, problem_digest: str, environment: str, t
         phases, *found = record
         roofline = next(filter(None, found), None)
         decoded = RooflineBounds(**roofline) if roofline else None
-        return EvidenceRow(evaluation_id, problem_digest, environment, _decode_pairs(phases or []), decoded)
+        pairs = make_value(tuple[tuple[str, float], ...], phases or [])
+        return EvidenceRow(evaluation_id, problem_digest, environment, pairs, decoded)
     except (ValueError, TypeError):
         return EvidenceRow(evaluation_id, problem_digest, environment, (), None)
 
@@ -148,72 +133,10 @@ def _rename_keys(record: dict[str, Any]) -> dict[str, Any]:
     return {_RENAMED.get(name, name): value for name, value in record.items()}
 
 
-def _decode_blocks(columns: dict[str, list[Any]]) -> tuple[Block, ...]:
-    known = {name: values for name, values in columns.items() if name in _BLOCK_FIELDS}  # older versions stored more
-    rows = zip(*known.values(), strict=True)
-    return tuple(Block(**dict(zip(known, row, strict=True))) for row in rows)
-
-
-def _decode_correctness(record: dict[str, Any] | None) -> Correctness | None:
-    if record is None:
-        return None
-    return Correctness(**record | {"trials": tuple(Trial(**trial) for trial in record["trials"])})
-
-
-def _decode_case(record: dict[str, Any]) -> CaseResult:
-    return CaseResult(
-        **record
-        | {
-            "outcome": Outcome(record["outcome"]),
-            "timing": _decode_timing(record["timing"]),
-            "roofline": RooflineBounds(**record["roofline"]) if record["roofline"] else None,
-            "further": _decode_further(record),
-        }
-    )
-
-
-def _decode_further(record: dict[str, Any]) -> tuple[BaselineResult, ...]:
-    found = record.get("further", ())  # an older harness stored none
-    return tuple(BaselineResult(**one | {"timing": _decode_timing(one["timing"])}) for one in found)
-
-
-def _decode_timing(record: dict[str, Any] | None) -> Timing | None:
-    if record is None:
-        return None
-    conditions = _decode_conditions(record.get("conditions"))
-    return Timing(**record | {"blocks": _decode_blocks(record["blocks"]), "conditions": conditions})
-
-
-def _decode_conditions(record: dict[str, Any] | None) -> Conditions | None:
-    if not record:
-        return None
-    known = {name: value for name, value in record.items() if name in _CONDITION_FIELDS}  # older versions stored more
-    return Conditions(**known | {"throttle_reasons": tuple(record["throttle_reasons"])})
-
-
-def _decode_work(record: dict[str, Any] | None) -> Work | None:
-    if not record:
-        return None
-    launched = record.get("launched")  # an older harness stored none
-    decoded = {
-        "custom_kernels": tuple(record["custom_kernels"]),
-        "launched": LaunchedKernels(**launched) if launched else None,
-    }
-    return Work(**record | decoded)
-
-
-def _decode_counters(record: dict[str, Any] | None) -> CounterReport | None:
-    if record is None:
-        return None
-    kernels = [KernelCounters(**one | {"metrics": _decode_pairs(one["metrics"])}) for one in record["kernels"]]
-    return CounterReport(kernels=tuple(kernels), note=record["note"])
-
-
-def _decode_build(record: dict[str, Any] | None, log: str) -> BuildSummary | None:
-    if record is None:
-        return None
-    return BuildSummary(**record | {"keys": tuple(record["keys"]), "log": log})
-
-
-def _decode_pairs(pairs: list[list[Any]]) -> tuple[tuple[str, Any], ...]:
-    return tuple((name, value) for name, value in pairs)
+def _restore_timing(record: dict[str, Any], *, checks: bool) -> None:
+    """Older versions stored more of blocks and conditions."""
+    columns = {name: values for name, values in record["blocks"].items() if name in _BLOCK_FIELDS}
+    rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+    record["blocks"] = [row if checks else Block(**row) for row in rows]
+    known = {name: value for name, value in (record.get("conditions") or {}).items() if name in _CONDITION_FIELDS}
+    record["conditions"] = known or None
