@@ -13,7 +13,7 @@ Read = Callable[[Any], Any]
 
 
 def make_value(kind: Any, value: Any, *, checks: bool = False) -> Any:
-    """Objects become dataclasses, lists tuples, and texts members of an enumeration. With `checks`, every other value
+    """Objects become dataclasses, lists tuples, and strings members of an enumeration. With `checks`, every other value
     must have its declared type. Raises TypeError, ValueError, or OverflowError for an integer that is too large for a
     float.
     """

@@ -79,7 +79,7 @@ def test_candidates_of_a_few_problems_may_alternate(borrow):
     assert borrow(load()).model is first.model
 
 
-def test_what_was_kept_ends_after_a_few_other_problems(borrow):
+def test_kept_references_end_after_a_few_other_problems(borrow):
     closed = add_baseline(borrow(load()))
     for other in range(KEPT_PROBLEMS):
         assert closed == []

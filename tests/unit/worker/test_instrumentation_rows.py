@@ -83,7 +83,7 @@ def test_nothing_of_an_ordinary_process_is_a_library_of_a_candidate(tmp_path):
     assert find_candidate_libraries(tmp_path) == []
 
 
-def test_only_what_is_mapped_after_the_start_is_a_library_of_a_candidate(tmp_path):
+def test_files_mapped_after_the_start_are_libraries_of_a_candidate(tmp_path):
     """The cache with harness's own driver library may lie in the scratch folder."""
     libraries = [tmp_path / name for name in ("before.so", "after.so")]
     for path in libraries:
