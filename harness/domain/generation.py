@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Literal
 
 from harness.domain.files import BYTE_ORDER_MARK
 from harness.domain.problem import Precision
@@ -104,12 +104,6 @@ class Extraction:
     joined: tuple[tuple[int, int], ...] = ()
     alternatives: tuple[Alternative, ...] = ()
     more_alternatives: int = 0
-
-    @classmethod
-    def from_record(cls, record: dict[str, Any]) -> Extraction:
-        joined = tuple((first, last) for first, last in record["joined"])
-        alternatives = tuple(Alternative(**one) for one in record["alternatives"])
-        return cls(**record | {"joined": joined, "alternatives": alternatives})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from pathlib import Path
 import harness
 from harness.domain import StoreError
 from harness.domain.files import explain_failure, replace_text
+from harness.domain.records import make_value
 from harness.hardware.cpu import cpu_name
 from harness.hardware.torch_build import read_torch_build
 from harness.sandbox.devices import Device
@@ -143,7 +144,7 @@ def read_certificate(state_folder: Path, device: str) -> Certificate | None:
     try:
         fields_read = json.loads(certificate_path(state_folder, device).read_text(encoding="utf-8"))
         digest = fields_read.pop("digest")
-        certificate = Certificate(**{**fields_read, "basis": Basis(**fields_read["basis"])})
+        certificate: Certificate = make_value(Certificate, fields_read)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
     return certificate if certificate.digest == digest else None

@@ -43,10 +43,10 @@ from harness.domain import (
     Sample,
     SampleKey,
     StoreError,
-    Usage,
     UsageError,
 )
 from harness.domain.files import explain_failure, replacing
+from harness.domain.records import make_value
 
 MANIFEST = "manifest.json"
 COMPLETION_TEXT = "completion.md"
@@ -103,9 +103,9 @@ def read_manifest(run_dir: Path) -> RunManifest:
     path = run_dir / MANIFEST
     record = _read_json(path)
     try:
-        files = tuple(ReferenceFile(**file) for file in record.get("files", ()))
-        return RunManifest(**{**record, "problems": tuple(record["problems"]), "files": files})
-    except (TypeError, KeyError) as error:
+        manifest: RunManifest = make_value(RunManifest, record)
+        return manifest
+    except (TypeError, ValueError) as error:
         raise StoreError(
             f"{path} is not a run manifest ({error}): generate the run again under another name"
         ) from error
@@ -303,7 +303,8 @@ def read_completion(folder: Path) -> Completion | None:
     rest = _read_json(rest_path) if rest_path.is_file() else {}
     text = _read_bytes(text_path).decode("utf-8", "surrogatepass") if text_path.is_file() else None
     try:
-        return Completion(**{**rest, "text": text, "usage": Usage(**rest.get("usage", {}))})
+        completion: Completion = make_value(Completion, {**rest, "text": text})
+        return completion
     except TypeError as error:
         raise StoreError(
             f"{rest_path} is not a stored completion ({error}): remove {folder} to sample it again"
@@ -389,7 +390,7 @@ def _read_candidate(folder: Path, record: dict[str, Any]) -> Candidate | None:
     if record["rule"] is None:
         return None
     source = _read_bytes(folder / CANDIDATE).decode()
-    extraction = Extraction.from_record(record["extraction"]) if record.get("extraction") else None
+    extraction = make_value(Extraction | None, record.get("extraction"))
     return Candidate(
         source=source,
         language=record["language"],
