@@ -40,6 +40,15 @@ def test_varied_values_of_one_sign_keep_it():
     assert any((vary(given - 0.5, "varied", seed).sign() != (given - 0.5).sign()).any() for seed in range(8))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_all_smaller_values_are_below_the_largest_given_one(dtype):
+    given = torch.randn(40, 50).to(dtype)
+    for seed in range(8):
+        ratios = (vary(given.clone(), "smaller", seed).float() / given.float()).nan_to_num(0.5)
+        torch.testing.assert_close(ratios, torch.full_like(ratios, float(ratios.median())), rtol=2e-2, atol=0)
+        assert 0.49 < float(ratios.median()) <= 1.0
+
+
 def test_indices_and_masks_with_both_values_stay():
     mask = (torch.rand(30, 30) < 0.5).float()
     assert torch.equal(vary(mask.clone(), "signed"), mask)

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harness.domain import InputContract
+from harness.problems.inputs.kind import DerivedKind, is_continuous
+from harness.problems.inputs.tensors import draw_share, has_many_digits
+from harness.problems.inputs.traits import InputTraits
+from harness.problems.inputs.varied import may_have_any_values
+
+
+class Smaller(DerivedKind):
+    """Each tensor times one factor between 1/2 and 1, so that all its values are below the largest given ones."""
+
+    name = "smaller"
+
+    def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
+        return may_have_any_values(self, traits, inputs) and is_continuous(traits)
+
+    def change_tensor(self, tensor: Tensor, contract: InputContract, generator: torch.Generator) -> None:
+        if has_many_digits(tensor):
+            tensor.mul_(2.0 ** -draw_share(generator))
