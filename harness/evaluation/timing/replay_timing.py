@@ -6,16 +6,19 @@ from __future__ import annotations
 
 import random
 import statistics
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import cycle
 
 import torch
 
 from harness.domain import Conditions, HarnessError
 from harness.evaluation.correctness.reference import Reference
+from harness.evaluation.correctness.truth import trust_outputs
 from harness.evaluation.timing.chosen_calls import ChosenCalls
 from harness.evaluation.timing.clocks import TimingResult, call_suspect
 from harness.evaluation.timing.paired import mark_disturbed_unreliable, pin_to_cores
@@ -37,6 +40,7 @@ from harness.evaluation.timing.replay_statistics import (
 from harness.evaluation.timing.slower_inputs import GIVEN
 from harness.evaluation.timing.system_conditions import ConditionSampler, measure_energy_mj
 from harness.evaluation.timing.timed_calls import TimedSeeds, deal_changed_steps, draw_seed
+from harness.problems.inputs.kind import InputKind
 from harness.problems.inputs.kinds import find_kind
 from harness.protocol import storage_bytes
 from harness.sandbox.gpu.recording import NotReplayable, Recording
@@ -51,9 +55,10 @@ CHANGED_SHARE = 0.2  # of pairs: their inputs are of another kind than the given
 CALIBRATIONS = 11  # replays of each graph by each side
 LEAST_US = 0.05
 ALONE = 5  # replays of the baseline before the candidate's first one of a round
-# Compared with the truth: calls with shared seeds, of those whose outputs are close to the baseline's only a few; and a
-# share of the others that differ, where that takes little time.
-CLOSE_OF_A_KIND, DIFFERENT_SHARE = 2, 0.3
+# Compared with the truth: calls with shared seeds, of those whose outputs are close to the baseline's only a few; some
+# that differ from the baseline's beyond the tolerance; and a share of the others, where that takes little time.
+CLOSE_OF_A_KIND, DIFFERENT_OF_A_KIND, DIFFERENT_SHARE = 2, 12, 0.3
+FURTHER_SHARE = 1 / 12  # of the time budget: replays after the timed ones, each with fresh inputs
 SAMPLED_PLACES, SAMPLED_BYTES = 4, 256
 ROW_US = 5000.0  # of replays in a row, after which the energy counter is read
 CLEAN_BYTES = 256 << 20  # read before each replay, which leaves no modified lines in the cache
@@ -157,10 +162,19 @@ class ReplayTimer:
             if not rounds:
                 self._verify(sides)
             rounds.append(self._measure_round(sides, sampler))
+        self._check_further(sides)
         if self._measures_energy:
             self._energy_mj = self._measure_energy(sides, rounds[0])
         self._renew_one(baseline)
         return rounds, sampler.conclude()
+
+    def _check_further(self, sides: Sequence[_Side]) -> None:
+        """Find faults that show for few inputs only: compare many more calls of each kind with the baseline's."""
+        until_s = time.monotonic() + self._plan.budget_s * FURTHER_SHARE
+        for step in cycle((GIVEN, *(() if sides[0].recording.reads_back else self._reference.changed_steps))):
+            if self._wrong or time.monotonic() > until_s:
+                return
+            self._replay_pair(sides, self._seeds.draw_fresh(step), "device")
 
     def _measure_energy(self, sides: Sequence[_Side], times: ReplayTimes) -> list[float | None]:
         """Replays in a row need calls that leave inputs and state as they are."""
@@ -197,15 +211,19 @@ class ReplayTimer:
     def _check_outputs(self, sides: Sequence[_Side], seed: int, placed: PlacedInputs) -> None:
         theirs, mine = (side.recording.describe_run(placed) for side in sides)
         step, is_shared = self._reference.choose_timed_step(seed), self._seeds.is_shared(seed)
-        is_close = mine.inputs_unchanged or self._reference.changes_inputs
-        is_close &= self._reference.is_surely_close(theirs.outputs, mine.outputs, find_kind(step))
-        if is_close:
+        kind, is_valid = find_kind(step), mine.inputs_unchanged or self._reference.changes_inputs
+        if is_valid and self._reference.is_surely_close(theirs.outputs, mine.outputs, kind):
             is_compared = is_shared and self._compared[step] < CLOSE_OF_A_KIND
         else:
             is_compared = is_shared or (self._reference.is_small and self._random.random() < DIFFERENT_SHARE)
+            if not is_compared and self._compared[step] < DIFFERENT_OF_A_KIND:
+                is_compared = not is_valid or self._differs(theirs, mine, kind)
         if is_compared and not self._wrong:
             self._compared[step] += 1
             self._wrong = self._find_wrong(seed, mine) or ""
+
+    def _differs(self, theirs: Run, mine: Run, kind: InputKind) -> bool:
+        return self._reference.compare(trust_outputs(theirs.outputs), mine.outputs, "timed", kind)[0] is not None
 
     def _lay_out(self, recording: Recording, seed: int) -> PlacedInputs:
         return recording.client.lay_out(self._reference.make_timed_inputs(seed))
