@@ -34,7 +34,7 @@ class ModelNew(nn.Module):
 """
 )
 
-PRODUCT = ("inputs[0] @ inputs[1]", "torch.rand(257, 2048), torch.rand(2048, 129)")
+PRODUCT = ("inputs[0] @ inputs[1]", "torch.rand(33, 16384), torch.rand(16384, 17)")
 MEAN = ("inputs[0].mean()", "torch.rand(1024, 1024).bfloat16()")
 NORM = ("torch.nn.functional.layer_norm(inputs[0], inputs[0].shape[-1:])", "torch.rand(300, 512)")
 UNIT = ("inputs[0] / inputs[0].norm(dim=1, keepdim=True)", "torch.randn(300, 512)")
