@@ -27,9 +27,8 @@ Exceptions:
   few roundings of each value itself (`COPIED_EPS`).
 - Values may span orders of magnitude: an element is lost if C misses T by more than half where R is close; more than
   `LOST_SHARE` lost elements fail. (Sums that cancel lose a few.)
-- `by_peak`, for inputs that are nearly all zero: M is at least `PEAK_SHARE` of the largest |T|, all of it for 16-bit
-  dtypes, and no element is lost, since programs with other sums (Strassen, FFT), or with products of 16-bit terms, have
-  errors of that size everywhere.
+- `by_peak`, for inputs that are nearly all zero: M is at least the largest |T|, and no element is lost, since programs
+  with other sums (Strassen, FFT), or with products of 16-bit terms, have errors of that size everywhere.
 - Rounding errors of 16-bit terms are random, so that of millions of elements a few exceed any limit near their usual
   size. With 16-bit outputs or a stated tolerance, `OUTLIER_SHARE` of the elements may be off by up to `OUTLIER_LIMIT`
   times the allowed error.
@@ -53,7 +52,6 @@ from harness.problems.operators import Terms
 
 BLOCK = 1024
 LEAF_MEAN_SHARE = 1 / 1024
-PEAK_SHARE = 1 / 16
 LOST_SHARE = 0.05
 OUTLIER_SHARE, OUTLIER_LIMIT = 1e-4, 2.0
 COPIED_EPS = 8

@@ -17,7 +17,6 @@ from harness.evaluation.correctness.allowed_errors import (
     LOST_SHARE,
     OUTLIER_LIMIT,
     OUTLIER_SHARE,
-    PEAK_SHARE,
     RATED,
     Floor,
     find_floor,
@@ -243,8 +242,7 @@ def _measure_reference(leaf: TruthLeaf, leaf_mean_share: float, by_peak: bool) -
     magnitudes = _block_magnitudes(leaf, leaf_mean_share, fills)
     if by_peak:
         peaks = [fills.zero(chunk).abs().max() for _, (chunk,) in _chunks(leaf.device, leaf.exact)]
-        share = 1.0 if leaf.is_16_bit else PEAK_SHARE
-        magnitudes = magnitudes.clamp(min=torch.stack(peaks).max() * share)
+        magnitudes = magnitudes.clamp(min=torch.stack(peaks).max())
     scale = _Scale(magnitudes, fills.has_special, none, none)
     largest, relative = none, none
     for first, (exact, own, *spread) in _chunks(leaf.device, leaf.exact, leaf.reference, *leaf.spreads):
