@@ -46,7 +46,8 @@ def main() -> None:
 
 def load_rows(folders: Sequence[Path]) -> pd.DataFrame:
     rows = pd.concat([harness.load_results(folder) for folder in folders]).sort_values("started_at")
-    return rows.assign(number=rows.problem.map(number_of)).drop_duplicates([*KEY, "device"], keep="last")
+    rows = rows.assign(number=rows.problem.map(number_of), speedup=pd.to_numeric(rows.speedup))
+    return rows.drop_duplicates([*KEY, "device"], keep="last")
 
 
 def number_of(problem: str) -> str:

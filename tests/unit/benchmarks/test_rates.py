@@ -41,22 +41,25 @@ def make_evaluation(problem, outcome, minute, speedup=None):
     )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def printed(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("rates")
+def print_rates(folder, *evaluations):
     with ResultStore.open(folder / "results") as store:
-        evaluations = (
-            make_evaluation("1_add", Outcome.CORRECT, 0, 1.5),
-            make_evaluation("2_mul", Outcome.WRONG_VALUE, 1),
-            make_evaluation("3_div", Outcome.CORRECT, 2, 2.0),
-            make_evaluation("4_sub", Outcome.REJECTED, 40),
-            make_evaluation("5_neg", Outcome.HARNESS_ERROR, 41),
-            make_evaluation("6_unlabelled", Outcome.CORRECT, 42),
-        )
         store.record_all((evaluation, None) for evaluation in evaluations)
     (folder / "labels.csv").write_text(LABELS)
     command = [sys.executable, ROOT / "benchmarks" / "rates.py", folder / "results", "--labels", folder / "labels.csv"]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    return print_rates(
+        tmp_path_factory.mktemp("rates"),
+        make_evaluation("1_add", Outcome.CORRECT, 0, 1.5),
+        make_evaluation("2_mul", Outcome.WRONG_VALUE, 1),
+        make_evaluation("3_div", Outcome.CORRECT, 2, 2.0),
+        make_evaluation("4_sub", Outcome.REJECTED, 40),
+        make_evaluation("5_neg", Outcome.HARNESS_ERROR, 41),
+        make_evaluation("6_unlabelled", Outcome.CORRECT, 42),
+    )
 
 
 @pytest.mark.parametrize(
@@ -83,3 +86,8 @@ def test_each_verdict_that_contradicts_its_label_is_listed(printed):
 def test_claimed_speedups_stand_beside_measured_ones(printed):
     assert "| cuda | 2 | 1 | 3.00x | 1.50x | 1 | 1 |" in printed
     assert "| answers/1_add/0 | cuda | 3.00x | faster, 1.50x |  |" in printed
+
+
+def test_results_without_times_have_rates_too(tmp_path):
+    printed = print_rates(tmp_path, make_evaluation("3_div", Outcome.CORRECT, 0))
+    assert "| answers/3_div/0 | hack  | correct |  |" in printed
