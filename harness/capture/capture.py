@@ -31,7 +31,7 @@ from harness.sandbox.devices import Device, open_device
 
 MAX_OPERATORS = 48  # of one problem
 NEAR_PEAK = 0.9
-REPEATED_CALLS = 7  # of a model that the script called too rarely to be profiled
+REPEATED_CALLS = 7  # of a model that the script called too rarely to be measured
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,7 +62,7 @@ def watch_script(script: Path, arguments: Sequence[str], model: str, calls: int)
     with finder.watching():
         run_script(script, arguments)
     finder.require()
-    if not watch.profiled:
+    if not watch.timed:
         _repeat_calls(watch)
     watch.detach()
     return watch
@@ -89,7 +89,7 @@ def capture(
         device=device.name,
         hardware=device.chip,
         calls=watch.profiled,
-        wall_us=watch.wall_us / watch.profiled,
+        wall_us=watch.wall_us / watch.timed,
         device_us=watch.modules[""].time_us / watch.profiled,
         groups=groups,
         folder=folder,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -201,10 +200,6 @@ def show_attribute(target: str) -> str:
     return path
 
 
-def list_state(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor, bool, bool]]:
-    """Yield name, tensor, whether it is a parameter, and whether it is part of the state_dict."""
-    kept = module.state_dict()
-    for name, value in module.named_parameters(remove_duplicate=False):
-        yield name, value, True, True
-    for name, buffer in module.named_buffers(remove_duplicate=False):
-        yield name, buffer, False, name in kept
+def list_state(module: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Return parameters and buffers by name. A tensor may have several names."""
+    return dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers())

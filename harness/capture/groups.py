@@ -59,7 +59,7 @@ def group_modules(watch: Watch, peaks: DevicePeaks) -> list[ModuleGroup]:
 
 def _describe(module: nn.Module) -> str:
     """Equal for modules with equal class, settings and state."""
-    state = [(name, tuple(value.shape), str(value.dtype)) for name, value, *_ in list_state(module)]
+    state = [(name, tuple(value.shape), str(value.dtype)) for name, value in list_state(module).items()]
     return f"{type(module).__module__}.{type(module).__qualname__} {module.training} {module!r} {state}"
 
 
@@ -98,7 +98,7 @@ def merge_forms(records: list[ModuleRecord]) -> list[CallForm]:
 def _find_roofline(module: nn.Module, forms: list[CallForm], peaks: DevicePeaks) -> tuple[float, float]:
     """Return the time of moving inputs, weights and outputs once, and of the operations, as means over the calls."""
     count = sum(form.count for form in forms)
-    weights = count_bytes({id(value): value for _, value, *_ in list_state(module)}.values())
+    weights = count_bytes({id(value): value for value in list_state(module).values()}.values())
     inputs = sum(form.count * sum(facts.size_bytes for _, facts in list_facts(form.arguments)) for form in forms)
     moved = weights + (inputs + sum(form.output_bytes for form in forms)) / count
     flops = sum(form.flops for form in forms) / count

@@ -154,8 +154,7 @@ def load_text(text: str) -> dict[str, Any]:
 
 def copy_state(source: nn.Module, target: nn.Module) -> None:
     """Raises ProblemError if names or shapes differ."""
-    wanted = {name: value for name, value, *_ in list_state(source)}
-    own = {name: value for name, value, *_ in list_state(target)}
+    wanted, own = list_state(source), list_state(target)
     if {n: (v.shape, v.dtype) for n, v in wanted.items()} != {n: (v.shape, v.dtype) for n, v in own.items()}:
         raise ProblemError(f"its state {sorted(wanted)} cannot be written as {sorted(own)}")
     with torch.no_grad():

@@ -71,7 +71,7 @@ def require_plain_state(module: nn.Module) -> None:
     if any(not isinstance(value, Tensor) for value in module.state_dict().values()):
         raise ProblemError("its weights are quantised or packed: their state is not made of tensors")
     devices = set()
-    for name, value, _, _ in list_state(module):
+    for name, value in list_state(module).items():
         if type(value.data) is not Tensor or value.is_quantized or value.layout is not torch.strided:
             kind = type(value.data).__name__ if type(value.data) is not Tensor else str(value.dtype)
             raise ProblemError(f"its weight {name} is quantised or sharded ({kind})")
@@ -155,7 +155,7 @@ def write_text(
     facts = {name: widen_facts(seen[name], limits[name]) for name in inputs}
     indices = [name for name, one in facts.items() if one is not seen[name]]
     given = [name if name in inputs else None for name in names]
-    printer = GraphPrinter(graph, given, {name for name, *_ in list_state(module)}, plain=plain)
+    printer = GraphPrinter(graph, given, set(list_state(module)), plain=plain)
     body = printer.write(exported.call_spec.out_spec)
     shapes = dict(zip(seen, sizes.names, strict=True))
     text = "\n".join(
@@ -239,11 +239,11 @@ def write_state(module: nn.Module) -> list[str]:
     first: dict[int, str] = {}
     for path, part in module.named_modules():
         made = _write_module(part) if path else ""
-        own = [(name, value) for name, value, *_ in list_state(part) if "." not in name]
+        own = [(name, value) for name, value in list_state(part).items() if "." not in name]
         if path and (own or any(True for _ in part.children())):
             lines.append(_assign(path, made or "nn.Module()"))
         for name, value in [] if made else own:
-            lines.append(_write_tensor_state(f"{path}.{name}".lstrip("."), name, value, part, first))
+            lines.append(_write_tensor_state(f"{path}.{name}".lstrip("."), name, value, first))
         for name, value in own:
             first.setdefault(id(value), f"{path}.{name}".lstrip("."))
     return lines or ["pass"]
@@ -260,7 +260,7 @@ def _write_module(part: nn.Module) -> str:
         made = eval(text, {"nn": nn, "torch": torch})  # of torch's own class
     except Exception:  # noqa: BLE001  # its representation is not the call of its constructor
         return ""
-    specs = [[(name, value.shape, value.dtype) for name, value, *_ in list_state(one)] for one in (made, part)]
+    specs = [[(name, value.shape, value.dtype) for name, value in list_state(one).items()] for one in (made, part)]
     return text if specs[0] == specs[1] else ""
 
 
@@ -270,11 +270,10 @@ def _assign(path: str, value: str) -> str:
     return f"{owner}.{name} = {value}" if name.isidentifier() else f'setattr({owner}, "{name}", {value})'
 
 
-def _write_tensor_state(path: str, name: str, value: Tensor, part: nn.Module, first: dict[int, str]) -> str:
+def _write_tensor_state(path: str, name: str, value: Tensor, first: dict[int, str]) -> str:
     if first.setdefault(id(value), path) != path:
         return _assign(path, show_attribute(first[id(value)]))
     drawn = write_tensor(describe(value), [str(size) for size in value.shape])
     if isinstance(value, nn.Parameter):
         return _assign(path, f"nn.Parameter({drawn})")
-    persistent = "" if name in part.state_dict() else ", persistent=False"
-    return f'{show_attribute(path.rpartition(".")[0])}.register_buffer("{name}", {drawn}{persistent})'
+    return f'{show_attribute(path.rpartition(".")[0])}.register_buffer("{name}", {drawn})'  # candidates get state_dict

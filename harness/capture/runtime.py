@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import torch
 from torch import Tensor, nn
@@ -110,11 +112,12 @@ def _fits(shapes: Sequence[torch.Size], known: Bounds) -> bool:
 
 
 def load_kernel(path: Path) -> type[nn.Module]:
-    """Return `ModelNew` of a file."""
-    spec = importlib.util.spec_from_file_location(f"kernel_{path.stem}", path)
+    """Return `ModelNew` of a file. torch.compile imports the file by its name."""
+    name = f"kernel_{path.stem}_{crc32(str(path.resolve()).encode()):x}"
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     kind: type[nn.Module] = module.ModelNew
     return kind

@@ -1,12 +1,13 @@
 """Watches the calls of one model: arguments, work and time of each of its modules.
 
-Calls alternate: in one the arguments are described and operations counted, in the next torch's profiler runs, so that
-neither disturbs the other.
+Calls take turns, so that none disturbs another: in one the arguments are described and operations counted, in the next
+torch's profiler runs, and the third is timed as a whole.
 """
 
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -80,14 +81,14 @@ class ModuleRecord:
 
 @dataclass(slots=True)
 class Watch:
-    """`max_calls` ends the script; `keep` receives the arguments of each call of the model."""
+    """`max_calls` ends the script; `profiled` and `timed` are numbers of calls."""
 
     max_calls: int
-    keep: Callable[[tuple[Any, ...], dict[str, Any]], None] | None = None
     modules: dict[str, ModuleRecord] = field(default_factory=dict)
     wall_us: float = 0.0
     calls: int = 0
     profiled: int = 0
+    timed: int = 0
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     last: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
     _handles: list[Any] = field(default_factory=list)
@@ -96,6 +97,8 @@ class Watch:
     _starts: list[tuple[str, int, list[tuple[Tensor, int]]]] = field(default_factory=list)
     _costs: OperatorCosts | None = None
     _profile: Any = None
+    _start_s: float | None = None
+    _depth: int = 0  # of calls of the model inside of each other
 
     def attach(self, model: nn.Module) -> None:
         """Install hooks at all modules."""
@@ -118,21 +121,32 @@ class Watch:
         if self.calls >= self.max_calls:
             raise EnoughCalls
         self._open, self._ranges, self._starts = ExitStack(), [], []
-        if self.calls % 2 == 0:
-            self.last = args, kwargs
-            self._costs = self._open.enter_context(OperatorCosts())
-        else:
-            self._profile = self._open.enter_context(profile(activities=list(_list_activities(self.device))))
+        match self.calls % 3:
+            case 0:
+                self.last = args, kwargs
+                self._costs = self._open.enter_context(OperatorCosts())
+            case 1:
+                activities = list(_list_activities(self.device))
+                self._profile = self._open.enter_context(profile(activities=activities, acc_events=True))
+            case _:
+                self._start_s = self._read_clock_s()
+
+    def _read_clock_s(self) -> float:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        return time.perf_counter()
 
     def end_call(self) -> None:
         assert self._open is not None
-        if self._profile is not None and self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)
+        now_s = self._read_clock_s()
         self._open.close()
         self._open = None
         if self._profile is not None:
             self._add_times(self._profile)
-        self._profile, self._costs = None, None
+        if self._start_s is not None:
+            self.wall_us += (now_s - self._start_s) * 1e6
+            self.timed += 1
+        self._profile, self._costs, self._start_s = None, None, None
         self.calls += 1
         if self.calls >= self.max_calls:
             raise EnoughCalls
@@ -146,8 +160,6 @@ class Watch:
             on_gpu = self.device.type == "cuda"
             record.time_us += event.device_time_total if on_gpu else event.cpu_time_total
             record.calls += event.count
-            if record is self.modules[""]:
-                self.wall_us += event.cpu_time_total
 
     def _make_before(self, path: str) -> Callable[..., None]:
         def before(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -156,10 +168,10 @@ class Watch:
         return before
 
     def before(self, path: str, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if path == "" and self._open is None:
-            if self.keep is not None:
-                self.keep(args, kwargs)
-            self.start_call(args, kwargs)
+        if path == "":
+            if self._open is None:
+                self.start_call(args, kwargs)
+            self._depth += 1
         if self._open is None:
             return  # the script calls a part of the model by itself
         if self._profile is not None:
@@ -186,8 +198,10 @@ class Watch:
                 self._ranges.pop().__exit__(None, None, None)
             elif self._starts and self._costs is not None:
                 self._finish(path, output, self._costs.flops)
-            if path == "" and not self._ranges and not self._starts and self._open is not None:
-                self.end_call()
+            if path == "" and self._depth:
+                self._depth -= 1
+                if not self._depth:
+                    self.end_call()
 
         return after
 

@@ -25,7 +25,7 @@ class ModelNew(nn.Module):
     def __init__(self):
         super().__init__()
         for name in ("cos", "sin"):
-            self.register_buffer(name, torch.zeros(LENGTH, SIZE // 2, dtype=torch.bfloat16), persistent=False)
+            self.register_buffer(name, torch.zeros(LENGTH, SIZE // 2, dtype=torch.bfloat16))
 
     def forward(self, x):
         x = x if x.stride(-1) == 1 else x.contiguous()

@@ -57,8 +57,8 @@ FAST = KERNEL.format(name="weight", forward="return x * self.weight ** 200")
 def apply(capture, evaluation_of, capsys):
     """Capture the network, store a verified kernel, and apply it."""
 
-    def run(kernel, script=NET, *options):
-        assert capture(script, "--module", "Slow")[0] == 0
+    def run(kernel, script=NET, *options, backward=False):
+        assert capture(script, "--module", "Slow", *(("--backward",) if backward else ()))[0] == 0
         (problem,) = find_suite(Path("captured/net"))
         verdict = evaluation_of(
             speedup=3.0, problem="slow", suite="net", problem_digest=problem.digest, candidate_digest="a" * 16
@@ -121,6 +121,41 @@ def test_a_kernel_that_fails_or_does_not_pay_is_left_out(apply, kernel, reason):
     if "wrong" in reason or "ValueError" in reason:
         assert "with the inputs x (256, 64) torch.float32" in record["kernels"][0]["reason"]
     assert not record["modes"]
+
+
+TRAINING = (
+    NET[: NET.index("net =")]
+    + """
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), 1e-4)
+for step in range(50):
+    optimizer.zero_grad()
+    net(torch.randn(256, 64)).pow(2).mean().backward()
+    optimizer.step()
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "backward", "reason"),
+    [
+        (FAST, True, ""),
+        (FAST, False, "capture it with --backward"),
+        (FAST.replace("weight ** 200", "weight.detach() ** 200"), True, "call 0 of the model: off by"),
+    ],
+)
+def test_a_script_that_trains_is_compared_by_gradients_and_losses(apply, kernel, backward, reason):
+    _, record = apply(kernel, TRAINING, backward=backward)
+    assert reason in record["kernels"][0]["reason"]
+    assert len(record["losses"]) == (0 if reason else 12)
+    assert bool(record["modes"]) is not bool(reason)
+
+
+@pytest.mark.slow
+def test_a_compiled_model_is_measured_with_compiled_kernels(apply):
+    _, record = apply(FAST, NET, "--modes", "compile,graph")
+    assert record["modes"]["compile"]["before_us"] > 0
+    assert record["modes"]["graph"] == "a CUDA graph needs a model on a GPU"
 
 
 def test_calls_that_were_not_captured_use_the_module(apply):

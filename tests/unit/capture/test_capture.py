@@ -57,8 +57,8 @@ def test_equal_modules_are_one_problem_with_their_parameters_by_name(capture):
 
 
 def test_sizes_that_vary_become_cases_weighted_by_frequency(capture):
-    script = MLP + RUN.replace("randn(32", "randn((32, 48, 48, 48)[step // 2 % 4]")
-    capture(script, "--module", "Mlp", "--calls", "16")
+    script = MLP + RUN.replace("randn(32", "randn((32, 48, 48, 48)[step // 3 % 4]")
+    capture(script, "--module", "Mlp", "--calls", "24")
     cases = written()["mlp"].cases
     assert [(case.sizes, case.weight) for case in cases] == [((("batch", 48),), 0.75), ((("batch", 32),), 0.25)]
 
@@ -76,7 +76,7 @@ def test_the_script_ends_after_the_calls_that_were_asked_for(capture):
 def test_a_model_that_is_called_once_is_called_again_to_be_profiled(capture):
     code, record, _ = capture(MLP + "net = Net().eval()\nwith torch.no_grad():\n    net(torch.randn(32, 64))\n")
     assert code == 0
-    assert record["calls"] == 3
+    assert record["calls"] == 2
 
 
 def test_a_local_variable_names_the_model_and_arguments_reach_the_script(capture):
