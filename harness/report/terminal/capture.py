@@ -22,7 +22,7 @@ def render_capture(record: Mapping[str, Any]) -> Table:
     for name in _NUMBERS:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("bound by", no_wrap=True)
-    table.add_column("problem", no_wrap=True)
+    table.add_column("problem", overflow="fold")
     for group in record["groups"]:
         if group["share"] < LISTED_SHARE:
             continue
@@ -33,7 +33,7 @@ def render_capture(record: Mapping[str, Any]) -> Table:
             format_rate(group["peak_fraction"], 0),
             f"{format_fixed(group['gain_limit'], 2)}x",
         )
-        table.add_row(style_text(group["kind"]), *numbers, group["bound"], "yes" if group["problem"] else "-")
+        table.add_row(style_text(group["kind"]), *numbers, group["bound"], group["problem"] or "-")
     return table
 
 
