@@ -323,7 +323,7 @@ class Bench:
 
     def evaluate(
         self, source, problem=TINY_PROBLEM, *, time=False, plan=None, attribute_work=True,
-        language=None, rival=None, seed=None, compiled=None, baselines=None, asan=False, **limits,
+        language=None, rival=None, seed=None, compiled=None, baselines=None, asan=False, measure_noise=True, **limits,
     ):  # fmt: skip
         """The evaluation of one candidate on a problem given as source, with files `compiled` ahead."""
         from harness.domain import EAGER, BuiltAhead, Candidate, Problem, Subject
@@ -339,6 +339,7 @@ class Bench:
             plan=plan or TimingPlan(budget_s=1.0, allow_load=True),
             fidelity="full" if time else "correctness",
             attribute_work=attribute_work,
+            measure_noise=measure_noise,
             asan=asan,
         )
         evaluator = CandidateEvaluator(

@@ -1,10 +1,13 @@
-"""The corpus of attacks and honest controls, evaluated by the real evaluator: one test for each file. Beside it, that
-headers are read strictly, and that the command line says what came out."""
+"""The corpus of attacks and honest controls, evaluated by the real evaluator: one test for each file. The quick ones
+share the evaluator of other tests. Beside it, that headers are read strictly, and that the command line says what came
+out."""
 
 import json
 from pathlib import Path
 
 import pytest
+
+from harness.evaluation.timing.plan import TimingPlan
 
 CORPUS = Path(__file__).resolve().parents[2] / "redteam_corpus"
 NAMES = [f"{kind}/{path.stem}" for kind in ("attacks", "controls") for path in sorted((CORPUS / kind).glob("*.py"))]
@@ -25,6 +28,8 @@ REPRESENTATIVES = {
         view_where_the_reference_has_one random_numbers_unused gpu_nvrtc_kernel gpu_programmatic_launch
     """,
 }
+QUICK = {f"{kind}/{name}" for kind, names in REPRESENTATIVES.items() for name in names.split()}
+PLAN = TimingPlan(warmup_calls=2, max_blocks=20, budget_s=0.5, attempts=1)
 HEADER = {
     "layer": "time",
     "mechanism": "it might work",
@@ -43,15 +48,13 @@ def get_init_inputs(): return []
 
 @pytest.fixture(scope="module")
 def team(build_cache, tmp_path_factory):
-    from harness.evaluation.timing.plan import TimingPlan
     from harness.executors.settings import LocalSettings
     from harness.hardware.cuda_driver import list_gpus
     from harness.redteam.runner import RedTeam, RedTeamSettings
     from harness.sandbox.worker_process import TimeLimits
 
-    plan = TimingPlan(warmup_calls=2, max_blocks=20, budget_s=0.5, attempts=1)
     limits = TimeLimits(load_s=30.0, first_call_s=5.0, call_s=5.0)
-    settings = RedTeamSettings(local=LocalSettings(cache=build_cache), limits=limits, plan=plan)
+    settings = RedTeamSettings(local=LocalSettings(cache=build_cache), limits=limits, plan=PLAN)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(tmp_path_factory.mktemp("lock")))
         patch.setattr("tempfile.tempdir", None)  # read again from TMPDIR: devices are locked there
@@ -61,13 +64,28 @@ def team(build_cache, tmp_path_factory):
             yield opened
 
 
+@pytest.fixture
+def evaluate(bench, team):
+    """The result of a file of the corpus."""
+    from harness.redteam.runner import conclude
+
+    def run(file):
+        if file.name in QUICK and file.device == "cpu":
+            options = {"language": file.language, "time": file.timed, "plan": PLAN, "measure_noise": False}
+            return conclude(file, bench.evaluate(file.source, file.problem, **options))
+        results = []
+        team.evaluate([file], results.append)
+        return results[0]
+
+    return run
+
+
 def list_cases():
-    quick = {f"{kind}/{name}" for kind, names in REPRESENTATIVES.items() for name in names.split()}
-    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
+    return [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
 
 
 @pytest.mark.parametrize("name", list_cases())
-def test_an_attack_is_caught_and_a_control_is_accepted(name, team, request, needs_compiler):
+def test_an_attack_is_caught_and_a_control_is_accepted(name, team, evaluate, request, needs_compiler):
     from harness.redteam.runner import read_file
 
     file = read_file(CORPUS / f"{name}.py", CORPUS)
@@ -76,9 +94,7 @@ def test_an_attack_is_caught_and_a_control_is_accepted(name, team, request, need
         pytest.skip(missing)
     if file.known_open:
         request.applymarker(pytest.mark.xfail(reason=file.known_open, strict=True))
-    results = []
-    team.evaluate([file], results.append)
-    (result,) = results
+    result = evaluate(file)
     message = result.evaluation.message if result.evaluation else ""
     assert result.as_expected, f"{result.result} by {result.by}, expected {file.expected}: {message}"
     assert file.is_attack == (result.result == "caught")
@@ -87,9 +103,7 @@ def test_an_attack_is_caught_and_a_control_is_accepted(name, team, request, need
 def test_every_layer_is_represented_without_the_slow_files():
     from harness.redteam.runner import LAYERS, read_file
 
-    quick = [f"{kind}/{name}" for kind, names in REPRESENTATIVES.items() for name in names.split()]
-    files = [read_file(CORPUS / f"{name}.py", CORPUS) for name in quick]
-    assert len(set(quick)) == len(quick)
+    files = [read_file(CORPUS / f"{name}.py", CORPUS) for name in QUICK]
     for device in ("cpu", "gpu"):
         assert {file.layer for file in files if file.device == device} == set(LAYERS)
     assert {file.layer for file in files if file.timed} >= {"time", "control"}
