@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from harness.domain import INEXACT, UNTIMED, Outcome, UsageError
 from harness.domain.options import option
 from harness.store.columns import COLUMNS
 from harness.store.filters import Kind, compile_condition, list_compared
 from harness.store.serialization import decode_evaluation, encode_columns
+
+if TYPE_CHECKING:
+    import sqlite3  # takes 20 ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

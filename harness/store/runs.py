@@ -45,8 +45,16 @@ from harness.domain import (
     StoreError,
     UsageError,
 )
-from harness.domain.files import explain_failure, replacing
 from harness.domain.records import make_value
+from harness.store.durable_files import (
+    read_bytes,
+    read_json,
+    replace_file,
+    store_errors,
+    sync_folder,
+    to_json,
+    write_durably,
+)
 
 MANIFEST = "manifest.json"
 COMPLETION_TEXT = "completion.md"
@@ -101,7 +109,7 @@ def find_run(generated_dir: Path, run: str) -> Path:
 def read_manifest(run_dir: Path) -> RunManifest:
     """Raises StoreError."""
     path = run_dir / MANIFEST
-    record = _read_json(path)
+    record = read_json(path)
     try:
         manifest: RunManifest = make_value(RunManifest, record)
         return manifest
@@ -112,7 +120,7 @@ def read_manifest(run_dir: Path) -> RunManifest:
 
 
 def read_manifest_field(folder: Path, field: str, *, default: object) -> object:
-    return _read_json(folder / MANIFEST).get(field, default)
+    return read_json(folder / MANIFEST).get(field, default)
 
 
 def write_manifest(run_dir: Path, manifest: RunManifest) -> RunManifest:
@@ -120,9 +128,9 @@ def write_manifest(run_dir: Path, manifest: RunManifest) -> RunManifest:
     differ.
     """
     path, manifest = run_dir / MANIFEST, merge_manifest(run_dir, manifest)
-    with _store_errors(path):
+    with store_errors(path):
         run_dir.mkdir(parents=True, exist_ok=True)
-        _replace_file(path, _to_json(asdict(manifest)))
+        replace_file(path, to_json(asdict(manifest)))
     return manifest
 
 
@@ -174,7 +182,7 @@ def _describe_problem(file: ReferenceFile | None, manifest: RunManifest) -> str:
 @contextmanager
 def hold_run(run_dir: Path) -> Iterator[None]:
     """Lock the run and remove partial samples. Raises UsageError if locked."""
-    with _store_errors(run_dir):
+    with store_errors(run_dir):
         run_dir.mkdir(parents=True, exist_ok=True)
         lock = (run_dir / _LOCK).open("w")
     with lock:
@@ -200,9 +208,9 @@ def write_reference(run_dir: Path, problem: str, source: str) -> None:
     """Never overwrite."""
     path = locate_reference(run_dir, problem)
     if not path.is_file():
-        with _store_errors(path):
+        with store_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            _replace_file(path, source.encode())
+            replace_file(path, source.encode())
 
 
 def discard_empty_run(run_dir: Path) -> None:
@@ -210,7 +218,7 @@ def discard_empty_run(run_dir: Path) -> None:
     references = {path for path in run_dir.glob("*/*.py") if path.stem == path.parent.name}
     files = {path for path in run_dir.rglob("*") if not path.is_dir()}
     if files <= {run_dir / MANIFEST, run_dir / _LOCK, *references}:
-        with _store_errors(run_dir):
+        with store_errors(run_dir):
             shutil.rmtree(run_dir)
 
 
@@ -239,21 +247,21 @@ def write_sample(
         files[COMPLETION_TEXT] = completion.text.encode("utf-8", "surrogatepass")
     if candidate is not None:
         files[CANDIDATE] = candidate.source.encode()
-    files[PROVENANCE] = _to_json(record)
-    with _store_errors(folder):
+    files[PROVENANCE] = to_json(record)
+    with store_errors(folder):
         _write_folder(run_dir, folder, files)
     return folder
 
 
 def write_search(run_dir: Path, key: SampleKey, record: dict[str, Any]) -> None:
     path = locate_sample(run_dir, replace(key, turn=0)) / SEARCH
-    with _store_errors(path):
-        _replace_file(path, _to_json(record))
+    with store_errors(path):
+        replace_file(path, to_json(record))
 
 
 def read_search(run_dir: Path, key: SampleKey) -> dict[str, Any]:
     path = locate_sample(run_dir, replace(key, turn=0)) / SEARCH
-    return _read_json(path) if path.is_file() else {}
+    return read_json(path) if path.is_file() else {}
 
 
 def _describe(key: SampleKey, prompt: Prompt, candidate: Candidate | None) -> dict[str, object]:
@@ -279,7 +287,7 @@ def _describe_candidate(candidate: Candidate | None) -> dict[str, object]:
 def _describe_completion(completion: Completion) -> bytes:
     record = asdict(completion)
     del record["text"]
-    return _to_json(record)
+    return to_json(record)
 
 
 def _write_folder(run_dir: Path, folder: Path, files: dict[str, bytes]) -> None:
@@ -287,21 +295,21 @@ def _write_folder(run_dir: Path, folder: Path, files: dict[str, bytes]) -> None:
     partial.mkdir()
     try:
         for name, content in files.items():
-            _write_durably(partial / name, content)
+            write_durably(partial / name, content)
         folder.parent.mkdir(parents=True, exist_ok=True)
         partial.rename(folder)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
-    _sync_folder(folder.parent)
+    sync_folder(folder.parent)
 
 
 def read_completion(folder: Path) -> Completion | None:
     text_path, rest_path = folder / COMPLETION_TEXT, folder / COMPLETION_REST
     if not text_path.is_file() and not rest_path.is_file():
         return None
-    rest = _read_json(rest_path) if rest_path.is_file() else {}
-    text = _read_bytes(text_path).decode("utf-8", "surrogatepass") if text_path.is_file() else None
+    rest = read_json(rest_path) if rest_path.is_file() else {}
+    text = read_bytes(text_path).decode("utf-8", "surrogatepass") if text_path.is_file() else None
     try:
         completion: Completion = make_value(Completion, {**rest, "text": text})
         return completion
@@ -336,7 +344,7 @@ def load_sample(run_dir: Path, key: SampleKey) -> Sample:
 def require_unedited(run_dir: Path, sample: Sample) -> None:
     """Raises UsageError if the program differs from the extracted one."""
     folder = locate_sample(run_dir, sample.key)
-    recorded = _read_json(folder / PROVENANCE).get("candidate_digest")
+    recorded = read_json(folder / PROVENANCE).get("candidate_digest")
     if recorded and sample.candidate and sample.candidate.digest != recorded:
         raise UsageError(
             f"{folder / CANDIDATE} was edited after extraction: restore it with "
@@ -347,12 +355,12 @@ def require_unedited(run_dir: Path, sample: Sample) -> None:
 def replace_candidate(run_dir: Path, key: SampleKey, candidate: Candidate | None) -> None:
     """The replacement of two files is not atomic; a repeated extraction repairs it."""
     folder = locate_sample(run_dir, key)
-    record = _read_json(folder / PROVENANCE)
+    record = read_json(folder / PROVENANCE)
     record |= _describe_candidate(candidate)
-    with _store_errors(folder):
+    with store_errors(folder):
         if candidate is not None:
-            _replace_file(folder / CANDIDATE, candidate.source.encode())
-        _replace_file(folder / PROVENANCE, _to_json(record))
+            replace_file(folder / CANDIDATE, candidate.source.encode())
+        replace_file(folder / PROVENANCE, to_json(record))
         if candidate is None:
             (folder / CANDIDATE).unlink(missing_ok=True)
 
@@ -363,7 +371,7 @@ def _find_provenances(run_dir: Path) -> Iterator[Path]:
 
 
 def _read_sample(folder: Path, manifest: RunManifest) -> Sample:
-    record = _read_json(folder / PROVENANCE)
+    record = read_json(folder / PROVENANCE)
     try:
         key = SampleKey(
             run=manifest.run, problem=record["problem"], sample=int(record["sample"]), turn=int(record["turn"])
@@ -389,7 +397,7 @@ def _read_sample(folder: Path, manifest: RunManifest) -> Sample:
 def _read_candidate(folder: Path, record: dict[str, Any]) -> Candidate | None:
     if record["rule"] is None:
         return None
-    source = _read_bytes(folder / CANDIDATE).decode()
+    source = read_bytes(folder / CANDIDATE).decode()
     extraction = make_value(Extraction | None, record.get("extraction"))
     return Candidate(
         source=source,
@@ -398,60 +406,3 @@ def _read_candidate(folder: Path, record: dict[str, Any]) -> Candidate | None:
         extraction=extraction,
         not_run=record.get("not_run", ""),
     )
-
-
-@contextmanager
-def _store_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise StoreError(
-            f"cannot write {path}: {explain_failure(error)}. Earlier samples are complete; "
-            "free disk space or correct the permissions, then run the same command again"
-        ) from error
-
-
-def _read_bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise StoreError(f"cannot read {path}: {explain_failure(error)}") from error
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        record = json.loads(_read_bytes(path))
-    except ValueError as error:
-        raise StoreError(f"{path} is not JSON ({error}): restore it or remove the sample's folder") from error
-    if not isinstance(record, dict):
-        raise StoreError(f"{path} holds a {type(record).__name__}, expected a JSON object")
-    return record
-
-
-def _to_json(record: dict[str, Any]) -> bytes:
-    return (json.dumps(record, indent=1) + "\n").encode()
-
-
-def _replace_file(path: Path, content: bytes) -> None:
-    with replacing(path) as partial:
-        _write_durably(partial, content)
-    _sync_folder(path.parent)
-
-
-def _write_durably(path: Path, content: bytes) -> None:
-    """Use `os.write`: a file object's additional system calls cost more than the write."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
-    try:
-        while content:
-            content = content[os.write(descriptor, content) :]
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,0 +1,70 @@
+"""Reads and writes files of `generated/`, which survive a crash once written. Errors are StoreErrors with a remedy."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from harness.domain import StoreError
+from harness.domain.files import explain_failure, replacing
+
+
+@contextmanager
+def store_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"cannot write {path}: {explain_failure(error)}. Earlier samples are complete; "
+            "free disk space or correct the permissions, then run the same command again"
+        ) from error
+
+
+def read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {explain_failure(error)}") from error
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    try:
+        record = json.loads(read_bytes(path))
+    except ValueError as error:
+        raise StoreError(f"{path} is not JSON ({error}): restore it or remove the sample's folder") from error
+    if not isinstance(record, dict):
+        raise StoreError(f"{path} holds a {type(record).__name__}, expected a JSON object")
+    return record
+
+
+def to_json(record: dict[str, Any]) -> bytes:
+    return (json.dumps(record, indent=1) + "\n").encode()
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    with replacing(path) as partial:
+        write_durably(partial, content)
+    sync_folder(path.parent)
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Use `os.write`: a file object's additional system calls cost more than the write."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+    try:
+        while content:
+            content = content[os.write(descriptor, content) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
