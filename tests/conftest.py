@@ -13,36 +13,17 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from shared_bench import TINY_PROBLEM, Bench
 
 from harness.sandbox.forkserver import EXPANDABLE_SEGMENTS
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "CC", "CXX", "USER")
-
-TINY_PROBLEM = """
-import torch
-from torch import nn
-
-rows, columns = 64, 65
-
-
-class Model(nn.Module):
-    def forward(self, a, b):
-        return a + b
-
-
-def get_inputs():
-    return [torch.randn(rows, columns), torch.randn(rows, columns)]
-
-
-def get_init_inputs():
-    return []
-"""
 
 
 def pytest_configure():
@@ -291,135 +272,6 @@ def write_run(tmp_path):
         return run_dir
 
     return write
-
-
-class Bench:
-    """An evaluator with a warm forkserver in the tests' own process: what it takes to evaluate one candidate
-    quickly."""
-
-    def __init__(self, *, forkserver, isolation, cache, device="cpu", call_s=5.0, load_s=30.0):
-        from harness.builder import Builder, find_machine_folder, probe_toolchain
-        from harness.evaluation.prepared_references import PreparedReferences
-        from harness.evaluation.timing.device_peaks import PeakStore
-        from harness.evaluation.timing.noise_floor import NoiseFloors
-        from harness.sandbox.devices import Device, open_device
-        from harness.sandbox.policy import clean_environment, interpreter_folders
-        from harness.sandbox.workers_ahead import WorkersAhead
-
-        self._limits = {"first_call_s": call_s, "call_s": call_s, "load_s": load_s}
-        self._device = device if isinstance(device, Device) else open_device(device)
-        self._peaks = PeakStore(find_machine_folder(cache))
-        self._noise = NoiseFloors(find_machine_folder(cache))
-        self.forkserver = forkserver
-        self.workers = WorkersAhead(forkserver, self._device)
-        self._prepared = PreparedReferences(self.workers)
-        self.builder = Builder(
-            cache=cache,
-            toolchain=probe_toolchain(),
-            wrap=isolation.wrap,
-            readable=interpreter_folders(),
-            environment=clean_environment,
-        )
-
-    def evaluate(
-        self, source, problem=TINY_PROBLEM, *, time=False, plan=None, attribute_work=True,
-        language=None, rival=None, seed=None, compiled=None, baselines=None, asan=False, measure_noise=True, **limits,
-    ):  # fmt: skip
-        """The evaluation of one candidate on a problem given as source, with files `compiled` ahead."""
-        from harness.domain import EAGER, BuiltAhead, Candidate, Problem, Subject
-        from harness.evaluation.evaluator import CandidateEvaluator
-        from harness.evaluation.settings import EvaluationSettings
-        from harness.evaluation.timing.plan import TimingPlan
-        from harness.sandbox.worker_process import TimeLimits
-
-        if "call_s" in limits:
-            limits = {"first_call_s": limits["call_s"]} | limits
-        settings = EvaluationSettings(
-            limits=TimeLimits(**(self._limits | limits)),
-            plan=plan or TimingPlan(budget_s=1.0, allow_load=True),
-            fidelity="full" if time else "correctness",
-            attribute_work=attribute_work,
-            measure_noise=measure_noise,
-            asan=asan,
-        )
-        evaluator = CandidateEvaluator(
-            device=self._device, builder=self.builder, workers=self.workers, settings=settings,
-            peaks=self._peaks, noise=self._noise, prepared=self._prepared,
-        )  # fmt: skip
-        baselines = baselines or EAGER
-        language = language or ("cuda" if self._device.replays_calls else "cpp")
-        candidate = Candidate(source=source, language=language, rule="file")
-        found = problem if isinstance(problem, Problem) else Problem(name="add", suite="tiny", source=problem)
-        subject = Subject(
-            run="bench", sample=0, turn=0, model="m", prompt="-", suite="tiny", problem=found.name,
-            problem_digest=found.digest, candidate_digest=candidate.digest, language=language,
-            device=self._device.name, workload="full", baseline=baselines[0].name,
-        )  # fmt: skip
-        ahead = BuiltAhead(compiled=compiled or {})
-        return evaluator.evaluate(subject, found, candidate, seed=seed, rival=rival, ahead=ahead, baselines=baselines)
-
-    def compile_ahead(self, source, problem, gpu="H100"):
-        """The files that a Triton program's kernels are compiled to for that GPU."""
-        from harness.domain import Candidate
-
-        candidate = Candidate(source=source, language="triton", rule="file")
-        return self.compilation_ahead(gpu).compile(problem, "full", candidate)
-
-    def compilation_ahead(self, gpu="H100"):
-        from harness.evaluation.emulated.compiling_ahead import CompilationAhead
-        from harness.evaluation.emulated.launch_limits import LaunchChecker
-        from harness.sandbox.devices import EmulatedDevice
-        from harness.sandbox.worker_process import TimeLimits
-
-        limits = TimeLimits(first_call_s=100.0, call_s=100.0, load_s=100.0)
-        device, build = EmulatedDevice(gpu), self.builder.build
-        return CompilationAhead(
-            LaunchChecker(device=device, forkserver=self.forkserver, answer_build=build, limits=limits)
-        )
-
-    @property
-    def device(self):
-        return self._device
-
-    def use(self, device):
-        """Evaluates on that device from now on."""
-        self._device = device
-
-    @contextmanager
-    def open_session(self, source, problem=TINY_PROBLEM, *, forkserver=None, **worker_limits):
-        """A worker that has imported a candidate, without a verdict: (session, the evaluator's own reference)."""
-        from harness.domain import Problem
-        from harness.evaluation.correctness.reference import prepare_reference
-        from harness.problems.loading import load_problem
-        from harness.sandbox.opening import open_session
-        from harness.sandbox.worker_process import TimeLimits, WorkerLimits
-
-        loaded = load_problem(Problem(name="add", suite="tiny", source=problem), "full")
-        reference = prepare_reference(loaded, self._device, 1, 2)
-        worker_limits = WorkerLimits(**({"memory_bytes": None} if self._device.replays_calls else {}) | worker_limits)
-        with open_session(
-            start_worker=lambda: (forkserver or self.forkserver).spawn(worker_limits),
-            device=self._device,
-            footprint=reference.footprint,
-            source=source,
-            entry="ModelNew",
-            answer_build=self.builder.build,
-            limits=TimeLimits(**self._limits),
-            threads=1,
-            allow_tf32=False,
-        ) as session:
-            yield session, reference
-
-    def call_once(self, source, problem=TINY_PROBLEM, **worker_limits):
-        """What one call of a candidate leaves in the output buffers."""
-        with self.open_session(source, problem, **worker_limits) as (session, reference):
-            session.construct(1, reference.loaded.init_inputs)
-            return session.call(reference.loaded.make_inputs(3, self._device.torch_device), self._device)
-
-    def close(self):
-        self.builder.stop()
-        self._prepared.close()
-        self.workers.close()
 
 
 @pytest.fixture(scope="session")

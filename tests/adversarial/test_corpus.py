@@ -71,7 +71,7 @@ def evaluate(bench, team):
 
     def run(file):
         if file.name in QUICK and file.device == "cpu":
-            options = {"language": file.language, "time": file.timed, "plan": PLAN, "measure_noise": False}
+            options = {"language": file.language, "time": file.timed, "plan": PLAN}
             return conclude(file, bench.evaluate(file.source, file.problem, **options))
         results = []
         team.evaluate([file], results.append)

@@ -15,7 +15,7 @@ NEAR_MISSES = {
 
 @pytest.mark.parametrize("dtype", NEAR_MISSES)
 @pytest.mark.parametrize("side", ["inside", "outside"])
-@pytest.mark.quick(3)
+@pytest.mark.quick(2)
 def test_a_near_miss_is_told_from_a_hit(evaluate, dtype, side):
     scale = NEAR_MISSES[dtype][side == "outside"]
     wide = "complex128" if dtype == "complex64" else "float64"
@@ -90,7 +90,7 @@ BAD_REFERENCES = {
 
 
 @pytest.mark.parametrize("name", BAD_REFERENCES)
-@pytest.mark.quick(3)
+@pytest.mark.quick(2)
 def test_invalid_reference_is_a_problem_error_and_the_evaluator_continues(evaluate, name):
     forward, settings, message = BAD_REFERENCES[name]
     evaluation = evaluate(write_candidate("return x * 2"), write_problem(forward, settings=settings))

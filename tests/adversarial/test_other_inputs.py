@@ -42,6 +42,7 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.quick(2)
 def test_a_candidate_for_contiguous_inputs_only_is_right_with_a_warning(evaluate, name):
     evaluation = evaluate(write_candidate(LAYOUTS[name]), write_problem("return x * 2"))
     assert evaluation.outcome == "correct", evaluation.message
@@ -73,7 +74,7 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 def test_a_candidate_for_one_shape_is_right_with_a_warning(evaluate, name):
     evaluation = evaluate(write_candidate(SHAPES[name]), write_problem("return x * 2"))
     assert evaluation.outcome == "correct", evaluation.message

@@ -25,7 +25,7 @@ class Library(Model):
 
 
 def get_inputs():
-    return [torch.randn(2048, 512)]
+    return [torch.randn(512, 512)]
 
 
 def get_init_inputs():

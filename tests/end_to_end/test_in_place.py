@@ -103,7 +103,7 @@ def write_other(forward):
 
 
 @pytest.mark.parametrize("name", OTHERS)
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 def test_the_memory_of_the_inputs_is_compared_whatever_their_names_stand_for(bench, name):
     forward, inputs, cheat = OTHERS[name]
     problem = read_other(forward, inputs)

@@ -103,7 +103,7 @@ HONEST = {
 
 
 @pytest.mark.parametrize("name", HONEST)
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 def test_an_honest_program_with_other_roundings_is_accepted(name, evaluate):
     evaluation = evaluate(*HONEST[name])
     assert evaluation.outcome == "correct", evaluation.message

@@ -130,6 +130,7 @@ def test_a_buffer_that_is_used_only_while_timed_is_noted_or_refused(bench):
     assert (forbidden.outcome, "FRESH_OUTPUTS" in forbidden.message) == ("suspect", True), forbidden.message
 
 
+@pytest.mark.slow
 def test_a_timed_program_with_one_buffer_is_accepted(bench):
     evaluation = evaluate(bench, ONE_BUFFER, time=True, plan=TimingPlan(budget_s=0.5, allow_load=True))
     assert (evaluation.outcome, list_notes(evaluation)) == ("correct", ["note"]), evaluation.message

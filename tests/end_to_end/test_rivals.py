@@ -63,7 +63,7 @@ def test_a_candidate_that_is_certainly_slower_is_not_compared(compare):
 
 
 @pytest.mark.parametrize("rival", ["raise ValueError('rival')", "import os; os._exit(3)"])
-@pytest.mark.quick(1)
+@pytest.mark.slow
 def test_a_rival_that_fails_costs_the_candidate_nothing(compare, rival):
     evaluation = compare(write(20), rival_of(small_problem.write(rival)))
     assert evaluation.comparison is None

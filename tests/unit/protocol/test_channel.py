@@ -165,7 +165,7 @@ def test_sending_to_a_closed_line_is_a_lost_worker(ends):
         Channel(ends[0]).send({"kind": "x"}, timeout_s=30)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(noise=st.binary(max_size=300))
 def test_noise_never_raises_anything_but_the_three_errors(noise):
     ours, theirs = make_pair()

@@ -194,7 +194,7 @@ def store(tmp_path_factory):
         yield opened
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(evaluations(), TEXT.filter(lambda text: text.isprintable()))
 def test_an_evaluation_comes_back_exactly_as_it_was_recorded(store, evaluation, source):
     evaluation_id = store.record(evaluation, source)
@@ -203,7 +203,7 @@ def test_an_evaluation_comes_back_exactly_as_it_was_recorded(store, evaluation, 
     assert (found.id, found.evaluation) == (evaluation_id, evaluation)
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 @given(evaluations())
 def test_the_flat_row_says_the_same_as_the_evaluation(store, evaluation):
     evaluation_id = store.record(evaluation)

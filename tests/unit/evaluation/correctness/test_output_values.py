@@ -215,7 +215,7 @@ def test_the_size_of_a_chunk_does_not_change_the_verdict(monkeypatch):
     assert evaluate(exact_truth(exact.float()), candidate) == whole
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     st.integers(1, 5000),
     st.integers(0, 2**31),
@@ -240,7 +240,7 @@ def test_the_reference_itself_always_passes(elements, seed, dtype):
     assert outcome_of(make_truth(exact, reference), reference, Tolerance(factor=1.0)) is None
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 2**32 - 1),
     dtype=st.sampled_from(FLOATS),
@@ -258,7 +258,7 @@ def test_certainly_close_values_pass(seed, dtype, error, special):
     assert close or error > 0 or math.isnan(special)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**32 - 1),
     dtype=st.sampled_from(FLOATS),

@@ -54,7 +54,7 @@ def is_open(descriptor):
     return False
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100)
 @given(st.sampled_from(["has_fixed_addresses", "unsupported", "outputs", "tree", "state"]), VALUES)
 def test_facts_of_wrong_types_end_in_a_reason_or_a_protocol_failure(name, value):
     worker = Worker(REPLAYABLE | {"memory": [["page", 1]], name: value})
