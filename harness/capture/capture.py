@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -226,8 +226,7 @@ def read_capture(folder: Path) -> dict[str, Any]:
 
 
 def _record_group(group: ModuleGroup, text: ProblemText | None) -> dict[str, Any]:
-    names = ("kind", "paths", "share", "calls", "time_us", "roofline_us", "bound", "problem", "reason", "left_out")
-    record = {name: getattr(group, name) for name in names}
+    record = {one.name: getattr(group, one.name) for one in fields(group) if one.name not in ("module", "forms")}
     record |= {"peak_fraction": group.peak_fraction, "gain_limit": group.gain_limit}
     if text is not None:
         record |= {"inputs": text.inputs, "arguments": _list_kinds(text), "shapes": text.shapes}

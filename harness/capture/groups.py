@@ -17,14 +17,15 @@ OVERHEAD_FRACTION = 0.1  # of the roofline: below, a call consists mostly of lau
 
 @dataclass(slots=True, kw_only=True)
 class ModuleGroup:
-    """`share` is that of a call of the model, `time_us` and `roofline_us` are of one call of one module. `reason` says
-    why there is no problem."""
+    """`share` is that of a call of the model, `own_share` without the modules inside. `time_us` and `roofline_us` are
+    of one call of one module. `reason` says why there is no problem."""
 
     kind: str
     paths: list[str]
     module: nn.Module
     forms: list[CallForm]
     share: float
+    own_share: float
     calls: float
     time_us: float
     roofline_us: float
@@ -53,8 +54,20 @@ def group_modules(watch: Watch, peaks: DevicePeaks) -> list[ModuleGroup]:
     for path, record in watch.modules.items():
         if record.forms and record.calls:
             found.setdefault(_describe(record.module), []).append((path, record))
-    groups = [_make_group(members, watch, peaks) for members in found.values()]
+    own_us = _find_own_times(watch)
+    groups = [_make_group(members, own_us, watch, peaks) for members in found.values()]
     return sorted(groups, key=lambda one: -one.share)
+
+
+def _find_own_times(watch: Watch) -> dict[str, float]:
+    """Return the time that each module spends in operators of its own `forward`."""
+    own_us = {path: record.time_us for path, record in watch.modules.items() if record.calls}
+    for path in [one for one in own_us if one]:
+        parent = path.rpartition(".")[0]
+        while parent and parent not in own_us:
+            parent = parent.rpartition(".")[0]
+        own_us[parent] = own_us.get(parent, 0.0) - watch.modules[path].time_us
+    return own_us
 
 
 def _describe(module: nn.Module) -> str:
@@ -63,7 +76,9 @@ def _describe(module: nn.Module) -> str:
     return f"{type(module).__module__}.{type(module).__qualname__} {module.training} {module!r} {state}"
 
 
-def _make_group(members: list[tuple[str, ModuleRecord]], watch: Watch, peaks: DevicePeaks) -> ModuleGroup:
+def _make_group(
+    members: list[tuple[str, ModuleRecord]], own_us: dict[str, float], watch: Watch, peaks: DevicePeaks
+) -> ModuleGroup:
     total_us = watch.modules[""].time_us
     records = [record for _, record in members]
     time_us, calls = sum(one.time_us for one in records), sum(one.calls for one in records)
@@ -78,6 +93,7 @@ def _make_group(members: list[tuple[str, ModuleRecord]], watch: Watch, peaks: De
         module=module,
         forms=forms,
         share=time_us / total_us if total_us else 0.0,
+        own_share=max(sum(own_us[path] for path, _ in members) / total_us, 0.0) if total_us else 0.0,
         calls=calls / max(watch.profiled, 1),
         time_us=time_us / calls,
         roofline_us=max(memory_us, operations_us),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _NUMBERS = ("calls", "time", "us", "of peak", "at most")
+CHAIN_SHARE = 0.03  # of operators in the forward of a module with others inside
 LISTED_SHARE = 0.005  # modules with less time are left out
 
 
@@ -48,6 +49,9 @@ def list_capture_notes(record: Mapping[str, Any], folder: Path, name: str) -> It
     for group in record["groups"]:
         if group["reason"] and group["share"] >= LISTED_SHARE:
             yield f"no problem for {group['kind']}: {group['reason']}"
+        if group["reason"] and CHAIN_SHARE <= group["own_share"] < group["share"]:
+            share = format_rate(group["own_share"])
+            yield f"{share} of the time is in operators of {group['kind']}.forward itself: a module of these can be one"
         for left_out in group["left_out"]:
             yield f"{group['problem']}: {left_out}"
     written = [group["problem"] for group in record["groups"] if group["problem"]]

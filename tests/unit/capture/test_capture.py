@@ -274,3 +274,17 @@ def test_a_new_capture_removes_the_problems_of_the_last(capture):
     Path("captured/net/own.py").write_text("# a file of the user")
     capture(MLP + RUN, "--module", "Linear")
     assert sorted(path.name for path in Path("captured/net").iterdir()) == ["capture.json", "linear.py", "own.py"]
+
+
+def test_the_time_of_operators_beside_the_modules_inside_is_named(capture):
+    from harness.report.terminal.capture import list_capture_notes
+
+    script = PART.format(init="", extra="", forward="return x * self.weight", given="").replace(
+        "return self.other(", "for _ in range(50):\n            x = x.sin() + x\n        return self.other("
+    )
+    _, record, _ = capture(script + RUN)
+    net = groups_of(record)["Net"]
+    assert "too many" in net["reason"]
+    assert 0.3 < net["own_share"] < 1
+    assert groups_of(record)["Linear"]["own_share"] == groups_of(record)["Linear"]["share"]
+    assert any("in operators of Net.forward itself" in line for line in list_capture_notes(record, Path(), "net"))
