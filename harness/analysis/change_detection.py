@@ -1,11 +1,9 @@
 """Classifies what changed between stored and new evaluations of one candidate, for `harness regress`.
 
-It compares speedups, never times of different days: each speedup was measured against a baseline timed side by side.
-
-Two processes with the same program differ by up to their problem's noise floor, so evaluations scatter more than their
-intervals show. The scatter is estimated from the evaluations and the floor (as three standard deviations, weight
-`PRIOR_WEIGHT`). The speed has changed if the interval of the ratio lies beyond `factor` and the ratio beyond the floor
-of two such groups.
+It compares speedups, since times of different days differ. Two processes with the same program differ by up to
+their problem's noise floor, so the scatter is estimated from the evaluations and the floor (as three standard
+deviations, weight `PRIOR_WEIGHT`). The speed has changed if the interval of the ratio lies beyond `factor` and the
+ratio beyond the floor of two such groups.
 """
 
 from __future__ import annotations

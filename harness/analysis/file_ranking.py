@@ -31,7 +31,6 @@ class RankedFile:
 
     @property
     def timing(self) -> Timing | None:
-        """None without a confirmed time."""
         return None if self.evaluation.speedup is None else self.evaluation.timing
 
     @property

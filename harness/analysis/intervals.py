@@ -22,9 +22,7 @@ def bootstrap_ratio_interval(
     resamples: int = RESAMPLES,
 ) -> tuple[float, float, float]:
     """Return (median, low, high) of baseline / candidate by a percentile bootstrap over pairs, deterministic per seed.
-
-    Pairing cancels simultaneous disturbances. Below about six pairs the interval is the range of the ratios. Raises
-    ValueError for invalid pairs or confidence.
+    Below about six pairs the interval is the range. Raises ValueError for invalid pairs or confidence.
     """
     import numpy as np
 

@@ -1,11 +1,11 @@
 """The leaderboard: one row per (model, prompt, language, device, chip, suite, workload, baseline, dtype).
 
-Groups are never mixed, except that samples without a device ("none": no code, rejected, not built) join all device rows
-of their model. Rows that are emulated or have an untimed correct sample have no speed. A sample counts once, by its
-best turn, or its last if none is correct.
+Samples without a device (no code, rejected, not built) join all device rows of their model. Rows that are emulated
+or have an untimed correct sample have no speed. A sample counts once, by its best turn, or its last if none is
+correct.
 
-With `min_own_share` a correct candidate counts only if at least that share of its time is in its custom code and its
-outputs depend on that code.
+With `min_own_share` a correct candidate counts only if its custom code takes that share of its time and affects its
+outputs.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class RankedAtK:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderboardRow:
-    """Rates are shares in 0..1 of the `scored` problems; `problems` also counts those without a verdict. `fast` pairs
-    each threshold p with fast_p. `speedup_low` and `speedup_high` bound the mean by measurement error, not by the
-    choice of problems. `own_share` and `best_turn` are medians over correct candidates. `certified` of `on_device`
-    samples had a valid red-team certificate. `over_faster` has (name, mean speedup over it, number of candidates) of
-    baselines that were faster than the group's. `not_own` counts correct samples excluded by `min_own_share`.
+    """Rates are shares in 0..1 of the `scored` problems; `problems` also counts those without a verdict. `fast` has
+    (threshold, fast_p). `speedup_low` and `speedup_high` bound the mean by measurement error only. `own_share` and
+    `best_turn` are medians over correct candidates. `certified` of `on_device` samples had a red-team certificate.
+    `over_faster` has (name, mean speedup, candidates) of faster baselines. `min_own_share` excluded `not_own`
+    correct samples.
     """
 
     group: GroupKey
@@ -94,7 +94,6 @@ class LeaderboardRow:
         return "yes" if self.certified == self.on_device else "part" if self.certified else "no"
 
     def fast_p(self, threshold: float) -> float | None:
-        """`threshold` is one of `FAST_THRESHOLDS`; fast_p(0) is the correctness rate."""
         return dict(self.fast)[threshold]
 
 
@@ -110,9 +109,9 @@ def rank_samples(
 ) -> tuple[LeaderboardRow, ...]:
     """Return rows sorted by fast_1, correctness and mean speedup; `samples` are in evaluation order.
 
-    Problems in `problems_by_run` without samples count as unsolved. `common` restricts a section to problems that all
-    its rows have. `programs` has equal values for identical programs, which count as one draw in pass@k and fast_1@k.
-    Raises UsageError for a k above the number of samples.
+    Problems in `problems_by_run` without samples count as unsolved. `common` restricts a section to problems of all
+    its rows. Programs with equal values in `programs` count as one draw. Raises UsageError for a k above the number
+    of samples.
     """
     rows = []
     groups = _group_samples(samples)

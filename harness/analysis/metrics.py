@@ -60,10 +60,9 @@ def estimate_fast(problems: Iterable[Draws], threshold: float) -> float | None:
 
 
 def estimate_fast_at_k(problems: Iterable[Draws], threshold: float, k: int) -> float | None:
-    """Return fast_p@k: the expected share of problems whose best of k draws is faster than `threshold`. At 0 it is
-    pass@k.
+    """Return fast_p@k: the expected share of problems whose best of k draws is faster than `threshold`; pass@k at 0.
 
-    The estimate is unbiased: 1 - C(n-c, k) / C(n, k) for c successes in n draws. With fewer than k draws after
+    The estimate is unbiased: 1 - C(n-c, k) / C(n, k) for c successes in n draws; with fewer than k draws after
     `count_once`, k is their number. None without scored problems. Raises UsageError for a problem with fewer than k
     samples.
     """

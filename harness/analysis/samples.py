@@ -125,9 +125,9 @@ def list_best(results: Sequence[TurnResult]) -> list[int | None]:
 
 
 def beats(new: TurnResult, old: TurnResult) -> bool:
-    """Both results are correct. If A/B pairs with `old` exist, their interval must lie above 1. Otherwise the speedup
-    of `new` must lie above the interval of `old`, and its lower end above that one's: intervals of short calls overlap
-    even at half the time. A tie is no gain.
+    """Compare two correct results: by the interval of A/B pairs with `old` if they exist. Otherwise the speedup of
+    `new` must lie above the interval of `old`, and its lower end above that one's, since intervals of short calls
+    are wide.
     """
     if new.speedup is None or old.speedup is None:
         return new.speedup is not None

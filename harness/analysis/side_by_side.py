@@ -1,9 +1,8 @@
 """Compares two sets of evaluations on the same problems, with significance tests.
 
-Groups (suite, language, chip, workload, baseline, dtype) are compared separately. Per problem there is a Welch test on
-log speedups. It adds each measurement's error (with the noise floor) to the samples' scatter, so single samples can be
-compared, too. Benjamini-Hochberg controls the false discovery rate of a group. Over problems, a Wilcoxon signed-rank
-test compares speed and a sign test compares correctness.
+Groups (suite, language, chip, workload, baseline, dtype) are compared separately: per problem by a Welch test on
+log speedups, whose scatter includes each measurement's error, with Benjamini-Hochberg's control of the false
+discovery rate; over problems by a Wilcoxon signed-rank test of speed and a sign test of correctness.
 """
 
 from __future__ import annotations

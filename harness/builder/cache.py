@@ -3,7 +3,7 @@
     <two digits>/<key>/   library.so, log.txt, lane (the strategy): one build, moved here atomically
     locks/<key>           held during a build
     kits/<kind>-<key>/    prebuilt headers
-    driver-<key>/         the forwarding driver library of workers on a GPU, see harness.sandbox.gpu.driver_library
+    driver-<key>/         the driver library of workers, see harness.sandbox.gpu.driver_library
     build-*               running build, or leftovers of a killed one
 
 Recently used entries may be in use and are never removed.

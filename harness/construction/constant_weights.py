@@ -1,12 +1,11 @@
 """Replaces weights that constructors fill with a constant by other values.
 
-Constant weights (of a new norm, a bias, a gate, a layer scale) hide the work that uses them: a program could omit it or
-hard-code the constant. Reference, baseline and candidate get other values as soon as such a weight becomes part of a
-module, so a constructor may pack them. The values depend on the seed and the constant alone, so names and shapes need
-not match.
+Constant weights (a new norm, a bias, a layer scale) hide the work that uses them: a program could omit it.
+Reference, baseline and candidate get other values as soon as such a weight becomes part of a module, so a
+constructor may pack them. The values depend on the seed and the constant alone, so names and shapes need not match.
 
-If a candidate has fewer such parameters than the reference, its other tensors are searched at the end: parameters
-without gradients, buffers, attributes, and parts of larger tensors.
+If a candidate has fewer such parameters than the reference, its other tensors, and parts of them, are searched at
+the end.
 """
 
 from __future__ import annotations

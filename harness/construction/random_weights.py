@@ -1,10 +1,8 @@
 """Makes random weights independent of how a constructor allocates them.
 
-Modules are constructed under a seed with the GPU as torch's default device. `torch.Tensor(...)` ignores the default, so
-its weights would come from the host's generator and differ from those of a reference that uses `torch.empty(...)`.
-
-Code that draws from a host generator, or passes its tensors to numpy, fails with the GPU as the default device; it runs
-with the host as the default instead.
+Modules are constructed under a seed with the GPU as torch's default device. `torch.Tensor(...)` ignores the
+default, so its weights would differ from those of `torch.empty(...)`. Code that draws from a host generator, or
+passes its tensors to numpy, runs with the host as the default instead.
 """
 
 from __future__ import annotations

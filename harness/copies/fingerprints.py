@@ -1,7 +1,5 @@
-"""Computes fingerprints that find copied programs and kernels: without layout, comments and chosen names.
-
-Names that a program declares are numbered in the order of their first use; external names (`expf`, `torch.relu`)
-remain, since another function is another program.
+"""Computes fingerprints that find copied programs and kernels: without layout and comments, and with declared names
+numbered in the order of their first use. External names (`expf`, `torch.relu`) remain.
 """
 
 from __future__ import annotations

@@ -172,7 +172,6 @@ class Subject:
 
 
 def chip_of(device: str, hardware: str) -> str:
-    """Return `hardware`, or "" for untimed devices."""
     return hardware if device == "cpu" or device.startswith("cuda") else ""
 
 

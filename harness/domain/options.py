@@ -23,8 +23,8 @@ def option(
 ) -> Any:
     """Without `help` the field is no option and takes the value of another option with its name.
 
-    `key` and `names` replace the name derived from the field. `panel` defaults to the `title` of the class. `parse`
-    converts the typed value, of type `kind` and default `text`. `more` goes to typer.Option.
+    `key` and `names` replace the derived name. `panel` defaults to the `title` of the class. `parse` converts the
+    typed value, of type `kind` and default `text`. `more` goes to typer.Option.
     """
     settings = {"key": key, "panel": panel, "kind": kind, "text": text, "parse": parse}
     return field(default=default, metadata={"names": names, "help": help, "typer": more, **settings})

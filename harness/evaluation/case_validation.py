@@ -1,9 +1,8 @@
 """Decides for each workload and case of a problem whether it is fit for scoring.
 
-Cases of the small workload are checked there, and run at their own sizes: on torch's meta device, then on `device` if
-the reference does not run there, or if values can be checked in time. Other cases are checked at the small sizes for
-dtype, distribution and tolerance. Without a small workload all cases are checked at their own sizes. Drawn sizes are
-checked at both ends.
+Cases of the small workload also run at their own sizes: on torch's meta device, then on `device` if the reference
+does not run there, or if values can be checked in time. Others are checked at the small sizes, or at their own
+without a small workload. Drawn sizes are checked at both ends.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Evaluates candidates for one language on one device, and decides about repetitions; `method` has the steps.
 
 A candidate that fails gets an outcome. Faults of the problem, the harness or the machine end as `problem_error`,
-`harness_error` or `not_run`, which never count against a model.
+`harness_error` or `not_run`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Evaluates on one device in a separate process: other work does not disturb its timing, and a lost CUDA context
 affects no other device.
 
-`harness.executors.processes` starts it; it ends with its parent. The parent's messages are pickled; its own are JSON,
-see `harness.executors.answers`.
+It ends with its parent, whose messages are pickled; its own are JSON (`harness.executors.answers`).
 """
 
 from __future__ import annotations
@@ -93,8 +92,8 @@ def _interrupt(has_ended: threading.Event, *_: object) -> None:
 def _receive(
     line: Connection, messages: queue.SimpleQueue[Any], has_ended: threading.Event, started: list[DeviceEvaluators]
 ) -> None:
-    """Run in a thread, to detect the parent's end at any time. None follows the signal, which may not wake a thread
-    that is about to wait. The main thread may wait for compilers that other threads run, so these are ended here.
+    """Run in a thread, to detect the parent's end at any time. None follows the signal, for a thread that is about to
+    wait. Compilers that other threads run are ended here, since the main thread may wait for them.
     """
     with suppress(EOFError, OSError):
         while True:

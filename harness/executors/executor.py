@@ -71,8 +71,7 @@ Report = Callable[[Task, Evaluation], None]
 
 class Submissions:
     """Submits only as many tasks as keep an executor busy, plus `more`, and none after an error. Tasks that build have
-    slots of their own, so that they do not keep those back that devices can evaluate at once. With `same_inputs`, a
-    problem's candidates share inputs and weights, which are made once.
+    slots of their own. With `same_inputs`, a problem's candidates share inputs and weights, which are made once.
     """
 
     def __init__(self, executor: Executor, *, more: int = 0, same_inputs: bool = True) -> None:

@@ -1,9 +1,7 @@
 """Evaluates on this machine's devices, each with an evaluator process.
 
-Candidates with extensions are built ahead in this process on cores that timing does not use, and Triton kernels are
-compiled for a GPU, unless nothing else is to be evaluated. Meanwhile devices evaluate candidates that are ready. If
-builds and timing share cores, as on a CPU device, they exclude each other. Candidates without a device are only built
-and loaded.
+Extensions are built ahead on cores that timing does not use, and Triton kernels are compiled for a GPU, unless
+nothing else is to be evaluated. If builds and timing share cores, as on a CPU device, they exclude each other.
 """
 
 from __future__ import annotations

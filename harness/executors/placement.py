@@ -56,12 +56,11 @@ class _Row:
 
 
 class JobQueue(Generic[J]):
-    """Evaluations that wait for a device of one kind, in the order of submission.
+    """Evaluations that wait for a device of one kind, in the order of submission, prepared ones first.
 
     A problem stays on its first device, which measures its noise floor once, unless another would be idle. Up to
-    `MOST_IN_A_ROW` jobs of one owner follow each other, since another owner's process takes seconds to start, and
-    of these up to `MOST_OF_A_PROBLEM` of one problem, since another problem's references take seconds to prepare.
-    Prepared ones are first.
+    `MOST_IN_A_ROW` jobs of one owner, and of these `MOST_OF_A_PROBLEM` of one problem, follow each other, since
+    changes take seconds.
     """
 
     def __init__(self) -> None:

@@ -1,11 +1,8 @@
 """Renders prompts from the jinja2 template `prompt.jinja` in the prompt's folder, or from that of a language, such as
-`cuda.jinja`.
+`cuda.jinja`; later turns from `feedback.jinja` there, else from `_shared/feedback.jinja`.
 
-docs/configuration.md lists the variables; undefined ones are errors. A copied folder can still include shared templates
+docs/configuration.md lists the variables; undefined ones are errors. A copied folder can include shared templates
 (`_shared/...`). Problem source is a value, never a template.
-
-Later turns are rendered from `feedback.jinja` of the prompt's folder, else `_shared/feedback.jinja`, with the variables
-`feedback` (`harness.search.feedback.Feedback`), `problem` and `language`.
 """
 
 from __future__ import annotations

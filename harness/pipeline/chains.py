@@ -1,7 +1,7 @@
 """Runs the turns of each sample: asks a model, stores its answer, evaluates it, and continues from the verdict.
 
-Requests, builds and evaluations of different samples overlap. Each answer is stored before its evaluation starts, so an
-interrupted run resumes.
+Turns of different samples overlap. Each answer is stored before its evaluation starts, so an interrupted run
+resumes.
 """
 
 from __future__ import annotations

@@ -269,9 +269,8 @@ def _note_other_process(tasks: int) -> None:
 
 
 def order_by_duration(tasks: Iterable[Task], store: ResultStore) -> list[Task]:
-    """Sort the longest first, so that no device waits for another's last one. Use the duration of the candidate's
-    earlier evaluations, else those of its problem. Tasks of unknown duration come first. Those of one problem follow
-    each other, since a device keeps the references of one problem.
+    """Sort the longest first, so that no device waits for another's last one: by the candidate's earlier evaluations,
+    else those of its problem; unknown durations come first. Those of one problem follow each other.
     """
     tasks = list(tasks)
     places = {task.problem.digest: place for place, task in reversed(list(enumerate(tasks)))}

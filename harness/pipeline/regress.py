@@ -1,7 +1,7 @@
 """Makes the evaluations that `harness regress` compares.
 
-Each round evaluates every candidate that needs one more evaluation, so that those of one candidate are separated in
-time. The first uses the stored seed. Evaluations go to a separate folder; with `update` they are new results.
+Each round evaluates every candidate that needs one more evaluation, the first with the stored seed. Evaluations go
+to a separate folder; with `update` they are new results.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Executes a problem file for one workload, and makes its models and inputs on a device under a seed.
+"""Executes a trusted problem file for one workload, and makes its models and inputs on a device under a seed.
 
-The file is trusted; candidates are never loaded here. Workload sizes are inserted into the syntax tree after each
-module-level assignment of the name, so that derived sizes follow. Explicit CUDA devices are redirected to the target
-device, and tensors created on others are moved at the end.
+Workload sizes are inserted into the syntax tree after each module-level assignment of the name, so that derived
+sizes follow. CUDA devices are redirected to the target device, and tensors created on others are moved at the end.
 """
 
 from __future__ import annotations

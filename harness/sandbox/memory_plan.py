@@ -1,8 +1,7 @@
 """Plans which checks of one evaluation fit into device memory. Sizes are in bytes.
 
-Inputs are regenerated from seeds and earlier outputs are kept as digests, so few copies exist at a time. The smallest
-plan needs inputs, two outputs and weights, like KernelBench's evaluator: reference and candidate run one after the
-other, and copies are in slow host memory. Free memory is spent on the `CHECKS`, in order.
+The smallest plan needs inputs, two outputs and weights: reference and candidate run one after the other, and copies
+are in host memory. Free memory is spent on the `CHECKS`, in order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Makes the feedback on one turn: the one main problem with its evidence, or the measurements.
 
-Verdicts that could help a program to deceive the evaluator are stated without evidence. The environment (seeds,
-machine, isolation) is never included.
+Verdicts that could help a program to deceive the evaluator have no evidence. The environment (seeds, machine,
+isolation) is never included.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ class Measured:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feedback:
     """The variable `feedback` of templates. `shares` are (part, percent) of a call's time; `counters` are sorted by
-    time. `remarks` are warnings about a correct program. `over_rival` are A/B pairs with the earlier best program.
-    `attempts` has one line per turn that is not shown as messages. `partner` is a program to combine this one with.
+    time. `remarks` are warnings about a correct program, `over_rival` A/B pairs with the earlier best program.
+    `attempts` has a line per turn that is not shown as messages. `partner` is a program to combine this one with.
     """
 
     number: int

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class ResultFilter:
     """Every field that is not None must match; strings may contain the wildcards `*` and `?`.
 
-    `min_own_share` is the minimum share of time in the candidate's code, which must also affect the outputs.
-    `condition` is an expression over the columns of ResultRow, see `harness.store.filters`.
+    `min_own_share` is the minimum share of time in the candidate's code, which must affect the outputs. `condition`
+    is an expression over the columns of ResultRow, see `harness.store.filters`.
     """
 
     title: ClassVar[str] = "Options"

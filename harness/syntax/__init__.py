@@ -1,7 +1,7 @@
 """Parses Python source; `cpp` has a lexer of C++.
 
-Python's parser serves one thread at a time: in CPython 3.11 concurrent calls of `ast.parse` sometimes fail, when
-garbage is collected in between (SystemError: AST constructor recursion depth mismatch).
+One thread parses at a time: in CPython 3.11 concurrent calls of `ast.parse` sometimes fail (SystemError: AST
+constructor recursion depth mismatch).
 """
 
 from __future__ import annotations

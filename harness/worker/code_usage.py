@@ -1,7 +1,7 @@
 """Detects, from the forkserver, whether a worker has executed machine code of the candidate.
 
-Linux sets a referenced bit per page. Candidate code is mapped from files that do not exist here: in the worker's
-scratch folder, or unlinked. Anonymous code (oneDNN, JIT) is ignored.
+Linux sets a referenced bit per page. Candidate code is mapped from files in the worker's scratch folder, or
+unlinked. Anonymous code (oneDNN, JIT) is ignored.
 """
 
 from __future__ import annotations

@@ -183,8 +183,7 @@ class PauseControl:
     def _stop(self, known: set[int], patience_s: float) -> int:
         """Return 0 once all processes are stopped or have ended; after `patience_s`, the number that still run.
 
-        Exiting processes cannot be stopped, and their end makes Linux resume orphaned process groups. So states and
-        descendants are read again until no more processes end.
+        Exiting processes cannot be stopped, and their end resumes orphaned groups, so states are read again.
         """
         self._processes = (
             _signal_tree(self._pid, signal.SIGSTOP, known=known, spare=self._supervisors) - self._supervisors

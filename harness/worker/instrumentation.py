@@ -1,7 +1,7 @@
 """Attributes the time of a call, in a worker that is never timed.
 
-It wraps the functions of extensions to show them in torch's profiler (mode "profile") or to suppress their effect (mode
-"ablate"; mode "ablate_generated" suppresses graphs compiled by torch). In mode "count" a profiler outside this process
+It wraps the functions of extensions to show them in torch's profiler (mode "profile") or to suppress their effect
+("ablate"; "ablate_generated" suppresses graphs compiled by torch). In mode "count" a profiler outside this process
 measures. The candidate can forge the results.
 """
 
@@ -171,7 +171,6 @@ def find_candidate_libraries(scratch: Path, compiled_folders: Iterable[Callable[
 
 
 def list_mapped_files() -> Iterable[str]:
-    """List files with machine code."""
     return dict.fromkeys(_MAPPED_FILE.findall(Path("/proc/self/maps").read_text()))
 
 

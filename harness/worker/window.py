@@ -42,9 +42,9 @@ class Window:
         state: HeldState,
     ) -> WindowCall | None:
         """Make the call; return None on REST. `place_inputs` takes the shift in bytes and the seed sent with the
-        signal. State is copied within the window but outside the reported time.
+        signal.
 
-        WAKE also rehearses building the tensors: code in cold caches takes tens of us, which a candidate might save.
+        WAKE also builds the tensors, so that this code is in the caches when the call is timed.
         """
         synchronize = torch._C._cuda_synchronize
         while (signal := self._bell.await_signal()) is Signal.WAKE:

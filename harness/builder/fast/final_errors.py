@@ -1,6 +1,4 @@
-"""Recognises errors of the fast strategy that also occur with torch's real headers.
-
-The front end reads the same candidate tokens in both strategies. An error is final
+"""Recognises errors of the fast strategy that also occur with torch's real headers. An error is final
 
 - if an included file does not exist;
 - if brackets in the candidate's source do not match;

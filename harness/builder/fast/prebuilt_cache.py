@@ -1,7 +1,7 @@
 """Caches the prebuilt parts of the fast strategy.
 
-They cost about one standard build, so they are made when flags repeat, or by the first request if many builds are
-expected. Each `find_` method returns the part, or the reason why it is not available, and runs `beside` meanwhile.
+Each costs about one standard build, so it is made when flags repeat, or at once if many builds are expected. A
+`find_` method returns the part, or the reason why it is not available, and runs `beside` meanwhile.
 """
 
 from __future__ import annotations
@@ -121,11 +121,9 @@ class PrebuiltCache:
     def find_emulator(
         self, parts: list[str], make: Callable[[Path], None], *, beside: Callable[[], object]
     ) -> Path | str:
-        """Make the part at the first request."""
         return self._find("emulator", parts, make, asked=1, beside=beside)
 
     def find_emulator_host(self, parts: list[str], make: Callable[[Path], None]) -> Path | str:
-        """Make the part at the second request."""
         return self._find("emulator-host", parts, make, asked=REQUESTS_BEFORE_MADE)
 
     def run_steps(self, command: list[str], work: Path) -> None:

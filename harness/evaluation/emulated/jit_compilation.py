@@ -1,7 +1,7 @@
 """Compiles the kernels of a JIT language for the emulated GPU, as launched at the problem's own sizes.
 
-Host code runs on zero inputs in a separate worker, where each launch is compiled and no kernel runs. The worker is
-untrusted: its answers can only make a verdict worse.
+Host code runs on zero inputs in a separate, untrusted worker, which compiles each launch and runs no kernel. Its
+answers can only make a verdict worse.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Attributes time to custom kernels, torch and vendor libraries, and tests whether the custom kernels matter.
 
-Separate workers run the candidate under torch's profiler, and with its functions disabled. These workers are untrusted,
-so their reports decide nothing about speed. On a CPU, Linux's page bits confirm that real calls run candidate code.
-Only suites that require kernels reject.
+Separate workers run the candidate under torch's profiler, and with its functions disabled. They are untrusted, so
+their reports decide nothing about speed. On a CPU, Linux's page bits confirm that calls run candidate code.
 """
 
 from __future__ import annotations

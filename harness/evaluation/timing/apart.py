@@ -1,5 +1,5 @@
-"""Times whole calls in successive workers: baseline, candidate, baseline. It is used on a GPU for programs that cannot
-be replayed, by the evaluator's clock alone, and on a CPU if two workers do not fit.
+"""Times whole calls in successive workers (baseline, candidate, baseline): on a GPU for programs that cannot be
+replayed, by the evaluator's clock alone, and on a CPU if two workers do not fit.
 
 Drift of the baseline widens the interval.
 """

@@ -70,8 +70,8 @@ class ClockGap:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockGaps:
     """`places` has one gap per clock. `wholes` are sums per block, since work moved between phases passes every single
-    clock; few blocks have both clocks, so a sum is no upper bound. `loading_us` is the baseline's time to copy the
-    state of a call; a candidate that does not copy it may hide as much.
+    clock; they are no upper bound. `loading_us` is the baseline's time to copy the state of a call, which a
+    candidate that does not copy it may hide.
     """
 
     places: tuple[ClockGap, ...]

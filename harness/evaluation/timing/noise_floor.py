@@ -1,7 +1,7 @@
 """Measures noise floors: how far from 1 the speedup of a program over itself can be.
 
-They come from A/A pairs in fresh processes, cached per problem, machine and version, and are never below
-`DEVICE_FLOORS`. On a GPU every measurement includes such pairs; on a CPU they are measured once per problem.
+They come from A/A pairs in fresh processes, cached per problem, machine and version (on a GPU pairs of every
+measurement), and are never below `DEVICE_FLOORS`.
 """
 
 from __future__ import annotations

@@ -18,8 +18,7 @@ def compare_with_rival(
     record: EvaluationRecord, run: CaseRun, rival: Rival, measure: Callable[[], TimingResult]
 ) -> None:
     """Measure a gain again, since equal programs may differ for the lifetime of their processes. Add None if the
-    candidate is certainly slower in a case, its time is not confirmed, or a program failed: a rival that fails must not
-    remain the best.
+    candidate is certainly slower in a case, its time is not confirmed, or a program failed.
     """
     if record.timing is None or run.is_secret:
         return

@@ -152,8 +152,8 @@ def count_distinct_bytes(tensors: Iterable[Tensor]) -> int:
 
 def refine_traffic(traffic: Traffic, reference: Reference, seed: int) -> Traffic:
     """Keep the part of the floating inputs that outputs depend on, and outputs without repetitions. Weights count 0,
-    since they can be folded in advance. Everything counts 0 if there is no memory for this, or if outputs vary or share
-    memory with inputs.
+    since they can be folded in advance, as does everything if memory is short, or if outputs vary or share memory
+    with inputs.
     """
     if not reference.plan.roofline:
         return replace(traffic, bound_bytes=0, refined=True)

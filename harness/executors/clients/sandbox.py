@@ -1,8 +1,8 @@
 """The sandbox of an evaluator that runs a client's problem files.
 
-It sees Python, compilers, this package, devices, prebuilt headers and measurements, all read-only; no network and no
-process outside. Its files, including the build cache, are in memory and end with it. Workers and compilers have their
-usual sandboxes inside.
+It sees Python, compilers, this package, devices, prebuilt headers and measurements, all read-only; no network and
+no process outside. Its files are in memory and end with it. Workers and compilers have their usual sandboxes
+inside.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ def wrap(command: list[str], *, shared: Path) -> list[str]:
 
 
 def name_cache(start: Start) -> Path:
-    """Name the cache of trusted evaluations."""
     assert start.setup.settings.cache is not None
     return start.setup.settings.cache
 

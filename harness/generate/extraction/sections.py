@@ -1,8 +1,8 @@
 """Finds headings that mark the programs below them as drafts ("## Thinking") or as the answer ("**Final code:**").
 
 A heading is an ATX or setext heading, bold text at the start of a line, or a plain line. A section ends at the next
-heading that names a draft or the answer. An ATX or setext heading's section also ends at another heading of its level,
-a plain line's at any line after a program.
+heading that names a draft or the answer, an ATX or setext heading's also at another of its level, a plain line's at
+any line after a program.
 """
 
 from __future__ import annotations

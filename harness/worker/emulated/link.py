@@ -1,7 +1,7 @@
 """Calls the C functions of the emulator in each loaded extension, and protects host tensors from kernels.
 
-Host tensors in arguments of extensions are copied to pages that kernels cannot access. An extension that moves tensors
-to the GPU itself, or branches on a tensor's device, is not guarded.
+Host tensors in arguments of extensions are copied to pages that kernels cannot access, unless the extension moves
+tensors to the GPU itself or branches on their device.
 """
 
 from __future__ import annotations

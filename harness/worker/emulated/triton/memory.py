@@ -1,8 +1,7 @@
 """Checks the memory of one kernel launch: bounds of its tensors, uninitialised values, and races between programs.
 
-Programs run one after another, so an access races with an earlier access of another program unless atomic operations
-order both. An atomic operation publishes the earlier accesses of its program, and synchronises with earlier atomic
-operations at the same address.
+Programs run one after another, so an access races with an earlier one of another program unless atomic operations
+at the same address order both.
 """
 
 from __future__ import annotations
