@@ -16,7 +16,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
 
@@ -29,6 +28,7 @@ from harness.domain import (
     UsageError,
     WorkloadName,
 )
+from harness.domain.suggestions import explain_unknown
 from harness.languages import GPU_LANGUAGE
 
 if TYPE_CHECKING:
@@ -340,9 +340,7 @@ def _make_unreadable(candidate: object, cause: object) -> UsageError:
 
 def _require_known(what: str, value: str, known: Collection[str]) -> None:
     if value not in known:
-        near = get_close_matches(str(value), known, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise UsageError(f"unknown {what} {value!r}; {hint}choose among {', '.join(known)}")
+        raise UsageError(explain_unknown(what, value, known))
 
 
 def _make_options(

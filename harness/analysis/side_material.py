@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches, unified_diff
+from difflib import unified_diff
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Literal
 
 from harness.analysis.side_by_side import DiffResult, Pair, compare_rows
 from harness.domain import UsageError
+from harness.domain.suggestions import suggest
 from harness.store.columns import ResultRow
 from harness.store.completions import locate_answer, read_prompt, read_spent
 from harness.store.no_match import explain_no_match
@@ -123,9 +124,8 @@ def _guess_kind(rows: Sequence[ResultRow], before: str, after: str, path: Path) 
 def _explain_unknown(name: str, kind: SideKind | None, rows: Sequence[ResultRow], path: Path) -> str:
     columns = [_COLUMNS[kind]] if kind else [*_COLUMNS.values()]
     names = sorted({str(getattr(row, column)) for row in rows for column in columns})
-    near = get_close_matches(name, names, n=3, cutoff=0.4) or names[:8]
     what = kind or "run, model, prompt or harness version"
-    return f"no evaluations of a {what} {name!r} in {path}: known: {', '.join(map(repr, near)) or 'none'}"
+    return f"no evaluations of a {what} {name!r} in {path}; {suggest(name, names, most=3)}"
 
 
 def _latest(rows: Iterable[ResultRow]) -> list[ResultRow]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from typing import Any
 
 import typer
 from typer.core import TyperArgument, TyperCommand
+
+from harness.domain.suggestions import suggest
 
 SETTINGS_NOTE = "Most options can also be set by HARNESS_<OPTION> variables and in harness.toml."
 PLACEHOLDERS = {"path": "PATH", "int": "N", "int range": "N", "list[int]": "N", "float": "X", "float range": "X"}
@@ -49,9 +50,8 @@ def _suggest_choice(message: str) -> str:
     if found is None:
         return message
     choices = [choice.strip("'") for choice in found["choices"].split(", ")]
-    near = get_close_matches(found["value"].lower(), choices, n=1)
-    hint = f" Did you mean {near[0]}?" if near else ""
-    return f"{found['value']!r} is not one of {', '.join(choices)}.{hint}"
+    hint = suggest(found["value"].lower(), choices, "")
+    return f"{found['value']!r} is not one of {', '.join(choices)}{hint and f'; {hint}'}"
 
 
 def _name_group(parameter: Any) -> str:

@@ -94,7 +94,7 @@ def find_problems(
         print_rich(tables.render_found(found))
     if not found:
         hint = catalogue.suggest_words(words, problems_dir)
-        typer.echo(f"no problem mentions {' and '.join(map(repr, words))}.{hint}", err=True)
+        typer.echo(f"no problem mentions {' and '.join(map(repr, words))}{hint and f'; {hint}'}", err=True)
         raise typer.Exit(NOTHING_FOUND_EXIT_CODE)
 
 

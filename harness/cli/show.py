@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +11,7 @@ import typer
 from harness.cli.output import print_records, print_rich
 from harness.cli.results import AsJson, StoredPanel
 from harness.domain import FILE_RUN, NO_DEVICE, UsageError
+from harness.domain.suggestions import suggest
 
 if TYPE_CHECKING:
     from harness.report.terminal.turn_details import SampleTurns
@@ -153,10 +153,7 @@ def _suggest(store: ResultStore, name: str) -> str:
         near = sorted(rows, key=lambda row: abs(row.id - int(name)))[:3]
         return f"the nearest are {', '.join(str(row.id) for row in sorted(near))}"
     names = {name_sample(row) for row in rows}
-    close = get_close_matches(name, sorted(names), n=3)
-    if close:
-        return f"did you mean {' or '.join(close)}?"
-    return "give a number from `harness results`, or RUN/PROBLEM/SAMPLE"
+    return suggest(name, sorted(names), "give a number from `harness results`, or RUN/PROBLEM/SAMPLE", most=3)
 
 
 def _print_json(stored: StoredEvaluation, source: str | None) -> None:

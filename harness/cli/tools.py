@@ -42,7 +42,7 @@ def serve(
         ),
     ],
 ) -> None:
-    """Serve the Model Context Protocol (MCP) on standard input and output.
+    """Serve the Model Context Protocol (MCP) on standard streams.
 
     Tools: list_problems, get_problem, evaluate, sanitize, profile, submit. Results of submit are stored in
     --results-dir, as turns of one sample per problem. Needs the extra mcp.

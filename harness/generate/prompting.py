@@ -10,12 +10,12 @@ from __future__ import annotations
 import ast
 import traceback
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.domain import CASES_FUNCTION, PROBLEM_SETTINGS, Language, Problem, Prompt, UsageError
+from harness.domain.suggestions import suggest
 from harness.generate.machine_facts import GpuFacts
 from harness.languages import GPU_LANGUAGE, LANGUAGES
 from harness.problems.discovery import bound_names, is_library
@@ -83,11 +83,10 @@ def _find_prompt(prompt: str, prompts_dir: Path) -> Path:
     if _is_prompt(folder):
         return folder.resolve()
     known = list_prompts(prompts_dir)
-    near = get_close_matches(prompt, known, n=1, cutoff=0.4)
-    hint = f"; did you mean {near[0]}?" if near else ""
+    hint = suggest(prompt, known, "")
     raise UsageError(
         f"no prompt {prompt!r} in {prompts_dir} ({', '.join(known) or 'empty'}), and no folder of that name with "
-        f"a template {ANY_LANGUAGE} or such as {GPU_LANGUAGE}.jinja{hint}"
+        f"a template {ANY_LANGUAGE} or such as {GPU_LANGUAGE}.jinja{hint and f'; {hint}'}"
     )
 
 

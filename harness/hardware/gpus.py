@@ -7,9 +7,9 @@ or scores.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from harness.domain import UsageError
+from harness.domain.suggestions import explain_unknown
 
 DEFAULT_TARGET = "A100"  # of the emulated device
 
@@ -99,9 +99,7 @@ def find_gpu_model(name: str) -> GpuModel:
     known = {_normalise(model.name): model for model in GPU_MODELS}
     if _normalise(name) in known:
         return known[_normalise(name)]
-    near = get_close_matches(_normalise(name), known, n=1, cutoff=0.4)
-    hint = f"did you mean {known[near[0]].name}? " if near else ""
-    raise UsageError(f"unknown GPU {name!r}: {hint}Known: {', '.join(model.name for model in GPU_MODELS)}")
+    raise UsageError(explain_unknown("GPU", name, [model.name for model in GPU_MODELS]))
 
 
 def match_gpu_model(device_name: str) -> GpuModel | None:

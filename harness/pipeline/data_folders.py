@@ -8,7 +8,8 @@ from functools import cache
 from pathlib import Path
 
 from harness.domain import Problem, RunManifest, StoreError, Subject, UsageError
-from harness.problems.discovery import find_problem, list_files, read_problem, suggest
+from harness.domain.suggestions import suggest
+from harness.problems.discovery import find_problem, list_files, read_problem
 from harness.shipped import find_shipped
 from harness.store.runs import list_runs, locate_reference, read_manifest
 
@@ -74,7 +75,7 @@ def _require_folder(given: Path, option: str) -> Path:
 
 def _describe_unknown(suite: str, roots: tuple[Path, ...]) -> str:
     known = sorted({path.name for root in roots for path in root.iterdir() if path.is_dir()})
-    return f"no suite {suite!r} in {' nor in '.join(map(str, roots)) or 'any folder'}.{suggest(suite, known)}"
+    return f"no suite {suite!r} in {' nor in '.join(map(str, roots)) or 'any folder'}; {suggest(suite, known, most=3)}"
 
 
 def find_run_problem(run_dir: Path, manifest: RunManifest, name: str, problems_dir: Path | None) -> Problem:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from difflib import get_close_matches
 from hashlib import sha256
 from pathlib import Path
 from typing import ClassVar, Literal, get_args
@@ -12,6 +11,7 @@ from typing import ClassVar, Literal, get_args
 from harness.domain import EAGER, LIBRARY_CLASS, Baseline, Precision, TimedBaseline, UsageError, WorkloadName
 from harness.domain.files import explain_failure, read_python
 from harness.domain.options import RunFolders, option
+from harness.domain.suggestions import explain_unknown
 from harness.executors.settings import LocalSettings
 from harness.syntax import parse_python
 
@@ -33,10 +33,7 @@ def _read_baseline(name: str) -> TimedBaseline:
         return TimedBaseline(name=name, entry=LIBRARY_CLASS if name == "library" else "Model")
     path = Path(name)
     if path.suffix != ".py":
-        near = get_close_matches(name, _KNOWN, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        known = ", ".join(_KNOWN)
-        raise UsageError(f"unknown baseline {name!r}; {hint}choose among {known}, or name a Python file")
+        raise UsageError(f"{explain_unknown('baseline', name, _KNOWN)}, or name a Python file")
     try:
         source = read_python(path)
         classes = {one.name for one in parse_python(source).body if isinstance(one, ast.ClassDef)}

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
 from harness.domain import CASES_FUNCTION, Case, CaseSizes, ProblemError, SizeRange, SizeValue, Tolerance
+from harness.domain.suggestions import explain_unknown
 from harness.problems.apart import run_apart
 from harness.problems.steps import limit_reference
 
@@ -143,9 +143,7 @@ def read_numbers(kind: type[Numbers], given: Any) -> Numbers:
         raise ValueError(f"expected a dict with {names}, found {given!r}")
     for name, value in given.items():
         if name not in members:
-            near = get_close_matches(str(name), members, n=1)
-            hint = f". Did you mean {near[0]}?" if near else ""
-            raise ValueError(f"{name!r} is unknown; choose among {names}{hint}")
+            raise ValueError(explain_unknown("key", name, members))
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number and not (value is None and members[name].default is None):
             raise ValueError(f"{name} must be a number, found {value!r}")

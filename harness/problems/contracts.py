@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from harness.domain import CONTRACT_KINDS, CONTRACT_STRUCTURES, InputContract, ProblemError
+from harness.domain.suggestions import explain_unknown
 
 
 def read_contracts(given: Any, path: Path) -> tuple[InputContract, ...]:
@@ -26,8 +26,8 @@ def _read(name: str, given: Any) -> InputContract:
     if not isinstance(given, dict) or not isinstance(given.get("kind"), str):
         example = "'real' or {'kind': 'index', 'below': 1000}"
         raise TypeError(f"{where} must be a kind, or a dict with a kind, such as {example}: {given!r}")
-    kind = choose(given["kind"], tuple(CONTRACT_KINDS), f"{where}: kind")
-    options = {key: _READERS[choose(key, CONTRACT_KINDS[kind], f"{where}: option of {kind}")](value, kind, where)
+    kind = choose(given["kind"], tuple(CONTRACT_KINDS), where, "kind")
+    options = {key: _READERS[choose(key, CONTRACT_KINDS[kind], where, f"option of {kind}")](value, kind, where)
                for key, value in given.items() if key != "kind"}  # fmt: skip
     if kind == "index":
         if "below" not in options:
@@ -40,12 +40,11 @@ def _read(name: str, given: Any) -> InputContract:
     return InputContract(kind=kind, argument=name, is_stated=True, **options)
 
 
-def choose(value: Any, known: Sequence[str], what: str) -> str:
+def choose(value: Any, known: Sequence[str], where: str, what: str) -> str:
+    """Raises ValueError."""
     if value in known:
         return str(value)
-    near = get_close_matches(str(value), known, n=1)
-    hint = f". Did you mean {near[0]}?" if near else ""
-    raise ValueError(f"{what} {value!r} is unknown; choose among {', '.join(known) or 'none'}{hint}")
+    raise ValueError(f"{where}: {explain_unknown(what, value, known)}")
 
 
 def _read_bound(value: Any, kind: str, where: str) -> int | float | str:
@@ -81,7 +80,7 @@ def _read_distinct(value: Any, kind: str, where: str) -> bool:
 
 
 def _read_structure(value: Any, kind: str, where: str) -> str:
-    return choose(value, CONTRACT_STRUCTURES[kind], f"{where}: structure")
+    return choose(value, CONTRACT_STRUCTURES[kind], where, "structure")
 
 
 _READERS: dict[str, Callable[[Any, str, str], Any]] = {

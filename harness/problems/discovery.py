@@ -24,6 +24,7 @@ from harness.domain import (
     Workload,
 )
 from harness.domain.files import BYTE_ORDER_MARK, explain_failure, read_python
+from harness.domain.suggestions import suggest
 from harness.problems.cases import read_cases, read_numbers
 from harness.problems.contracts import read_contracts
 from harness.problems.setting_names import require_known_names
@@ -64,7 +65,7 @@ def list_files(suite_dir: Path) -> tuple[Path, ...]:
     if not suite_dir.is_dir():
         siblings = [path.name for path in suite_dir.parent.glob("*") if path.is_dir()]
         hint = suggest(suite_dir.name, siblings)
-        raise UsageError(f"no suite {suite_dir.name!r}: there is no folder {suite_dir}.{hint}")
+        raise UsageError(f"no suite {suite_dir.name!r}: there is no folder {suite_dir}; {hint}")
     paths = sorted(path for path in suite_dir.glob("*.py") if not path.name.startswith("_"))
     if not paths:
         raise UsageError(f"no problems in {suite_dir}: expected *.py files with {', '.join(REQUIRED_NAMES)}")
@@ -174,15 +175,10 @@ def _describe_unknown(name: str, suite_dir: Path, roots: tuple[Path, ...]) -> st
     if name in others:
         return f"no problem {name!r} in suite {suite_dir.name!r}; there is {others[name]}"
     names = [path.stem for path in list_files(suite_dir)]
-    if not get_close_matches(name, names, n=1):
+    if not suggest(name, names, ""):
         names = [others[near] for near in get_close_matches(name, others)] or names
-    hint = f"{suggest(name, names)} `harness problems find WORD` searches all suites"
-    return f"no problem {name!r} in suite {suite_dir.name!r} ({suite_dir}).{hint}"
-
-
-def suggest(name: str, known: list[str]) -> str:
-    near = get_close_matches(name, known, n=3, cutoff=0.4) or sorted(known)[:5]
-    return f" Did you mean {', '.join(near)}?" if near else ""
+    hint = f"{suggest(name, names, most=3)} `harness problems find WORD` searches all suites"
+    return f"no problem {name!r} in suite {suite_dir.name!r} ({suite_dir}); {hint}"
 
 
 def _read_source(path: Path) -> str:
@@ -241,7 +237,7 @@ def _read_small(settings: dict[str, Any], tree: ast.Module, path: Path) -> tuple
     unknown = sorted(str(name) for name in small if name not in sizes)
     if unknown:
         raise ProblemError(
-            f"{path}: SMALL names {', '.join(unknown)}, which the file does not assign at module level."
+            f"{path}: SMALL names {', '.join(unknown)}, which the file does not assign at module level; "
             f"{suggest(unknown[0], sorted(sizes))}"
         )
     overrides = tuple((name, _read_size(name, value, f"{path}: SMALL")) for name, value in small.items())

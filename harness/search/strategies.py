@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import runpy
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 
 from harness.domain import UsageError
+from harness.domain.suggestions import explain_unknown
 from harness.search.history import History, rank
 from harness.search.strategy import Ask, Decision, Stop, Strategy
 
@@ -92,11 +92,7 @@ def _find_named(name: str, width: int | None) -> Strategy:
     if name.endswith(".py"):
         return _load_strategy(Path(name))
     if name not in STRATEGIES:
-        near = get_close_matches(name, STRATEGIES, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise UsageError(
-            f"no strategy {name!r}: {hint}Known: {AUTO}, {', '.join(STRATEGIES)}, or the path of a Python file"
-        )
+        raise UsageError(f"{explain_unknown('strategy', name, (AUTO, *STRATEGIES))}, or name a Python file")
     return STRATEGIES[name]
 
 

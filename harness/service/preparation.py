@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.domain import EMULATED, Language, Problem, UsageError
+from harness.domain.suggestions import suggest
 from harness.executors.executor import Executor
 from harness.executors.tasks import Origin, Task, make_task
 from harness.languages import CPU_LANGUAGE, GPU_LANGUAGE, LANGUAGES, detect_language
@@ -14,7 +15,7 @@ from harness.pipeline.candidate_file import extract_program, read_submission
 from harness.pipeline.data_folders import find_suite_folder, list_suite_roots
 from harness.pipeline.evaluate import choose_workload
 from harness.pipeline.options import EvaluateOptions, read_baselines
-from harness.problems.discovery import list_files, parse_problem, read_problem, suggest
+from harness.problems.discovery import list_files, parse_problem, read_problem
 from harness.problems.workloads import describe_lacking_workload, provide_workload
 from harness.service.submission import Submission
 
@@ -104,7 +105,7 @@ def find_named_suite(suite: str, problems_dir: Path | None) -> Path:
     _require_name(suite)
     known = {path.name for root in list_suite_roots(problems_dir) for path in root.iterdir() if path.is_dir()}
     if suite not in known:
-        raise UsageError(f"no suite {suite!r}.{suggest(suite, sorted(known))}")
+        raise UsageError(f"no suite {suite!r}; {suggest(suite, sorted(known))}")
     return find_suite_folder(suite, problems_dir)
 
 
@@ -115,7 +116,7 @@ def _find_named(submission: Submission, problems_dir: Path | None) -> Problem:
     folder = find_named_suite(suite, problems_dir)
     if not (folder / f"{name}.py").is_file():
         known = [path.stem for path in list_files(folder)]
-        raise UsageError(f"no problem {name!r} in suite {suite!r}.{suggest(name, known)}")
+        raise UsageError(f"no problem {name!r} in suite {suite!r}; {suggest(name, known)}")
     return read_problem(folder / f"{name}.py", folder.name)
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Collection, Mapping
-from difflib import get_close_matches
 from typing import Literal
 
 from harness.domain import UsageError
+from harness.domain.suggestions import explain_unknown
 
 Kind = Literal["text", "number"]
 Value = str | float
@@ -141,10 +141,8 @@ class _Compiler:
     def _compile_name(self, node: ast.Name) -> _Sql:
         if node.id in self._columns:
             return f"e.{node.id}", ()
-        near = get_close_matches(node.id, self._columns, n=1)
-        quoted = f'if it is a text, write "{node.id}"'
-        hint = f"did you mean {near[0]}?" if near else quoted
-        raise UsageError(f"--where: unknown column {node.id!r} ({hint}); columns: {', '.join(self._columns)}")
+        unknown = explain_unknown("column", node.id, self._columns)
+        raise UsageError(f'--where: {unknown}, or if it is a text, write "{node.id}"')
 
     def _read_constant(self, node: ast.Constant) -> Value:
         value = node.value

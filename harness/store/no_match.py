@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
+from harness.domain.suggestions import suggest
 from harness.store.filters import list_compared
 from harness.store.queries import COLUMN_KINDS, ResultFilter
 from harness.store.results import ResultStore
-
-NAMES_SHOWN = 20
 
 
 def explain_no_match(store: ResultStore, where: ResultFilter) -> str:
@@ -22,7 +20,5 @@ def explain_no_match(store: ResultStore, where: ResultFilter) -> str:
     for column, value in wanted:
         known = sorted({str(one) for (one,) in store.values((column,)) if one is not None})
         if not any(fnmatchcase(one, value) for one in known):
-            near = get_close_matches(value, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"evaluated were {', '.join(known[:NAMES_SHOWN])}"
-            return f"no {column} {value!r} in {store.path}; {hint}"
+            return f"no {column} {value!r} in {store.path}; {suggest(value, known)}"
     return f"no evaluation in {store.path} matches all filters; remove one, or list all with `harness results`"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.domain import INEXACT, UNTIMED, Outcome, UsageError
 from harness.domain.options import option
+from harness.domain.suggestions import explain_unknown, suggest
 from harness.store.columns import COLUMNS
 from harness.store.filters import Kind, compile_condition, list_compared
 from harness.store.serialization import decode_evaluation, encode_columns
@@ -78,7 +78,7 @@ def order_by(sort: str) -> str:
     """
     name = sort.removeprefix("-")
     if name not in COLUMNS:
-        raise UsageError(f"cannot sort by {name!r}; choose one of {', '.join(COLUMNS)}")
+        raise UsageError(f"cannot sort: {explain_unknown('column', name, COLUMNS)}")
     ascending, descending = ("DESC", "ASC") if sort.startswith("-") else ("ASC", "DESC")
     exact = f"coalesce(e.clock, '') IN {INEXACT} {descending}, " if name == "speedup" else ""
     return f"e.{name} {ascending} NULLS LAST, {exact}e.id"
@@ -88,8 +88,7 @@ def check_columns(names: Sequence[str]) -> None:
     """Raises UsageError."""
     unknown = [name for name in names if name not in COLUMNS]
     if unknown:
-        known = ", ".join(COLUMNS)
-        raise UsageError(f"unknown column {', '.join(map(repr, unknown))}; choose among {known}")
+        raise UsageError(explain_unknown("column", unknown[0], COLUMNS))
 
 
 def check_value(column: str, value: str) -> None:
@@ -97,9 +96,7 @@ def check_value(column: str, value: str) -> None:
     known = COLUMNS[column].values if column in COLUMNS else ()
     if not known or value in known:
         return
-    near = get_close_matches(value, known, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(known)}"
-    raise UsageError(f"unknown {column} {value!r}: {hint}")
+    raise UsageError(explain_unknown(column, value, known))
 
 
 def _match(name: str, value: str | float) -> tuple[str, tuple[str | float, ...]]:
@@ -158,6 +155,4 @@ def _require_measured(connection: sqlite3.Connection, baseline: str) -> None:
     rows = connection.execute("SELECT DISTINCT baseline || ',' || baselines FROM evaluations")
     known = sorted({name for (names,) in rows for name in names.split(",") if name})
     if known and baseline not in known:
-        near = get_close_matches(baseline, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"measured: {', '.join(known)}"
-        raise UsageError(f"nothing was timed against {baseline!r}: {hint}")
+        raise UsageError(f"nothing was timed against {baseline!r}; {suggest(baseline, known)}")

@@ -29,7 +29,6 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +45,7 @@ from harness.domain import (
     UsageError,
 )
 from harness.domain.records import make_value
+from harness.domain.suggestions import suggest
 from harness.store.durable_files import (
     read_bytes,
     read_json,
@@ -100,10 +100,7 @@ def find_run(generated_dir: Path, run: str) -> Path:
     run_dir = locate_run(generated_dir, run)
     if (run_dir / MANIFEST).is_file():
         return run_dir
-    runs = list_runs(generated_dir)
-    near = get_close_matches(run, runs, n=1, cutoff=0.4)
-    hint = f"did you mean {near[0]}?" if near else f"runs there: {', '.join(runs[:10]) or 'none'}"
-    raise UsageError(f"no run {run!r} in {generated_dir}: {hint}")
+    raise UsageError(f"no run {run!r} in {generated_dir}; {suggest(run, list_runs(generated_dir))}")
 
 
 def read_manifest(run_dir: Path) -> RunManifest:

@@ -178,7 +178,7 @@ def test_an_unknown_problem_suggests_the_nearest(command, tiny_suite, tmp_path):
     code, _, stderr = command("evaluate", "--candidate", "c.py", "--problem", "ad", *args)
     assert code == 2
     assert "no problem 'ad'" in stderr
-    assert "Did you mean add?" in stderr
+    assert "did you mean add?" in stderr
 
 
 def test_an_unknown_run_suggests_the_nearest(command, tiny_suite, write_run):

@@ -21,6 +21,7 @@ from harness.domain import (
     Tolerance,
     WorkloadName,
 )
+from harness.domain.suggestions import suggest
 from harness.pipeline.data_folders import list_suite_roots
 from harness.problems.apart import describe_inputs
 from harness.problems.discovery import (
@@ -29,7 +30,6 @@ from harness.problems.discovery import (
     read_docstrings,
     read_problem,
     read_suite_settings,
-    suggest,
 )
 from harness.problems.setting_names import describe_settings, describe_tolerance
 from harness.store.results import ResultFilter, ResultStore
@@ -122,7 +122,7 @@ def suggest_words(words: list[str], problems_dir: Path | None) -> str:
     texts = [_simplify(name) + " " + _collect_text(problem) for name, problem in _read_all(problems_dir)]
     known = sorted(set(_WORD.findall(" ".join(texts))))
     missing = [word for word in words if not any(_simplify(word) in text for text in texts)]
-    return suggest(missing[0].lower(), known) if missing else ""
+    return suggest(missing[0].lower(), known, "", most=3) if missing else ""
 
 
 def describe_settings_in_force(problem: Problem) -> dict[str, str]:

@@ -6,11 +6,11 @@ import shutil
 from collections import defaultdict
 from contextlib import nullcontext
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 from harness.domain import FILE_RUN, Outcome, RunManifest, StoreError, UsageError
 from harness.domain.files import explain_failure
+from harness.domain.suggestions import suggest
 from harness.report.export.csv_files import write_csvs
 from harness.store.columns import ResultRow
 from harness.store.results import ResultStore
@@ -51,9 +51,7 @@ def find_stored_run(name: str, generated_dir: Path, results_dir: Path) -> Stored
     """Raises UsageError with the nearest name."""
     runs = {run.name: run for run in list_stored_runs(generated_dir, results_dir)}
     if name not in runs:
-        near = get_close_matches(name, runs, n=1, cutoff=0.4)
-        hint = f"did you mean {near[0]}?" if near else "`harness runs` lists them"
-        raise UsageError(f"no run {name!r} in {generated_dir} or {results_dir}: {hint}")
+        raise UsageError(f"no run {name!r} in {generated_dir} or {results_dir}; {suggest(name, runs)}")
     return runs[name]
 
 

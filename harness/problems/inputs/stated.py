@@ -24,7 +24,7 @@ class StatedInputs:
         self._parameters = _list_parameters(forward)
         names = [one.name for one in self._parameters]
         for one in contracts:
-            choose(one.argument, names, "INPUTS: argument of forward")
+            choose(one.argument, names, "INPUTS", "argument of forward")
         self._stated = {one.argument: _resolve(one, sizes) for one in contracts}
 
     def list_for(self, inputs: Sequence[Any]) -> list[InputContract]:

@@ -51,7 +51,7 @@ def test_report_names_what_does_not_fit(run):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("nobody",), "no run 'nobody' in results/harness.db; evaluated were demo, other"),
+        (("nobody",), "no run 'nobody' in results/harness.db; known: demo, other"),
         (("--price", "model"), "expected MODEL=IN/OUT in dollars"),
         (("--price", "model=1/-2"), "expected MODEL=IN/OUT in dollars"),
         (("--where", "sped > 1"), "unknown column 'sped'"),

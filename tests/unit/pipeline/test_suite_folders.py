@@ -60,7 +60,7 @@ def test_an_unknown_suite_is_looked_for_among_all_of_them(command, tmp_path):
     code, _, stderr = command("generate", "--suite", "coer", "--dry-run")
     assert code == 2
     assert "no suite 'coer' in reference_models nor in " in stderr
-    assert "Did you mean core, cores?" in stderr
+    assert "did you mean core or cores?" in stderr
 
 
 def test_problem_is_found_by_name_suite_or_file(tmp_path, monkeypatch):

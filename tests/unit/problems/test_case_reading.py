@@ -139,9 +139,15 @@ def test_ranges_add_a_secret_case_beside_the_given_sizes():
         ('CASES = [{"name": "a"}, {"name": "a"}]', "distinct names"),
         ('CASES = [{"name": "a", "timed": False}]', "timed and without ranges"),
         ("CASES = [{'name': 'a', 'tolerance': {'factor': 0.5}}]", "case 'a': tolerance factor"),
-        ("CASES = [{'name': 'a', 'tolerance': {'rtoll': 0.5}}]", "case 'a': 'rtoll' is unknown; choose among factor"),
+        (
+            "CASES = [{'name': 'a', 'tolerance': {'rtoll': 0.5}}]",
+            "case 'a': unknown key 'rtoll'; did you mean rtol? choose among factor",
+        ),
         ("CASES = [{'name': 'a', 'tolerance': 0.5}]", "case 'a': expected a dict with factor, atol, rtol, matched"),
-        ('CASES = [{"name": "a", "sizes": {"rows": {"lo": 9, "high": 12}}}]', "case 'a': 'lo' is unknown"),
+        (
+            'CASES = [{"name": "a", "sizes": {"rows": {"lo": 9, "high": 12}}}]',
+            "case 'a': unknown key 'lo'; did",
+        ),
         ('CASES = [{"name": "a", "sizes": {"rows": {"high": 3}}}]', "case 'a': low missing"),
         ('CASES = [{"name": "a", "sizes": {"rows": {"low": "x", "high": 3}}}]', "low must be a number, found 'x'"),
         ('CASES = {"a": {}}', "must be a list"),

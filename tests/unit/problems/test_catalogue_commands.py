@@ -94,7 +94,7 @@ def test_names_that_contain_the_word_come_first(harness):
 
 def test_a_word_that_nothing_contains_names_the_nearest(harness):
     done = harness("find", "softmx")
-    assert "no problem mentions 'softmx'. Did you mean softmax" in done.stderr
+    assert "no problem mentions 'softmx'; did you mean softmax" in done.stderr
 
 
 def test_a_file_that_is_no_problem_is_found_by_its_name(harness, tmp_path):
@@ -147,7 +147,7 @@ def test_an_unknown_problem_names_the_nearest_of_other_suites(harness):
     done = harness("show", "shift_row")
     assert done.returncode == 2
     assert "no problem 'shift_row' in suite 'core'" in done.stderr
-    assert "Did you mean mine/shift_rows?" in done.stderr
+    assert "did you mean mine/shift_rows?" in done.stderr
 
 
 def test_a_new_problem_passes_the_check(harness, tmp_path):

@@ -86,7 +86,7 @@ def test_a_name_and_a_path_find_the_same_source(tmp_path):
 def test_an_unknown_name_suggests_the_nearest(tmp_path):
     write(tmp_path / "mine", "softmax", PLAIN)
     write(tmp_path / "mine", "matmul", PLAIN)
-    with pytest.raises(UsageError, match=r"no problem 'sofmax' in suite 'mine'.*Did you mean softmax"):
+    with pytest.raises(UsageError, match=r"no problem 'sofmax' in suite 'mine'.*did you mean softmax"):
         find_problem("sofmax", tmp_path / "mine")
 
 
@@ -99,7 +99,7 @@ def test_a_name_of_another_suite_is_told_with_it(tmp_path):
 
 def test_an_unknown_suite_suggests_the_nearest(tmp_path):
     write(tmp_path / "core", "softmax", PLAIN)
-    with pytest.raises(UsageError, match=r"no suite 'cor'.*Did you mean core"):
+    with pytest.raises(UsageError, match=r"no suite 'cor'.*did you mean core"):
         find_suite(tmp_path / "cor")
 
 
@@ -119,7 +119,7 @@ def test_a_file_without_a_required_name_says_which(tmp_path, name):
     ("line", "message"),
     [
         ("def broken(:", r"line 20: expected Python"),
-        ('SMALL = {"batchsize": 4}', r"SMALL names batchsize.*Did you mean batch_size"),
+        ('SMALL = {"batchsize": 4}', r"SMALL names batchsize.*did you mean batch_size"),
         ('SMALL = {"batch_size": 2 * 2 + int("1")}', r"line 20: SMALL must be a literal.*int\('1'\)"),
         ("SMALL = 4", "SMALL must be a dict"),
         ('SMALL = {"batch_size": None}', r"SMALL\['batch_size'\] must be a number"),
@@ -128,8 +128,8 @@ def test_a_file_without_a_required_name_says_which(tmp_path, name):
         ('TOLERANCE = {"factor": 0.5}', "TOLERANCE must be.*at least 1"),
         ('TOLERANCE = {"rtol": 1.0}', "an output of zeros would pass with rtol = 1.0"),
         ('TOLERANCE = {"matched": 0}', "matched is a share"),
-        ('TOLERANCE = {"fctor": 8.0}', "TOLERANCE must be.*'fctor' is unknown.*Did you mean factor?"),
-        ("TOLERANCE = {'rtoll': 1}", "TOLERANCE must be.*choose among factor, atol, rtol, matched. Did you mean rtol?"),
+        ('TOLERANCE = {"fctor": 8.0}', "TOLERANCE must be.*unknown key 'fctor'; did you mean factor?"),
+        ("TOLERANCE = {'rtoll': 1}", "TOLERANCE must be.*did you mean rtol. choose among factor, atol, rtol, matched"),
         ("TOLERANCE = 1e-2", "TOLERANCE must be.*expected a dict with factor, atol, rtol, matched, found 0.01"),
         ("TOLERANCE = None", "TOLERANCE must be.*found None"),
         ('TOLERANCE = {"rtol": "1e-2"}', "rtol must be a number, found '1e-2'"),

@@ -230,7 +230,7 @@ def test_check_takes_the_path_of_any_reference_file(suites, tmp_path):
 def test_an_unknown_problem_suggests_the_nearest(suites):
     result = run("check", "goood", *options(suites))
     assert isinstance(result.exception, UsageError)
-    assert "Did you mean good?" in str(result.exception)
+    assert "did you mean good?" in str(result.exception)
 
 
 @pytest.mark.parametrize(("device", "error"), [("tpu", UsageError), ("cuda:x", UsageError), ("cuda:99", UsageError)])

@@ -87,9 +87,9 @@ def test_a_token_is_sent(open_service, client_of, request_of):
 def test_an_invalid_request_is_not_repeated(server, client_of, request_of):
     with pytest.raises(UsageError, match="unknown"):
         client_of(server.url).evaluate(**request_of(), unknown=1)
-    with pytest.raises(UsageError, match=r"no problem 'adds' in suite 'tiny'. Did you mean add\?"):
+    with pytest.raises(UsageError, match=r"no problem 'adds' in suite 'tiny'; did you mean add\?"):
         client_of(server.url).evaluate(**request_of(problem="adds"))
-    with pytest.raises(UsageError, match=r"no suite 'tinny'. Did you mean tiny"):
+    with pytest.raises(UsageError, match=r"no suite 'tinny'; did you mean tiny"):
         client_of(server.url).evaluate(**request_of(suite="tinny"))
 
 

@@ -48,6 +48,6 @@ def test_a_call_that_waits_for_its_verdict_reports_progress(tool):
 
 
 def test_an_unknown_suite_is_answered_with_the_nearest_name(tiny_suite):
-    with pytest.raises(UsageError, match=r"no suite 'tinny'. Did you mean tiny") as error:
+    with pytest.raises(UsageError, match=r"no suite 'tinny'; did you mean tiny") as error:
         list_suite("tinny", tiny_suite.parent)
     assert str(tiny_suite.parent) not in str(error.value)

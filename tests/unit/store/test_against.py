@@ -66,7 +66,7 @@ def test_a_time_counts_instead_of_a_later_verdict_without_one(tmp_path, record):
 
 def test_a_baseline_that_nothing_was_timed_against_is_a_usage_error(tmp_path, record):
     record({"eager": 2.0, "compile": 0.5, "library": None})
-    for name, hint in (("compil", "did you mean compile"), ("library", "measured: compile, eager")):
+    for name, hint in (("compil", "did you mean compile"), ("library", "known: compile, eager")):
         with pytest.raises(UsageError, match=hint):
             ResultStore.open_against(tmp_path, name)
 

@@ -50,7 +50,7 @@ def test_a_condition_selects_the_rows_it_describes(store, condition, ids):
 @pytest.mark.parametrize(
     ("condition", "reason"),
     [
-        ("sped > 1", r"unknown column 'sped' \(did you mean speedup\?\); columns: id, run"),
+        ("sped > 1", r"unknown column 'sped'; did you mean speedup\? choose among id, run"),
         ("outcome == correct", 'if it is a text, write "correct"'),
         ("outcome > 3", "compares a string with a number: outcome is a string, 3 is a number"),
         ("speedup in ('a', 1)", "compares a string with a number"),

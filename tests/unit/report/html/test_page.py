@@ -133,7 +133,7 @@ def test_only_the_runs_and_rows_asked_for_are_in_it(render, evaluation_of):
     assert render(*evaluations, runs=["a-*"])["index"]["texts"]["run"]["texts"] == ["a-1", "a-2"]
     where = ResultFilter(condition='outcome == "timeout"')
     assert render(where=where)["index"]["texts"]["run"]["texts"] == ["b"]
-    with pytest.raises(UsageError, match=r"no run 'c' in .*; evaluated were a-1, a-2, b"):
+    with pytest.raises(UsageError, match=r"no run 'c' in .*; known: a-1, a-2, b"):
         render(runs=["a-*", "c"])
 
 
