@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any, Literal
 
 from harness.builder.symbols import list_functions, plain_signature
@@ -31,6 +33,7 @@ NOTHING = 0.001  # smaller shares count as zero
 MAX_ROWS = 1000
 CONFIRMED_CALLS = 3
 MAX_KERNELS = 50
+PART_CHARACTERS = 200  # of the name of a kernel or an operator
 MAX_NAME = 400  # characters; the worker program truncates at half of that
 CUSTOM_RANGE = "own::"  # see `harness.worker.instrumentation`
 
@@ -255,12 +258,13 @@ def _list_sources(request: BuildRequest) -> list[str]:
 def share_work(profile: Profile, custom: CustomKernels) -> Work:
     """Count kernel time on a GPU; the rest of a call is `other`."""
     spent_us: dict[Owner, float] = dict.fromkeys(("custom", "torch", "library", "other"), 0.0)
-    if profile.kernels:
-        for launcher, kernel, each_us in profile.kernels:
-            spent_us[classify_kernel(launcher, kernel, custom)] += each_us
-    else:
-        for name, each_us in profile.host:
-            spent_us[classify_range(name, custom)] += each_us
+    by_name: dict[str, float] = defaultdict(float)
+    rows = [(classify_kernel(by, name, custom), name, each_us) for by, name, each_us in profile.kernels] or [
+        (classify_range(name, custom), name, each_us) for name, each_us in profile.host
+    ]
+    for owner, name, each_us in rows:
+        spent_us[owner] += each_us
+        by_name[name[:PART_CHARACTERS]] += each_us
     spent_us["other"] += max(profile.total_us - sum(spent_us.values()), 0.0)
     if profile.libraries and not profile.kernels:
         # Code called without torch is invisible to its profiler: it accounts for the time outside of torch.
@@ -268,7 +272,10 @@ def share_work(profile: Profile, custom: CustomKernels) -> Work:
     total_us = sum(spent_us.values())
     mine, torch, library = (spent_us[owner] / total_us if total_us else 0.0 for owner in ("custom", "torch", "library"))
     other = max(1.0 - mine - torch - library, 0.0)
-    return Work(custom=mine, torch=torch, library=library, other=other, launched=_sum_kernels(profile, custom))
+    parts, launched = sorted(by_name.items(), key=itemgetter(1), reverse=True), _sum_kernels(profile, custom)
+    return Work(
+        custom=mine, torch=torch, library=library, other=other, launched=launched, parts=tuple(parts[:MAX_KERNELS])
+    )
 
 
 def _sum_kernels(profile: Profile, custom: CustomKernels) -> LaunchedKernels | None:

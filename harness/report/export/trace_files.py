@@ -1,4 +1,4 @@
-"""Writes the phases and timed calls of an evaluation as a trace in Chrome's JSON format, which Perfetto opens."""
+"""Writes the phases, timed calls and kernels of an evaluation as a trace in the JSON format that Perfetto opens."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from harness.domain import Block, Evaluation, StoreError, Timing
+from harness.domain import Block, Evaluation, StoreError, Timing, Work
 from harness.domain.files import explain_failure, replace_text
 from harness.report.export.json_records import dump_json
+from harness.report.values import make_printable
 from harness.report.verdict_text import name_sample
 from harness.store.results import StoredEvaluation
 
 Event = dict[str, Any]
-EVALUATION, CALLS = 1, 2  # process ids
+EVALUATION, CALLS, WORK = 1, 2, 3  # process ids
 
 
 def write_trace(stored: StoredEvaluation, path: Path) -> None:
@@ -34,6 +35,8 @@ def make_trace(stored: StoredEvaluation) -> Event:
     for number, (case, timing) in enumerate(timings):
         if timing is not None and timing.blocks:
             events += _list_calls(case, timing, begin_us, number)
+    if evaluation.work is not None:
+        events += _list_work(evaluation.work)
     about = {"hardware": evaluation.hardware, "device": evaluation.subject.device, "started": evaluation.started_at}
     return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": about}
 
@@ -64,6 +67,15 @@ def _list_calls(case: str, timing: Timing, begin_us: float, number: int) -> Iter
             (mine, "candidate", second_us, second_us + block.candidate_reported_us),
         ):
             yield _make_slice(name, start_us, end_us - start_us, (CALLS, thread), pair=at, calls=block.calls)
+
+
+def _list_work(work: Work) -> Iterator[Event]:
+    """The parts follow each other, the longest first, since their order is not stored."""
+    yield from _name_thread(WORK, "one profiled call, as the worker reports it", 1, "kernels or operators")
+    begin_us = 0.0
+    for name, duration_us in work.parts:
+        yield _make_slice(make_printable(name), begin_us, duration_us, (WORK, 1))
+        begin_us += duration_us
 
 
 def _lay_out(blocks: Iterable[Block], begin_us: float) -> Iterator[tuple[Block, float, float]]:

@@ -179,8 +179,9 @@ def test_gpu_kernels_are_counted_by_name_and_cpu_has_none():
         ("own::f", "mine(float*)", 20.0), ("own::g", "mine(float*)", 5.0), ("own::f", "Memset (Device)", 1.0),
         ("aten::mm", "nvjet_x", 50.0),
     ]  # fmt: skip
-    launched = share_work(make_profile(kernels=kernels), CustomKernels(names=("mine", "never_launched"))).launched
-    assert launched == LaunchedKernels(custom=1, total=3, custom_us=25.0, total_us=76.0)
+    work = share_work(make_profile(kernels=kernels), CustomKernels(names=("mine", "never_launched")))
+    assert work.launched == LaunchedKernels(custom=1, total=3, custom_us=25.0, total_us=76.0)
+    assert work.parts == (("nvjet_x", 50.0), ("mine(float*)", 25.0), ("Memset (Device)", 1.0))
     assert share_work(make_profile([("own::f", 50.0)]), CustomKernels(names=("f",))).launched is None
 
 

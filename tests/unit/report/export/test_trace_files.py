@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.domain import Block, StoreError
+from harness.domain import Block, StoreError, Work
 from harness.report.export.trace_files import write_trace
 from harness.store.results import StoredEvaluation
 
@@ -73,6 +73,16 @@ def test_phases_and_timed_calls_are_slices_of_named_threads(export):
         ("eager", "eager", 1500030.5, 20.0),
         ("candidate", "candidate", 1500050.5, 10.5),
     ]
+
+
+def test_kernels_are_slices_in_the_order_of_their_time(export):
+    work = Work(custom=1.0, torch=0.0, library=0.0, other=0.0, parts=(("mine\x1b[2J", 30.0), ("other", 10.0)))
+    trace = export(work=work)
+    require_format(trace)
+    found = [
+        (one["name"], one["ts"], one["dur"]) for one in trace["traceEvents"] if (one["pid"], one["ph"]) == (3, "X")
+    ]
+    assert found == [("mine\\x1b[2J", 0.0, 30.0), ("other", 30.0, 10.0)]
 
 
 def test_a_trace_that_cannot_be_written_is_an_error_with_its_path(tmp_path, evaluation_of):
