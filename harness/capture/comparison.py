@@ -76,7 +76,7 @@ def _find_rounding(tensor: Tensor) -> float:
     return size * torch.finfo(tensor.dtype).eps * 16
 
 
-def run_calls(model: Callable[..., Any], calls: Calls, *, gradients: bool = False) -> list[list[Tensor]]:
+def run_calls(model: nn.Module, calls: Calls, *, gradients: bool = False) -> list[list[Tensor]]:
     """Return the outputs of each call, and gradients of the parameters. A model may change copies of the arguments
     only, no buffer, and draws the same random numbers each time."""
     found = []
@@ -87,18 +87,18 @@ def run_calls(model: Callable[..., Any], calls: Calls, *, gradients: bool = Fals
     return found
 
 
-def _find_gradients(model: Callable[..., Any], outputs: Sequence[Tensor]) -> list[Tensor]:
+def _find_gradients(model: nn.Module, outputs: Sequence[Tensor]) -> list[Tensor]:
     """Of the sum of all outputs."""
     roots = [one for one in outputs if one.requires_grad]
-    parameters = [one for one in model.parameters() if one.requires_grad]  # type: ignore[attr-defined]
+    parameters = [one for one in model.parameters() if one.requires_grad]
     given = [torch.ones_like(one) for one in roots]
     found = torch.autograd.grad(roots, parameters, given, allow_unused=True) if roots else ()
     return [one for one in found if one is not None]
 
 
 @contextmanager
-def _unchanged(model: Callable[..., Any]) -> Iterator[None]:
-    buffers = {value: value.clone() for value in model.buffers()} if isinstance(model, nn.Module) else {}
+def _unchanged(model: nn.Module) -> Iterator[None]:
+    buffers = {value: value.clone() for value in model.buffers() if not value.is_inference()}
     with torch.random.fork_rng(), torch.no_grad():
         torch.manual_seed(0)
         try:
@@ -160,14 +160,15 @@ def compare_tokens(model: nn.Module, dispatches: Sequence[Dispatch], calls: Call
 
 
 def find_tokens(model: nn.Module, calls: Calls) -> Tensor | None:
-    """Return an integer input of two dimensions if an output has a score for each of its elements."""
+    """Return an integer input of two dimensions if an output has scores for each of its elements, or for the last."""
     given = [one for one in list_tensors(calls[0]) if one.dim() == 2 and one.dtype in (torch.int32, torch.int64)]
     outputs = run_calls(model, calls[:1])[0]
     return next((one for one in given if any(_has_scores(output, one) for output in outputs)), None)
 
 
 def _has_scores(output: Tensor, tokens: Tensor) -> bool:
-    return output.dim() == 3 and output.shape[:2] == tokens.shape and output.shape[2] > 1
+    is_scores = output.dim() == 3 and output.shape[0] == tokens.shape[0] and output.is_floating_point()
+    return is_scores and output.shape[1] in (1, tokens.shape[1])
 
 
 def generate(model: nn.Module, call: Call, given: Tensor, length: int) -> Tensor:
@@ -278,7 +279,7 @@ def _may_change(calls: Calls) -> bool:
     return any(not isinstance(leaf, (Tensor, *CONSTANTS)) for leaf in list_leaves(list(calls)))
 
 
-def _run(model: Callable[..., Any], calls: Calls, *, gradients: bool) -> None:
+def _run(model: Any, calls: Calls, *, gradients: bool) -> None:
     with torch.set_grad_enabled(gradients):
         for args, kwargs in calls:
             outputs = model(*args, **kwargs)

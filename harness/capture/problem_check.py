@@ -24,6 +24,7 @@ from harness.capture.problem_text import (
     split_arguments,
     write_text,
 )
+from harness.capture.runtime import fits
 from harness.capture.values import TensorFacts, write_tensor
 from harness.capture.watch import CallForm
 from harness.domain import ProblemError
@@ -37,24 +38,27 @@ def make_problem(
 ) -> ProblemText:
     """Raises ProblemError with the reason why the module cannot be a problem."""
     require_plain_state(module)
-    chosen = _choose_family(forms)
-    text = _write_and_check(module, chosen, summary, settings, device)
-    covered = sum(form.count for form in text.forms)
+    text = _write_and_check(module, _choose_family(forms), summary, settings, device)
+    covered = sum(form.count for form in text.forms if _is_covered(form, text))
     total = sum(form.count for form in forms)
     if covered < total:
         text.left_out.append(f"{total - covered} of {total} calls have other shapes or arguments")
     return text
 
 
+def _is_covered(form: CallForm, text: ProblemText) -> bool:
+    shapes = [facts.shape for _, facts in list_facts(form.arguments)]
+    return any(fits(shapes, known) for known in text.shapes)
+
+
 def _choose_family(forms: Sequence[CallForm]) -> list[CallForm]:
-    """Return the most frequent calls of equal form, the most frequent one first."""
+    """Return the most frequent calls of equal form, the most frequent one first. Raises ProblemError."""
     families: dict[str, list[CallForm]] = defaultdict(list)
     for form in forms:
         families[describe_family(form)].append(form)
-    for family in sorted(families.values(), key=lambda members: -sum(one.count for one in members)):
-        require_plain(family[0])
-        return sorted(family, key=lambda one: -one.count)
-    raise ProblemError("no call of it was observed")
+    family = max(families.values(), key=lambda members: sum(one.count for one in members))
+    require_plain(family[0])
+    return sorted(family, key=lambda one: -one.count)
 
 
 def _write_and_check(
@@ -67,7 +71,8 @@ def _write_and_check(
         sizes = name_sizes(tried)
         largest = max(tried, key=_count_elements)
         try:
-            exported = _export(module, largest, sizes, device)
+            given = fill(largest.arguments, draw_tensors(largest, device))
+            exported = export_module(copy.deepcopy(module), largest, given, sizes)
             text = write_text(
                 module, exported, tried, sizes, summary=summary, settings=settings, nonnegative=nonnegative, plain=plain
             )
@@ -103,10 +108,6 @@ def _run(module: nn.Module, form: CallForm, tensors: dict[str, Tensor]) -> Any:
 
 def _count_elements(form: CallForm) -> int:
     return sum(math.prod(facts.shape) for _, facts in list_facts(form.arguments))
-
-
-def _export(module: nn.Module, form: CallForm, sizes: Any, device: torch.device) -> Any:
-    return export_module(copy.deepcopy(module), form, fill(form.arguments, draw_tensors(form, device)), sizes)
 
 
 def draw_tensors(form: CallForm, device: torch.device) -> dict[str, Tensor]:

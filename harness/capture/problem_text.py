@@ -237,7 +237,14 @@ def write_state(module: nn.Module) -> list[str]:
     """Return statements that make modules, parameters and buffers of the same names and shapes, with other values."""
     lines: list[str] = []
     first: dict[int, str] = {}
-    for path, part in module.named_modules():
+    shared: list[str] = []
+    for path, part in module.named_modules(remove_duplicate=False):
+        if any(path.startswith(f"{one}.") for one in shared):
+            continue
+        if first.setdefault(id(part), path) != path:
+            shared.append(path)
+            lines.append(_assign(path, show_attribute(first[id(part)])))
+            continue
         made = _write_module(part) if path else ""
         own = [(name, value) for name, value in list_state(part).items() if "." not in name]
         if path and (own or any(True for _ in part.children())):

@@ -86,7 +86,7 @@ class Dispatch:
         if constants != self.constants or {name: one.dtype for name, one in tensors.items()} != self.dtypes:
             return None
         shapes = [tensors[name].shape for name in self.dtypes]
-        if not any(_fits(shapes, known) for known in self.plan["shapes"]):
+        if not any(fits(shapes, known) for known in self.plan["shapes"]):
             return None
         inputs = {name: tensors[name] for name in self.plan["inputs"]}
         return None if self._needs_gradients(inputs) and not self.plan["backward"] else inputs
@@ -101,7 +101,7 @@ def _describe(tensors: Mapping[str, Tensor]) -> str:
     return ", ".join(f"{name} {tuple(one.shape)} {one.dtype} {one.stride()}" for name, one in tensors.items())
 
 
-def _fits(shapes: Sequence[torch.Size], known: Bounds) -> bool:
+def fits(shapes: Sequence[Sequence[int]], known: Bounds) -> bool:
     for shape, bounds in zip(shapes, known, strict=True):
         if len(shape) != len(bounds):
             return False
@@ -124,14 +124,15 @@ def load_kernel(path: Path) -> type[nn.Module]:
 
 
 def make_dispatches(model: nn.Module, plan: Plan, path: Path) -> list[Dispatch]:
-    """Construct the kernel of `path` once for each module, with the module's own parameters."""
+    """Construct the kernel of `path` once for each module, with the module's own parameters. The model draws the same
+    random numbers afterwards as without it."""
     made = []
-    kind = load_kernel(path)
-    for name in plan["paths"]:
-        module = model.get_submodule(name)
-        kernel = kind()
-        share_state(module, kernel)
-        made.append(Dispatch(module, kernel.train(module.training), plan))
+    with torch.random.fork_rng():
+        kind = load_kernel(path)
+        for name in plan["paths"]:
+            module, kernel = model.get_submodule(name), kind()
+            share_state(module, kernel)
+            made.append(Dispatch(module, kernel.train(module.training), plan))
     return made
 
 

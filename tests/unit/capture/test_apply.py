@@ -50,7 +50,8 @@ class ModelNew(nn.Module):
         {forward}
 """
 SLOWER = KERNEL.format(name="weight", forward="[x * self.weight for _ in range(600)]\n        return x * self.weight")
-FAST = KERNEL.format(name="weight", forward="return x * self.weight ** 200")
+RANDOM = KERNEL.replace("torch.ones(64)", "torch.randn(64)")
+FAST = RANDOM.format(name="weight", forward="return x * self.weight ** 200")
 
 
 @pytest.fixture
@@ -126,6 +127,7 @@ def test_a_kernel_that_fails_or_does_not_pay_is_left_out(apply, kernel, reason):
 TRAINING = (
     NET[: NET.index("net =")]
     + """
+torch.manual_seed(0)
 net = Net()
 optimizer = torch.optim.SGD(net.parameters(), 1e-4)
 for step in range(50):
@@ -167,12 +169,27 @@ def test_calls_that_were_not_captured_use_the_module(apply):
     apply(FAST)
     group = next(one for one in json.loads(Path("captured/net/capture.json").read_text())["groups"] if one["problem"])
     net = load_text("import torch\nfrom torch import nn\n" + NET)["net"]
+    state = torch.get_rng_state()
     (dispatch,) = make_dispatches(net, group | {"backward": False}, Path("captured/net/applied/slow.py"))
+    assert torch.equal(torch.get_rng_state(), state)
     with torch.no_grad():
         dispatch(torch.ones(7, 64)), dispatch(torch.ones(256, 64).half().float())
     assert dispatch.used == 1
     dispatch(torch.ones(256, 64))  # needs gradients, which the kernel was not verified for
     assert dispatch.used == 1
+
+
+def test_a_model_is_applied_to_in_python(apply):
+    import torch
+
+    import harness
+    from harness.capture.problem_check import load_text
+
+    apply(FAST)
+    net = load_text("import torch\nfrom torch import nn\n" + NET)["net"]
+    report = harness.apply(net, "captured/net", [{"x": torch.randn(256, 64)}, (torch.randn(256, 64),)])
+    assert [one.problem for one in report.kept] == ["slow"]
+    assert "forward" in vars(net.slow)
 
 
 def test_without_a_verified_kernel_nothing_is_applied(capture, capsys):

@@ -205,6 +205,10 @@ ACCEPTED = {
         "self.more = nn.ParameterList([torch.randn(64), torch.randn(64)])",
         "return x * self.weight + self.more[0] * self.more[1]",
     ),
+    "a shared module": (
+        "self.a = nn.Sequential(nn.Linear(64, 64), nn.ReLU())\n        self.b = self.a",
+        "return self.b(self.a(x)) * self.weight",
+    ),
     "weight normalisation": (
         "self.linear = nn.utils.parametrizations.weight_norm(nn.Linear(64, 64))",
         "return self.linear(x) * self.weight",

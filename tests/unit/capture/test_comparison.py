@@ -55,8 +55,8 @@ class Words(nn.Module):
         torch.manual_seed(0)
         self.embedding, self.mix, self.head = nn.Embedding(50, 8), nn.Linear(8, 8), nn.Linear(8, 50)
 
-    def forward(self, *, ids, scale=1.0):
-        return {"scores": self.head(self.mix(self.embedding(ids)).cumsum(1) * scale)}
+    def forward(self, *, ids, scale=1.0, kept=6):
+        return {"scores": self.head(self.mix(self.embedding(ids)).cumsum(1) * scale)[:, -kept:]}
 
 
 class Changed(nn.Module):
@@ -77,10 +77,11 @@ def replace_mix(model, change, *, backward=False):
     return [Dispatch(model.mix, Changed(model.mix, change), plan)]
 
 
+@pytest.mark.parametrize("kept", [1, 6])
 @pytest.mark.parametrize(("change", "same"), [(0.0, True), (torch.arange(8.0), False)])
-def test_greedy_tokens_are_compared_at_the_captured_shapes(change, same):
+def test_greedy_tokens_are_compared_at_the_captured_shapes(change, same, kept):
     model = Words()
-    calls = [((), {"ids": torch.randint(50, (2, 6)), "scale": 2.0})]
+    calls = [((), {"ids": torch.randint(50, (2, 6)), "scale": 2.0, "kept": kept})]
     dispatches = replace_mix(model, change)
     assert (compare_tokens(model, dispatches, calls, 10) == 10) is same
     assert dispatches[0].used == 10

@@ -14,6 +14,7 @@ from harness.problems.contracts import read_contracts
 from harness.problems.inputs.conformity import find_violation
 
 SQUARE = torch.ones(8, 8, dtype=torch.bool)
+SIGNED = torch.tensor([-1.0, 0.5, 2.0, -0.3])
 LENGTHS = torch.arange(8) < torch.tensor([[3], [8], [5]])
 EMPTY_ROWS = torch.eye(8).bool() & (torch.arange(8) > 2)
 
@@ -29,7 +30,11 @@ class Module(nn.Module):
 
 def write(function, *calls):
     forms = [CallForm({"x": describe(torch.randn(8, 8)), "more": describe(more)}, count=1) for more in calls]
-    return make_problem(Module(function), forms, summary="A module.", settings=[], device=torch.device("cpu"))
+    return make(Module(function), forms)
+
+
+def make(module, forms):
+    return make_problem(module, forms, summary="A module.", settings=[], device=torch.device("cpu"))
 
 
 def mask(structure):
@@ -109,16 +114,27 @@ def test_the_contract_of_a_mask_holds_for_all_calls(others, structure):
 @pytest.mark.parametrize(
     ("one", "other", "pattern"),
     [
-        (torch.zeros(4), torch.randn(4), "normal"),
+        (torch.zeros(4), SIGNED, "normal"),
         (torch.zeros(4), torch.rand(4), "uniform"),
-        (torch.rand(4), torch.randn(4), "normal"),
+        (torch.rand(4), SIGNED, "normal"),
         (torch.ones(4), torch.full((4,), 2.0), "uniform"),
         (torch.arange(4), torch.tensor([3, 1, 2, 2]), "integers"),
         (torch.full((2, 2), -math.inf).triu(1), torch.zeros(2, 2), "mask"),
-        (torch.full((2, 2), -math.inf).triu(1), torch.randn(2, 2), "normal"),
+        (torch.full((2, 2), -math.inf).triu(1), SIGNED.view(2, 2), "normal"),
         (torch.ones(2, 2, dtype=torch.long), torch.full((2, 2), 7), "integers"),
     ],
 )
 def test_values_of_several_calls_are_drawn_as_the_more_general_ones(one, other, pattern):
     assert merge(describe(one), describe(other)).pattern == pattern
     assert merge(describe(other), describe(one)).pattern == pattern
+
+
+def test_calls_beyond_the_cases_are_named():
+    calls = [torch.randn(8)] * 6
+    forms = [
+        CallForm({"x": describe(torch.randn(8 * n, 8)), "more": describe(one)}, n) for n, one in enumerate(calls, 1)
+    ]
+    module = Module(lambda x, more, weight: x * more + weight.sum())
+    assert make(module, forms).left_out == []  # within the range of a single size
+    forms = [CallForm({"x": describe(torch.randn(n, 9 - n)), "more": describe(torch.randn(1))}, n) for n in range(1, 7)]
+    assert make(module, forms).left_out == ["3 of 21 calls have other shapes or arguments"]
