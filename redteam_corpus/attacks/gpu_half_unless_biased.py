@@ -4,7 +4,7 @@ layer: correctness
 mechanism: Inputs that show roundings have the same digits in many elements of a row, which a count tells. Those are
     multiplied as they should be, which takes longer.
 problem: gpu_positive_product
-expected: no_gain
+expected: wrong_value, no_gain
 device: gpu
 timed: yes
 language: torch

@@ -40,13 +40,13 @@ class Sparse(DerivedKind):
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
         tensors = [tensor for tensor, _ in self.list_allowed(traits, inputs)]
-        backgrounds = [(tensor, near) for tensor in tensors if (near := _find_background(tensor)) is not None]
-        if backgrounds:
-            _keep_few(*backgrounds[draw(len(backgrounds), generator)], generator)
+        shares = [(tensor, share) for tensor in tensors if (share := _find_share(tensor)) is not None]
+        if shares:
+            _reduce_most(*shares[draw(len(shares), generator)], generator)
         return inputs
 
 
-def _keep_few(tensor: Tensor, background: float, generator: torch.Generator) -> None:
+def _reduce_most(tensor: Tensor, share: float, generator: torch.Generator) -> None:
     count = tensor.numel()
     flat = tensor.as_strided((count,), (1,))
     few = min(count // LARGEST_SHARE, PATTERNS[tensor.dtype].few)
@@ -54,13 +54,15 @@ def _keep_few(tensor: Tensor, background: float, generator: torch.Generator) -> 
     length = 1 + draw(few, generator)
     first = draw(count - length + 1, generator)
     scattered, stretch = flat[places], flat[first : first + length].clone()
-    flat.fill_(background)
+    flat.mul_(share)
     flat[first : first + length] = stretch
     flat[places] = scattered
 
 
-def _find_background(tensor: Tensor) -> float | None:
-    """Return the value of the other elements; None if no value is near zero, or if most have few digits."""
+def _find_share(tensor: Tensor) -> float | None:
+    """Return what is left of the other elements; None if no value is near zero, or if most have few digits. (Sums of
+    one repeated value would have systematic errors.)
+    """
     if not is_dense(tensor) or tensor.numel() < LEAST_ELEMENTS or not has_many_digits(tensor):
         return None
     low, high = tensor.new_full((), math.inf), tensor.new_zeros(())
@@ -70,7 +72,5 @@ def _find_background(tensor: Tensor) -> float | None:
         torch.maximum(high, sizes.max(), out=high)
     least, most = float(low), float(high)
     lowest, highest = NEARLY_ZERO
-    near = max(lowest, min(highest, PATTERNS[tensor.dtype].few / (4 * tensor.numel()))) * most
-    if not math.isfinite(near) or least > near:
-        return None
-    return near if float(tensor.max()) > 0 else -near
+    share = max(lowest, min(highest, PATTERNS[tensor.dtype].few / (4 * tensor.numel())))
+    return share if math.isfinite(most) and least <= share * most else None
