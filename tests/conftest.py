@@ -51,11 +51,11 @@ def _keep_to_own_cores():
 
 
 def _set_up_hypothesis():
-    """No deadlines: on a busy machine an example that takes a millisecond may take a second. Half as many examples."""
+    """No deadlines: on a busy machine an example that takes a millisecond may take a second. Few examples."""
     with suppress(ImportError):
         from hypothesis import settings
 
-        settings.register_profile("harness", deadline=None, max_examples=50)
+        settings.register_profile("harness", deadline=None, max_examples=30)
         settings.load_profile("harness")
 
 

@@ -52,10 +52,11 @@ class Bench:
         )
 
     def evaluate(
-        self, source, problem=TINY_PROBLEM, *, time=False, plan=None, attribute_work=True,
+        self, source, problem=TINY_PROBLEM, *, time=False, plan=None, attribute_work=None,
         language=None, rival=None, seed=None, compiled=None, baselines=None, asan=False, measure_noise=False, **limits,
     ):  # fmt: skip
-        """The evaluation of one candidate on a problem given as source, with files `compiled` ahead."""
+        """The evaluation of one candidate on a problem given as source, with files `compiled` ahead. Work is attributed
+        on a GPU, and on a CPU if asked for, which takes further workers."""
         from harness.domain import EAGER, BuiltAhead, Candidate, Problem, Subject
         from harness.evaluation.evaluator import CandidateEvaluator
         from harness.evaluation.settings import EvaluationSettings
@@ -68,7 +69,7 @@ class Bench:
             limits=TimeLimits(**(self._limits | limits)),
             plan=plan or TimingPlan(budget_s=1.0, allow_load=True),
             fidelity="full" if time else "correctness",
-            attribute_work=attribute_work,
+            attribute_work=self._device.replays_calls if attribute_work is None else attribute_work,
             measure_noise=measure_noise,
             asan=asan,
         )

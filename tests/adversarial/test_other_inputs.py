@@ -1,9 +1,16 @@
 """Programs for the inputs, layouts and shapes that the problem happens to give."""
 
+from functools import partial
+
 import pytest
 from plain_programs import find, warnings_of, write_candidate, write_problem
 
 RELU = "return torch.relu(x)"
+
+
+@pytest.fixture
+def evaluate(evaluate):
+    return partial(evaluate, probed=True)
 
 
 def test_program_right_only_for_the_given_inputs_gets_a_warning(evaluate):

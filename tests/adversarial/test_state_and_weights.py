@@ -20,7 +20,7 @@ PACKED_WITH_CARE = {
 
 
 def test_weights_packed_at_construction_are_honest_and_noted(evaluate):
-    evaluation = evaluate(write_candidate(**PACKED), write_problem(**LINEAR))
+    evaluation = evaluate(write_candidate(**PACKED), write_problem(**LINEAR), probed=True)
     assert evaluation.outcome == "correct", evaluation.message
     finding = find(evaluation, "weights_packed")
     assert finding.severity == "warning"
@@ -44,7 +44,7 @@ def test_weights_that_are_all_ones_change_as_well(evaluate):
     ignored = {"init": norm["init"], "forward": "return nn.functional.layer_norm(x, (65,))"}
     evaluation = evaluate(write_candidate(**ignored), write_problem(**norm))
     assert evaluation.outcome == "wrong_value"
-    evaluation = evaluate(write_candidate(**norm), write_problem(**norm))
+    evaluation = evaluate(write_candidate(**norm), write_problem(**norm), probed=True)
     assert warnings_of(evaluation) == set()
 
 
@@ -149,12 +149,12 @@ def test_state_of_many_tensors_and_all_forms_is_given_to_each_call(evaluate):
 
     problem = write_problem(**FORMS, settings="TRAINING = True")
     plan = TimingPlan(min_blocks=3, max_blocks=5, budget_s=1.0, attempts=1)
-    evaluation = evaluate(write_candidate(**FORMS), problem, probed=False, time=True, plan=plan)
+    evaluation = evaluate(write_candidate(**FORMS), problem, time=True, plan=plan)
     assert evaluation.outcome == "correct", evaluation.message
     assert {"second_in_a_row", "given_state"} <= {trial.distribution for trial in evaluation.correctness.trials}
     assert evaluation.timing.blocks[0].baseline_loading_us > 0
     forgetful = FORMS["forward"].replace("self.share.mul_(0.75)", "self.share.fill_(0.375)")
-    assert evaluate(write_candidate(forgetful, init=FORMS["init"]), problem, probed=False).outcome == "wrong_value"
+    assert evaluate(write_candidate(forgetful, init=FORMS["init"]), problem).outcome == "wrong_value"
 
 
 def test_a_candidate_that_changes_weights_that_the_reference_leaves_alone_is_wrong(evaluate):
@@ -197,7 +197,7 @@ WRONG_DROPOUT = {
 
 
 def test_dropout_draws_the_same_numbers_in_reference_and_candidate(evaluate):
-    evaluation = evaluate(write_candidate("return 2 * self.drop(x)", init=DROPOUT["init"]), SEEDED)
+    evaluation = evaluate(write_candidate("return 2 * self.drop(x)", init=DROPOUT["init"]), SEEDED, probed=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.correctness.truth == "reference"
     assert dict(evaluation.environment)["mode"] == "training"

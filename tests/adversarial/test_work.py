@@ -156,7 +156,7 @@ NOT_WHEN_WATCHED = "if torch.autograd._profiler_enabled(): raise RuntimeError('s
 
 
 def evaluate(bench, source, problem=ADD, **fields):
-    return bench.evaluate(source, Problem(name="add", suite="tiny", source=problem, **fields))
+    return bench.evaluate(source, Problem(name="add", suite="tiny", source=problem, **fields), attribute_work=True)
 
 
 def checks(evaluation):

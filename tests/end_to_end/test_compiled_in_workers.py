@@ -46,7 +46,7 @@ CASES = 'CASES = [{"name": "given"}, {"name": "evaluated_first", "sizes": {"rows
 def test_compiled_files_are_shared_within_one_evaluation_only(bench, cases):
     problem = parse_problem(PROBLEM + cases, Path("sum.py"), "tiny")
     for _ in range(2):
-        evaluation = bench.evaluate(PROGRAM, problem)
+        evaluation = bench.evaluate(PROGRAM, problem, attribute_work=True)
         assert evaluation.outcome == "correct"
         notes = [finding.message for finding in evaluation.findings if finding.check == "profile"]
         assert notes == ["could not be profiled: RuntimeError: compiled by an earlier worker"]

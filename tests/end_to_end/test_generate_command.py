@@ -177,6 +177,7 @@ def test_a_short_run_that_is_refused_ends_with_the_advice(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("status", [401, 404])
+@pytest.mark.quick(1)
 def test_refused_prompts_fail_and_the_others_are_stored(folder: Path, status: int) -> None:
     def choose(number: int, request: dict[str, Any]) -> Reply:
         return _refuse(status) if "x + 1" in request["messages"][0]["content"] else reply_with()

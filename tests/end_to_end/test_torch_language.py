@@ -32,7 +32,7 @@ COMPILING = {"call_s": 300.0, "language": "torch"}  # seconds, where other proce
 
 def evaluate(bench, source, **settings):
     problem = Problem(name="softmax", suite="tiny", source=PROBLEM, requires_kernel=True)
-    return bench.evaluate(source, problem, **settings)
+    return bench.evaluate(source, problem, attribute_work=True, **settings)
 
 
 def list_checks(evaluation):
