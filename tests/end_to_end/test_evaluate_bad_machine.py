@@ -84,13 +84,10 @@ def bare_path(tmp_path, names):
     return str(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "outcome", "code"),
-    [
-        pytest.param(GOOD, "correct", 0, marks=pytest.mark.slow),
-        (GOOD.replace("a + b", "a - b"), "wrong_value", 1),
-        pytest.param("x = 1\n", "load_error", 1, marks=pytest.mark.slow),
-    ],
+    [(GOOD, "correct", 0), (GOOD.replace("a + b", "a - b"), "wrong_value", 1), ("x = 1\n", "load_error", 1)],
 )
 def test_the_exit_code_of_a_single_candidate_tells_its_verdict(evaluate_file, call_harness, source, outcome, code):
     finished, record = evaluate_file(source, run=call_harness)

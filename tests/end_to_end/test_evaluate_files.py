@@ -46,6 +46,8 @@ def test_files_are_ranked_until_the_first_failure(evaluate):
     assert list_places(done.stdout) == [("1", "a.py"), ("-", "bad.py")]
     assert "1 not evaluated after the first that is not correct (-x)" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
+    again = evaluate("bad.py", "--no-time"), evaluate("bad.py", "--no-time", "--exit-zero")  # evaluated before
+    assert [one.returncode for one in again] == [1, 0]
 
 
 @pytest.mark.slow

@@ -82,6 +82,7 @@ def assert_ended_as_meant(records, meant):
         assert re.search(message, records[key]["message"]), (key, records[key]["message"])
 
 
+@pytest.mark.slow
 def test_recorded_completions_without_a_program_end_as_meant(call_harness):
     chosen = {"embedding", "layer_norm"}
     meant = {key: end for key, end in CPP.items() if key[0] in chosen}
