@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from harness.domain import BuildRequest, UsageError
 
+FIRST_CAPABILITY = 10
 FIRST_WITH_FEATURES = 90  # devices whose instructions need a target such as sm_90a: wgmma, setmaxnreg, tcgen05
 _ARCHITECTURE = re.compile(r"(\d+)\.(\d)([af]?)")
 _CODE = re.compile(r"(sm|compute)_(\d+)([af]?)")
@@ -148,6 +149,6 @@ def _list_pairs(asked: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 def _read_code(virtual: str, code: str) -> _Code | None:
     found, of_virtual = _CODE.fullmatch(code), _CODE.fullmatch(virtual)
-    if not (found and of_virtual) or of_virtual[1] != "compute":
+    if not (found and of_virtual) or of_virtual[1] != "compute" or int(found[2]) < FIRST_CAPABILITY:
         return None
     return _Code(is_binary=found[1] == "sm", capability=int(found[2]), features=found[3], virtual=virtual)
