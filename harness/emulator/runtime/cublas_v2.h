@@ -1,6 +1,7 @@
 // The matrix products of cuBLAS, by torch's own. Matrices are in columns, so each is the transposed one in rows.
 #pragma once
 #include <ATen/ATen.h>
+#include <cuda_fp16.h>
 #include <emulator/runtime_api.h>
 #include <library_types.h>
 

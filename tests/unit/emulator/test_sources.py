@@ -1,7 +1,11 @@
 """Requests as sources: what is not covered is named by its line, and told from what a GPU's compiler refuses too."""
 
+import re
+from pathlib import Path
+
 import pytest
 
+import harness.emulator
 from harness.domain import BuildRequest, UsageError
 from harness.emulator import Emulation
 from harness.emulator.declared_names import find_declared_names
@@ -214,3 +218,11 @@ def test_a_name_that_another_file_has_too_may_be_declared_there() -> None:
     error = "cuda.cu:1:9: error: 'c' was not declared in this scope"
     assert find_name("int b = c;", error, cpp_sources=("int c;",)) is None
     assert find_name("int b = c;", error, headers=(("h.cuh", "#define C c\n"),)) is None
+
+
+def test_headers_of_libraries_include_the_half_type_that_they_use():
+    """A host source may include them alone."""
+    runtime = Path(harness.emulator.__file__).parent / "runtime"
+    using = [path for path in runtime.glob("*.h") if re.search(r"\b__half\b", path.read_text())]
+    assert runtime / "cublas_v2.h" in using
+    assert [path.name for path in using if "#include <cuda_fp16.h>" not in path.read_text()] == []
