@@ -221,6 +221,7 @@ def _compare_losses(run: Callable[..., Any], folder: Path, report: ApplyReport) 
     allowed = allow_losses(*found[:2])
     off = max(abs(ours - theirs) for theirs, ours in report.losses)
     if not off <= allowed:
+        report.modes.clear()
         for kernel in report.kept:
             kernel.reason = f"losses of {len(report.losses)} steps: off by {off:.3g}, allowed {allowed:.3g}"
 
