@@ -330,7 +330,7 @@ def without_nvcc(tmp_path):
     """Variables of a machine without the CUDA compiler, whose answers take longer than all the rest."""
     folder = tmp_path / "tools"
     folder.mkdir()
-    for name in ("c++", "g++", "cc", "gcc", "ld", "as", "sh", "ar"):
+    for name in ("c++", "g++", "cc", "gcc", "ld", "as", "sh", "ar", "nice", "cat"):
         found = shutil.which(name)
         if found is not None:
             (folder / name).symlink_to(Path(found).resolve())
