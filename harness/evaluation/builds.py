@@ -10,7 +10,7 @@ from harness.domain import BuildRequest, BuildResult, BuiltAhead, Candidate
 from harness.evaluation.emulated.nvcc import NvccCheck
 from harness.evaluation.emulated.sanitizer import KernelChecker
 from harness.evaluation.record import EvaluationRecord
-from harness.languages import LANGUAGES
+from harness.languages import LANGUAGES, compiles_in_worker
 from harness.sandbox.build_requests import AnswerBuild
 from harness.sandbox.worker_process import TimeLimits
 
@@ -36,8 +36,10 @@ class CandidateBuilds:
             self._hung_ahead.add(candidate.digest)
 
     def reduce_limits(self, limits: TimeLimits, candidate: Candidate) -> TimeLimits:
+        """Return the limits for a candidate: only one that compiles in its worker has longer for its first call."""
         share = SECOND_LOAD_SHARE if candidate.digest in self._hung_ahead else 1.0
-        return replace(limits, load_s=limits.load_s * share)
+        first_call_s = limits.first_call_s if compiles_in_worker(candidate.source) else limits.call_s
+        return replace(limits, load_s=limits.load_s * share, first_call_s=first_call_s)
 
     def answer_for(self, record: EvaluationRecord, candidate: Candidate, *, ahead: bool = False) -> AnswerBuild:
         """Return a function that builds and records requests; `ahead` also builds for the sanitizer."""

@@ -22,6 +22,7 @@ __all__ = [
     "LANGUAGES",
     "PLAIN_LANGUAGE",
     "LanguageRules",
+    "compiles_in_worker",
     "detect_language",
     "list_compiled_in_worker",
     "note_other_language",
@@ -44,3 +45,8 @@ def list_compiled_in_worker(source: str) -> tuple[Language, ...]:
     """List the languages of Python functions that the program names, after those that they are translated to."""
     named = [rules for rules in LANGUAGES.values() if rules.modules and rules.word in source]
     return tuple(dict.fromkeys(one.name for rules in named for one in reversed(rules.chain)))
+
+
+def compiles_in_worker(source: str) -> bool:
+    """Return whether the program names a compiler that runs in its worker, such as Triton's or torch.compile."""
+    return any(rules.word and rules.word in source for rules in LANGUAGES.values())

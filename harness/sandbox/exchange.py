@@ -52,7 +52,8 @@ TIMEOUTS = {
     "start": "the program was not imported within {:g} s (--load-timeout)",
     "construct": "the model was not constructed within {:g} s (--load-timeout)",
     "call": "forward() did not return within {:g} s (--call-timeout)",
-    "first call": "the first call of forward() did not return within {:g} s (--first-call-timeout)",
+    "first call": "the first call of forward() did not return within {:g} s (--first-call-timeout; --call-timeout "
+    "if the program does not compile in its worker)",
 }
 
 
