@@ -21,7 +21,7 @@ from typing import Any
 from harness.analysis.leaderboard import rank_samples
 from harness.analysis.ranking import rank_stored
 from harness.domain import Block, Correctness, Evaluation, Finding, Outcome, Subject, Timing, Trial
-from harness.report.export.csv_files import write_csvs
+from harness.report.export.table_files import write_csvs
 from harness.store.columns import make_row
 from harness.store.results import ResultStore
 

@@ -104,8 +104,8 @@ def _note_unequal_problems(rows: Sequence[LeaderboardRow]) -> None:
 
 
 def _format_rows(rows: Sequence[LeaderboardRow], *, as_json: bool, as_csv: bool) -> str:
-    from harness.report.export.csv_files import format_leaderboard
     from harness.report.export.json_records import dump_json, leaderboard_record
+    from harness.report.export.table_files import format_leaderboard
     from harness.report.terminal.tables import render_leaderboard_markdown
 
     if as_json:

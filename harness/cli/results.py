@@ -153,14 +153,14 @@ def _print_json(store: ResultStore, rows: Sequence[ResultRow], columns: Sequence
 
 
 def _print_csv(rows: Sequence[ResultRow], columns: Sequence[str] | None) -> None:
-    from harness.report.export.csv_files import format_evaluations
+    from harness.report.export.table_files import format_evaluations
     from harness.store.columns import COLUMNS
 
     typer.echo(format_evaluations(rows, columns or tuple(COLUMNS)), nl=False)
 
 
 def _write_parquet(rows: Sequence[ResultRow], columns: Sequence[str] | None, path: Path) -> None:
-    from harness.report.export.parquet_files import write_parquet
+    from harness.report.export.table_files import write_parquet
     from harness.store.columns import COLUMNS
 
     write_parquet(rows, columns or tuple(COLUMNS), path)
@@ -174,7 +174,7 @@ def _print_groups(values: Iterable[tuple[Any, ...]], columns: Sequence[str], *, 
     if as_json:
         print_records(*group_records(groups, columns))
     elif as_csv:
-        from harness.report.export.csv_files import format_records
+        from harness.report.export.table_files import format_records
 
         typer.echo(format_records(group_records(groups, columns), (*columns, *SUMMARY_COLUMNS)), nl=False)
     elif groups:

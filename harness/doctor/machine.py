@@ -94,7 +94,7 @@ def _toolchain_checks(toolchain: Toolchain) -> list[MachinePart]:
 
 
 def _strategy_checks(toolchain: Toolchain, cache_dir: Path | None, isolation: str) -> Iterator[MachinePart]:
-    from harness.doctor.strategies import try_strategies
+    from harness.doctor.trials import try_strategies
 
     for trial in try_strategies(toolchain, cache_dir, isolation):
         yield MachinePart(part=f"build {trial.name}", present=trial.works, found=trial.found, without_it=trial.found)
@@ -102,7 +102,7 @@ def _strategy_checks(toolchain: Toolchain, cache_dir: Path | None, isolation: st
 
 def _trial_check(rules: LanguageRules) -> MachinePart:
     """Evaluates a kernel in a sandboxed worker; on the emulated device it is also compiled for the default target."""
-    from harness.doctor.language_trial import try_language
+    from harness.doctor.trials import try_language
 
     found, problem = try_language(rules)
     without_it = f"no language {rules.name}: {problem}"

@@ -1,6 +1,5 @@
 """Domain model as frozen types. Imports only the standard library."""
 
-from harness.domain.admission import Admission, Check
 from harness.domain.build import NOTHING_AHEAD, BuildRequest, BuildResult, BuildStatus, BuiltAhead
 from harness.domain.contract import KINDS as CONTRACT_KINDS
 from harness.domain.contract import STRUCTURES as CONTRACT_STRUCTURES
@@ -82,9 +81,11 @@ from harness.domain.problem import (
     PROBLEM_FLAGS,
     PROBLEM_SETTINGS,
     TORCH_DTYPES,
+    Admission,
     CallKind,
     Case,
     CaseSizes,
+    Check,
     Precision,
     Problem,
     SizeRange,

@@ -242,3 +242,35 @@ def _keep_factor(tolerance: Tolerance | None) -> Tolerance | None:
 
 def _draw(value: SizeValue | SizeRange, source: random.Random) -> SizeValue:
     return value.draw(source) if isinstance(value, SizeRange) else value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """`skipped` tells that it takes too much time or memory."""
+
+    name: str
+    passed: bool
+    evidence: str
+    skipped: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """`case` is "" without cases."""
+
+    problem: str
+    workload: str
+    checks: tuple[Check, ...]
+    case: str = ""
+
+    @property
+    def admitted(self) -> bool:
+        return all(check.passed for check in self.checks)
+
+    @property
+    def failed(self) -> tuple[Check, ...]:
+        return tuple(check for check in self.checks if not check.passed)
+
+    @property
+    def skipped(self) -> tuple[Check, ...]:
+        return tuple(check for check in self.checks if check.skipped)

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from harness.domain import UsageError
 from harness.formats import gpu_mode
-from harness.formats.definitions import flashinfer, sol_execbench
+from harness.formats.definitions import folders
 from harness.formats.imported import FormatName, Imported
 from harness.formats.kernelbench import format as kernelbench
-from harness.formats.kernelbench import verified
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +29,8 @@ FORMATS = (
         name="kernelbench-verified",
         suite="kernelbench_verified",
         recognised_by="hidden_tests/ beside KernelBench/level1/",
-        find=verified.find,
-        read=verified.read,
+        find=kernelbench.find_verified,
+        read=kernelbench.read_verified,
     ),
     Format(
         name="kernelbench",
@@ -44,15 +43,15 @@ FORMATS = (
         name="flashinfer-bench",
         suite="flashinfer",
         recognised_by="definitions/**/*.json",
-        find=flashinfer.find,
-        read=flashinfer.read,
+        find=folders.find_flashinfer,
+        read=folders.read_flashinfer,
     ),
     Format(
         name="sol-execbench",
         suite="sol_execbench",
         recognised_by="definition.json beside workload.jsonl",
-        find=sol_execbench.find,
-        read=sol_execbench.read,
+        find=folders.find_sol_execbench,
+        read=folders.read_sol_execbench,
     ),
     Format(
         name="gpu-mode",

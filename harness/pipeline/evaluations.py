@@ -30,7 +30,7 @@ from harness.pipeline.evaluate import choose_workload, open_executor
 from harness.pipeline.options import EVERY_TASK, EvaluateOptions, Selection
 from harness.pipeline.provenance import Provenance
 from harness.problems.workloads import describe_lacking_workload, provide_workload
-from harness.report.export.csv_files import write_csvs
+from harness.report.export.table_files import write_csvs
 from harness.report.terminal.progress import Step, read_steps
 from harness.store.reservations import Reservations
 from harness.store.results import ResultFilter, ResultStore, StoredEvaluation

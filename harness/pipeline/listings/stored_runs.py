@@ -11,7 +11,7 @@ from pathlib import Path
 from harness.domain import FILE_RUN, Outcome, RunManifest, StoreError, UsageError
 from harness.domain.files import explain_failure
 from harness.domain.suggestions import suggest
-from harness.report.export.csv_files import write_csvs
+from harness.report.export.table_files import write_csvs
 from harness.store.columns import ResultRow
 from harness.store.results import ResultStore
 from harness.store.run_notes import RunNotes, read_notes

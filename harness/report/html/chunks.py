@@ -1,24 +1,50 @@
-"""Packs candidate details into compressed shards that the browser unpacks on demand; similar candidates
-share a shard.
+"""Converts evaluations to data for the page, in compressed shards that the browser unpacks on demand; similar
+candidates share a shard. Prompt, answer and build log are a separate record, which may be omitted.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from math import inf
 from pathlib import Path
 from typing import Any
 
-from harness.domain import StoreError
-from harness.report.html.candidate_record import LONGEST_LOG, make_answer, make_record
-from harness.report.html.encoding import cut_text, pack
+from harness.analysis.source_locations import find_lines
+from harness.domain import (
+    BuildSummary,
+    CaseResult,
+    Correctness,
+    CounterReport,
+    Evaluation,
+    Finding,
+    StoreError,
+    Timing,
+    Trial,
+    Work,
+)
+from harness.report.html.encoding import clean, cut_text, encode_numbers, pack
 from harness.report.html.overview import Material
+from harness.report.terminal.timing_details import list_conditions
+from harness.report.verdict_text import (
+    WHOLE_CALLS,
+    explain_cases,
+    explain_certificate,
+    explain_clock,
+    explain_resolution,
+    explain_roofline,
+    explain_timing_verdict,
+    explain_use,
+    explain_without_custom,
+    format_interval,
+    format_measured,
+    state_verdict,
+)
 from harness.store.columns import ResultRow
-from harness.store.completions import locate_answer
-from harness.store.results import ResultStore
+from harness.store.completions import locate_answer, read_answer, read_prompt
+from harness.store.results import ResultStore, StoredEvaluation
 
 SHARD_CANDIDATES = 40
 MANY_ROWS = 20_000
@@ -109,3 +135,153 @@ def _pack_answers(batch: Sequence[ResultRow], logs: Mapping[int, str], generated
     strings = _StringTable()
     folders = {row.id: locate_answer(generated_dir, row) for row in batch}
     return strings.pack({row.id: make_answer(folders[row.id], logs.get(row.id, ""), strings.refer) for row in batch})
+
+
+LONGEST_SOURCE = 200_000  # characters; longer ones are cut with a note
+LONGEST_EVIDENCE = 4_000
+LONGEST_ANSWER = 60_000
+LONGEST_LOG = 30_000
+MOST_BLOCKS = 200
+MOST_TRIALS = 200
+
+_TRIAL_FIELDS = tuple(Trial.__dataclass_fields__)
+_SHOWN_PAIRS = ("baseline_reported_us", "candidate_reported_us", "baseline_evaluator_us", "candidate_evaluator_us")
+
+
+def make_record(stored: StoredEvaluation, source: str | None, refer: Callable[[str], int]) -> dict[str, Any]:
+    """`refer` stores a string once and returns its index."""
+    evaluation, known = stored.evaluation, source or ""
+    build, work = evaluation.build, evaluation.work
+    shown = cut_text(known, LONGEST_SOURCE)
+    record: dict[str, Any] = {
+        "verdict": cut_text(state_verdict(evaluation), LONGEST_EVIDENCE),
+        "findings": [_describe_finding(finding, shown) for finding in evaluation.findings],
+        "correctness": _describe_trials(evaluation.correctness) if evaluation.correctness else None,
+        "timing": _describe_timing(evaluation.timing) if evaluation.timing else None,
+        "limits": explain_roofline(evaluation) or None,
+        "cases": [_describe_case(case) for case in evaluation.cases],
+        "case_facts": explain_cases(evaluation),
+        "work": _describe_work(work) if work else None,
+        "counters": _describe_counters(evaluation.counters) if evaluation.counters else None,
+        "build": _describe_build(build) if build else None,
+        "circumstances": _list_circumstances(evaluation),
+        "phases": list(evaluation.phases_s),
+    }
+    record = clean(record)
+    if evaluation.timing is not None:
+        record["timing"]["samples"] = _list_samples(evaluation.timing)
+    return {**record, "source": None if source is None else refer(clean(shown))}
+
+
+def make_answer(folder: Path | None, log: str, refer: Callable[[str], int]) -> dict[str, Any]:
+    prompt, completion = read_prompt(folder), read_answer(folder)
+    strings = {
+        "prompt": prompt,
+        "reasoning": completion.reasoning if completion else None,
+        "answer": completion.text if completion else None,
+        "log": log or None,
+    }
+    return {
+        name: None if text is None else refer(clean(cut_text(text, LONGEST_ANSWER))) for name, text in strings.items()
+    } | {"finish": clean(completion.finish_reason) if completion else None}
+
+
+def _describe_finding(finding: Finding, source: str) -> dict[str, Any]:
+    return {
+        "check": finding.check,
+        "severity": finding.severity,
+        "message": cut_text(finding.message, LONGEST_EVIDENCE),
+        "evidence": cut_text(finding.evidence, LONGEST_EVIDENCE),
+        "lines": find_lines(finding, source),
+    }
+
+
+def _describe_trials(correctness: Correctness) -> dict[str, Any]:
+    trials = correctness.trials[:MOST_TRIALS]
+    return {
+        "weights": correctness.weights,
+        "truth": correctness.truth,
+        "passed": sum(trial.passed for trial in correctness.trials),
+        "count": len(correctness.trials),
+        "trials": {name: [getattr(trial, name) for trial in trials] for name in _TRIAL_FIELDS},
+    }
+
+
+def _describe_timing(timing: Timing) -> dict[str, Any]:
+    return {
+        "baseline": timing.baseline,
+        "verdict": timing.verdict,
+        "speedup": timing.speedup,
+        "low": timing.speedup_low,
+        "high": timing.speedup_high,
+        "baseline_us": timing.baseline_us,
+        "candidate_us": timing.candidate_us,
+        "summary": f"{format_measured(timing)} against {timing.baseline}",
+        "why": explain_timing_verdict(timing),
+        "resolution": " ".join(filter(None, [explain_clock(timing), explain_resolution(timing)])),
+        "has_two_clocks": timing.clock in WHOLE_CALLS,
+        "conditions": [*explain_use(timing), *list_conditions(timing)],
+        "blocks": len(timing.blocks),
+        "calls": sorted({block.calls for block in timing.blocks}),
+    }
+
+
+def _describe_case(case: CaseResult) -> dict[str, Any]:
+    timing = case.timing
+    return {
+        "name": case.name,
+        "sizes": case.sizes,
+        "secret": case.is_secret,
+        "outcome": case.outcome.value,
+        "speedup": timing and timing.speedup,
+        "clock": timing and timing.clock,
+        "interval": format_interval(timing) if timing else "",
+        "verdict": timing.verdict if timing else "not timed",
+        "baseline_us": timing and timing.baseline_us,
+        "candidate_us": timing and timing.candidate_us,
+    }
+
+
+def _list_samples(timing: Timing) -> dict[str, list[float | int | None]]:
+    blocks = timing.blocks[:MOST_BLOCKS]
+    return {name: encode_numbers([getattr(block, name) for block in blocks], digits=4) for name in _SHOWN_PAIRS}
+
+
+def _describe_work(work: Work) -> dict[str, Any]:
+    return {
+        "custom": work.custom,
+        "torch": work.torch,
+        "library": work.library,
+        "other": work.other,
+        "kernels": [cut_text(name, 200) for name in work.custom_kernels[:20]],
+        "without": explain_without_custom(work.without_custom),
+    }
+
+
+def _describe_counters(counters: CounterReport) -> dict[str, Any]:
+    kernels = [(f"{one.kernel}: {one.describe_launch()}", one.list_facts()) for one in counters.kernels]
+    return {"kernels": kernels, "note": counters.note}
+
+
+def _describe_build(build: BuildSummary) -> dict[str, Any]:
+    from harness.builder.error_excerpt import shorten_log
+
+    return {
+        "keys": build.keys[:20],
+        "cached": build.cached,
+        "duration_s": build.duration_s,
+        "strategy": build.strategy,
+        "reason": build.reason,
+        "errors": shorten_log(build.log) if build.log else "",
+    }
+
+
+def _list_circumstances(evaluation: Evaluation) -> list[tuple[str, str]]:
+    return [
+        ("isolation", evaluation.isolation),
+        ("certificate", explain_certificate(evaluation.certificate)),
+        ("secret seeds", evaluation.seeds_digest),
+        ("started", evaluation.started_at),
+        ("took", f"{evaluation.duration_s:.2f} s"),
+        *((name, cut_text(str(value), 300)) for name, value in evaluation.environment),
+    ]

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.builder.flags import refuse_flags
+from harness.builder.builder import refuse_flags
 from harness.domain import BuildRequest
 
 KINDS = ("extra_cflags", "extra_cuda_cflags", "extra_ldflags")

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.commands import GROUPS, HIDDEN, SUMMARIES, CommandGroup
-from harness.cli.main import run_command
+from harness.cli.main import GROUPS, HIDDEN, SUMMARIES, CommandGroup, run_command
 
 
 def test_help_lists_every_command_whole_and_imports_none_of_them():

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from harness.builder import probe_toolchain
-from harness.doctor.strategies import _list_strategies
+from harness.doctor.trials import _list_strategies
 
 
 @pytest.mark.parametrize(("nvcc", "more"), [(None, ()), ("13.0.48", ("cuda fast", "cuda plain"))])

@@ -8,12 +8,12 @@ import pytest
 import harness.emulator
 from harness.domain import BuildRequest, UsageError
 from harness.emulator import Emulation
-from harness.emulator.declared_names import find_declared_names
 from harness.emulator.headers import write_target
 from harness.emulator.sources import (
     begins_with_syntax_error,
     drop_cuda_libraries,
     explain_failure,
+    find_declared_names,
     find_unknown_name,
     prepare_sources,
     read_cuda_flags,

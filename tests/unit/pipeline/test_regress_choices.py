@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from harness.domain import UsageError
-from harness.pipeline.regress import Selection, check_extraction, choose_rows, find_device, find_repeats
-from harness.store.pins import read_pins
+from harness.pipeline.regress import Selection, check_extraction, choose_rows, find_device, find_repeats, read_pins
 from harness.store.results import EVERYTHING, ResultFilter, ResultStore
 
 ALL = (EVERYTHING,)

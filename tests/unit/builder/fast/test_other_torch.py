@@ -13,7 +13,7 @@ import json, sys
 from dataclasses import asdict
 from pathlib import Path
 from harness.builder import probe_toolchain
-from harness.doctor.strategies import try_strategies
+from harness.doctor.trials import try_strategies
 toolchain = probe_toolchain()
 trials = [asdict(trial) for trial in try_strategies(toolchain, Path(sys.argv[1]))]
 print(json.dumps({"torch": toolchain.torch_version, "cuda": toolchain.can_build_cuda, "trials": trials}))

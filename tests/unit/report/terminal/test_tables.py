@@ -7,8 +7,8 @@ from rich.console import Console
 
 from harness.analysis.leaderboard import SearchSpending
 from harness.domain import TRUNCATED, Finding, Outcome, Work
-from harness.report.export.csv_files import format_leaderboard
 from harness.report.export.json_records import leaderboard_record
+from harness.report.export.table_files import format_leaderboard
 from harness.report.terminal.tables import (
     WIDE_COLUMNS,
     choose_columns,

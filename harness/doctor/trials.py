@@ -1,4 +1,6 @@
-"""Tests this machine's build strategies with a small extension, and makes the precompiled header cache."""
+"""Tests each build strategy with a small extension, each language with a small program, and makes the precompiled
+header cache.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,27 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from harness.builder import Builder, Toolchain, default_cache_folder
+from harness.builder import Builder, Toolchain, default_cache_folder, probe_toolchain
 from harness.builder.error_excerpt import name_first_error
-from harness.domain import EMULATED, BuildRequest, BuildResult, BuildToolError, Language
+from harness.domain import (
+    EMULATED,
+    BuildRequest,
+    BuildResult,
+    BuildToolError,
+    Candidate,
+    Evaluation,
+    Language,
+    Outcome,
+    Problem,
+)
 from harness.emulator import Emulation
+from harness.executors.device_evaluators import DeviceEvaluators
+from harness.executors.settings import LocalSettings, Setup
+from harness.executors.tasks import Origin, make_task
 from harness.hardware.gpus import DEFAULT_TARGET, find_gpu_model
-from harness.languages import CPU_LANGUAGE, GPU_LANGUAGE
+from harness.languages import CPU_LANGUAGE, GPU_LANGUAGE, LanguageRules
+from harness.languages.devices import find_devices
+from harness.sandbox.devices import open_device
 from harness.sandbox.policy import clean_environment, interpreter_folders, probe_isolation
 
 _CUDA = """
@@ -108,3 +125,45 @@ def _describe_time(result: BuildResult) -> str:
 def _describe_failure(result: BuildResult) -> str:
     error = name_first_error(result.log) if result.extension is None else ""
     return f"{result.reason} {error}".strip()
+
+
+_PROBLEM = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def forward(self, x):
+        return x + 1
+
+def get_inputs():
+    return [torch.randn(100)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def try_language(rules: LanguageRules) -> tuple[str, str]:
+    """Return the version with the working parts, and the failing parts ("" without any)."""
+    device = find_devices("auto", rules.name)[0]
+    missing = rules.find_missing(device == EMULATED)
+    if missing is not None:
+        return "none", missing
+    evaluation = _evaluate(rules, device)
+    if evaluation.outcome is not Outcome.CORRECT:
+        return f"{rules.version}", f"a small kernel ends as {evaluation.outcome}: {evaluation.message[:300]}"
+    works = "interprets, and compiles for the emulated GPU" if device == EMULATED else f"runs on {device}"
+    return f"{rules.version}, {works}", ""
+
+
+def _evaluate(rules: LanguageRules, device: str) -> Evaluation:
+    settings = LocalSettings(device=device, fidelity="correctness", measure_noise=False, attribute_work=False)
+    setup = Setup(settings=settings, toolchain=probe_toolchain(None), isolation=probe_isolation())
+    problem = Problem(name="language_trial", suite="doctor", source=_PROBLEM)
+    candidate = Candidate(source=rules.trial, language=rules.name, rule="file")
+    task = make_task(problem, candidate, Origin(run="doctor", model="-"), language=rules.name)
+    evaluators = DeviceEvaluators(setup, open_device(device), checks=device == EMULATED)
+    try:
+        return evaluators.evaluate(task.on_device(device))
+    finally:
+        evaluators.close()

@@ -7,7 +7,7 @@ import pytest
 
 from harness.analysis.ranking import rank_stored
 from harness.domain import Finding, StoreError, Work
-from harness.report.export.csv_files import (
+from harness.report.export.table_files import (
     EVALUATIONS_CSV,
     LEADERBOARD_CSV,
     format_evaluations,
