@@ -67,8 +67,7 @@ def load_claims(run: str, generated_dir: StrPath = "generated") -> pd.DataFrame:
     """
     import pandas as pd
 
-    from harness.formats.kernelbench.claims import read_claims
-    from harness.formats.kernelbench.format import list_claims
+    from harness.formats.kernelbench.format import list_claims, read_claims
     from harness.store.runs import find_run
 
     stored = read_claims(find_run(Path(generated_dir), run))

@@ -15,8 +15,7 @@ from harness.domain import UsageError
 from harness.domain.suggestions import suggest
 from harness.store.columns import ResultRow
 from harness.store.completions import locate_answer, read_prompt, read_spent
-from harness.store.no_match import explain_no_match
-from harness.store.results import EVERYTHING, ResultFilter, ResultStore
+from harness.store.results import EVERYTHING, ResultFilter, ResultStore, explain_no_match
 
 SideKind = Literal["run", "model", "prompt", "harness"]
 _COLUMNS: dict[SideKind, str] = {"run": "run", "model": "model", "prompt": "prompt", "harness": "harness_version"}

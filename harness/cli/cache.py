@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.grouped_help import GroupedCommand
-from harness.cli.panels import Only, expand_panels
+from harness.cli.options import GroupedCommand, Only, expand_panels
 from harness.executors.settings import LocalSettings
 
 cache_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)

@@ -10,9 +10,8 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.options import JsonOption
+from harness.cli.options import JsonOption, Only
 from harness.cli.output import print_records, print_rich
-from harness.cli.panels import Only
 from harness.doctor.machine import MachinePart, examine_machine
 from harness.domain import EMULATED, UsageError
 from harness.languages import LANGUAGES, LanguageRules

@@ -19,7 +19,7 @@ from harness.domain import EMULATED, FILE_RUN, Language, Outcome, UsageError
 from harness.pipeline.options import EVERY_TASK, EvaluateOptions, Selection
 
 if TYPE_CHECKING:
-    from harness.analysis.file_ranking import RankedFile
+    from harness.analysis.ranking import RankedFile
     from harness.domain import Evaluation, Finding
     from harness.executors.tasks import Task
     from harness.pipeline.evaluations import EvaluationReport
@@ -165,8 +165,7 @@ def _watch(
 
 
 def _print_event(event: WatchEvent) -> None:
-    from harness.report.terminal.ranked_files import format_interval
-    from harness.report.terminal.tables import style_text
+    from harness.report.terminal.tables import format_interval, style_text
 
     verdict = event.evaluation if event.stored is None else event.stored.evaluation
     assert verdict is not None
@@ -215,7 +214,7 @@ def _all_runs(generated_dir: Path) -> tuple[str, ...]:
 
 
 def print_ranking(ranked: Sequence[RankedFile]) -> None:
-    from harness.report.terminal.ranked_files import list_notes, render_ranked_files
+    from harness.report.terminal.tables import list_notes, render_ranked_files
 
     print_rich(render_ranked_files(ranked))
     for note in list_notes(ranked):
@@ -269,7 +268,7 @@ def _print_failures(report: EvaluationReport) -> None:
 
 def _print_reason(stored: StoredEvaluation, source: str) -> None:
     from harness.pipeline.search_report import PLAIN_TORCH, lacks_kernel
-    from harness.report.terminal.compiler_text import CompilerText
+    from harness.report.terminal.sources import CompilerText
     from harness.report.terminal.tables import style_text
 
     evaluation = stored.evaluation

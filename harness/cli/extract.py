@@ -10,8 +10,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.options import JsonOption
-from harness.cli.panels import Only
+from harness.cli.options import JsonOption, Only
 from harness.cli.reextract import CheckOption, DiffOption, WriteOption, reextract
 from harness.domain import UsageError
 from harness.domain.files import explain_failure, find_wide_encoding

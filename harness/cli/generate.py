@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.cli.options import JsonOption, ProblemOption, RunOption, SuiteOption
-from harness.cli.panels import Only
+from harness.cli.options import JsonOption, Only, ProblemOption, RunOption, SuiteOption
 from harness.domain import INCOMPLETE_ANSWER
 from harness.generate.options import GenerateOptions
 from harness.pipeline.options import EvaluateOptions

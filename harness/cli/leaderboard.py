@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.panels import Without
+from harness.cli.options import Without
 from harness.cli.results import Against, AsCsv, AsJson, StoredPanel, check_one_format, make_sentence
 from harness.store.queries import ResultFilter
 
@@ -83,7 +83,7 @@ def leaderboard(
 
 def _explain_no_row(store: ResultStore, where: ResultFilter, *, common: bool) -> str:
     from harness.analysis.ranking import is_from_file
-    from harness.store.no_match import explain_no_match
+    from harness.store.results import explain_no_match
 
     matching = list(store.rows(replace(where, device=None)))
     if matching and all(map(is_from_file, matching)):

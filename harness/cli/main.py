@@ -198,10 +198,6 @@ def _nest_defaults(group: Any, defaults: dict[str, dict[str, Any]]) -> dict[str,
     return nested
 
 
-if __name__ == "__main__":
-    main()
-
-
 # In the order of `harness --help`, with what it says.
 SUMMARIES = {
     "generate": "Ask a model for kernels and store its answers.",
@@ -254,8 +250,7 @@ class CommandGroup(TyperGroup):
 
 
 def _load_command(name: str) -> Any:
-    from harness.cli.grouped_help import GroupedCommand
-    from harness.cli.panels import expand_panels
+    from harness.cli.options import GroupedCommand, expand_panels
 
     word = name.replace("-", "_")
     if name in GROUPS:
@@ -281,3 +276,7 @@ def _report_interrupts(command: Callable[..., None]) -> Callable[..., None]:
             raise typer.Exit(INTERRUPTED_EXIT_CODE) from error
 
     return run
+
+
+if __name__ == "__main__":
+    main()

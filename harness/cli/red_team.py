@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.cli.options import JsonOption
-from harness.cli.panels import Only
+from harness.cli.options import JsonOption, Only
 from harness.domain import UsageError
 from harness.executors.settings import LocalSettings
 

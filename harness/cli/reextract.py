@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.options import JsonOption
+from harness.cli.options import JsonOption, Only
 from harness.cli.output import print_records
-from harness.cli.panels import Only
 from harness.domain.options import RunFolders
 
 if TYPE_CHECKING:

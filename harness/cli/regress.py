@@ -11,7 +11,7 @@ import typer
 
 from harness.analysis.change_detection import GateRule
 from harness.cli.completion import complete_run
-from harness.cli.panels import Only, Panel
+from harness.cli.options import Only, Panel
 from harness.domain import UsageError
 from harness.domain.options import option
 from harness.pipeline.options import EvaluateOptions

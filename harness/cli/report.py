@@ -11,8 +11,8 @@ import typer
 
 from harness.analysis.prices import parse_prices
 from harness.cli.completion import complete_run
+from harness.cli.options import Without
 from harness.cli.output import print_records
-from harness.cli.panels import Without
 from harness.cli.results import AsJson, StoredPanel
 from harness.store.queries import ResultFilter
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli.completion import complete_baseline
+from harness.cli.options import Only, Panel
 from harness.cli.output import print_records, print_rich
-from harness.cli.panels import Only, Panel
 from harness.domain import UsageError
 from harness.domain.options import option
 from harness.store.queries import ResultFilter
@@ -119,7 +119,7 @@ def check_one_format(*, as_csv: bool, as_json: bool, parquet: Path | None = None
 
 
 def _say_no_match(store: ResultStore, where: ResultFilter, *, err: bool) -> None:
-    from harness.store.no_match import explain_no_match
+    from harness.store.results import explain_no_match
 
     typer.echo(make_sentence(explain_no_match(store, where)), err=err)
 

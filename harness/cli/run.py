@@ -10,8 +10,7 @@ import typer
 
 from harness.cli.generate import declare_dry_run, print_notes
 from harness.cli.improve import print_search
-from harness.cli.options import JsonOption, ProblemOption, RunOption, SuiteOption
-from harness.cli.panels import Without
+from harness.cli.options import JsonOption, ProblemOption, RunOption, SuiteOption, Without
 from harness.domain import HarnessError
 from harness.generate.options import GenerateOptions
 from harness.pipeline.options import EvaluateOptions

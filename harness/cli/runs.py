@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.completion import complete_run
-from harness.cli.grouped_help import GroupedCommand
+from harness.cli.options import GroupedCommand, Only, expand_panels
 from harness.cli.output import print_records, print_rich
-from harness.cli.panels import Only, expand_panels
 from harness.cli.results import AsJson, StoredPanel
 from harness.domain import FILE_RUN
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.panels import Panel, Without
+from harness.cli.options import Panel, Without
 from harness.domain import UsageError
 from harness.domain.files import explain_failure
 from harness.domain.options import option

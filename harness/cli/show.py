@@ -62,8 +62,7 @@ def show(
 
 def find_evaluation(store: ResultStore, name: str) -> StoredEvaluation:
     """Find by id, or the sample's latest. Raises UsageError with similar names."""
-    from harness.store.no_match import explain_no_match
-    from harness.store.results import EVERYTHING
+    from harness.store.results import EVERYTHING, explain_no_match
 
     stored = store.get(int(name)) if _is_number(name) else _find_sample(store, name)
     if stored is None and not store.count():

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.grouped_help import GroupedCommand
-from harness.cli.panels import Without, expand_panels
+from harness.cli.options import GroupedCommand, Without, expand_panels
 from harness.domain import UsageError
 from harness.service.settings import ToolSettings
 from harness.shipped import name_install

@@ -10,10 +10,21 @@ from typing import Any
 
 from harness.domain import DeviceError, Evaluation, WireError
 from harness.domain.build import GOING_ON
-from harness.executors.answers import LEAST_BYTES, MOST_BYTES, Builds, Done, Lost, Ready, Waiting, decode_answer
 from harness.executors.clients import sandbox
 from harness.executors.device_pool import DeviceLost, Job
-from harness.executors.evaluator_process import END_S, Assignment, Start
+from harness.executors.evaluator_process import (
+    END_S,
+    LEAST_BYTES,
+    MOST_BYTES,
+    Assignment,
+    Builds,
+    Done,
+    Lost,
+    Ready,
+    Start,
+    Waiting,
+    decode_answer,
+)
 from harness.problems.watched_process import ProcessEnded, WatchedProcess
 from harness.sandbox.forkserver import EXPANDABLE_SEGMENTS
 from harness.sandbox.worker_process import OutputTail

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.analysis.file_ranking import RankedFile, find_close, rank_files
+from harness.analysis.ranking import RankedFile, find_close, rank_files
 from harness.domain import Evaluation, ProblemError, UsageError
 from harness.executors.tasks import Task
 from harness.pipeline.evaluate import open_executor

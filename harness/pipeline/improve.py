@@ -21,9 +21,9 @@ from harness.pipeline.candidate_file import read_candidate
 from harness.pipeline.chains import ONCE, Session, ShowSearch, follow_all
 from harness.pipeline.data_folders import find_folder, find_run_problem
 from harness.pipeline.evaluate import check_plan
+from harness.pipeline.evaluations import open_screening
 from harness.pipeline.generate import open_asker, open_run, prepare_run
 from harness.pipeline.options import EvaluateOptions
-from harness.pipeline.screening import open_screening
 from harness.pipeline.search_report import SampleSearch, SearchReport
 from harness.report.terminal.search_progress import SearchProgress
 from harness.search.feedback import summarise

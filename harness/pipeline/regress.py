@@ -7,6 +7,7 @@ to a separate folder; with `update` they are new results.
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, replace
@@ -27,20 +28,18 @@ from harness.domain import (
     UsageError,
     WorkloadName,
 )
+from harness.domain.files import explain_failure
 from harness.hardware.cuda_driver import list_gpus
 from harness.languages import LANGUAGES
 from harness.pipeline.options import read_baselines
 from harness.store.columns import COLUMNS, ResultRow
-from harness.store.no_match import explain_no_match
-from harness.store.results import ResultFilter, ResultStore, StoredEvaluation
+from harness.store.results import ResultFilter, ResultStore, StoredEvaluation, explain_no_match
 
 if TYPE_CHECKING:
     from harness.executors.tasks import Task
     from harness.pipeline.evaluations import Evaluations, ShowSteps
     from harness.pipeline.options import EvaluateOptions
-import re
 
-from harness.domain.files import explain_failure
 
 REGRESS_FOLDER = "regress"
 _Setting = tuple[str, WorkloadName, str, str | None]

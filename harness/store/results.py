@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
@@ -18,8 +19,10 @@ from typing import Any, Self
 from harness import __version__
 from harness.domain import FILE_RUN, Evaluation, StoreError, Subject
 from harness.domain.files import explain_failure
+from harness.domain.suggestions import suggest
 from harness.store.columns import COLUMNS, ResultRow
-from harness.store.queries import ResultFilter, build_query, check_columns, list_against, order_by
+from harness.store.filters import list_compared
+from harness.store.queries import COLUMN_KINDS, ResultFilter, build_query, check_columns, list_against, order_by
 from harness.store.schema import connect_reader, connect_writer
 from harness.store.serialization import (
     EvidenceRow,
@@ -317,3 +320,17 @@ def read_programs(connection: sqlite3.Connection) -> dict[str, str]:
 def _is_known(connection: sqlite3.Connection, candidate: str) -> bool:
     query = "SELECT 1 FROM fingerprints WHERE candidate = ? AND kind = ?"
     return connection.execute(query, (candidate, EXACT)).fetchone() is not None
+
+
+def explain_no_match(store: ResultStore, where: ResultFilter) -> str:
+    if not store.count():
+        return f"no evaluations in {store.path.parent} yet: `harness run --suite core --model MODEL` makes some"
+    texts = ("run", "model", "problem", "suite", "workload", "device", "outcome")
+    wanted = [(name, value) for name in texts if (value := getattr(where, name)) is not None]
+    if where.condition is not None:
+        wanted += list_compared(where.condition, COLUMN_KINDS)
+    for column, value in wanted:
+        known = sorted({str(one) for (one,) in store.values((column,)) if one is not None})
+        if not any(fnmatchcase(one, value) for one in known):
+            return f"no {column} {value!r} in {store.path}; {suggest(value, known)}"
+    return f"no evaluation in {store.path} matches all filters; remove one, or list all with `harness results`"

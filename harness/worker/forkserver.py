@@ -20,8 +20,7 @@ from typing import Any
 from harness.domain import WorkerLost
 from harness.protocol import Channel
 from harness.protocol.messages import ForkserverReply, ForkserverRequest
-from harness.protocol.process_tree import find_tree, state_of, threads_of
-from harness.worker.code_usage import count_used_bytes, forget_use
+from harness.protocol.process_tree import find_tree, read_bytes, state_of, threads_of
 from harness.worker.compiled_files import preload_compilers
 from harness.worker.init_process import run_sandboxed
 from harness.worker.isolation import namespaces
@@ -322,6 +321,49 @@ def _close_nvml() -> None:
     """Close NVML, which `import torch` opens: every worker would inherit it."""
     with contextlib.suppress(OSError):
         ctypes.CDLL("libnvidia-ml.so.1").nvmlShutdown()
+
+
+# Detects whether a worker has executed machine code of the candidate: Linux sets a referenced bit per page. Candidate
+# code is mapped from files in the worker's scratch folder, or unlinked. Anonymous code (oneDNN, JIT) is ignored.
+_MAPPING = re.compile(rb"^[0-9a-f]+-[0-9a-f]+ (\S{4}) \S+ \S+ (\d+) +(.*)$")
+_REFERENCED = re.compile(rb"^Referenced: +(\d+) kB$")
+# Values for /proc/<pid>/clear_refs. Clearing the soft-dirty bits also flushes the TLB: cached translations would not
+# set the referenced bit again.
+_FORGET_USE, _FORGET_WRITES = b"1", b"4"
+
+
+def forget_use(process: int) -> bool:
+    """Clear the referenced bits of all pages of a stopped process. Returns False if Linux does not support it."""
+    try:
+        for order in (_FORGET_USE, _FORGET_WRITES):
+            Path(f"/proc/{process}/clear_refs").write_bytes(order)
+    except OSError:
+        return False
+    return True
+
+
+def count_used_bytes(process: int) -> int | None:
+    """Returns None if unknown."""
+    try:
+        text = read_bytes(f"/proc/{process}/smaps")
+    except OSError:
+        return None
+    used_kib, counts = 0, False
+    for line in text.splitlines():
+        mapping = _MAPPING.match(line)
+        if mapping is not None:
+            counts = b"x" in mapping[1] and mapping[2] != b"0" and not _is_installed(mapping[2], mapping[3])
+        elif counts and (referenced := _REFERENCED.match(line)):
+            used_kib += int(referenced[1])
+    return used_kib * 1024
+
+
+def _is_installed(inode: bytes, path: bytes) -> bool:
+    """Compare inodes only: on overlay file systems, stat and mappings report different devices."""
+    try:
+        return os.stat(path).st_ino == int(inode)  # noqa: PTH116 - bytes
+    except (OSError, ValueError):  # ValueError: not a valid path
+        return False
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from typing import Any
 
 from harness.domain import Evaluation, Outcome, RunManifest, Sample, Timing, UsageError
 from harness.formats.imported import write_bytes
-from harness.formats.kernelbench.claims import read_claims
 from harness.formats.kernelbench.format import (
     BASELINE_TIMES,
     EVAL_RESULTS,
@@ -21,6 +20,7 @@ from harness.formats.kernelbench.format import (
     drop_semantics,
     find_level,
     number_names,
+    read_claims,
     write_kernels,
     write_problems,
 )

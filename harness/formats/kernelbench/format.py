@@ -9,16 +9,17 @@ eval_results.json                                    {"<P>": {...} or [{...}, ..
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from harness.domain import PROBLEM_SETTINGS, UsageError
-from harness.domain.files import explain_failure, replacing
+from harness.domain import PROBLEM_SETTINGS, StoreError, UsageError
+from harness.domain.files import explain_failure, replace_text, replacing
 from harness.formats.imported import Imported, ImportedProblem, read_text, write_bytes
 from harness.problems.discovery import bound_names
 from harness.syntax import parse_python
@@ -318,3 +319,39 @@ def _add_settings(problem: BenchProblem) -> str:
     declared = ", ".join(f'"{name}"' for name in ("as_given", *names))
     comment = "# KernelBench-Verified measures against TF32, and scales the inputs."
     return f"{code}{comment}\nALLOW_TF32 = True\nDISTRIBUTIONS = ({declared})\n"
+
+
+CLAIMS = "claims.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredClaims:
+    """Results and baseline times of other evaluators, stored verbatim. They never enter `results/`, which holds only
+    measurements of this harness. A file in the run's folder has them:
+    {"format": "kernelbench", "level": 1, "results": {...}, "baseline": {...}}
+    """
+
+    format: str
+    level: int
+    results: dict[str, Any] = field(default_factory=dict)
+    baseline: dict[str, Any] = field(default_factory=dict)
+
+
+def write_claims(run_dir: Path, claims: StoredClaims) -> None:
+    """Replace earlier ones. Raises StoreError."""
+    try:
+        replace_text(run_dir / CLAIMS, json.dumps(asdict(claims), indent=1) + "\n")
+    except OSError as error:
+        raise StoreError(f"cannot write {run_dir / CLAIMS}: {explain_failure(error)}") from error
+
+
+def read_claims(run_dir: Path) -> StoredClaims | None:
+    """Return None without a file. Raises StoreError for a damaged one."""
+    path = run_dir / CLAIMS
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        return StoredClaims(**record)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError) as error:
+        raise StoreError(f"{path} is damaged ({error}): import the run again, or remove the file") from error

@@ -9,14 +9,15 @@ from typing import Any
 
 from harness.domain import Candidate, Language, SampleKey, UsageError
 from harness.formats.imported import read_json_object
-from harness.formats.kernelbench.claims import StoredClaims, write_claims
 from harness.formats.kernelbench.format import (
     EVAL_RESULTS,
     BenchKernel,
     Claim,
+    StoredClaims,
     list_claims,
     name_suite,
     number_names,
+    write_claims,
 )
 from harness.formats.storing import make_manifest, store_candidate
 from harness.problems.discovery import list_files

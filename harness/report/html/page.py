@@ -27,8 +27,7 @@ from harness.report.html.encoding import clean, encode_numbers, encode_texts, pa
 from harness.report.html.overview import Material, describe_overview
 from harness.store.columns import COLUMNS, ResultRow
 from harness.store.completions import Spent, TurnOrigin, has_run, locate_answer, read_origin, read_spent
-from harness.store.no_match import explain_no_match
-from harness.store.results import EVERYTHING, EvidenceRow, ResultFilter, ResultStore
+from harness.store.results import EVERYTHING, EvidenceRow, ResultFilter, ResultStore, explain_no_match
 from harness.store.runs import check_name, locate_reference
 
 PAGE = Path(__file__).with_name("assets")

@@ -9,6 +9,7 @@ from harness.analysis.source_locations import find_lines
 from harness.domain import (
     BaselineResult,
     BuildSummary,
+    CaseResult,
     Correctness,
     CounterReport,
     Evaluation,
@@ -17,17 +18,25 @@ from harness.domain import (
     Trial,
     Work,
 )
-from harness.report.terminal.compiler_text import CompilerText, drop_installed_frames
-from harness.report.terminal.sources import render_excerpt
-from harness.report.terminal.tables import format_speedup, make_table, name_workload, style_outcome, style_text
+from harness.report.terminal.sources import CompilerText, drop_installed_frames, render_excerpt
+from harness.report.terminal.tables import (
+    format_speedup,
+    format_time_us,
+    make_table,
+    name_workload,
+    style_outcome,
+    style_text,
+)
 from harness.report.terminal.timing_details import list_conditions, render_timing
 from harness.report.terminal.turn_details import NO_TURNS, SampleTurns, render_turns
 from harness.report.values import make_printable
 from harness.report.verdict_text import (
+    explain_cases,
     explain_certificate,
     explain_roofline,
     explain_use,
     explain_without_custom,
+    format_interval,
     format_share,
     name_sample,
     state_verdict,
@@ -37,15 +46,6 @@ from harness.store.results import StoredEvaluation
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
-    from rich.text import Text
-from typing import TYPE_CHECKING
-
-from harness.domain import CaseResult
-from harness.report.terminal.tables import format_time_us
-from harness.report.verdict_text import explain_cases, format_interval
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
     from rich.text import Text
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from math import ceil
+from math import ceil, isfinite
 from statistics import median, quantiles
 from typing import TYPE_CHECKING
 
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
     from rich.text import Text
-from collections.abc import Callable
-from math import isfinite
+
 
 # Bits of a braille character by column and row of its 2 x 4 dots.
 _DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from harness.analysis.file_ranking import RankedFile, find_close, rank_files
+from harness.analysis.ranking import RankedFile, find_close, rank_files
 from harness.domain import Comparison
-from harness.report.terminal.ranked_files import list_notes, render_ranked_files
+from harness.report.terminal.tables import list_notes, render_ranked_files
 from harness.store.results import StoredEvaluation
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import harness
 from harness.domain import UsageError
-from harness.formats.kernelbench.claims import StoredClaims, write_claims
+from harness.formats.kernelbench.format import StoredClaims, write_claims
 from harness.store.results import ResultStore
 
 

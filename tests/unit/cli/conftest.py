@@ -6,7 +6,7 @@ from browsing import SOURCE
 from typer.testing import CliRunner
 
 from harness.cli.leaderboard import leaderboard
-from harness.cli.panels import expand_panels
+from harness.cli.options import expand_panels
 from harness.cli.results import results
 from harness.cli.show import show
 from harness.domain import BuildSummary

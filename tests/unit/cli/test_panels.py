@@ -5,7 +5,7 @@ from typing import Annotated
 import pytest
 import typer
 
-from harness.cli.panels import Only, Panel, Without, expand_panels
+from harness.cli.options import Only, Panel, Without, expand_panels
 from harness.domain.options import option
 from harness.generate.options import GenerateOptions
 from harness.pipeline.options import EvaluateOptions

@@ -24,7 +24,7 @@ from harness.domain import (
     WireError,
     Work,
 )
-from harness.executors.answers import Builds, Done, Lost, Ready, Waiting, decode_answer, encode_answer
+from harness.executors.evaluator_process import Builds, Done, Lost, Ready, Waiting, decode_answer, encode_answer
 
 SUBJECT = Subject(
     run="r",

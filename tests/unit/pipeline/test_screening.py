@@ -10,8 +10,8 @@ import pytest
 from harness.domain import Candidate
 from harness.executors.executor import DeviceFacts
 from harness.executors.tasks import Origin, make_task
+from harness.pipeline.evaluations import Screening
 from harness.pipeline.options import EvaluateOptions
-from harness.pipeline.screening import Screening
 from harness.problems.discovery import parse_problem
 
 SOURCE = """import torch

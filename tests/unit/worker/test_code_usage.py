@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from harness.worker.code_usage import count_used_bytes, forget_use
+from harness.worker.forkserver import count_used_bytes, forget_use
 
 PROGRAM = """
 import ctypes, os, sys

@@ -17,7 +17,7 @@ from harness.sandbox.policy import explain_evaluator_failure, probe_isolation
 pytestmark = pytest.mark.slow
 READY = """
 import os, sys
-from harness.executors.answers import Builds, Ready, Waiting, encode_answer
+from harness.executors.evaluator_process import Builds, Ready, Waiting, encode_answer
 from harness.problems.watched_process import connect
 line, _ = connect(sys.argv[1:])
 line.recv()

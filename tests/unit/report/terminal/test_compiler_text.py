@@ -2,7 +2,7 @@
 
 from rich.console import Console
 
-from harness.report.terminal.compiler_text import CompilerText, drop_installed_frames, fit_carets
+from harness.report.terminal.sources import CompilerText, drop_installed_frames, fit_carets
 
 
 def test_carets_stay_below_what_they_point_at_when_a_line_is_cut():
