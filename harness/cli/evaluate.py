@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -95,6 +94,7 @@ def evaluate(
     files = list(dict.fromkeys([*([candidate] if candidate else []), *map(Path, names or ())]))
     if watch:
         _watch(files, problem, lambda file: file_task(file, problem, language, suite, options), options, json_output)
+        return
     tasks = {file: file_task(file, problem, language, suite, options) for file in files}
     exit_code = _evaluate_files(tasks, problem, options, selection, json_output=json_output)
     if not exit_zero:
@@ -145,23 +145,25 @@ def _evaluate_files(
 
 def _watch(
     files: list[Path], problem: str, make_task: Callable[[Path], Task], options: EvaluateOptions, json_output: bool
-) -> NoReturn:
-    """Raises KeyboardInterrupt."""
+) -> None:
+    """Raises KeyboardInterrupt: it has no other end."""
+    import asyncio
+
     from harness.pipeline.files import watch_files
+
+    def report(event: WatchEvent) -> None:
+        if event.reason:
+            typer.echo(f"{event.file}: {event.reason}", err=True)
+        elif not json_output:
+            _print_event(event)
+        elif event.stored is not None:
+            print_json([event.stored])
 
     missing = next((file for file in files if not file.is_file()), None)
     if missing is not None:
         raise UsageError(f"cannot watch {missing}: there is no such file")
     typer.echo(f"watching {', '.join(map(str, files))}; Ctrl-C ends it", err=True)
-    with closing(watch_files(files, Path(problem), make_task, options)) as events:
-        for event in events:
-            if event.reason:
-                typer.echo(f"{event.file}: {event.reason}", err=True)
-            elif not json_output:
-                _print_event(event)
-            elif event.stored is not None:
-                print_json([event.stored])
-    raise KeyboardInterrupt
+    asyncio.run(watch_files(files, Path(problem), make_task, options, report))
 
 
 def _print_event(event: WatchEvent) -> None:

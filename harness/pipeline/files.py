@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from harness.analysis.ranking import RankedFile, find_close, rank_files
 from harness.domain import Evaluation, ProblemError, UsageError
@@ -82,38 +83,93 @@ class WatchEvent:
     source: str = ""
 
 
-def watch_files(
-    files: Sequence[Path], problem: Path, make_task: Callable[[Path], Task], options: EvaluateOptions
-) -> Generator[WatchEvent, None, None]:
-    """Yield events of all files, then of changed ones, without end; a changed problem file changes all. Outputs are
-    checked first, in evaluator processes of their own. Raises HarnessError for faults of the machine.
+async def watch_files(
+    files: Sequence[Path],
+    problem: Path,
+    make_task: Callable[[Path], Task],
+    options: EvaluateOptions,
+    report: Callable[[WatchEvent], None],
+) -> None:
+    """Report events of all files, then of changed ones, without end; a changed problem file changes all. Outputs are
+    checked first, in evaluator processes of their own, which start at once. Raises HarnessError for faults of the
+    machine.
     """
     quick = replace(options, fidelity="correctness", profile=False, attribute_work=False, check_kernels=False)
     with open_results(options) as results, open_executor(quick) as outputs, open_executor(options) as whole:
-        contents = Contents([*files, problem])
+        contents, is_warm = Contents([*files, problem]), False
+        checks = WholeChecks(lambda task: _evaluate_whole(task, Evaluations(options, whole, results)))
         while True:
-            changed, began_s = contents.wait_for_changes(), time.monotonic()
+            await asyncio.sleep(POLL_S)
+            changed, began_s = contents.find_changes(), time.monotonic()
             for file in files if problem in changed else changed:
+                checks.forget(file)
                 try:
                     if not file.is_file():
                         raise UsageError(GONE)
-                    first, second = (Evaluations(options, executor, results) for executor in (outputs, whole))
-                    for event in _evaluate_file(WatchEvent(file=file), make_task(file), first, second, contents):
-                        yield replace(event, after_s=time.monotonic() - began_s)
+                    task, first = make_task(file), Evaluations(options, outputs, results)
+                    event = WatchEvent(file=file, source="" if task.candidate is None else task.candidate.source)
+                    stored = None if options.again else first.find(task)
+                    if stored is not None:
+                        report(replace(event, stored=stored, after_s=time.monotonic() - began_s))
+                    if stored is None or not is_warm:
+                        evaluation, is_warm = await first.try_out(task), True
+                    if stored is None:
+                        report(replace(event, evaluation=evaluation, after_s=time.monotonic() - began_s))
+                        checks.add(Version(event=event, task=task, began_s=began_s))
                 except (UsageError, ProblemError) as error:  # the next change may mend it
-                    yield WatchEvent(file=file, reason=str(error))
+                    report(WatchEvent(file=file, reason=str(error)))
+            for event in checks.proceed(contents.has_changed):
+                report(event)
 
 
-def _evaluate_file(
-    event: WatchEvent, task: Task, outputs: Evaluations, whole: Evaluations, contents: Contents
-) -> Iterator[WatchEvent]:
-    """Omit the first part if a verdict is stored, the second if the file has changed meanwhile."""
-    if whole.options.again or outputs.find(task) is None:
-        yield replace(event, evaluation=asyncio.run(outputs.try_out(task)))
-    if not contents.has_changed(event.file):
-        source = "" if task.candidate is None else task.candidate.source
-        yield replace(event, stored=asyncio.run(whole.evaluate(task)), source=source)
-        whole.require_devices()
+async def _evaluate_whole(task: Task, whole: Evaluations) -> StoredEvaluation:
+    stored = await whole.evaluate(task)
+    whole.require_devices()
+    return stored
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    event: WatchEvent  # without a result
+    task: Task
+    began_s: float
+
+
+class WholeChecks:
+    """Makes the verdicts on the latest versions of files, one after the other, while the event loop runs."""
+
+    def __init__(self, evaluate: Callable[[Task], Coroutine[Any, Any, StoredEvaluation]]) -> None:
+        self._evaluate = evaluate
+        self._latest: dict[Path, Version] = {}
+        self._running: tuple[Version, asyncio.Task[StoredEvaluation]] | None = None
+
+    def forget(self, file: Path) -> None:
+        """A verdict on it that is being made is stored, but not returned."""
+        self._latest.pop(file, None)
+
+    def add(self, version: Version) -> None:
+        self._latest[version.event.file] = version
+
+    def proceed(self, has_changed: Callable[[Path], bool]) -> list[WatchEvent]:
+        """Begin the next one that has not changed, in the running loop; return the event of one that has ended."""
+        ended = []
+        if self._running is not None and self._running[1].done():
+            (version, running), self._running = self._running, None
+            event = _describe_end(version, running)
+            if self._latest.get(event.file) is version:
+                self.forget(event.file)
+                ended.append(event)
+        wanted = [one for file, one in self._latest.items() if not has_changed(file)]
+        if self._running is None and wanted:
+            self._running = (wanted[0], asyncio.create_task(self._evaluate(wanted[0].task)))
+        return ended
+
+
+def _describe_end(version: Version, ended: asyncio.Task[StoredEvaluation]) -> WatchEvent:
+    try:
+        return replace(version.event, stored=ended.result(), after_s=time.monotonic() - version.began_s)
+    except (UsageError, ProblemError) as error:
+        return WatchEvent(file=version.event.file, reason=str(error))
 
 
 class Contents:
@@ -122,18 +178,15 @@ class Contents:
     def __init__(self, files: Sequence[Path]) -> None:
         self._reported: dict[Path, bytes | None] = {}
         self._files = files
+        self._before = self._read_all()
 
-    def wait_for_changes(self) -> list[Path]:
-        """Return files with another content than reported before, once it has stayed the same for a moment."""
-        before = self._read_all()
-        while True:
-            time.sleep(POLL_S)
-            now = self._read_all()
-            changed = [one for one in self._files if now[one] == before[one] and self._is_new(one, now[one])]
-            if changed:
-                self._reported |= {one: now[one] for one in changed}
-                return changed
-            before = now
+    def find_changes(self) -> list[Path]:
+        """Return files with another content than reported before, if it is as at the last call."""
+        before, self._before = self._before, self._read_all()
+        now = self._before
+        changed = [one for one in self._files if now[one] == before[one] and self._is_new(one, now[one])]
+        self._reported |= {one: now[one] for one in changed}
+        return changed
 
     def has_changed(self, file: Path) -> bool:
         return self._is_new(file, _read(file))
