@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,7 +36,7 @@ def evaluate(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Runs in generated/, or with --problem files of candidates (- reads standard input). "
+            help="Runs in generated/, or files of candidates, with --problem (- reads standard input). "
             "[default: all runs]",
             metavar="RUN|FILE",
             autocompletion=complete_run,
@@ -46,7 +47,8 @@ def evaluate(
     problem: Annotated[
         str | None,
         typer.Option(
-            help="The problem of the files: a name, SUITE/NAME, or a file's path.", autocompletion=complete_problem
+            help="The problem of the files: a name, SUITE/NAME, or a file's path. With runs: only their answers to it.",
+            autocompletion=complete_problem,
         ),
     ] = None,
     language: Annotated[
@@ -70,6 +72,8 @@ def evaluate(
 
     Example: harness evaluate my-run --workload small
 
+    One problem: harness evaluate my-run --problem softmax
+
     Programs: harness evaluate kernel.py --problem softmax --json
 
     Ranked: harness evaluate a.py b.py c.py --problem my_operator.py
@@ -84,13 +88,13 @@ def evaluate(
     options = replace(options, again=options.again or selection.last_failed)
     if watch and (problem is None or selection != EVERY_TASK or options.executor != "local"):
         raise UsageError("--watch needs files and --problem, and excludes -x, --last-failed and --executor ray")
-    if problem is None and candidate is None:
-        _evaluate_runs(tuple(names or ()), options, selection, json_output=json_output)
+    if candidate is None and (problem is None or _are_runs(names or (), options.generated_dir)):
+        _evaluate_runs(tuple(names or ()), problem, options, selection, json_output=json_output)
         return
     if problem is None:
         raise UsageError("--candidate FILE needs --problem NAME (or a reference file's path)")
     if not (names or candidate):
-        raise UsageError("--problem needs --candidate or files; to evaluate runs, name the runs")
+        raise UsageError("--problem needs files, --candidate or runs: name them")
     files = list(dict.fromkeys([*([candidate] if candidate else []), *map(Path, names or ())]))
     if watch:
         _watch(files, problem, lambda file: file_task(file, problem, language, suite, options), options, json_output)
@@ -101,7 +105,15 @@ def evaluate(
         raise typer.Exit(exit_code)
 
 
-def _evaluate_runs(runs: tuple[str, ...], options: EvaluateOptions, selection: Selection, *, json_output: bool) -> None:
+def _are_runs(names: Sequence[str], generated_dir: Path) -> bool:
+    from harness.store.runs import list_runs
+
+    return bool(names) and set(names) <= set(list_runs(generated_dir)) and not any(map(os.path.isfile, names))
+
+
+def _evaluate_runs(
+    runs: tuple[str, ...], problem: str | None, options: EvaluateOptions, selection: Selection, *, json_output: bool
+) -> None:
     from harness.cli.progress import show_steps
     from harness.pipeline.evaluate import sample_tasks
     from harness.pipeline.evaluations import evaluate_tasks
@@ -109,7 +121,7 @@ def _evaluate_runs(runs: tuple[str, ...], options: EvaluateOptions, selection: S
     for name in runs:
         if name.endswith(".py"):
             raise UsageError(f"{name} is a file: add --problem NAME (or a reference file's path)")
-    tasks = sample_tasks(runs or _all_runs(options.generated_dir), options)
+    tasks = sample_tasks(runs or _all_runs(options.generated_dir), options, problem)
     report = evaluate_tasks(tasks, options, show_steps, selection)
     _note_real_devices(report, options)
     if json_output:

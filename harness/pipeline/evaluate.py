@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from harness.domain import (
     UsageError,
     WorkloadName,
 )
+from harness.domain.suggestions import suggest
 from harness.executors.tasks import Origin, Task, make_task
 from harness.generate.extraction.notes import note_sample
 from harness.languages import detect_language
@@ -36,19 +37,24 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 
-def sample_tasks(runs: Iterable[str], options: EvaluateOptions) -> list[Task]:
-    """Make one task per stored sample. Raises UsageError."""
-    tasks = []
+def sample_tasks(runs: Sequence[str], options: EvaluateOptions, problem: str | None = None) -> list[Task]:
+    """Make one task per stored sample, of only the `problem` (NAME or SUITE/NAME). Raises UsageError."""
+    tasks, known = [], dict[str, None]()
     for run in runs:
         run_dir = find_run(options.generated_dir, run)
         manifest = read_manifest(run_dir)
         problems: dict[str, Problem] = {}
         for sample in load_samples(run_dir):
-            require_unedited(run_dir, sample)
             name = sample.key.problem
+            known[name] = None
+            if problem not in (None, name, f"{manifest.suite}/{name}"):
+                continue
+            require_unedited(run_dir, sample)
             if name not in problems:
                 problems[name] = find_run_problem(run_dir, manifest, name, options.problems_dir)
             tasks.append(make_sample_task(sample, problems[name], options))
+    if problem is not None and not tasks:
+        raise UsageError(f"no answer to problem {problem!r} in {', '.join(runs)}; {suggest(problem, list(known))}")
     return tasks
 
 

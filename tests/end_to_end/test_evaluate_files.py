@@ -9,6 +9,9 @@ import subprocess
 
 import pytest
 
+from harness.pipeline.evaluate import sample_tasks
+from harness.pipeline.options import EvaluateOptions
+
 PROGRAM = """import time
 import torch
 from torch import nn
@@ -75,6 +78,17 @@ def test_a_file_without_its_problem_is_named(call_harness, tmp_path):
     done = call_harness(["evaluate", "a.py"])
     assert done.returncode == 2
     assert "a.py is a file: add --problem NAME" in done.stderr
+
+
+def test_one_problem_of_a_run_is_evaluated(call_harness, tmp_path):
+    asked = ["--provider", "recorded", "--language", "cpp", "--run", "demo", "--generated-dir", tmp_path / "runs"]
+    call_harness(["generate", *asked, "--problem", "softmax", "--problem", "rms_norm"])
+    options = EvaluateOptions(generated_dir=tmp_path / "runs")
+    for problem in ("softmax", "core/softmax"):
+        assert {task.problem.name for task in sample_tasks(["demo"], options, problem)} == {"softmax"}
+    done = call_harness(["evaluate", "demo", "--problem", "llm/softmax", "--generated-dir", tmp_path / "runs"])
+    assert done.returncode == 2
+    assert "no answer to problem 'llm/softmax' in demo; did you mean softmax?" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+import socket
 import sqlite3
 import urllib.error
 import urllib.request
@@ -161,3 +162,12 @@ def test_a_service_without_tokens_listens_to_this_machine_only(start_harness):
     process = start_harness(["serve", "--host", "0.0.0.0"])
     assert process.wait(60) == 2
     assert "HARNESS_SERVICE_TOKEN" in process.stderr.read()
+
+
+def test_a_port_in_use_is_named(start_harness):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        process = start_harness(["serve", "--port", str(port)])
+        assert process.wait(60) == 2
+    words = f"cannot listen on port {port} of 127.0.0.1: Address already in use; choose another one with --port"
+    assert words in process.stderr.read()
