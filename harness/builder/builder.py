@@ -108,6 +108,7 @@ class Builder:
         self._gate = MemoryGate()
         self._counts: Counter[str] = Counter()
         self._counting = threading.Lock()
+        self._counted_keys = set[str]()
         self._working = set[tuple[str, ...]]()
         prebuilt = PrebuiltCache(self._cache / "kits", toolchain, self._runner, self._gate, self._counted)
         self._prebuilt = prebuilt if fast else None
@@ -119,8 +120,8 @@ class Builder:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Count requests by status, compilations by strategy ("strategy fast") and reason ("reason it uses requires"),
-        and current activities (`harness.domain.build`).
+        """Count extensions by the status of their first request, compilations by strategy ("strategy fast") and reason
+        ("reason it uses requires"), and current activities (`harness.domain.build`).
         """
         with self._counting:
             return dict(self._counts)
@@ -133,8 +134,17 @@ class Builder:
     def build(self, request: BuildRequest) -> BuildResult:
         """Raises BuildToolError if a tool is missing, HarnessError if the cache is not writable."""
         result = self._answer(request)
-        self._count(result.status)
+        with self._counting:
+            is_new = result.key not in self._counted_keys
+            self._counted_keys.add(result.key)
+        if is_new:
+            self._count(result.status)
         return result
+
+    def leave_uncounted(self, keys: Iterable[str]) -> None:
+        """Do not count these extensions, which another builder has counted."""
+        with self._counting:
+            self._counted_keys.update(keys)
 
     def _count(self, name: str, by: int = 1) -> None:
         with self._counting:

@@ -89,6 +89,7 @@ class DeviceEvaluators:
         """Adds the task's notes; those about an incomplete answer explain NO_CODE."""
         evaluator, problem = self._find_evaluator(task.subject.language), task.problem
         self._evaluated = f"{task.subject.problem}/{task.subject.sample}"
+        self._find_builder(self._emulation).leave_uncounted(ahead.builds)
         if task.owner:
             try:
                 problem = complete_problem(problem, task.subject.workload, task.subject.language)

@@ -135,11 +135,14 @@ class Evaluations:
             wanted = order_by_duration(self._choose_wanted(wanted), self._results.store)
         if not wanted:
             return
+        extended = [task for task in wanted if task.has_extensions]
         note_once, began_s, report = cache(partial(_note_other_process, len(wanted))), monotonic(), self.report
 
         def read() -> list[Step]:
             done = len(report.evaluations), report.count(Outcome.CORRECT)
-            return read_steps(self.executor, len(wanted), done, began_s)
+            finished = {one.evaluation.subject.candidate_digest for one in report.evaluations}
+            to_build = [task for task in extended if task.subject.candidate_digest not in finished]
+            return read_steps(self.executor, len(wanted), done, began_s, builds=(len(extended), len(to_build)))
 
         def show_wait() -> AbstractContextManager[None]:
             return nullcontext(note_once())

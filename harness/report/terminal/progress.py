@@ -58,15 +58,20 @@ class TimeLeft:
         return pace.left_s
 
 
-def read_steps(executor: Executor, total: int, counts: tuple[int, int], began_s: float) -> list[Step]:
-    """`counts` are the verdicts so far, and the number of correct ones."""
-    status, (done, correct) = executor.status(), counts
+def read_steps(
+    executor: Executor, total: int, counts: tuple[int, int], began_s: float, *, builds: tuple[int, int]
+) -> list[Step]:
+    """`counts` are the verdicts so far, and the number of correct ones; `builds` are the programs with extensions, and
+    those of them without a verdict. Without any build there is no such step.
+    """
+    status, (done, correct), (extended, to_build) = executor.status(), counts, builds
     on_devices = sum(device.waiting + device.running for device in status.devices)
-    built = min(done + max(on_devices - status.building, 0), total)
+    waiting = min(max(total - done - max(on_devices - status.building, 0), 0), to_build)
     build = Step(
-        name="building", total=total, done=built, worked=count_finished(status.builds), began_s=began_s,
-        note=describe_builds(status.builds, total - built),
+        name="building", total=extended, done=extended - waiting, worked=count_finished(status.builds), began_s=began_s,
+        note=describe_builds(status.builds, max(waiting - status.builds.get(RUNNING, 0), 0)),
     )  # fmt: skip
+    building = [build] if extended or status.builds else []
     notes = [f"{done} of {total}", *([f"{correct} correct"] if done else [])]
     if status.waits_for:
         notes.append(f"waiting for {status.waits_for}")
@@ -74,9 +79,9 @@ def read_steps(executor: Executor, total: int, counts: tuple[int, int], began_s:
         name="evaluating", total=total, done=done, worked=done, began_s=began_s, note=", ".join(notes)
     )  # fmt: skip
     if len(status.devices) < 2:
-        return [build, evaluation]
+        return [*building, evaluation]
     to_come = max(total - done - on_devices, 0) / len(status.devices)
-    return [build, evaluation, *(_describe_device(device, to_come, began_s) for device in status.devices)]
+    return [*building, evaluation, *(_describe_device(device, to_come, began_s) for device in status.devices)]
 
 
 def _describe_device(device: DeviceStatus, to_come: float, began_s: float) -> Step:

@@ -76,6 +76,17 @@ def test_build_names_why_it_was_not_fast_also_if_cached(make_builder):
     assert builder.counts["strategy plain"] == builder.counts["reason it asks for no_implicit_headers"] == 2
 
 
+def test_each_extension_is_counted_once_and_not_if_another_builder_has_counted_it(make_builder):
+    builder, other = make_builder(), make_builder()
+    for request in (TINY, BROKEN, TINY, BROKEN):
+        builder.build(request)
+    assert (builder.counts["built"], builder.counts["failed"], builder.counts.get("cached")) == (1, 1, None)
+    other.leave_uncounted([builder.key(TINY)])
+    for request in (TINY, BROKEN):
+        other.build(request)
+    assert (other.counts.get("cached"), other.counts["failed"]) == (None, 1)
+
+
 def test_running_builds_and_waits_for_other_processes_are_counted(make_builder, tmp_path):
     seen = []
     builder = make_builder(on_count=lambda: seen.append({name: builder.counts.get(name, 0) for name in GOING_ON}))

@@ -44,17 +44,25 @@ def test_cached_and_refused_builds_take_no_time():
 
 def test_builds_and_verdicts_are_counted_while_both_go_on():
     cpu = DeviceStatus(name="cpu", waiting=3, running=1, done=2)
-    executor = FixedExecutor(cpu, building=2, builds={"built": 4})
-    build, evaluation = read_steps(executor, 10, (2, 1), time.monotonic() - 60)
-    assert (build.done, build.note) == (4, "4 built, 0 cached, 0 failed, 6 waiting")
+    executor = FixedExecutor(cpu, building=2, builds={"built": 4, "running": 1})
+    build, evaluation = read_steps(executor, 10, (2, 1), time.monotonic() - 60, builds=(10, 8))
+    assert (build.done, build.note) == (4, "1 running, 4 built, 0 cached, 0 failed, 5 waiting")
     assert (evaluation.name, evaluation.done, evaluation.note) == ("evaluating", 2, "2 of 10, 1 correct")
     assert TimeLeft().describe(evaluation) == "2 of 10, 1 correct, about 4 min left"
+
+
+def test_programs_without_extensions_do_not_wait_for_builds():
+    cpu = DeviceStatus(name="cpu", waiting=1, running=1, done=0)
+    (evaluation,) = read_steps(FixedExecutor(cpu), 10, (0, 0), time.monotonic(), builds=(0, 0))
+    assert (evaluation.name, evaluation.note) == ("evaluating", "0 of 10")
+    build, _ = read_steps(FixedExecutor(cpu), 10, (0, 0), time.monotonic(), builds=(3, 2))
+    assert (build.done, build.total, build.note) == (1, 3, "0 built, 0 cached, 0 failed, 2 waiting")
 
 
 def test_a_build_that_runs_in_an_evaluation_is_said():
     device = DeviceStatus(name="emulated", waiting=0, running=1, done=0)
     executor = FixedExecutor(device, builds={"running": 2, "precompiling": 1})
-    build, _ = read_steps(executor, 1, (0, 0), time.monotonic())
+    build, _ = read_steps(executor, 1, (0, 0), time.monotonic(), builds=(1, 1))
     assert build.note == (
         "2 running, 0 built, 0 cached, 0 failed, 0 waiting; headers are precompiled, once per machine"
     )
@@ -62,13 +70,14 @@ def test_a_build_that_runs_in_an_evaluation_is_said():
 
 def test_a_wait_for_another_process_is_said():
     cpu = DeviceStatus(name="cpu", waiting=1, running=1, done=0)
-    _, evaluation = read_steps(FixedExecutor(cpu, waits_for="another harness process"), 2, (0, 0), time.monotonic())
+    executor = FixedExecutor(cpu, waits_for="another harness process")
+    _, evaluation = read_steps(executor, 2, (0, 0), time.monotonic(), builds=(2, 2))
     assert evaluation.note == "0 of 2, waiting for another harness process"
 
 
 def test_several_gpus_have_a_bar_each_with_what_they_are_to_expect():
     gpus = [DeviceStatus(name=f"cuda:{index}", waiting=index, running=index, done=4) for index in range(2)]
-    *_, first, second = read_steps(FixedExecutor(*gpus), 20, (8, 8), time.monotonic() - 40)
+    *_, first, second = read_steps(FixedExecutor(*gpus), 20, (8, 8), time.monotonic() - 40, builds=(0, 0))
     assert (first.name, first.total, first.note) == ("cuda:0", 9, "4 done, 0 waiting, idle")
     assert (second.name, second.total, second.note) == ("cuda:1", 11, "4 done, 1 waiting")
     assert TimeLeft().describe(second) == "4 done, 1 waiting, about 70 s left"
