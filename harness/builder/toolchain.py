@@ -56,8 +56,9 @@ def probe_toolchain(architecture: str | None = None) -> Toolchain:
 
     torch, cuda_home = read_torch_build(), find_cuda_home()
     compiler = os.environ.get("CXX", "c++" if shutil.which("c++") else "g++")
+    found = shutil.which(compiler)
     return Toolchain(
-        compiler=_find_program(compiler),
+        compiler=os.path.realpath(found) if found else None,
         compiler_version=_first_line([compiler, "--version"]),
         nvcc_version=_nvcc_version(cuda_home),
         cuda_home=cuda_home,
@@ -110,11 +111,6 @@ def find_cuda_home() -> str | None:
 def _toolkit_of(nvcc: str) -> str | None:
     found = re.search(r"^#\$ TOP=(.+)$", _output([nvcc, "--dryrun", "-x", "cu", "/dev/null", "-c"]) or "", re.MULTILINE)
     return os.path.realpath(found[1]) if found else None
-
-
-def _find_program(name: str) -> str | None:
-    found = shutil.which(name)
-    return os.path.realpath(found) if found else None
 
 
 def _find_packaged_cuda_headers(home: str | None) -> tuple[str, ...]:

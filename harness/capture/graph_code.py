@@ -61,7 +61,8 @@ class GraphPrinter:
         return []
 
     def _print_call(self, module: fx.GraphModule, node: fx.Node) -> None:
-        name = _operator_name(node)
+        target: Any = node.target
+        name = str(getattr(target, "_opname", None) or getattr(target, "__name__", target))
         if name.startswith("_assert") or (not node.users and not name.endswith("_")):
             return
         if isinstance(node.target, torch._ops.HigherOrderOperator):
@@ -163,11 +164,6 @@ def _draws(name: str, node: fx.Node) -> bool:
         dropout, is_training = node.args[5:7]
         return bool(dropout and is_training)
     return name in RANDOM or torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
-
-
-def _operator_name(node: fx.Node) -> str:
-    target: Any = node.target
-    return str(getattr(target, "_opname", None) or getattr(target, "__name__", target))
 
 
 def _name_function(name: str, node: fx.Node, args: list[str]) -> str:

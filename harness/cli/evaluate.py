@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.completion import complete_problem, complete_run, complete_suite
-from harness.cli.options import JsonOption
+from harness.cli.options import JsonOption, complete_problem, complete_run, complete_suite
 from harness.cli.output import print_records, print_rich
 from harness.domain import EMULATED, FILE_RUN, Language, Outcome, UsageError
 from harness.pipeline.options import EVERY_TASK, EvaluateOptions, Selection
@@ -281,7 +280,7 @@ def _print_failures(report: EvaluationReport) -> None:
 
 
 def _print_reason(stored: StoredEvaluation, source: str) -> None:
-    from harness.pipeline.search_report import PLAIN_TORCH, lacks_kernel
+    from harness.pipeline.chains import PLAIN_TORCH, lacks_kernel
     from harness.report.terminal.sources import CompilerText
     from harness.report.terminal.tables import style_text
 

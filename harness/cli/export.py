@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from harness.cli.completion import complete_run, complete_suite
-from harness.cli.options import Only
+from harness.cli.options import Only, complete_run, complete_suite
 from harness.cli.results import StoredPanel
 from harness.domain import Language, UsageError
 from harness.domain.options import RunFolders

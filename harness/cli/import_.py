@@ -84,7 +84,11 @@ def _store(imported: Imported, paths: RunFolders, run: str | None, *, checks: bo
 
     folder = paths.problems_dir or Path(SUITES)
     stored = store_problems(imported.problems, folder, checks=checks)
-    _print_notes((*imported.notes, *stored.refused))
+    notes = (*imported.notes, *stored.refused)
+    for note in notes[:MAX_NOTES]:
+        typer.echo(f"note: {note}", err=True)
+    if len(notes) > MAX_NOTES:
+        typer.echo(f"note: and {len(notes) - MAX_NOTES} more", err=True)
     if not stored.counts:
         raise UsageError("nothing was imported: no problem can be evaluated here")
     for before, after in stored.renamed:
@@ -94,13 +98,6 @@ def _store(imported: Imported, paths: RunFolders, run: str | None, *, checks: bo
     solutions = [one for one in imported.solutions if one.suite in stored.counts]
     for one in store_solutions(solutions, paths.generated_dir, run):
         typer.echo(f"{one.candidates} candidates in {one.folder}: harness evaluate {one.name}")
-
-
-def _print_notes(notes: Sequence[str]) -> None:
-    for note in notes[:MAX_NOTES]:
-        typer.echo(f"note: {note}", err=True)
-    if len(notes) > MAX_NOTES:
-        typer.echo(f"note: and {len(notes) - MAX_NOTES} more", err=True)
 
 
 def _print_claims(claims: Sequence[Claim]) -> None:

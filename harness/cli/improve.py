@@ -15,7 +15,7 @@ from harness.pipeline.options import EvaluateOptions
 from harness.search.options import SearchOptions
 
 if TYPE_CHECKING:
-    from harness.pipeline.search_report import SearchReport
+    from harness.pipeline.chains import SearchReport
 
 
 def improve(
@@ -46,8 +46,8 @@ def improve(
     Exit code with FILE: 0 if a correct program was found, else 1.
     """
     from harness.cli.progress import show_search
+    from harness.pipeline.chains import explain_failures
     from harness.pipeline.improve import improve_file, improve_run
-    from harness.pipeline.search_report import explain_failures
 
     if not run_or_file.endswith(".py"):
         if problem is not None or language is not None:
@@ -74,7 +74,7 @@ def improve(
 
 def print_search(report: SearchReport, *, as_json: bool) -> None:
     """One line per sample on stdout, failures on stderr."""
-    from harness.pipeline.search_report import describe_search, describe_turns
+    from harness.pipeline.chains import describe_search, describe_turns
 
     if as_json:
         print_records(*describe_search(report))

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.cli.completion import complete_problem
-from harness.cli.options import JsonOption, ProblemsDirOption, ReferenceTimeoutOption, SuiteOption
+from harness.cli.options import JsonOption, ProblemsDirOption, ReferenceTimeoutOption, SuiteOption, complete_problem
 from harness.cli.output import print_rich
 from harness.cli.progress import show_slow_steps
 from harness.domain import Admission, Check, Problem, ProblemError, ReferenceStopped, UsageError

@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.cli.completion import complete_problem
-from harness.cli.options import GroupedCommand, JsonOption, ProblemsDirOption, ReferenceTimeoutOption, SuiteOption
+from harness.cli.options import (
+    GroupedCommand,
+    JsonOption,
+    ProblemsDirOption,
+    ReferenceTimeoutOption,
+    SuiteOption,
+    complete_problem,
+)
 from harness.cli.output import print_records, print_rich
 from harness.cli.problem_check import check_problems
 from harness.cli.progress import show_slow_steps

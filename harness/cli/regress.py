@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.analysis.change_detection import GateRule
-from harness.cli.completion import complete_run
-from harness.cli.options import Only, Panel
+from harness.cli.options import Only, Panel, complete_run
 from harness.domain import UsageError
 from harness.domain.options import option
 from harness.pipeline.options import EvaluateOptions

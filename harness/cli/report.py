@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.analysis.prices import parse_prices
-from harness.cli.completion import complete_run
-from harness.cli.options import Without
+from harness.cli.options import Without, complete_run
 from harness.cli.output import print_records
 from harness.cli.results import AsJson, StoredPanel
 from harness.store.queries import ResultFilter

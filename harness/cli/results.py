@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.cli.completion import complete_baseline
-from harness.cli.options import Only, Panel
+from harness.cli.options import Only, Panel, complete_baseline
 from harness.cli.output import print_records, print_rich
 from harness.domain import UsageError
 from harness.domain.options import option

@@ -57,7 +57,7 @@ class Scope:
 
 
 def read_scope(tokens: list[Token]) -> Scope:
-    hidden = _find_alternatives(tokens)
+    hidden = {token.text for token in tokens if token.directive < 0 and token.kind == "word"}
     bodies = find_macros(tokens)
     for name, positions in bodies.items():
         hidden |= {name, *(tokens[at].text for body in positions for at in body)}
@@ -66,10 +66,6 @@ def read_scope(tokens: list[Token]) -> Scope:
     while at is not None:
         at = _read_declaration(tokens, at, scope)
     return scope
-
-
-def _find_alternatives(tokens: list[Token]) -> set[str]:
-    return {token.text for token in tokens if token.directive < 0 and token.kind == "word"}
 
 
 def find_macros(tokens: list[Token]) -> dict[str, list[range]]:

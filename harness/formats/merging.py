@@ -89,14 +89,11 @@ class _Merged:
         if text in self.parts:
             return
         if not isinstance(statement, ast.Import | ast.ImportFrom):
-            clash = next((one for one in sorted(names) if one in self.taken and self._is_other(one, source)), None)
+            clash = next((one for one in sorted(names) if one in self.taken and (self.taken[one] not in source)), None)
             if clash:
                 raise UnsupportedError(f"two of its modules define {clash}")
         self.taken |= dict.fromkeys(names, text)
         self.parts.append(text)
-
-    def _is_other(self, name: str, source: str) -> bool:
-        return self.taken[name] not in source
 
 
 def parse_module(source: str, name: str) -> ast.Module:

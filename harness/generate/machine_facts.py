@@ -84,6 +84,7 @@ def read_host_facts(cpu_info: Path = Path("/proc/cpuinfo")) -> dict[str, str]:
     """Versions, with those of languages by their names, and the CPU; unknown facts read "not stated"."""
     torch_version, cuda_version = _read_torch_versions()
     cpu = cpu_info.read_text(errors="replace") if cpu_info.is_file() else ""
+    flags = _find(r"^(?:flags|Features)\s*:\s*(.+)$", cpu).split()
     return {
         "python": platform.python_version(),
         "torch": torch_version,
@@ -92,7 +93,7 @@ def read_host_facts(cpu_info: Path = Path("/proc/cpuinfo")) -> dict[str, str]:
         "compiler": _read_compiler(os.environ.get("CXX", "g++")),
         "cpu": _find(r"^model name\s*:\s*(.+)$", cpu),
         "cores": str(len(os.sched_getaffinity(0))),
-        "simd": _read_simd(cpu),
+        "simd": next((name for name in _SIMD if name in flags), UNKNOWN),
     }
 
 
@@ -114,11 +115,6 @@ def _read_compiler(command: str) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return UNKNOWN
     return answer.stdout.split("\n", 1)[0].strip() or UNKNOWN
-
-
-def _read_simd(cpu: str) -> str:
-    flags = _find(r"^(?:flags|Features)\s*:\s*(.+)$", cpu).split()
-    return next((name for name in _SIMD if name in flags), UNKNOWN)
 
 
 def _find(pattern: str, text: str) -> str:

@@ -37,7 +37,7 @@ def evaluate_files(
 
 
 def rank_report(tasks: Mapping[Path, Task], report: EvaluationReport) -> list[RankedFile]:
-    found = {_name_program(one.evaluation): one for one in report.all}
+    found = {(one.evaluation.subject.model, one.evaluation.subject.candidate_digest): one for one in report.all}
     return rank_files(
         RankedFile(name=str(file), stored=found[name])
         for file, task in tasks.items()
@@ -59,10 +59,6 @@ async def _compare_close(
             pairs = (await evaluations.try_out(replace(tasks[Path(one.name)], rival=rival))).comparison
         compared[one.name] = replace(one, close_to=first.name, pairs=pairs)
     return rank_files(compared.get(one.name, one) for one in ranked)
-
-
-def _name_program(evaluation: Evaluation) -> tuple[str, str]:
-    return evaluation.subject.model, evaluation.subject.candidate_digest
 
 
 POLL_S = 0.1

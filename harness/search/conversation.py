@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from harness.domain import Message, Prompt
-from harness.search.feedback import Feedback, make_feedback
+from harness.search.feedback import Feedback, make_feedback, make_fence
 from harness.search.history import History, Turn
-from harness.search.quoting import make_fence
 from harness.search.strategy import Ask
 
 CONTEXT_TOKENS = 32_000

@@ -43,7 +43,8 @@ class Reservations:
     @contextmanager
     def hold(self, subject: Subject, emulated_gpu: str) -> Iterator[bool]:
         """Yield False if another process holds the reservation; do not wait."""
-        offset = _choose_offset(subject, emulated_gpu)
+        text = f"{identity_of(subject)} {subject.problem_digest} {emulated_gpu}"
+        offset = int(sha256(text.encode()).hexdigest()[:15], 16)
         if not self._lock(offset):
             yield False
             return
@@ -63,8 +64,3 @@ class Reservations:
                 "the same candidate: choose a folder on a file system with locks with --results-dir"
             ) from error
         return True
-
-
-def _choose_offset(subject: Subject, emulated_gpu: str) -> int:
-    text = f"{identity_of(subject)} {subject.problem_digest} {emulated_gpu}"
-    return int(sha256(text.encode()).hexdigest()[:15], 16)

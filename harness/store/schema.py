@@ -159,7 +159,10 @@ def _enable_wal(connection: sqlite3.Connection) -> None:
 def _prepare_tables(connection: sqlite3.Connection, harness_version: str) -> None:
     with _transaction(connection):
         if _is_new(connection):
-            _create_tables(connection, harness_version)
+            _run_statements(connection, _TABLES)
+            connection.execute("INSERT INTO meta VALUES ('created_by', ?)", (harness_version,))
+            connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
         elif _read_pragma(connection, "user_version") < SCHEMA_VERSION:
             _upgrade_tables(connection)
         _run_statements(connection, _FINGERPRINTS)
@@ -168,13 +171,6 @@ def _prepare_tables(connection: sqlite3.Connection, harness_version: str) -> Non
 def _run_statements(connection: sqlite3.Connection, statements: str) -> None:
     for statement in filter(str.strip, statements.split(";")):
         connection.execute(statement)
-
-
-def _create_tables(connection: sqlite3.Connection, harness_version: str) -> None:
-    _run_statements(connection, _TABLES)
-    connection.execute("INSERT INTO meta VALUES ('created_by', ?)", (harness_version,))
-    connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
 
 
 def _upgrade_tables(connection: sqlite3.Connection) -> None:

@@ -19,13 +19,18 @@ from typing import Any, Self
 
 from harness.domain import EMULATED, DeviceError, Evaluation, HarnessError, Language, Outcome, UsageError
 from harness.executors.cluster.connection import (
+    Broken,
+    Built,
     ClusterSettings,
+    DeviceActor,
+    Opened,
+    OpenExecutor,
     Versions,
+    build_ahead,
     connect,
     make_version_reader,
     read_own_versions,
 )
-from harness.executors.cluster.remote import Broken, Built, DeviceActor, Opened, OpenExecutor, build_ahead
 from harness.executors.device_pool import DeviceLost, DevicePool, Job
 from harness.executors.executor import DeviceFacts, ExecutorStatus
 from harness.executors.local import LocalExecutor

@@ -16,8 +16,7 @@ from dataclasses import dataclass, field, replace
 from harness.domain import Alternative, Candidate, Completion, Extraction, Language
 from harness.generate.extraction import remarks
 from harness.generate.extraction.blocks import Answer, Block, Rule, list_answers
-from harness.generate.extraction.joining import join_blocks
-from harness.generate.extraction.named_files import join_files, list_files
+from harness.generate.extraction.joining import join_blocks, join_files, list_files
 from harness.generate.extraction.notes import FILE_RULE
 from harness.generate.extraction.programs import is_broken_program, is_program, may_define_entry_point, parse, repair
 from harness.generate.extraction.remarks import EARLIER, Remark

@@ -67,7 +67,7 @@ def _parse(body: str) -> Any:
     body = body.removeprefix("\ufeff")
     if not body.strip():
         raise AttemptFailed("the response has an empty body")
-    if is_event_stream(body):
+    if _FIRST_LINE.match(body) is not None:
         return join_events(body)
     if body.lstrip().startswith("<"):
         raise EndpointRefused(
@@ -169,10 +169,6 @@ def _count_or_none(value: object) -> int | None:
 
 _FIRST_LINE = re.compile(r"\s*(?:data|event|id|retry)?:")
 _END = "[DONE]"
-
-
-def is_event_stream(body: str) -> bool:
-    return _FIRST_LINE.match(body) is not None
 
 
 def join_events(body: str) -> Any:

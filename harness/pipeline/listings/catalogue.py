@@ -88,7 +88,8 @@ def list_suites(problems_dir: Path | None) -> list[SuiteEntry]:
     used: dict[str, str] = {}
     entries = []
     for root in list_suite_roots(problems_dir):
-        for folder in _list_folders(root):
+        # Omit folders without problems
+        for folder in sorted({path.parent for path in root.glob("*/*.py") if not path.name.startswith("_")}):
             entries.append(
                 SuiteEntry(
                     name=folder.name,
@@ -159,11 +160,6 @@ def find_baseline_times(problem: Problem, results_dir: Path) -> list[BaselineTim
                 for time in _list_times(stored.id, stored.evaluation):
                     found[time.workload, time.case, time.dtype, time.baseline, time.clock, time.hardware] = time
     return list(found.values())
-
-
-def _list_folders(root: Path) -> list[Path]:
-    """Omit folders without problems."""
-    return sorted({path.parent for path in root.glob("*/*.py") if not path.name.startswith("_")})
 
 
 def _summarise(folder: Path) -> str:

@@ -66,14 +66,10 @@ def remove_stored_run(run: StoredRun, generated_dir: Path, results_dir: Path) ->
                 store.remove_run(run.name)
                 write_csvs(store, results_dir, generated_dir=generated_dir)
         if run_dir is not None:
-            _remove_folder(run_dir)
-
-
-def _remove_folder(folder: Path) -> None:
-    try:
-        shutil.rmtree(folder)
-    except OSError as error:
-        raise StoreError(f"cannot remove {folder}: {explain_failure(error)}") from error
+            try:
+                shutil.rmtree(run_dir)
+            except OSError as error:
+                raise StoreError(f"cannot remove {run_dir}: {explain_failure(error)}") from error
 
 
 def _describe_run(name: str, generated_dir: Path, rows: list[ResultRow]) -> StoredRun:

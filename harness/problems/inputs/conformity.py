@@ -147,7 +147,7 @@ def _check_counts(tensor: Tensor, contract: InputContract) -> str:
 
 
 def _check_symmetric(tensor: Tensor, contract: InputContract) -> str:
-    if not _is_square(tensor):
+    if not (tensor.dim() > 1 and tensor.size(-1) == tensor.size(-2)):
         return f"matrices of shape {tuple(tensor.shape)} are not square"
     limit = SLACK * torch.finfo(tensor.dtype).eps * float(tensor.abs().max()) if tensor.is_floating_point() else 0
     is_right = float((tensor - tensor.mT).abs().max()) <= limit
@@ -169,10 +169,6 @@ def _check_triangular(tensor: Tensor, contract: InputContract) -> str:
     return (
         "" if bool((kept == tensor).all()) else f"an element beyond the {contract.structure or 'lower'} part is not 0"
     )
-
-
-def _is_square(tensor: Tensor) -> bool:
-    return tensor.dim() > 1 and tensor.size(-1) == tensor.size(-2)
 
 
 def spread(tensor: Tensor, contract: InputContract) -> Tensor:

@@ -238,7 +238,7 @@ def _render_page(blocks: dict[str, str], facts: dict[str, Any]) -> str:
     return environment.get_template("page.html.jinja").render(
         style=Markup(_read_part("page.css")),
         scripts=[Markup(script) for script in scripts],
-        hashes=[_hash_script(script) for script in scripts],
+        hashes=[b64encode(sha256(script.encode()).digest()).decode() for script in scripts],
         blocks=blocks,
         **facts,
     )
@@ -254,7 +254,3 @@ def _read_part(name: str) -> str:
 def _measure_scripts() -> int:
     names = (*SCRIPTS, *PARTS, "page.css", "page.html.jinja")
     return sum((PAGE / name).stat().st_size for name in names)
-
-
-def _hash_script(script: str) -> str:
-    return b64encode(sha256(script.encode()).digest()).decode()

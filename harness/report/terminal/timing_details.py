@@ -41,7 +41,7 @@ def plot_samples(
     if not shown:
         return []
     low, high = min(shown), max(shown)
-    cells = [[_EMPTY] * _count_columns(len(shown), width) for _ in range(height)]
+    cells = [[_EMPTY] * min(width, (len(shown) + 1) // 2) for _ in range(height)]
     for number, value in enumerate(shown):
         column = number if len(shown) <= 2 * width else number * 2 * width // len(shown)
         row = round((high - value) / (high - low) * (4 * height - 1)) if high > low else 2 * height
@@ -49,10 +49,6 @@ def plot_samples(
     labels = _label_rows(low, high, height, label)
     longest = max(map(len, labels))
     return [f"{text:>{longest}} ┤{''.join(map(chr, line))}" for text, line in zip(labels, cells, strict=True)]
-
-
-def _count_columns(samples: int, width: int) -> int:
-    return min(width, (samples + 1) // 2)
 
 
 def _label_rows(low: float, high: float, height: int, label: Callable[[float], str]) -> list[str]:

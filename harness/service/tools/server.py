@@ -41,9 +41,8 @@ from harness.languages import CPU_LANGUAGE, GPU_LANGUAGE, LANGUAGES
 from harness.languages.devices import find_devices
 from harness.pipeline.data_folders import find_folder
 from harness.pipeline.evaluations import Evaluations, open_results
-from harness.search.feedback import Feedback, list_told_findings, make_feedback
+from harness.search.feedback import Feedback, clean, list_told_findings, make_feedback
 from harness.search.history import History, Turn
-from harness.search.quoting import clean
 from harness.service.preparation import find_submitted_problem, make_submitted_task
 from harness.service.settings import ToolSettings
 from harness.service.submission import Submission

@@ -100,7 +100,7 @@ def test_the_written_package_applies_kernels_without_harness(apply, monkeypatch)
     monkeypatch.syspath_prepend(Path("captured/net"))
     import torch
 
-    from harness.capture.problem_check import load_text
+    from harness.capture.capture import load_text
 
     net = load_text("import torch\nfrom torch import nn\n" + NET)["net"]
     x = torch.randn(256, 64)
@@ -175,7 +175,7 @@ def test_a_compiled_model_is_measured_with_compiled_kernels(apply):
 def test_calls_that_were_not_captured_use_the_module(apply):
     import torch
 
-    from harness.capture.problem_check import load_text
+    from harness.capture.capture import load_text
     from harness.capture.runtime import make_dispatches
 
     apply(FAST)
@@ -195,7 +195,7 @@ def test_a_model_is_applied_to_in_python(apply):
     import torch
 
     import harness
-    from harness.capture.problem_check import load_text
+    from harness.capture.capture import load_text
 
     apply(FAST)
     net = load_text("import torch\nfrom torch import nn\n" + NET)["net"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.capture.problem_check import copy_state, load_text
+from harness.capture.capture import copy_state, load_text
 from harness.problems.apart import describe_inputs
 from harness.problems.discovery import find_suite
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from harness.capture.problem_check import load_text, make_problem
+from harness.capture.capture import load_text, make_problem
 from harness.capture.values import describe, merge
 from harness.capture.watch import CallForm
 from harness.problems.contracts import read_contracts

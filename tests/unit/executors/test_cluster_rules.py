@@ -8,8 +8,7 @@ from harness.builder.cache import find_entry, pack_builds, unpack_builds
 from harness.doctor.cluster_nodes import explain
 from harness.domain import BuildResult
 from harness.evaluation.builds import BuiltAhead
-from harness.executors.cluster.connection import Versions
-from harness.executors.cluster.remote import Built, share_cores, unpack
+from harness.executors.cluster.connection import Built, Versions, share_cores, unpack
 
 KEY = "ab" * 32
 VERSIONS = Versions(harness="1.0", package="p", torch="2.15", python="3.11.7")

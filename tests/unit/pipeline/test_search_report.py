@@ -3,7 +3,7 @@
 import pytest
 
 from harness.domain import SampleKey
-from harness.pipeline.search_report import SampleSearch, describe_turns
+from harness.pipeline.chains import SampleSearch, describe_turns
 from harness.search.history import History, Turn
 
 

@@ -18,8 +18,7 @@ from harness.domain import (
     Work,
 )
 from harness.generate.prompting import list_prompts
-from harness.search.feedback import list_told_findings, summarise
-from harness.search.quoting import MOST_CHARACTERS, Quote, clean
+from harness.search.feedback import MOST_CHARACTERS, Quote, clean, list_told_findings, summarise
 
 PROMPTS = Path(__file__).resolve().parents[3] / "prompts"
 PROGRAM = 'source = r"""\n__global__ void add(float* a) {\n  a[0] = missing;\n}\n"""\n'

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from harness.service.gate import JsonLines
+from harness.service.server import JsonLines
 
 TOKENS = {"secret-a": "alice", "secret-b": "bob"}
 
