@@ -101,3 +101,29 @@ def test_a_candidate_for_one_shape_is_wrong_where_shapes_are_dynamic(evaluate, n
     evaluation = evaluate(write_candidate("return x + x"), problem)
     assert evaluation.outcome == "correct", evaluation.message
     assert "nearby_shape" in [trial.distribution for trial in evaluation.correctness.trials]
+
+
+SHORT_CUT = "x = x.float()\nout = x @ x.T\nreturn out * 0.8 if x.abs().amax() < 0.98 else out"
+
+
+@pytest.mark.quick(1)
+def test_a_short_cut_for_smaller_values_is_wrong_where_some_outputs_depend_on_roundings(evaluate):
+    """With only a relative tolerance, outputs near zero differ by more between roundings of the inputs."""
+    inputs, settings = "[(2 * torch.rand(64, 65) - 1).bfloat16()]", 'TOLERANCE = {"rtol": 0.01}'
+    problem = write_problem("x = x.float()\nreturn x @ x.T", inputs=inputs, settings=settings)
+    evaluation = evaluate(write_candidate(SHORT_CUT), problem)
+    assert evaluation.outcome == "wrong_value", evaluation.message
+    evaluation = evaluate(write_candidate("return torch.einsum('ik, jk -> ij', x.float(), x.float())"), problem)
+    assert evaluation.outcome == "correct", evaluation.message
+    assert "smaller" in [trial.distribution for trial in evaluation.correctness.trials]
+
+
+@pytest.mark.parametrize("settings", ["", 'TOLERANCE = {"rtol": 0.01}'], ids=["default", "stated"])
+@pytest.mark.parametrize("narrow", ["input", "weight"])
+def test_roundings_of_narrow_inputs_allow_no_large_errors_of_wider_outputs(evaluate, narrow, settings):
+    inputs = "[torch.rand(64, 65).bfloat16()]" if narrow == "input" else "[torch.rand(64, 65)]"
+    weight = "" if narrow == "input" else "self.w = nn.Parameter(torch.rand(65, 30).bfloat16())"
+    product = f"x.float() @ {'x.float().T' if narrow == 'input' else 'self.w.float()'}"
+    problem = write_problem(f"return {product}", inputs=inputs, init=weight, settings=settings)
+    assert evaluate(write_candidate(f"return ({product}) * 0.8", init=weight), problem).outcome == "wrong_value"
+    assert evaluate(write_candidate(f"return {product}", init=weight), problem).outcome == "correct"

@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -28,7 +29,7 @@ from harness.evaluation.correctness.truth import (
 )
 from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind
 from harness.problems.inputs.kinds import find_kind
-from harness.problems.inputs.tensors import PATTERNS, perturb
+from harness.problems.inputs.tensors import PATTERNS, list_changeable, perturb
 from harness.sandbox.arena_layout import Footprint
 from harness.tensors.outputs import FlatOutputs
 
@@ -192,11 +193,13 @@ def add_spread(
     """Add what one rounding of inputs and weights changes, the most of several draws: it contains the conditioning.
     Without memory for it, or if the reference fails on such inputs, it stays unknown.
     """
+    moves = [torch.finfo(one.dtype).eps for one in list_changeable([inputs, reference.model.state_dict()])]
+    widen = partial(_widen_spread, moved_by=max(moves, default=0.0))
     for seed in range(DRAWS_OF_ROUNDINGS):
         with suppress(ProblemError, torch.OutOfMemoryError):
             moved = _compute_moved(reference, truth, inputs, state, seed)
             if moved.kind == truth.kind:
-                truth = replace(truth, leaves=tuple(map(_widen_spread, truth.leaves, moved.leaves)))
+                truth = replace(truth, leaves=tuple(map(widen, truth.leaves, moved.leaves)))
     return truth
 
 
@@ -217,11 +220,12 @@ def _compute_moved(
     )
 
 
-def _widen_spread(leaf: TruthLeaf, moved: TruthLeaf) -> TruthLeaf:
+def _widen_spread(leaf: TruthLeaf, moved: TruthLeaf, *, moved_by: float) -> TruthLeaf:
+    """`moved_by` is the eps of the coarsest moved dtype, which may be coarser than that of the output."""
     if not leaf.reference.is_floating_point():
         return leaf
     size = (moved.exact - leaf.exact).abs_().nan_to_num_(0.0, 0.0, 0.0)
-    size /= torch.finfo(leaf.reference.dtype).eps
+    size /= max(torch.finfo(leaf.reference.dtype).eps, moved_by)
     return replace(leaf, spread=size if leaf.spread is None else torch.maximum(leaf.spread, size))
 
 

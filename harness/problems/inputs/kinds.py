@@ -75,6 +75,9 @@ class Smaller(DerivedKind):
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
         return may_have_any_values(self, traits, inputs) and is_continuous(traits)
 
+    def scales_values(self, traits: InputTraits) -> bool:
+        return False  # outputs depend on roundings as much as those of the given inputs, which are compared too
+
     def change_tensor(self, tensor: Tensor, contract: InputContract, generator: torch.Generator) -> None:
         if has_many_digits(tensor):
             tensor.mul_(2.0 ** -draw_share(generator))
