@@ -97,9 +97,6 @@ class LocalExecutor:
         names = self._find_names(language)
         if not names:
             return ()
-        with self._lock:
-            if self._builds_ahead and "build" not in self._threads:
-                self._build(None, names[0])
         if names == (EMULATED,):
             gpu = self._settings.gpu
             target = find_gpu_model(gpu or DEFAULT_TARGET)
@@ -190,6 +187,8 @@ class LocalExecutor:
             plan = self._plan_cores(names)
             pool = DevicePool(names, lambda name: self._open_device(name, names, plan), _explain_loss)
             self._devices[names] = pool
+            if self._builds_ahead and "build" not in self._threads:
+                self._build(None, names[0])
         if len(names) > 1:
             pool.keep_one_chip()
         return pool

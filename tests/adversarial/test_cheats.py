@@ -91,7 +91,7 @@ def quick_bench(open_bench):
 
 
 def test_an_honest_candidate_is_timed_and_not_suspect(quick_bench):
-    plan = replace(short_plan(), allow_load=True)
+    plan = replace(short_plan(), min_blocks=8, max_blocks=10, budget_s=0.5, allow_load=True)
     evaluation = quick_bench.evaluate(f"{HEAD}{PRODUCT}", BIG_PRODUCT, time=True, plan=plan, measure_noise=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.timing.baseline == "eager"

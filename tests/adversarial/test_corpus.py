@@ -304,17 +304,16 @@ def test_evaluations_carry_a_certificate_until_something_changes(evaluate_some, 
     assert "package" in check_standing(machine, device).reason
 
 
-def test_a_run_with_a_surprise_ends_the_certificate_before_it(team, tmp_path):
+def test_a_run_with_a_surprise_ends_the_certificate_before_it(evaluate, tmp_path):
     from dataclasses import replace
 
     from harness.evaluation.certificate import describe_basis, read_certificate
     from harness.redteam.runner import read_file, settle_certificate
     from harness.sandbox.devices import CpuDevice
 
-    device, results = CpuDevice(), []
+    device = CpuDevice()
     before = describe_basis(device, CORPUS, "")
-    team.evaluate([read_file(CORPUS / "controls" / "plain.py", CORPUS)], results.append)
-    (result,) = results
+    result = evaluate(read_file(CORPUS / "controls" / "plain.py", CORPUS))
     assert settle_certificate(tmp_path, device, replace(before, package="changed meanwhile"), [result]) is None
     assert settle_certificate(tmp_path, device, before, [result]) == read_certificate(tmp_path, "cpu") is not None
     assert settle_certificate(tmp_path, device, before, [result, replace(result, result="refused")]) is None

@@ -12,7 +12,7 @@ ADD = """
 import torch
 from torch import nn
 
-rows, columns = 512, 512
+rows, columns = 256, 256
 
 
 class Model(nn.Module):

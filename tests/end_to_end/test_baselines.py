@@ -13,7 +13,7 @@ from torch import nn
 class Model(nn.Module):
     def __init__(self):
         super().__init__()
-        self.scale = nn.Parameter(torch.randn(512))
+        self.scale = nn.Parameter(torch.randn(256))
 
     def forward(self, x):
         return x * self.scale
@@ -25,7 +25,7 @@ class Library(Model):
 
 
 def get_inputs():
-    return [torch.randn(512, 512)]
+    return [torch.randn(256, 256)]
 
 
 def get_init_inputs():

@@ -98,7 +98,7 @@ def bad_plain(plain_folder: Path) -> Iterator[dict[str, dict]]:
 @pytest.fixture(scope="session")
 def bad_checked(checked_folder: Path) -> Iterator[dict[str, dict]]:
     program = compile_program("bad", checked_folder, checked=True)
-    return read_tries(run_program(program, time_limit_s=1))
+    return read_tries(run_program(program, time_limit_s=0.5))
 
 
 def read_tries(output: str) -> dict[str, dict]:
