@@ -167,7 +167,16 @@ def read_workload(record: Mapping[str, Any], definition: Definition, where: str)
     for axis in definition.free_axes:
         if type(axes.get(axis)) is not int or axes[axis] < 0:
             raise UnsupportedError(f"{where}: the workload does not fix the axis {axis}: found {axes.get(axis)!r}")
+    for axis, value in axes.items():
+        if axis not in definition.axes:
+            raise UnsupportedError(f"{where}: the workload fixes the axis {axis}, which its definition lacks")
+        constant = definition.axes[axis]
+        if isinstance(constant, int) and value != constant:
+            raise UnsupportedError(f"{where}: the workload has {axis} {value}, its definition {constant}")
     inputs = take(record, "inputs", dict, where, default={})
+    unknown = next((name for name in inputs if name not in definition.inputs), None)
+    if unknown is not None:
+        raise UnsupportedError(f"{where}: the workload has the input {unknown}, which its definition lacks")
     for name in definition.inputs:
         _require_input(name, inputs.get(name) or {}, definition, where)
     return Workload(

@@ -314,7 +314,7 @@ def name_twice(names: Sequence[tuple[str, str]]) -> None:
     seen: dict[str, str] = {}
     for name, file in names:
         if name in seen:
-            raise UsageError(f"two files have the name {name!r}: {seen[name]} and {file}")
+            raise UsageError(f"two files have the name {name!r}: {seen[name]} and {file}; rename one of them")
         seen[name] = file
 
 

@@ -39,7 +39,7 @@ _RANGES = {"int8": "-128, 128", "uint8": "0, 256", "bool": "0, 2"}
 def write_problem(definition: Definition, workloads: Sequence[Workload], origin: str) -> str:
     """Raises UnsupportedError."""
     if not workloads and definition.free_axes:
-        raise UnsupportedError(f"{definition.name}: no workload fixes the axis {definition.free_axes[0]}")
+        raise UnsupportedError(f"{definition.name}: no usable workload fixes {', '.join(definition.free_axes)}")
     read = [name for name in definition.inputs if any(one.inputs[name]["type"] == "safetensors" for one in workloads)]
     sizes = [_list_sizes(definition, one, read) for one in workloads]
     first = {name: value for own in reversed(sizes) for name, value in own.items()}

@@ -151,6 +151,14 @@ def test_workload_without_its_tensors_is_left_out_by_name(spec, message, imports
     [
         (SCALE, [workload_of(axes={})], "the workload does not fix the axis M: found None"),
         (SCALE, [workload_of(axes={"M": -1})], "the workload does not fix the axis M: found -1"),
+        (SCALE, [workload_of(axes={"M": 4, "N": 4})], "fixes the axis N, which its definition lacks"),
+        (SCALE, [workload_of(axes={"M": 4, "K": 9})], "the workload has K 9, its definition 8"),
+        (
+            change(SCALE, axes={"L": {"type": "var"}}),
+            [workload_of(axes={"M": 4})],
+            "scale_rows_k8: no usable workload fixes M, L",
+        ),
+        (SCALE, [workload_of(inputs={"z": {"type": "random"}})], "has the input z, which its definition lacks"),
         (SCALE, [workload_of(inputs={"x": {"type": "file"}})], "input x has the unknown type 'file'"),
         (SCALE, [workload_of(inputs={"x": {"type": "custom"}})], "no custom_inputs_entrypoint"),
         (
@@ -173,7 +181,7 @@ def test_unsupported_content_is_named_and_left_out(definition, workloads, messag
 
 def test_definition_without_workloads_names_its_free_axis(imports, tmp_path):
     write_json(tmp_path / "set" / "definitions" / "a.json", SCALE)
-    assert "scale_rows_k8: no workload fixes the axis M" in imports(tmp_path / "set").stderr
+    assert "scale_rows_k8: no usable workload fixes M" in imports(tmp_path / "set").stderr
 
 
 @pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "bfloat16", "int8", "uint8", "bool", "float64"])
@@ -210,6 +218,7 @@ def test_two_files_of_one_name_are_refused(kind, imports, tmp_path):
     done = imports(folder)
     assert done.returncode == 2
     assert "two files have the name" in done.stderr
+    assert "rename one of them" in done.stderr
 
 
 def test_workloads_beyond_the_most_cases_are_chosen_evenly(imports, read, tmp_path):
