@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from harness.cli.options import Only, complete_run, complete_suite
+from harness.cli.output import count
 from harness.cli.results import StoredPanel
 from harness.domain import Language, UsageError
 from harness.domain.options import RunFolders
@@ -57,7 +58,7 @@ def export(
     A table and the report: harness export --format wandb --run my-run PROJECT
     """
     from harness.formats.definitions.traces import export_traces
-    from harness.formats.kernelbench.export import export_problems, export_run
+    from harness.formats.kernelbench.export import count_left_out, export_problems, export_run
     from harness.pipeline.data_folders import find_suite_folder, list_run_problems
     from harness.report.export.trackers import export_to_tracker
     from harness.store.runs import find_run, read_manifest
@@ -79,23 +80,28 @@ def export(
         run_dir = find_run(paths.generated_dir, only_run)
         suite_dir = find_suite_folder(read_manifest(run_dir).suite, paths.problems_dir)
         traces, left_out = export_traces(run_dir, suite_dir, stored.results_dir, target)
-        typer.echo(f"{traces} traces in {target}")
+        typer.echo(f"{count(traces, 'trace')} in {target}")
         if left_out:
-            typer.echo(f"left out: {left_out} evaluations that are no verdict on a program (not_run, errors)", err=True)
+            what = f"{count(left_out, 'evaluation')} without a verdict on the program (not_run, errors)"
+            typer.echo(f"left out: {what}", err=True)
+        _print_other_workloads(count_left_out(stored.results_dir, read_manifest(run_dir)))
     elif only_run is not None:
         run_dir = find_run(paths.generated_dir, only_run)
         problems = list_run_problems(read_manifest(run_dir), paths.problems_dir)
         exported = export_run(run_dir, problems, stored.results_dir, target, level)
-        if exported.left_out:
-            what = "evaluation of another workload" if exported.left_out == 1 else "evaluations of other workloads"
-            typer.echo(
-                f"left out: {exported.left_out} {what} than full, or in another dtype, which the format does not "
-                "distinguish",
-                err=True,
-            )
-        typer.echo(f"{exported.kernels} kernels in {target}; results: {exported.origin}")
+        _print_other_workloads(exported.left_out)
+        typer.echo(f"{count(exported.kernels, 'kernel')} in {target}; results: {exported.origin}")
     else:
-        typer.echo(f"{export_problems(folders, target, level)} problems in {target}")
+        typer.echo(f"{count(export_problems(folders, target, level), 'problem')} in {target}")
+
+
+def _print_other_workloads(left_out: int) -> None:
+    if left_out:
+        what = "evaluation of another workload" if left_out == 1 else "evaluations of other workloads"
+        typer.echo(
+            f"left out: {left_out} {what} than full, or in another dtype, which the format does not distinguish",
+            err=True,
+        )
 
 
 def _export_harbor(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cli.output import count
 from harness.domain import Language, UsageError
 from harness.domain.options import RunFolders
 from harness.formats.imported import FormatName
@@ -71,7 +72,7 @@ def import_(
         find_suite=partial(find_suite_folder, problems_dir=paths.problems_dir),
     )
     for run in import_runs(source, kernels, settings):
-        typer.echo(f"{run.kernels} kernels in {run.folder}: harness evaluate {run.name}")
+        typer.echo(f"{count(run.kernels, 'kernel')} in {run.folder}: harness evaluate {run.name}")
         if run.claims is not None:
             _print_claims(run.claims)
         for mismatch in run.mismatches:
@@ -93,11 +94,11 @@ def _store(imported: Imported, paths: RunFolders, run: str | None, *, checks: bo
         raise UsageError("nothing was imported: no problem can be evaluated here")
     for before, after in stored.renamed:
         typer.echo(f"renamed {before!r} to {after!r}: problem names are used as folder names", err=True)
-    for name, count in sorted(stored.counts.items()):
-        typer.echo(f"{count} problems in {folder / name}: harness problems check --suite {name}")
+    for name, number in sorted(stored.counts.items()):
+        typer.echo(f"{count(number, 'problem')} in {folder / name}: harness problems check --suite {name}")
     solutions = [one for one in imported.solutions if one.suite in stored.counts]
     for one in store_solutions(solutions, paths.generated_dir, run):
-        typer.echo(f"{one.candidates} candidates in {one.folder}: harness evaluate {one.name}")
+        typer.echo(f"{count(one.candidates, 'candidate')} in {one.folder}: harness evaluate {one.name}")
 
 
 def _print_claims(claims: Sequence[Claim]) -> None:

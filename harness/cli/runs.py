@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.options import GroupedCommand, Only, complete_run, expand_panels
-from harness.cli.output import print_records, print_rich
+from harness.cli.output import count, print_records, print_rich
 from harness.cli.results import AsJson, StoredPanel
 from harness.domain import FILE_RUN
 
@@ -106,15 +106,11 @@ def remove(
     from harness.pipeline.listings.stored_runs import find_stored_run, remove_stored_run
 
     run = find_stored_run(name, folders.generated_dir, folders.results_dir)
-    content = f"{_count(run.answers, 'answer')} and {_count(run.evaluations, 'evaluation')} of run {name}"
+    content = f"{count(run.answers, 'answer')} and {count(run.evaluations, 'evaluation')} of run {name}"
     if not agreed:
         typer.confirm(f"Remove {content}?", abort=True)
     remove_stored_run(run, folders.generated_dir, folders.results_dir)
     typer.echo(f"removed {content}")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def _render_runs(runs: Sequence[StoredRun]) -> Table:

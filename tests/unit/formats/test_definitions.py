@@ -62,7 +62,7 @@ def change(definition, **parts):
 def test_definition_becomes_a_problem_and_workloads_its_cases(imports, read, tmp_path):
     done = imports(write_trace_set(tmp_path / "set"))
     assert done.returncode == 0, done.stderr
-    assert "1 problems in reference_models/flashinfer: harness problems check --suite flashinfer" in done.stdout
+    assert "1 problem in reference_models/flashinfer: harness problems check --suite flashinfer" in done.stdout
     problem = read()
     assert [(case.name, dict(case.sizes)) for case in problem.cases] == [
         ("w1", {"M": 4, "factor": 1.5}),
@@ -287,7 +287,7 @@ def test_sol_sources_without_content_are_files_beside_the_solution(imports, tmp_
     solution = solution_of("right", {"kernel.py": None}, language=None, languages=["pytorch"])
     folder = write_sol_problem(tmp_path / "sol" / "L1" / "scale", solutions=[solution])
     (folder / "kernel.py").write_text(RIGHT.replace("from helper import scale\n", HELPER))
-    assert "1 candidates" in imports(tmp_path / "sol").stdout
+    assert "1 candidate in" in imports(tmp_path / "sol").stdout
 
 
 @pytest.fixture
@@ -331,7 +331,11 @@ def test_verdict_is_exported_as_traces_with_its_workloads(outcome, status, expor
 
 
 def test_evaluations_without_a_verdict_are_left_out_of_the_traces(export):
-    assert "left out: 1 evaluations that are no verdict on a program" in export(Outcome.NOT_RUN)
+    assert "left out: 1 evaluation without a verdict on the program" in export(Outcome.NOT_RUN)
+
+
+def test_evaluations_of_other_workloads_are_named_when_they_are_left_out(export):
+    assert "left out: 1 evaluation of another workload than full" in export(Outcome.CORRECT, workload="small")
 
 
 def test_traces_of_other_problems_are_refused(call_harness, tiny_suite, write_run, tmp_path, evaluation_of):

@@ -34,7 +34,7 @@ def read(tmp_path):
 def test_tests_and_benchmarks_become_cases_without_their_seeds(imports, read):
     done = imports()
     assert (done.returncode, done.stderr) == (0, "")
-    assert f"1 problems in reference_models/{SUITE}: harness problems check --suite {SUITE}" in done.stdout
+    assert f"1 problem in reference_models/{SUITE}: harness problems check --suite {SUITE}" in done.stdout
     problem = read()
     assert [(case.name, dict(case.sizes), case.timed) for case in problem.cases] == [
         ("benchmark-0", {"size": 64}, True),
