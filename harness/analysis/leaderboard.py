@@ -17,10 +17,11 @@ from math import exp, inf, log, sqrt
 from statistics import mean, median
 from typing import Literal, NamedTuple
 
-from harness.analysis.clocks import combine_clocks, count_clocks
 from harness.analysis.metrics import (
     FAST_THRESHOLDS,
     Draws,
+    combine_clocks,
+    count_clocks,
     count_once,
     count_outcomes,
     estimate_fast,

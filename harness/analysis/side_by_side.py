@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Literal
 
-from harness.analysis.clocks import combine_clocks, count_clocks
 from harness.analysis.intervals import SpeedRatio, find_error
-from harness.analysis.metrics import NO_VERDICT
+from harness.analysis.metrics import NO_VERDICT, combine_clocks, count_clocks
 from harness.analysis.samples import Section, group_samples, section_of
 from harness.domain import Outcome
 from harness.store.columns import ResultRow

@@ -183,7 +183,7 @@ def _print_groups(values: Iterable[tuple[Any, ...]], columns: Sequence[str], *, 
 def _print_table(rows: Sequence[ResultRow], columns: Sequence[str] | None) -> None:
     from rich.console import Console
 
-    from harness.analysis.clocks import count_clocks, describe_clocks
+    from harness.analysis.metrics import count_clocks, describe_clocks
     from harness.report.terminal.tables import choose_columns, measure_evaluations, render_evaluations
 
     console = Console()

@@ -1,8 +1,81 @@
+"""Rewrites kernel launches, and `threadIdx`, `blockIdx`, `blockDim`, `gridDim` except where variables shadow them."""
+
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from harness.syntax.cpp import Token, match_backward, match_forward, step
+
+_INDICES = {
+    "threadIdx": "(::harness_emulator::current->thread)",
+    "blockIdx": "(::harness_emulator::current->block->index)",
+    "blockDim": "(::harness_emulator::current->block->launch->block)",
+    "gridDim": "(::harness_emulator::current->block->launch->grid)",
+}
+_NO_TYPES = frozenset({"return", "else", "do", "case", "throw", "co_return", "sizeof", "new", "delete", "goto"})
+_AFTER_A_NAME = frozenset({"=", "(", "{", "[", ",", ";", ")", ":"})
+
+
+def rewrite_indices(tokens: list[Token], edit: Callable[[int, str], None], inside: Iterable[tuple[int, int]]) -> None:
+    positions = [at for at, token in enumerate(tokens) if token.kind == "word" and token.text in _INDICES]
+    shadows = [(tokens[at].text, *_find_scope(tokens, at)) for at in positions if _is_declared(tokens, at)]
+    for at in positions:
+        name, before = tokens[at].text, step(tokens, at, -1)
+        is_member = before is not None and tokens[before].text in (".", "->")
+        if is_member or any(name == shadow and low <= at <= high for shadow, low, high in shadows):
+            continue
+        is_local = not tokens[at].directive and any(low < at < high for low, high in inside)
+        edit(at, f"(harness_place.{name})" if is_local else _INDICES[name])
+
+
+def _is_declared(tokens: list[Token], at: int) -> bool:
+    """Recognises forms that no dim3 expression has."""
+    before, after = step(tokens, at, -1), step(tokens, at)
+    if before is None or after is None:
+        return False
+    previous, following = tokens[before].text, tokens[after].text
+    if previous in (",", "["):  # one of several variables
+        return following in ("(", "{", "=", ";") or (previous, following) in ((",", "]"), ("[", ","))
+    if previous in ("&", "&&", "*"):
+        before = step(tokens, before, -1)
+    return before is not None and following in _AFTER_A_NAME and _ends_type(tokens, before)
+
+
+def _ends_type(tokens: list[Token], at: int) -> bool:
+    before = step(tokens, at, -1)
+    if before is not None and tokens[before].text == "define" and tokens[before].directive > 0:
+        return False  # macro name
+    return tokens[at].text == ">" or (tokens[at].kind == "word" and tokens[at].text not in _NO_TYPES)
+
+
+def _find_scope(tokens: list[Token], at: int) -> tuple[int, int]:
+    """Return the enclosing block; for parameters the function; in a macro, the rest of it."""
+    where: int | None = at
+    while where is not None and tokens[where].text not in ("{", "("):
+        where = match_backward(tokens, where) if tokens[where].text in (")", "]", "}") else where
+        where = None if where is None else step(tokens, where, -1)
+    if where is None:
+        return at, _find_end_of_directive(tokens, at)
+    closing = match_forward(tokens, where)
+    if closing is not None and tokens[where].text == "(":
+        closing = _find_end_of_body(tokens, closing)
+    return where, at if closing is None else closing
+
+
+def _find_end_of_directive(tokens: list[Token], at: int) -> int:
+    end = at
+    while tokens[at].directive > 0 and end + 1 < len(tokens) and tokens[end + 1].directive == tokens[at].directive:
+        end += 1
+    return end
+
+
+def _find_end_of_body(tokens: list[Token], closing: int) -> int | None:
+    where = step(tokens, closing)
+    while where is not None and tokens[where].text not in ("{", ";", ")"):
+        where = match_forward(tokens, where) if tokens[where].text == "(" else where
+        where = None if where is None else step(tokens, where)
+    return where if where is None or tokens[where].text != "{" else match_forward(tokens, where)
+
 
 _CONTROL = frozenset({"if", "while", "for", "switch", "return", "else", "do"})
 _OPENING, _CLOSING = frozenset("([{<"), frozenset(")]}>")

@@ -16,11 +16,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from harness.emulator.device_queries import rename_host_names
-from harness.emulator.indices import rewrite_indices
-from harness.emulator.launches import find_callee, find_chevrons_end, list_pointers
+from harness.emulator.launches import find_callee, find_chevrons_end, list_pointers, rewrite_indices
 from harness.emulator.nvcc_rules import find_errors
+from harness.emulator.ptx.arithmetic import PtxError
 from harness.emulator.ptx.instructions import write_ptx
-from harness.emulator.ptx.operands import PtxError
 from harness.emulator.shared_memory import read_shared_declaration, write_shared_declaration
 from harness.emulator.simple_kernels import SimpleKernels
 from harness.syntax.cpp import LAUNCH_BOUNDS, Token, match_backward, match_forward, step, tokenize

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from harness.domain import EMULATED
-from harness.languages.decorated import list_decorated
-from harness.languages.rules import LanguageRules, explain_missing
+from harness.languages.rules import LanguageRules, explain_missing, list_decorated
 
 _DECORATORS = ("cute.kernel", "cutlass.cute.kernel")
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from harness.languages.decorated import list_decorated
-from harness.languages.rules import LanguageRules, explain_missing
+from harness.languages.rules import LanguageRules, explain_missing, list_decorated
 from harness.languages.torch import INDUCTOR
 from harness.languages.triton import RULES as TRITON
 

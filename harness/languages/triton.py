@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from harness.domain import EMULATED
-from harness.languages.decorated import list_decorated
-from harness.languages.rules import LanguageRules
+from harness.languages.rules import LanguageRules, list_decorated
 
 EMULATED_SINCE = (3, 6)  # of its interpreter
 MARKS = ("triton.jit", "from triton import")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from harness.copies.fingerprints import is_reference_copy, normalise
 from harness.domain import Completion, Evaluation, Problem, ProviderError, Rival, Sample, SampleKey
 from harness.generate.prompting import render_feedback
-from harness.generate.providers.retries import EndpointRefused, RunRefused
+from harness.generate.providers.endpoint_errors import EndpointRefused, RunRefused
 from harness.generate.sampler import Asker, Plan, SampleFailure
 from harness.problems.workloads import describe_lacking_workload
 from harness.report.terminal.search_progress import OTHER_PROCESS, SearchProgress

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from harness.analysis.clocks import combine_clocks
-from harness.analysis.metrics import geometric_mean
+from harness.analysis.metrics import combine_clocks, geometric_mean
 from harness.domain import Outcome
 from harness.report.terminal.tables import add_column, format_cell, make_table
 from harness.report.values import format_rate

@@ -9,8 +9,8 @@ from chat_server import ChatServer, Reply
 
 from harness.domain import Completion, Prompt, SampleKey, TokenLimitName
 from harness.generate.providers.base import CompletionRequest
+from harness.generate.providers.endpoint_errors import RetryPolicy
 from harness.generate.providers.openai_compatible import EndpointSettings, open_endpoint
-from harness.generate.providers.retries import RetryPolicy
 
 REQUEST = CompletionRequest(
     key=SampleKey(run="r", problem="add", sample=0),

@@ -11,8 +11,8 @@ from chat_server import ANSWER, ChatServer, Reply, reply_with, serve
 from endpoint_client import QUICK, REQUEST, SHORT, ask_server, reply
 
 from harness.domain import ProviderError
+from harness.generate.providers.endpoint_errors import EndpointRefused
 from harness.generate.providers.openai_compatible import EndpointSettings, open_endpoint
-from harness.generate.providers.retries import EndpointRefused
 
 CONTEXT = "the context has 4096 tokens."
 RAW = {"message": "Provider returned error", "metadata": {"raw": json.dumps({"error": {"message": CONTEXT}})}}

@@ -14,13 +14,13 @@ from endpoint_client import JSON, REQUEST, SHORT, ask, ask_server, reply
 
 from harness.domain import Completion, ProviderError, Usage, UsageError
 from harness.generate.extraction.extractor import find_code
+from harness.generate.providers.endpoint_errors import EndpointRefused
 from harness.generate.providers.openai_compatible import (
     EndpointSettings,
     open_endpoint,
     read_endpoint_settings,
     read_retry_after,
 )
-from harness.generate.providers.retries import EndpointRefused
 
 
 def test_everything_that_came_back_is_kept() -> None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import ast
 import re
 
-from harness.emulator.ptx.arithmetic import write_arithmetic
-from harness.emulator.ptx.operands import (
+from harness.emulator.ptx.arithmetic import (
     REGISTERS,
     RUNTIME,
     TYPES,
     Operand,
     PtxError,
     write_address,
+    write_arithmetic,
     write_register,
     write_value,
     write_vector,

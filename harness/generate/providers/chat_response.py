@@ -8,8 +8,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from harness.domain import REFUSAL, Completion, Usage
-from harness.generate.providers.endpoint_errors import EndpointError, find_error, make_failure
-from harness.generate.providers.retries import AttemptFailed, EndpointRefused
+from harness.generate.providers.endpoint_errors import (
+    AttemptFailed,
+    EndpointError,
+    EndpointRefused,
+    find_error,
+    make_failure,
+)
 
 _SHOWN_CHARACTERS = 160
 _ESCAPED_LESS = "\\u003c"

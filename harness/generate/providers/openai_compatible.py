@@ -1,6 +1,6 @@
 """Requests completions from an OpenAI-compatible endpoint.
 
-The package's own retries are disabled: they end after seconds, but outages last minutes (see `retries`).
+The package's own retries are disabled: they end after seconds, but outages last minutes (see `Retrier`).
 `chat_response` parses the bodies, because the package returns HTML as completions.
 """
 
@@ -19,8 +19,17 @@ from urllib.parse import urlsplit
 from harness.domain import Completion, SampleKey, TokenLimitName, UsageError
 from harness.generate.providers.base import CompletionRequest
 from harness.generate.providers.chat_response import describe_body, read_answer
-from harness.generate.providers.endpoint_errors import EndpointError, RequestInvalid, find_error, make_failure
-from harness.generate.providers.retries import AttemptFailed, EndpointRefused, Retrier, RetryPolicy, RunRefused
+from harness.generate.providers.endpoint_errors import (
+    AttemptFailed,
+    EndpointError,
+    EndpointRefused,
+    RequestInvalid,
+    Retrier,
+    RetryPolicy,
+    RunRefused,
+    find_error,
+    make_failure,
+)
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI

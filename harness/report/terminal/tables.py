@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from harness.analysis.clocks import describe_clocks
 from harness.analysis.leaderboard import LeaderboardRow, describe_unequal_problems
+from harness.analysis.metrics import describe_clocks
 from harness.analysis.ranking import RankedFile
 from harness.analysis.samples import GroupKey, Section
 from harness.domain import EMULATED, NO_DEVICE, Outcome

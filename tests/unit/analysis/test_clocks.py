@@ -1,6 +1,6 @@
 import pytest
 
-from harness.analysis.clocks import combine_clocks, describe_clocks
+from harness.analysis.metrics import combine_clocks, describe_clocks
 
 
 @pytest.mark.parametrize(

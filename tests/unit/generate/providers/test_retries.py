@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.domain import ProviderError
-from harness.generate.providers.retries import AttemptFailed, Retrier, RetryPolicy
+from harness.generate.providers.endpoint_errors import AttemptFailed, Retrier, RetryPolicy
 
 
 class Simulation:
