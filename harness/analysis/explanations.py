@@ -108,6 +108,37 @@ def _clock(meaning: str, remedy: str = "") -> Explanation:
     return _explain("report.md#in-a-terminal", meaning, remedy)
 
 
+def _inputs(meaning: str) -> Explanation:
+    return _explain("correctness.md#inputs", meaning)
+
+
+INPUT_KINDS: dict[str, Explanation] = {
+    "as_given": _inputs("the output of `get_inputs`"),
+    "normal": _inputs("standard normal"),
+    "uniform": _inputs("between -1 and 1"),
+    "large": _inputs("as given, times 1000 (float16: 100)"),
+    "tiny": _inputs("as given, times 0.001"),
+    "scale_3": _inputs("as given, times 3"),
+    "scale_0.01": _inputs("as given, times 0.01"),
+    "scale_-1": _inputs("as given, times -1"),
+    "zeros": _inputs("all zero"),
+    "ties": _inputs("four distinct values"),
+    "alternating": _inputs("as given, with signs + - + -, so that sums cancel"),
+    "integers": _inputs("zeros and ones, compared exactly where every summation order is exact"),
+    "padded": _inputs("as given, in a view with NaN between the rows, so that tensors are not contiguous"),
+    "mixed": _inputs("as given, with elements or slices of declared stress distributions at secret positions"),
+    "ordered": _inputs("opposite sign, or other distances, which keeps or reverses the order of values"),
+    "biased": _inputs("low digits such that rounding to a narrower format errs in one direction"),
+    "varied": _inputs("values inside or outside a secret stretch are 4 or 8 times as large"),
+    "signed": _inputs("as `varied`, and every tensor has both signs"),
+    "smaller": _inputs("each tensor times a factor between 1/2 and 1"),
+    "shifted": _inputs("smaller or larger by 128, mostly in secret slices of the first dimension"),
+    "sparse": _inputs("few elements of one argument keep their values, the others are nearly zero"),
+    "general": _inputs("other values that the contract of the inputs allows, and the ends of stated ranges"),
+    "rare": _inputs("elements and slices of each random draw have its least and its largest value"),
+}
+
+
 CLOCKS: dict[Clock, Explanation] = {
     "device": _clock("device time: replays of both programs' GPU work, without host code"),
     "call": _clock("call time: whole calls of both programs, by the evaluator's clock"),

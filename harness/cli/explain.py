@@ -14,6 +14,7 @@ from harness.analysis.explanations import (
     BASELINES,
     CHECKS,
     CLOCKS,
+    INPUT_KINDS,
     LEADERBOARD,
     OUTCOMES,
     SETTINGS,
@@ -47,8 +48,8 @@ def explain(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Explain an outcome, verdict, finding, clock, baseline, column or setting of a problem: what it means, what to do,
-    and the page of the documentation.
+    """Explain an outcome, verdict, finding, clock, baseline, kind of inputs, column or setting of a problem: what it
+    means, what to do, and the page of the documentation.
 
     Example: harness explain wrong_value
     """
@@ -71,6 +72,7 @@ def list_entries() -> Iterator[tuple[str, str, Explanation]]:
         "verdict on speed": VERDICTS,
         "clock": CLOCKS,
         "baseline": BASELINES,
+        "kind of inputs": INPUT_KINDS,
         "finding": CHECKS,
         "severity of a finding": SEVERITIES,
         "column of results": columns,

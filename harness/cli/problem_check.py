@@ -35,7 +35,7 @@ def check_problems(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PROBLEM]...",
+            metavar="PROBLEM",
             help="Names, SUITE/NAME, or reference files. [default: all of the suite]",
             autocompletion=complete_problem,
             show_default=False,

@@ -25,7 +25,7 @@ DEFAULT_PORT = 8701
 def report(
     runs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[RUN]...", help="Runs; * and ? are wildcards.", autocompletion=complete_run),
+        typer.Argument(metavar="RUN", help="Runs; * and ? are wildcards.", autocompletion=complete_run),
     ] = None,
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("report.html"),

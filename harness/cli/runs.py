@@ -38,7 +38,7 @@ def list_runs(
     as_json: AsJson = False,
     folders: StoredPanel,
 ) -> None:
-    """List runs by date: model, answers, evaluations, correct ones, notes and tags.
+    """List runs by date, with counts, notes and tags.
 
     The run `file` has the programs that were evaluated as files.
 
@@ -117,15 +117,16 @@ def _render_runs(runs: Sequence[StoredRun]) -> Table:
     from harness.report.terminal.tables import make_table, style_text
 
     table = make_table()
-    for title in ("run", "date", "model", "suite, language"):
-        table.add_column(title, overflow="fold", no_wrap=title == "date", min_width=4)
+    table.add_column("run\nmodel; suite, language", overflow="fold")
+    table.add_column("date", no_wrap=True)
     for title in ("problems", "answers", "evaluated", "correct"):
         table.add_column(title, justify="right", no_wrap=True)
     for run in runs:
-        words = (run.name, run.created_at[:10], _describe_model(run), f"{run.suite}, {run.language}")
+        about = style_text(f"\n{_describe_model(run)}; {run.suite}, {run.language}", "dim")
         answers = "-" if run.name == FILE_RUN else f"{run.answers:,}"
         counts = (f"{run.problems:,}", answers, f"{run.evaluations:,}", f"{run.correct:,}")
-        table.add_row(*map(style_text, (*words, *counts)))
+        name = style_text(run.name).append_text(about)
+        table.add_row(name, *map(style_text, (run.created_at[:10], *counts)))
     return table
 
 

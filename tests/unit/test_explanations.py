@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from check_names import collect_check_names
 
-from harness.analysis.explanations import BASELINES, CHECKS, CLOCKS, LEADERBOARD, OUTCOMES, SETTINGS, VERDICTS
+from harness.analysis.explanations import BASELINES, CHECKS, CLOCKS, INPUT_KINDS, LEADERBOARD, OUTCOMES, SETTINGS, VERDICTS
 from harness.cli.explain import list_entries
 from harness.domain import PROBLEM_SETTINGS, Baseline, Outcome, TimingVerdict
+from harness.problems.discovery import DISTRIBUTION_NAMES
 from harness.store.columns import COLUMNS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -62,6 +63,14 @@ def test_every_outcome_verdict_baseline_setting_and_column_is_explained():
     assert CLOCKS.keys() == set(COLUMNS["clock"].values)
     assert SETTINGS.keys() == set(PROBLEM_SETTINGS)
     assert [name for name, one in COLUMNS.items() if not one.meaning] == []
+
+
+def test_every_kind_of_inputs_is_explained():
+    page = (DOCS / "correctness.md").read_text(encoding="utf-8")
+    tables = re.findall(r"^\| (?:distribution|kind) \|.*\n\|.*\n((?:\|.*\n)+)", page, re.MULTILINE)
+    first_cells = [row.split("|")[1] for table in tables for row in table.splitlines()]
+    documented = {name for cell in first_cells for name in re.findall("`(.+?)`", cell)}
+    assert set(DISTRIBUTION_NAMES) < documented == INPUT_KINDS.keys()
 
 
 def test_every_explanation_names_a_section_of_the_documentation():

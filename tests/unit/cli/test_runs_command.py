@@ -47,6 +47,14 @@ def test_runs_are_listed_with_their_counts_and_dates(two_runs, call_harness):
     assert max(map(len, table.splitlines())) <= 80
 
 
+def test_the_name_of_a_run_stays_in_one_line_above_its_model_and_suite(two_runs, call_harness, write_run):
+    write_run("gemini_level1_run", [RIGHT])
+    lines = [line.rstrip() for line in call_harness(["runs"]).stdout.splitlines()]
+    at = next(at for at, line in enumerate(lines) if line.startswith("gemini_level1_run "))
+    assert lines[at + 1] == "model-a; tiny, cpp"
+    assert max(map(len, lines)) <= 80
+
+
 def test_a_damaged_manifest_does_not_hide_the_other_runs(two_runs, call_harness):
     (two_runs / "generated" / "first" / "manifest.json").write_text("{")
     runs = {run["name"]: run for run in map(json.loads, call_harness(["runs", "list", "--json"]).stdout.splitlines())}
