@@ -6,7 +6,16 @@ from pathlib import Path
 import pytest
 from check_names import collect_check_names
 
-from harness.analysis.explanations import BASELINES, CHECKS, CLOCKS, INPUT_KINDS, LEADERBOARD, OUTCOMES, SETTINGS, VERDICTS
+from harness.analysis.explanations import (
+    BASELINES,
+    CHECKS,
+    CLOCKS,
+    INPUT_KINDS,
+    LEADERBOARD,
+    OUTCOMES,
+    SETTINGS,
+    VERDICTS,
+)
 from harness.cli.explain import list_entries
 from harness.domain import PROBLEM_SETTINGS, Baseline, Outcome, TimingVerdict
 from harness.problems.discovery import DISTRIBUTION_NAMES
