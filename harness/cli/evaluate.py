@@ -236,13 +236,14 @@ def print_ranking(ranked: Sequence[RankedFile]) -> None:
 
 def print_report(report: EvaluationReport, options: EvaluateOptions, *, ranked: bool = False) -> None:
     """With `ranked`, the ranking says the verdicts."""
-    from harness.report.terminal.tables import render_evaluations
+    from harness.report.terminal.tables import NARROW, choose_columns, render_evaluations
     from harness.store.columns import make_row
 
     single = report.all[0] if len(report.all) == 1 and not ranked else None
     shown = report.all if single else sorted(report.evaluations, key=lambda one: one.id)
     if shown and not ranked:
-        print_rich(render_evaluations(make_row(one.evaluation, one.id) for one in shown))
+        rows = [make_row(one.evaluation, one.id) for one in shown]
+        print_rich(render_evaluations(rows, choose_columns(NARROW, rows)))
     if single is not None:
         _print_reason(single, report.sources.get(single.evaluation.subject.candidate_digest, ""))
     if report.skipped:

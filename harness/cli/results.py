@@ -187,7 +187,7 @@ def _print_table(rows: Sequence[ResultRow], columns: Sequence[str] | None) -> No
     from harness.report.terminal.tables import choose_columns, measure_evaluations, render_evaluations
 
     console = Console()
-    table = render_evaluations(rows, columns or choose_columns(console.width, has_turns=any(row.turn for row in rows)))
+    table = render_evaluations(rows, columns or choose_columns(console.width, rows))
     if columns:  # keep named columns even beyond the terminal's width
         console.width = max(console.width, measure_evaluations(rows, columns))
     console.print(table)

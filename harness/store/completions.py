@@ -40,10 +40,11 @@ UNKNOWN_COST = Spent()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnOrigin:
-    """The turns that a turn continues; see `harness.search.strategy.Ask`."""
+    """The turns that a turn continues; see `harness.search.strategy.Ask`. An imported `solution` has a name."""
 
     parent: int | None = None
     partner: int | None = None
+    solution: str = ""
 
 
 def has_run(generated_dir: Path, run: str) -> bool:
@@ -121,12 +122,13 @@ def read_origin(folder: Path | None, *, turn: int) -> TurnOrigin:
     before = turn - 1 if turn else None
     try:
         record = {} if folder is None else json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
-        parent, partner = record.get("parent", before), record.get("partner")
+        parent, partner, solution = record.get("parent", before), record.get("partner"), record.get("solution")
     except (OSError, ValueError, AttributeError):
         return TurnOrigin(parent=before)
     return TurnOrigin(
         parent=parent if parent is None or isinstance(parent, int) else before,
         partner=partner if isinstance(partner, int) else None,
+        solution=solution if isinstance(solution, str) else "",
     )
 
 

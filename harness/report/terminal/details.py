@@ -119,7 +119,8 @@ def _sections(
     yield style_text(f"Evaluation {stored.id}: ", "bold").append_text(style_outcome(evaluation.outcome.value))
     yield style_text(state_verdict(evaluation))
     yield style_text("")
-    yield _render_facts(_list_facts(evaluation))
+    origin = turns.origins.get(evaluation.subject.turn)
+    yield _render_facts(_list_facts(evaluation, origin.solution if origin else ""))
     yield from _finding_parts(evaluation.findings, source or "")
     if evaluation.correctness is not None:
         yield from _correctness_parts(evaluation.correctness)
@@ -293,11 +294,12 @@ def _source_parts(evaluation: Evaluation, source: str) -> Iterator[RenderableTyp
     yield render_excerpt(source, marked=marked)
 
 
-def _list_facts(evaluation: Evaluation) -> list[tuple[str, str]]:
+def _list_facts(evaluation: Evaluation, solution: str) -> list[tuple[str, str]]:
     subject = evaluation.subject
     workload = name_workload(subject.workload, subject.dtype)
     return [
         ("candidate", f"{name_sample(subject)} ({subject.candidate_digest or 'no code'})"),
+        *([("solution", solution)] if solution else []),
         ("model", f"{subject.model}, prompt {subject.prompt}, {subject.language}"),
         ("problem", f"{subject.suite}/{subject.problem}, {workload} ({subject.problem_digest})"),
         ("device", f"{subject.device} {evaluation.hardware}".strip()),

@@ -35,7 +35,7 @@ WIDEST_COLUMNS = (
     "id", "run", "problem", "sample", "turn", "model", "prompt", "device", "workload", "outcome", "speedup",
     "gap_closed", "baseline", "verdict", "own_share", "message",
 )  # fmt: skip
-WIDE_TERMINAL = 110
+NARROW, WIDE_TERMINAL = 80, 110
 WIDEST_TERMINAL = 170
 LONG_TEXTS = ("message", "findings")  # columns of tables that are cut to the terminal
 LONG_TEXT = 40
@@ -99,14 +99,17 @@ def measure_evaluations(rows: Sequence[ResultRow], columns: Sequence[str]) -> in
     return console.measure(render_evaluations(shortened, columns)).maximum
 
 
-def choose_columns(width: int, *, has_turns: bool = False) -> tuple[str, ...]:
+def choose_columns(width: int, rows: Sequence[ResultRow]) -> tuple[str, ...]:
+    """Include the sample and the turn if rows differ in nothing else that is shown."""
     if width >= WIDEST_TERMINAL:
         return WIDEST_COLUMNS
     columns = WIDE_COLUMNS if width >= WIDE_TERMINAL else DEFAULT_COLUMNS
-    if not has_turns:
-        return columns
+    same_sample = {(row.run, row.problem, row.model): row.sample for row in rows}
+    differ = any(row.sample != same_sample[row.run, row.problem, row.model] for row in rows)
+    wanted = {"sample": differ and "sample" not in columns, "turn": any(row.turn for row in rows)}
+    added = [name for name, is_wanted in wanted.items() if is_wanted]
     at = columns.index("model")
-    return (*columns[:at], "turn", *columns[at:])
+    return (*columns[:at], *added, *columns[at:])
 
 
 def render_leaderboard(rows: Sequence[LeaderboardRow], *, wide: bool = False) -> RenderableType:

@@ -1,6 +1,7 @@
 """Import of definitions, workloads and solutions of flashinfer-bench and SOL-ExecBench."""
 
 import json
+import re
 from types import ModuleType
 
 import pytest
@@ -328,6 +329,11 @@ def test_verdict_is_exported_as_traces_with_its_workloads(outcome, status, expor
         assert (evaluation["performance"] is not None) == (status == "PASSED")
         assert (evaluation["correctness"] is not None) == (status in ("PASSED", "INCORRECT_NUMERICAL"))
         assert str(outcome) in evaluation["log"]
+
+
+def test_an_evaluation_of_a_solution_shows_its_name(export, call_harness):
+    export(Outcome.CORRECT)
+    assert re.search(r"^solution +right *$", call_harness(["show", "1"]).stdout, re.MULTILINE)
 
 
 def test_evaluations_without_a_verdict_are_left_out_of_the_traces(export):

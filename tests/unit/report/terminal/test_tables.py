@@ -18,6 +18,7 @@ from harness.report.terminal.tables import (
     render_leaderboard_markdown,
 )
 from harness.report.values import format_fixed
+from harness.store.columns import make_row
 from harness.store.results import ResultStore
 
 LONG_MODEL = "organisation/some-very-long-model-name-70b-instruct-2026"
@@ -181,9 +182,11 @@ def test_columns_about_turns_appear_only_where_a_run_has_several(evaluation_of, 
         assert part in text, text
 
 
-def test_results_show_the_turn_only_where_there_are_several():
-    assert "turn" not in choose_columns(80)
-    assert "turn" in choose_columns(80, has_turns=True)
+@pytest.mark.parametrize("name", ["turn", "sample"])
+def test_results_show_the_turn_and_the_sample_only_where_there_are_several(name, evaluation_of):
+    rows = [make_row(evaluation_of("correct", 2.0, **{name: number}), number) for number in (0, 1)]
+    assert name not in choose_columns(80, rows[:1])
+    assert choose_columns(80, rows).count(name) == choose_columns(120, rows).count(name) == 1
 
 
 def with_clock(evaluation, clock):
