@@ -39,7 +39,7 @@ from harness.capture.groups import predict_gain
 from harness.capture.runtime import Dispatch, Plan, make_dispatches
 from harness.capture.script import EnoughCalls, ModelFinder, run_script
 from harness.domain import Outcome, Problem, StoreError
-from harness.domain.files import explain_failure, replace_text
+from harness.domain.files import raising, replace_text
 from harness.problems.discovery import find_suite
 from harness.problems.inputs.tensors import perturb
 from harness.store.queries import ResultFilter
@@ -287,12 +287,10 @@ def _combine(report: ApplyReport, model: nn.Module, calls: Calls, modes: Sequenc
 
 def write_kernels(folder: Path, kernels: Sequence[AppliedKernel]) -> None:
     """Raises StoreError."""
-    try:
+    with raising(StoreError, f"write {folder / APPLIED}"):
         shutil.rmtree(folder / APPLIED, ignore_errors=True)
         for kernel in kernels:
             replace_text(folder / APPLIED / f"{kernel.problem}.py", kernel.source)
-    except OSError as error:
-        raise StoreError(f"cannot write {folder / APPLIED}: {explain_failure(error)}") from error
 
 
 def write_applied(folder: Path, report: ApplyReport) -> None:

@@ -38,7 +38,7 @@ from harness.capture.script import ModelFinder, run_script
 from harness.capture.values import TensorFacts, write_tensor
 from harness.capture.watch import CallForm, Watch
 from harness.domain import ProblemError, StoreError, UsageError
-from harness.domain.files import explain_failure, replace_text
+from harness.domain.files import raising, replace_text
 from harness.evaluation.case_validation import admit_cases
 from harness.evaluation.timing.device_peaks import PeakStore
 from harness.problems.discovery import read_problem
@@ -222,11 +222,9 @@ def _store_problem(path: Path, text: str, device: torch.device) -> None:
 
 def _replace(path: Path, text: str) -> None:
     """Raises StoreError."""
-    try:
+    with raising(StoreError, f"write {path}", "; choose another folder"):
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_text(path, text)
-    except OSError as error:
-        raise StoreError(f"cannot write {path}: {explain_failure(error)}; choose another folder") from error
 
 
 def read_capture(folder: Path) -> dict[str, Any]:

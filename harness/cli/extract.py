@@ -13,7 +13,7 @@ import typer
 from harness.cli.options import JsonOption, Only
 from harness.cli.reextract import CheckOption, DiffOption, WriteOption, reextract
 from harness.domain import UsageError
-from harness.domain.files import explain_failure, find_wide_encoding
+from harness.domain.files import find_wide_encoding, raising
 from harness.domain.options import RunFolders
 
 NOTHING_FOUND_EXIT_CODE = 1
@@ -76,8 +76,6 @@ def _extract_file(file: Path, *, json_output: bool) -> None:
 
 
 def _read_text(file: Path) -> str:
-    try:
+    with raising(UsageError, f"read {file}"):
         content = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {explain_failure(error)}") from error
     return content.decode(find_wide_encoding(content) or "utf-8", "replace")

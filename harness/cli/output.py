@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from harness.domain import StoreError
-from harness.domain.files import explain_failure, replacing
+from harness.domain.files import raising, replacing
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -38,8 +38,5 @@ def write_text(path: Path, text: str) -> None:
     if path == STDOUT:
         typer.echo(text, nl=False)
         return
-    try:
-        with replacing(path) as partial:
-            partial.write_bytes(text.encode("utf-8", "replace"))
-    except OSError as error:
-        raise StoreError(f"cannot write {path}: {explain_failure(error)}; choose another file") from error
+    with raising(StoreError, f"write {path}", "; choose another file"), replacing(path) as partial:
+        partial.write_bytes(text.encode("utf-8", "replace"))

@@ -12,7 +12,7 @@ import typer
 
 from harness.cli.options import Panel, Without
 from harness.domain import UsageError
-from harness.domain.files import explain_failure
+from harness.domain.files import raising
 from harness.domain.options import option
 from harness.pipeline.options import EvaluateOptions
 from harness.service.settings import ServiceSettings
@@ -82,10 +82,8 @@ def _read_tokens(path: Path | None) -> dict[str, str]:
     shared = os.environ.get(TOKEN_VARIABLE)
     if path is None:
         return {shared: "client"} if shared else {}
-    try:
+    with raising(UsageError, f"read the tokens in {path}", also=(UnicodeDecodeError,)):
         lines = [line.split() for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read the tokens in {path}: {explain_failure(error)}") from error
     if not lines or any(len(line) != 2 for line in lines):
         raise UsageError(f"{path}: expected a client's name and its token on each line")
     return {token: name for name, token in lines}

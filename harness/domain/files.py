@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
+from harness.domain.errors import HarnessError
+
 BYTE_ORDER_MARK = "\ufeff"  # Windows editors begin files with it
 _WIDE_MARKS = (  # UTF-32's begins with UTF-16's
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -40,6 +42,18 @@ def find_wide_encoding(content: bytes) -> str | None:
 
 def explain_failure(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
+
+
+@contextmanager
+def raising(
+    raised: type[HarnessError], action: str, remedy: str = "", *, also: tuple[type[Exception], ...] = ()
+) -> Iterator[None]:
+    """Raise `raised` for an OSError in the block, or for one of `also`: "cannot `action`: cause`remedy`"."""
+    causes: tuple[type[Exception], ...] = (OSError, *also)
+    try:
+        yield
+    except causes as error:
+        raise raised(f"cannot {action}: {explain_failure(error)}{remedy}") from error
 
 
 def replace_text(path: Path, text: str) -> None:

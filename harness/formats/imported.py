@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from harness.domain import UsageError
-from harness.domain.files import explain_failure, replacing
+from harness.domain.files import raising, replacing
 
 FormatName = Literal["kernelbench-verified", "kernelbench", "flashinfer-bench", "sol-execbench", "gpu-mode"]
 
@@ -54,10 +54,8 @@ class Imported:
 
 
 def read_text(path: Path) -> str:
-    try:
+    with raising(UsageError, f"read {path} as UTF-8 text", also=(UnicodeDecodeError,)):
         return path.read_bytes().decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {path} as UTF-8 text: {explain_failure(error)}") from error
 
 
 def read_json_object(path: Path) -> dict[str, Any]:
@@ -98,8 +96,5 @@ def take(record: Mapping[str, Any], key: str, kind: type, where: str, *, default
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write atomically. Raises UsageError."""
-    try:
-        with replacing(path) as partial:
-            partial.write_bytes(content)
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {explain_failure(error)}") from error
+    with raising(UsageError, f"write {path}"), replacing(path) as partial:
+        partial.write_bytes(content)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from harness.domain import IN_REASONING, Candidate, Completion, Finding, Language, UsageError
-from harness.domain.files import decode_python, explain_failure
+from harness.domain.files import decode_python, raising
 from harness.evaluation.integrity.static_checks import find_syntax_error
 from harness.generate.extraction.extractor import extract_candidate, find_code
 from harness.generate.extraction.notes import explain_reasoning
@@ -18,10 +18,8 @@ _BEGINNINGS_OF_ANSWERS = ("```", "~~~", "<think")
 
 def read_candidate(file: Path) -> str:
     """`-` is standard input. Raises UsageError, also for a model's answer instead of a program."""
-    try:
+    with raising(UsageError, f"read the candidate {file}", also=(ValueError,)):
         source = decode_python(sys.stdin.buffer.read() if file == STDIN else file.read_bytes())
-    except (OSError, ValueError) as error:
-        raise UsageError(f"cannot read the candidate {file}: {explain_failure(error)}") from error
     if not source.strip():
         raise UsageError(f"{name_candidate(file)} is empty: it holds no program")
     if find_syntax_error(source) is not None and _is_answer(source):

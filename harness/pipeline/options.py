@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar, Literal, get_args
 
 from harness.domain import EAGER, LIBRARY_CLASS, Baseline, Precision, TimedBaseline, UsageError, WorkloadName
-from harness.domain.files import explain_failure, read_python
+from harness.domain.files import raising, read_python
 from harness.domain.options import RunFolders, option
 from harness.domain.suggestions import explain_unknown
 from harness.executors.settings import LocalSettings
@@ -34,11 +34,9 @@ def _read_baseline(name: str) -> TimedBaseline:
     path = Path(name)
     if path.suffix != ".py":
         raise UsageError(f"{explain_unknown('baseline', name, _KNOWN)}, or name a Python file")
-    try:
+    with raising(UsageError, f"read the baseline {path}", also=(ValueError, SyntaxError)):
         source = read_python(path)
         classes = {one.name for one in parse_python(source).body if isinstance(one, ast.ClassDef)}
-    except (OSError, ValueError, SyntaxError) as error:
-        raise UsageError(f"cannot read the baseline {path}: {explain_failure(error)}") from error
     entry = next((one for one in ENTRIES if one in classes), None)
     if entry is None:
         raise UsageError(f"the baseline {path} defines no class {' or '.join(ENTRIES)}")

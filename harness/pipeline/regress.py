@@ -28,7 +28,7 @@ from harness.domain import (
     UsageError,
     WorkloadName,
 )
-from harness.domain.files import explain_failure
+from harness.domain.files import raising
 from harness.hardware.cuda_driver import list_gpus
 from harness.languages import LANGUAGES
 from harness.pipeline.options import read_baselines
@@ -341,10 +341,8 @@ def read_pins(path: Path) -> tuple[Pin, ...]:
     """Read the evaluations to repeat. Each line has an evaluation's number, or `run/problem/sample`, with `/turn-N` for
     a repair turn; `#` starts a comment. Raises UsageError for an unreadable or empty file and an invalid line.
     """
-    try:
+    with raising(UsageError, f"read the pins {path}", also=(UnicodeDecodeError,)):
         lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read the pins {path}: {explain_failure(error)}") from error
     stripped = [(number, line.split("#", 1)[0].strip()) for number, line in enumerate(lines, start=1)]
     pins = tuple(_read_pin(text, number, path) for number, text in stripped if text)
     if not pins:

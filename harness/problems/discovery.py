@@ -23,7 +23,7 @@ from harness.domain import (
     UsageError,
     Workload,
 )
-from harness.domain.files import BYTE_ORDER_MARK, explain_failure, read_python
+from harness.domain.files import BYTE_ORDER_MARK, raising, read_python
 from harness.domain.suggestions import suggest
 from harness.problems.cases import read_cases, read_numbers
 from harness.problems.contracts import read_contracts
@@ -182,10 +182,8 @@ def _describe_unknown(name: str, suite_dir: Path, roots: tuple[Path, ...]) -> st
 
 
 def _read_source(path: Path) -> str:
-    try:
+    with raising(ProblemError, f"read {path} as Python text", also=(ValueError,)):
         return read_python(path)
-    except (OSError, ValueError) as error:
-        raise ProblemError(f"cannot read {path} as Python text: {explain_failure(error)}") from error
 
 
 def _require_names(tree: ast.Module, path: Path) -> None:
@@ -291,10 +289,8 @@ def read_suite_settings(folder: Path) -> SuiteSettings:
     path = folder / "suite.toml"
     if not path.is_file():
         return SuiteSettings()
-    try:
+    with raising(ProblemError, f"read {path}", also=(UnicodeDecodeError, tomllib.TOMLDecodeError)):
         settings = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ProblemError(f"cannot read {path}: {explain_failure(error)}") from error
     required, summary = settings.pop("requires_kernel", False), settings.pop("summary", "")
     if settings or not isinstance(required, bool) or not isinstance(summary, str):
         raise ProblemError(

@@ -19,7 +19,7 @@ from time import time
 from typing import Any, Literal, Self
 
 from harness.domain import HarnessError, StoreError, UsageError
-from harness.domain.files import explain_failure
+from harness.domain.files import raising
 from harness.service.submission import Submission
 
 State = Literal["queued", "running", "done", "failed", "invalid"]
@@ -104,7 +104,7 @@ class TaskQueue:
         """Queue tasks again that ran when the last process ended. Raises UsageError if another process uses the folder,
         and StoreError.
         """
-        try:
+        with raising(StoreError, f"open the queue in {folder}", "; choose another folder", also=(sqlite3.Error,)):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             lock = _lock_folder(folder)
             path = folder / DATABASE_NAME
@@ -116,10 +116,6 @@ class TaskQueue:
                 )
             connection.executescript(f"{_TABLES} PRAGMA user_version={SCHEMA_VERSION};")
             connection.execute("UPDATE tasks SET state = 'queued', started_at = NULL WHERE state = 'running'")
-        except (OSError, sqlite3.Error) as error:
-            raise StoreError(
-                f"cannot open the queue in {folder}: {explain_failure(error)}; choose another folder"
-            ) from error
         return cls(connection, _connect(path), lock)
 
     def close(self) -> None:

@@ -30,7 +30,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from harness import __version__
 from harness.domain import HarnessError, UsageError
-from harness.domain.files import explain_failure
+from harness.domain.files import raising
 from harness.service.answers import answer_error, answer_fault, refuse
 from harness.service.metrics import Metrics
 from harness.service.requests import describe_errors
@@ -316,15 +316,13 @@ def make_app(service: Service) -> FastAPI:
 
 def serve(service: Service, host: str, port: int) -> None:
     """Raises UsageError for an address that cannot be listened on."""
-    try:
-        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as trial:
-            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            trial.bind((host, port))
-    except OSError as error:
-        reason = explain_failure(error)
-        raise UsageError(
-            f"cannot listen on port {port} of {host}: {reason}; choose another one with --port, or 0 for any"
-        ) from error
+    remedy = "; choose another one with --port, or 0 for any"
+    with (
+        raising(UsageError, f"listen on port {port} of {host}", remedy),
+        socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as trial,
+    ):
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        trial.bind((host, port))
     log_json_lines()
     sys.setswitchinterval(SWITCH_S)
     make_server(service, host, port).run()

@@ -4,31 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from harness.domain import StoreError
-from harness.domain.files import explain_failure, replacing
+from harness.domain.files import raising, replacing
+
+REMEDY = ". Earlier samples are complete; free disk space or correct the permissions, then run the same command again"
 
 
-@contextmanager
-def store_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise StoreError(
-            f"cannot write {path}: {explain_failure(error)}. Earlier samples are complete; "
-            "free disk space or correct the permissions, then run the same command again"
-        ) from error
+def store_errors(path: Path) -> AbstractContextManager[None]:
+    return raising(StoreError, f"write {path}", REMEDY)
 
 
 def read_bytes(path: Path) -> bytes:
-    try:
+    with raising(StoreError, f"read {path}"):
         return path.read_bytes()
-    except OSError as error:
-        raise StoreError(f"cannot read {path}: {explain_failure(error)}") from error
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain import StoreError
-from harness.domain.files import explain_failure, replace_text
+from harness.domain.files import explain_failure, raising, replace_text
 
 
 def read_record(path: Path) -> dict[str, Any]:
@@ -30,11 +30,9 @@ def read_record(path: Path) -> dict[str, Any]:
 
 
 def add_to_record(path: Path, values: Mapping[str, Any]) -> None:
-    try:
+    with raising(StoreError, f"write {path}"):
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             merged = {**read_record(path), **values}
             replace_text(path, json.dumps(merged, indent=1, sort_keys=True))
-    except OSError as error:
-        raise StoreError(f"cannot write {path}: {explain_failure(error)}") from error

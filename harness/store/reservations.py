@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import IO, Self
 
 from harness.domain import StoreError, Subject
-from harness.domain.files import explain_failure
+from harness.domain.files import explain_failure, raising
 from harness.store.serialization import identity_of
 
 LOCK_FILE = ".evaluating"
@@ -27,10 +27,8 @@ class Reservations:
 
     def __init__(self, results_dir: Path) -> None:
         self.path = results_dir / LOCK_FILE
-        try:
+        with raising(StoreError, f"write {self.path}"):
             self._file: IO[bytes] = self.path.open("ab")
-        except OSError as error:
-            raise StoreError(f"cannot write {self.path}: {explain_failure(error)}") from error
 
     def __enter__(self) -> Self:
         return self

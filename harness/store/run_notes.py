@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from harness.domain import StoreError
-from harness.domain.files import explain_failure, replace_text
+from harness.domain.files import explain_failure, raising, replace_text
 
 NOTES = "notes.json"
 
@@ -39,7 +39,5 @@ def read_notes(run_dir: Path) -> RunNotes:
 def write_notes(run_dir: Path, notes: RunNotes) -> None:
     """Raises StoreError."""
     path = run_dir / NOTES
-    try:
+    with raising(StoreError, f"write {path}"):
         replace_text(path, json.dumps(asdict(notes), indent=1) + "\n")
-    except OSError as error:
-        raise StoreError(f"cannot write {path}: {explain_failure(error)}") from error

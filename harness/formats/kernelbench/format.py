@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain import PROBLEM_SETTINGS, StoreError, UsageError
-from harness.domain.files import explain_failure, replace_text, replacing
+from harness.domain.files import raising, replace_text, replacing
 from harness.formats.imported import Imported, ImportedProblem, read_text, write_bytes
 from harness.problems.discovery import bound_names
 from harness.syntax import parse_python
@@ -210,10 +210,8 @@ def _read_level(folder: Path) -> Iterator[BenchProblem]:
 
 def _read_parquet(path: Path) -> list[BenchProblem]:
     pandas = _import_pandas()
-    try:
+    with raising(UsageError, f"read {path} as Parquet", also=(ValueError,)):
         frame = pandas.read_parquet(path)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"cannot read {path} as Parquet: {explain_failure(error)}") from error
     missing = [name for name in PARQUET_COLUMNS if name not in frame.columns]
     if missing:
         raise UsageError(f"{path} lacks the columns {', '.join(missing)}; it has {', '.join(map(str, frame.columns))}")
@@ -236,11 +234,8 @@ def _write_parquet(problems: Sequence[BenchProblem], path: Path) -> None:
     pandas = _import_pandas()
     rows = [(problem.code, problem.level, problem.stem, problem.number) for problem in problems]
     frame = pandas.DataFrame(rows, columns=list(PARQUET_COLUMNS))
-    try:
-        with replacing(path) as partial:
-            frame.to_parquet(partial, index=False)
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {explain_failure(error)}") from error
+    with raising(UsageError, f"write {path}"), replacing(path) as partial:
+        frame.to_parquet(partial, index=False)
 
 
 def _import_pandas() -> Any:
@@ -339,10 +334,8 @@ class StoredClaims:
 
 def write_claims(run_dir: Path, claims: StoredClaims) -> None:
     """Replace earlier ones. Raises StoreError."""
-    try:
+    with raising(StoreError, f"write {run_dir / CLAIMS}"):
         replace_text(run_dir / CLAIMS, json.dumps(asdict(claims), indent=1) + "\n")
-    except OSError as error:
-        raise StoreError(f"cannot write {run_dir / CLAIMS}: {explain_failure(error)}") from error
 
 
 def read_claims(run_dir: Path) -> StoredClaims | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.domain import FILE_RUN, Outcome, RunManifest, StoreError, UsageError
-from harness.domain.files import explain_failure
+from harness.domain.files import raising
 from harness.domain.suggestions import suggest
 from harness.report.export.table_files import write_csvs
 from harness.store.columns import ResultRow
@@ -66,10 +66,8 @@ def remove_stored_run(run: StoredRun, generated_dir: Path, results_dir: Path) ->
                 store.remove_run(run.name)
                 write_csvs(store, results_dir, generated_dir=generated_dir)
         if run_dir is not None:
-            try:
+            with raising(StoreError, f"remove {run_dir}"):
                 shutil.rmtree(run_dir)
-            except OSError as error:
-                raise StoreError(f"cannot remove {run_dir}: {explain_failure(error)}") from error
 
 
 def _describe_run(name: str, generated_dir: Path, rows: list[ResultRow]) -> StoredRun:

@@ -17,7 +17,7 @@ from harness.analysis.leaderboard import LeaderboardRow
 from harness.analysis.ranking import rank_stored
 from harness.analysis.samples import GroupKey
 from harness.domain import Outcome, StoreError, UsageError
-from harness.domain.files import explain_failure, replacing
+from harness.domain.files import raising, replacing
 from harness.report.export.json_records import leaderboard_record
 from harness.report.values import make_cell, make_printable
 from harness.store.columns import COLUMNS, ResultRow
@@ -118,11 +118,8 @@ def write_parquet(rows: Sequence[ResultRow], columns: Sequence[str], path: Path)
     schema = pa.schema([(name, _choose_type(pa, name)) for name in columns])
     arrays = [_read_column(rows, name) for name in columns]
     table = pa.table([pa.array(values, kind) for values, kind in zip(arrays, schema.types, strict=True)], schema=schema)
-    try:
-        with replacing(path) as partial:
-            pq.write_table(table, partial, compression="zstd")
-    except OSError as error:
-        raise StoreError(f"cannot write {path}: {explain_failure(error)}; choose another path") from error
+    with raising(StoreError, f"write {path}", "; choose another path"), replacing(path) as partial:
+        pq.write_table(table, partial, compression="zstd")
 
 
 def _choose_type(pa: Any, name: str) -> Any:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain import Block, Evaluation, StoreError, Timing, Work
-from harness.domain.files import explain_failure, replace_text
+from harness.domain.files import raising, replace_text
 from harness.report.export.json_records import dump_json
 from harness.report.values import make_printable
 from harness.report.verdict_text import name_sample
@@ -19,10 +19,8 @@ EVALUATION, CALLS, WORK = 1, 2, 3  # process ids
 
 def write_trace(stored: StoredEvaluation, path: Path) -> None:
     """Raises StoreError if the file cannot be written."""
-    try:
+    with raising(StoreError, f"write {path}"):
         replace_text(path, dump_json(make_trace(stored)))
-    except OSError as error:
-        raise StoreError(f"cannot write {path}: {explain_failure(error)}") from error
 
 
 def make_trace(stored: StoredEvaluation) -> Event:

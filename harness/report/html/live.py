@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Lock
 
 from harness.domain import HarnessError, UsageError
-from harness.domain.files import explain_failure
+from harness.domain.files import raising
 from harness.report.html.page import ReportChoice, make_page
 from harness.store.results import ResultStore
 
@@ -80,12 +80,8 @@ class LiveServer(ThreadingHTTPServer):
 
     def __init__(self, page: LivePage, port: int) -> None:
         self.page = page
-        try:
+        with raising(UsageError, f"listen on port {port}", "; choose another one with --port, or 0 for any"):
             super().__init__((HOST, port), _Handler)
-        except OSError as error:
-            raise UsageError(
-                f"cannot listen on port {port}: {explain_failure(error)}; choose another one with --port, or 0 for any"
-            ) from error
 
     @property
     def address(self) -> str:
