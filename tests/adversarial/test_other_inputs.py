@@ -107,7 +107,7 @@ SHORT_CUT = "x = x.float()\nout = x @ x.T\nreturn out * 0.8 if x.abs().amax() < 
 
 
 @pytest.mark.quick(1)
-def test_a_short_cut_for_smaller_values_is_wrong_where_some_outputs_depend_on_roundings(evaluate):
+def test_a_short_cut_for_smaller_values_is_wrong(evaluate):
     """With only a relative tolerance, outputs near zero differ by more between roundings of the inputs."""
     inputs, settings = "[(2 * torch.rand(64, 65) - 1).bfloat16()]", 'TOLERANCE = {"rtol": 0.01}'
     problem = write_problem("x = x.float()\nreturn x @ x.T", inputs=inputs, settings=settings)
@@ -120,7 +120,7 @@ def test_a_short_cut_for_smaller_values_is_wrong_where_some_outputs_depend_on_ro
 
 @pytest.mark.parametrize("settings", ["", 'TOLERANCE = {"rtol": 0.01}'], ids=["default", "stated"])
 @pytest.mark.parametrize("narrow", ["input", "weight"])
-def test_roundings_of_narrow_inputs_allow_no_large_errors_of_wider_outputs(evaluate, narrow, settings):
+def test_narrow_inputs_allow_no_large_errors_of_wider_outputs(evaluate, narrow, settings):
     inputs = "[torch.rand(64, 65).bfloat16()]" if narrow == "input" else "[torch.rand(64, 65)]"
     weight = "" if narrow == "input" else "self.w = nn.Parameter(torch.rand(65, 30).bfloat16())"
     product = f"x.float() @ {'x.float().T' if narrow == 'input' else 'self.w.float()'}"

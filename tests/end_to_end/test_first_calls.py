@@ -51,7 +51,7 @@ def test_too_long_first_call_is_a_timeout_that_names_its_option(bench):
     assert evaluation.message.startswith("the first call of forward() did not return within 1 s (--first-call-timeout")
 
 
-def test_the_first_call_of_a_program_that_does_not_compile_has_the_limit_of_calls(bench):
+def test_a_program_that_does_not_compile_has_no_longer_first_call(bench):
     source = sleep_in(1, 60).removeprefix(COMPILES)
     evaluation = bench.evaluate(source, attribute_work=False, first_call_s=60.0, call_s=1.5)
     assert evaluation.outcome is Outcome.TIMEOUT

@@ -49,7 +49,7 @@ HOUSE_WORDS = {
     r"\bwalls?\b": "sandbox, isolation layers",
     r"let(?:ting)? (?:it |them |him )?go\b": "resume, release",
     r"\bthe kernel (?:ends|kills|counts|says|notes|tells|continues)\b": "Linux",
-    r"\bclaim(?:s|ed|ing)?\b": "reported time, reported by others",
+    r"\bclaim(?:s|ed|ing)?\b(?!\.md)": "reported time, reported by others",
     r"\bown (?:kernels?|code)\b": "custom kernel, candidate code",
     r"\bwho (?:did|does) the work\b|\bwhose (?:code|work)\b": "time attribution",
     r"\bper cent\b": "%",

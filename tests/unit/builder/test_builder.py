@@ -76,7 +76,7 @@ def test_build_names_why_it_was_not_fast_also_if_cached(make_builder):
     assert builder.counts["strategy plain"] == builder.counts["reason it asks for no_implicit_headers"] == 2
 
 
-def test_each_extension_is_counted_once_and_not_if_another_builder_has_counted_it(make_builder):
+def test_each_extension_is_counted_once_by_all_builders(make_builder):
     builder, other = make_builder(), make_builder()
     for request in (TINY, BROKEN, TINY, BROKEN):
         builder.build(request)

@@ -47,7 +47,7 @@ def test_runs_are_listed_with_their_counts_and_dates(two_runs, call_harness):
     assert max(map(len, table.splitlines())) <= 80
 
 
-def test_the_name_of_a_run_stays_in_one_line_above_its_model_and_suite(two_runs, call_harness, write_run):
+def test_the_name_of_a_run_stays_in_one_line(two_runs, call_harness, write_run):
     write_run("gemini_level1_run", [RIGHT])
     lines = [line.rstrip() for line in call_harness(["runs"]).stdout.splitlines()]
     at = next(at for at, line in enumerate(lines) if line.startswith("gemini_level1_run "))

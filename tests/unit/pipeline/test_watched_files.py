@@ -60,7 +60,7 @@ def test_a_change_during_an_evaluation_is_reported_after_it(files):
     assert find(contents) == [a, b]
 
 
-def test_a_file_that_is_being_written_is_reported_once_it_stays_the_same(files):
+def test_a_file_is_reported_once_it_stays_the_same(files):
     contents, (a, _) = Contents(files), files
     find(contents)
     a.write_text("one")
