@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -207,6 +208,7 @@ def _read_expected(text: str, *, is_attack: bool) -> tuple[tuple[str, ...], floa
     return (words[0],), float(faster[1]) if faster else None
 
 
+@cache  # many files have the same problem, and to check its settings takes most of the time
 def _read_problem(problems: Path, name: str) -> Problem:
     path = problems / f"{name}.py"
     if not re.fullmatch(r"[a-z0-9_]+(/[a-z0-9_]+)?", name) or not path.is_file():

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-rows, columns = 512, 1025
+rows, columns = 256, 513
 
 
 class Model(nn.Module):
