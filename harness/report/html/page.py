@@ -217,7 +217,7 @@ def _describe_index(material: Material) -> dict[str, Any]:
         "numbers": {name: encode_numbers(getattr(row, name) for row in rows) for name in _NUMBERS}
         | {name: encode_numbers(getattr(one, name) if one else None for one in limits) for name in _LIMITS}
         | {name: encode_numbers(getattr(material.spent[row.id], name) for row in rows) for name in Spent.__slots__}
-        | {name: encode_numbers(getattr(origin, name) for origin in origins) for name in TurnOrigin.__slots__}
+        | {name: encode_numbers(getattr(origin, name) for origin in origins) for name in ("parent", "partner")}
         | {"best_turn": encode_numbers(best_turns.get(row.id) for row in rows)},
     }
 
