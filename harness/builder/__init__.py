@@ -2,5 +2,3 @@
 
 from harness.builder.builder import Builder, default_cache_folder, find_machine_folder
 from harness.builder.toolchain import Toolchain, probe_toolchain
-
-__all__ = ["Builder", "Toolchain", "default_cache_folder", "find_machine_folder", "probe_toolchain"]

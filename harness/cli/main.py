@@ -225,7 +225,7 @@ SUMMARIES = {
     "tools": "Evaluation as tools of a coding agent.",
 }
 GROUPS = ("runs", "problems", "cache", "tools")
-HIDDEN = ("reextract",)
+HIDDEN = {"reextract": "extract"}  # old names, and the modules that have them
 INTERRUPTED_EXIT_CODE = 130
 
 
@@ -257,9 +257,9 @@ def _load_command(name: str) -> Any:
         group = typer.main.get_group(getattr(import_module(f"harness.cli.{word}"), f"{word}_app"))
         group.name, group.help = name, SUMMARIES[name]
         return group
-    word = "import_" if word == "import" else word
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    command = expand_panels(getattr(import_module(f"harness.cli.{word}"), word))
+    word = "import_" if word == "import" else word
+    command = expand_panels(getattr(import_module(f"harness.cli.{HIDDEN.get(name, word)}"), word))
     app.command(name, cls=GroupedCommand)(_report_interrupts(command))
     return typer.main.get_command(app)
 

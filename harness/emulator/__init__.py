@@ -13,18 +13,3 @@ from harness.emulator.sources import (
     find_unknown_name,
     prepare_sources,
 )
-
-__all__ = [
-    "RUNTIME",
-    "Emulation",
-    "Prepared",
-    "Unit",
-    "begins_with_syntax_error",
-    "digest_emulator",
-    "digest_runtime",
-    "drop_cuda_libraries",
-    "explain_failure",
-    "find_unknown_name",
-    "prepare_sources",
-    "write_target",
-]

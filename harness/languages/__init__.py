@@ -16,18 +16,6 @@ GPU_LANGUAGE: Language = "cuda"
 CPU_LANGUAGE: Language = "cpp"
 PLAIN_LANGUAGE: Language = "torch"
 
-__all__ = [
-    "CPU_LANGUAGE",
-    "GPU_LANGUAGE",
-    "LANGUAGES",
-    "PLAIN_LANGUAGE",
-    "LanguageRules",
-    "compiles_in_worker",
-    "detect_language",
-    "list_compiled_in_worker",
-    "note_other_language",
-]
-
 
 def detect_language(source: str) -> Language:
     return next(rules.name for rules in LANGUAGES.values() if rules.detects(source))

@@ -17,27 +17,3 @@ from harness.protocol.tensor_layout import (
     rebuild_value,
     storage_bytes,
 )
-
-__all__ = [
-    "GO",
-    "HELD_US",
-    "ITEM_BYTES",
-    "KEPT_CALLS",
-    "REST",
-    "Channel",
-    "Doorbell",
-    "Region",
-    "Signal",
-    "TensorSpec",
-    "add_state",
-    "count_kept_calls",
-    "count_span",
-    "flatten_value",
-    "group_equal",
-    "have_same_nesting",
-    "make_doorbell",
-    "make_pair",
-    "place_contiguous",
-    "rebuild_value",
-    "storage_bytes",
-]
