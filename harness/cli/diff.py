@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 def diff(
     before: Annotated[
-        str, typer.Argument(help="A run, a model, a prompt or a version of harness.", show_default=False)
+        str,
+        typer.Argument(metavar="BEFORE", help="A run, a model, a prompt or a version of harness.", show_default=False),
     ],
-    after: Annotated[str, typer.Argument(help="Another one of the same kind.", show_default=False)],
+    after: Annotated[str, typer.Argument(metavar="AFTER", help="Another one of the same kind.", show_default=False)],
     *,
     by: Annotated[
         Literal["run", "model", "prompt", "harness"] | None,

@@ -284,8 +284,11 @@ def _print_reason(stored: StoredEvaluation, source: str) -> None:
     from harness.pipeline.chains import PLAIN_TORCH, lacks_kernel
     from harness.report.terminal.sources import CompilerText
     from harness.report.terminal.tables import style_text
+    from harness.report.verdict_text import state_verdict
 
     evaluation = stored.evaluation
+    if evaluation.outcome is Outcome.CORRECT and evaluation.timing is not None and evaluation.speedup is None:
+        print_rich(style_text(state_verdict(evaluation)))
     causes = _list_causes(evaluation)
     for cause in causes:
         print_rich(CompilerText(cause.message))

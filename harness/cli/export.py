@@ -19,7 +19,10 @@ from harness.languages import GPU_LANGUAGE
 def export(
     target: Annotated[
         Path,
-        typer.Argument(help="Output folder; for problems also a .parquet file; wandb: project; mlflow: experiment."),
+        typer.Argument(
+            metavar="TARGET",
+            help="Output folder; for problems also a .parquet file; wandb: project; mlflow: experiment.",
+        ),
     ],
     *,
     other_format: Annotated[

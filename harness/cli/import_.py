@@ -25,7 +25,10 @@ MAX_NOTES = 20
 
 # Not called `suite`, `run` or `model`, so that settings for `generate` in harness.toml do not apply.
 def import_(
-    source: Annotated[Path, typer.Argument(help="A checkout or folder in another format, or a Parquet file.")],
+    source: Annotated[
+        Path,
+        typer.Argument(metavar="SOURCE", help="A checkout or folder in another format, or a Parquet file."),
+    ],
     *,
     other_format: Annotated[
         FormatName | None, typer.Option("--format", help="The other format. [default: recognised by its files]")

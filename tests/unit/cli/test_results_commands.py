@@ -24,6 +24,15 @@ def test_compiler_finding_is_labelled_a_warning_once(capsys, evaluation_of):
     assert lines[:2] == ["cuda.cu:17: warning: reads an undefined lane", "warning: too short to be timed"]
 
 
+def test_a_time_that_is_not_ranked_is_said_with_the_reason(capsys, evaluation_of):
+    correct = evaluation_of("correct", 2.0)
+    for verdict, is_said in (("unreliable", True), ("faster", False)):
+        timed = replace(correct, timing=replace(correct.timing, verdict=verdict))
+        _print_reason(StoredEvaluation(id=1, evaluation=timed), "")
+        text = " ".join(capsys.readouterr().out.split())
+        assert ("is correct, but its time is unreliable and not ranked; measured 2.00x" in text) == is_said
+
+
 def test_a_finding_that_the_message_quotes_is_said_once_with_its_line(capsys, evaluation_of):
     quoted = Finding(
         check="launch", severity="warning", message="cuda.cu:2: error: 2048 threads", evidence="in kernel k"
