@@ -6,7 +6,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -174,18 +174,29 @@ def run_service(settings, executor):
         thread.join()
 
 
+@pytest.fixture(scope="session")
+def end_beside():
+    """Ends services beside the next tests: uvicorn sleeps 0.1 to 0.2 s before it ends."""
+    with ThreadPoolExecutor() as pool:
+        ends = []
+        yield lambda end: ends.append(pool.submit(end))
+        for one in ends:
+            one.result()
+
+
 @pytest.fixture
-def open_service(tmp_path, tiny_suite):
+def open_service(tmp_path, tiny_suite, end_beside):
     """Starts services; further arguments are settings."""
     from harness.service.settings import ServiceSettings
 
-    with contextlib.ExitStack() as stack:
+    stack = contextlib.ExitStack()
 
-        def start(executor=None, **changes):
-            settings = ServiceSettings(folder=tmp_path / "queue", problems_dir=tiny_suite.parent)
-            return stack.enter_context(run_service(replace(settings, **changes), executor or ScriptedExecutor()))
+    def start(executor=None, **changes):
+        settings = ServiceSettings(folder=tmp_path / "queue", problems_dir=tiny_suite.parent)
+        return stack.enter_context(run_service(replace(settings, **changes), executor or ScriptedExecutor()))
 
-        yield start
+    yield start
+    end_beside(stack.close)
 
 
 @pytest.fixture
