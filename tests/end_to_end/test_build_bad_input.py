@@ -150,6 +150,7 @@ def test_a_host_compiler_that_nvcc_cannot_use_is_the_machines_fault(make_builder
 
 
 @pytest.mark.nvcc
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("flag", ["-std=c++1", "-gencode=arch=compute_1,code=sm_1"])
 def test_a_flag_that_is_nonsense_is_nvccs_to_refuse(make_builder, flag):
     result = make_builder(fast=False).build(replace(CUDA, extra_cuda_cflags=(flag,)))
