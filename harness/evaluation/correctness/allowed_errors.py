@@ -28,7 +28,9 @@ Exceptions:
 - Values may span orders of magnitude: an element is lost if C misses T by more than half where R is close; more than
   `LOST_SHARE` lost elements fail. (Sums that cancel lose a few.)
 - `by_peak`, for inputs that are nearly all zero: M is at least the largest |T|, and no element is lost, since programs
-  with other sums (Strassen, FFT), or with products of 16-bit terms, have errors of that size everywhere.
+  with other sums (Strassen, FFT), or with products of 16-bit terms, have errors of that size everywhere. Long sums may
+  have nearly equal terms then, whose roundings do not cancel: n of them lose up to n/4 eps, of which `EQUAL_TERMS` is
+  allowed.
 - Rounding errors of 16-bit terms are random, so that of millions of elements a few exceed any limit near their usual
   size. With 16-bit outputs or a stated tolerance, `OUTLIER_SHARE` of the elements may be off by up to `OUTLIER_LIMIT`
   times the allowed error.
@@ -55,6 +57,7 @@ LEAF_MEAN_SHARE = 1 / 1024
 LOST_SHARE = 0.05
 OUTLIER_SHARE, OUTLIER_LIMIT = 1e-4, 2.0
 COPIED_EPS = 8
+EQUAL_TERMS = 2e-3
 SLIGHT = 100.0  # times the allowed error: larger ones are not explained by conditioning
 DRAWS_OF_ROUNDINGS = 3  # for conditioning
 
@@ -86,8 +89,10 @@ EPS = torch.finfo(torch.float32).eps
 RATED = (torch.float32, torch.float16, torch.bfloat16)
 
 
-def find_floor(dtype: torch.dtype, terms: Terms | None) -> Floor:
+def find_floor(dtype: torch.dtype, terms: Terms | None, *, by_peak: bool = False) -> Floor:
     floor = FLOORS.get(dtype) or Floor(torch.finfo(dtype).tiny, 4 * torch.finfo(dtype).eps)
+    if by_peak and terms is not None:
+        return Floor(floor.atol, max(floor.rtol, min(terms.added * torch.finfo(dtype).eps / 4, EQUAL_TERMS)))
     if terms is None or dtype is not torch.float32:
         return floor
     random, systematic = explain_errors(dtype, terms)

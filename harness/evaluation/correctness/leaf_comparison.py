@@ -82,8 +82,8 @@ def compare_leaf(
         return _tolerate(_compare_exact(leaf, candidate), tolerance)
     terms = None if tolerance.is_fixed or dtype not in RATED else terms
     scale = _measure_reference(leaf, 1.0 if truth_is_reference else LEAF_MEAN_SHARE, by_peak)
-    verdict = _compare_elements(leaf, candidate, tolerance, scale, terms, counts_lost=not by_peak)
-    if terms is None:
+    verdict = _compare_elements(leaf, candidate, tolerance, scale, terms, by_peak=by_peak)
+    if terms is None or by_peak:
         return verdict
     ratio = _rate_whole(leaf, candidate, scale, terms, tolerance)
     verdict = replace(verdict, whole_ratio=ratio)
@@ -144,9 +144,9 @@ def _refuse_whole(verdict: LeafVerdict, leaf: TruthLeaf, ratio: float) -> LeafVe
 
 
 def _compare_elements(
-    leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, scale: _Scale, terms: Terms | None, *, counts_lost: bool
+    leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, scale: _Scale, terms: Terms | None, *, by_peak: bool
 ) -> LeafVerdict:
-    floor = _choose_floor(leaf.reference.dtype, tolerance, terms, copies=leaf.copies_values)
+    floor = _choose_floor(leaf.reference.dtype, tolerance, terms, copies=leaf.copies_values, by_peak=by_peak)
     step = CHUNK[leaf.device.type]
     rows = torch.empty((-(-candidate.numel() // step), 5), dtype=torch.float64, device=leaf.device)
     masks: list[tuple[int, Tensor]] = []
@@ -169,7 +169,7 @@ def _compare_elements(
             masks.append((first, wrong.reshape(-1)))
         lost = (
             _count_lost(rounded, own, found, torch.finfo(leaf.reference.dtype).tiny).double()
-            if counts_lost
+            if not by_peak
             else failed.new_zeros(())
         )
         torch.stack([worst, (at + first).double(), failed, error.max(), lost], out=rows[first // step])
@@ -281,8 +281,10 @@ def to_blocks(values: Tensor) -> Tensor:
     return (torch.nn.functional.pad(values, (0, missing)) if missing else values).view(-1, BLOCK)
 
 
-def _choose_floor(dtype: torch.dtype, tolerance: Tolerance, terms: Terms | None, *, copies: bool) -> Floor:
-    default = find_floor(dtype, terms)
+def _choose_floor(
+    dtype: torch.dtype, tolerance: Tolerance, terms: Terms | None, *, copies: bool, by_peak: bool
+) -> Floor:
+    default = find_floor(dtype, terms, by_peak=by_peak)
     if copies:
         default = replace(default, rtol=COPIED_EPS * torch.finfo(dtype).eps)
     return Floor(

@@ -244,7 +244,7 @@ class Reference:
     def compare(
         self, truth: Truth, outputs: FlatOutputs, label: str, kind: InputKind = GIVEN
     ) -> tuple[Outcome | None, Trial]:
-        tolerance, terms = self.loaded.problem.tolerance, self.terms if kind is GIVEN else None
+        tolerance, terms = self.loaded.problem.tolerance, self.terms if kind is GIVEN or kind.by_peak else None
         return compare_outputs(truth, outputs, tolerance, label, exact=kind.is_exact, by_peak=kind.by_peak, terms=terms)
 
     def is_surely_close(self, own: FlatOutputs, outputs: FlatOutputs, kind: InputKind = GIVEN) -> bool:

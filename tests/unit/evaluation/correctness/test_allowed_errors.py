@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy
 import pytest
 import torch
 import torch.nn.functional as F
@@ -15,6 +16,7 @@ from harness.evaluation.correctness.comparison import are_surely_close, compare_
 from harness.evaluation.correctness.reference import prepare_reference
 from harness.evaluation.correctness.truth import Truth, TruthLeaf, flatten_outputs
 from harness.problems.discovery import parse_problem
+from harness.problems.inputs.kinds import find_kind
 from harness.problems.loading import load_problem
 from harness.problems.operators import OperatorCalls, Terms
 from harness.sandbox.devices import open_device
@@ -193,6 +195,19 @@ def test_conditioning_is_allowed_for():
     assert reference.compare(add_spread(reference, truth, inputs), found, "as_given")[0] is None
     wrong = flatten_outputs(3.0 * (to_tf32(x) - to_tf32(x).mean(1, keepdim=True)))
     assert reference.compare(add_spread(reference, truth, inputs), wrong, "as_given")[0] is Outcome.WRONG_VALUE
+
+
+def test_sums_of_nearly_equal_terms_may_lose_digits():
+    """Terms that are added one after another, as by atomics; sparse inputs make them nearly equal."""
+    reference, kind = make_reference("x.logsumexp(-1).mean()", "torch.randn(65536, 32)"), find_kind("sparse")
+    x = torch.zeros(65536, 32)
+    x[::4096] = draw(16, 32)
+    truth, terms = reference.truth_of([x]), x.logsumexp(-1) / len(x)
+    found = torch.from_numpy(numpy.add.accumulate(terms.numpy()))[-1]
+    assert float(found) != pytest.approx(float(truth.leaves[0].exact), rel=3e-4)
+    assert reference.compare(truth, flatten_outputs(found), kind.name, kind)[0] is None
+    wrong = flatten_outputs(found * 1.004)
+    assert reference.compare(truth, wrong, kind.name, kind)[0] is Outcome.WRONG_VALUE
 
 
 def test_a_reference_without_operators_leaves_a_few_roundings():
