@@ -131,7 +131,7 @@ INPUT_KINDS: dict[str, Explanation] = {
     "biased": _inputs("low digits such that rounding to a narrower format errs in one direction"),
     "varied": _inputs("values inside or outside a secret stretch are 4 or 8 times as large"),
     "signed": _inputs("as `varied`, and every tensor has both signs"),
-    "smaller": _inputs("each tensor times a factor between 1/2 and 1"),
+    "smaller": _inputs("each tensor times a factor between 1/3 and 3/4"),
     "shifted": _inputs("smaller or larger by 128, mostly in secret slices of the first dimension"),
     "sparse": _inputs("few elements of one argument keep their values, the others are nearly zero"),
     "general": _inputs("other values that the contract of the inputs allows, and the ends of stated ranges"),

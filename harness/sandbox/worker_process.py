@@ -36,8 +36,8 @@ class WorkerLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeLimits:
-    """Builds do not count. `first_call_s` limits the first call in each worker of a program that compiles in it
-    (Triton, torch.compile); that of other programs has `call_s`.
+    """Builds do not count. `first_call_s` limits the first call in each worker of a program that compiles in it; that
+    of other programs has `call_s`.
     """
 
     title: ClassVar[str] = "Evaluation"
@@ -45,7 +45,7 @@ class TimeLimits:
     call_s: float = option(60.0, "Limit for one call.", key="call_timeout", min=0.1, metavar="SECONDS")
     first_call_s: float = option(
         None,
-        "Limit for the first call in each worker of programs that compile in it (Triton, torch.compile). "
+        "Limit for the first call in each worker of programs that compile in it. "
         "[default: 300, or --call-timeout if longer]",
         key="first_call_timeout",
         kind=float | None,

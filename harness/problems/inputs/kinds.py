@@ -204,7 +204,7 @@ class Shifted(DerivedKind):
 
 
 class Smaller(DerivedKind):
-    """Each tensor times one factor between 1/2 and 1, so that all its values are below the largest given ones."""
+    """Each tensor times one factor between 1/3 and 3/4, so that all its values are far below the largest given ones."""
 
     name = "smaller"
 
@@ -216,7 +216,7 @@ class Smaller(DerivedKind):
 
     def change_tensor(self, tensor: Tensor, contract: InputContract, generator: torch.Generator) -> None:
         if has_many_digits(tensor):
-            tensor.mul_(2.0 ** -draw_share(generator))
+            tensor.mul_(0.75 - (0.75 - 1 / 3) * draw_share(generator))
 
 
 STRETCHED_BY = 3.0  # times the distance, added to values above the least of the stretched ones

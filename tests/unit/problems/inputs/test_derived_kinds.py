@@ -46,7 +46,7 @@ def test_all_smaller_values_are_below_the_largest_given_one(dtype):
     for seed in range(8):
         ratios = (vary(given.clone(), "smaller", seed).float() / given.float()).nan_to_num(0.5)
         torch.testing.assert_close(ratios, torch.full_like(ratios, float(ratios.median())), rtol=2e-2, atol=0)
-        assert 0.49 < float(ratios.median()) <= 1.0
+        assert 0.33 < float(ratios.median()) < 0.76
 
 
 def test_indices_and_masks_with_both_values_stay():
