@@ -29,6 +29,7 @@ from harness.problems.inputs.tensors import (
     split_parts,
 )
 from harness.problems.inputs.traits import InputTraits
+from harness.problems.operators import ORDERING
 
 # Defined in pieces, or computed so: all given values may lie in one of them.
 PIECEWISE = {
@@ -220,11 +221,14 @@ class Smaller(DerivedKind):
 
 
 STRETCHED_BY = 3.0  # times the distance, added to values above the least of the stretched ones
+CROWDED_ONE_IN = 3
+CROWDED_BY = 2.0**-12  # a power of two: no digit is lost
 
 
 class Ordered(DerivedKind):
     """Gives whole inputs the opposite order, or enlarges distances above a random element: equal values stay equal, and
-    different ones do not come closer."""
+    different ones come closer only where the reference orders its inputs themselves, without rounding before.
+    """
 
     name = "ordered"
     whole_one_in = 3
@@ -239,6 +243,14 @@ class Ordered(DerivedKind):
         is_movable = contract.kind == "real" or not contract.is_stated
         return is_movable and (contract.low is None) == (contract.high is None)
 
+    def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
+        if not traits.use.has(ORDERING, on_input=True) or draw(CROWDED_ONE_IN, generator):
+            return super().change(inputs, traits, generator)
+        for tensor, contract in self.list_allowed(traits, inputs):
+            if not contract.is_bounded and has_many_digits(tensor):
+                _crowd(tensor)
+        return inputs
+
     def change_tensor(self, tensor: Tensor, contract: InputContract, generator: torch.Generator) -> None:
         if not has_many_digits(tensor):
             return
@@ -249,6 +261,14 @@ class Ordered(DerivedKind):
         least = tensor[tuple(map(int, place))].clone()
         for part in split_for_device(tensor):
             part.add_((part - least).clamp_(min=0), alpha=STRETCHED_BY)
+
+
+def _crowd(tensor: Tensor) -> None:
+    """Make distances smaller, unless small values would lose digits."""
+    for part in split_for_device(tensor):
+        if not torch.equal(part * CROWDED_BY / CROWDED_BY, part):
+            return
+    tensor.mul_(CROWDED_BY)
 
 
 # Of the largest magnitude: far above the constants that programs add to denominators, and so small that all elements

@@ -12,6 +12,7 @@ from harness.problems.inputs.traits import InputTraits
 from harness.problems.operators import OperatorCall, OperatorUse
 
 TRAITS = InputTraits(problem=Problem(name="p", suite="s", source=""))
+TOP_K = OperatorCall(name="topk", overload="", on_input=True, converts_to_integers=False, terms=1)
 
 
 def vary(tensor, kind, seed=0):
@@ -99,3 +100,25 @@ def test_parts_of_a_large_tensor_that_are_moved_are_the_chosen_ones(monkeypatch)
     expected = [vary(given.clone(), "shifted", seed) for seed in range(8)]
     monkeypatch.setitem(tensors.PARTS, "cpu", 100)
     assert all(torch.equal(vary(given.clone(), "shifted", seed), expected[seed]) for seed in range(8))
+
+
+@pytest.mark.parametrize(("on_input", "are_closer"), [(True, True), (False, False)])
+def test_only_ordered_inputs_themselves_come_closer(on_input, are_closer):
+    traits = replace(TRAITS, use=OperatorUse(frozenset({replace(TOP_K, on_input=on_input)})))
+    given = 100 * torch.randn(40, 50)
+    closer = []
+    for seed in range(24):
+        changed = given.clone()
+        find_kind("ordered").change((changed,), traits, torch.Generator().manual_seed(seed))
+        closer.append(torch.equal(changed * 4096, given))
+    assert any(closer) == are_closer
+    assert not all(closer)
+
+
+def test_values_that_would_lose_digits_do_not_come_closer():
+    traits = replace(TRAITS, use=OperatorUse(frozenset({TOP_K})))
+    given = torch.randn(40, 50).half()
+    for seed in range(24):
+        changed = given.clone()
+        find_kind("ordered").change((changed,), traits, torch.Generator().manual_seed(seed))
+        assert float(changed.abs().max()) > 0.1
