@@ -221,7 +221,7 @@ class Smaller(DerivedKind):
 
 
 STRETCHED_BY = 3.0  # times the distance, added to values above the least of the stretched ones
-CROWDED_ONE_IN = 3
+CROWDED_ONE_IN = 2
 CROWDED_BY = 2.0**-12  # a power of two: no digit is lost
 
 
@@ -244,8 +244,9 @@ class Ordered(DerivedKind):
         return is_movable and (contract.low is None) == (contract.high is None)
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
+        super().change(inputs, traits, generator)
         if not traits.use.has(ORDERING, on_input=True) or draw(CROWDED_ONE_IN, generator):
-            return super().change(inputs, traits, generator)
+            return inputs
         for tensor, contract in self.list_allowed(traits, inputs):
             if not contract.is_bounded and has_many_digits(tensor):
                 _crowd(tensor)
