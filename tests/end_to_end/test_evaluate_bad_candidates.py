@@ -130,7 +130,7 @@ def zoo(once, tiny_suite, write_run, call_harness, processes_with, needs_compile
 
     def evaluate():
         write_run("zoo", [source for source, _, _ in ZOO.values()])
-        args = ["evaluate", "zoo", "--problems-dir", tiny_suite.parent, "--no-time", "--first-call-timeout", 3]
+        args = ["evaluate", "zoo", "--problems-dir", tiny_suite.parent, "--no-time", "--call-timeout", 3]
         first = call_harness(args)
         left = processes_with(LEFT_OVER_S)
         second = call_harness([*args, "--json"])
