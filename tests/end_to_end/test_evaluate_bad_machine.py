@@ -208,7 +208,7 @@ def test_without_any_run_it_says_how_to_make_one(command):
     [
         (["--candidate", "missing.py", "--problem", "add"], "cannot read the candidate missing.py"),
         (["--candidate", "c.py"], "needs --problem"),
-        (["--problem", "add"], "--problem needs --candidate"),
+        (["--problem", "add"], "--problem needs files, --candidate or runs"),
         (["--candidate", "c.py", "--problem", "no/such/file.py"], "no reference file at no/such/file.py"),
         (["--candidate", "c.py", "--problem", "bad.py"], "get_init_inputs"),
         (["--candidate", "c.py", "--problem", "broken.py"], "broken.py, line 1: expected Python"),
