@@ -91,7 +91,7 @@ def test_an_agent_reads_a_problem_repairs_its_program_and_submits_it(ask, run_ha
 @pytest.mark.slow
 def test_bad_input_is_a_tool_error_and_the_server_continues(ask):
     bad = [
-        (ADD | {"problem": "nope", "source": RIGHT}, "no problem 'nope' in suite 'tiny'; did you mean add?"),
+        (ADD | {"problem": "nope", "source": RIGHT}, "no problem 'nope' in suite 'tiny'; known: add"),
         (ADD | {"problem": "../tiny/add", "source": RIGHT}, "no name of a problem"),
         (ADD | {"source": " \n"}, "the source is empty"),
         (ADD | {"source": "x" * 10_000_000}, "the source has 10,000,000 bytes; the limit is 1,048,576"),

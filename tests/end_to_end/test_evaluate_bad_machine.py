@@ -100,7 +100,8 @@ def test_the_exit_code_of_a_single_candidate_tells_its_verdict(evaluate_file, ca
 
 @pytest.mark.slow
 def test_candidate_that_loads_forever_is_a_timeout_that_names_the_limit(evaluate_file, call_harness):
-    finished, record = evaluate_file("while True:\n    pass\n", "--load-timeout", "2", run=call_harness)
+    endless = "while True:\n    pass\nclass ModelNew: pass\n"
+    finished, record = evaluate_file(endless, "--load-timeout", "2", run=call_harness)
     assert (record["outcome"], finished.returncode) == ("timeout", 1)
     assert "the program was not imported within" in record["message"]
 
