@@ -31,10 +31,14 @@ def note_other_language(source: str, language: Language) -> tuple[Finding, ...]:
 
 def list_compiled_in_worker(source: str) -> tuple[Language, ...]:
     """List the languages of Python functions that the program names, after those that they are translated to."""
-    named = [rules for rules in LANGUAGES.values() if rules.modules and rules.word in source]
+    named = [rules for rules in _find_compilers(source) if rules.modules]
     return tuple(dict.fromkeys(one.name for rules in named for one in reversed(rules.chain)))
 
 
 def compiles_in_worker(source: str) -> bool:
     """Return whether the program names a compiler that runs in its worker, such as Triton's or torch.compile."""
-    return any(rules.word and rules.word in source for rules in LANGUAGES.values())
+    return bool(_find_compilers(source))
+
+
+def _find_compilers(source: str) -> list[LanguageRules]:
+    return [rules for rules in LANGUAGES.values() if rules.word and rules.word in source]

@@ -168,9 +168,9 @@ def _compare_elements(
         if candidate.numel() <= MOST_ELEMENTS and bool(worst > 1.0):
             masks.append((first, wrong.reshape(-1)))
         lost = (
-            _count_lost(rounded, own, found, torch.finfo(leaf.reference.dtype).tiny).double()
-            if not by_peak
-            else failed.new_zeros(())
+            failed.new_zeros(())
+            if by_peak
+            else _count_lost(rounded, own, found, torch.finfo(leaf.reference.dtype).tiny).double()
         )
         torch.stack([worst, (at + first).double(), failed, error.max(), lost], out=rows[first // step])
     own_error, measured = float(scale.largest_error), rows.tolist()

@@ -113,3 +113,12 @@ def test_only_ordered_inputs_themselves_come_closer(on_input, are_closer):
         closer.append(float(changed.abs().max()) < 1)
     assert any(closer) == are_closer
     assert not all(closer)
+
+
+def test_values_that_would_lose_digits_do_not_come_closer():
+    traits = replace(TRAITS, use=OperatorUse(frozenset({TOP_K})))
+    given = (0.001 * torch.randn(40, 50)).half()
+    for seed in range(24):
+        changed = given.clone()
+        find_kind("ordered").change((changed,), traits, torch.Generator().manual_seed(seed))
+        assert float(changed.abs().max()) > float(given.abs().max()) / 100

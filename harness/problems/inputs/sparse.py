@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harness.domain import InputContract
+from harness.problems.inputs.kind import DerivedKind, Inputs, is_continuous
+from harness.problems.inputs.tensors import PATTERNS, draw, has_many_digits, is_dense, split_for_device
+from harness.problems.inputs.traits import InputTraits
+
+# Of the largest magnitude: far above the constants that programs add to denominators, and so small that all elements
+# together are less than those that keep their values, if possible.
+NEARLY_ZERO = (1e-6, 1e-4)
+LEAST_ELEMENTS = 1024
+LARGEST_SHARE = 16  # at most one in so many elements is scattered, or in the stretch
+
+
+class Sparse(DerivedKind):
+    """Changes one tensor, since a product of several that are nearly zero has nothing but roundings. Excludes
+    references with weights, which may make nearly constant values of these inputs: legitimate programs compute their
+    variance with different accuracy.
+    """
+
+    name = "sparse"
+    by_peak = True
+    is_timed = False  # timed outputs are compared element by element
+
+    def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
+        if traits.has_state or traits.problem.backward:
+            return False
+        return is_continuous(traits) and bool(self.list_allowed(traits, inputs))
+
+    def allows(self, contract: InputContract) -> bool:
+        low, high = contract.low or 0, contract.high or 0
+        return contract.is_free and low <= 0 <= high  # type: ignore[operator]
+
+    def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
+        tensors = [tensor for tensor, _ in self.list_allowed(traits, inputs)]
+        shares = [(tensor, share) for tensor in tensors if (share := _find_share(tensor)) is not None]
+        if shares:
+            _reduce_most(*shares[draw(len(shares), generator)], generator)
+        return inputs
+
+
+def _reduce_most(tensor: Tensor, share: float, generator: torch.Generator) -> None:
+    count = tensor.numel()
+    flat = tensor.as_strided((count,), (1,))
+    few = min(count // LARGEST_SHARE, PATTERNS[tensor.dtype].few)
+    places = torch.randint(count, (few,), generator=generator, device=tensor.device)
+    length = 1 + draw(few, generator)
+    first = draw(count - length + 1, generator)
+    scattered, stretch = flat[places], flat[first : first + length].clone()
+    flat.mul_(share)
+    flat[first : first + length] = stretch
+    flat[places] = scattered
+
+
+def _find_share(tensor: Tensor) -> float | None:
+    """Return what is left of the other elements; None if no value is near zero, or if most have few digits. (Sums of
+    one repeated value would have systematic errors.)
+    """
+    if not is_dense(tensor) or tensor.numel() < LEAST_ELEMENTS or not has_many_digits(tensor):
+        return None
+    low, high = tensor.new_full((), math.inf), tensor.new_zeros(())
+    for part in split_for_device(tensor):
+        sizes = part.abs()
+        torch.minimum(low, sizes.min(), out=low)
+        torch.maximum(high, sizes.max(), out=high)
+    least, most = float(low), float(high)
+    lowest, highest = NEARLY_ZERO
+    share = max(lowest, min(highest, PATTERNS[tensor.dtype].few / (4 * tensor.numel())))
+    return share if math.isfinite(most) and least <= share * most else None
