@@ -261,7 +261,8 @@ def find_later_changes(loaded: LoadedProblem, model: nn.Module, changing: Collec
     """Return buffers that only later calls change, for example every second one. The calls run on the CPU, since they
     may index beyond a state.
     """
-    names = [name for name, _ in model.named_buffers() if name not in changing]
+    buffers = {name for name, _ in model.named_buffers()}
+    names = buffers & list_state(model).keys() - set(changing)
     if not names:
         return ()
     copied = copy.deepcopy(model).to(HOST)

@@ -11,6 +11,7 @@ from harness.domain import Problem
 from harness.evaluation.correctness import variations
 from harness.evaluation.correctness.planned_calls import CALLS_IN_A_ROW, Exercises
 from harness.evaluation.correctness.reference import prepare_reference
+from harness.evaluation.correctness.truth import find_later_changes
 from harness.evaluation.correctness.variations import make_later_states
 from harness.problems.loading import load_problem
 from harness.sandbox.devices import CpuDevice
@@ -71,6 +72,41 @@ def test_there_is_none_where_only_one_call_succeeds_nor_for_large_problems(monke
     assert make_later_states(reference, 5, 4, 4) == []
     monkeypatch.setattr(variations, "SMALL_BYTES", 16)
     assert make_later_states(prepare(), 5, 4, 4) == []
+
+
+COUNTED = """
+import torch
+from torch import nn
+
+calls = []
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.zeros(1), persistent=STORED)
+
+    def forward(self, x):
+        calls.append(x)
+        self.count += len(calls) % 2 == 0
+        return x + self.count
+
+
+def get_inputs():
+    return [torch.randn(4)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.mark.parametrize(("stored", "changes"), [("True", ("count",)), ("False", ())])
+def test_only_state_that_candidates_must_have_is_watched_in_later_calls(stored, changes):
+    loaded = load_problem(Problem(name="p", suite="s", source=COUNTED.replace("STORED", stored)), "full")
+    model = loaded.make_model(1, torch.device("cpu"))
+    assert find_later_changes(loaded, model, {}) == changes
+    assert bool(model.forward.__globals__["calls"]) == (stored == "True")
 
 
 class NamedGpu(CpuDevice):
