@@ -220,6 +220,10 @@ class Evaluation:
         return self.timing.ranked_speedup
 
     @property
+    def call_speedup(self) -> float | None:
+        return self.timing.call_speedup if self.outcome is Outcome.CORRECT and self.timing is not None else None
+
+    @property
     def measured(self) -> tuple[Timing, ...]:
         """Timings against each baseline, the first one first."""
         return tuple(one for one in (self.timing, *(one.timing for one in self.further)) if one is not None)

@@ -60,6 +60,7 @@ class Timing:
     work and "call" for whole calls. "bound" compares the candidate's whole calls with replays of the baseline, so the
     speedup is a lower bound. "mixed" means that cases differ. `*_bytes` of device memory hold weights, outputs and
     workspace of a replayed call, and `*_mj` is its energy; of several cases, the largest memory.
+    `*_call_us` are whole calls on a GPU by the evaluator's clock, whatever `clock` decides.
     """
 
     baseline: str
@@ -80,6 +81,8 @@ class Timing:
     candidate_bytes: int | None = None
     baseline_mj: float | None = None
     candidate_mj: float | None = None
+    baseline_call_us: float | None = None
+    candidate_call_us: float | None = None
 
     def __post_init__(self) -> None:
         if not self.baseline:
@@ -90,6 +93,13 @@ class Timing:
             raise ValueError(
                 f"speedup {self.speedup} lies outside its interval [{self.speedup_low}, {self.speedup_high}]"
             )
+
+    @property
+    def call_speedup(self) -> float | None:
+        """Of whole calls, without an interval: it decides nothing."""
+        if self.baseline_call_us is None or self.candidate_call_us is None:
+            return None
+        return self.baseline_call_us / self.candidate_call_us
 
     @property
     def ranked_speedup(self) -> float | None:

@@ -177,6 +177,8 @@ def combine_timings(cases: Sequence[CaseResult]) -> Timing | None:
         candidate_bytes=_find_largest(timings, "candidate_bytes"),
         baseline_mj=_average_known(counted, "baseline_mj"),
         candidate_mj=_average_known(counted, "candidate_mj"),
+        baseline_call_us=_average_known(counted, "baseline_call_us"),
+        candidate_call_us=_average_known(counted, "candidate_call_us"),
         clock=timings[0].clock if len({timing.clock for timing in timings}) == 1 else "mixed",
     )
 

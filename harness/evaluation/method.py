@@ -24,15 +24,18 @@ from harness.evaluation.steps import (
     attribute_time,
     check_addresses,
     check_outputs,
-    compare_rival,
     confirm_custom_kernels,
-    measure_time,
     open_case,
     probe_robustness,
     read_counters,
+    wait_for_quiet,
+)
+from harness.evaluation.timing_steps import (
+    compare_rival,
+    measure_time,
     record_gpu_work,
     time_further_baselines,
-    wait_for_quiet,
+    time_whole_calls,
 )
 from harness.languages import LANGUAGES
 from harness.problems.loading import load_problem
@@ -68,6 +71,7 @@ WITH_FRESH_WORKERS: tuple[Step, ...] = (
 # The recorded work is replayed after the worker's end.
 ON_GPU: tuple[Step, ...] = (
     check_outputs,
+    time_whole_calls,
     record_gpu_work,
     probe_robustness,
     measure_time,

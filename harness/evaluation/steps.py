@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from harness.domain import (
     EAGER,
     NOTHING_AHEAD,
-    BaselineResult,
     BuiltAhead,
     Candidate,
     Finding,
@@ -43,12 +42,8 @@ from harness.evaluation.prepared_references import PreparedReferences
 from harness.evaluation.record import EvaluationRecord, StepResult
 from harness.evaluation.settings import EvaluationSettings
 from harness.evaluation.timing.apart import await_idle
-from harness.evaluation.timing.baselines import BaselineFailure, sparing_memory
 from harness.evaluation.timing.candidate_timing import CandidateTimer
-from harness.evaluation.timing.clocks import TimingResult
 from harness.evaluation.timing.device_peaks import PeakStore
-from harness.evaluation.timing.replay_timing import record_call
-from harness.evaluation.timing.rivals import compare_with_rival
 from harness.evaluation.timing.roofline import Roofline
 from harness.languages import CPU_LANGUAGE, LANGUAGES
 from harness.problems.apart import read_init_inputs
@@ -168,6 +163,7 @@ class CaseContext:
     session: ModelSession
     worker: ExitStack
     recorded: Recording | NotReplayable | None = None
+    call_us: float | None = None  # of a whole call, beside device time
 
     @property
     def record(self) -> EvaluationRecord:
@@ -266,18 +262,6 @@ def wait_for_quiet(case: CaseContext) -> StepResult:
     return NOTHING
 
 
-def record_gpu_work(case: CaseContext) -> StepResult:
-    """The recorded call is valid while the worker lives."""
-    if case.is_timed:
-        try:
-            with case.record.phase("recording"):
-                opened = record_call(lambda: nullcontext(case.session), case.reference, case.seeds)
-                case.recorded = case.worker.enter_context(opened)
-        except NotReplayable as reason:
-            case.recorded = reason
-    return NOTHING
-
-
 def probe_robustness(case: CaseContext) -> StepResult:
     """Call with other layouts, shapes and values. Failures are only findings unless the problem requires them."""
     record, task = case.record, case.task
@@ -293,68 +277,6 @@ def probe_robustness(case: CaseContext) -> StepResult:
             may_recompile=not LANGUAGES[task.subject.language].writes_kernels,
         )
     return StepResult(findings=tuple(found))
-
-
-def measure_time(case: CaseContext) -> StepResult:
-    if not case.is_timed:
-        return NOTHING
-    try:
-        with case.quiet():
-            timed = _time(case)
-    except BaselineFailure as failure:
-        return StepResult(findings=(case.task.run.name_finding(failure.describe(case.task.baselines[0])),))
-    with case.record.phase("roofline"), case.set_worker_aside():
-        examined = case.tools.roofline.examine(timed.timing, case.reference, next(case.seeds))
-    failed = next((one for one in (timed, examined) if one.outcome is not None), timed)
-    return StepResult(
-        findings=tuple(map(case.task.run.name_finding, (*timed.findings, *examined.findings))),
-        outcome=failed.outcome,
-        message=failed.message,
-        timing=timed.timing,
-        roofline=examined.roofline,
-    )
-
-
-def _time(case: CaseContext) -> TimingResult:
-    record, reference, seeds, baseline = case.record, case.reference, case.seeds, case.task.baselines[0]
-    if case.keeps_worker:
-        with record.phase("timing"):
-            return case.timer.time_session(case.session, reference, baseline, seeds)
-    reason: NotReplayable | None = None
-    if case.recorded is not None:
-        with record.phase("timing"):
-            replayed = case.timer.replay(case.recorded, reference, baseline, seeds)
-        if isinstance(replayed, TimingResult):
-            return replayed
-        reason = replayed
-    with case.set_worker_aside(), record.phase("timing"):
-        return case.timer.time_in_fresh_workers(case.task.candidate, reference, baseline, seeds, reason)
-
-
-def time_further_baselines(case: CaseContext) -> StepResult:
-    """Each in a measurement of its own. Their failures are only findings; outputs of the candidate count as before."""
-    findings: list[Finding] = []
-    further: list[BaselineResult] = []
-    for baseline in case.task.baselines[1:] if case.is_timed else ():
-        try:
-            timed = _time_further(case, baseline)
-        except BaselineFailure as failure:
-            findings.append(case.task.run.name_finding(failure.describe(baseline)))
-            further.append(BaselineResult(name=baseline.name, reason=str(failure)))
-            continue
-        if timed.outcome is not None:
-            return StepResult(findings=timed.findings, outcome=timed.outcome, message=timed.message)
-        further.append(BaselineResult(name=baseline.name, timing=replace(timed.timing, blocks=())))
-    return StepResult(findings=tuple(findings), further=tuple(further))
-
-
-@sparing_memory()
-def _time_further(case: CaseContext, baseline: TimedBaseline) -> TimingResult:
-    session = case.session if case.keeps_worker else None
-    floor = (case.record.timing and case.record.timing.noise_floor) or 0.0
-    aside = nullcontext() if case.keeps_worker else case.set_worker_aside()
-    with case.quiet(), aside, case.record.phase("baselines"):
-        return case.timer.time_further(session, case.task.candidate, case.reference, baseline, case.seeds, floor=floor)
 
 
 def attribute_time(case: CaseContext) -> StepResult:
@@ -383,21 +305,6 @@ def confirm_custom_kernels(case: CaseContext) -> StepResult:
     work = WorkResult(work=case.record.work)
     with case.record.phase("work"), _open_constructed(case) as session:
         return _conclude_work(confirm_custom_code(session, case.reference, case.seeds, work))
-
-
-def compare_rival(case: CaseContext) -> StepResult:
-    rival, timing = case.task.rival, case.record.timing
-    if rival is None or timing is None:
-        return NOTHING
-
-    def measure() -> TimingResult:
-        if case.keeps_worker:
-            return case.timer.compare_session(case.session, case.reference, rival.candidate, timing, case.seeds)
-        return case.timer.compare_in_fresh_workers(case.task.candidate, case.reference, rival.candidate, case.seeds)
-
-    with case.quiet(), nullcontext() if case.keeps_worker else case.set_worker_aside():
-        compare_with_rival(case.record, case.task.run, rival, measure)
-    return NOTHING
 
 
 def read_counters(case: CaseContext) -> StepResult:

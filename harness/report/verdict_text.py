@@ -164,6 +164,17 @@ def explain_resolution(timing: Timing) -> str:
     )
 
 
+def explain_call_time(timing: Timing) -> str:
+    """Return "" unless whole calls were timed beside another clock."""
+    if timing.clock == "call" or timing.baseline_call_us is None or timing.candidate_call_us is None:
+        return ""
+    return (
+        f"Whole calls, host work included: {format_time_us(timing.baseline_call_us)} ({timing.baseline}) and "
+        f"{format_time_us(timing.candidate_call_us)}, {timing.baseline_call_us / timing.candidate_call_us:.2f}x; "
+        "they do not affect the verdict."
+    )
+
+
 def explain_roofline(evaluation: Evaluation) -> list[tuple[str, str]]:
     """Return (name, text) of each device limit, and what the candidate reaches."""
     roofline = evaluation.roofline

@@ -115,7 +115,9 @@ _REMARKS = ("launches", "nondeterministic", "shape_specialised", "size_specialis
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Measurements of a correct program or one of its cases. Times in µs; shares in percent, None if unknown."""
+    """Measurements of a correct program or one of its cases. Times in µs, `*call_us` of whole calls on a GPU; shares in
+    percent; None if unknown.
+    """
 
     candidate_us: float
     baseline: str
@@ -125,6 +127,8 @@ class Measured:
     high: float
     verdict: str
     clock: str  # in plain words
+    call_us: float | None = None
+    baseline_call_us: float | None = None
     roofline_percent: float | None = None
     limited_by: str = ""  # memory or arithmetic
     bound_us: float | None = None
@@ -283,6 +287,8 @@ def _measure_times(
         high=timing.speedup_high,
         verdict=timing.verdict,
         clock=_CLOCKS[timing.clock],
+        call_us=timing.candidate_call_us,
+        baseline_call_us=timing.baseline_call_us,
         roofline_percent=percent,
         limited_by=limited_by,
         bound_us=bound_us,

@@ -220,6 +220,24 @@ class ResultRow(NamedTuple):
     baseline_energy_mj: Annotated[
         float | None, Column("timing.baseline_mj", since=9, meaning="the baseline's energy of a call")
     ]
+    call_us: Annotated[
+        float | None,
+        Column(
+            "timing.candidate_call_us",
+            since=10,
+            unit="us",
+            meaning="the program's whole call on a GPU, host work included, by the evaluator's clock",
+        ),
+    ]
+    baseline_call_us: Annotated[
+        float | None, Column("timing.baseline_call_us", since=10, unit="us", meaning="the baseline's whole call")
+    ]
+    call_speedup: Annotated[
+        float | None,
+        Column(
+            "call_speedup", since=10, unit="x", meaning="`baseline_call_us` / `call_us`; it does not affect the verdict"
+        ),
+    ]
 
 
 def _complete(annotation: Any) -> Column:

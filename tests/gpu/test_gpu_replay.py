@@ -187,3 +187,50 @@ def test_the_next_candidate_of_a_problem_is_replayed_beside_the_kept_baseline(gp
         evaluation = gpu_bench.evaluate(mine, ELEMENTWISE, time=True, seed=7)
         assert evaluation.outcome == "correct", evaluation.message
         assert (evaluation.timing.clock, evaluation.timing.verdict) == ("device", "tie"), evaluation.timing
+
+
+MANY = "for _ in range(100): x = x * 1.0001"
+MANY_PROBLEM = program("Model", "x", [MANY, "return x"]) + (
+    "\ndef get_inputs():\n    return [torch.randn(1 << 14)]\n\n\ndef get_init_inputs():\n    return []\n"
+)
+MANY_IN_A_GRAPH = [
+    "if not hasattr(self, 'graph'):",
+    "    self.given = x.clone()",
+    "    self.given * 1.0001",
+    "    torch.cuda.synchronize()",
+    "    self.graph = torch.cuda.CUDAGraph()",
+    "    with torch.cuda.graph(self.graph):",
+    "        y = self.given",
+    "        for _ in range(100): y = y * 1.0001",
+    "        self.made = y",
+    "self.given.copy_(x)",
+    "self.graph.replay()",
+    "return self.made.clone()",
+]
+
+
+def test_whole_calls_show_what_a_graph_saves_on_the_host(gpu_bench):
+    """A hundred launches: on the device the graph gains nothing. Both programs of a problem have the columns, though
+    the second one's baseline was timed beside the first."""
+    plain, graph = (
+        gpu_bench.evaluate(program("ModelNew", "x", lines), MANY_PROBLEM, time=True, seed=11)
+        for lines in ([MANY, "return x"], MANY_IN_A_GRAPH)
+    )
+    for one in (plain, graph):
+        assert one.outcome == "correct", one.message
+        timing = one.timing
+        assert timing.clock == "device", one.findings
+        assert timing.candidate_call_us > timing.candidate_us, timing
+        assert timing.baseline_call_us > timing.baseline_us, timing
+        print(f"speedup {timing.speedup:.2f}, of whole calls {timing.call_speedup:.2f}", timing.baseline_us,
+              timing.candidate_us, timing.baseline_call_us, timing.candidate_call_us)  # fmt: skip
+    assert plain.timing.baseline_call_us == graph.timing.baseline_call_us
+    assert 0.7 < plain.call_speedup < 1.4
+    assert graph.call_speedup > 1.2 * graph.timing.speedup
+
+
+def test_a_lower_bound_has_whole_calls_of_both(gpu_bench):
+    lines = ["return torch.tanh(x) * (2 + 0 * x.max().item())"]
+    timing = gpu_bench.evaluate(program("ModelNew", "x", lines), ELEMENTWISE, time=True).timing
+    assert (timing.clock, timing.candidate_call_us) == ("bound", timing.candidate_us)
+    assert timing.baseline_call_us > timing.baseline_us

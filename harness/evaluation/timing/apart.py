@@ -112,6 +112,8 @@ class ApartTimer:
             overhead_us=0.0,
             resolution_us=written_us,
             conditions=conditions,
+            baseline_call_us=timing.baseline_us,
+            candidate_call_us=timing.candidate_us,
         )
         slower = (compare_inputs(step, found, blocks) for step, found in pairs.items() if step != GIVEN)
         return charge_slowest(TimingResult(timing=timing), [one for one in slower if one is not None])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from harness.domain import Candidate, TimedBaseline, Timing
@@ -14,13 +14,15 @@ from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.model_workers import ModelWorkers
 from harness.evaluation.settings import EvaluationSettings
 from harness.evaluation.timing.apart import ApartTimer, Open, ReportedApartTimer
+from harness.evaluation.timing.call_time import CallTime, time_calls
 from harness.evaluation.timing.clocks import TimingResult
 from harness.evaluation.timing.noise_floor import NoiseFloors, NoiseKey
-from harness.evaluation.timing.paired import PairedTimer
+from harness.evaluation.timing.paired import PairedTimer, pin_to_cores
 from harness.evaluation.timing.plan import share_plan, shorten_plan
 from harness.evaluation.timing.replay_statistics import label_bound
 from harness.evaluation.timing.replay_timing import Keep, ReplayTimer, keep_baseline, record_call, record_rival
 from harness.sandbox.gpu.recording import NotReplayable, Recording
+from harness.sandbox.gpu.replayer import KeptBaseline
 from harness.sandbox.memory_plan import USABLE_SHARE
 from harness.sandbox.model_session import ModelSession
 
@@ -72,9 +74,18 @@ class CandidateTimer:
         return self._pair(session, reference, self._name_rival(reference, rival), timing.noise_floor or 0.0, seeds)
 
     def replay(
-        self, candidate: Recording | NotReplayable, reference: Reference, baseline: TimedBaseline, seeds: Iterator[int]
+        self,
+        candidate: Recording | NotReplayable,
+        reference: Reference,
+        baseline: TimedBaseline,
+        seeds: Iterator[int],
+        call_us: float | None,
     ) -> TimingResult | NotReplayable:
-        """Time on a GPU. Ends the recording's worker. Returns the reason if the work cannot be replayed."""
+        """Time on a GPU. Ends the recording's worker. `call_us` is the candidate's whole call. Returns the reason if
+        the work cannot be replayed.
+        """
+        if isinstance(candidate, Recording):
+            candidate.end_worker()  # it must not disturb the baseline's calls
 
         @contextmanager
         def take() -> Iterator[Recording]:
@@ -91,9 +102,16 @@ class CandidateTimer:
             measures_energy=self._measures_energy,
         )
         try:
-            return timer.measure(opponent.name, self._record_baseline(opponent, reference, baseline, seeds), take)
+            result = timer.measure(opponent.name, self._record_baseline(opponent, reference, baseline, seeds), take)
         except NotReplayable as reason:
             return reason
+        return _add_call_times(result, reference, call_us)
+
+    def time_calls(self, session: ModelSession, reference: Reference, seeds: Iterator[int]) -> CallTime:
+        """Time whole calls on a GPU in the worker that was checked for correctness."""
+        self._workers.ahead.finish()
+        with pin_to_cores(reference.device.evaluator_cores):
+            return time_calls(session, reference, seeds, checks=True)
 
     def time_in_fresh_workers(
         self,
@@ -122,18 +140,23 @@ class CandidateTimer:
         seeds: Iterator[int],
         *,
         floor: float,
+        call_us: float | None,
     ) -> TimingResult:
         """Without the candidate's `session`, in fresh workers. Raises BaselineFailure."""
         opponent = self._name_baseline(reference, baseline)
         if session is not None:
             return self._pair(session, reference, opponent, floor, seeds)
         keep = self._record_baseline(opponent, reference, baseline, seeds) if _has_room(reference) else None
-        return self._compare_afresh(candidate, reference, opponent, keep, seeds)
+        result = self._compare_afresh(candidate, reference, opponent, keep, seeds)
+        return _add_call_times(result, reference, call_us)
 
     def _record_baseline(
         self, opponent: _Opponent, reference: Reference, baseline: TimedBaseline, seeds: Iterator[int]
     ) -> Keep:
-        return partial(keep_baseline, opponent.name, opponent.open, reference, seeds, may_read_back=not baseline.source)
+        ahead, may_read_back = self._workers.ahead, not baseline.source
+        return partial(
+            keep_baseline, opponent.name, opponent.open, reference, seeds, ahead, may_read_back=may_read_back
+        )
 
     def _compare_afresh(
         self,
@@ -194,6 +217,14 @@ class CandidateTimer:
             device_type=reference.device.torch_device.type,
             machine=" ".join(facts.get(name, "") for name in ("cpu", "threads", "gpu", "torch", "harness")),
         )
+
+
+def _add_call_times(result: TimingResult, reference: Reference, call_us: float | None) -> TimingResult:
+    timing = result.timing
+    kept = reference.baselines.get(timing.baseline)
+    if timing.clock != "device" or not isinstance(kept, KeptBaseline):
+        return result
+    return replace(result, timing=replace(timing, baseline_call_us=kept.call_us, candidate_call_us=call_us))
 
 
 def _has_room(reference: Reference) -> bool:

@@ -129,6 +129,12 @@ class ChosenCalls:
         return replace(outputs, tensors=tuple(tensor.to(device) for tensor in outputs.tensors))
 
 
+def find_wrong_call(reference: Reference, seed: int, run: Run, source: random.Random) -> str | None:
+    chosen = ChosenCalls(reference, Choice(compared_calls=1, screened_share=0.0), source)
+    chosen.note(seed, run)
+    return chosen.find_wrong()
+
+
 def _sample_truth(truth: Truth, sample: Sample) -> Truth:
     return replace(truth, leaves=tuple(_sample_leaf(leaf, index, sample) for index, leaf in enumerate(truth.leaves)))
 

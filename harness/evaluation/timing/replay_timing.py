@@ -19,10 +19,11 @@ import torch
 from harness.domain import Conditions, HarnessError
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
-from harness.evaluation.timing.chosen_calls import ChosenCalls
+from harness.evaluation.timing.call_time import time_calls, warm_up
+from harness.evaluation.timing.chosen_calls import find_wrong_call
 from harness.evaluation.timing.clocks import TimingResult, call_suspect
 from harness.evaluation.timing.paired import mark_disturbed_unreliable, pin_to_cores
-from harness.evaluation.timing.plan import Choice, TimingPlan
+from harness.evaluation.timing.plan import TimingPlan
 from harness.evaluation.timing.replay_statistics import (
     DECIDED_HOST_PAIRS,
     SLOWER_PAIRS,
@@ -204,9 +205,7 @@ class ReplayTimer:
             raise NotReplayable("the replay of the baseline gives other outputs than its calls")
 
     def _find_wrong(self, seed: int, run: Run) -> str | None:
-        chosen = ChosenCalls(self._reference, Choice(compared_calls=1, screened_share=0.0), self._random)
-        chosen.note(seed, run)
-        return chosen.find_wrong()
+        return find_wrong_call(self._reference, seed, run, self._random)
 
     def _check_outputs(self, sides: Sequence[_Side], seed: int, placed: PlacedInputs) -> None:
         theirs, mine = (side.recording.describe_run(placed) for side in sides)
@@ -316,14 +315,23 @@ class ReplayTimer:
 
 @contextmanager
 def keep_baseline(
-    name: str, start: Open, reference: Reference, seeds: Iterator[int], *, may_read_back: bool = True
+    name: str,
+    start: Open,
+    reference: Reference,
+    seeds: Iterator[int],
+    ahead: WorkersAhead,
+    *,
+    may_read_back: bool = True,
 ) -> Iterator[KeptBaseline]:
-    """Record once per reference. Raises NotReplayable."""
+    """Record, and time whole calls, once per reference. No candidate may run. Raises NotReplayable."""
     if name not in reference.baselines:
         with start() as session:
             try:
+                warm_up(session, reference, seeds)
+                ahead.finish()
+                call_us = time_calls(session, reference, seeds).median_us
                 recording = _record(session, reference, seeds, may_read_back=may_read_back)
-                reference.baselines[name] = KeptBaseline(recording)
+                reference.baselines[name] = KeptBaseline(recording, call_us)
             except NotReplayable as reason:
                 reference.baselines[name] = reason
     kept = reference.baselines[name]

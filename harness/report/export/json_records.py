@@ -25,7 +25,11 @@ def evaluation_record(stored: StoredEvaluation) -> dict[str, Any]:
     record["phases_s"] = dict(evaluation.phases_s)
     for kernel in record["counters"]["kernels"] if record["counters"] else ():
         kernel["metrics"] = dict(kernel["metrics"])
-    summary = {"outcome": evaluation.outcome.value, "speedup": evaluation.speedup}
+    summary = {
+        "outcome": evaluation.outcome.value,
+        "speedup": evaluation.speedup,
+        "call_speedup": evaluation.call_speedup,
+    }
     complete = {"id": stored.id, **subject, "candidate": candidate, **record, **summary}
     return {key: make_strict(value, as_strings=True) for key, value in complete.items()}
 

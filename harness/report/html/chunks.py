@@ -30,6 +30,7 @@ from harness.report.html.overview import Material
 from harness.report.terminal.timing_details import list_conditions
 from harness.report.verdict_text import (
     WHOLE_CALLS,
+    explain_call_time,
     explain_cases,
     explain_certificate,
     explain_clock,
@@ -218,7 +219,9 @@ def _describe_timing(timing: Timing) -> dict[str, Any]:
         "candidate_us": timing.candidate_us,
         "summary": f"{format_measured(timing)} against {timing.baseline}",
         "why": explain_timing_verdict(timing),
-        "resolution": " ".join(filter(None, [explain_clock(timing), explain_resolution(timing)])),
+        "resolution": " ".join(
+            filter(None, [explain_clock(timing), explain_resolution(timing), explain_call_time(timing)])
+        ),
         "has_two_clocks": timing.clock in WHOLE_CALLS,
         "conditions": [*explain_use(timing), *list_conditions(timing)],
         "blocks": len(timing.blocks),

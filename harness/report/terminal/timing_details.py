@@ -14,6 +14,7 @@ from harness.domain import Block, Conditions, Timing
 from harness.report.terminal.tables import format_speedup, format_time_us, make_table, style_text
 from harness.report.verdict_text import (
     WHOLE_CALLS,
+    explain_call_time,
     explain_clock,
     explain_resolution,
     explain_timing_verdict,
@@ -69,6 +70,8 @@ _REPORTED, _MEASURED = "reported by the worker", "measured by the evaluator"
 def render_timing(timing: Timing, *, all_blocks: bool) -> Iterator[RenderableType]:
     yield style_text(f"{format_measured(timing)} against {timing.baseline}: {explain_timing_verdict(timing)}.")
     yield style_text(" ".join(filter(None, [explain_clock(timing), explain_resolution(timing)])))
+    if whole_calls := explain_call_time(timing):
+        yield style_text(whole_calls)
     yield _render_clocks(timing)
     if not timing.blocks:
         return

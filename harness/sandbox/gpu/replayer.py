@@ -93,6 +93,7 @@ class KeptBaseline:
     """A baseline's recording and its replayers, shared by all candidates of a problem."""
 
     recording: Recording
+    call_us: float | None = None  # of a whole call, in its worker
     replayers: deque[Replayer] = field(default_factory=deque)  # loaded; the oldest first
 
     def end_replayers(self) -> None:

@@ -323,3 +323,24 @@ def test_memory_and_energy_of_a_call_are_shown_and_sorted_by(run, tmp_path, eval
     shown = " ".join(run("show", "2").stdout.split())
     assert "device memory 5.0 MiB beside the inputs; the baseline 3.0 MiB" in shown
     assert "energy 12.5 mJ" in shown
+
+
+def test_whole_calls_are_shown_beside_device_time_and_sorted_by(run, tmp_path, evaluation_of):
+    timing = evaluation_of(speedup=2.0).timing
+    timed = replace(timing, clock="device", baseline_call_us=120.0, candidate_call_us=80.0)
+    with ResultStore.open(tmp_path / "results") as store:
+        store.record(evaluation_of("correct", 2.0), SOURCE)
+        store.record(evaluation_of("correct", problem="mul", extra={"timing": timed}), SOURCE)
+        store.record(evaluation_of("suspect", problem="sub", extra={"timing": timed}), SOURCE)
+    columns = ("--json", "--columns", "id,call_us,baseline_call_us,call_speedup")
+    records = read_lines(run("results", "--sort", "-call_speedup", *columns).stdout)
+    assert records == [
+        {"id": 2, "call_us": 80.0, "baseline_call_us": 120.0, "call_speedup": 1.5},
+        {"id": 1, "call_us": None, "baseline_call_us": None, "call_speedup": None},
+        {"id": 3, "call_us": 80.0, "baseline_call_us": 120.0, "call_speedup": None},
+    ]
+    shown = " ".join(run("show", "2").stdout.split())
+    assert "host work included: 120 us (eager) and 80 us, 1.50x; they do not affect the verdict." in shown, shown
+    assert "Whole calls" not in run("show", "1").stdout
+    (record,) = read_lines(run("show", "2", "--json").stdout)
+    assert (record["call_speedup"], record["timing"]["candidate_call_us"]) == (1.5, 80.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,15 @@ def test_speedup_and_interval_are_geometric_means():
     timing = combine_timings([result("a", time(4.0, 2.0, 8.0)), result("b", time(1.0, 0.5, 2.0, "tie"))])
     assert (timing.speedup, timing.speedup_low, timing.speedup_high) == pytest.approx((2.0, 1.0, 4.0))
     assert timing.baseline_us == pytest.approx(100.0)
+
+
+@pytest.mark.parametrize(("known", "call_us"), [(True, 200.0), (False, None)])
+def test_whole_calls_are_averaged_where_all_cases_have_them(known, call_us):
+    one = replace(time(4.0, 2.0, 8.0), baseline_call_us=400.0, candidate_call_us=100.0)
+    other = replace(one, candidate_call_us=400.0 if known else None)
+    timing = combine_timings([result("a", one), result("b", other)])
+    assert timing.candidate_call_us == (call_us and pytest.approx(call_us))
+    assert timing.call_speedup == (call_us and pytest.approx(2.0))
 
 
 def test_shared_uncertainty_of_many_cases_makes_no_win_of_a_tie():

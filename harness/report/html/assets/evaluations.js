@@ -70,8 +70,10 @@ function evaluationColumns() {
   const ofCases = hasCases ? [ratio("worst_speedup", "worst case"), number("generalisation_gap", "gap", (gap) => (gap === null ? "–" : gap.toFixed(2)))] : [];
   const hasGaps = d3.range(DATA.index.count).some((row) => numberAt("gap_closed", row) !== null);
   const ofRoofline = hasGaps ? [number("gap_closed", "gap closed", formatShare)] : [];
+  const hasCalls = d3.range(DATA.index.count).some((row) => numberAt("call_speedup", row) !== null);
+  const ofCalls = hasCalls ? [number("call_speedup", "whole calls", (value) => formatSpeedup(value, ""))] : [];
   return [
-    identity, text("problem", "problem", "wraps"), text("model", "model", "wraps"), outcome, speedup, ...ofRoofline, ...ofCases,
+    identity, text("problem", "problem", "wraps"), text("model", "model", "wraps"), outcome, speedup, ...ofCalls, ...ofRoofline, ...ofCases,
     { name: "verdict", label: "time", cell: (row) => textAt("verdict", row) || "–" },
     { name: "device", label: "device", cell: (row) => textAt("device", row) },
     { name: "workload", label: "workload", cell: (row) => [textAt("workload", row), textAt("dtype", row)].filter(Boolean).join(", ") }, text("run", "run", "wraps"),

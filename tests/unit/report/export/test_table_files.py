@@ -58,7 +58,7 @@ def test_new_columns_stand_at_the_end_of_both_files(store, evaluation_of, write)
     work = Work(custom=0.75, torch=0.25, library=0.0, other=0.0, without_custom="changed")
     store.record(evaluation_of("correct", 2.0, extra={"work": work, "certificate": "f" * 16}))
     (evaluation,), (group,) = write()
-    assert list(evaluation.items())[-23:] == [
+    assert list(evaluation.items())[-26:] == [
         ("hardware", "Example CPU 9000"),
         ("own_share", "0.75"),
         ("without_own", "changed"),
@@ -82,6 +82,9 @@ def test_new_columns_stand_at_the_end_of_both_files(store, evaluation_of, write)
         ("baseline_memory_bytes", ""),
         ("energy_mj", ""),
         ("baseline_energy_mj", ""),
+        ("call_us", ""),
+        ("baseline_call_us", ""),
+        ("call_speedup", ""),
     ]
     assert list(group)[-14:] == [
         "runs", "speedup_low", "speedup_high", "own_share", "certificate", "truncated", "chip",

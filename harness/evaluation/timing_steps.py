@@ -1,0 +1,119 @@
+"""The steps of the method that measure time."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import replace
+
+from harness.domain import BaselineResult, Finding, Outcome, TimedBaseline
+from harness.evaluation.record import StepResult
+from harness.evaluation.steps import NOTHING, CaseContext
+from harness.evaluation.timing.baselines import BaselineFailure, sparing_memory
+from harness.evaluation.timing.clocks import TimingResult
+from harness.evaluation.timing.replay_timing import record_call
+from harness.evaluation.timing.rivals import compare_with_rival
+from harness.sandbox.gpu.recording import NotReplayable
+
+
+def time_whole_calls(case: CaseContext) -> StepResult:
+    """The time is shown beside device time and decides nothing; a wrong output does."""
+    if not case.is_timed or not case.reference.has_full_plan:
+        return NOTHING
+    with case.quiet(), case.record.phase("timing"):
+        timed = case.timer.time_calls(case.session, case.reference, case.seeds)
+    case.call_us = timed.median_us
+    if not timed.wrong:
+        return NOTHING
+    finding = Finding(check="timed_call", severity="fatal", message=timed.wrong)
+    return StepResult(findings=(finding,), outcome=Outcome.SUSPECT, message=timed.wrong)
+
+
+def record_gpu_work(case: CaseContext) -> StepResult:
+    """The recorded call is valid while the worker lives."""
+    if case.is_timed:
+        try:
+            with case.record.phase("recording"):
+                opened = record_call(lambda: nullcontext(case.session), case.reference, case.seeds)
+                case.recorded = case.worker.enter_context(opened)
+        except NotReplayable as reason:
+            case.recorded = reason
+    return NOTHING
+
+
+def measure_time(case: CaseContext) -> StepResult:
+    if not case.is_timed:
+        return NOTHING
+    try:
+        with case.quiet():
+            timed = _time(case)
+    except BaselineFailure as failure:
+        return StepResult(findings=(case.task.run.name_finding(failure.describe(case.task.baselines[0])),))
+    with case.record.phase("roofline"), case.set_worker_aside():
+        examined = case.tools.roofline.examine(timed.timing, case.reference, next(case.seeds))
+    failed = next((one for one in (timed, examined) if one.outcome is not None), timed)
+    return StepResult(
+        findings=tuple(map(case.task.run.name_finding, (*timed.findings, *examined.findings))),
+        outcome=failed.outcome,
+        message=failed.message,
+        timing=timed.timing,
+        roofline=examined.roofline,
+    )
+
+
+def _time(case: CaseContext) -> TimingResult:
+    record, reference, seeds, baseline = case.record, case.reference, case.seeds, case.task.baselines[0]
+    if case.keeps_worker:
+        with record.phase("timing"):
+            return case.timer.time_session(case.session, reference, baseline, seeds)
+    reason: NotReplayable | None = None
+    if case.recorded is not None:
+        with record.phase("timing"):
+            replayed = case.timer.replay(case.recorded, reference, baseline, seeds, case.call_us)
+        if isinstance(replayed, TimingResult):
+            return replayed
+        reason = replayed
+    with case.set_worker_aside(), record.phase("timing"):
+        return case.timer.time_in_fresh_workers(case.task.candidate, reference, baseline, seeds, reason)
+
+
+def time_further_baselines(case: CaseContext) -> StepResult:
+    """Each in a measurement of its own. Their failures are only findings; outputs of the candidate count as before."""
+    findings: list[Finding] = []
+    further: list[BaselineResult] = []
+    for baseline in case.task.baselines[1:] if case.is_timed else ():
+        try:
+            timed = _time_further(case, baseline)
+        except BaselineFailure as failure:
+            findings.append(case.task.run.name_finding(failure.describe(baseline)))
+            further.append(BaselineResult(name=baseline.name, reason=str(failure)))
+            continue
+        if timed.outcome is not None:
+            return StepResult(findings=timed.findings, outcome=timed.outcome, message=timed.message)
+        further.append(BaselineResult(name=baseline.name, timing=replace(timed.timing, blocks=())))
+    return StepResult(findings=tuple(findings), further=tuple(further))
+
+
+@sparing_memory()
+def _time_further(case: CaseContext, baseline: TimedBaseline) -> TimingResult:
+    session = case.session if case.keeps_worker else None
+    floor = (case.record.timing and case.record.timing.noise_floor) or 0.0
+    aside = nullcontext() if case.keeps_worker else case.set_worker_aside()
+    with case.quiet(), aside, case.record.phase("baselines"):
+        return case.timer.time_further(
+            session, case.task.candidate, case.reference, baseline, case.seeds, floor=floor, call_us=case.call_us
+        )
+
+
+def compare_rival(case: CaseContext) -> StepResult:
+    rival, timing = case.task.rival, case.record.timing
+    if rival is None or timing is None:
+        return NOTHING
+
+    def measure() -> TimingResult:
+        if case.keeps_worker:
+            return case.timer.compare_session(case.session, case.reference, rival.candidate, timing, case.seeds)
+        return case.timer.compare_in_fresh_workers(case.task.candidate, case.reference, rival.candidate, case.seeds)
+
+    with case.quiet(), nullcontext() if case.keeps_worker else case.set_worker_aside():
+        compare_with_rival(case.record, case.task.run, rival, measure)
+    return NOTHING

@@ -1,0 +1,98 @@
+"""Whole calls on a GPU beside the device time, with simulated workers."""
+
+import itertools
+import time
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+from simulated_gpu import SimulatedSession, make_reference
+
+from harness.evaluation.timing import call_time
+from harness.evaluation.timing.call_time import CALLS, MOST_CALLS, time_calls
+from harness.evaluation.timing.replay_timing import keep_baseline
+
+CALL_US = 80.0
+
+
+@pytest.fixture
+def reference():
+    return make_reference()
+
+
+@pytest.fixture
+def patient(monkeypatch):
+    monkeypatch.setattr(call_time, "BUDGET_S", 60.0)
+
+
+def session_of(**how):
+    return SimulatedSession(lambda inputs: CALL_US, **how)
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_call_takes_the_median_by_the_evaluators_clock(reference):
+    session = session_of()
+    timed = time_calls(session, reference, itertools.count(100), checks=True)
+    assert timed.median_us == pytest.approx(CALL_US, abs=5.0)  # the worker reports 1 us
+    assert (timed.wrong, session.calls) == (None, CALLS)
+
+
+class NewMemory(SimulatedSession):
+    """Its first `news` calls return outputs in memory that has to be mapped, which takes long."""
+
+    news = 0
+
+    def call(self, inputs, device, *, look=True):
+        self.saw_new_memory = self.calls < self.news
+        return super().call(inputs, device, look=look)
+
+
+@pytest.mark.parametrize(("news", "calls", "median_us"), [(6, 6 + CALLS, CALL_US), (1000, MOST_CALLS, 1e4)])
+@pytest.mark.usefixtures("patient")
+def test_calls_with_outputs_in_new_memory_count_only_without_others(reference, news, calls, median_us):
+    session = NewMemory(lambda inputs: 1e4 if session.saw_new_memory else CALL_US)
+    session.news = news
+    assert time_calls(session, reference, itertools.count(100)).median_us == pytest.approx(median_us, abs=5.0)
+    assert session.calls == calls
+
+
+def test_one_call_is_enough_of_a_slow_program(reference):
+    def sleep(inputs):
+        time.sleep(0.2)
+        return 2e5
+
+    session = SimulatedSession(sleep)
+    assert time_calls(session, reference, itertools.count(100)).median_us == pytest.approx(2e5, abs=20.0)
+    assert session.calls == 1
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_program_that_is_wrong_only_in_these_calls_is_found(reference):
+    timed = time_calls(session_of(spoil=lambda outputs: outputs * 1.5), reference, itertools.count(100), checks=True)
+    assert "a timed call was wrong" in timed.wrong
+
+
+@pytest.mark.usefixtures("patient")
+def test_calls_of_the_baseline_are_timed_once_for_all_candidates(reference):
+    opened = []
+
+    class Recorded(SimulatedSession):
+        def record(self, inputs, *, may_read_back):
+            self.timed = self.calls
+            return SimpleNamespace()
+
+    @contextmanager
+    def start():
+        opened.append(Recorded(lambda inputs: CALL_US))
+        yield opened[-1]
+
+    finished = []
+    ahead = SimpleNamespace(finish=lambda: finished.append(opened[-1].calls))
+    kept = []
+    for _ in range(2):
+        with keep_baseline("eager", start, reference, itertools.count(100), ahead) as one:
+            kept.append(one.call_us)
+    assert kept == [pytest.approx(CALL_US, abs=5.0)] * 2
+    (session,) = opened
+    assert session.timed - finished[0] == CALLS  # nothing else starts or ends meanwhile, and none is the recorded one
+    assert finished[0] > 0  # the worker was warm
