@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from types import NoneType
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
+from typing import Any, Literal, NamedTuple, get_args, get_type_hints
 
 from harness.domain import Clock, Evaluation, Language, Outcome, TimingVerdict, WithoutCustom, WorkloadName
 
@@ -53,6 +53,10 @@ class Column:
         return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value  # no lone surrogates
 
 
+def _column(path: str, meaning: str, **more: Any) -> Any:
+    return Column(path, meaning=meaning, **more)
+
+
 class ResultRow(NamedTuple):
     """One evaluation as a flat row, in the order of the CSV file (append new columns). `meaning` is also in
     docs/report.md.
@@ -60,190 +64,111 @@ class ResultRow(NamedTuple):
     A NamedTuple without JSON decoding, because listings hold 100,000 rows.
     """
 
-    id: Annotated[int, Column("", meaning="number of the evaluation, for `harness show ID`")]  # given by the database
-    run: Annotated[
-        str, Column("subject.run", meaning="name of the run in generated/; `file` for programs given as files")
-    ]
-    problem: Annotated[str, Column("subject.problem", meaning="the problem's name")]
-    sample: Annotated[
-        int, Column("subject.sample", meaning="number of the draw for this problem, model and prompt, from 0")
-    ]
-    turn: Annotated[int, Column("subject.turn", meaning="repair or optimisation step of the sample, from 0")]
-    suite: Annotated[str, Column("subject.suite", meaning="folder of the problem")]
-    model: Annotated[str, Column("subject.model", meaning="the model that wrote the program, or the name of the file")]
-    prompt: Annotated[str, Column("subject.prompt", meaning="name of the prompt template")]
-    language: Annotated[Language, Column("subject.language", meaning="what the kernels are written in")]
-    device: Annotated[
-        str,
-        Column(
-            "subject.device",
-            is_short=True,
-            meaning="where the program ran: `cpu`, `cuda:0`, `emulated`, or `none` if no device was needed",
-        ),
-    ]
-    workload: Annotated[
-        WorkloadName, Column("subject.workload", meaning="sizes: `full` is scored; `small` and `reduced` are for tests")
-    ]
-    outcome: Annotated[str, Column("outcome", values=tuple(Outcome), meaning="the verdict on correctness")]
-    speedup: Annotated[
-        float | None,
-        Column(
-            "speedup",
-            unit="x by clock",
-            meaning="baseline time divided by the program's, only if correct and confirmed; 1 for a tie",
-        ),
-    ]
-    speedup_low: Annotated[
-        float | None, Column("timing.speedup_low", unit="x", meaning="lower end of the interval of the speedup")
-    ]
-    speedup_high: Annotated[
-        float | None, Column("timing.speedup_high", unit="x", meaning="upper end of the interval of the speedup")
-    ]
-    verdict: Annotated[TimingVerdict | Literal["untimed"] | None, Column("verdict", meaning="the verdict on speed")]
-    baseline: Annotated[
-        str, Column("subject.baseline", meaning="what the program is timed against; the first of several")
-    ]
-    baseline_us: Annotated[
-        float | None, Column("timing.baseline_us", unit="us", meaning="the baseline's time of one call")
-    ]
-    candidate_us: Annotated[
-        float | None, Column("timing.candidate_us", unit="us", meaning="the program's time of one call")
-    ]
-    message: Annotated[str, Column("message", meaning="the main reason of the outcome")]
-    findings: Annotated[str, Column("findings_summary", meaning="severity and check of each finding")]
-    candidate: Annotated[str, Column("subject.candidate_digest", meaning="digest of the program; empty without one")]
-    duration_s: Annotated[float, Column("duration_s", meaning="how long the evaluation took")]
-    started_at: Annotated[str, Column("started_at", meaning="when the evaluation began, in UTC")]
-    confinement: Annotated[str, Column("isolation", meaning="isolation layers of the worker process")]
-    harness_version: Annotated[str, Column("facts.harness", meaning="version of harness")]
-    torch: Annotated[str, Column("facts.torch", meaning="version of PyTorch")]
-    hardware: Annotated[str, Column("hardware", meaning="the GPU or CPU")]
-    own_share: Annotated[
-        float | None,
-        Column(
-            "work.custom",
-            "work.own",
-            since=2,
-            unit="%",
-            meaning="share of a call's time in the candidate's own compiled code",
-        ),
-    ]
-    without_own: Annotated[
-        WithoutCustom | None,
-        Column(
-            "work.without_custom", "work.without_own", since=2, meaning="effect on the outputs of disabling that code"
-        ),
-    ]
-    peak_fraction: Annotated[
-        float | None,
-        Column(
-            "roofline.peak_fraction",
-            "plausibility.peak_fraction",
-            since=2,
-            unit="%",
-            meaning="share of the device's measured peak",
-        ),
-    ]
-    certificate: Annotated[
-        str, Column("certificate", since=2, meaning="digest of the valid certificate of the red team")
-    ]
-    noise_floor: Annotated[
-        float | None,
-        Column(
-            "timing.noise_floor",
-            since=2,
-            unit="%",
-            meaning="largest deviation from 1 of a program's speedup over itself",
-        ),
-    ]
-    worst_speedup: Annotated[
-        float | None,
-        Column("worst_case.timing.speedup", since=3, unit="x by clock", meaning="speedup of the slowest case"),
-    ]
-    generalisation_gap: Annotated[
-        float | None,
-        Column(
-            "generalisation_gap.ratio",
-            since=3,
-            meaning="mean speedup of the known cases divided by that of the secret ones",
-        ),
-    ]
-    dtype: Annotated[
-        str,
-        Column(
-            "subject.dtype",
-            since=4,
-            is_short=True,
-            meaning="dtype chosen by `--dtype`; empty: as in the problem's file",
-        ),
-    ]
-    rival_turn: Annotated[
-        int | None, Column("comparison.turn", since=5, meaning="the previously best turn of a search")
-    ]
-    over_rival: Annotated[
-        float | None, Column("comparison.speedup", since=5, meaning="speedup over the rival turn, in A/B pairs")
-    ]
-    over_rival_low: Annotated[
-        float | None, Column("comparison.speedup_low", since=5, meaning="lower end of the interval of `over_rival`")
-    ]
-    clock: Annotated[Clock | None, Column("timing.clock", since=6, meaning="which times the speedup compares")]
-    gap_closed: Annotated[
-        float | None,
-        Column("gap_closed", since=7, unit="%", meaning="share of the gap from baseline to roofline that is closed"),
-    ]
-    achieved_gb_s: Annotated[
-        float | None, Column("achieved_gb_s", since=7, meaning="bytes that the problem must move / time of a call")
-    ]
-    achieved_tflops: Annotated[
-        float | None, Column("achieved_tflops", since=7, meaning="operations of the reference / time of a call")
-    ]
-    baselines: Annotated[
-        str, Column("measured_baselines", since=8, meaning="the baselines with a time, separated by commas")
-    ]
-    fastest_baseline: Annotated[
-        str | None, Column("fastest.baseline", since=8, meaning="the fastest of several baselines")
-    ]
-    over_fastest: Annotated[
-        float | None, Column("fastest.ranked_speedup", since=8, unit="x", meaning="speedup over `fastest_baseline`")
-    ]
-    memory_bytes: Annotated[
-        int | None,
-        Column("timing.candidate_bytes", since=9, meaning="device memory of a replayed call, beside its inputs"),
-    ]
-    baseline_memory_bytes: Annotated[
-        int | None, Column("timing.baseline_bytes", since=9, meaning="the baseline's device memory of a call")
-    ]
-    energy_mj: Annotated[
-        float | None,
-        Column("timing.candidate_mj", since=9, meaning="energy of a call in millijoule, with `--energy` on a GPU"),
-    ]
-    baseline_energy_mj: Annotated[
-        float | None, Column("timing.baseline_mj", since=9, meaning="the baseline's energy of a call")
-    ]
-    call_us: Annotated[
-        float | None,
-        Column(
-            "timing.candidate_call_us",
-            since=10,
-            unit="us",
-            meaning="the program's whole call on a GPU, host work included, by the evaluator's clock",
-        ),
-    ]
-    baseline_call_us: Annotated[
-        float | None, Column("timing.baseline_call_us", since=10, unit="us", meaning="the baseline's whole call")
-    ]
-    call_speedup: Annotated[
-        float | None,
-        Column(
-            "call_speedup", since=10, unit="x", meaning="`baseline_call_us` / `call_us`; it does not affect the verdict"
-        ),
-    ]
+    id: int = _column("", "number of the evaluation, for `harness show ID`")  # given by the database
+    run: str = _column("subject.run", "name of the run in generated/; `file` for programs given as files")
+    problem: str = _column("subject.problem", "the problem's name")
+    sample: int = _column("subject.sample", "number of the draw for this problem, model and prompt, from 0")
+    turn: int = _column("subject.turn", "repair or optimisation step of the sample, from 0")
+    suite: str = _column("subject.suite", "folder of the problem")
+    model: str = _column("subject.model", "the model that wrote the program, or the name of the file")
+    prompt: str = _column("subject.prompt", "name of the prompt template")
+    language: Language = _column("subject.language", "what the kernels are written in")
+    device: str = _column(
+        "subject.device",
+        "where the program ran: `cpu`, `cuda:0`, `emulated`, or `none` if no device was needed",
+        is_short=True,
+    )
+    workload: WorkloadName = _column("subject.workload", "sizes: `full` is scored; `small` and `reduced` are for tests")
+    outcome: str = _column("outcome", "the verdict on correctness", values=tuple(Outcome))
+    speedup: float | None = _column(
+        "speedup",
+        "baseline time divided by the program's, only if correct and confirmed; 1 for a tie",
+        unit="x by clock",
+    )
+    speedup_low: float | None = _column("timing.speedup_low", "lower end of the interval of the speedup", unit="x")
+    speedup_high: float | None = _column("timing.speedup_high", "upper end of the interval of the speedup", unit="x")
+    verdict: TimingVerdict | Literal["untimed"] | None = _column("verdict", "the verdict on speed")
+    baseline: str = _column("subject.baseline", "what the program is timed against; the first of several")
+    baseline_us: float | None = _column("timing.baseline_us", "the baseline's time of one call", unit="us")
+    candidate_us: float | None = _column("timing.candidate_us", "the program's time of one call", unit="us")
+    message: str = _column("message", "the main reason of the outcome")
+    findings: str = _column("findings_summary", "severity and check of each finding")
+    candidate: str = _column("subject.candidate_digest", "digest of the program; empty without one")
+    duration_s: float = _column("duration_s", "how long the evaluation took")
+    started_at: str = _column("started_at", "when the evaluation began, in UTC")
+    confinement: str = _column("isolation", "isolation layers of the worker process")
+    harness_version: str = _column("facts.harness", "version of harness")
+    torch: str = _column("facts.torch", "version of PyTorch")
+    hardware: str = _column("hardware", "the GPU or CPU")
+    own_share: float | None = _column(
+        "work.custom",
+        "share of a call's time in the candidate's own compiled code",
+        older_path="work.own",
+        since=2,
+        unit="%",
+    )
+    without_own: WithoutCustom | None = _column(
+        "work.without_custom", "effect on the outputs of disabling that code", older_path="work.without_own", since=2
+    )
+    peak_fraction: float | None = _column(
+        "roofline.peak_fraction",
+        "share of the device's measured peak",
+        older_path="plausibility.peak_fraction",
+        since=2,
+        unit="%",
+    )
+    certificate: str = _column("certificate", "digest of the valid certificate of the red team", since=2)
+    noise_floor: float | None = _column(
+        "timing.noise_floor", "largest deviation from 1 of a program's speedup over itself", since=2, unit="%"
+    )
+    worst_speedup: float | None = _column(
+        "worst_case.timing.speedup", "speedup of the slowest case", since=3, unit="x by clock"
+    )
+    generalisation_gap: float | None = _column(
+        "generalisation_gap.ratio", "mean speedup of the known cases divided by that of the secret ones", since=3
+    )
+    dtype: str = _column(
+        "subject.dtype", "dtype chosen by `--dtype`; empty: as in the problem's file", since=4, is_short=True
+    )
+    rival_turn: int | None = _column("comparison.turn", "the previously best turn of a search", since=5)
+    over_rival: float | None = _column("comparison.speedup", "speedup over the rival turn, in A/B pairs", since=5)
+    over_rival_low: float | None = _column(
+        "comparison.speedup_low", "lower end of the interval of `over_rival`", since=5
+    )
+    clock: Clock | None = _column("timing.clock", "which times the speedup compares", since=6)
+    gap_closed: float | None = _column(
+        "gap_closed", "share of the gap from baseline to roofline that is closed", since=7, unit="%"
+    )
+    achieved_gb_s: float | None = _column("achieved_gb_s", "bytes that the problem must move / time of a call", since=7)
+    achieved_tflops: float | None = _column("achieved_tflops", "operations of the reference / time of a call", since=7)
+    baselines: str = _column("measured_baselines", "the baselines with a time, separated by commas", since=8)
+    fastest_baseline: str | None = _column("fastest.baseline", "the fastest of several baselines", since=8)
+    over_fastest: float | None = _column("fastest.ranked_speedup", "speedup over `fastest_baseline`", since=8, unit="x")
+    memory_bytes: int | None = _column(
+        "timing.candidate_bytes", "device memory of a replayed call, beside its inputs", since=9
+    )
+    baseline_memory_bytes: int | None = _column(
+        "timing.baseline_bytes", "the baseline's device memory of a call", since=9
+    )
+    energy_mj: float | None = _column(
+        "timing.candidate_mj", "energy of a call in millijoule, with `--energy` on a GPU", since=9
+    )
+    baseline_energy_mj: float | None = _column("timing.baseline_mj", "the baseline's energy of a call", since=9)
+    call_us: float | None = _column(
+        "timing.candidate_call_us",
+        "the program's whole call on a GPU, host work included, by the evaluator's clock",
+        since=10,
+        unit="us",
+    )
+    baseline_call_us: float | None = _column(
+        "timing.baseline_call_us", "the baseline's whole call", since=10, unit="us"
+    )
+    call_speedup: float | None = _column(
+        "call_speedup", "`baseline_call_us` / `call_us`; it does not affect the verdict", since=10, unit="x"
+    )
 
 
-def _complete(annotation: Any) -> Column:
-    kind: Any
-    column: Column
-    kind, column = get_args(annotation)
+def _complete(column: Column, kind: Any) -> Column:
     parts = _flatten(kind)
     values = tuple(part for part in parts if isinstance(part, str))
     types = [one for one in (str, int, float) if one in parts] or [str]
@@ -255,7 +180,7 @@ def _flatten(kind: Any) -> list[Any]:
     return [one for part in parts for one in _flatten(part)] if parts else [kind]
 
 
-COLUMNS = {name: _complete(kind) for name, kind in get_type_hints(ResultRow, include_extras=True).items()}
+COLUMNS = {name: _complete(ResultRow._field_defaults[name], kind) for name, kind in get_type_hints(ResultRow).items()}
 SCHEMA_VERSION = max(column.since for column in COLUMNS.values())
 
 

@@ -12,8 +12,8 @@ import harness
 from harness.store.results import DATABASE_NAME
 
 SCHEMA_1 = Path(__file__).with_name("results_schema_1.sql")
-LAST = '"timing.clock", since=6, meaning="which times the speedup compares")]\n'  # ends the last column
-ADDED = '    resolution_us: Annotated[float | None, Column("timing.resolution_us", since=7, unit="us")]\n'
+LAST = '"timing.clock", "which times the speedup compares", since=6)\n'  # ends a column
+ADDED = '    resolution_us: float | None = _column("timing.resolution_us", "", since=7, unit="us")\n'
 PROGRAM = """
 from dataclasses import replace
 from pathlib import Path
