@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
 from harness.domain import BuildRequest, BuildResult, Outcome, WireError
+from harness.domain.records import make_value
 from harness.protocol.messages import BUILT
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.worker_process import WorkerProcess
@@ -67,24 +68,15 @@ class BuildRequests:
 
 def parse_build_request(value: object) -> BuildRequest:
     """Raises WireError."""
-    if not isinstance(value, dict):
-        raise WireError("a build request is not an object")
-    functions = value.get("functions")
-    request = BuildRequest(
-        name=_matching(value.get("name"), _NAME, "extension name"),
-        cpp_sources=_strings(value, "cpp_sources"),
-        cuda_sources=_strings(value, "cuda_sources"),
-        functions=None if functions is None else _string_pairs(functions),
-        files=_files(value, "files"),
-        headers=_files(value, "headers"),
-        extra_cflags=_strings(value, "extra_cflags"),
-        extra_cuda_cflags=_strings(value, "extra_cuda_cflags"),
-        extra_ldflags=_strings(value, "extra_ldflags"),
-        with_cuda=_flag(value, "with_cuda", None),
-        no_implicit_headers=bool(_flag(value, "no_implicit_headers", False)),
-        with_pytorch_error_handling=bool(_flag(value, "with_pytorch_error_handling", True)),
-        is_python_module=bool(_flag(value, "is_python_module", True)),
-    )
+    try:
+        request: BuildRequest = make_value(BuildRequest, value, checks=True)
+    except (TypeError, ValueError) as error:
+        raise WireError(f"invalid build request: {error}"[:300]) from error
+    _require_match(request.name, _NAME, "extension name")
+    _check_files(request.files, "source")
+    _check_files(request.headers, "header")
+    if any("/" in name for name, _ in request.files):
+        raise WireError("the name of a source file contains a folder")
     if count_characters(request) > MAX_SOURCE_CHARACTERS:
         raise WireError(f"the sources of one extension exceed {MAX_SOURCE_CHARACTERS} characters")
     return request
@@ -97,46 +89,19 @@ def count_characters(request: BuildRequest) -> int:
     return sum(map(len, strings))
 
 
-def _matching(value: object, pattern: re.Pattern[str], what: str) -> str:
-    if not isinstance(value, str) or not pattern.fullmatch(value):
-        raise WireError(f"invalid {what}: {value!r}"[:300])
-    return value
+def _require_match(name: str, pattern: re.Pattern[str], what: str) -> None:
+    if not pattern.fullmatch(name):
+        raise WireError(f"invalid {what}: {name!r}"[:300])
 
 
-def _strings(value: dict[str, Any], key: str) -> tuple[str, ...]:
-    strings = value.get(key, [])
-    if not isinstance(strings, list) or any(not isinstance(string, str) for string in strings):
-        raise WireError(f"{key} is not a list of strings")
-    return tuple(strings)
-
-
-def _string_pairs(value: object) -> tuple[tuple[str, str], ...]:
-    if not isinstance(value, list):
-        raise WireError("expected a list of pairs")
-    pairs = []
-    for pair in value:
-        if not isinstance(pair, list) or len(pair) != 2 or any(not isinstance(part, str) for part in pair):
-            raise WireError("expected a pair of strings, [str, str]")
-        pairs.append((pair[0], pair[1]))
-    return tuple(pairs)
-
-
-def _files(value: dict[str, Any], key: str) -> tuple[tuple[str, str], ...]:
-    files = dict(_string_pairs(value.get(key, [])))
-    for name in files:
-        _matching(name, _FILE_NAME, "file name")
-        if key == "files" and "/" in name:
-            raise WireError(f"invalid source name {name!r}: it contains a folder")
-        if any(str(folder) in files for folder in PurePosixPath(name).parents):
-            raise WireError(f"{key} contains {name!r} and a file with the name of its folder"[:300])
-    return tuple(files.items())
-
-
-def _flag(value: dict[str, Any], key: str, default: bool | None) -> bool | None:
-    flag = value.get(key, default)
-    if flag is not None and not isinstance(flag, bool):
-        raise WireError(f"{key} is not true or false")
-    return flag
+def _check_files(files: Sequence[tuple[str, str]], what: str) -> None:
+    names = {name for name, _ in files}
+    if len(names) < len(files):
+        raise WireError(f"two {what} files have the same name")
+    for name in names:
+        _require_match(name, _FILE_NAME, f"name of a {what} file")
+        if any(str(folder) in names for folder in PurePosixPath(name).parents):
+            raise WireError(f"{name!r} lies in a folder with the name of another {what} file"[:300])
 
 
 def _copy_to_memory(path: str) -> int:
