@@ -122,23 +122,23 @@ class Bench:
         from harness.domain import Problem
         from harness.evaluation.correctness.reference import prepare_reference
         from harness.problems.loading import load_problem
-        from harness.sandbox.opening import open_session
+        from harness.sandbox.model_session import open_session
+        from harness.sandbox.worker_client import Program
         from harness.sandbox.worker_process import TimeLimits, WorkerLimits
 
         loaded = load_problem(Problem(name="add", suite="tiny", source=problem), "full")
         reference = prepare_reference(loaded, self._device, 1, 2)
         worker_limits = WorkerLimits(**({"memory_bytes": None} if self._device.replays_calls else {}) | worker_limits)
-        with open_session(
-            start_worker=lambda: (forkserver or self.forkserver).spawn(worker_limits),
-            device=self._device,
-            footprint=reference.footprint,
+        program = Program(
             source=source,
             entry="ModelNew",
             answer_build=self.builder.build,
             limits=TimeLimits(**self._limits),
             threads=1,
             allow_tf32=False,
-        ) as session:
+        )
+        start = lambda: (forkserver or self.forkserver).spawn(worker_limits)  # noqa: E731
+        with open_session(start, self._device, reference.footprint, program) as session:
             yield session, reference
 
     def call_once(self, source, problem=TINY_PROBLEM, **worker_limits):

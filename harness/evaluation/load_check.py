@@ -14,8 +14,8 @@ from harness.sandbox.devices import CpuDevice, Device
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.memory_limits import limit_worker
-from harness.sandbox.model_session import ModelSession
-from harness.sandbox.opening import open_session
+from harness.sandbox.model_session import ModelSession, open_session
+from harness.sandbox.worker_client import Program
 from harness.sandbox.worker_process import TimeLimits
 from harness.tensors.outputs import FlatOutputs
 
@@ -42,10 +42,7 @@ def load_only(
     """
     stand_in = CpuDevice() if device is None else device.find_loading_device()
     nothing = Footprint.measure((), FlatOutputs(tree={"v": None}, tensors=()), {})
-    opened = open_session(
-        start_worker=partial(forkserver.spawn, limit_worker(stand_in.torch_device, nothing.arena_bytes)),
-        device=stand_in,
-        footprint=nothing,
+    program = Program(
         source=candidate.source,
         entry=CANDIDATE_ENTRY,
         answer_build=answer_build,
@@ -53,7 +50,8 @@ def load_only(
         threads=1,
         allow_tf32=False,
     )
-    with record.blaming_builds(), opened as session:
+    start = partial(forkserver.spawn, limit_worker(stand_in.torch_device, nothing.arena_bytes))
+    with record.blaming_builds(), open_session(start, stand_in, nothing, program) as session:
         _construct(record, session, init_inputs)
     record.check_builds()
 

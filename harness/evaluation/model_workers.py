@@ -24,9 +24,8 @@ from harness.problems.loading import workload_source
 from harness.sandbox.build_requests import AnswerBuild
 from harness.sandbox.gpu.replayer import KeptBaseline
 from harness.sandbox.memory_limits import limit_worker
-from harness.sandbox.model_session import ModelSession
-from harness.sandbox.opening import open_session
-from harness.sandbox.worker_client import Mode
+from harness.sandbox.model_session import ModelSession, open_session
+from harness.sandbox.worker_client import Mode, Program
 from harness.sandbox.worker_process import TimeLimits
 from harness.sandbox.workers_ahead import WorkersAhead
 
@@ -59,6 +58,7 @@ def _describe_choice(written: dict[str, Any]) -> str:
 
 _ENVIRONMENT = re.compile(r"\b(environ|putenv)\b")
 ATTRIBUTING_WORKERS, TIMED_WORKERS = 2, 1
+READ_COMPILED_S = 10.0
 FASTEST = 20.0  # times shorter than the reference's call may the candidate's work be, for which replayers are started
 # Modules of compilers that write files in the worker, by the word in a program that uses them.
 PRELOADS = {rules.word: rules.preloads for rules in LANGUAGES.values() if rules.preloads}
@@ -87,7 +87,7 @@ class ModelWorkers:
         """Give the files that its compilers wrote to the candidate's next workers. The notes state the choices."""
         if not _list_preloads(candidate.source):
             return ()
-        files = session.read_compiled()
+        files = session.client.read_compiled(timeout_s=READ_COMPILED_S)
         self._compiled[candidate.digest] = files or self._compiled.get(candidate.digest, {})  # too many: {}
         return note_autotuned(files)
 
@@ -110,17 +110,17 @@ class ModelWorkers:
         limits: TimeLimits | None = None,
         is_timed: bool = False,
     ) -> Iterator[ModelSession]:
-        opened = self._open(
-            candidate.source,
-            CANDIDATE_ENTRY,
-            reference,
-            answer_build or self._builds.builder.build,
+        program = Program(
+            source=candidate.source,
+            entry=CANDIDATE_ENTRY,
+            answer_build=answer_build or self._builds.builder.build,
+            limits=limits or self._limits,
+            threads=usable_threads(),
+            allow_tf32=reference.loaded.problem.allow_tf32,
             mode=mode,
-            limits=limits,
-            is_timed=is_timed,
             compiled=self._compiled.get(candidate.digest, {}),
         )
-        with opened as session:
+        with self._open(program, reference, is_timed=is_timed) as session:
             yield session
 
     @contextmanager
@@ -137,42 +137,28 @@ class ModelWorkers:
         compile_mode = COMPILE_MODES.get(baseline.name, "")
         if compile_mode and self._preloads:
             self.ahead.preload(INDUCTOR)
-        opened = self._open(
-            baseline.source or workload_source(reference.loaded),
-            baseline.entry,
-            reference,
-            self._builds.builder.build if baseline.source else None,
-            is_timed=True,
-            allow_tf32=baseline.name == "eager-tf32",
+        program = Program(
+            source=baseline.source or workload_source(reference.loaded),
+            entry=baseline.entry,
+            answer_build=self._builds.builder.build if baseline.source else None,
+            limits=self._limits,
+            threads=usable_threads(),
+            allow_tf32=baseline.name == "eager-tf32" or reference.loaded.problem.allow_tf32,
         )
         with ExitStack() as stack:
             with blaming_baseline():
-                session = stack.enter_context(opened)
+                session = stack.enter_context(self._open(program, reference, is_timed=True))
                 construct_with_state(session, reference, compile_mode=compile_mode)
                 if baseline not in EAGER:
                     require_right(session, reference)
             yield session
 
     @contextmanager
-    def _open(
-        self,
-        source: str,
-        entry: str,
-        reference: Reference,
-        answer_build: AnswerBuild | None,
-        *,
-        mode: Mode = "plain",
-        limits: TimeLimits | None = None,
-        is_timed: bool = False,
-        compiled: dict[str, str] | None = None,
-        allow_tf32: bool = False,
-    ) -> Iterator[ModelSession]:
-        """`answer_build` None marks trusted code. Timed outputs stay on the device if two workers fit. The candidate
-        ends before timing continues.
-        """
-        device, footprint, trusted = reference.device, reference.footprint, answer_build is None
+    def _open(self, program: Program, reference: Reference, *, is_timed: bool) -> Iterator[ModelSession]:
+        """Timed outputs stay on the device if two workers fit. The candidate ends before timing continues."""
+        device, footprint, trusted = reference.device, reference.footprint, program.answer_build is None
         if self._preloads and device.target is None:
-            self.ahead.preload(_list_preloads(source))
+            self.ahead.preload(_list_preloads(program.source))
         ends_beside = reference.has_full_plan and (trusted or not is_timed)
         worker_limits = limit_worker(device.torch_device, footprint.arena_bytes)
         planned_bytes = reference.need.count_worker_bytes(footprint.kept_calls) - footprint.arena_bytes
@@ -180,18 +166,11 @@ class ModelWorkers:
         charge = MemoryCharge(device, planned_bytes, footprint.arena_bytes)
         with (
             open_session(
-                start_worker=lambda: self.ahead.spawn(worker_limits, ends_beside=ends_beside),
-                device=device,
-                footprint=footprint,
-                source=source,
-                entry=entry,
-                answer_build=answer_build,
-                limits=limits or self._limits,
-                threads=usable_threads(),
-                allow_tf32=allow_tf32 or reference.loaded.problem.allow_tf32,
-                mode=mode,
+                lambda: self.ahead.spawn(worker_limits, ends_beside=ends_beside),
+                device,
+                footprint,
+                program,
                 keeps_on_host=reference.computes_on is not None and not (is_timed and reference.plan.baseline_beside),
-                compiled=compiled,
             ) as session,
             nullcontext() if trusted else charge.attributing_failures(),
         ):

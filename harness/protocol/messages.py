@@ -1,4 +1,4 @@
-"""Kinds of requests to a worker or the forkserver, and of their replies."""
+"""Kinds of requests to a worker or the forkserver. An answer has its request's kind, unless it is a `WorkerReply`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class WorkerRequest(StrEnum):
     DUMP_STATE = "dump_state"
     LOAD_STATE = "load_state"
     HOLD_STATE = "hold_state"
-    CALL = "call"
-    WINDOW = "window"
+    CALL = "call"  # answered by ARMED, then CALLED or DISARMED
+    WINDOW = "window"  # likewise
     RECORD = "record"
     EXPORT = "export"
     STORE = "store"
@@ -37,33 +37,9 @@ class WorkerRequest(StrEnum):
 
 class WorkerReply(StrEnum):
     UP = "up"  # unasked, when the worker has started
-    WARMED = "warmed"
-    SETTLED = "settled"
-    READY = "ready"
-    CONSTRUCTED = "constructed"
-    DUMPED = "dumped"
-    LOADED = "loaded"
-    HOLDS_STATE = "holds_state"
-    ARMED = "armed"  # then CALLED or DISARMED
+    ARMED = "armed"
     CALLED = "called"
     DISARMED = "disarmed"
-    RECORDED = "recorded"
-    EXPORTED = "exported"
-    RETURNED = "returned"
-    RECOPIED = "recopied"
-    PINNED = "pinned"
-    PROFILED = "profiled"
-    ABLATION = "ablation"
-    CONFIGURED = "configured"
-    KERNEL_FINDINGS = "kernel_findings"
-    COMPILED = "compiled"
-    COLLECTED = "collected"
-    REPLAYER_OPENED = "replayer_opened"
-    PAGES_MAPPED = "pages_mapped"
-    GRAPH_BUILT = "graph_built"
-    REPLAYED = "replayed"
-    REPLAYED_IN_ROW = "replayed_in_row"
-    UNLOADED = "unloaded"
     FAILED = "failed"  # instead of any other
     BUILD = "build"  # a request in the middle of any other; the evaluator answers with BUILT
 
@@ -80,14 +56,3 @@ class ForkserverRequest(StrEnum):
     FORGET_USE = "forget_use"
     COUNT_USED = "count_used"
     FIND = "find"
-
-
-class ForkserverReply(StrEnum):
-    WARM = "warm"  # unasked, when it has started
-    PRELOADED = "preloaded"
-    SPAWNED = "spawned"
-    ENDED = "ended"
-    PAUSED = "paused"
-    FORGOTTEN = "forgotten"
-    COUNTED = "counted"
-    FOUND = "found"

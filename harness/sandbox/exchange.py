@@ -11,12 +11,12 @@ from typing import Any
 
 from harness.builder.fast.crash_stack import NATIVE_STACK, name_native_function, shorten_output
 from harness.domain import HarnessError, Outcome, WireError, WorkerLost, WorkerTimeout
-from harness.protocol.messages import WorkerReply
+from harness.protocol.messages import WorkerReply, WorkerRequest
 from harness.protocol.process_tree import name_signal
 from harness.sandbox.build_requests import AnswerBuild, BuildRequests
 from harness.sandbox.devices import SharedArena
 from harness.sandbox.failure import CandidateFailure, explain_failure, protocol_failure
-from harness.sandbox.worker_process import WorkerProcess
+from harness.sandbox.worker_process import TimeLimits, WorkerProcess
 
 FATAL_ERROR = "Fatal Python error: "  # begins the stack that faulthandler prints
 _CANDIDATE_FRAME = re.compile(r'File "[^"\n]*candidate[^"\n]*", line (\d+) in (\S+)')
@@ -25,28 +25,28 @@ EXIT_GRACE_S = 2.0  # after a worker closed its connection: its exit status says
 BETWEEN_CALLS_S = 0.2  # memory is checked more often during a long call
 LONG_CALL_S = 2.0
 
-# The worker's step by the expected answer.
-STEPS = {
-    WorkerReply.SETTLED: "start",
-    WorkerReply.READY: "start",
-    WorkerReply.CONSTRUCTED: "construct",
+Expected = WorkerRequest | WorkerReply
+# The worker's step by the expected answer, where the request's name does not say it.
+STEPS: dict[Expected, str] = {
+    WorkerRequest.SETTLE: "start",
+    WorkerRequest.WINDOW: "call",
     WorkerReply.ARMED: "call",
     WorkerReply.DISARMED: "call",
     WorkerReply.CALLED: "call",
-    WorkerReply.RETURNED: "call",
-    WorkerReply.RECORDED: "recording a call",
-    WorkerReply.EXPORTED: "sharing outputs",
-    WorkerReply.DUMPED: "reading weights",
-    WorkerReply.LOADED: "loading weights",
-    WorkerReply.HOLDS_STATE: "looking up state",
-    WorkerReply.RECOPIED: "copying outputs",
-    WorkerReply.PINNED: "keeping outputs",
-    WorkerReply.COMPILED: "reading compiled files",
-    WorkerReply.COLLECTED: "collecting",
-    WorkerReply.PROFILED: "profiling",
-    WorkerReply.ABLATION: "describing the ablation",
-    WorkerReply.CONFIGURED: "configuring emulators",
-    WorkerReply.KERNEL_FINDINGS: "reporting kernel findings",
+    WorkerRequest.STORE: "call",
+    WorkerRequest.RECORD: "recording a call",
+    WorkerRequest.EXPORT: "sharing outputs",
+    WorkerRequest.DUMP_STATE: "reading weights",
+    WorkerRequest.LOAD_STATE: "loading weights",
+    WorkerRequest.HOLD_STATE: "looking up state",
+    WorkerRequest.RECOPY: "copying outputs",
+    WorkerRequest.PIN: "keeping outputs",
+    WorkerRequest.READ_COMPILED: "reading compiled files",
+    WorkerRequest.COLLECT: "collecting",
+    WorkerRequest.PROFILE: "profiling",
+    WorkerRequest.DESCRIBE_ABLATION: "describing the ablation",
+    WorkerRequest.CONFIGURE_EMULATORS: "configuring emulators",
+    WorkerRequest.TAKE_KERNEL_FINDINGS: "reporting kernel findings",
 }
 TIMEOUTS = {
     "start": "the program was not imported within {:g} s (--load-timeout)",
@@ -60,7 +60,10 @@ TIMEOUTS = {
 class Exchange:
     """`answer_build` None marks a trusted program, whose failures are HarnessErrors."""
 
-    def __init__(self, worker: WorkerProcess, arena: SharedArena, answer_build: AnswerBuild | None) -> None:
+    def __init__(
+        self, worker: WorkerProcess, arena: SharedArena, answer_build: AnswerBuild | None, limits: TimeLimits
+    ) -> None:
+        self.limits = limits
         self._worker = worker
         self._arena = arena
         self._builds = None if answer_build is None else BuildRequests(worker, answer_build)
@@ -68,54 +71,61 @@ class Exchange:
         self._has_called = False  # a call has returned
         self._first_call_s: float | None = None  # when the wait for it began
 
+    @property
+    def call_s(self) -> float:
+        """The limit of the next call."""
+        return self.limits.call_s if self._has_called else self.limits.first_call_s
+
     def ask(
         self,
-        message: dict[str, Any] | bytes,
-        expected: WorkerReply,
+        request: WorkerRequest,
         *,
-        timeout_s: float,
+        timeout_s: float | None = None,
+        expected: WorkerReply | None = None,
         failure: Outcome = Outcome.RUNTIME_ERROR,
         descriptors: tuple[int, ...] = (),
+        **fields: Any,
     ) -> dict[str, Any]:
-        self.tell(message, expected, timeout_s=timeout_s, failure=failure, descriptors=descriptors)
-        return self.hear(expected, timeout_s=timeout_s, failure=failure)
+        """Without `timeout_s` the limit of a call applies. The answer has the request's kind, or the `expected` one."""
+        self.tell(request, timeout_s=timeout_s, failure=failure, descriptors=descriptors, **fields)
+        return self.hear(expected or request, timeout_s=timeout_s, failure=failure)
 
     def tell(
         self,
-        message: dict[str, Any] | bytes,
-        expected: WorkerReply,
+        request: WorkerRequest,
         *,
-        timeout_s: float,
+        timeout_s: float | None = None,
         failure: Outcome = Outcome.RUNTIME_ERROR,
         descriptors: tuple[int, ...] = (),
+        **fields: Any,
     ) -> None:
-        with self.explaining(expected, timeout_s, failure):
-            if isinstance(message, bytes):
-                self._worker.line.send_signal(message, timeout_s=timeout_s)
-                return
+        timeout_s = timeout_s or self.limits.call_s
+        with self.explaining(request, timeout_s, failure):
             self.watch_memory(BETWEEN_CALLS_S)
             self._arena.synchronize()  # the evaluator's own reads and writes end before the worker continues
-            self._worker.line.send(message, descriptors, timeout_s=timeout_s)
+            self._worker.line.send({"kind": request, **fields}, descriptors, timeout_s=timeout_s)
+
+    def signal(self, signal: bytes, expected: WorkerReply, timeout_s: float) -> None:
+        with self.explaining(expected, timeout_s):
+            self._worker.line.send_signal(signal, timeout_s=timeout_s)
 
     def hear(
         self,
-        expected: WorkerReply,
+        expected: Expected,
         *,
-        timeout_s: float,
+        timeout_s: float | None = None,
         failure: Outcome = Outcome.RUNTIME_ERROR,
         stop: bool = False,
     ) -> dict[str, Any]:
+        timeout_s = timeout_s or self.limits.call_s
         with self.explaining(expected, timeout_s, failure):
             answer = self._await_answer(timeout_s, stop=stop)
-            if answer["kind"] == WorkerReply.FAILED:
-                raise explain_failure(answer, failure)
-            if answer["kind"] != expected:
-                raise protocol_failure(f"expected the answer {expected.value!r}, found {answer['kind']!r}")
+            require_kind(answer, expected, failure)
             return answer
 
     @contextmanager
     def explaining(
-        self, expected: WorkerReply, timeout_s: float, failure: Outcome = Outcome.RUNTIME_ERROR
+        self, expected: Expected, timeout_s: float, failure: Outcome = Outcome.RUNTIME_ERROR
     ) -> Iterator[None]:
         """Raise errors as CandidateFailure, or as HarnessError for a trusted program."""
         try:
@@ -127,11 +137,11 @@ class Exchange:
         except WorkerTimeout as error:
             self._worker.print_stack()
             self._worker.end(grace_s=STACK_GRACE_S)
-            step = "first call" if self._is_first_call(expected) else STEPS[expected]
+            step = "first call" if self._is_first_call(expected) else _name_step(expected)
             message = TIMEOUTS.get(step, f"no answer to {step} within {{:g}} s").format(timeout_s)
             raised, cause = CandidateFailure(Outcome.TIMEOUT, f"{message}{self._read_stacks()[0]}"), error
         except WorkerLost as error:
-            raised, cause = self._explain_loss(STEPS[expected], failure), error
+            raised, cause = self._explain_loss(_name_step(expected), failure), error
         except WireError as error:
             raised, cause = protocol_failure(str(error)), error
         if self._builds is None:
@@ -168,11 +178,11 @@ class Exchange:
         if self._first_call_s is not None and time.monotonic() - self._first_call_s > LONG_CALL_S:
             self._worker.report_first_call(self._first_call_s)
 
-    def _is_first_call(self, expected: WorkerReply) -> bool:
+    def _is_first_call(self, expected: Expected) -> bool:
         return expected is WorkerReply.CALLED and not self._has_called
 
     @contextmanager
-    def _reporting_first_call(self, expected: WorkerReply) -> Iterator[None]:
+    def _reporting_first_call(self, expected: Expected) -> Iterator[None]:
         if self._builds is None or not self._is_first_call(expected):
             yield
             return
@@ -218,3 +228,15 @@ class Exchange:
             outcome = Outcome.OUT_OF_MEMORY if name == "SIGKILL" and self._worker.has_seen_oom_kill() else failure
             return CandidateFailure(outcome, f"the process was ended by {name} during {command}{output}")
         return CandidateFailure(failure, f"the process exited with code {status} during {command}{output}")
+
+
+def require_kind(answer: dict[str, Any], expected: Expected, failure: Outcome = Outcome.RUNTIME_ERROR) -> None:
+    """Raises CandidateFailure."""
+    if answer["kind"] == WorkerReply.FAILED:
+        raise explain_failure(answer, failure)
+    if answer["kind"] != expected:
+        raise protocol_failure(f"expected the answer {expected.value!r}, found {answer['kind']!r}")
+
+
+def _name_step(expected: Expected) -> str:
+    return STEPS.get(expected, expected.value)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from harness.domain import CallKind, HarnessError, Outcome
+from harness.domain import HarnessError, Outcome
 from harness.protocol import KEPT_CALLS, Region, TensorSpec, count_span
 from harness.protocol.tensor_layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES
 from harness.sandbox.arena_layout import OUTPUT_OFFSETS, Footprint, outline
@@ -29,8 +29,8 @@ from harness.sandbox.memory_probe import (
     find_changes,
     record_elements,
 )
-from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient, describe
-from harness.sandbox.worker_process import Stopped, TimeLimits
+from harness.sandbox.worker_client import Called, PlacedInputs, Program, WorkerClient, describe, open_client
+from harness.sandbox.worker_process import Stopped, WorkerProcess
 from harness.tensors.host_copies import HOST, copy_to
 from harness.tensors.output_places import Change, KeptOutputs, OutputPlaces
 from harness.tensors.output_records import TensorRecord
@@ -40,7 +40,6 @@ from harness.tensors.slices import count_bytes
 from harness.tensors.state_names import fits, match_state
 
 PROFILED_CALLS = 5  # at most; fewer if they are slow, see `harness.worker.instrumentation`
-READ_COMPILED_S = 10.0
 MAX_PINS = 6
 SAMPLED_BEFORE = 4  # earlier calls whose outputs are sampled after a timed one
 POISON = 0xFF  # NaN in every floating format, -1 in signed integers
@@ -66,26 +65,19 @@ class Run:
 
 
 class ModelSession:
-    """`harness.sandbox.opening.open_session` opens it."""
+    """`open_session` opens it. `client` makes requests that have nothing to do with calls."""
 
     def __init__(
-        self,
-        client: WorkerClient,
-        arena: SharedArena,
-        footprint: Footprint,
-        limits: TimeLimits,
-        *,
-        keeps_on_host: bool = False,
+        self, client: WorkerClient, arena: SharedArena, footprint: Footprint, *, keeps_on_host: bool = False
     ) -> None:
         self._keeps_on_host = keeps_on_host
         self.saw_new_memory = False  # the last call's window on a GPU included mapping memory
         self.outlasted_hold = False  # the last call was read too late to show whether it waits for other streams
         self._is_sampling = False
         self._sample: Sample | None = None  # of the last call
-        self._client = client
+        self.client = client
         self._arena = arena
         self._footprint = footprint
-        self._limits = limits
         self._random = random.Random(secrets.randbits(62))
         self._output = footprint.output
         self._output_places = OutputPlaces(client.arena_span)
@@ -102,35 +94,11 @@ class ModelSession:
         self._resumed_ns = 0  # for the last call; 0 until the next stop
 
     def construct(
-        self,
-        seed: int,
-        init_inputs: Sequence[Any],
-        *,
-        compile_mode: str = "",
-        training: bool = False,
-        dtype: str = "",
-        call: CallKind = "forward",
-        returned_inputs: Sequence[int] = (),
-        constants: Sequence[tuple[int, float]] = (),
+        self, seed: int, init_inputs: Sequence[Any], *, returned_inputs: Sequence[int] = (), **how: Any
     ) -> None:
-        """`dtype` applies to floating weights; "" leaves them as constructed. `compile_mode` is torch.compile's; ""
-        does not compile. For `constants` see `constant_weights`.
-        """
+        """`how` are further arguments of `WorkerClient.construct`."""
         self._returned_inputs = tuple(returned_inputs)
-        self.state = self._client.construct(
-            seed,
-            init_inputs,
-            compile_mode=compile_mode,
-            training=training,
-            dtype=dtype,
-            call=call,
-            returned_inputs=returned_inputs,
-            constants=constants,
-            timeout_s=self._limits.load_s,
-        )
-
-    def read_compiled(self) -> dict[str, str]:
-        return self._client.read_compiled(timeout_s=READ_COMPILED_S)
+        self.state = self.client.construct(seed, init_inputs, returned_inputs=returned_inputs, **how)
 
     def match_weights(self, reference: dict[str, Tensor]) -> Weights:
         if not reference:
@@ -154,37 +122,30 @@ class ModelSession:
             raise fatal_failure(Outcome.WRONG_VALUE, "state", message)
         self._held = dict(state)
         if state:
-            self._client.hold_state(state, own, timeout_s=self._limits.call_s)
+            self.client.hold_state(state, own)
 
     def reset_state(self, given: dict[str, Tensor] | None = None) -> None:
         """A `given` state is written together with the next call's inputs."""
         self._given = (given or self._held) if self._held else {}
 
-    @property
-    def _call_s(self) -> float:
-        return self._limits.call_s if self._output_places.calls else self._limits.first_call_s
-
     def _lay_out(self, inputs: Sequence[Any]) -> PlacedInputs:
         given, self._given = self._given, {}
-        return self._client.lay_out(inputs, given)
+        return self.client.lay_out(inputs, given)
 
     def write_weights(self, state: dict[str, Tensor]) -> None:
         self._given = {}
-        self._client.write_weights(state, timeout_s=self._limits.call_s)
+        self.client.write_weights(state)
 
     def read_state(self, like: dict[str, Tensor]) -> list[Tensor]:
         """Returns arena views, which the next call overwrites."""
         specs = [describe(tensor) for tensor in like.values()]
-        return self._client.read_state(list(like), specs, timeout_s=self._limits.call_s)
+        return self.client.read_state(list(like), specs)
 
     def take_samples(self) -> None:
         self._is_sampling = True
 
     def _choose_sample(self, source: random.Random) -> None:
         self._sample = choose_sample(self._footprint.output_specs, source) if self._is_sampling else None
-
-    def limit_calls(self, call_s: float) -> None:
-        self._limits = replace(self._limits, call_s=call_s)
 
     @contextmanager
     def expecting(self, footprint: Footprint) -> Iterator[None]:
@@ -195,17 +156,17 @@ class ModelSession:
             self._footprint = usual
 
     def place(self, inputs: Sequence[Any]) -> None:
-        self._client.place(inputs)
+        self.client.place(inputs)
 
     def call(self, inputs: Sequence[Any], device: Device, *, look: bool = True, hold_streams: bool = False) -> Run:
         """Make one untimed call. `look` samples the worker's memory. With `hold_streams` outputs are copied as soon as
         the current stream is ready, while torch's other streams are held back.
         """
         placed = self._lay_out(inputs)
-        self._client.arm(placed, timeout_s=self._limits.call_s)
+        self.client.arm(placed)
         self._write(placed)
         device.synchronize()
-        began_ns = self._client.tell_go(placed.seed, timeout_s=self._call_s)
+        began_ns = self.client.tell_go(placed.seed)
         run = self._take(placed, sampled_before=KEPT_CALLS if look else None, take=True)
         return replace(run, evaluator_us=(run.called.at_ns - began_ns) / 1e3)
 
@@ -215,9 +176,9 @@ class ModelSession:
         self.await_rest()
 
     def _begin_rest(self, like: PlacedInputs) -> None:
-        self._client.arm(like, timeout_s=self._limits.call_s)
+        self.client.arm(like)
         self._armed = like
-        self._rest = self._client.begin_pause()
+        self._rest = self.client.begin_pause()
 
     def await_rest(self) -> None:
         if self._rest is not None:
@@ -225,8 +186,8 @@ class ModelSession:
             self._used_ns = self._note_stop(rest()).used_ns
 
     def disarm(self) -> None:
-        self._client.worker.resume()
-        self._client.disarm(timeout_s=self._limits.call_s)
+        self.client.worker.resume()
+        self.client.disarm()
 
     @property
     def used_s(self) -> float:
@@ -237,7 +198,7 @@ class ModelSession:
         self.await_rest()
         self._samples_memory = look
         if look:
-            self._client.worker.find_processes()
+            self.client.worker.find_processes()
         self.reset_state(state)
         placed = self._lay_out(inputs)
         self._arm_again(placed)
@@ -254,9 +215,9 @@ class ModelSession:
         placed = self._armed
         if placed is None:
             raise HarnessError("call_timed() before prepare_call()")
-        self._client.tell_go(placed.seed, timeout_s=self._call_s)
+        self.client.tell_go(placed.seed)
         self._resumed_ns = 0
-        self._client.worker.resume()
+        self.client.worker.resume()
         run = self._take(placed, sampled_before=SAMPLED_BEFORE if self._samples_memory else None, take=take)
         if keep and run.taken and self._footprint.has_form(run.called) and 0 < len(self._pinned) < MAX_PINS:
             self.pin(run.outputs, self._pinned[0].record.skipped)
@@ -278,7 +239,7 @@ class ModelSession:
         self.await_rest()
 
     def _pause(self, elements: Sequence[Element] = ()) -> Stopped:
-        return self._note_stop(self._client.pause(elements))
+        return self._note_stop(self.client.pause(elements))
 
     def _note_stop(self, stopped: Stopped) -> Stopped:
         self._resumed_ns = self._resumed_ns or stopped.resumed_ns
@@ -286,7 +247,7 @@ class ModelSession:
 
     def _write(self, placed: PlacedInputs) -> None:
         """The NaN-filled output buffer has a random offset, so that it cannot already contain the outputs."""
-        self._client.write(placed)
+        self.client.write(placed)
         shift = self._random.randrange(OUTPUT_OFFSETS) * ALIGNMENT_BYTES
         self._output = replace(self._footprint.output, offset=self._footprint.output.offset + shift)
         self._bytes_of(self._output).fill_(POISON)
@@ -294,10 +255,10 @@ class ModelSession:
     def _take(self, placed: PlacedInputs, *, sampled_before: int | None, take: bool) -> Run:
         samples = sampled_before is not None
         try:
-            called = self._client.await_called(timeout_s=self._call_s, stop=samples)
+            called = self.client.await_called(stop=samples)
             called = self._restore_inputs(called, placed)
         except CandidateFailure:
-            self._client.worker.resume_at_once()
+            self.client.worker.resume_at_once()
             raise
         has_form = self._note_call(called)
         if not take and has_form:  # no memory sample either
@@ -307,8 +268,8 @@ class ModelSession:
             elements = choose_elements(called.specs, called.addresses, self._random)
             seen, change, changed = self._sample_memory(elements, sampled_before or 0)
         elif samples:
-            self._client.worker.resume_at_once()
-        stored_ns = self._client.store(self._output, timeout_s=self._limits.call_s)
+            self.client.worker.resume_at_once()
+        stored_ns = self.client.store(self._output)
         self._choose_sample(self._random)
         outputs = self._take_outputs(called, placed) if has_form else outline(called)
         run = Run(
@@ -316,7 +277,7 @@ class ModelSession:
             called=called,
             taken=True,
             copy_us=None if samples else (stored_ns - called.at_ns) / 1e3,
-            inputs_unchanged=self._client.inputs_unchanged(placed),
+            inputs_unchanged=self.client.inputs_unchanged(placed),
             memory_sample=None if seen is None else compare_sample(elements, seen, outputs.tensors, change, changed),
             sample=self._sample,
         )
@@ -335,7 +296,7 @@ class ModelSession:
     def _sample_memory(self, elements: list[Element], most: int) -> tuple[Sequence[bytes | None], Change, str]:
         before = self._random.sample(self._earlier, min(len(self._earlier), most))
         seen = self._pause([*elements, *(element for earlier in before for element in earlier.elements)]).seen
-        self._client.worker.resume()
+        self.client.worker.resume()
         return seen[: len(elements)], *find_changes(before, seen[len(elements) :], self._output_places)
 
     def pin(self, outputs: FlatOutputs, views: frozenset[int] = frozenset()) -> None:
@@ -343,7 +304,7 @@ class ModelSession:
         change.
         """
         if count_bytes(outputs.tensors) < LARGE_OUTPUT_BYTES:
-            self._client.pin(timeout_s=self._limits.call_s)
+            self.client.pin()
             self._pinned.append(self.keep_outputs(outputs, views))
 
     def keep_outputs(self, outputs: FlatOutputs, views: frozenset[int]) -> KeptOutputs:
@@ -358,48 +319,35 @@ class ModelSession:
 
     def _read_again(self, age: int, pin: int | None) -> list[Tensor]:
         self._bytes_of(self._footprint.output).fill_(POISON)
-        self._client.recopy(self._footprint.output, age=age, pin=pin, timeout_s=self._limits.call_s)
+        self.client.recopy(self._footprint.output, age=age, pin=pin)
         return [self._arena.view(spec) for spec in self._footprint.output_specs]
 
     def paused(self) -> AbstractContextManager[None]:
-        return self._client.paused()
+        return self.client.paused()
 
     def uses_custom_code(self, inputs: Sequence[Any]) -> bool | None:
         """Return None if unknown."""
         self.prepare_call(inputs)
         used_bytes = None
-        if self._client.worker.forget_use():
+        if self.client.worker.forget_use():
             self.stage(inputs)
             self.call_timed()
-            used_bytes = self._client.worker.count_used_bytes()
+            used_bytes = self.client.worker.count_used_bytes()
         self.disarm()
         return None if used_bytes is None else used_bytes > 0
 
     def server_used_s(self) -> float:
-        return self._client.worker.server_used_s()
+        return self.client.worker.server_used_s()
 
     def collect_garbage(self) -> None:
-        self._client.collect_garbage(timeout_s=self._limits.call_s)
+        self.client.collect_garbage()
 
     def profile(self, inputs: Sequence[Any]) -> dict[str, Any]:
         """The result is unchecked."""
         self.reset_state()
         placed = self._lay_out(inputs)
-        self._client.write(placed)
-        return self._client.profile(placed, timeout_s=PROFILED_CALLS * self._limits.call_s)
-
-    def has_ablated_everything(self) -> bool:
-        return self._client.has_ablated_everything(timeout_s=self._limits.call_s)
-
-    def check_kernels(self, **settings: str | float) -> None:
-        """Configure an emulated device. Calls then get copies of their inputs, so aliasing and changed inputs are not
-        detected.
-        """
-        self._client.check_kernels(settings, timeout_s=self._limits.call_s)
-
-    def take_kernel_findings(self) -> object:
-        """The result is unchecked."""
-        return self._client.take_kernel_findings(timeout_s=self._limits.call_s)
+        self.client.write(placed)
+        return self.client.profile(placed, timeout_s=PROFILED_CALLS * self.client.call_s)
 
     def _bytes_of(self, region: Region) -> Tensor:
         return self._arena.bytes_view(region.offset, region.size_bytes)
@@ -434,3 +382,20 @@ class ModelSession:
             return output.clone()
         is_dense = count_span(output.shape, output.stride()) == output.numel()
         return copy_to(output, HOST) if is_dense else output.to(HOST, copy=True)
+
+
+@contextmanager
+def open_session(
+    start_worker: Callable[[], WorkerProcess],
+    device: Device,
+    footprint: Footprint,
+    program: Program,
+    *,
+    keeps_on_host: bool = False,
+) -> Iterator[ModelSession]:
+    opened = open_client(start_worker, device, footprint.arena_bytes, program, most_kept=footprint.most_kept)
+    with (
+        opened as (client, arena),
+        device.open_session(client, arena, footprint, keeps_on_host=keeps_on_host) as session,
+    ):
+        yield session

@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import torch
@@ -35,12 +35,12 @@ from harness.protocol.channel import SEED_BYTES
 from harness.protocol.messages import WorkerReply, WorkerRequest
 from harness.protocol.tensor_layout import MOST_KEPT, place_strided
 from harness.sandbox.build_requests import AnswerBuild
-from harness.sandbox.devices import SharedArena
-from harness.sandbox.exchange import BETWEEN_CALLS_S, Exchange
+from harness.sandbox.devices import Device, SharedArena
+from harness.sandbox.exchange import BETWEEN_CALLS_S, Exchange, require_kind
 from harness.sandbox.failure import CandidateFailure, explain_failure, fatal_failure, protocol_failure
 from harness.sandbox.memory_probe import Element
 from harness.sandbox.replies import parse_files, parse_outputs, parse_pages, parse_spec, read_list, read_pairs
-from harness.sandbox.worker_process import StillRunning, Stopped, WorkerProcess
+from harness.sandbox.worker_process import StillRunning, Stopped, TimeLimits, WorkerProcess
 from harness.tensors.seeding import read_seed
 from harness.tensors.slices import has_same_bits, pack_by_dtype
 
@@ -82,115 +82,125 @@ class Called:
     loading_us: float = 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """`answer_build` None marks trusted code. `compiled` are files that compilers wrote in an earlier worker."""
+
+    source: str
+    entry: str
+    answer_build: AnswerBuild | None
+    limits: TimeLimits
+    threads: int
+    allow_tf32: bool
+    mode: Mode = "plain"
+    compiled: Mapping[str, str] = field(default_factory=dict)
+
+
 class WorkerClient:
-    def __init__(self, worker: WorkerProcess, arena: SharedArena, answer_build: AnswerBuild | None) -> None:
+    """Each request has the limit of a call, unless it says another one."""
+
+    def __init__(self, worker: WorkerProcess, arena: SharedArena, exchange: Exchange) -> None:
         self.worker = worker
         self._arena = arena
-        self._exchange = Exchange(worker, arena, answer_build)
+        self._exchange = exchange
         self._bell: Doorbell | None = None  # on a GPU
         self._early: dict[str, Any] | None = None  # a "called" that arrived before the doorbell's answer
         self.arena_address = 0  # in the worker, once it has started
 
-    def start(
-        self,
-        source: str,
-        entry: str,
-        *,
-        device: str,
-        threads: int,
-        allow_tf32: bool,
-        timeout_s: float,
-        mode: Mode = "plain",
-        emulates: dict[str, Any] | None = None,
-        most_kept: int = MOST_KEPT,
-        compiled: Mapping[str, str] | None = None,
-    ) -> None:
-        message = {
-            "kind": WorkerRequest.SETTLE, "device": device, "threads": threads, "allow_tf32": allow_tf32,
-            "size_bytes": self._arena.size_bytes, "emulates": emulates, "most_kept": most_kept,
-        }  # fmt: skip
+    @property
+    def call_s(self) -> float:
+        return self._exchange.limits.call_s
+
+    def limit_calls(self, call_s: float) -> None:
+        self._exchange.limits = replace(self._exchange.limits, call_s=call_s)
+
+    def start(self, program: Program, device: Device, most_kept: int = MOST_KEPT) -> None:
+        load_s = self._exchange.limits.load_s
         with ExitStack() as stack:
             descriptors = [self._arena.descriptor]
-            if device.startswith("cuda"):
+            if device.torch_device.type == "cuda":
                 descriptors.append(make_doorbell())
                 stack.callback(os.close, descriptors[1])
                 self._bell = Doorbell(descriptors[1])
             answer = self._exchange.ask(
-                message,
-                WorkerReply.SETTLED,
+                WorkerRequest.SETTLE,
                 failure=Outcome.LOAD_ERROR,
-                timeout_s=timeout_s,
+                timeout_s=load_s,
                 descriptors=tuple(descriptors),
+                device=str(device.torch_device),
+                threads=program.threads,
+                allow_tf32=program.allow_tf32,
+                size_bytes=self._arena.size_bytes,
+                emulates=device.describe_emulation(program.threads, program.limits.call_s),
+                most_kept=most_kept,
             )
         self.arena_address = int(answer["address"])  # no candidate code has run yet
-        message = {
-            "kind": WorkerRequest.START, "source": source, "entry": entry, "mode": mode, "compiled": compiled or {},
-            "languages": list_compiled_in_worker(source),
-        }  # fmt: skip
-        self._exchange.ask(message, WorkerReply.READY, failure=Outcome.LOAD_ERROR, timeout_s=timeout_s)
+        self._exchange.ask(
+            WorkerRequest.START,
+            failure=Outcome.LOAD_ERROR,
+            timeout_s=load_s,
+            source=program.source,
+            entry=program.entry,
+            mode=program.mode,
+            compiled=dict(program.compiled),
+            languages=list_compiled_in_worker(program.source),
+        )
 
     def read_compiled(self, *, timeout_s: float) -> dict[str, str]:
         """Return files that compilers wrote in the worker. They are unchecked, and only for later workers of the same
         program.
         """
-        message = {"kind": WorkerRequest.READ_COMPILED}
-        answer = self._exchange.ask(message, WorkerReply.COMPILED, failure=Outcome.RUNTIME_ERROR, timeout_s=timeout_s)
-        return parse_files(answer.get("files"))
+        return parse_files(self._exchange.ask(WorkerRequest.READ_COMPILED, timeout_s=timeout_s).get("files"))
 
     def construct(
         self,
         seed: int,
         init_inputs: Sequence[Any],
         *,
-        compile_mode: str,
-        training: bool,
-        timeout_s: float,
+        compile_mode: str = "",
+        training: bool = False,
         dtype: str = "",
         call: CallKind = "forward",
         returned_inputs: Sequence[int] = (),
         constants: Sequence[tuple[int, float]] = (),
     ) -> dict[str, TensorSpec]:
-        placed = self.place(tuple(init_inputs))
-        message = {
-            "kind": WorkerRequest.CONSTRUCT,
-            "seed": seed,
-            "compile_mode": compile_mode,
-            "training": training,
-            "dtype": dtype,
-            "call": call,
-            "returned_inputs": list(returned_inputs),
-            "constants": [list(kind) for kind in constants],
-            **_value_message(placed),
-        }
-        answer = self._exchange.ask(message, WorkerReply.CONSTRUCTED, failure=Outcome.LOAD_ERROR, timeout_s=timeout_s)
+        """Return the module's state. `dtype` applies to floating weights; "" leaves them as constructed. `compile_mode`
+        is torch.compile's; "" does not compile. For `constants` see `constant_weights`.
+        """
+        answer = self._exchange.ask(
+            WorkerRequest.CONSTRUCT,
+            failure=Outcome.LOAD_ERROR,
+            timeout_s=self._exchange.limits.load_s,
+            seed=seed,
+            compile_mode=compile_mode,
+            training=training,
+            dtype=dtype,
+            call=call,
+            returned_inputs=list(returned_inputs),
+            constants=[list(kind) for kind in constants],
+            **_value_fields(self.place(tuple(init_inputs))),
+        )
         return {str(name): parse_spec(spec) for name, spec in read_pairs(answer.get("state"))}
 
-    def read_state(self, names: Sequence[str], expected: Sequence[TensorSpec], *, timeout_s: float) -> list[Tensor]:
+    def read_state(self, names: Sequence[str], expected: Sequence[TensorSpec]) -> list[Tensor]:
         """Returns arena views, which the next call overwrites."""
-        message = {
-            "kind": WorkerRequest.DUMP_STATE,
-            "names": list(names),
-            "offset": 0,
-            "size_bytes": self._arena.size_bytes,
-        }
-        answer = self._exchange.ask(message, WorkerReply.DUMPED, timeout_s=timeout_s)
+        size_bytes = self._arena.size_bytes
+        answer = self._exchange.ask(WorkerRequest.DUMP_STATE, names=list(names), offset=0, size_bytes=size_bytes)
         specs = tuple(parse_spec(spec) for spec in read_list(answer.get("specs")))
         if specs != place_contiguous(expected)[0]:
             changed = "its weights changed shapes or dtypes after construction"
             raise fatal_failure(Outcome.WRONG_VALUE, "state", changed)
         return [self._arena.view(spec) for spec in specs]
 
-    def write_weights(self, state: dict[str, Tensor], *, timeout_s: float) -> None:
+    def write_weights(self, state: dict[str, Tensor]) -> None:
         placed = self.place(tuple(state.values()))
         entries = [[name, spec.to_json()] for name, spec in zip(state, placed.specs, strict=True)]
-        message = {"kind": WorkerRequest.LOAD_STATE, "entries": entries}
-        self._exchange.ask(message, WorkerReply.LOADED, timeout_s=timeout_s)
+        self._exchange.ask(WorkerRequest.LOAD_STATE, entries=entries)
 
-    def hold_state(self, state: Mapping[str, Tensor], own: Mapping[str, str], *, timeout_s: float) -> None:
+    def hold_state(self, state: Mapping[str, Tensor], own: Mapping[str, str]) -> None:
         """`own` are the module's names for the state."""
         entries = [[name, own[name], describe(tensor).to_json()] for name, tensor in state.items()]
-        message = {"kind": WorkerRequest.HOLD_STATE, "entries": entries}
-        self._exchange.ask(message, WorkerReply.HOLDS_STATE, timeout_s=timeout_s)
+        self._exchange.ask(WorkerRequest.HOLD_STATE, entries=entries)
 
     def lay_out(self, values: Sequence[Any], state: Mapping[str, Tensor] | None = None) -> PlacedInputs:
         tree, inputs = flatten_value(tuple(values), torch.is_tensor)
@@ -213,30 +223,31 @@ class WorkerClient:
         pairs = zip(placed.specs, placed.tensors, strict=True)
         return all(_are_same(self._storage_bytes(spec), flat_bytes(tensor)) for spec, tensor in pairs)
 
-    def arm(self, placed: PlacedInputs, *, timeout_s: float, in_window: bool = False) -> None:
+    def arm(self, placed: PlacedInputs, *, in_window: bool = False) -> None:
         """Announce a call. The worker wakes its threads and device and waits for GO or REST, or `in_window` polls the
         doorbell.
         """
         kind = WorkerRequest.WINDOW if in_window else WorkerRequest.CALL
-        message = {"kind": kind, "seeded": placed.seed is not None, **_call_message(placed)}
-        self._exchange.ask(message, WorkerReply.ARMED, timeout_s=timeout_s)
+        is_seeded = placed.seed is not None
+        self._exchange.ask(kind, expected=WorkerReply.ARMED, seeded=is_seeded, **_call_fields(placed))
 
-    def disarm(self, *, timeout_s: float) -> None:
-        self._exchange.ask(REST, WorkerReply.DISARMED, timeout_s=timeout_s)
+    def disarm(self) -> None:
+        self._exchange.signal(REST, WorkerReply.DISARMED, self.call_s)
+        self._exchange.hear(WorkerReply.DISARMED)
 
-    def tell_go(self, seed: int | None = None, *, timeout_s: float) -> int:
+    def tell_go(self, seed: int | None = None) -> int:
         """Send GO with the seed to a worker, which may be stopped; return the evaluator's clock. `await_called` must
         follow.
         """
         self._arena.synchronize()
         began_ns = time.monotonic_ns()
         signal = GO if seed is None else GO + seed.to_bytes(SEED_BYTES, "big")
-        self._exchange.tell(signal, WorkerReply.CALLED, timeout_s=timeout_s)
+        self._exchange.signal(signal, WorkerReply.CALLED, self._exchange.call_s)
         return began_ns
 
-    def await_called(self, *, timeout_s: float, stop: bool = False) -> Called:
+    def await_called(self, *, stop: bool = False) -> Called:
         """`stop` stops the worker on arrival; `pause` or `resume_at_once` must follow."""
-        answer = self._early or self._exchange.hear(WorkerReply.CALLED, timeout_s=timeout_s, stop=stop)
+        answer = self._early or self._exchange.hear(WorkerReply.CALLED, timeout_s=self._exchange.call_s, stop=stop)
         self._early = None
         released_bytes = answer.get("released_bytes", 0)
         if type(released_bytes) is not int:
@@ -249,15 +260,9 @@ class WorkerClient:
             **parse_outputs(answer),
         )
 
-    def ring(
-        self,
-        kind: Signal,
-        shift_bytes: int = 0,
-        seed: int = 0,
-        *,
-        timeout_s: float,
-    ) -> None:
+    def ring(self, kind: Signal, shift_bytes: int = 0, seed: int = 0) -> None:
         """Wait for the answer; builds do not count. `shift_bytes` and `seed` belong to a call."""
+        timeout_s = self._exchange.call_s
         if self._bell is None:
             raise HarnessError("ring() for a worker without a doorbell")
         signal, deadline_s = self._bell.ring(kind, shift_bytes, seed), time.monotonic() + timeout_s
@@ -286,32 +291,25 @@ class WorkerClient:
     def read_addresses(self) -> tuple[int, ...]:
         return () if self._bell is None else self._bell.read_call()
 
-    def export_pages(self, address: int, *, timeout_s: float) -> list[tuple[int, int, int]]:
+    def export_pages(self, address: int) -> list[tuple[int, int, int]]:
         """Return consecutive pages of device memory: (first address, size in bytes, descriptor to close). Empty if they
         cannot be shared.
         """
-        message = {"kind": WorkerRequest.EXPORT, "address": address}
-        answer, descriptors = self._ask_for_descriptors(message, WorkerReply.EXPORTED, timeout_s=timeout_s)
-        with self._exchange.explaining(WorkerReply.EXPORTED, timeout_s), closing_on_error(descriptors):
+        answer, descriptors = self._ask_for_descriptors(WorkerRequest.EXPORT, address=address)
+        with self._exchange.explaining(WorkerRequest.EXPORT, self.call_s), closing_on_error(descriptors):
             pages = parse_pages(answer.get("pages"), len(descriptors))
         return [(*page, descriptor) for page, descriptor in zip(pages, descriptors, strict=True)]
 
-    def record(self, placed: PlacedInputs, *, timeout_s: float) -> tuple[dict[str, Any], list[int]]:
+    def record(self, placed: PlacedInputs) -> tuple[dict[str, Any], list[int]]:
         """Return (unchecked facts, descriptors of the recording's JSON and bytes, to close)."""
-        message = {"kind": WorkerRequest.RECORD, **_call_message(placed)}
-        return self._ask_for_descriptors(message, WorkerReply.RECORDED, timeout_s=timeout_s)
+        return self._ask_for_descriptors(WorkerRequest.RECORD, **_call_fields(placed))
 
-    def _ask_for_descriptors(
-        self, message: dict[str, Any], expected: WorkerReply, *, timeout_s: float
-    ) -> tuple[dict[str, Any], list[int]]:
-        self._exchange.tell(message, expected, timeout_s=timeout_s)
-        with self._exchange.explaining(expected, timeout_s):
-            answer, descriptors = self.worker.line.receive(timeout_s=timeout_s)
+    def _ask_for_descriptors(self, request: WorkerRequest, **fields: Any) -> tuple[dict[str, Any], list[int]]:
+        self._exchange.tell(request, **fields)
+        with self._exchange.explaining(request, self.call_s):
+            answer, descriptors = self.worker.line.receive(timeout_s=self.call_s)
             with closing_on_error(descriptors):
-                if answer["kind"] == WorkerReply.FAILED:
-                    raise explain_failure(answer, Outcome.RUNTIME_ERROR)
-                if answer["kind"] != expected:
-                    raise protocol_failure(f"expected the answer {expected.value!r}, found {answer['kind']!r}")
+                require_kind(answer, request)
             return answer, descriptors
 
     @property
@@ -322,43 +320,37 @@ class WorkerClient:
         """Return (address in the worker, size in bytes, descriptor to close)."""
         return self.arena_address, self._arena.size_bytes, os.dup(self._arena.descriptor)
 
-    def store(self, output: Region, *, timeout_s: float) -> int:
+    def store(self, output: Region) -> int:
         """Return the evaluator's clock in ns."""
-        message = {"kind": WorkerRequest.STORE, "offset": output.offset, "size_bytes": output.size_bytes}
-        self._exchange.ask(message, WorkerReply.RETURNED, timeout_s=timeout_s)
+        self._exchange.ask(WorkerRequest.STORE, **asdict(output))
         return self._exchange.arrived_ns
 
-    def pin(self, *, timeout_s: float) -> None:
-        self._exchange.ask({"kind": WorkerRequest.PIN}, WorkerReply.PINNED, timeout_s=timeout_s)
+    def pin(self) -> None:
+        self._exchange.ask(WorkerRequest.PIN)
 
-    def recopy(self, output: Region, *, age: int = 0, pin: int | None = None, timeout_s: float) -> None:
+    def recopy(self, output: Region, *, age: int = 0, pin: int | None = None) -> None:
         """Copy outputs to the arena again: the last, those of `age` calls before, or pinned ones."""
-        region = {"offset": output.offset, "size_bytes": output.size_bytes}
-        message = {"kind": WorkerRequest.RECOPY, "age": age, "pin": pin, **region}
-        self._exchange.ask(message, WorkerReply.RECOPIED, timeout_s=timeout_s)
+        self._exchange.ask(WorkerRequest.RECOPY, age=age, pin=pin, **asdict(output))
 
     def profile(self, placed: PlacedInputs, *, timeout_s: float) -> dict[str, Any]:
         """The result is unchecked: see `integrity.attribution`."""
-        message = {"kind": WorkerRequest.PROFILE, **_call_message(placed)}
-        return self._exchange.ask(message, WorkerReply.PROFILED, timeout_s=timeout_s)
+        return self._exchange.ask(WorkerRequest.PROFILE, timeout_s=timeout_s, **_call_fields(placed))
 
-    def has_ablated_everything(self, *, timeout_s: float) -> bool:
-        answer = self._exchange.ask(
-            {"kind": WorkerRequest.DESCRIBE_ABLATION}, WorkerReply.ABLATION, timeout_s=timeout_s
-        )
-        return answer.get("everything") is True
+    def has_ablated_everything(self) -> bool:
+        return self._exchange.ask(WorkerRequest.DESCRIBE_ABLATION).get("everything") is True
 
-    def check_kernels(self, settings: dict[str, Any], *, timeout_s: float, own_inputs: bool = True) -> None:
-        message = {"kind": WorkerRequest.CONFIGURE_EMULATORS, "settings": settings, "own_inputs": own_inputs}
-        self._exchange.ask(message, WorkerReply.CONFIGURED, timeout_s=timeout_s)
+    def check_kernels(self, *, own_inputs: bool = True, **settings: str | float) -> None:
+        """Configure an emulated device. With `own_inputs` calls get copies of their inputs, so aliasing and changed
+        inputs are not detected.
+        """
+        self._exchange.ask(WorkerRequest.CONFIGURE_EMULATORS, settings=settings, own_inputs=own_inputs)
 
-    def take_kernel_findings(self, *, timeout_s: float) -> object:
+    def take_kernel_findings(self, *, timeout_s: float | None = None) -> object:
         """The result is unchecked."""
-        message = {"kind": WorkerRequest.TAKE_KERNEL_FINDINGS}
-        return self._exchange.ask(message, WorkerReply.KERNEL_FINDINGS, timeout_s=timeout_s).get("findings")
+        return self._exchange.ask(WorkerRequest.TAKE_KERNEL_FINDINGS, timeout_s=timeout_s).get("findings")
 
-    def collect_garbage(self, *, timeout_s: float) -> None:
-        self._exchange.ask({"kind": WorkerRequest.COLLECT}, WorkerReply.COLLECTED, timeout_s=timeout_s)
+    def collect_garbage(self) -> None:
+        self._exchange.ask(WorkerRequest.COLLECT)
 
     def pause(self, elements: Sequence[Element] = ()) -> Stopped:
         return self.begin_pause(elements)()
@@ -423,9 +415,24 @@ def closing_on_error(descriptors: Sequence[int]) -> Iterator[None]:
         raise
 
 
-def _call_message(placed: PlacedInputs) -> dict[str, Any]:
-    return {**_value_message(placed), "state_tensors": placed.state_tensors}
+def _call_fields(placed: PlacedInputs) -> dict[str, Any]:
+    return {**_value_fields(placed), "state_tensors": placed.state_tensors}
 
 
-def _value_message(placed: PlacedInputs) -> dict[str, Any]:
+def _value_fields(placed: PlacedInputs) -> dict[str, Any]:
     return {"tree": placed.tree, "specs": [spec.to_json() for spec in placed.specs]}
+
+
+@contextmanager
+def open_client(
+    start_worker: Callable[[], WorkerProcess],
+    device: Device,
+    arena_bytes: int,
+    program: Program,
+    *,
+    most_kept: int = MOST_KEPT,
+) -> Iterator[tuple[WorkerClient, SharedArena]]:
+    with device.allocate(arena_bytes) as arena, start_worker() as worker:
+        client = WorkerClient(worker, arena, Exchange(worker, arena, program.answer_build, program.limits))
+        client.start(program, device, most_kept)
+        yield client, arena

@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 
 from harness.domain import HarnessError, WireError, WorkerLost, WorkerTimeout
-from harness.protocol.messages import WorkerReply, WorkerRequest
+from harness.protocol.messages import WorkerRequest
 from harness.sandbox.devices import Device
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.gpu.recording import NotReplayable
@@ -156,7 +156,7 @@ def _is_warm(worker: WorkerProcess, device: Device) -> bool:
         message = {"kind": WorkerRequest.WARM, "device": str(device.torch_device)}
         worker.line.send(message, timeout_s=WARM_TIMEOUT_S)
         answer, _ = worker.line.receive(timeout_s=WARM_TIMEOUT_S)
-        if answer["kind"] == WorkerReply.WARMED:
+        if answer["kind"] == WorkerRequest.WARM:
             return True
     worker.end()
     return False

@@ -19,7 +19,7 @@ from typing import Any
 
 from harness.domain import WorkerLost
 from harness.protocol import Channel
-from harness.protocol.messages import ForkserverReply, ForkserverRequest
+from harness.protocol.messages import ForkserverRequest
 from harness.protocol.process_tree import find_tree, read_bytes, state_of, threads_of
 from harness.worker.compiled_files import preload_compilers
 from harness.worker.init_process import run_sandboxed
@@ -61,7 +61,7 @@ END_TIMEOUT_S = 10.0  # to kill everything that a worker started
 def serve(evaluator: Channel) -> None:
     children: set[int] = set()  # reaped only on "kill", so that the exit status is not lost
     held: dict[int, PauseControl] = {}  # by worker
-    evaluator.send({"kind": ForkserverReply.WARM, "namespaces": _can_enter_namespaces()})
+    evaluator.send({"kind": "warm", "namespaces": _can_enter_namespaces()})
     while True:
         try:
             message, descriptors = evaluator.receive()
@@ -69,26 +69,26 @@ def serve(evaluator: Channel) -> None:
             break
         if message["kind"] == ForkserverRequest.PRELOAD:
             preload_compilers(message["names"])
-            evaluator.send({"kind": ForkserverReply.PRELOADED})
+            evaluator.send({"kind": message["kind"]})
         elif message["kind"] == ForkserverRequest.SPAWN:
             _answer_spawn(evaluator, message, descriptors, children)
         elif message["kind"] == ForkserverRequest.KILL:
             held.pop(message["pid"], None)
-            evaluator.send({"kind": ForkserverReply.ENDED, **_kill(message["pid"], children, message["grace_s"])})
+            evaluator.send({"kind": message["kind"], **_kill(message["pid"], children, message["grace_s"])})
         elif message["kind"] == ForkserverRequest.PAUSE:
             answer = held.setdefault(message["pid"], PauseControl(message["pid"])).pause(message)
-            evaluator.send({"kind": ForkserverReply.PAUSED, **answer, "server_ns": time.process_time_ns()})
+            evaluator.send({"kind": message["kind"], **answer, "server_ns": time.process_time_ns()})
         elif message["kind"] == ForkserverRequest.RESUME:  # no answer: the worker's next message serves as one
             if message["pid"] in held:
                 held[message["pid"]].resume(message["process"], message["core"])
         elif message["kind"] == ForkserverRequest.FORGET_USE:
-            evaluator.send({"kind": ForkserverReply.FORGOTTEN, "done": forget_use(message["process"])})
+            evaluator.send({"kind": message["kind"], "done": forget_use(message["process"])})
         elif message["kind"] == ForkserverRequest.COUNT_USED:
-            evaluator.send({"kind": ForkserverReply.COUNTED, "used_bytes": count_used_bytes(message["process"])})
+            evaluator.send({"kind": message["kind"], "used_bytes": count_used_bytes(message["process"])})
         elif message["kind"] == ForkserverRequest.FIND:
             worker, supervisors = _find_worker(message["pid"])
             held[message["pid"]] = PauseControl(message["pid"], supervisors)
-            evaluator.send({"kind": ForkserverReply.FOUND, "process": worker})
+            evaluator.send({"kind": message["kind"], "process": worker})
     for pid in list(children):
         _kill(pid, children, 0.0)
 
@@ -116,7 +116,7 @@ def _answer_spawn(evaluator: Channel, message: dict[str, Any], descriptors: list
     for descriptor in descriptors:
         os.close(descriptor)
     children.add(pid)
-    evaluator.send({"kind": ForkserverReply.SPAWNED, "pid": pid})
+    evaluator.send({"kind": ForkserverRequest.SPAWN, "pid": pid})
 
 
 def _start(evaluator: Channel, message: dict[str, Any], connection: int, output: int) -> None:

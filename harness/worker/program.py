@@ -63,7 +63,7 @@ def _answer(worker: Worker, message: dict[str, Any], descriptors: list[int]) -> 
         raise
     except BaseException as error:  # noqa: BLE001 - candidates may raise anything, SystemExit too
         return _describe_failure(error)
-    return dict(answer)
+    return {"kind": message["kind"], **(answer or {})}
 
 
 def _describe_failure(error: BaseException) -> dict[str, Any]:
@@ -90,12 +90,11 @@ class Worker:
         self._target: dict[str, Any] | None = None  # the emulated GPU
         self.replays = ReplayServer()
 
-    def do_warm(self, message: dict[str, Any]) -> dict[str, Any]:
+    def do_warm(self, message: dict[str, Any]) -> None:
         device = torch.device(message["device"])
         torch.ones(1, device=device)
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-        return {"kind": WorkerReply.WARMED}
 
     def do_settle(self, message: dict[str, Any], descriptor: int, doorbell: int | None = None) -> dict[str, Any]:
         self._cores = os.sched_getaffinity(0)
@@ -113,9 +112,9 @@ class Worker:
         self._seen_device = self._device  # as seen by the candidate
         if message.get("emulates") is not None:
             self._emulate(message["emulates"])
-        return {"kind": WorkerReply.SETTLED, "address": self._memory.address}
+        return {"address": self._memory.address}
 
-    def do_start(self, message: dict[str, Any]) -> dict[str, Any]:
+    def do_start(self, message: dict[str, Any]) -> None:
         compiles = message["mode"] in ("compile", "compile_all")
         self._observer = Observer("plain" if compiles else message["mode"], self._scratch)
         LoadInlineHook(self._evaluator, self._scratch, self._observer, self._emulators).install()
@@ -134,7 +133,6 @@ class Worker:
         if not isinstance(entry, type):
             raise AttributeError(f"the program defines no class {message['entry']}")
         self._entry = entry
-        return {"kind": WorkerReply.READY}
 
     def do_construct(self, message: dict[str, Any]) -> dict[str, Any]:
         own = [view.clone() for view in self._receive_tensors(message)]  # the module may keep them
@@ -164,19 +162,16 @@ class Worker:
         if self._device.type == "cuda":
             _freeze_garbage()  # prevents that collections reveal which calls are timed
         state = {name: tensor for name, tensor in self._model.state_dict().items() if torch.is_tensor(tensor)}
-        return {
-            "kind": WorkerReply.CONSTRUCTED,
-            "state": [[name, describe(tensor).to_json()] for name, tensor in state.items()],
-        }
+        return {"state": [[name, describe(tensor).to_json()] for name, tensor in state.items()]}
 
     def do_dump_state(self, message: dict[str, Any]) -> dict[str, Any]:
         state = self._model.state_dict()
         tensors = [state[name] for name in message["names"]]
         specs = self._memory.store(tensors, message["offset"], message["size_bytes"])
         self._synchronize()
-        return {"kind": WorkerReply.DUMPED, "specs": [spec.to_json() for spec in specs]}
+        return {"specs": [spec.to_json() for spec in specs]}
 
-    def do_load_state(self, message: dict[str, Any]) -> dict[str, Any]:
+    def do_load_state(self, message: dict[str, Any]) -> None:
         """Load weights through `load_state_dict`, whose hooks may repack them."""
         state = self._model.state_dict()
         # Tensors made in inference mode can be written only there.
@@ -185,13 +180,11 @@ class Worker:
         with torch.inference_mode() if is_inference else torch.no_grad():
             self._model.load_state_dict(state, strict=False)
         self._synchronize()
-        return {"kind": WorkerReply.LOADED}
 
-    def do_hold_state(self, message: dict[str, Any]) -> dict[str, Any]:
+    def do_hold_state(self, message: dict[str, Any]) -> None:
         """Calls then begin with given values of this state and return copies of it."""
         entries = [(name, own, TensorSpec.from_json(spec)) for name, own, spec in message["entries"]]
         self._state = HeldState(self._model, entries)
-        return {"kind": WorkerReply.HOLDS_STATE}
 
     def do_call(self, message: dict[str, Any]) -> dict[str, Any]:
         """Answer `armed`; after GO make the call and answer `called`, otherwise `disarmed`.
@@ -217,7 +210,7 @@ class Worker:
             self._synchronize()
             reported_ns = time.perf_counter_ns() - began_ns
         described = self._describe_call(reported_ns, *read_outputs(result), self._state.copy())
-        return described | {"loading_ns": began_ns - loading_ns if state else 0}
+        return described | {"kind": WorkerReply.CALLED, "loading_ns": began_ns - loading_ns if state else 0}
 
     def do_window(self, message: dict[str, Any]) -> dict[str, Any]:
         """The signal carries the addresses of inputs and state."""
@@ -239,7 +232,7 @@ class Worker:
             return {"kind": WorkerReply.DISARMED}
         released_bytes = count_released_bytes(self._device)
         described = self._describe_call(call.reported_ns, call.tree, call.tensors, call.state)
-        return described | {"released_bytes": released_bytes}
+        return described | {"kind": WorkerReply.CALLED, "released_bytes": released_bytes}
 
     def do_record(self, message: dict[str, Any]) -> dict[str, Any]:
         specs = [TensorSpec.from_json(spec) for spec in message["specs"]]
@@ -258,17 +251,17 @@ class Worker:
             with torch.no_grad():
                 outputs, recording, descriptors = recorder.record(reset, lambda: read_outputs(self._forward(*inputs)))
         except NotRecordable as reason:
-            return {"kind": WorkerReply.RECORDED, "unsupported": [str(reason)]}
+            return {"unsupported": [str(reason)]}
         described = self._describe_call(1, outputs[0], outputs[1], self._state.read())
         facts = {name: recording[name] for name in ("memory", "unsupported", "has_fixed_addresses")}
         facts["is_parallel"] = len(recording["streams"]) > 1 or bool(recording["graphs"])
         facts["state"] = [one.data_ptr() if one.is_contiguous() else 0 for one in begins]
-        return described | facts | {"kind": WorkerReply.RECORDED, "descriptors": descriptors}
+        return described | facts | {"descriptors": descriptors}
 
     def do_export(self, message: dict[str, Any]) -> dict[str, Any]:
         pages = export_pages(message["address"])
         descriptors = [descriptor for _, _, descriptor in pages]
-        return {"kind": WorkerReply.EXPORTED, "pages": [page[:2] for page in pages], "descriptors": descriptors}
+        return {"pages": [page[:2] for page in pages], "descriptors": descriptors}
 
     def _describe_call(
         self, reported_ns: int, tree: dict[str, Any], tensors: list[torch.Tensor], state: list[torch.Tensor]
@@ -279,22 +272,19 @@ class Worker:
             tensors = [*tensors, *state]
         self._outputs.appendleft(tensors)
         outputs = [_describe_output(tensor) for tensor in tensors]
-        return {"kind": WorkerReply.CALLED, "reported_ns": reported_ns, "tree": tree, "outputs": outputs}
+        return {"reported_ns": reported_ns, "tree": tree, "outputs": outputs}
 
-    def do_store(self, message: dict[str, Any]) -> dict[str, Any]:
+    def do_store(self, message: dict[str, Any]) -> None:
         self._pin_to_core()
         self._copy(self._outputs[0], message)
         self._unpin()
-        return {"kind": WorkerReply.RETURNED}
 
-    def do_recopy(self, message: dict[str, Any]) -> dict[str, Any]:
+    def do_recopy(self, message: dict[str, Any]) -> None:
         """Copy the outputs of the last call, of the call `age` earlier, or pinned ones."""
         self._copy(self._outputs[message["age"]] if message["pin"] is None else self._pins[message["pin"]], message)
-        return {"kind": WorkerReply.RECOPIED}
 
-    def do_pin(self, _: dict[str, Any]) -> dict[str, Any]:
+    def do_pin(self, _: dict[str, Any]) -> None:
         self._pins.append(self._outputs[0])
-        return {"kind": WorkerReply.PINNED}
 
     def do_profile(self, message: dict[str, Any]) -> dict[str, Any]:
         inputs, state = self._receive_call(message)
@@ -305,30 +295,28 @@ class Worker:
 
         with torch.no_grad():
             self._state.load(state)
-            return {"kind": WorkerReply.PROFILED, **self._observer.profile(call, self._device)}
+            return self._observer.profile(call, self._device)
 
     def do_describe_ablation(self, _: dict[str, Any]) -> dict[str, Any]:
-        return {"kind": WorkerReply.ABLATION, "everything": self._observer.ablates_everything()}
+        return {"everything": self._observer.ablates_everything()}
 
-    def do_configure_emulators(self, message: dict[str, Any]) -> dict[str, Any]:
+    def do_configure_emulators(self, message: dict[str, Any]) -> None:
         """`own_inputs` copies the inputs of each call: in shared memory they are adjacent, which hides out-of-bounds
         accesses.
         """
         self._emulators.configure(message["settings"])
         if message["own_inputs"]:
             self._forward = _call_on_copies(self._plain_forward)
-        return {"kind": WorkerReply.CONFIGURED}
 
     def do_take_kernel_findings(self, _: dict[str, Any]) -> dict[str, Any]:
-        return {"kind": WorkerReply.KERNEL_FINDINGS, "findings": self._emulators.take_findings()}
+        return {"findings": self._emulators.take_findings()}
 
     def do_read_compiled(self, _: dict[str, Any]) -> dict[str, Any]:
-        return {"kind": WorkerReply.COMPILED, "files": compiled_files.read(self._scratch / COMPILED)}
+        return {"files": compiled_files.read(self._scratch / COMPILED)}
 
-    def do_collect(self, _: dict[str, Any]) -> dict[str, Any]:
+    def do_collect(self, _: dict[str, Any]) -> None:
         """Collect garbage between blocks, so that it does not happen inside a timed call."""
         _freeze_garbage()
-        return {"kind": WorkerReply.COLLECTED}
 
     def _emulate(self, emulates: dict[str, Any]) -> None:
         from harness.worker.emulated.cuda import install

@@ -104,7 +104,7 @@ class _Prober:
             return
         self._session.reset_state()
         usual = self._session.call(inputs, self._reference.device)
-        self._session.limit_calls(max(LEAST_CALL_S, CALL_SHARE * usual.evaluator_us / 1e6))
+        self._session.client.limit_calls(max(LEAST_CALL_S, CALL_SHARE * usual.evaluator_us / 1e6))
         longest_s = time.monotonic() - began_s + 2 * self._reference.call_s  # a probe also computes a truth
         for check, name, probe in self._list_probes():
             began_s = time.monotonic()

@@ -44,9 +44,12 @@ class CompilationAhead:
     ) -> dict[str, str]:
         if measure_bytes(make_meta_inputs(loaded)) > MOST_INPUT_BYTES:
             return {}
-        opened = self._launches.open(loaded, candidate, mode="compile_all", compiled=files, answer_build=answer)
+        call_s = min(CALL_S, self._launches.limits.first_call_s)
+        opened = self._launches.open(
+            loaded, candidate, call_s=call_s, mode="compile_all", compiled=files, answer_build=answer
+        )
         with opened as client:
             with suppress(CandidateFailure):  # of host code that needs values; some kernels may be compiled
-                construct(client, loaded, self._launches.limits.load_s)
-                call_host_code(client, loaded, min(CALL_S, self._launches.limits.first_call_s))
+                construct(client, loaded)
+                call_host_code(client, loaded)
             return client.read_compiled(timeout_s=REPORT_S)

@@ -16,7 +16,6 @@ from harness.problems.loading import LoadedProblem, load_problem
 from harness.problems.shrink import REDUCED, keep_sizes
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.worker_client import WorkerClient
-from harness.sandbox.worker_process import TimeLimits
 
 COMPILED, COMPILE_ERROR = "compiled", "compile_error"
 REPORT_S = 120.0
@@ -67,8 +66,10 @@ class KernelCompilation:
             return result
 
         try:
-            with self._launches.open(loaded, candidate, mode="compile", answer_build=answer) as client:
-                compilation.failure = _run_host_code(client, loaded, self._launches.limits)
+            call_s = self._launches.limits.first_call_s
+            opened = self._launches.open(loaded, candidate, call_s=call_s, mode="compile", answer_build=answer)
+            with opened as client:
+                compilation.failure = _run_host_code(client, loaded)
                 compilation.found = parse_kernel_findings(client.take_kernel_findings(timeout_s=REPORT_S))
         except CandidateFailure as failure:
             if failure.outcome is Outcome.SUSPECT or (failure.outcome is Outcome.LOAD_ERROR and not unbuilt):
@@ -86,11 +87,11 @@ def _list_sizes(problem: Problem, workload: WorkloadName) -> Iterator[LoadedProb
     yield load_problem(problem, workload)
 
 
-def _run_host_code(client: WorkerClient, loaded: LoadedProblem, limits: TimeLimits) -> CandidateFailure | None:
+def _run_host_code(client: WorkerClient, loaded: LoadedProblem) -> CandidateFailure | None:
     """Raises CandidateFailure if the worker has ended."""
     try:
-        construct(client, loaded, limits.load_s)
-        call_host_code(client, loaded, limits.first_call_s)
+        construct(client, loaded)
+        call_host_code(client, loaded)
     except CandidateFailure as failure:
         if not any(finding.check == "exception" for finding in failure.findings):
             raise

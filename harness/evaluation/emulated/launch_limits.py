@@ -26,8 +26,7 @@ from harness.sandbox.devices import Device
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.memory_limits import limit_worker
-from harness.sandbox.opening import open_client
-from harness.sandbox.worker_client import Mode, WorkerClient
+from harness.sandbox.worker_client import Mode, Program, WorkerClient, open_client
 from harness.sandbox.worker_process import TimeLimits
 
 # The work of torch operators in host code that a CPU does in seconds.
@@ -56,7 +55,7 @@ class LaunchChecker:
         loaded = load_problem(whole, REDUCED)
         try:
             with self.open(loaded, candidate) as client:
-                found = _launch(client, loaded, self.limits)
+                found = _launch(client, loaded)
         except (CandidateFailure, HarnessError) as failure:
             return (_note(str(failure)),)
         refused = [one for one in found if one.decides and any(word in one.check for word in OF_A_LAUNCH)]
@@ -73,57 +72,54 @@ class LaunchChecker:
         loaded: LoadedProblem,
         candidate: Candidate,
         *,
+        call_s: float = CALL_S,
         mode: Mode = "plain",
         answer_build: AnswerBuild | None = None,
         compiled: Mapping[str, str] | None = None,
     ) -> Iterator[WorkerClient]:
         arena_bytes = max(measure_bytes(loaded.init_inputs), measure_bytes(make_meta_inputs(loaded)), LEAST_BYTES)
-        opened = open_client(
-            start_worker=partial(self.forkserver.spawn, limit_worker(self.device.torch_device, arena_bytes)),
-            device=self.device,
-            arena_bytes=arena_bytes,
+        program = Program(
             source=candidate.source,
             entry=CANDIDATE_ENTRY,
             answer_build=answer_build or self.answer_build,
-            limits=replace(self.limits, call_s=CALL_S),
+            limits=replace(self.limits, call_s=call_s, first_call_s=call_s),
             threads=usable_threads(),
             allow_tf32=loaded.problem.allow_tf32,
             mode=mode,
-            compiled=compiled,
+            compiled=compiled or {},
         )
-        with opened as (client, _):
+        start = partial(self.forkserver.spawn, limit_worker(self.device.torch_device, arena_bytes))
+        with open_client(start, self.device, arena_bytes, program) as (client, _):
             yield client
 
 
-def _launch(client: WorkerClient, loaded: LoadedProblem, limits: TimeLimits) -> list[KernelFinding]:
-    client.check_kernels({"launches_only": 1}, own_inputs=False, timeout_s=limits.call_s)
-    construct(client, loaded, limits.load_s)
+def _launch(client: WorkerClient, loaded: LoadedProblem) -> list[KernelFinding]:
+    client.check_kernels(launches_only=1, own_inputs=False)
+    construct(client, loaded)
     try:
-        call_host_code(client, loaded, CALL_S)
+        call_host_code(client, loaded)
     except CandidateFailure as failure:
         if failure.outcome is not Outcome.RUNTIME_ERROR:
             raise
-    return parse_kernel_findings(client.take_kernel_findings(timeout_s=limits.call_s))
+    return parse_kernel_findings(client.take_kernel_findings())
 
 
-def construct(client: WorkerClient, loaded: LoadedProblem, timeout_s: float) -> None:
+def construct(client: WorkerClient, loaded: LoadedProblem) -> None:
     client.construct(
         0,
         loaded.init_inputs,
-        compile_mode="",
         training=loaded.problem.training,
         dtype=loaded.problem.dtype,
         call=loaded.call,
         returned_inputs=loaded.returned_inputs,
-        timeout_s=timeout_s,
     )
 
 
-def call_host_code(client: WorkerClient, loaded: LoadedProblem, timeout_s: float) -> None:
+def call_host_code(client: WorkerClient, loaded: LoadedProblem) -> None:
     """Inputs are never written."""
-    client.arm(client.lay_out(make_meta_inputs(loaded)), timeout_s=timeout_s)
-    client.tell_go(timeout_s=timeout_s)
-    client.await_called(timeout_s=timeout_s)
+    client.arm(client.lay_out(make_meta_inputs(loaded)))
+    client.tell_go()
+    client.await_called()
 
 
 def make_meta_inputs(loaded: LoadedProblem) -> tuple[Any, ...]:

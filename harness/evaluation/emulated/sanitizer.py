@@ -48,8 +48,8 @@ from harness.sandbox.devices import Device
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.memory_limits import limit_worker
-from harness.sandbox.model_session import ModelSession
-from harness.sandbox.opening import open_session
+from harness.sandbox.model_session import ModelSession, open_session
+from harness.sandbox.worker_client import Program
 from harness.sandbox.worker_process import TimeLimits
 
 ORDERS = ("ascending", "descending", "random")
@@ -139,17 +139,16 @@ class KernelChecker:
             return result
 
         worker_limits = limit_worker(self._device.torch_device, reference.footprint.arena_bytes)
-        with open_session(
-            start_worker=partial(self._forkserver.spawn, worker_limits),
-            device=self._device,
-            footprint=reference.footprint,
+        program = Program(
             source=candidate.source,
             entry=CANDIDATE_ENTRY,
             answer_build=answer,
             limits=self._limits,
             threads=usable_threads(),
             allow_tf32=reference.loaded.problem.allow_tf32,
-        ) as session:
+        )
+        start = partial(self._forkserver.spawn, worker_limits)
+        with open_session(start, self._device, reference.footprint, program) as session:
             yield session
 
 
@@ -158,7 +157,7 @@ def _run_orders(session: ModelSession, reference: Reference, seeds: Iterator[int
     inputs = reference.make_inputs(next(seeds))
     truth = reference.truth_of(inputs)
     for order in ORDERS:
-        session.check_kernels(order=order, seed=next(seeds) % 2**31)
+        session.client.check_kernels(order=order, seed=next(seeds) % 2**31)
         session.reset_state()
         try:
             outcome, trial, _ = compare_call(session, reference, inputs, truth, order)
@@ -168,7 +167,7 @@ def _run_orders(session: ModelSession, reference: Reference, seeds: Iterator[int
             if not any(finding.check == "exception" for finding in failure.findings):
                 raise  # the worker is gone
             sanitized.wrong[order] = f"{failure.outcome}: {failure.message}"
-        found = parse_kernel_findings(session.take_kernel_findings())
+        found = parse_kernel_findings(session.client.take_kernel_findings())
         sanitized.found += [one for one in found if one.check not in (TIME_LIMIT, INTERPRETER)]
         if any(one.check == TIME_LIMIT for one in found):
             sanitized.stopped = f"instrumented kernels exceed the time limit {order}"  # says nothing about a GPU
@@ -218,7 +217,7 @@ def explained_by_kernels(session: ModelSession, findings: list[Finding]) -> Iter
         yield
     except CandidateFailure as failure:
         answers = failure.outcome in WRONG or any(finding.check == "exception" for finding in failure.findings)
-        found = parse_kernel_findings(session.take_kernel_findings()) if answers else []
+        found = parse_kernel_findings(session.client.take_kernel_findings()) if answers else []
         found = excuse_compiled(found, list_compiled(findings))
         if not found:
             raise

@@ -64,7 +64,7 @@ class AddressSanitizer:
         try:
             with workers.open_candidate(candidate, reference, build) as session:
                 construct_with_state(session, reference)
-                session.check_kernels()  # on copies of the inputs, whose bounds are known
+                session.client.check_kernels()  # on copies of the inputs, whose bounds are known
                 session.call(reference.make_inputs(seed), reference.device, look=False)
         except (CandidateFailure, HarnessError) as failure:
             report = ADDRESS_REPORT.search(str(failure))

@@ -191,7 +191,7 @@ def _call_without_custom_code(
         with open_in(mode) as session:
             construct_with_state(session, reference)
             outputs = session.call(inputs, reference.device).outputs
-            everything = session.has_ablated_everything()
+            everything = session.client.has_ablated_everything()
     except CandidateFailure:
         return "failed"
     if are_far_apart(expected.tensors, outputs.tensors):

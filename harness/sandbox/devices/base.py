@@ -16,7 +16,6 @@ if TYPE_CHECKING:  # they import this package
     from harness.sandbox.arena_layout import Footprint
     from harness.sandbox.model_session import ModelSession
     from harness.sandbox.worker_client import WorkerClient
-    from harness.sandbox.worker_process import TimeLimits
 
 
 class Device(ABC):
@@ -155,7 +154,7 @@ class Device(ABC):
 
     @abstractmethod
     def open_session(
-        self, client: WorkerClient, arena: SharedArena, footprint: Footprint, limits: TimeLimits, *, keeps_on_host: bool
+        self, client: WorkerClient, arena: SharedArena, footprint: Footprint, *, keeps_on_host: bool
     ) -> AbstractContextManager[ModelSession]: ...
 
     def await_quiet(self, limit_s: float) -> bool:

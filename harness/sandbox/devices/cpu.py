@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from harness.sandbox.arena_layout import Footprint
     from harness.sandbox.model_session import ModelSession
     from harness.sandbox.worker_client import WorkerClient
-    from harness.sandbox.worker_process import TimeLimits
 
 MINIMUM_CACHE_BYTES = 32 << 20
 
@@ -60,11 +59,11 @@ class CpuDevice(Device):
         return HostArena(size_bytes)
 
     def open_session(
-        self, client: WorkerClient, arena: SharedArena, footprint: Footprint, limits: TimeLimits, *, keeps_on_host: bool
+        self, client: WorkerClient, arena: SharedArena, footprint: Footprint, *, keeps_on_host: bool
     ) -> AbstractContextManager[ModelSession]:
         from harness.sandbox.model_session import ModelSession
 
-        return nullcontext(ModelSession(client, arena, footprint, limits, keeps_on_host=keeps_on_host))
+        return nullcontext(ModelSession(client, arena, footprint, keeps_on_host=keeps_on_host))
 
     def synchronize(self) -> None: ...
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from harness.sandbox.arena_layout import Footprint
     from harness.sandbox.model_session import ModelSession
     from harness.sandbox.worker_client import WorkerClient
-    from harness.sandbox.worker_process import TimeLimits
 
 CORES_TO_SPARE = 4
 INPUT_SLACK_BYTES = 64 << 20  # searching so much for the inputs costs more than it could gain
@@ -111,11 +110,11 @@ class CudaDevice(Device):
         return GpuArena(size_bytes, self.torch_device)
 
     def open_session(
-        self, client: WorkerClient, arena: SharedArena, footprint: Footprint, limits: TimeLimits, *, keeps_on_host: bool
+        self, client: WorkerClient, arena: SharedArena, footprint: Footprint, *, keeps_on_host: bool
     ) -> AbstractContextManager[ModelSession]:
         from harness.sandbox.gpu.window import WindowSession
 
-        return closing(WindowSession(client, arena, footprint, limits, self, keeps_on_host=keeps_on_host))
+        return closing(WindowSession(client, arena, footprint, self, keeps_on_host=keeps_on_host))
 
     def synchronize(self) -> None:
         torch.cuda.synchronize(self.torch_device)

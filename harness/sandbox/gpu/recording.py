@@ -108,19 +108,18 @@ def make_recording(
     *,
     state: Sequence[Tensor],
     check: Callable[[Called], Called],
-    timeout_s: float,
     may_read_back: bool = False,
 ) -> Recording:
     """The inputs must be in place, including `state`. The worker may end afterwards. Only trusted code `may_read_back`
     values to the host, which can compute with them. Raises NotReplayable.
     """
-    facts, descriptors = client.record(placed, timeout_s=timeout_s)
+    facts, descriptors = client.record(placed)
     try:
         reasons = list(map(str, read_list(facts.get("unsupported"))))
         reads_back = READS_BACK in reasons
         _require_replayable(facts, descriptors, [one for one in reasons if one != READS_BACK or not may_read_back])
         called = check(Called(reported_us=0.0, at_ns=0, **parse_outputs(facts)))
-        pages = _map_memory(client, facts, device, timeout_s=timeout_s)
+        pages = _map_memory(client, facts, device)
         state_at = _read_state(facts.get("state"), state, pages)
         places = list(zip(called.addresses, called.specs, strict=True))
         is_aligned = not any(address % ITEM_BYTES[spec.dtype] for address, spec in places)
@@ -162,11 +161,9 @@ def _require_replayable(facts: dict[str, Any], descriptors: Sequence[int], reaso
         raise protocol_failure("a recording is incomplete")
 
 
-def _map_memory(client: WorkerClient, facts: dict[str, Any], device: Device, *, timeout_s: float) -> WorkerPages:
+def _map_memory(client: WorkerClient, facts: dict[str, Any], device: Device) -> WorkerPages:
     addresses = _read_addresses(facts.get("memory"))
-    pages, is_whole = export_pages(
-        addresses, lambda address: client.export_pages(address, timeout_s=timeout_s), client.share_arena()
-    )
+    pages, is_whole = export_pages(addresses, client.export_pages, client.share_arena())
     try:
         mapped = WorkerPages(pages, device)
     except DeviceError as error:

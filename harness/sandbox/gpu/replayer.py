@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from harness.domain import WireError, WorkerLost, WorkerTimeout
 from harness.protocol.channel import MAX_DESCRIPTORS
-from harness.protocol.messages import WorkerReply, WorkerRequest
+from harness.protocol.messages import WorkerRequest
 from harness.sandbox.devices import Device
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.gpu.recording import NotReplayable, Recording
@@ -38,13 +38,12 @@ class Replayer:
         pages = recording.pages.pages
         for first in range(0, len(pages), MAX_DESCRIPTORS):
             part = pages[first : first + MAX_DESCRIPTORS]
-            message = {"kind": WorkerRequest.MAP_PAGES, "pages": [page[:2] for page in part]}
-            self.ask(message, WorkerReply.PAGES_MAPPED, [page[2] for page in part])
-        self.ask({"kind": WorkerRequest.BUILD_GRAPH}, WorkerReply.GRAPH_BUILT, recording.descriptors)
+            self.ask(WorkerRequest.MAP_PAGES, [page[2] for page in part], pages=[page[:2] for page in part])
+        self.ask(WorkerRequest.BUILD_GRAPH, recording.descriptors)
 
     def unload(self) -> bool:
         """Return whether another recording can be loaded."""
-        return self._succeeds(lambda: self.ask({"kind": WorkerRequest.UNLOAD}, WorkerReply.UNLOADED))
+        return self._succeeds(lambda: self.ask(WorkerRequest.UNLOAD))
 
     def is_alive(self) -> bool:
         return self._succeeds(lambda: self.replay("empty"))
@@ -60,13 +59,7 @@ class Replayer:
         self, graph: Graph = "call", clock: Clock = "device", places: Sequence[Place] = ()
     ) -> tuple[float, list[str]]:
         """Return the time in us and the bytes of `places` in hexadecimal."""
-        message = {
-            "kind": WorkerRequest.REPLAY,
-            "graph": graph,
-            "clock": clock,
-            "places": [list(one) for one in places],
-        }
-        answer = self.ask(message, WorkerReply.REPLAYED)
+        answer = self.ask(WorkerRequest.REPLAY, graph=graph, clock=clock, places=[list(one) for one in places])
         time_us, read = answer.get("time_us"), answer.get("read")
         if not isinstance(time_us, float) or not math.isfinite(time_us) or not isinstance(read, list):
             raise NotReplayable("the process that replays it gave an invalid answer")
@@ -74,16 +67,16 @@ class Replayer:
 
     def replay_in_row(self, count: int) -> int:
         """Replay the call `count` times without a wait between, and return `count`."""
-        self.ask({"kind": WorkerRequest.REPLAY_IN_ROW, "count": count}, WorkerReply.REPLAYED_IN_ROW)
+        self.ask(WorkerRequest.REPLAY_IN_ROW, count=count)
         return count
 
-    def ask(self, message: dict[str, Any], expected: WorkerReply, descriptors: Sequence[int] = ()) -> dict[str, Any]:
+    def ask(self, request: WorkerRequest, descriptors: Sequence[int] = (), **fields: Any) -> dict[str, Any]:
         try:
-            self._worker.line.send(message, descriptors, timeout_s=START_S)
+            self._worker.line.send({"kind": request, **fields}, descriptors, timeout_s=START_S)
             answer, _ = self._worker.line.receive(timeout_s=REPLAY_S)
         except (WorkerLost, WorkerTimeout, WireError) as error:
             raise NotReplayable(f"the process that replays it failed: {error}") from error
-        if answer["kind"] != expected:
+        if answer["kind"] != request:
             raise NotReplayable(f"its replay failed: {answer.get('message', answer['kind'])}"[:300])
         return answer
 
@@ -109,14 +102,11 @@ def start_replayer(forkserver: Forkserver, device: Device, *, is_parallel: bool)
     """Opening the device takes half the time if not `is_parallel`. Raises NotReplayable or HarnessError."""
     replayer = Replayer(forkserver.spawn(WorkerLimits(memory_bytes=None)))
     index = device.torch_device.index or 0
-    message = {
-        "kind": WorkerRequest.OPEN_REPLAYER,
-        "device": index,
-        "cores": device.list_worker_cores(),
-        "connections": CONNECTIONS if is_parallel else 1,
-    }
+    connections = CONNECTIONS if is_parallel else 1
     try:
-        replayer.ask(message, WorkerReply.REPLAYER_OPENED)
+        replayer.ask(
+            WorkerRequest.OPEN_REPLAYER, device=index, cores=device.list_worker_cores(), connections=connections
+        )
     except NotReplayable:
         replayer.end()
         raise

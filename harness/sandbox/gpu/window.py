@@ -26,7 +26,6 @@ from harness.sandbox.gpu.recording import NotReplayable, Recording, make_recordi
 from harness.sandbox.gpu.worker_memory import Stretch, WorkerMemory, view_outputs
 from harness.sandbox.model_session import POISON, ModelSession, Run
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient
-from harness.sandbox.worker_process import TimeLimits
 from harness.tensors.outputs import FlatOutputs
 from harness.tensors.slices import count_bytes
 
@@ -54,16 +53,15 @@ class WindowSession(ModelSession):
         client: WorkerClient,
         arena: SharedArena,
         footprint: Footprint,
-        limits: TimeLimits,
         device: CudaDevice,
         *,
         keeps_on_host: bool = False,
     ) -> None:
-        super().__init__(client, arena, footprint, limits, keeps_on_host=keeps_on_host)
+        super().__init__(client, arena, footprint, keeps_on_host=keeps_on_host)
         self._device = device
         self._source = random.SystemRandom()
         self._memory = WorkerMemory(
-            lambda address: client.export_pages(address, timeout_s=self._limits.call_s),
+            client.export_pages,
             device=device.torch_device.index or 0,
             arena_start=client.arena_address,
             arena_local=arena.address,
@@ -90,16 +88,16 @@ class WindowSession(ModelSession):
         announced = self._lay_out(inputs)
         shift_bytes = self._source.randrange(INPUT_SLACK_BYTES // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
         placed = shift_inputs(announced, shift_bytes)
-        self._client.arm(announced, timeout_s=self._limits.call_s, in_window=True)
+        self.client.arm(announced, in_window=True)
         self._bytes_of(self._footprint.output).fill_(POISON)
         self._choose_sample(self._source)
         usual = self._last
         require_quiet(device)
         signal = Signal.GO_AHEAD_OF_STREAMS if hold_streams else Signal.GO
         marks_ns = self._exchange_signals(placed, shift_bytes, signal)
-        addresses = self._restore_addresses(self._client.read_addresses(), placed)
+        addresses = self._restore_addresses(self.client.read_addresses(), placed)
         taken = None if usual is None else self._take_known(usual, addresses)
-        called = self._restore_inputs(self._client.await_called(timeout_s=self._call_s), placed)
+        called = self._restore_inputs(self.client.await_called(), placed)
         if called.released_bytes != self._released_bytes:  # addresses may be remapped
             self._memory.forget()
             self._released_bytes, taken = called.released_bytes, None
@@ -120,7 +118,7 @@ class WindowSession(ModelSession):
         placed = self._lay_out(inputs)
         if placed.seed is not None:
             raise NotReplayable("its calls draw random numbers")
-        self._client.write(placed)  # without a shift: the same alignment for every program
+        self.client.write(placed)  # without a shift: the same alignment for every program
 
         def check(called: Called) -> Called:
             called = self._restore_inputs(called, placed)
@@ -129,15 +127,7 @@ class WindowSession(ModelSession):
             return called
 
         state = list(self._held.values())
-        return make_recording(
-            self._client,
-            placed,
-            self._device,
-            state=state,
-            check=check,
-            timeout_s=self._limits.call_s,
-            may_read_back=may_read_back,
-        )
+        return make_recording(self.client, placed, self._device, state=state, check=check, may_read_back=may_read_back)
 
     def _restore_inputs(self, called: Called, placed: PlacedInputs) -> Called:
         restored = super()._restore_inputs(called, placed)
@@ -149,20 +139,20 @@ class WindowSession(ModelSession):
         """Replace addresses of outputs that are inputs by those that the evaluator chose."""
         if not self._returned_inputs:
             return addresses
-        inputs = (self._client.arena_address + placed.specs[at].offset for at in self._returned_inputs)
+        inputs = (self.client.arena_address + placed.specs[at].offset for at in self._returned_inputs)
         return (*inputs, *addresses[len(self._returned_inputs) :])
 
     def _exchange_signals(self, placed: PlacedInputs, shift_bytes: int, signal: Signal) -> tuple[int, ...]:
         """Return monotonic ns of the start, of the written inputs and of the wake-up."""
         began_ns = time.monotonic_ns()
-        self._client.write(placed)
+        self.client.write(placed)
         self._device.reset_persisting_lines()
         self._device.flush_cache()
         self._device.synchronize()
         published_ns = time.monotonic_ns()
-        self._client.ring(Signal.WAKE, timeout_s=self._call_s)
+        self.client.ring(Signal.WAKE)
         woken_ns = time.monotonic_ns()
-        self._client.ring(signal, shift_bytes, placed.seed or 0, timeout_s=self._call_s)
+        self.client.ring(signal, shift_bytes, placed.seed or 0)
         return began_ns, published_ns, woken_ns
 
     def _describe(self, called: Called, placed: PlacedInputs, taken: _Taken, marks_ns: Sequence[int]) -> Run:
@@ -174,17 +164,17 @@ class WindowSession(ModelSession):
             called=called,
             evaluator_us=(ended_ns - woken_ns + published_ns - began_ns) / 1e3,
             taken=True,
-            inputs_unchanged=self._client.inputs_unchanged(placed) if unchanged is None else unchanged,
+            inputs_unchanged=self.client.inputs_unchanged(placed) if unchanged is None else unchanged,
             sample=self._sample,
             call_us=(ended_ns - woken_ns) / 1e3,
         )
 
     def pause(self) -> None:
-        self._client.pause()
+        self.client.pause()
 
     def resume(self) -> None:
         """Resume all workers on one core, so that no worker gains by its core."""
-        self._client.worker.resume(self._device.worker_core)
+        self.client.worker.resume(self._device.worker_core)
 
     def _read_again(self, age: int, pin: int | None) -> list[torch.Tensor]:
         held = self._recent[age] if pin is None else self._held_for_good[pin]
@@ -210,8 +200,8 @@ class WindowSession(ModelSession):
         stretches = self._locate(called.specs, called.addresses)
         if stretches is not None:
             return self._copy_from(stretches, _Held(called.specs, stretches))
-        unchanged = self._client.inputs_unchanged(placed)  # outputs may overwrite them
-        self._client.store(self._footprint.output, timeout_s=self._limits.call_s)
+        unchanged = self.client.inputs_unchanged(placed)  # outputs may overwrite them
+        self.client.store(self._footprint.output)
         specs = self._footprint.output_specs
         stored = [Stretch(self._arena.address + spec.offset, storage_bytes(spec)) for spec in specs]
         return self._copy_from(stored, _Held(specs, None), unchanged)

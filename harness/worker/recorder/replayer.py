@@ -11,7 +11,6 @@ import os
 import time
 from typing import Any
 
-from harness.protocol.messages import WorkerReply
 from harness.worker.recorder.driver_calls import Driver, map_page, open_device, unmap_page
 from harness.worker.recorder.graphs import RecordedGraph, instantiate
 
@@ -43,7 +42,7 @@ class ReplayServer:
         self._graphs: dict[str, int] = {}
         self._pages: list[tuple[int, int]] = []
 
-    def do_open_replayer(self, message: dict[str, Any]) -> dict[str, Any]:
+    def do_open_replayer(self, message: dict[str, Any]) -> None:
         os.sched_setaffinity(0, set(message["cores"]))  # first: host memory is taken from the core's own bank
         os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = str(message["connections"])
         self._device = message["device"]
@@ -54,29 +53,25 @@ class ReplayServer:
         self._events = [ctypes.c_void_p(self._driver.pointer("cuEventCreate", 0)) for _ in range(2)]
         self._stream = ctypes.c_void_p(self._driver.pointer("cuStreamCreate", 1))
         self._graphs["empty"], self._graphs["nothing"] = self._make_graph(None), self._make_graph(b"harness_nothing")
-        return {"kind": WorkerReply.REPLAYER_OPENED}
 
-    def do_map_pages(self, message: dict[str, Any], *descriptors: int) -> dict[str, Any]:
+    def do_map_pages(self, message: dict[str, Any], *descriptors: int) -> None:
         for (address, size), descriptor in zip(message["pages"], descriptors, strict=True):
             map_page(self._driver, descriptor, address, size, self._device)
             self._pages.append((address, size))
             os.close(descriptor)
-        return {"kind": WorkerReply.PAGES_MAPPED}
 
-    def do_build_graph(self, message: dict[str, Any], recording: int, blob: int) -> dict[str, Any]:
+    def do_build_graph(self, message: dict[str, Any], recording: int, blob: int) -> None:
         contents = [os.pread(descriptor, os.fstat(descriptor).st_size, 0) for descriptor in (recording, blob)]
         for descriptor in (recording, blob):
             os.close(descriptor)
         self._recorded = RecordedGraph(json.loads(contents[0]), contents[1], self._driver)
         self._graphs["call"] = self._recorded.graph
-        return {"kind": WorkerReply.GRAPH_BUILT}
 
-    def do_unload(self, message: dict[str, Any]) -> dict[str, Any]:
+    def do_unload(self, message: dict[str, Any]) -> None:
         """Leave the process as it was before the recording."""
         self._recorded.close()
         while self._pages:
             unmap_page(self._driver, *self._pages.pop())
-        return {"kind": WorkerReply.UNLOADED}
 
     def do_replay(self, message: dict[str, Any]) -> dict[str, Any]:
         """`clock` "device" is the time between two events around the graph, which device code could overwrite. "host"
@@ -95,14 +90,13 @@ class ReplayServer:
         else:
             time_us = self._time_on_device(graph)
         read = [self._read(*place).hex() for place in message["places"]]
-        return {"kind": WorkerReply.REPLAYED, "time_us": time_us, "read": read}
+        return {"time_us": time_us, "read": read}
 
-    def do_replay_in_row(self, message: dict[str, Any]) -> dict[str, Any]:
+    def do_replay_in_row(self, message: dict[str, Any]) -> None:
         graph = ctypes.c_void_p(self._graphs["call"])
         for _ in range(message["count"]):
             self._driver.cuGraphLaunch(graph, self._stream)
         self._driver.cuStreamSynchronize(self._stream)
-        return {"kind": WorkerReply.REPLAYED_IN_ROW}
 
     def _time_on_host(self, graph: ctypes.c_void_p) -> float:
         began_ns = time.perf_counter_ns()

@@ -32,14 +32,14 @@ class Worker:
     def __init__(self, facts):
         self._facts = facts
 
-    def record(self, placed, *, timeout_s):
+    def record(self, placed):
         self.descriptors = [open_descriptor() for _ in range(2)]
         return self._facts, self.descriptors
 
     def share_arena(self):
         return FIRST_ADDRESS, PAGE, open_descriptor()
 
-    def export_pages(self, address, *, timeout_s):
+    def export_pages(self, address):
         raise NotReplayable("it ended")
 
 
@@ -59,7 +59,7 @@ def is_open(descriptor):
 def test_facts_of_wrong_types_end_in_a_reason_or_a_protocol_failure(name, value):
     worker = Worker(REPLAYABLE | {"memory": [["page", 1]], name: value})
     with pytest.raises((NotReplayable, CandidateFailure)):
-        make_recording(worker, None, None, state=(), check=lambda called: called, timeout_s=1.0)
+        make_recording(worker, None, None, state=(), check=lambda called: called)
     assert not any(map(is_open, worker.descriptors))
 
 
@@ -70,7 +70,7 @@ def test_an_address_outside_of_the_range_breaks_the_protocol(address):
 
     worker = Worker(REPLAYABLE | {"memory": [[address, 1]], "tree": {"t": "value", "value": None}})
     with pytest.raises(CandidateFailure, match="protocol"):
-        make_recording(worker, None, None, state=(), check=check, timeout_s=1.0)
+        make_recording(worker, None, None, state=(), check=check)
 
 
 def test_pages_are_fetched_once_and_those_of_shared_memory_are_left_out():
@@ -105,7 +105,5 @@ def test_descriptors_are_closed_if_the_worker_fails_between_pages():
 def test_only_trusted_calls_may_read_values_back(may_read_back):
     worker = Worker(REPLAYABLE | {"memory": [["page", 1]], "unsupported": [READS_BACK]})
     with pytest.raises((NotReplayable, CandidateFailure)) as refused:
-        make_recording(
-            worker, None, None, state=(), check=lambda called: called, timeout_s=1.0, may_read_back=may_read_back
-        )
+        make_recording(worker, None, None, state=(), check=lambda called: called, may_read_back=may_read_back)
     assert (READS_BACK in str(refused.value)) is not may_read_back

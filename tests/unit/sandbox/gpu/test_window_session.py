@@ -14,7 +14,6 @@ from harness.sandbox.arena_layout import Region
 from harness.sandbox.gpu import window as window_module
 from harness.sandbox.gpu.window import WindowSession, shift_inputs
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient
-from harness.sandbox.worker_process import TimeLimits
 from harness.tensors import output_samples
 
 SHAPE = (512, 1024)
@@ -36,7 +35,7 @@ class Worker:
         self.inputs, self.given = inputs, state
         return PlacedInputs(tree={"t": 0}, specs=(SPEC,), tensors=tuple(inputs))
 
-    def ring(self, kind, shift_bytes=0, seed=0, *, timeout_s):
+    def ring(self, kind, shift_bytes=0, seed=0):
         if kind in (Signal.GO, Signal.GO_AHEAD_OF_STREAMS):
             time.sleep(self.delay_s["call"])
             self.current = self.outputs[self.calls % len(self.outputs)]
@@ -46,14 +45,14 @@ class Worker:
             self.current[:in_time] = done[:in_time]
             self.late[:] = [lambda: self.current.copy_(done)]
 
-    def hold_state(self, state, own, *, timeout_s):
+    def hold_state(self, state, own):
         pass
 
     def read_addresses(self):
         time.sleep(self.delay_s["reading"])
         return (self.current.data_ptr(),)
 
-    def await_called(self, *, timeout_s):
+    def await_called(self):
         return Called(
             reported_us=1.0,
             at_ns=0,
@@ -72,7 +71,7 @@ class Worker:
     def write(self, placed):
         pass
 
-    def export_pages(self, address, *, timeout_s):
+    def export_pages(self, address):
         return []
 
 
@@ -89,7 +88,7 @@ def window(host_copies, monkeypatch):
     footprint = SimpleNamespace(
         output=Region(offset=0, size_bytes=256), output_specs=(SPEC,), kept_calls=2, has_form=lambda called: True
     )
-    return WindowSession(worker, arena, footprint, TimeLimits(), device, keeps_on_host=True), worker, device
+    return WindowSession(worker, arena, footprint, device, keeps_on_host=True), worker, device
 
 
 def call(session, device, **settings):
