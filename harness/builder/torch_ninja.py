@@ -34,7 +34,7 @@ def write_plan(request: BuildRequest, folder: Path) -> None:
         "build_directory": str(folder),
         "with_cuda": request.with_cuda,
     }
-    with _planning, _ninja_on_path(), _torch_plans_only() as torch_extension:
+    with _planning, ninja_on_path(), _torch_plans_only() as torch_extension:
         try:
             _call_torch(torch_extension, request, folder, options)
         except (OSError, RuntimeError, subprocess.SubprocessError) as error:
@@ -109,7 +109,7 @@ def _torch_plans_only() -> Iterator[Any]:
 
 
 @contextmanager
-def _ninja_on_path() -> Iterator[None]:
+def ninja_on_path() -> Iterator[None]:
     saved = os.environ.get("PATH")
     os.environ["PATH"] = f"{saved or ''}:{Path(ninja_program()).parent}"
     try:

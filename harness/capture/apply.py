@@ -20,17 +20,20 @@ from typing import Any
 import torch
 from torch import nn
 
+from harness.builder.torch_ninja import ninja_on_path
 from harness.capture import runtime
 from harness.capture.capture import read_capture
 from harness.capture.comparison import (
     MODES,
     Calls,
+    Expected,
     Gain,
     allow_losses,
     applied,
     compare_models,
     compare_tokens,
     describe_difference,
+    expect,
     measure_mode,
     measure_modes,
     run_calls,
@@ -234,17 +237,21 @@ def apply_kernels(
     kernels, missing = find_kernels(folder, results_dir)
     report = ApplyReport(model=type(model).__name__, kernels=kernels, missing=missing)
     write_kernels(folder, kernels)
+    expected = expect(model, calls, gradients=gradients)
     for kernel in kernels:
-        _try_kernel(kernel, model, folder, calls, gradients=gradients)
-    _combine(report, model, calls, modes, gradients=gradients)
+        _try_kernel(kernel, model, folder, calls, expected, gradients=gradients)
+    _combine(report, model, calls, expected, modes, gradients=gradients)
     runtime.enable([one for kernel in report.kept for one in kernel.dispatches])
     return report
 
 
-def _try_kernel(kernel: AppliedKernel, model: nn.Module, folder: Path, calls: Calls, *, gradients: bool) -> None:
+def _try_kernel(
+    kernel: AppliedKernel, model: nn.Module, folder: Path, calls: Calls, expected: Expected, *, gradients: bool
+) -> None:
     """Compare the kernel with its modules on the model's own data, then measure the model with it alone."""
     try:
-        kernel.dispatches = make_dispatches(model, kernel.plan, folder / APPLIED / f"{kernel.problem}.py")
+        with ninja_on_path():
+            kernel.dispatches = make_dispatches(model, kernel.plan, folder / APPLIED / f"{kernel.problem}.py")
     except Exception as error:  # noqa: BLE001  # of the kernel's constructor
         kernel.reason = f"it cannot replace the module: {type(error).__name__}: {error}"
         return
@@ -258,9 +265,9 @@ def _try_kernel(kernel: AppliedKernel, model: nn.Module, folder: Path, calls: Ca
     elif not any(one.used for one in kernel.dispatches):
         kernel.reason = NEVER_TRAINED if gradients and not kernel.plan["backward"] else NEVER_CALLED
     else:
-        kernel.reason = compare_models(model, kernel.dispatches, calls, gradients=gradients)
+        kernel.reason = compare_models(model, kernel.dispatches, calls, expected, gradients=gradients)
     if not kernel.reason:
-        kernel.in_model = measure_mode("eager", model, kernel.dispatches, calls, gradients=gradients)
+        kernel.in_model = measure_mode("eager", model, kernel.dispatches, calls, expected, gradients=gradients)
         if not kernel.in_model.pays:
             kernel.reason = "it does not make the model faster"
 
@@ -270,11 +277,13 @@ def _set_check(kernel: AppliedKernel, check: Callable[[Any, Any], str] | None) -
         one.check = check
 
 
-def _combine(report: ApplyReport, model: nn.Module, calls: Calls, modes: Sequence[str], *, gradients: bool) -> None:
+def _combine(
+    report: ApplyReport, model: nn.Module, calls: Calls, expected: Expected, modes: Sequence[str], *, gradients: bool
+) -> None:
     dispatches = [one for kernel in report.kept for one in kernel.dispatches]
     if not dispatches:
         return
-    difference = compare_models(model, dispatches, calls, gradients=gradients)
+    difference = compare_models(model, dispatches, calls, expected, gradients=gradients)
     if difference:
         for kernel in report.kept:
             kernel.reason = f"wrong together with the others: {difference}"
@@ -282,7 +291,7 @@ def _combine(report: ApplyReport, model: nn.Module, calls: Calls, modes: Sequenc
     saved = sum(1 - 1 / one.predicted for one in report.kept if one.predicted)
     report.predicted = 1 / max(1 - saved, 1e-9)
     report.tokens = compare_tokens(model, dispatches, calls, report.asked_tokens)
-    report.modes = measure_modes(model, dispatches, calls, modes, gradients=gradients)
+    report.modes = measure_modes(model, dispatches, calls, expected, modes, gradients=gradients)
 
 
 def write_kernels(folder: Path, kernels: Sequence[AppliedKernel]) -> None:

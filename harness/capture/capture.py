@@ -263,6 +263,7 @@ def make_problem(
 ) -> ProblemText:
     """Raises ProblemError with the reason why the module cannot be a problem."""
     require_plain_state(module)
+    module = copy.deepcopy(module).to(device)
     text = _write_and_check(module, _choose_family(forms), summary, settings, device)
     covered = sum(form.count for form in text.forms if _is_covered(form, text))
     total = sum(form.count for form in forms)
@@ -390,7 +391,7 @@ def copy_state(source: nn.Module, target: nn.Module) -> None:
 
 def behaves_equally(one: nn.Module, other: nn.Module, form: CallForm, device: torch.device) -> bool:
     """Compare two modules of equal state on random inputs; the weights of the first are used for both."""
-    other = copy.deepcopy(other)
+    one, other = (copy.deepcopy(module).to(device) for module in (one, other))
     try:
         copy_state(one, other)
         tensors = draw_tensors(form, device)

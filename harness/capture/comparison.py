@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from harness.analysis.intervals import bootstrap_ratio_interval
-from harness.capture.runtime import Dispatch, enable
+from harness.capture.runtime import Dispatch, enable, fork_random_numbers, list_gpus
 from harness.capture.watch import CONSTANTS
 from harness.problems.inputs.tensors import perturb
 from harness.tensors.trees import list_leaves, list_tensors, map_tensors
@@ -27,6 +27,7 @@ BUDGET_S = 20.0  # of one comparison of times
 MODES = ("eager", "compile", "graph")
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 Calls = Sequence[Call]
+Outputs = list[list[Tensor]]  # and gradients, of each call
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,21 +71,26 @@ def _find_error(one: Tensor, other: Tensor) -> float:
 
 
 def _find_rounding(tensor: Tensor) -> float:
+    """Sums in float32 and more are off by several roundings; results of a smaller dtype are rounded once."""
     if not tensor.is_floating_point() or not tensor.numel():
         return 0.0
-    size = float(tensor.detach().double().nan_to_num(0.0, 0.0, 0.0).abs().max())
-    return size * torch.finfo(tensor.dtype).eps * 16
+    size, eps = float(tensor.detach().double().nan_to_num(0.0, 0.0, 0.0).abs().max()), torch.finfo(tensor.dtype).eps
+    return size * min(16 * eps, max(eps, 16 * torch.finfo(torch.float32).eps))
 
 
-def run_calls(model: nn.Module, calls: Calls, *, gradients: bool = False) -> list[list[Tensor]]:
-    """Return the outputs of each call, and gradients of the parameters. A model may change copies of the arguments
-    only, no buffer, and draws the same random numbers each time."""
-    found = []
-    with _unchanged(model), torch.set_grad_enabled(gradients):
-        for args, kwargs in copy_calls(calls):
+def run_calls(model: nn.Module, calls: Calls, *, gradients: bool = False) -> Outputs:
+    """A model may change copies of the arguments only, no buffer, and draws the same random numbers each time."""
+    with _unchanged(model):
+        return list(_run(model, copy_calls(calls), gradients=gradients))
+
+
+def _run(model: Any, calls: Calls, *, gradients: bool) -> Iterator[list[Tensor]]:
+    """Yield the outputs of each call, and gradients of the parameters."""
+    with torch.set_grad_enabled(gradients):
+        for args, kwargs in calls:
             outputs = list_tensors(model(*args, **kwargs))
-            found.append([one.detach() for one in (*outputs, *(_find_gradients(model, outputs) if gradients else ()))])
-    return found
+            found = [*outputs, *(_find_gradients(model, outputs) if gradients else ())]
+            yield [one.detach() for one in found]
 
 
 def _find_gradients(model: nn.Module, outputs: Sequence[Tensor]) -> list[Tensor]:
@@ -99,7 +105,7 @@ def _find_gradients(model: nn.Module, outputs: Sequence[Tensor]) -> list[Tensor]
 @contextmanager
 def _unchanged(model: nn.Module) -> Iterator[None]:
     buffers = {value: value.clone() for value in model.buffers() if not value.is_inference()}
-    with torch.random.fork_rng(), torch.no_grad():
+    with fork_random_numbers(model), torch.no_grad():
         torch.manual_seed(0)
         try:
             yield
@@ -113,21 +119,40 @@ def copy_calls(calls: Calls) -> Calls:
     return copy.deepcopy(list(calls))
 
 
-def compare_models(model: nn.Module, dispatches: Sequence[Dispatch], calls: Calls, *, gradients: bool = False) -> str:
-    """Return how outputs and gradients differ by more than roundings of the weights explain, or ""."""
-    expected = run_calls(model, calls, gradients=gradients)
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Outputs and gradients of a model's calls, and by how much each may differ: what roundings of weights explain."""
+
+    outputs: Outputs
+    allowed: list[list[float]]
+
+    def describe_difference(self, found: Outputs) -> str:
+        for at, (ours, theirs, limits) in enumerate(zip(found, self.outputs, self.allowed, strict=True)):
+            for one, other, allowed in zip(ours, theirs, limits, strict=True):
+                error = _find_error(one, other) if one.shape == other.shape else float("inf")
+                if not error <= allowed:
+                    return f"call {at} of the model: off by {error:.3g}, allowed {allowed:.3g}"
+        return ""
+
+
+def expect(model: nn.Module, calls: Calls, *, gradients: bool = False) -> Expected:
+    outputs = run_calls(model, calls, gradients=gradients)
     moved = copy.deepcopy(model)
     perturb([value.data for value in moved.parameters()], 0)
     nearby = run_calls(moved, calls, gradients=gradients)
-    del moved
+    allowed = [
+        [FACTOR * max(_find_error(*pair), _find_rounding(pair[1])) for pair in zip(near, own, strict=True)]
+        for near, own in zip(nearby, outputs, strict=True)
+    ]
+    return Expected(outputs, allowed)
+
+
+def compare_models(
+    model: nn.Module, dispatches: Sequence[Dispatch], calls: Calls, expected: Expected, *, gradients: bool = False
+) -> str:
+    """Return how outputs and gradients with the kernels differ from the expected ones, or ""."""
     with applied(dispatches):
-        found = run_calls(model, calls, gradients=gradients)
-    for at, (ours, theirs, near) in enumerate(zip(found, expected, nearby, strict=True)):
-        for one, other, third in zip(ours, theirs, near, strict=True):
-            allowed = FACTOR * max(_find_error(third, other), _find_rounding(other))
-            if not _find_error(one, other) <= allowed:
-                return f"call {at} of the model: off by {_find_error(one, other):.3g}, allowed {allowed:.3g}"
-    return ""
+        return expected.describe_difference(run_calls(model, calls, gradients=gradients))
 
 
 def allow_losses(expected: Sequence[float], nearby: Sequence[float]) -> float:
@@ -190,9 +215,10 @@ def _replace(call: Call, given: Tensor, by: Tensor) -> Call:
 
 @dataclass(slots=True, eq=False)
 class Runner:
-    """`work` makes the calls. Arguments are copied, and `dispatches` put into the model, outside of the time."""
+    """`work` makes the calls and yields their outputs. Arguments are copied, and `dispatches` put into the model,
+    outside of the time."""
 
-    work: Callable[[Calls], object]
+    work: Callable[[Calls], Iterable[list[Tensor]]]
     calls: Calls = ()
     dispatches: Sequence[Dispatch] = ()
 
@@ -200,7 +226,8 @@ class Runner:
         with applied(self.dispatches):
             calls = copy_calls(self.calls) if _may_change(self.calls) else self.calls
             start_s = clock()
-            self.work(calls)
+            for _ in self.work(calls):
+                pass
             return (clock() - start_s) * 1e6
 
 
@@ -222,13 +249,15 @@ def measure_gain(before: Runner, after: Runner, calls: int, *, clock: Callable[[
 
 
 def choose_clock(model: nn.Module) -> Callable[[], float]:
-    """Return a clock that waits for the GPU's work."""
+    """Return a clock that waits for the work of the model's GPUs."""
+    devices = list_gpus(model)
 
-    def synchronized() -> float:
-        torch.cuda.synchronize()
+    def read_s() -> float:
+        for device in devices:
+            torch.cuda.synchronize(device)
         return time.perf_counter()
 
-    return synchronized if is_on_gpu(model) else time.perf_counter
+    return read_s
 
 
 def make_runner(
@@ -236,42 +265,38 @@ def make_runner(
 ) -> Runner:
     """Raises whatever torch raises if the model does not allow the mode."""
     if mode == "eager":
-        return Runner(lambda given: _run(model, given, gradients=gradients), calls, dispatches)
+        return Runner(partial(_run, model, gradients=gradients), calls, dispatches)
     with applied(dispatches):
-        own = copy_structure(model)  # with its kernels
-    chosen = torch.compile(own) if mode == "compile" else own
-    with _warm_stream(mode):
-        _run(chosen, copy_calls(calls), gradients=gradients)
-    if mode == "compile":
-        return Runner(lambda given: _run(chosen, given, gradients=gradients), calls)
-    graph, static = torch.cuda.CUDAGraph(), copy_calls(calls)
-    with torch.cuda.graph(graph):
-        _run(own, static, gradients=gradients)
-    return Runner(partial(_replay, graph, own), static)
+        if mode == "graph":
+            return Runner(partial(_replay, *_record(model, copy_calls(calls), gradients=gradients)))
+        compiled = torch.compile(copy_structure(model, dispatches))
+    return Runner(partial(_run, compiled, gradients=gradients), calls)
 
 
-def _replay(graph: torch.cuda.CUDAGraph, model: nn.Module, calls: Calls) -> None:
-    """The graph uses memory of the model and the arguments."""
+def _record(model: nn.Module, calls: Calls, *, gradients: bool) -> tuple[torch.cuda.CUDAGraph, Calls, Outputs]:
+    """Return a graph of the calls, with the arguments and outputs whose memory it uses. Calls in another stream load
+    kernels and libraries before."""
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.device(list_gpus(model)[0]):
+        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            list(_run(model, copy_calls(calls), gradients=gradients))
+        torch.cuda.current_stream().wait_stream(stream)
+        with torch.cuda.graph(graph):
+            outputs = list(_run(model, calls, gradients=gradients))
+    return graph, calls, outputs
+
+
+def _replay(graph: torch.cuda.CUDAGraph, arguments: Calls, outputs: Outputs, calls: Calls) -> Outputs:
     graph.replay()
+    return outputs
 
 
-def copy_structure(model: nn.Module) -> nn.Module:
-    """Copy modules, which share the parameters and buffers of the model."""
-    shared = (*model.parameters(), *model.buffers())
+def copy_structure(model: nn.Module, dispatches: Sequence[Dispatch]) -> nn.Module:
+    """Copy modules, which share the parameters, buffers and kernels of the model: extensions cannot be copied."""
+    shared = (*model.parameters(), *model.buffers(), *(one.kernel for one in dispatches))
     return copy.deepcopy(model, {id(value): value for value in shared})
-
-
-@contextmanager
-def _warm_stream(mode: str) -> Iterator[None]:
-    """A CUDA graph needs calls in another stream first, which load kernels and libraries."""
-    if mode != "graph":
-        yield
-        return
-    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        yield
-    torch.cuda.current_stream().wait_stream(stream)
 
 
 def _may_change(calls: Calls) -> bool:
@@ -279,38 +304,34 @@ def _may_change(calls: Calls) -> bool:
     return any(not isinstance(leaf, (Tensor, *CONSTANTS)) for leaf in list_leaves(list(calls)))
 
 
-def _run(model: Any, calls: Calls, *, gradients: bool) -> None:
-    with torch.set_grad_enabled(gradients):
-        for args, kwargs in calls:
-            outputs = model(*args, **kwargs)
-            if gradients:
-                _find_gradients(model, list_tensors(outputs))
-
-
 def measure_mode(
-    mode: str, model: nn.Module, dispatches: Sequence[Dispatch], calls: Calls, *, gradients: bool = False
-) -> Gain:
-    before, after = (make_runner(mode, model, one, calls, gradients=gradients) for one in ((), dispatches))
-    return measure_gain(before, after, len(calls), clock=choose_clock(model))
+    mode: str, model: nn.Module, dispatches: Sequence[Dispatch], calls: Calls, expected: Expected, *,
+    gradients: bool = False,
+) -> Gain:  # fmt: skip
+    """Raises ValueError if the outputs with kernels are wrong in this mode."""
+    with _unchanged(model):
+        before, after = (make_runner(mode, model, one, calls, gradients=gradients) for one in ((), dispatches))
+        with applied(after.dispatches):
+            difference = expected.describe_difference(list(after.work(copy_calls(calls))))
+        if difference:
+            raise ValueError(f"wrong in this mode: {difference}")
+        return measure_gain(before, after, len(calls), clock=choose_clock(model))
 
 
 def measure_modes(
-    model: nn.Module, dispatches: Sequence[Dispatch], calls: Calls, modes: Sequence[str], *, gradients: bool = False
-) -> dict[str, Gain | str]:
+    model: nn.Module, dispatches: Sequence[Dispatch], calls: Calls, expected: Expected, modes: Sequence[str], *,
+    gradients: bool = False,
+) -> dict[str, Gain | str]:  # fmt: skip
     """Map each mode to the gain, or to the reason why the model does not allow it."""
     found: dict[str, Gain | str] = {}
     for mode in modes:
-        if mode == "graph" and not is_on_gpu(model):
-            found[mode] = "a CUDA graph needs a model on a GPU"
+        if mode == "graph" and len(list_gpus(model)) != 1:
+            found[mode] = "a CUDA graph needs a model on one GPU"
             continue
         try:
-            found[mode] = measure_mode(mode, model, dispatches, calls, gradients=gradients)
+            found[mode] = measure_mode(mode, model, dispatches, calls, expected, gradients=gradients)
         except Exception as error:  # noqa: BLE001  # of torch's compiler, or of the model
             found[mode] = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0][:200]}"
             with suppress(RuntimeError):
                 choose_clock(model)()
     return found
-
-
-def is_on_gpu(model: nn.Module) -> bool:
-    return any(value.device.type == "cuda" for value in model.parameters())

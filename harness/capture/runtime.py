@@ -11,6 +11,7 @@ import inspect
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -53,7 +54,8 @@ class Dispatch:
         tensors = None if self.failures else self._select(args, kwargs)
         if tensors is None:
             return self.forward(*args, **kwargs)
-        self.used += 1
+        if not torch.compiler.is_compiling():  # which would compile each call anew
+            self.used += 1
         copies = [one.clone() for one in tensors.values()] if self.check else list(tensors.values())
         try:
             found = self.kernel(*copies)
@@ -127,13 +129,22 @@ def make_dispatches(model: nn.Module, plan: Plan, path: Path) -> list[Dispatch]:
     """Construct the kernel of `path` once for each module, with the module's own parameters. The model draws the same
     random numbers afterwards as without it."""
     made = []
-    with torch.random.fork_rng():
+    with fork_random_numbers(model):
         kind = load_kernel(path)
         for name in plan["paths"]:
             module, kernel = model.get_submodule(name), kind()
             share_state(module, kernel)
             made.append(Dispatch(module, kernel.train(module.training), plan))
     return made
+
+
+def list_gpus(model: nn.Module) -> list[torch.device]:
+    return list(dict.fromkeys(value.device for value in model.parameters() if value.is_cuda))
+
+
+def fork_random_numbers(model: nn.Module) -> AbstractContextManager[None]:
+    """Keep the random numbers of the CPU and of the model's GPUs as they are."""
+    return torch.random.fork_rng(devices=list_gpus(model))
 
 
 def share_state(module: nn.Module, kernel: nn.Module) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness.capture.comparison import applied, compare_models, describe_difference, run_calls
+from harness.capture.comparison import applied, compare_models, describe_difference, expect, run_calls
 from harness.capture.runtime import make_dispatches
 from harness.capture.script import EnoughCalls, ModelFinder, run_script
 from harness.cli.main import run_command
@@ -38,6 +38,7 @@ def test_captured_problems_are_admitted_and_right_in_the_model(captured, capsys)
     assert names <= {group["problem"] for group in record["groups"]}
     assert run_command(["problems", "check", "--suite", "captured/net"]) == 0, capsys.readouterr().out
     model, calls = take_calls(script)
+    expected = expect(model, calls)
     dispatches = [one for group in record["groups"] if group["problem"] for one in make_originals(model, group)]
     for one in dispatches:
         one.check = describe_difference
@@ -45,7 +46,7 @@ def test_captured_problems_are_admitted_and_right_in_the_model(captured, capsys)
             run_calls(model, calls)
         assert (one.used > 0, one.failures) == (True, [])
         one.check = None
-    assert compare_models(model, dispatches, calls) == ""
+    assert compare_models(model, dispatches, calls, expected) == ""
 
 
 def make_originals(model, group):

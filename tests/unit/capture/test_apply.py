@@ -169,7 +169,7 @@ def test_a_script_that_trains_is_compared_by_gradients_and_losses(apply, kernel,
 def test_a_compiled_model_is_measured_with_compiled_kernels(apply):
     _, record = apply(FAST, NET, "--modes", "compile,graph")
     assert record["modes"]["compile"]["before_us"] > 0
-    assert record["modes"]["graph"] == "a CUDA graph needs a model on a GPU"
+    assert record["modes"]["graph"] == "a CUDA graph needs a model on one GPU"
 
 
 def test_calls_that_were_not_captured_use_the_module(apply):
@@ -200,7 +200,7 @@ def test_a_model_is_applied_to_in_python(apply):
     apply(FAST)
     net = load_text("import torch\nfrom torch import nn\n" + NET)["net"]
     report = harness.apply(net, "captured/net", [{"x": torch.randn(256, 64)}, (torch.randn(256, 64),)])
-    assert [one.problem for one in report.kept] == ["slow"]
+    assert [(one.problem, one.reason) for one in report.kernels] == [("slow", "")]
     assert "forward" in vars(net.slow)
 
 

@@ -7,9 +7,12 @@ from torch import nn
 from harness.capture.comparison import (
     Runner,
     allow_losses,
+    applied,
     compare_models,
     compare_tokens,
+    copy_structure,
     describe_difference,
+    expect,
     measure_gain,
     measure_modes,
 )
@@ -34,6 +37,7 @@ class Clock:
 
         def work(_):
             self.now_s += next(times) / 1e3
+            return []
 
         return Runner(work)
 
@@ -93,14 +97,17 @@ def test_greedy_tokens_are_compared_at_the_captured_shapes(change, same, kept):
 def test_outputs_and_gradients_may_differ_by_roundings_only(change, difference, gradients):
     model = Words()
     dispatches = replace_mix(model, change, backward=True)
-    found = compare_models(model, dispatches, [((), {"ids": torch.randint(50, (2, 6))})], gradients=gradients)
+    calls = [((), {"ids": torch.randint(50, (2, 6))})]
+    expected = expect(model, calls, gradients=gradients)
+    found = compare_models(model, dispatches, calls, expected, gradients=gradients)
     assert found.startswith("call 0 of the model: off by") if difference else found == ""
 
 
 def test_a_comparison_leaves_buffers_and_random_numbers_as_they_were():
     model = nn.Sequential(nn.BatchNorm1d(4), nn.Dropout(0.5))
     state = torch.get_rng_state()
-    assert compare_models(model, [], [((torch.randn(8, 4),), {})]) == ""
+    calls = [((torch.randn(8, 4),), {})]
+    assert compare_models(model, [], calls, expect(model, calls)) == ""
     assert int(model[0].num_batches_tracked) == 0
     assert not torch.equal(torch.get_rng_state(), state)  # of the argument above only
     torch.set_rng_state(state)
@@ -126,6 +133,30 @@ def test_losses_may_differ_as_much_as_roundings_explain():
 
 
 def test_a_mode_that_the_model_does_not_allow_has_a_reason():
-    modes = measure_modes(nn.Linear(2, 2), [], [((torch.ones(2, 2),), {})], ["eager", "graph"])
+    model, calls = nn.Linear(2, 2), [((torch.ones(2, 2),), {})]
+    modes = measure_modes(model, [], calls, expect(model, calls), ["eager", "graph"])
     assert modes["eager"].low <= 1.1
-    assert modes["graph"] == "a CUDA graph needs a model on a GPU"
+    assert modes["graph"] == "a CUDA graph needs a model on one GPU"
+
+
+def test_a_mode_with_wrong_outputs_has_a_reason_instead_of_a_time():
+    model, calls = Words(), [((), {"ids": torch.randint(50, (2, 6))})]
+    modes = measure_modes(model, replace_mix(model, 0.01), calls, expect(model, calls), ["eager"])
+    assert modes["eager"].startswith("ValueError: wrong in this mode: call 0 of the model: off by")
+
+
+@pytest.mark.parametrize(("dtype", "change"), [(torch.bfloat16, 0.1), (torch.float16, 0.02), (torch.float32, 1e-4)])
+def test_a_kernel_may_be_off_by_roundings_of_its_dtype_only(dtype, change):
+    values = torch.linspace(0, 1, 100).to(dtype)
+    assert describe_difference(values * (1 + change), values).startswith("off by")
+    assert describe_difference(values * (1 + 2 * torch.finfo(dtype).eps), values) == ""
+
+
+def test_a_copy_of_the_structure_shares_kernels_that_hold_extensions():
+    model = Words()
+    dispatches = replace_mix(model, 0.0)
+    dispatches[0].kernel.extension = torch  # a module cannot be copied
+    with applied(dispatches):
+        copied = copy_structure(model, dispatches)
+    assert copied.mix.forward.kernel is dispatches[0].kernel
+    assert copied.mix.forward.module is copied.mix
