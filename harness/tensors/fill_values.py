@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from harness.tensors.outputs import widen_small
+from harness.tensors.single_pass import find_kernels
 from harness.tensors.slices import cut_slices
 
 FAR = 30.0  # times the mean size of the other elements
@@ -27,6 +28,10 @@ class Fills:
     values: tuple[float, ...] = ()
     has_special: bool = False
     size: float = 0.0
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.values and not self.has_special
 
     def zero(self, tensor: Tensor) -> Tensor:
         for value in self.values:
@@ -55,6 +60,9 @@ def find_fills(values: Tensor, device: torch.device | None = None) -> Fills:
 
 
 def _find_extreme(values: Tensor, fills: Fills, device: torch.device) -> float:
+    if fills.is_empty and (kernels := find_kernels(values)):
+        least, most, special = kernels.find_extremes(values)
+        return math.nan if special else max(least, most, key=abs)
     low, high = (torch.zeros((), dtype=torch.float64, device=device) for _ in range(2))
     for part in _cut(values, fills, device):
         least, most = part.aminmax()
@@ -63,6 +71,9 @@ def _find_extreme(values: Tensor, fills: Fills, device: torch.device) -> float:
 
 
 def _measure_others(extreme: float, values: Tensor, fills: Fills, device: torch.device) -> tuple[int, float]:
+    if fills.is_empty and (kernels := find_kernels(values)):
+        extremes, total = kernels.measure_others(values, extreme)
+        return values.numel() - extremes, total
     count, size = (torch.zeros((), dtype=torch.float64, device=device) for _ in range(2))
     for part in _cut(values, fills, device):
         is_extreme = part == extreme

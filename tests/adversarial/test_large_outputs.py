@@ -44,7 +44,7 @@ class ModelNew(nn.Module):
 RIGHT = "return torch.softmax(x, dim=-1)"
 ROUNDED = "return torch.softmax(x, dim=-1) * (1 + {error})"
 OTHER_SUM = "y = torch.exp(x - x.amax(-1, keepdim=True)); return y / y.sum(-1, keepdim=True)"
-OTHER_EACH_TIME = "return torch.softmax(x, dim=-1) * (1 + 1e-6 * (self.calls % 4))"
+OTHER_EACH_TIME = "return torch.softmax(x, dim=-1) * (1 + 2e-7 * (self.calls % 4))"
 LATER_WRONG = "y = torch.softmax(x, dim=-1); y[-1, 5:9] = y[-1, 5:9] * (1 if self.calls < 2 else 1.01); return y"
 LATER_NAN = "y = torch.softmax(x, dim=-1); y[7, 7] = float('nan') if self.calls > 1 else y[7, 7]; return y"
 
@@ -111,3 +111,33 @@ def test_countable_outputs_must_be_equal(bench, evaluate):
     body = "y = torch.relu(x); return y + 1e-6 * (y == 1) if self.calls > 1 else y"
     found = bench.evaluate(CANDIDATE.format(body=body), parse_problem(source, Path("steps.py"), "tiny"))
     assert (found.outcome, found.correctness.trials[-1].distribution) == ("wrong_value", "integers")
+
+
+NORM = """
+class {name}(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(700)
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        {body}
+        return self.norm(x)
+"""
+HEAD, _, TAIL = PROBLEM.partition(
+    "class Model(nn.Module):\n    def forward(self, x):\n        return torch.softmax(x, dim=-1)\n"
+)
+STOPS_UPDATING = "self.norm.momentum = 0.1 if self.calls < 2 else 0.11"
+
+
+@pytest.mark.parametrize(("body", "outcome"), [("", "correct"), (STOPS_UPDATING, "wrong_value")])
+@pytest.mark.usefixtures("evaluate")
+def test_state_is_compared_with_the_references_own_as_outputs_are(bench, body, outcome):
+    source = HEAD + NORM.format(name="Model", body="") + TAIL + "\nTRAINING = True\n"
+    problem = parse_problem(source, Path("norm.py"), "tiny")
+    found = bench.evaluate(HEAD + NORM.format(name="ModelNew", body=body), problem, attribute_work=False)
+    assert found.outcome == outcome, found.message
+    trials = [trial for trial in found.correctness.trials if trial.distribution == "as_given"]
+    assert trials[0].worst_ratio is not None
+    assert outcome != "correct" or all(trial.worst_ratio is None for trial in trials[1:])

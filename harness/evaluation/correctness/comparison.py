@@ -24,8 +24,9 @@ from harness.evaluation.correctness.leaf_comparison import CHUNK, LeafVerdict, c
 from harness.evaluation.correctness.truth import Truth
 from harness.problems.operators import Terms
 from harness.protocol import have_same_nesting
-from harness.tensors.fill_values import find_fills
+from harness.tensors.fill_values import Fills, find_fills
 from harness.tensors.outputs import FlatOutputs, widen_small
+from harness.tensors.single_pass import find_kernels
 from harness.tensors.slices import cut_slices
 
 SURE_FACTOR = 2.0
@@ -146,20 +147,32 @@ def _is_surely_close(own: Tensor, found: Tensor, terms: Terms | None, *, copies:
     if fills.has_special or not math.isfinite(fills.size):
         return torch.equal(found, own)
     least = fills.size / own.numel() * LEAF_MEAN_SHARE / 2 * share
-    close = torch.ones((), dtype=torch.bool, device=own.device)  # on the device: one transfer at the end
-    lost = torch.zeros((), dtype=torch.int64, device=own.device)
-    squares = torch.zeros((), dtype=torch.float64, device=own.device)
+    failed, lost, squares = _measure_errors(own, found, share, least, fills, rates=terms is not None)
+    is_close = not failed and lost <= LOST_SHARE / 2 * own.numel()
+    limit = explain_errors(own.dtype, terms)[0] / 2 if terms is not None and own.dtype in RATED else math.inf
+    return is_close and squares <= limit**2 * own.numel()
+
+
+def _measure_errors(
+    own: Tensor, found: Tensor, share: float, least: float, fills: Fills, *, rates: bool
+) -> tuple[int, int, float]:
+    """Return how many errors exceed `share` of their value plus `least`, how many a quarter of it, as of elements near
+    zero, and with `rates` the sum of the squared errors relative to their neighbours.
+    """
+    if fills.is_empty and own.dtype != torch.float64 and (kernels := find_kernels(own, found)):
+        failed, lost, squares = kernels.measure_errors(own, found, share, least)
+        return failed, lost, squares if rates else 0.0
+    counts = torch.zeros(2, dtype=torch.int64, device=own.device)  # on the device: one transfer at the end
+    squared = torch.zeros((), dtype=torch.float64, device=own.device)
     for _, parts in cut_slices(own, found, elements=SURE_CHUNK[own.device.type]):
         ours, theirs = map(widen_small, parts)
         size, error = ours.abs(), (theirs - ours).abs_()
-        # Elements so small that this error changes them entirely are counted separately.
-        lost += (error > size / 4).count_nonzero()
-        if terms is not None:
-            squares += _square_relative(error, fills.zero(size))
-        close &= (error <= size.mul_(share).add_(least)).all()
-    is_close = bool(close) and int(lost) <= LOST_SHARE / 2 * own.numel()
-    limit = explain_errors(own.dtype, terms)[0] / 2 if terms is not None and own.dtype in RATED else math.inf
-    return is_close and float(squares) <= limit**2 * own.numel()
+        counts[1] += (error > size / 4).count_nonzero()
+        if rates:
+            squared += _square_relative(error, fills.zero(size))
+        counts[0] += error.numel() - (error <= size.mul_(share).add_(least)).count_nonzero()
+    failed, lost = counts.tolist()
+    return failed, lost, float(squared)
 
 
 def _square_relative(error: Tensor, size: Tensor) -> Tensor:

@@ -139,8 +139,8 @@ class Reference:
     @property
     def compares_own_first(self) -> bool:
         """True if a call is compared with the reference's outputs first, since computing the truth takes long."""
-        is_plain = self.computes_on is None and not self.changes_state and self.plan.own_first
-        return is_plain and self.need.outputs_bytes >= LARGE_BYTES and self.loaded.problem.tolerance == Tolerance()
+        is_large = self.need.outputs_bytes >= LARGE_BYTES and self.computes_on is None
+        return is_large and self.plan.own_first and self.loaded.problem.tolerance == Tolerance()
 
     @property
     def computes_on(self) -> torch.device | None:

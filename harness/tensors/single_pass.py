@@ -1,0 +1,37 @@
+"""Chooses measurements of large tensors in one pass: torch's operators read and write a tensor some forty times, and on
+a GPU that takes most of the time of an evaluation whose outputs have gigabytes.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import cache
+from types import ModuleType
+
+import torch
+from torch import Tensor
+
+LEAST_ELEMENTS = 1 << 22  # below, starting an operator takes longer than the operator
+DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+_log = logging.getLogger(__name__)
+
+
+def find_kernels(*tensors: Tensor) -> ModuleType | None:
+    """Return `single_pass_kernels` if it can measure these tensors, which have one shape, dtype and device."""
+    fits = all(
+        one.is_cuda and one.is_contiguous() and one.dtype in DTYPES and one.numel() >= LEAST_ELEMENTS for one in tensors
+    )
+    return _load_kernels() if fits else None
+
+
+@cache
+def _load_kernels() -> ModuleType | None:
+    """Triton may be missing, or unable to compile here, as without Python's headers."""
+    try:
+        from harness.tensors import single_pass_kernels
+
+        single_pass_kernels.find_extremes(torch.ones(1, device="cuda"))
+    except Exception as error:  # noqa: BLE001 - of another package and its compiler
+        _log.warning("large outputs are compared slowly, since Triton does not work here: %s", error)
+        return None
+    return single_pass_kernels
