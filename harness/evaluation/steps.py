@@ -243,7 +243,7 @@ def check_outputs(case: CaseContext) -> StepResult:
         with record.phase("load"):
             weights = construct_model(session, reference)
         with record.phase("correctness"):
-            result = check_correctness(session, case.exercises, weights)
+            result = check_correctness(session, case.exercises, weights, is_timed=case.is_timed)
         record.add_correctness(result.correctness, task.run.name)
         record.add_result(StepResult(findings=result.findings, outcome=result.outcome, message=result.message))
     record.check_builds()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -56,8 +57,11 @@ class _Kept:
     specs: tuple[TensorSpec, ...]
 
 
-def check_correctness(session: ModelSession, exercises: Exercises, weights: Weights) -> CheckResult:
-    checker = _Checker(session, exercises, weights)
+def check_correctness(
+    session: ModelSession, exercises: Exercises, weights: Weights, *, is_timed: bool = False
+) -> CheckResult:
+    """If calls are also timed, where their outputs are compared, too, slow ones are not repeated here."""
+    checker = _Checker(session, exercises, weights, spares_slow=is_timed)
     failure = checker.run()
     correctness = Correctness(trials=tuple(checker.trials), weights=weights, truth=checker.truth_kind)
     findings = list(checker.findings)
@@ -69,13 +73,16 @@ def check_correctness(session: ModelSession, exercises: Exercises, weights: Weig
     )
 
 
+SLOW_CALLS, SLOW_S, SLOWER = 2, 0.5, 3.0  # so many calls, each of that time and so many times the reference's
 HELD_ATTEMPTS = 3  # until outputs are read while streams are held back
 NOT_JOINED = "the current stream does not wait for work that the call left to another stream"
 UNSEEN = "weights of the problem are too small to show in the outputs, and the candidate's have other names or shapes"
 
 
 class _Checker:
-    def __init__(self, session: ModelSession, exercises: Exercises, weights: Weights) -> None:
+    def __init__(
+        self, session: ModelSession, exercises: Exercises, weights: Weights, *, spares_slow: bool = False
+    ) -> None:
         self._session = session
         self._reference = reference = exercises.reference
         self._exercises = exercises
@@ -84,6 +91,8 @@ class _Checker:
         self._aliases = AliasCheck(session, views=reference.views, kept_calls=reference.footprint.kept_calls)
         self._kept: list[_Kept] = []
         self._last_seed: int | None = None
+        self._spares_slow = spares_slow
+        self._shortest_s = math.inf  # of the calls so far
         self._held_steps = self._choose_held_steps() if reference.device.replays_calls else ()
         self.trials: list[Trial] = []
         self.findings: list[Finding] = []
@@ -92,7 +101,11 @@ class _Checker:
     def run(self) -> _Failure | None:
         if self._reference.changes_state:
             self._session.hold_state(self._reference.changing)
+        taken: set[str] = set()
         for index, step in enumerate(self._exercises.steps):
+            if step.name in taken and index not in self._held_steps and self._is_slow():
+                continue
+            taken.add(step.name)
             failure = self._take(index, step)
             if failure is not None:
                 return failure
@@ -109,6 +122,10 @@ class _Checker:
         if step.changes_weights and self._weights not in ("identical", "loaded"):
             return _Failure(Outcome.SUSPECT, UNSEEN, "weights") if self._reference.hides_weights else None
         return next(filter(None, map(self._try, self._exercises.take(index))), None)
+
+    def _is_slow(self) -> bool:
+        is_known = self._spares_slow and len(self.trials) >= SLOW_CALLS
+        return is_known and self._shortest_s > max(SLOW_S, SLOWER * self._reference.call_s)
 
     def _choose_held_steps(self) -> Sequence[int]:
         places = [at for at, step in enumerate(self._exercises.steps) if at and step is FRESH]
@@ -153,6 +170,7 @@ class _Checker:
         self._session.place(inputs)
         self._aliases.check_inputs_apart()
         run = self._session.call(inputs, self._reference.device, hold_streams=hold_streams)
+        self._shortest_s = min(self._shortest_s, run.evaluator_us / 1e6)
         refine = partial(add_spread, self._reference, inputs=inputs, state=exercise.state)
         outcome, trial = compare_expected(
             run,

@@ -25,6 +25,7 @@ from harness.evaluation.timing.clocks import (
     confirm_reported_times,
     decide,
     interval_of,
+    is_surely_slower,
     summarise_blocks,
 )
 from harness.evaluation.timing.noise_floor import find_device_floor
@@ -37,6 +38,7 @@ from harness.sandbox.devices import Device
 from harness.sandbox.model_session import ModelSession, Run
 
 HOPELESS_CALLS = 5  # enough of a candidate that is far slower in each, when the time is up
+SURE_CALLS = 3  # with given inputs: enough of a candidate whose long calls are surely slower in each
 STEADY_CALLS = 4  # in a row with outputs in known memory, before anything is measured; 1 where calls are slow
 MAX_WARMUP_CALLS, MAX_QUICK_CALLS, LEAST_SLOW_CALLS, QUICK_S = 12, 40, 2, 1.0  # quick: all within a second
 SETTLE_S = 10.0  # for an ended worker to leave the device
@@ -68,7 +70,7 @@ class ApartTimer:
         with pin_to_cores(self._device.evaluator_cores):
             before = self._time_alone(open_baseline, seeds, choose_first, sampler)
             usual_us = statistics.median(_call_us(run) for _, run in before)
-            mine = self._time_alone(open_candidate, seeds, lambda *_: self._seeds, sampler, HOPELESS * usual_us)
+            mine = self._time_alone(open_candidate, seeds, lambda *_: self._seeds, sampler, usual_us)
             after = self._time_alone(open_baseline, seeds, lambda *_: self._seeds[1::2], sampler)
             wrong = self._chosen.find_wrong()
         theirs = [call for pair in itertools.zip_longest(before, after) for call in pair if call is not None]
@@ -131,23 +133,29 @@ class ApartTimer:
         seeds: Iterator[int],
         choose: Callable[[float, float], list[int]],
         sampler: ConditionSampler,
-        hopeless_us: float | None = None,
+        usual_us: float | None = None,
     ) -> Calls:
-        """`choose` selects the seeds, see `_warm_up`. For the candidate's `hopeless_us` see HOPELESS_CALLS."""
+        """`choose` selects the seeds, see `_warm_up`. `usual_us`, for the candidate, is the baseline's time."""
         await_idle(self._device)  # work of the previous worker may still run
         with open_worker() as session:
             if self.always_samples or not self._reference.plan.timed_outputs:
                 session.take_samples()
             chosen, calls, began_s = choose(*self._warm_up(session, seeds)), Calls(), time.monotonic()
             for seed, run in self._call_in_turn(session, chosen):
-                if hopeless_us is not None:
+                if usual_us is not None:
                     self._chosen.note(seed, run)
                 calls.append((seed, replace(run, outputs=replace(run.outputs, tensors=()))))
                 sampler.sample()
-                is_late = len(calls) >= HOPELESS_CALLS and time.monotonic() - began_s > self._plan.budget_s
-                if hopeless_us is not None and is_late and all(_call_us(one) > hopeless_us for _, one in calls):
+                if usual_us is not None and self._is_hopeless(calls, usual_us, time.monotonic() - began_s):
                     break
         return calls
+
+    def _is_hopeless(self, calls: Calls, usual_us: float, spent_s: float) -> bool:
+        times_us, given = [_call_us(run) for _, run in calls], sum(self._is_given(seed) for seed, _ in calls)
+        if given >= SURE_CALLS and all(is_surely_slower(usual_us, one) for one in times_us):
+            return True
+        is_late = len(calls) >= HOPELESS_CALLS and spent_s > self._plan.budget_s
+        return is_late and all(one > HOPELESS * usual_us for one in times_us)
 
     def _warm_up(self, session: ModelSession, seeds: Iterator[int]) -> tuple[float, float]:
         """Return the shortest time of a call in us, and its time in s with all work around it."""

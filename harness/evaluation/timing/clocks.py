@@ -19,6 +19,7 @@ T = TypeVar("T")
 
 CONFIRMATION_SHARE = 0.25  # of a reported time: more unaccounted time (lower bound) refutes it
 HOPELESS = 2.0  # times slower
+SURELY_SLOWER, SLOW_US = 3.0, 50_000.0  # times, of calls that take long: a few of them decide
 DISTURBED_SHARE = 0.5  # of a reported time: a clock that scatters by more cannot confirm it
 GROSS = 12.0  # times more unaccounted time is needed when the clock is disturbed
 MINIMUM_RESOLUTION_US = 20.0  # typical wake-up time of a process, and its variation
@@ -206,6 +207,10 @@ def summarise_blocks(baseline: str, blocks: Sequence[Block], noise_floor: float)
 def is_hopeless(blocks: Sequence[Block]) -> bool:
     """Return True if the candidate is so much slower in every block that more blocks change nothing."""
     return all(block.candidate_reported_us > HOPELESS * block.baseline_reported_us for block in blocks)
+
+
+def is_surely_slower(baseline_us: float, candidate_us: float) -> bool:
+    return candidate_us > SLOW_US and candidate_us > SURELY_SLOWER * baseline_us
 
 
 def is_certain_tie(low: float, high: float, floor: float) -> bool:

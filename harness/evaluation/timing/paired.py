@@ -32,6 +32,7 @@ from harness.evaluation.timing.clocks import (
     interval_of,
     is_certain_tie,
     is_hopeless,
+    is_surely_slower,
     median_reported_us,
     summarise_blocks,
 )
@@ -49,6 +50,7 @@ DEALT_BLOCKS = 20  # actions are distributed over as many blocks at a time
 TAKEN = (14, 5)  # of these: blocks whose outputs are read, in the first `min_blocks` and after them
 LOOKED_SHARE = 0.3  # of those: both workers' memory is sampled right after the call
 KEPT_SHARE = 0.25  # of those: the outputs must not change until the last call
+SURE_BLOCKS = 3  # enough of a candidate whose long calls are surely slower in each
 SHORT_BELOW_US = 20_000.0  # the outputs of all longer calls are read, since that costs little in comparison
 
 
@@ -104,7 +106,8 @@ class PairedTimer:
         began_s = time.monotonic()
         with pin_to_cores(self._reference.device.evaluator_cores):
             while not self._is_enough(blocks, time.monotonic() - began_s, baseline_us):
-                blocks.append(self._measure_block(seeds, take=next(taken) or not is_short))
+                is_long = not is_short or (bool(blocks) and _are_surely_slower(blocks))
+                blocks.append(self._measure_block(seeds, take=next(taken) or is_long))
                 sampler.sample()
         conditions = sampler.conclude()
         for session in (self._baseline, self._candidate):
@@ -116,19 +119,26 @@ class PairedTimer:
         return workers_s + self._candidate.server_used_s() + time.process_time()
 
     def _warm_up(self, seeds: Iterator[int]) -> float:
-        times = []
+        """Once is enough for a candidate that is surely slower, since it was called before."""
+        times: list[float] = []
+        candidate_us = 0.0
         for _ in range(self._plan.warmup_calls):
             inputs = self._reference.make_timed_inputs(next(seeds))
-            for session in (self._baseline, self._candidate):
-                session.reset_state()
-                run = session.call(inputs, self._reference.device, look=False)
-                if session is self._baseline:
-                    times.append(run.called.reported_us)
+            times.append(self._call(self._baseline, inputs))
+            if not is_surely_slower(min(times), candidate_us):
+                candidate_us = self._call(self._candidate, inputs)
         for session in (self._baseline, self._candidate):
             session.collect_garbage()
         return min(times)
 
+    def _call(self, session: ModelSession, inputs: tuple[Any, ...]) -> float:
+        """Return the reported time in us."""
+        session.reset_state()
+        return session.call(inputs, self._reference.device, look=False).called.reported_us
+
     def _is_enough(self, blocks: list[Block], spent_s: float, baseline_us: float) -> bool:
+        if len(blocks) >= SURE_BLOCKS and _are_surely_slower(blocks):
+            return True
         floor = self._plan.min_blocks if baseline_us < 1e6 else self._plan.min_blocks_when_slow
         if len(blocks) < floor:
             may_end = len(blocks) >= self._plan.min_blocks_when_slow and spent_s > self._plan.budget_s
@@ -211,6 +221,10 @@ class PairedTimer:
         if self._change > find_worst_allowed(self._reference.loaded.problem):
             return describe_change(self._change, "during timed calls")
         return self._chosen.find_wrong()
+
+
+def _are_surely_slower(blocks: list[Block]) -> bool:
+    return all(is_surely_slower(block.baseline_reported_us, block.candidate_reported_us) for block in blocks)
 
 
 def _deal_steps(reference: Reference, source: random.Random) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from harness.analysis.intervals import bootstrap_ratio_interval
 from harness.domain import Block, Conditions, Finding, Timing
-from harness.evaluation.timing.clocks import HOPELESS, TimingResult, decide
+from harness.evaluation.timing.clocks import HOPELESS, TimingResult, decide, is_surely_slower
 from harness.evaluation.timing.slower_inputs import GIVEN, SlowerInputs, charge_slowest
 from harness.sandbox.gpu.recording import NotReplayable
 
@@ -16,6 +16,7 @@ from harness.sandbox.gpu.recording import NotReplayable
 ROUNDS, LONG_US = 3, 200.0  # one is enough of longer calls
 STEADY_PAIRS, STEADY_SHARE = 8, 0.006  # enough in a round if the middle half of their ratios differs by less
 DECIDED_PAIRS, DECIDED_HOST_PAIRS = 5, 3  # enough, in one round, of a candidate that is far slower or faster in each
+SURE_PAIRS = 2  # enough of a candidate whose long calls are surely slower in each
 FAR_FASTER = 10.0
 # Two processes that replay the same work differ by up to this, as a share and in us.
 EQUAL_SHARE, EQUAL_US = 0.006, 0.5
@@ -145,6 +146,8 @@ def is_steady(pairs: Sequence[tuple[float, float]]) -> bool:
 
 def is_far_slower(times: ReplayTimes) -> bool:
     given = times.given
+    if len(given) >= SURE_PAIRS and all(is_surely_slower(*pair) for pair in given):
+        return True
     return len(given) >= DECIDED_PAIRS and all(mine > HOPELESS * theirs for theirs, mine in given)
 
 

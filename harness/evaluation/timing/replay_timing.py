@@ -21,12 +21,13 @@ from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
 from harness.evaluation.timing.call_time import time_calls, warm_up
 from harness.evaluation.timing.chosen_calls import find_wrong_call
-from harness.evaluation.timing.clocks import TimingResult, call_suspect
+from harness.evaluation.timing.clocks import TimingResult, call_suspect, is_surely_slower
 from harness.evaluation.timing.paired import mark_disturbed_unreliable, pin_to_cores
 from harness.evaluation.timing.plan import TimingPlan
 from harness.evaluation.timing.replay_statistics import (
     DECIDED_HOST_PAIRS,
     SLOWER_PAIRS,
+    SURE_PAIRS,
     CandidateNotReplayable,
     ReplayTimes,
     add_use,
@@ -101,6 +102,7 @@ class ReplayTimer:
         self._seeds = TimedSeeds(reference, seeds, self._random)
         self._compared: Counter[str] = Counter()  # calls compared with the truth, by the kind of their inputs
         self._wrong = ""  # what was wrong in a replay, the first
+        self._is_hopeless = False  # the first replays of each side were such that few more decide
         self._clean: torch.Tensor | None = None
         self._measures_energy = measures_energy
         self._energy_mj: list[float | None] = [None, None]  # of baseline and candidate
@@ -161,9 +163,10 @@ class ReplayTimer:
             sides = self._take_side(baseline, len(rounds)), self._open_side(stack, candidate)
             _calibrate(sides)
             if not rounds:
-                self._verify(sides)
+                self._is_hopeless = self._verify(sides)
             rounds.append(self._measure_round(sides, sampler))
-        self._check_further(sides)
+        if not (self._is_hopeless and is_far_slower(rounds[0])):
+            self._check_further(sides)
         if self._measures_energy:
             self._energy_mj = self._measure_energy(sides, rounds[0])
         self._renew_one(baseline)
@@ -190,15 +193,22 @@ class ReplayTimer:
             ]
         return [None, None]
 
-    def _verify(self, sides: Sequence[_Side]) -> None:
-        """Raises NotReplayable unless first replays with each kind of inputs give right outputs."""
-        for step in (GIVEN, *self._reference.changed_steps):
+    def _verify(self, sides: Sequence[_Side]) -> bool:
+        """Return True if the candidate is surely slower in each replay. Two are enough then, since its worker was
+        checked with every kind of inputs. Raises NotReplayable unless first replays with each kind give right outputs.
+        """
+        steps = self._reference.changed_steps
+        is_hopeless = True
+        for number, step in enumerate((GIVEN, *self._random.sample(steps, len(steps)))):
+            if is_hopeless and number > 1:
+                break
             seed = self._seeds.draw_shared(step)
-            self._replay_pair(sides, seed, "device")
+            is_hopeless &= is_surely_slower(*self._replay_pair(sides, seed, "device"))
             if step == GIVEN:
                 self._require_right_baseline(sides[0].recording, seed, self._lay_out(sides[0].recording, seed))
             if self._wrong:
                 raise NotReplayable(f"its replay gives other outputs than its calls: {self._wrong}"[:200])
+        return is_hopeless
 
     def _require_right_baseline(self, baseline: Recording, seed: int, placed: PlacedInputs) -> None:
         if self._find_wrong(seed, baseline.describe_run(placed)) is not None:
@@ -232,11 +242,13 @@ class ReplayTimer:
         for _ in range(ALONE):
             self._prepare(sides[:1], self._seeds.draw_fresh(GIVEN))
             times.alone_us.append(self._replay(sides[0], "device", ())[0])
+        few: list[Clock] = ["device"] * (SURE_PAIRS * self._is_hopeless)
         clocks = self._list_clocks()
         changed = deal_changed_steps(self._reference, self._random)
         may_change = not sides[0].recording.reads_back  # else the baseline's work for other inputs is not known
-        for clock in self._random.sample(clocks, len(clocks)):
-            is_changed = clock == "device" and may_change and self._random.random() < CHANGED_SHARE
+        for number, clock in enumerate([*few, *self._random.sample(clocks, len(clocks))]):
+            is_free = clock == "device" and may_change and number >= len(few)
+            is_changed = is_free and self._random.random() < CHANGED_SHARE
             step = (next(changed) or GIVEN) if is_changed else GIVEN
             if step == GIVEN and _is_enough(times, clock):
                 continue

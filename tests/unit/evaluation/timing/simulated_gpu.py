@@ -1,7 +1,9 @@
 """A worker on a GPU that exists only as made-up times and computed outputs."""
 
 import random
+from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 
 from harness.domain import Problem
 from harness.evaluation.correctness.reference import prepare_reference
@@ -54,10 +56,74 @@ class SimulatedSession(WindowSession):
     def call(self, inputs, device, *, look=True):
         self.calls += 1
         time_us = self.take_us(inputs[0]) + abs(self.source.gauss(0, SCATTER_US))
-        outputs = FlatOutputs(tree={"t": 0}, tensors=(self.spoil(inputs[0].exp()),))
-        called = Called(reported_us=1.0, at_ns=0, tree=outputs.tree, specs=(SPEC,), devices=("cpu",), addresses=(0,))
         call_us = time_us - self.ahead_us
-        return Run(outputs=outputs, called=called, call_us=call_us, evaluator_us=call_us + WRITTEN_US, taken=True)
+        return make_run(self.spoil(inputs[0].exp()), call_us=call_us, evaluator_us=call_us + WRITTEN_US)
+
+
+CALLED = Called(reported_us=1.0, at_ns=0, tree={"t": 0}, specs=(SPEC,), devices=("cpu",), addresses=(0,))
+
+
+def make_run(output, **times):
+    return Run(outputs=FlatOutputs(tree={"t": 0}, tensors=(output,)), called=CALLED, taken=True, **times)
+
+
+class SimulatedRecording:
+    """Work that takes `time_us` a replay."""
+
+    is_parallel, reads_back, own_bytes, called = False, False, 0, CALLED
+
+    def __init__(self, time_us):
+        self.time_us, self.replays = time_us, 0
+        self.client = SimpleNamespace(lay_out=lambda inputs: inputs)
+
+    def end_worker(self):
+        pass
+
+    def write_inputs(self, inputs, state):
+        self.output = inputs[0].exp()
+
+    def describe_run(self, inputs):
+        return make_run(self.output)
+
+    def read(self, address, size_bytes):
+        return self.output.numpy().tobytes()[address : address + size_bytes]
+
+
+class SimulatedReplayer:
+    def load(self, recording):
+        self.recording = recording
+
+    def replay(self, graph="call", clock="device", places=()):
+        if graph != "call":
+            return 1.0, []
+        self.recording.replays += 1
+        return self.recording.time_us + 1.0, [self.recording.read(*place).hex() for place in places]
+
+    def is_alive(self):
+        return True
+
+
+class SimulatedAhead:
+    """Counts the replayers that were taken."""
+
+    forkserver = SimpleNamespace(unrecordable="")
+
+    def __init__(self):
+        self.taken = 0
+
+    def finish(self):
+        pass
+
+    def take_replayer(self, *, is_parallel):
+        self.taken += 1
+        return SimulatedReplayer()
+
+    def end_replayer(self, replayer):
+        pass
+
+    @contextmanager
+    def replayer(self, *, is_parallel):
+        yield self.take_replayer(is_parallel=is_parallel)
 
 
 def make_reference():

@@ -1,0 +1,31 @@
+"""How often a slow program is called to check its correctness."""
+
+from collections import Counter
+
+from harness.evaluation.correctness import checks
+from harness.sandbox.memory_plan import TRIALS
+
+SLEEPING = """
+import time
+import torch
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        time.sleep(0.06)
+        return a + b
+"""
+
+
+def test_a_slow_program_is_called_once_with_each_kind_of_inputs(bench, monkeypatch):
+    monkeypatch.setattr(checks, "SLOW_S", 0.05)
+    timed, untimed = (bench.evaluate(SLEEPING, time=time, seed=5) for time in (True, False))
+    assert (timed.outcome, untimed.outcome) == ("correct", "correct"), (timed.message, untimed.message)
+    assert timed.timing.verdict == "slower"
+    few, all_calls = (Counter(trial.distribution for trial in one.correctness.trials) for one in (timed, untimed))
+    assert few.keys() == all_calls.keys()
+    assert few.pop("as_given") == checks.SLOW_CALLS
+    assert set(few.values()) == {1}
+    assert all_calls["as_given"] >= TRIALS
+    assert all_calls.total() > few.total() + checks.SLOW_CALLS
