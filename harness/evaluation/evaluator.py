@@ -175,8 +175,9 @@ class CandidateEvaluator:
         facts = describe_environment(builder.toolchain, device)
         self._environment = facts if settings.fidelity == "full" else (*facts, (FIDELITY, settings.fidelity))
         is_timed = device is None or device.is_timed
+        is_emulated = device is not None and device.is_emulated
         builds = CandidateBuilds(builder, checker, self._nvcc, builds_beside=not is_timed)
-        model_workers = ModelWorkers(workers, builds, settings.limits)
+        model_workers = ModelWorkers(workers, builds, settings.limits, is_emulated=is_emulated)
         floors = (noise or NoiseFloors(None)) if settings.measure_noise else None
         peaks = peaks or PeakStore(None)
         self._tools = EvaluationTools(

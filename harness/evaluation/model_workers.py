@@ -62,23 +62,31 @@ READ_COMPILED_S = 10.0
 FASTEST = 20.0  # times shorter than the reference's call may the candidate's work be, for which replayers are started
 # Modules of compilers that write files in the worker, by the word in a program that uses them.
 PRELOADS = {rules.word: rules.preloads for rules in LANGUAGES.values() if rules.preloads}
+EMULATION_PRELOADS = {rules.word: rules.emulation_preloads for rules in LANGUAGES.values() if rules.emulation_preloads}
 
 
 class ModelWorkers:
-    def __init__(self, ahead: WorkersAhead, builds: CandidateBuilds, limits: TimeLimits) -> None:
+    def __init__(
+        self, ahead: WorkersAhead, builds: CandidateBuilds, limits: TimeLimits, *, is_emulated: bool = False
+    ) -> None:
         self.ahead = ahead
         self._builds = builds
         self._limits = limits
+        self._is_emulated = is_emulated
         # Files that the candidate's compilers wrote in the first worker of each case; as untrusted as its source.
         self._compiled: dict[str, dict[str, str]] = {}  # by the candidate's digest
         self._preloads = True
 
     def begin(self, candidate: Candidate | None, compiled: dict[str, str]) -> None:
         """Call before each evaluation, with files that were `compiled` ahead. Compilers read the environment when they
-        are imported, so none is preloaded for a program that changes it.
+        are imported, so none is preloaded for a program that changes it; the emulated ones do not.
         """
         source = "" if candidate is None else candidate.source
         self._compiled = {} if candidate is None else {candidate.digest: compiled}
+        if self._is_emulated:
+            self._preloads = False
+            self.ahead.preload(_list_preloads(source, EMULATION_PRELOADS))
+            return
         self._preloads = _ENVIRONMENT.search(source) is None or not _list_preloads(source)
         if not self._preloads:
             self.ahead.forget_preloaded()
@@ -157,7 +165,7 @@ class ModelWorkers:
     def _open(self, program: Program, reference: Reference, *, is_timed: bool) -> Iterator[ModelSession]:
         """Timed outputs stay on the device if two workers fit. The candidate ends before timing continues."""
         device, footprint, trusted = reference.device, reference.footprint, program.answer_build is None
-        if self._preloads and device.target is None:
+        if self._preloads:
             self.ahead.preload(_list_preloads(program.source))
         ends_beside = reference.has_full_plan and (trusted or not is_timed)
         worker_limits = limit_worker(device.torch_device, footprint.arena_bytes)
@@ -177,5 +185,5 @@ class ModelWorkers:
             yield session
 
 
-def _list_preloads(source: str) -> tuple[str, ...]:
-    return tuple(module for word, modules in PRELOADS.items() if word in source for module in modules)
+def _list_preloads(source: str, preloads: Mapping[str, tuple[str, ...]] = PRELOADS) -> tuple[str, ...]:
+    return tuple(module for word, modules in preloads.items() if word in source for module in modules)

@@ -44,7 +44,8 @@ class LanguageRules:
     candidate's.
 
     For a compiler in the worker, `word` occurs in every program that uses it. `preloads` are modules that may be
-    imported before the program without opening a GPU or starting threads, and `module:function` to call in them.
+    imported before the program without opening a GPU or starting threads, and `module:function` to call in them;
+    `emulation_preloads` are those for the emulated device.
 
     For kernels that are Python functions, `list_kernels` returns their names in a program (which may end with `*`),
     and `find_missing` names the packages to install. `emulation_cost` of an operation is relative to compiled code. If
@@ -64,6 +65,7 @@ class LanguageRules:
     writes_kernels: bool = True
     word: str = ""
     preloads: tuple[str, ...] = ()
+    emulation_preloads: tuple[str, ...] = ()
     is_slow_to_start: bool = False
     list_kernels: Callable[[str], tuple[str, ...]] = lambda source: ()
     modules: frozenset[str] = frozenset()

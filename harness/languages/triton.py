@@ -61,6 +61,7 @@ RULES = LanguageRules(
     parts=("Triton",),
     word="triton",
     preloads=("triton.language", "triton.compiler", *KEYS),
+    emulation_preloads=("harness.worker.emulated.triton.preloaded",),
     modules=frozenset(("triton",)),
     package="triton",
     emulation_cost=10,

@@ -61,7 +61,7 @@ async def _compare_close(
     return rank_files(compared.get(one.name, one) for one in ranked)
 
 
-POLL_S = 0.1
+POLL_S = 0.05
 GONE = "cannot be read: waiting for it"
 
 
@@ -87,8 +87,8 @@ async def watch_files(
     report: Callable[[WatchEvent], None],
 ) -> None:
     """Report events of all files, then of changed ones, without end; a changed problem file changes all. Outputs are
-    checked first, in evaluator processes of their own, which start at once. Raises HarnessError for faults of the
-    machine.
+    checked in evaluator processes of their own, which start at once: beside all other checks on the emulated device,
+    otherwise before them. Raises HarnessError for faults of the machine.
     """
     quick = replace(options, fidelity="correctness", profile=False, attribute_work=False, check_kernels=False)
     with open_results(options) as results, open_executor(quick) as outputs, open_executor(options) as whole:
@@ -107,15 +107,21 @@ async def watch_files(
                     stored = None if options.again else first.find(task)
                     if stored is not None:
                         report(replace(event, stored=stored, after_s=time.monotonic() - began_s))
+                    version = Version(event=event, task=task, began_s=began_s)
+                    if stored is None and is_warm and first.is_emulated(task):
+                        checks.add(version)
+                        checks.begin()
                     if stored is None or not is_warm:
                         evaluation, is_warm = await first.try_out(task), True
-                    if stored is None:
+                    if stored is None and not checks.has_ended(version):
                         report(replace(event, evaluation=evaluation, after_s=time.monotonic() - began_s))
-                        checks.add(Version(event=event, task=task, began_s=began_s))
+                        checks.add(version)
                 except (UsageError, ProblemError) as error:  # the next change may mend it
+                    checks.forget(file)
                     report(WatchEvent(file=file, reason=str(error)))
-            for event in checks.proceed(contents.has_changed):
+            for event in checks.take_ended():
                 report(event)
+            checks.begin(contents.has_changed)
 
 
 async def _evaluate_whole(task: Task, whole: Evaluations) -> StoredEvaluation:
@@ -146,19 +152,25 @@ class WholeChecks:
     def add(self, version: Version) -> None:
         self._latest[version.event.file] = version
 
-    def proceed(self, has_changed: Callable[[Path], bool]) -> list[WatchEvent]:
-        """Begin the next one that has not changed, in the running loop; return the event of one that has ended."""
-        ended = []
-        if self._running is not None and self._running[1].done():
-            (version, running), self._running = self._running, None
-            event = _describe_end(version, running)
-            if self._latest.get(event.file) is version:
-                self.forget(event.file)
-                ended.append(event)
+    def has_ended(self, version: Version) -> bool:
+        return self._running is not None and self._running[0] is version and self._running[1].done()
+
+    def take_ended(self) -> list[WatchEvent]:
+        """Return the event of the version whose verdict was made, if it is still wanted."""
+        if self._running is None or not self._running[1].done():
+            return []
+        (version, running), self._running = self._running, None
+        event = _describe_end(version, running)
+        if self._latest.get(event.file) is not version:
+            return []
+        self.forget(event.file)
+        return [event]
+
+    def begin(self, has_changed: Callable[[Path], bool] = lambda _: False) -> None:
+        """Begin the next one that has not changed, in the running loop, unless one is being made."""
         wanted = [one for file, one in self._latest.items() if not has_changed(file)]
         if self._running is None and wanted:
             self._running = (wanted[0], asyncio.create_task(self._evaluate(wanted[0].task)))
-        return ended
 
 
 def _describe_end(version: Version, ended: asyncio.Task[StoredEvaluation]) -> WatchEvent:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -56,6 +57,8 @@ def emulate(link: EmulatorLink, target: dict[str, Any], *, compiles: bool, compi
         os.environ["TRITON_STORE_BINARY_ONLY"] = "1"  # the files of many configurations are sent on
     else:  # as Triton 3.9 does, which warns where it is not set; it is part of the compiled files' key
         os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
+    if compiles and (preloaded := sys.modules.get("harness.worker.emulated.triton.preloaded")):
+        preloaded.choose_compiler()
     try:
         from harness.worker.emulated.triton import block_pointers, driver
     except ModuleNotFoundError as error:
@@ -67,6 +70,8 @@ def emulate(link: EmulatorLink, target: dict[str, Any], *, compiles: bool, compi
     if compiles:
         from harness.worker.emulated.triton.compilation import KernelCompiler
 
+        if not compiles_all:
+            _skip_cache_key()
         driver.choose_compilable(compiles_all=compiles_all)
         KernelCompiler(link, target, compiles_launchers=compiles_all).install()
     else:
@@ -74,6 +79,16 @@ def emulate(link: EmulatorLink, target: dict[str, Any], *, compiles: bool, compi
 
         driver.choose_by_order(link)
         install_interpreter(link)
+
+
+def _skip_cache_key() -> None:
+    """The key digests all files of the compiler, which takes longer than a small kernel. No other worker looks for the
+    compiled files.
+    """
+    for name in ("triton.runtime.cache", "triton.compiler.compiler"):
+        module: Any = sys.modules.get(name)
+        if hasattr(module, "triton_key"):
+            module.triton_key = lambda: ""
 
 
 def _warn_of_block_pointers(link: EmulatorLink) -> None:

@@ -79,7 +79,8 @@ async def collect(checks, wanted, has_changed=lambda file: False):
     found = []
     while len(found) < wanted:
         await asyncio.sleep(0)
-        found += checks.proceed(has_changed)
+        found += checks.take_ended()
+        checks.begin(has_changed)
     return [one.stored or one.reason for one in found]
 
 
@@ -96,7 +97,8 @@ def test_a_later_version_is_taken_up_while_an_earlier_one_is_checked(files):
         for task in ("first", "second", "third"):
             checks.forget(files[0])
             checks.add(version_of(files[0], task))
-            assert checks.proceed(lambda file: False) == []
+            assert checks.take_ended() == []
+            checks.begin()
             await asyncio.sleep(0)
         may_end.set()
         return await collect(checks, 1), started
@@ -118,3 +120,18 @@ def test_a_file_that_has_changed_is_not_checked_and_another_one_is(files):
         return await collect(checks, 1, lambda file: file == files[0]), await collect(checks, 1)
 
     assert asyncio.run(check()) == (["no workload"], ["a"])
+
+
+def test_a_version_that_has_ended_is_known_until_its_event_is_taken(files):
+    async def check():
+        async def evaluate(task):
+            return task
+
+        checks, version = WholeChecks(evaluate), version_of(files[0], "a")
+        checks.add(version)
+        checks.begin()
+        before = checks.has_ended(version)
+        await asyncio.sleep(0)
+        return before, checks.has_ended(version), len(checks.take_ended()), checks.has_ended(version)
+
+    assert asyncio.run(check()) == (False, True, 1, False)

@@ -21,6 +21,7 @@ SCRIPT = """
 import ast, importlib.util, json, os, sys
 from pathlib import Path
 import torch
+import harness.worker.emulated.triton.preloaded  # as in the forkserver
 from harness.worker.emulated.cuda import install as install_cuda
 from harness.worker.emulated.link import EmulatorLink
 from harness.worker.languages.triton import emulate
@@ -33,7 +34,6 @@ install_cuda(target)
 link = EmulatorLink()
 compiles = mode == "compile"
 emulate(link, target, compiles=compiles)
-import triton.experimental.gluon  # as the first launch does
 
 def field(text, name):
     lines = ast.get_docstring(ast.parse(text)).splitlines()
