@@ -112,6 +112,7 @@ class Builder:
         self._working = set[tuple[str, ...]]()
         prebuilt = PrebuiltCache(self._cache / "kits", toolchain, self._runner, self._gate, self._counted)
         self._prebuilt = prebuilt if fast else None
+        self._take_waited_s = prebuilt.take_waited_s
         self._emulated = None if emulate is None else EmulatedStrategy(emulate, prebuilt, self._runner, self._gate)
 
     def stop(self) -> None:
@@ -174,8 +175,11 @@ class Builder:
             with self._locked(key):
                 result = self._look_up(key, began_s)
                 if result is None:
+                    self._take_waited_s()
                     with self._counted(RUNNING):
                         result = self._compile(request, key, began_s)
+                    waited_s = self._take_waited_s()
+                    result = replace(result, duration_s=result.duration_s - waited_s, waited_s=waited_s)
                 return replace(result, other_target=other_target)
         except OSError as error:
             raise HarnessError(

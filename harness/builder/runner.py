@@ -46,7 +46,9 @@ class Runner:
         if self._stopped:
             raise HarnessError("the build was stopped because the harness is ending")
 
-    def run(self, command: Sequence[str], work: Path, *, readable: Iterable[Path] = ()) -> tuple[int | None, str]:
+    def run(
+        self, command: Sequence[str], work: Path, *, readable: Iterable[Path] = (), timeout_s: float | None = None
+    ) -> tuple[int | None, str]:
         """Return exit code (None if killed by the time limit) and output. Only `work` is writable. What takes less time
         than compiling C++ has precedence.
         """
@@ -57,17 +59,17 @@ class Runner:
                 wrapped, cwd=work, env=self._environment(), stdin=subprocess.DEVNULL, stdout=output,
                 stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
-            returncode = self._wait(process)
+            returncode = self._wait(process, self.timeout_s if timeout_s is None else timeout_s)
             output.seek(0)
             text = output.read(MAX_LOG_CHARACTERS).decode(errors="replace")
         return returncode, text
 
-    def _wait(self, process: subprocess.Popen[bytes]) -> int | None:
+    def _wait(self, process: subprocess.Popen[bytes], timeout_s: float) -> int | None:
         self._running.add(process)
         try:
             if self._stopped:
                 _end(process)
-            returncode = process.wait(timeout=self.timeout_s)
+            returncode = process.wait(timeout=timeout_s)
         except subprocess.TimeoutExpired:
             returncode = None
         finally:

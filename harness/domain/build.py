@@ -45,7 +45,8 @@ class BuildRequest:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildResult:
     """`extension` is the path of the shared library; `reason` tells why the fast strategy was not used;
-    `other_target` tells which targets the device cannot run, so that the build is for the device's own.
+    `other_target` tells which targets the device cannot run, so that the build is for the device's own. `duration_s`
+    does not include the wait for shared parts, which are made once: `waited_s`.
     """
 
     key: str
@@ -56,6 +57,7 @@ class BuildResult:
     strategy: str = "plain"
     reason: str = ""
     other_target: str = ""
+    waited_s: float = 0.0
 
     def __post_init__(self) -> None:
         if (self.extension is not None) != (self.status in ("built", "cached")):

@@ -195,6 +195,8 @@ class EvaluationRecord:
         if result.extension is not None:
             self.built.append(request)
         self.phases_s["build"] += result.duration_s
+        if result.waited_s:
+            self.phases_s["precompiling headers"] += result.waited_s
         if result.other_target:
             message = f"compiled for this GPU instead: {result.other_target}"
             self.findings.append(Finding(check="gpu_target", severity="warning", message=message))

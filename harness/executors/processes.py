@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from harness.domain import DeviceError, Evaluation, WireError
-from harness.domain.build import GOING_ON
+from harness.domain.build import GOING_ON, LOCKED, PRECOMPILING
 from harness.executors.clients import sandbox
 from harness.executors.device_pool import DeviceLost, Job
 from harness.executors.evaluator_process import (
@@ -42,6 +42,8 @@ class EvaluatorProcess:
         self._start = start
         self.chip = self.lock = ""
         self.build_counts: dict[str, int] = {}
+        self._precompiled_s = 0.0
+        self._precompiles_since_s: float | None = None
         self._waits_for, self._waits_since_s = "", 0.0
         self._printed_bytes = 0
         self._output = OutputTail(self._note_printed) if start.is_sandboxed else None
@@ -67,6 +69,12 @@ class EvaluatorProcess:
         """The reason for waiting and its duration, after a few seconds; otherwise ""."""
         for_s = time.monotonic() - self._waits_since_s
         return f"{self._waits_for} for {for_s:.0f} s" if self._waits_for and for_s > SHORT_WAIT_S else ""
+
+    @property
+    def precompiling_s(self) -> float:
+        """How long it has made shared headers, or waited for them, by its own account."""
+        since_s = self._precompiles_since_s
+        return self._precompiled_s + (0.0 if since_s is None else time.monotonic() - since_s)
 
     def evaluate(self, job: Job, *, expects_many: bool) -> Evaluation:
         """Raises DeviceLost and ReferenceStopped."""
@@ -120,7 +128,9 @@ class EvaluatorProcess:
 
     def _note(self, message: Waiting | Builds) -> None:
         if isinstance(message, Builds):
-            self.build_counts = message.counts
+            self.build_counts, self._precompiled_s = message.counts, self.precompiling_s
+            waits = message.counts.get(PRECOMPILING, 0) + message.counts.get(LOCKED, 0) > 0
+            self._precompiles_since_s = time.monotonic() if waits else None
         else:
             self._waits_for, self._waits_since_s = message.reason, time.monotonic() - message.for_s
 

@@ -12,6 +12,7 @@ import os
 import re
 import shlex
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -36,6 +37,7 @@ from harness.builder.fast.prebuilt import (
 from harness.builder.memory_gate import PREBUILT_BYTES, MemoryGate
 from harness.builder.runner import Runner
 from harness.builder.toolchain import Toolchain
+from harness.domain import HarnessError
 from harness.domain.build import LOCKED, PRECOMPILING
 
 REQUESTS_BEFORE_MADE = 2
@@ -43,6 +45,7 @@ MAX_ENTRIES = 8
 WIDER_MACROS = "wider_macros.txt"  # of torch/extension.h, but not of the header of host code
 READY = "ready"
 POLL_S = 0.2
+LIMIT_S = 3600.0  # of each command; busy machines take minutes
 # Reasons for not using the fast strategy.
 NOT_YET = "its headers are precompiled once more builds use these flags"
 CANNOT_BE_MADE = "its headers cannot be precompiled here"
@@ -66,9 +69,16 @@ class PrebuiltCache:
         self._runner = runner
         self._gate = gate
         self._earlier = 0  # number of requests saved
+        self._waits = threading.local()  # their time, by the waiting thread
 
     def expect_many(self) -> None:
         self._earlier = REQUESTS_BEFORE_MADE
+
+    def take_waited_s(self) -> float:
+        """Return how long this thread has waited for parts to be made since the last call."""
+        waited_s: float = getattr(self._waits, "time_s", 0.0)
+        self._waits.time_s = 0.0
+        return waited_s
 
     def find_cuda_headers(
         self, nvcc: str, flags: str, *, beside: Callable[[], object] = lambda: None
@@ -150,13 +160,21 @@ class PrebuiltCache:
             return found
         if self._count_request(entry) < asked - self._earlier:
             return NOT_YET
-        with self._locked(entry / "lock"):
+        with self._waiting(), self._locked(entry / "lock"):
             if self._read(entry) is None:
                 with ThreadPoolExecutor(1) as pool:
                     other = pool.submit(beside)
                     self._make(entry, entry / "headers", make)
                 other.result()
             return self._read(entry) or NOT_YET
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        began_s = time.monotonic()
+        try:
+            yield
+        finally:
+            self._waits.time_s = getattr(self._waits, "time_s", 0.0) + time.monotonic() - began_s
 
     def _read(self, entry: Path) -> Path | str | None:
         """Return the entry, the reason why it cannot be made, or None if never tried."""
@@ -209,7 +227,11 @@ class PrebuiltCache:
                 shutil.rmtree(marker.parent)
 
     def _run(self, command: Sequence[str], work: Path) -> tuple[int | None, str]:
-        return self._runner.run(command, work)
+        """Raises HarnessError after the limit, which says nothing about the part."""
+        returncode, log = self._runner.run(command, work, timeout_s=LIMIT_S)
+        if returncode is None:
+            raise HarnessError(f"headers were not precompiled within {LIMIT_S:g} s: is this machine very busy?")
+        return returncode, log
 
     def _make_cuda(self, work: Path, nvcc: str, flags: str) -> None:
         import torch

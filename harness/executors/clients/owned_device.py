@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from threading import Timer
+from threading import Event, Thread
 
 from harness.domain import DeviceError, Evaluation, Outcome, ReferenceStopped
 from harness.executors.device_pool import DeviceLost, Job
@@ -18,6 +18,7 @@ from harness.executors.settings import LocalSettings
 
 MOST_LOSSES = 2  # of sandboxes that evaluate one task
 REFERENCE_STEPS = 4  # that may take their time limit in one evaluation
+MOST_PRECOMPILING_S = 1800.0  # beyond the limit, since a client's process could claim to precompile for ever
 
 
 class OwnedDevice:
@@ -114,17 +115,25 @@ class OwnedDevice:
 
     def _evaluate_once(self, process: EvaluatorProcess, job: Job) -> Evaluation:
         """Raises DeviceLost, ReferenceStopped, and ValueError for a contradictory verdict."""
-        began_s, timer = time.monotonic(), Timer(self._limit_s, process.kill)
-        timer.start()
+        began_s, ended, is_late = time.monotonic(), Event(), Event()
+
+        def end_late() -> None:
+            while (left_s := began_s + self._limit_s + _excuse(process) - time.monotonic()) > 0:
+                if ended.wait(left_s):
+                    return
+            is_late.set()
+            process.kill()
+
+        Thread(target=end_late, name="time limit", daemon=True).start()
         try:
             evaluation = process.evaluate(job, expects_many=self._expects_many)
         except (DeviceLost, ReferenceStopped) as error:
-            if time.monotonic() - began_s < self._limit_s:
+            if not is_late.is_set():
                 raise
             options = "--build-timeout and --reference-timeout"
             raise ReferenceStopped(f"the evaluation did not end within {self._limit_s:g} s, by {options}") from error
         finally:
-            timer.cancel()
+            ended.set()
         return _correct(evaluation, job, time.monotonic() - began_s)
 
     @contextmanager
@@ -138,6 +147,10 @@ class OwnedDevice:
 
     def _say(self, reason: str) -> None:
         self._waits_for = reason
+
+
+def _excuse(process: EvaluatorProcess) -> float:
+    return min(process.precompiling_s, MOST_PRECOMPILING_S)
 
 
 def _correct(evaluation: Evaluation, job: Job, duration_s: float) -> Evaluation:

@@ -1,6 +1,7 @@
 """Whose evaluator process a device has, with processes that do as the test says."""
 
 import threading
+import time
 from dataclasses import replace
 
 import pytest
@@ -18,6 +19,7 @@ from harness.domain import (
     Timing,
     Trial,
 )
+from harness.executors.clients import owned_device
 from harness.executors.clients.owned_device import OwnedDevice
 from harness.executors.device_pool import DeviceLost, Job
 from harness.executors.settings import LocalSettings
@@ -50,7 +52,7 @@ def make_job(owner=""):
 
 
 class Process:
-    chip, lock, waits_for, build_counts = "CPU", "", "", {"built": 1}
+    chip, lock, waits_for, build_counts, precompiling_s = "CPU", "", "", {"built": 1}, 0.0
 
     def __init__(self, owner, act):
         self.owner, self._act, self.is_closed, self.killed = owner, act, False, threading.Event()
@@ -145,6 +147,22 @@ def test_client_process_is_killed_at_its_time_limit_without_restart():
     found = opened.evaluate("alice")
     assert (found.outcome, len(opened.processes)) == ("problem_error", 2)
     assert "did not end within 0.18 s" in found.message
+
+
+def test_time_for_shared_headers_is_not_counted_up_to_a_limit(monkeypatch):
+    monkeypatch.setattr(owned_device, "MOST_PRECOMPILING_S", 0.3)
+
+    def precompile(process):
+        process.precompiling_s = 1e6  # as a process that is not trusted may claim
+        began_s = time.monotonic()
+        assert process.killed.wait(30)
+        waits.append(time.monotonic() - began_s)
+        raise DeviceLost("the evaluator process was ended by SIGKILL")
+
+    waits = []
+    opened = Opened(act=precompile, build_timeout_s=0.1, reference_timeout_s=0.02)
+    assert opened.evaluate("alice").outcome == "problem_error"
+    assert waits[0] >= 0.3
 
 
 def test_a_trusted_process_that_ends_is_a_lost_device():

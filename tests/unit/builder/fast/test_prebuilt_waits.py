@@ -1,0 +1,58 @@
+"""Parts that are made once count against no build's time limit."""
+
+import threading
+import time
+
+import pytest
+
+from harness.builder import probe_toolchain
+from harness.builder.fast import prebuilt_cache
+from harness.builder.fast.prebuilt_cache import PrebuiltCache
+from harness.builder.memory_gate import MemoryGate
+from harness.builder.runner import Runner
+from harness.domain import HarnessError
+
+BUILD_LIMIT_S, MAKING_S = 0.05, 0.2
+
+
+@pytest.fixture
+def cache(tmp_path):
+    def run_plainly(command, *, readable, writable):
+        return list(command)
+
+    runner = Runner(wrap=run_plainly, readable=(), environment=dict, timeout_s=BUILD_LIMIT_S)
+    return PrebuiltCache(tmp_path, probe_toolchain(), runner, MemoryGate())
+
+
+def find(cache):
+    def make(work):
+        cache.run_steps(["/bin/sh", "-c", f"sleep {MAKING_S}; echo > made"], work)
+
+    return cache.find_emulator(["flags"], make, beside=lambda: None)
+
+
+def test_a_part_may_take_longer_than_a_build_and_the_wait_is_told_to_each_thread(cache):
+    waits = []
+
+    def wait():
+        time.sleep(MAKING_S / 4)
+        assert (find(cache) / "made").exists()
+        waits.append(cache.take_waited_s())
+
+    other = threading.Thread(target=wait)
+    other.start()
+    assert (find(cache) / "made").exists()
+    assert cache.take_waited_s() >= MAKING_S
+    assert cache.take_waited_s() == 0.0
+    other.join()
+    assert waits[0] >= MAKING_S / 4
+    find(cache)
+    assert cache.take_waited_s() == 0.0
+
+
+def test_a_part_that_a_busy_machine_did_not_make_in_time_is_tried_again(cache, monkeypatch):
+    monkeypatch.setattr(prebuilt_cache, "LIMIT_S", BUILD_LIMIT_S)
+    with pytest.raises(HarnessError, match="not precompiled within"):
+        find(cache)
+    monkeypatch.undo()
+    assert (find(cache) / "made").exists()
