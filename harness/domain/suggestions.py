@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-SIMILAR = 0.5  # of difflib's ratio
+SIMILAR = 0.6  # of difflib's ratio
 NAMES_SHOWN = 10
 
 

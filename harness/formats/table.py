@@ -73,5 +73,5 @@ def recognise(source: Path, asked: FormatName | None) -> tuple[Format, Path]:
     if found:
         names = " and ".join(one.name for one, _ in found)
         raise UsageError(f"{source} has the files of {names}: choose one with --format")
-    known = "; ".join(f"{one.name}: {one.recognised_by}" for one in FORMATS if asked in (None, one.name))
-    raise UsageError(f"{source} is in no known format. Recognised are {known}")
+    known = [f"\n  {one.name}: {one.recognised_by}" for one in FORMATS if asked in (None, one.name)]
+    raise UsageError(f"{source} is in no known format. Recognised are{''.join(known)}")

@@ -175,9 +175,9 @@ def _describe_unknown(name: str, suite_dir: Path, roots: tuple[Path, ...]) -> st
     if name in others:
         return f"no problem {name!r} in suite {suite_dir.name!r}; there is {others[name]}"
     names = [path.stem for path in list_files(suite_dir)]
-    if not suggest(name, names, ""):
-        names = [others[near] for near in get_close_matches(name, others)] or names
-    hint = f"{suggest(name, names, most=3)} `harness problems find WORD` searches all suites"
+    elsewhere = " or ".join(others[near] for near in get_close_matches(name, others))
+    near = suggest(name, names, f"did you mean {elsewhere}?" if elsewhere else f"{suggest(name, names)}.", most=3)
+    hint = f"{near} `harness problems find WORD` searches all suites"
     return f"no problem {name!r} in suite {suite_dir.name!r} ({suite_dir}); {hint}"
 
 

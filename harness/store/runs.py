@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain import (
+    FILE_RUN,
     Candidate,
     Completion,
     Extraction,
@@ -100,7 +101,13 @@ def find_run(generated_dir: Path, run: str) -> Path:
     run_dir = locate_run(generated_dir, run)
     if (run_dir / MANIFEST).is_file():
         return run_dir
-    raise UsageError(f"no run {run!r} in {generated_dir}; {suggest(run, list_runs(generated_dir))}")
+    if run == FILE_RUN or Path(run).is_file():
+        raise UsageError(
+            f"{run!r} is no run in {generated_dir}: programs given as files have none; `harness runs` lists runs"
+        )
+    runs = list_runs(generated_dir)
+    hint = suggest(run, runs) if runs else "there is none yet: `harness run` and `harness generate` make runs"
+    raise UsageError(f"no run {run!r} in {generated_dir}; {hint}")
 
 
 def read_manifest(run_dir: Path) -> RunManifest:

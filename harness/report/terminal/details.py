@@ -91,8 +91,8 @@ def render_details(
     whole_log: bool = False,
     all_blocks: bool = False,
 ) -> RenderableType:
-    """The verdict is first and last, since a terminal shows the end. Without `whole_log`, the log is
-    reduced to errors.
+    """The outcome is first and last, since a terminal shows the end; its reason follows the first. Without `whole_log`,
+    the log is reduced to errors.
     """
     from rich.console import Group
 
@@ -121,9 +121,9 @@ def _sections(
     yield style_text("")
     origin = turns.origins.get(evaluation.subject.turn)
     yield _render_facts(_list_facts(evaluation, origin.solution if origin else ""))
-    yield from _finding_parts(evaluation.findings, source or "")
+    yield from _finding_parts(evaluation, source or "")
     if evaluation.correctness is not None:
-        yield from _correctness_parts(evaluation.correctness)
+        yield from _correctness_parts(evaluation.correctness, evaluation.message)
     if evaluation.cases:
         yield _heading("Cases")
         yield from render_cases(evaluation)
@@ -145,22 +145,23 @@ def _sections(
     yield _render_verdict(evaluation)
 
 
-def _finding_parts(findings: tuple[Finding, ...], source: str) -> Iterator[RenderableType]:
+def _finding_parts(evaluation: Evaluation, source: str) -> Iterator[RenderableType]:
     yield _heading("Findings")
-    if not findings:
+    if not evaluation.findings:
         yield style_text("none")
     for severity, style in _SEVERITIES:
-        for finding in findings:
+        for finding in evaluation.findings:
             if finding.severity == severity:
-                yield _render_finding(finding, style, find_lines(finding, source))
+                is_reason = finding.message in evaluation.message
+                yield _render_finding(finding, style, find_lines(finding, source), is_reason=is_reason)
 
 
-def _render_finding(finding: Finding, style: str, lines: tuple[int, ...]) -> RenderableType:
+def _render_finding(finding: Finding, style: str, lines: tuple[int, ...], *, is_reason: bool) -> RenderableType:
     from rich.console import Group
     from rich.padding import Padding
 
     head = style_text(f"{finding.severity} ", style).append_text(style_text(finding.check, "bold"))
-    head.append_text(style_text(f": {finding.message}"))
+    head.append_text(style_text(": the reason above" if is_reason else f": {finding.message}"))
     if lines:
         where = f" (line {', '.join(map(str, lines))} of the candidate)"
         head.append_text(style_text(where, "bold"))
@@ -170,7 +171,7 @@ def _render_finding(finding: Finding, style: str, lines: tuple[int, ...]) -> Ren
     return Group(head, Padding(CompilerText(evidence, "dim"), (0, 0, 0, 4)))
 
 
-def _correctness_parts(correctness: Correctness) -> Iterator[RenderableType]:
+def _correctness_parts(correctness: Correctness, reason: str) -> Iterator[RenderableType]:
     trials = correctness.trials
     passed = sum(trial.passed for trial in trials)
     truth = "the float64 truth" if correctness.truth == "float64" else "the reference itself (no float64 truth)"
@@ -192,9 +193,9 @@ def _correctness_parts(correctness: Correctness) -> Iterator[RenderableType]:
         f"a floor for the dtype; the worst element counts.{_explain_missing_errors(trials)}",
         "dim",
     )
-    messages = [f"trial {number}: {trial.message}" for number, trial in enumerate(trials, start=1) if trial.message]
-    if messages:
-        yield style_text("\n".join(messages))
+    for number, trial in enumerate(trials, start=1):
+        if trial.message and trial.message not in reason:
+            yield style_text(f"trial {number}: {trial.message}")
 
 
 def _explain_missing_errors(trials: Sequence[Trial]) -> str:
@@ -325,9 +326,8 @@ def _render_verdict(evaluation: Evaluation) -> Text:
         verdict.append_text(style_text(speed, "bold"))
     elif evaluation.outcome is Outcome.CORRECT:
         verdict.append_text(style_text(f" (time {timing.verdict}, not ranked)" if timing else " (not timed)"))
-    if evaluation.message:
-        verdict.append_text(style_text(f": {evaluation.message.splitlines()[0]}"))
-    verdict.no_wrap, verdict.overflow = True, "ellipsis"
+    else:
+        verdict.append_text(style_text(f" (harness explain {evaluation.outcome})"))
     return verdict
 
 

@@ -71,5 +71,5 @@ def test_folder_in_two_formats_needs_the_option(tmp_path):
 
 def test_asked_format_that_the_folder_is_not_in_is_refused(tmp_path):
     write_trace_set(tmp_path)
-    with pytest.raises(UsageError, match=r"Recognised are gpu-mode: task\.yml beside reference\.py"):
+    with pytest.raises(UsageError, match=r"Recognised are\n  gpu-mode: task\.yml beside reference\.py"):
         recognise(tmp_path, "gpu-mode")

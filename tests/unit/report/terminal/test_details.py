@@ -194,11 +194,20 @@ def test_the_verdict_is_the_first_line_and_a_short_last_one(full_evaluation):
     assert lines[-1] == "correct 2.00x against eager (faster)"
 
 
-def test_a_long_reason_does_not_push_the_last_line_apart(evaluation_of):
-    evaluation = evaluation_of("build_error", extra={"message": "error: " + "x" * 500 + "\nsecond line"})
-    text = show(evaluation)
-    assert text.splitlines()[-1].startswith("build_error: error: xxx")
-    assert "second line" in text
+def test_the_reason_is_printed_once_and_the_last_line_is_short(evaluation_of):
+    reason = "error: two words\nsecond line"
+    finding = Finding(check="correctness", severity="fatal", message=reason)
+    trials = tuple(Trial(distribution="as_given", passed=False, message=message) for message in (reason, "nan"))
+    extra = {
+        "message": f"{reason} (on zeros inputs)",
+        "findings": (finding,),
+        "correctness": Correctness(trials=trials, weights="none"),
+    }
+    text = show(evaluation_of("wrong_value", extra=extra))
+    assert (text.count("two words"), text.count("second line")) == (1, 1)
+    assert "fatal correctness: the reason above" in text
+    assert "trial 2: nan" in text
+    assert text.splitlines()[-1] == "wrong_value (harness explain wrong_value)"
 
 
 def test_findings_that_decided_come_first(full_evaluation):
