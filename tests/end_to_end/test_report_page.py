@@ -231,6 +231,17 @@ def test_the_closed_gap_stands_beside_the_speedup(open_page, honest):
     assert "55.6%" in texts(page, f"tbody td:nth-child({at + 1})")
 
 
+def test_whole_calls_stand_beside_device_time(open_page, write_report):
+    made = material.make_evaluation("softmax", "correct", 1.2)
+    timed = replace(made.timing, clock="device", baseline_call_us=150.0, candidate_call_us=100.0)
+    report = write_report(lambda store, generated: store.record(replace(made, timing=timed)))
+    page = open_page(report, "/evaluations")
+    at = texts(page, "thead th").index("whole calls")
+    assert [text[:4] for text in texts(page, f"tbody td:nth-child({at + 1})")] == ["1.50"]
+    page = open_page(report, "/candidate/1")
+    assert "Whole calls, host work included: 150 us (eager) and 100 us, 1.50x" in page.locator("main").inner_text()
+
+
 def test_hardware_counters_stand_by_kernel_in_the_time_attribution(open_page, write_report):
     metrics = (("gpu__time_duration.sum", 12_500.0), ("lts__t_sector_hit_rate.pct", 33.3))
     kernel = KernelCounters(kernel="<b>add", grid="(64, 1, 1)", block="(256, 1, 1)", launches=3, metrics=metrics)

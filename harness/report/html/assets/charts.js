@@ -157,7 +157,7 @@ function plotRatios(timing, width) {
       Plot.rectY([timing], { x1: 0.5, x2: values.length + 0.5, y1: "low", y2: "high", fill: PALETTE[0], fillOpacity: 0.12 }),
       Plot.ruleY([timing.speedup], { stroke: PALETTE[0], strokeWidth: 1.5 }),
       Plot.ruleY([1], { stroke: "currentColor", strokeOpacity: 0.5, strokeDasharray: "3,3" }),
-      timing.has_two_clocks && Plot.dot(values, { x: "block", y: "seen", stroke: PALETTE[4], strokeOpacity: 0.7, r: 2.2 }),
+      timing.has_two_clocks ? Plot.dot(values, { x: "block", y: "seen", stroke: PALETTE[4], strokeOpacity: 0.7, r: 2.2 }) : null,
       Plot.dot(values, { x: "block", y: "ratio", fill: PALETTE[0], r: 2.6, tip: true, title: (d) => (timing.has_two_clocks ? `block ${d.block}\nreported ${formatSpeedup(d.ratio)}\nevaluator ${formatSpeedup(d.seen)}` : `block ${d.block}\n${formatSpeedup(d.ratio)}`) }),
     ],
   }), "Speedup of every block");
