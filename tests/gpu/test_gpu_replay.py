@@ -234,3 +234,14 @@ def test_a_lower_bound_has_whole_calls_of_both(gpu_bench):
     timing = gpu_bench.evaluate(program("ModelNew", "x", lines), ELEMENTWISE, time=True).timing
     assert (timing.clock, timing.candidate_call_us) == ("bound", timing.candidate_us)
     assert timing.baseline_call_us > timing.baseline_us
+
+
+def test_few_replays_show_that_a_slow_program_is_slower(gpu_bench):
+    lines = ["torch.cuda._sleep(1_500_000_000)", "return torch.tanh(x) * 2"]  # at least 0.7 s
+    evaluation = gpu_bench.evaluate(program("ModelNew", "x", lines), ELEMENTWISE, time=True)
+    print(evaluation.duration_s, dict(evaluation.phases_s), len(evaluation.correctness.trials))
+    assert evaluation.outcome == "correct", evaluation.message
+    timing = evaluation.timing
+    assert (timing.clock, timing.verdict, len(timing.blocks)) == ("device", "slower", 2), evaluation.findings
+    kinds = [trial.distribution for trial in evaluation.correctness.trials if trial.distribution != "as_given"]
+    assert len(kinds) == len(set(kinds)), kinds
