@@ -19,6 +19,7 @@ import torch
 from harness.domain import Conditions, HarnessError
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
+from harness.evaluation.timing.baselines import blaming_baseline
 from harness.evaluation.timing.call_time import time_calls, warm_up
 from harness.evaluation.timing.chosen_calls import find_wrong_call
 from harness.evaluation.timing.clocks import TimingResult, call_suspect, is_surely_slower
@@ -335,13 +336,16 @@ def keep_baseline(
     *,
     may_read_back: bool = True,
 ) -> Iterator[KeptBaseline]:
-    """Record, and time whole calls, once per reference. No candidate may run. Raises NotReplayable."""
+    """Record, and time whole calls, once per reference. No candidate may run. Raises NotReplayable or
+    BaselineFailure.
+    """
     if name not in reference.baselines:
         with start() as session:
             try:
-                warm_up(session, reference, seeds)
-                ahead.finish()
-                call_us = time_calls(session, reference, seeds).median_us
+                with blaming_baseline():
+                    warm_up(session, reference, seeds)
+                    ahead.finish()
+                    call_us = time_calls(session, reference, seeds).median_us
                 recording = _record(session, reference, seeds, may_read_back=may_read_back)
                 reference.baselines[name] = KeptBaseline(recording, call_us)
             except NotReplayable as reason:

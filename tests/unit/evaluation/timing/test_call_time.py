@@ -2,15 +2,18 @@
 
 import itertools
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 
 import pytest
 from simulated_gpu import SimulatedSession, make_reference
 
+from harness.domain import Outcome
 from harness.evaluation.timing import call_time
+from harness.evaluation.timing.baselines import BaselineFailure
 from harness.evaluation.timing.call_time import CALLS, MOST_CALLS, time_calls
 from harness.evaluation.timing.replay_timing import keep_baseline
+from harness.sandbox.failure import CandidateFailure
 
 CALL_US = 80.0
 
@@ -96,3 +99,14 @@ def test_calls_of_the_baseline_are_timed_once_for_all_candidates(reference):
     (session,) = opened
     assert session.timed - finished[0] == CALLS  # nothing else starts or ends meanwhile, and none is the recorded one
     assert finished[0] > 0  # the worker was warm
+
+
+def test_a_baseline_that_fails_here_is_no_fault_of_the_candidate(reference):
+    class Failing(SimulatedSession):
+        def call(self, inputs, device, *, look=True):
+            raise CandidateFailure(Outcome.TIMEOUT, "a call took too long")
+
+    ahead = SimpleNamespace(finish=lambda: None)
+    kept = keep_baseline("eager", lambda: nullcontext(Failing(None)), reference, itertools.count(100), ahead)
+    with pytest.raises(BaselineFailure, match="a call took too long"), kept:
+        pass
