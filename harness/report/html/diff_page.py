@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.analysis.side_by_side import Pair
 from harness.analysis.side_material import SideBySide, TextDiff, pick_samples
+from harness.report.html.encoding import clean
 from harness.report.terminal.diff import (
     describe_correctness,
     describe_prompts,
@@ -20,7 +21,7 @@ from harness.report.terminal.diff import (
     summarise_sides,
 )
 from harness.report.terminal.tables import describe_section, format_speedup
-from harness.report.values import make_printable, make_strict
+from harness.report.values import make_strict
 
 TEMPLATE = "diff_page.html.jinja"
 MOST_ROWS = 2000  # per table
@@ -34,7 +35,7 @@ def format_comparison_page(sides: SideBySide, *, made_at: str) -> str:
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    page = environment.get_template(TEMPLATE).render(_clean(_describe_page(sides, made_at)))
+    page = environment.get_template(TEMPLATE).render(clean(_describe_page(sides, made_at)))
     return page.encode("utf-8", "replace").decode()
 
 
@@ -126,11 +127,3 @@ def _describe_speed(pair: Pair) -> dict[str, Any]:
 def _describe_diff(diff: TextDiff) -> dict[str, Any]:
     lines = [(_LINE_CLASSES.get(line[:1], ""), line) for line in diff.lines]
     return {"name": name_diff(diff), "lines": lines, "is_cut": diff.is_cut}
-
-
-def _clean(value: Any) -> Any:
-    if isinstance(value, str):
-        return make_printable(value)
-    if isinstance(value, dict):
-        return {name: _clean(entry) for name, entry in value.items()}
-    return [_clean(entry) for entry in value] if isinstance(value, list | tuple) else value

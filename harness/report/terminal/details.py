@@ -24,6 +24,7 @@ from harness.report.terminal.tables import (
     format_time_us,
     make_table,
     name_workload,
+    render_heading,
     style_outcome,
     style_text,
 )
@@ -125,7 +126,7 @@ def _sections(
     if evaluation.correctness is not None:
         yield from _correctness_parts(evaluation.correctness, evaluation.message)
     if evaluation.cases:
-        yield _heading("Cases")
+        yield render_heading("Cases")
         yield from render_cases(evaluation)
     yield from _timing_parts(evaluation, all_blocks=all_blocks)
     if evaluation.further:
@@ -139,14 +140,14 @@ def _sections(
     if source:
         yield from _source_parts(evaluation, source)
     yield from render_turns(turns, evaluation.subject.turn, source)
-    yield _heading("Evaluation conditions")
+    yield render_heading("Evaluation conditions")
     yield _render_facts(_list_circumstances(evaluation))
     yield style_text(f"\nAlso: harness show {stored.id} --source | --log | --blocks | --json", "dim")
     yield _render_verdict(evaluation)
 
 
 def _finding_parts(evaluation: Evaluation, source: str) -> Iterator[RenderableType]:
-    yield _heading("Findings")
+    yield render_heading("Findings")
     if not evaluation.findings:
         yield style_text("none")
     for severity, style in _SEVERITIES:
@@ -175,7 +176,7 @@ def _correctness_parts(correctness: Correctness, reason: str) -> Iterator[Render
     trials = correctness.trials
     passed = sum(trial.passed for trial in trials)
     truth = "the float64 truth" if correctness.truth == "float64" else "the reference itself (no float64 truth)"
-    yield _heading("Correctness")
+    yield render_heading("Correctness")
     yield style_text(f"{passed} of {len(trials)} trials passed, against {truth}; weights: {correctness.weights}")
     table = _make_number_table("#", "inputs", "passed", "max error", "reference's", "of allowed", "wrong")
     for number, trial in enumerate(trials, start=1):
@@ -212,7 +213,7 @@ def _count_elements(correctness: Correctness) -> str:
 def _timing_parts(evaluation: Evaluation, *, all_blocks: bool) -> Iterator[RenderableType]:
     timing = evaluation.timing
     if timing is not None:
-        yield _heading("Time per call")
+        yield render_heading("Time per call")
         if evaluation.outcome is not Outcome.CORRECT:
             yield style_text("Not ranked: the candidate is not correct.", "bold red")
         yield from render_timing(timing, all_blocks=all_blocks)
@@ -220,10 +221,10 @@ def _timing_parts(evaluation: Evaluation, *, all_blocks: bool) -> Iterator[Rende
             if case.timing is not None and all_blocks:
                 yield style_text(f"\ncase {case.name}", "bold")
                 yield from render_timing(case.timing, all_blocks=True)
-        yield _heading("System conditions")
+        yield render_heading("System conditions")
         yield _render_facts([*explain_use(timing), *list_conditions(timing)])
     if evaluation.roofline is not None:
-        yield _heading("Roofline" + (f" of case {_name_first_timed(evaluation)}" if evaluation.cases else ""))
+        yield render_heading("Roofline" + (f" of case {_name_first_timed(evaluation)}" if evaluation.cases else ""))
         yield _render_facts(explain_roofline(evaluation))
 
 
@@ -232,7 +233,7 @@ def _name_first_timed(evaluation: Evaluation) -> str:
 
 
 def _baseline_parts(further: Sequence[BaselineResult]) -> Iterator[RenderableType]:
-    yield _heading("Further baselines")
+    yield render_heading("Further baselines")
     table = _make_number_table("baseline", "time", "candidate", "speedup", "interval")
     for one in further:
         timing = one.timing
@@ -249,7 +250,7 @@ def _baseline_parts(further: Sequence[BaselineResult]) -> Iterator[RenderableTyp
 
 
 def _work_parts(work: Work) -> Iterator[RenderableType]:
-    yield _heading("Time attribution")
+    yield render_heading("Time attribution")
     table = _make_number_table("code", "share", "of the time")
     shares = (
         ("candidate's kernels", work.custom),
@@ -267,7 +268,7 @@ def _work_parts(work: Work) -> Iterator[RenderableType]:
 
 
 def _counter_parts(counters: CounterReport) -> Iterator[RenderableType]:
-    yield _heading("Hardware counters")
+    yield render_heading("Hardware counters")
     for one in counters.kernels:
         yield style_text(f"{one.kernel}: {one.describe_launch()}", "bold")
         yield _render_facts(one.list_facts())
@@ -279,7 +280,7 @@ def _counter_parts(counters: CounterReport) -> Iterator[RenderableType]:
 def _build_parts(evaluation: Evaluation, build: BuildSummary, *, whole_log: bool) -> Iterator[RenderableType]:
     count = len(build.keys)
     origin = "from the cache" if build.cached else f"built in {build.duration_s:.1f} s"
-    yield _heading("Build")
+    yield render_heading("Build")
     strategy = f"{build.strategy}: {build.reason}" if build.reason else build.strategy
     yield style_text(f"{count} extension{'s' if count != 1 else ''}, {origin}, strategy {strategy}")
     yield style_text(", ".join(build.keys) or "no key", "dim")
@@ -291,7 +292,7 @@ def _build_parts(evaluation: Evaluation, build: BuildSummary, *, whole_log: bool
 
 def _source_parts(evaluation: Evaluation, source: str) -> Iterator[RenderableType]:
     marked = {line for finding in evaluation.findings for line in find_lines(finding, source)}
-    yield _heading("Source")
+    yield render_heading("Source")
     yield render_excerpt(source, marked=marked)
 
 
@@ -354,10 +355,6 @@ def _cut_to_tail(text: str, hint: str) -> str:
     skipped = len(lines) - TAIL_LINES
     head = [f"({skipped} lines before these; {hint})"] if skipped > 0 else []
     return "\n".join([*head, *lines[-TAIL_LINES:]])
-
-
-def _heading(text: str) -> Text:
-    return style_text(f"\n{text}", "bold underline")
 
 
 def _format_error(value: float | None) -> str:

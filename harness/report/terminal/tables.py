@@ -161,6 +161,10 @@ def style_text(text: str, style: str = "") -> Text:
     return Text(make_printable(text), style=style)
 
 
+def render_heading(text: str) -> Text:
+    return style_text(f"\n{text}", "bold underline")
+
+
 def format_time_us(time_us: float) -> str:
     """Return a text such as `950 ns`, `12.3 us`, `4.56 ms` or `1.2 s`."""
     for limit, factor, unit in ((1.0, 1e3, "ns"), (1e3, 1.0, "us"), (1e6, 1e-3, "ms")):

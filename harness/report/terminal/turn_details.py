@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from harness.analysis.samples import list_best, result_of
 from harness.report.terminal.sources import render_difference
-from harness.report.terminal.tables import format_speedup, make_table, style_outcome, style_text
+from harness.report.terminal.tables import format_speedup, make_table, render_heading, style_outcome, style_text
 from harness.store.columns import ResultRow
 from harness.store.completions import Spent, TurnOrigin
 
@@ -38,15 +38,15 @@ NO_TURNS = SampleTurns()
 def render_turns(turns: SampleTurns, shown: int, source: str | None) -> Iterator[RenderableType]:
     """Yield nothing for a sample of one turn."""
     if len(turns.rows) > 1:
-        yield _heading("Turns")
+        yield render_heading("Turns")
         yield _render_tree(turns, shown)
     if turns.fed_back is not None:
         cut = len(turns.fed_back) > LONGEST_FEEDBACK
-        yield _heading("Fed back")
+        yield render_heading("Fed back")
         yield style_text(turns.fed_back[:LONGEST_FEEDBACK].rstrip() + ("\n... (cut)" if cut else ""))
     parent = turns.origins.get(shown, TurnOrigin()).parent
     if turns.before is not None and source and parent is not None:
-        yield _heading(f"Changed since turn {parent}")
+        yield render_heading(f"Changed since turn {parent}")
         yield render_difference(turns.before, source, turn=parent)
 
 
@@ -97,7 +97,3 @@ def _format_interval(row: ResultRow) -> str:
 
 def _format_comparison(row: ResultRow) -> str:
     return "-" if row.over_rival is None else f"{row.rival_turn}: {format_speedup(row.over_rival)}"
-
-
-def _heading(text: str) -> RenderableType:
-    return style_text(f"\n{text}", "bold underline")
