@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 from threading import Event, Lock, Thread
 from time import monotonic, time
 
-from harness.domain import Evaluation, Fidelity, HarnessError, Outcome, Problem, ProblemError, UsageError
+from harness.domain import Evaluation, HarnessError, Outcome, Problem, ProblemError, UsageError
 from harness.executors.executor import Executor
 from harness.executors.tasks import Task
 from harness.pipeline.provenance import KnownSolutions
@@ -50,15 +50,7 @@ class Service:
         self._limits = Limits(queued=settings.max_queued, per_client=settings.max_per_client)
         self._waiting: defaultdict[int, set[asyncio.Event]] = defaultdict(set)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.dispatcher = Dispatcher(
-            queue=self.queue,
-            executor=executor,
-            prepare=self._prepare,
-            metrics=self.metrics,
-            on_end=self._notify,
-            fidelity=settings.fidelity,
-            keep_s=settings.keep_s,
-        )
+        self.dispatcher = Dispatcher(self)
 
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -86,7 +78,7 @@ class Service:
         )
         return self._find_problem(about)
 
-    def _prepare(self, client: str, submission: Submission) -> Task:
+    def prepare(self, client: str, submission: Submission) -> Task:
         owner = "" if submission.reference is None or self.settings.trusts_references else client
         task = make_submitted_task(submission, self.find_problem(submission), self.executor, owner)
         return replace(task, notes=(*task.notes, *self._known.check(task)))
@@ -108,7 +100,7 @@ class Service:
         entry = self.queue.find(client, task)
         state = self.queue.delete(client, task)
         if entry is not None:
-            self._notify(entry.number)
+            self.notify(entry.number)
         return state
 
     async def wait(self, entry: Entry, timeout_s: float) -> Entry | None:
@@ -136,7 +128,7 @@ class Service:
             if not self._waiting[number]:
                 del self._waiting[number]
 
-    def _notify(self, number: int) -> None:
+    def notify(self, number: int) -> None:
         """May be called from any thread."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._set_ended, number)
@@ -150,32 +142,15 @@ POLL_S = 1.0
 CLEAN_EVERY_S = 600.0
 LOG = logging.getLogger("harness.service")
 
-Prepare = Callable[[str, Submission], Task]  # from the client and its request
-
 
 class Dispatcher:
-    """`on_end` is called with each finished task's number. If the queue cannot be written (disk full), the write is
-    repeated.
+    """Moves tasks from the queue to the executor, and verdicts back. If the queue cannot be written (disk full), the
+    write is repeated.
     """
 
-    def __init__(
-        self,
-        *,
-        queue: TaskQueue,
-        executor: Executor,
-        prepare: Prepare,
-        metrics: Metrics,
-        on_end: Callable[[int], None],
-        fidelity: Fidelity,
-        keep_s: float,
-    ) -> None:
-        self._queue = queue
-        self._executor = executor
-        self._prepare = prepare
-        self._metrics = metrics
-        self._on_end = on_end
-        self._fidelity = fidelity
-        self._keep_s = keep_s
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._queue, self._executor, self._metrics = service.queue, service.executor, service.metrics
         self._wake = Event()
         self._stopping = False
         self._lock = Lock()
@@ -220,7 +195,7 @@ class Dispatcher:
         for entry, submission in taken:
             self._submit(entry, submission)
         if monotonic() > self._clean_at_s:
-            self._queue.delete_finished(time() - self._keep_s)
+            self._queue.delete_finished(time() - self._service.settings.keep_s)
             self._clean_at_s = monotonic() + CLEAN_EVERY_S
         return bool(taken)
 
@@ -230,7 +205,7 @@ class Dispatcher:
             self._in_flight += 1
         future: Future[Evaluation] = Future()
         try:
-            future = self._executor.submit(self._prepare(entry.client, submission))
+            future = self._executor.submit(self._service.prepare(entry.client, submission))
         except Exception as error:  # noqa: BLE001 - this task fails; the others go on
             future.set_exception(error)
         future.add_done_callback(partial(self._end, entry))
@@ -250,7 +225,7 @@ class Dispatcher:
             LOG.exception("a verdict was not stored", extra={"task": entry.task, "client": entry.client})
             self._unstored.append((entry, future))
         else:
-            self._on_end(entry.number)
+            self._service.notify(entry.number)
 
     def _record(self, entry: Entry, future: Future[Evaluation]) -> None:
         error = future.exception()
@@ -262,7 +237,7 @@ class Dispatcher:
             return
         evaluation = future.result()
         stored = StoredEvaluation(id=entry.number, evaluation=evaluation)
-        record = dump_json(evaluation_record(stored) | {"fidelity": self._fidelity})
+        record = dump_json(evaluation_record(stored) | {"fidelity": self._service.settings.fidelity})
         if evaluation.outcome.counts_against_model:
             self._queue.finish(entry.number, record)
         else:
