@@ -16,7 +16,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -24,7 +24,7 @@ from pathlib import Path
 from harness.builder.cache import DEFAULT_LIMIT_BYTES, find_entry, prune_cache
 from harness.builder.emulated import EmulatedStrategy
 from harness.builder.error_excerpt import name_first_error
-from harness.builder.fast.prebuilt_cache import PrebuiltCache, try_lock
+from harness.builder.fast.prebuilt_cache import PrebuiltCache
 from harness.builder.fast.strategy import SCRIPT, prepare_fast
 from harness.builder.memory_gate import FAST_BUILD_BYTES, PLAIN_BUILD_BYTES, MemoryGate
 from harness.builder.runner import Runner, Wrap
@@ -33,7 +33,9 @@ from harness.builder.toolchain import Toolchain, ninja_program
 from harness.builder.torch_ninja import plan_empty_builds, write_plan
 from harness.domain import BuildRequest, BuildResult, BuildToolError, HarnessError
 from harness.domain.build import LOCKED, RUNNING
+from harness.domain.files import try_lock
 from harness.emulator import Emulation
+from harness.hardware.memory import count_oom_kills
 
 # Matches whole lines only: a source can make the compiler print something similar.
 _KILLED = re.compile(
@@ -59,14 +61,6 @@ def default_cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "harness" / "builds"
 
 
-def count_out_of_memory_kills() -> int | None:
-    """Count OOM kills on this machine since boot; None if unknown."""
-    with suppress(OSError):
-        found = re.search(r"^oom_kill (\d+)$", Path("/proc/vmstat").read_text(), re.MULTILINE)
-        return None if found is None else int(found[1])
-    return None
-
-
 def find_machine_folder(cache: Path | None) -> Path:
     return (cache or default_cache_folder()) / "machine"
 
@@ -87,7 +81,7 @@ class Builder:
         max_cache_bytes: int = DEFAULT_LIMIT_BYTES,
         emulate: Emulation | None = None,
         has_device: bool = True,
-        count_kills: Callable[[], int | None] | None = None,
+        count_kills: Callable[[], int | None] = count_oom_kills,
         on_count: Callable[[], None] = lambda: None,
     ) -> None:
         """`emulate` builds CUDA to run on the CPU, without nvcc. With `has_device`, a GPU of the toolchain's
@@ -96,7 +90,7 @@ class Builder:
         """
         self._on_count = on_count
         self._has_device = has_device
-        self._count_kills = count_kills or count_out_of_memory_kills
+        self._count_kills = count_kills
         self._cache = cache.resolve()
         self.toolchain = toolchain
         self._environment = environment

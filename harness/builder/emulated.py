@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.builder.fast.binding import bind_main
 from harness.builder.fast.final_errors import list_words
-from harness.builder.fast.prebuilt_cache import PrebuiltCache, strip_name
+from harness.builder.fast.prebuilt_cache import REQUESTS_BEFORE_MADE, PrebuiltCache, strip_name
 from harness.builder.memory_gate import FAST_BUILD_BYTES, MemoryGate
 from harness.builder.runner import Runner
 from harness.builder.torch_ninja import read_plan, write_plan
@@ -148,9 +148,11 @@ class EmulatedStrategy:
         return Commands(compiler=plan["cxx"], flags=flags, is_checked=self._emulation.checked)
 
     def _find_prebuilt(self, request: BuildRequest, plan: dict[str, str], commands: Commands) -> Path:
-        prebuilt = self._prebuilt_cache.find_emulator(
+        prebuilt = self._prebuilt_cache.find(
+            "emulator",
             [commands.device_header, digest_runtime(), _WORDS, _MACROS],
             lambda work: self._make_prebuilt(work, commands),
+            asked=1,
             beside=lambda: self._bind(request, plan, commands),
         )
         if isinstance(prebuilt, str):
@@ -173,7 +175,7 @@ class EmulatedStrategy:
             f"{begin} {preprocess} -dD -o all.ii",
         ]
         (work / "prebuilt.sh").write_text(_script(steps, ""))
-        self._prebuilt_cache.run_steps(["sh", "prebuilt.sh"], work)
+        self._prebuilt_cache.compile(["sh", "prebuilt.sh"], work)
         everything, slim = (
             (work / name).read_text(encoding="utf-8", errors="surrogateescape") for name in ("all.ii", "slim.ii")
         )
@@ -183,15 +185,16 @@ class EmulatedStrategy:
             (work / name).unlink()
 
     def _find_host_header(self, commands: Commands, prebuilt: Path) -> Path:
-        found = self._prebuilt_cache.find_emulator_host(
-            [commands.host, digest_runtime()], lambda work: self._make_host_header(work, commands)
+        parts = [commands.host, digest_runtime()]
+        found = self._prebuilt_cache.find(
+            "emulator-host", parts, lambda work: self._make_host_header(work, commands), asked=REQUESTS_BEFORE_MADE
         )
         return prebuilt / "include" / "emulator" / _HOST_HEADER if isinstance(found, str) else found / _HOST_HEADER
 
     def _make_host_header(self, work: Path, commands: Commands) -> None:
         shutil.copy(RUNTIME / "emulator" / _HOST_HEADER, work)
         step = f"{commands.host} -x c++-header {_HOST_HEADER} -o {_HOST_HEADER}.gch"
-        self._prebuilt_cache.run_steps(["sh", "-c", step], work)
+        self._prebuilt_cache.compile(["sh", "-c", step], work)
 
     def _write_steps(self, job: _Job) -> _Steps:
         readable = [job.prebuilt]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import codecs
+import fcntl
 import os
 import secrets
 import tokenize
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from typing import IO, Any
 
 from harness.domain.errors import HarnessError
 
@@ -60,6 +62,15 @@ def replace_text(path: Path, text: str) -> None:
     """Write UTF-8 atomically. Raises OSError."""
     with replacing(path) as partial:
         partial.write_text(text, encoding="utf-8")
+
+
+def try_lock(file: IO[Any] | int, kind: int = fcntl.LOCK_EX) -> bool:
+    """The lock is held until the file is closed."""
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextmanager

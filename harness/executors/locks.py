@@ -11,6 +11,8 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Protocol
 
+from harness.domain.files import try_lock
+
 RETRY_S = 0.05
 DEVICE_TAKEN = "another harness process, which evaluates on this device"
 CORES_TAKEN = "builds or timings on these cores, perhaps of another harness process"
@@ -57,7 +59,7 @@ def hold_cores_to_build(check: Check = check_nothing) -> Iterator[None]:
     """A shared lock; wait for waiting and running timings."""
     with _open_lock("cores") as cores:
         with _open_lock("next") as queue:
-            while not _try_lock(queue, fcntl.LOCK_EX) or not _try_lock(cores, fcntl.LOCK_SH):
+            while not try_lock(queue) or not try_lock(cores, fcntl.LOCK_SH):
                 check()
                 time.sleep(RETRY_S)
         yield
@@ -73,10 +75,10 @@ def hold_cores_to_time(say: Say = say_nothing, check: Check = check_nothing) -> 
 
 
 def _wait_for(lock: IO[str], reason: str, say: Say, check: Check) -> None:
-    if _try_lock(lock, fcntl.LOCK_EX):
+    if try_lock(lock):
         return
     say(reason)
-    while not _try_lock(lock, fcntl.LOCK_EX):
+    while not try_lock(lock):
         check()
         time.sleep(RETRY_S)
     say("")
@@ -84,12 +86,3 @@ def _wait_for(lock: IO[str], reason: str, say: Say, check: Check) -> None:
 
 def _open_lock(name: str) -> IO[str]:
     return (Path(tempfile.gettempdir()) / f"harness-{os.getuid()}-{name.replace(':', '-')}.lock").open("w")
-
-
-def _try_lock(lock: IO[str], kind: int) -> bool:
-    """The lock is held until the file is closed."""
-    try:
-        fcntl.flock(lock, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +37,14 @@ def read_memory_state(proc: Path = PROC, cgroup: Path = CGROUP) -> MemoryState:
 def total_memory_bytes(proc: Path = PROC, cgroup: Path = CGROUP) -> int:
     limits = [limit_bytes for limit_bytes, _ in _read_control_groups(proc, cgroup)]
     return min([_read_meminfo((proc / "meminfo").read_text(), "MemTotal"), *limits])
+
+
+def count_oom_kills() -> int | None:
+    """Count OOM kills on this machine since boot; None if unknown."""
+    with suppress(OSError):
+        found = re.search(r"^oom_kill (\d+)$", Path("/proc/vmstat").read_text(), re.MULTILINE)
+        return None if found is None else int(found[1])
+    return None
 
 
 def _read_meminfo(text: str, name: str) -> int:

@@ -11,10 +11,9 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 from harness.domain import HarnessError
-from harness.hardware.memory import MemoryState, read_memory_state, total_memory_bytes
+from harness.hardware.memory import MemoryState, count_oom_kills, read_memory_state, total_memory_bytes
 from harness.protocol.process_tree import find_tree, read_bytes, state_of, threads_of
 
 CHECK_EVERY_S = 0.05
@@ -65,7 +64,7 @@ class MemoryWatch:
         return self._find_shortage(used_bytes)
 
     def has_seen_oom_kill(self) -> bool:
-        return count_oom_kills() > self._kills_at_first
+        return (count_oom_kills() or 0) > (self._kills_at_first or 0)
 
     def explain_shortage(self, error: HarnessError) -> str:
         """Call after `find_overuse` raised `error` and the worker ended. Return a message if that freed memory, since
@@ -91,11 +90,6 @@ class MemoryWatch:
         if max(used_bytes, hidden_bytes) * 2 < taken_bytes:
             raise HarnessError(f"{message}, and the candidate is not the cause; free some and evaluate it again")
         return f"{message}; {_megabytes(taken_bytes)} were taken since the worker started"
-
-
-def count_oom_kills() -> int:
-    found = re.search(r"^oom_kill (\d+)$", Path("/proc/vmstat").read_text(), re.MULTILINE)
-    return int(found[1]) if found else 0
 
 
 def _count_private(processes: Iterable[int]) -> int:

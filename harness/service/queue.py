@@ -6,7 +6,6 @@ folder.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
 import zlib
@@ -19,8 +18,9 @@ from time import time
 from typing import Any, Literal, Self
 
 from harness.domain import HarnessError, StoreError, UsageError
-from harness.domain.files import raising
+from harness.domain.files import raising, try_lock
 from harness.service.submission import Submission
+from harness.store.schema import transaction
 
 State = Literal["queued", "running", "done", "failed", "invalid"]
 UNFINISHED: tuple[State, ...] = ("queued", "running")
@@ -220,25 +220,16 @@ class TaskQueue:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with self._lock:
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
+        with self._lock, transaction(self._connection):
+            yield
 
 
 def _lock_folder(folder: Path) -> int:
     lock = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
+    if not try_lock(lock):
         os.close(lock)
         message = f"another service uses the queue in {folder}: stop it, or choose another folder with --queue-dir"
-        raise UsageError(message) from error
+        raise UsageError(message)
     return lock
 
 

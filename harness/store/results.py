@@ -8,7 +8,7 @@ import json
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -23,7 +23,7 @@ from harness.domain.suggestions import suggest
 from harness.store.columns import COLUMNS, ResultRow
 from harness.store.filters import list_compared
 from harness.store.queries import COLUMN_KINDS, ResultFilter, build_query, check_columns, list_against, order_by
-from harness.store.schema import connect_reader, connect_writer
+from harness.store.schema import connect_reader, connect_writer, transaction
 from harness.store.serialization import (
     EvidenceRow,
     compress_text,
@@ -244,16 +244,8 @@ class ResultStore:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with self._lock, _store_errors(self.path, "write"):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._connection.execute("COMMIT")
-            except BaseException:
-                # SQLite may already have rolled back (full disk); the first error is the one to report.
-                with suppress(sqlite3.Error):
-                    self._connection.execute("ROLLBACK")
-                raise
+        with self._lock, _store_errors(self.path, "write"), transaction(self._connection):
+            yield
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from harness.domain import StoreError
@@ -157,7 +157,7 @@ def _enable_wal(connection: sqlite3.Connection) -> None:
 
 
 def _prepare_tables(connection: sqlite3.Connection, harness_version: str) -> None:
-    with _transaction(connection):
+    with transaction(connection):
         if _is_new(connection):
             _run_statements(connection, _TABLES)
             connection.execute("INSERT INTO meta VALUES ('created_by', ?)", (harness_version,))
@@ -207,13 +207,14 @@ def _read_json(column: Column) -> str:
 
 
 @contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:
+        # SQLite may already have rolled back (full disk); the first error is the one to report.
+        with suppress(sqlite3.Error):
             connection.execute("ROLLBACK")
         raise
 

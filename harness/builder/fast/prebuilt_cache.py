@@ -6,7 +6,6 @@ Each costs about one standard build, so it is made when flags repeat, or at once
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -39,6 +38,7 @@ from harness.builder.runner import Runner
 from harness.builder.toolchain import Toolchain
 from harness.domain import HarnessError
 from harness.domain.build import LOCKED, PRECOMPILING
+from harness.domain.files import try_lock
 
 REQUESTS_BEFORE_MADE = 2
 MAX_ENTRIES = 8
@@ -83,14 +83,14 @@ class PrebuiltCache:
     def find_cuda_headers(
         self, nvcc: str, flags: str, *, beside: Callable[[], object] = lambda: None
     ) -> PrebuiltHeaders | str:
-        folder = self._find(
+        folder = self.find(
             "cuda", [nvcc, flags], lambda work: self._make_cuda(work, nvcc, flags), asked=REQUESTS_BEFORE_MADE,
             beside=beside,
         )  # fmt: skip
         return folder if isinstance(folder, str) else read_prebuilt(folder)
 
     def find_binding(self, compiler: str, flags: str) -> Path | str:
-        folder = self._find(
+        folder = self.find(
             "binding",
             [compiler, flags, BINDING_SOURCE],
             lambda work: self._make_binding(work, compiler, flags),
@@ -102,7 +102,7 @@ class PrebuiltCache:
         """Return a folder with torch/extension.h precompiled. Few sources need it, and it costs more than several
         builds save.
         """
-        return self._find(
+        return self.find(
             "header",
             [compiler, flags],
             lambda work: self._make_header(work, compiler, flags, "#include_next <torch/extension.h>\n"),
@@ -111,7 +111,7 @@ class PrebuiltCache:
 
     def find_host_headers(self, compiler: str, flags: str, *, beside: Callable[[], object]) -> Path | str:
         """Return a folder whose torch/extension.h is `HOST_HEADER`, with `WIDER_MACROS`."""
-        return self._find(
+        return self.find(
             "host",
             [compiler, flags, HOST_HEADER],
             lambda work: self._make_host_headers(work, compiler, flags),
@@ -121,31 +121,19 @@ class PrebuiltCache:
 
     def find_precompiled_host(self, compiler: str, flags: str) -> Path | str:
         """Return a folder with `HOST_HEADER` precompiled as torch/extension.h. It costs as much as four builds save."""
-        return self._find(
+        return self.find(
             "host-header",
             [compiler, flags, HOST_HEADER],
             lambda work: self._make_header(work, compiler, flags, HOST_HEADER),
             asked=REQUESTS_BEFORE_MADE + 4,
         )
 
-    def find_emulator(
-        self, parts: list[str], make: Callable[[Path], None], *, beside: Callable[[], object]
-    ) -> Path | str:
-        return self._find("emulator", parts, make, asked=1, beside=beside)
-
-    def find_emulator_host(self, parts: list[str], make: Callable[[Path], None]) -> Path | str:
-        return self._find("emulator-host", parts, make, asked=REQUESTS_BEFORE_MADE)
-
-    def run_steps(self, command: list[str], work: Path) -> None:
-        """Raises PrebuiltError."""
-        self._compile(command, work)
-
     def _key(self, kind: str, parts: list[str]) -> str:
         toolchain = self._toolchain.key_parts(nvcc=kind == "cuda")
         values = {"made_by": _digest_makers(), "parts": parts, "toolchain": toolchain}
         return f"{kind}-{sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:40]}"
 
-    def _find(
+    def find(
         self,
         kind: str,
         parts: list[str],
@@ -154,6 +142,7 @@ class PrebuiltCache:
         asked: int,
         beside: Callable[[], object] = lambda: None,
     ) -> Path | str:
+        """Return the folder of a part that depends on `parts`, made at the request number `asked`."""
         entry = self._folder / self._key(kind, parts)
         found = self._read(entry)
         if found is not None:
@@ -246,13 +235,13 @@ class PrebuiltCache:
 
     def _make_binding(self, work: Path, compiler: str, flags: str) -> None:
         (work / "binding.cpp").write_text(BINDING_SOURCE)
-        self._compile([*shlex.split(compiler), *shlex.split(flags), "-O2", "-c", "binding.cpp", "-o", OBJECT], work)
+        self.compile([*shlex.split(compiler), *shlex.split(flags), "-O2", "-c", "binding.cpp", "-o", OBJECT], work)
 
     def _make_header(self, work: Path, compiler: str, flags: str, text: str) -> None:
         """Write the header in `text` with the headers that it may include, and precompile it."""
         _write_headers(work, text)
         command = [*shlex.split(compiler), "-I.", *shlex.split(flags)]
-        self._compile([*command, "-x", "c++-header", "extension.h", "-o", "torch/extension.h.gch"], work)
+        self.compile([*command, "-x", "c++-header", "extension.h", "-o", "torch/extension.h.gch"], work)
 
     def _make_host_headers(self, work: Path, compiler: str, flags: str) -> None:
         _write_headers(work, HOST_HEADER)
@@ -263,10 +252,11 @@ class PrebuiltCache:
 
     def _list_macros(self, work: Path, compiler: str, flags: str) -> set[str]:
         command = [*shlex.split(compiler), *shlex.split(flags), "-x", "c++", "-dM", "-E", "extension.h", "-o", "macros"]
-        self._compile(command, work)
+        self.compile(command, work)
         return set(re.findall(r"^#define (\w+)", (work / "macros").read_text(), re.MULTILINE))
 
-    def _compile(self, command: list[str], work: Path) -> None:
+    def compile(self, command: list[str], work: Path) -> None:
+        """Raises PrebuiltError."""
         returncode, log = self._run(command, work)
         if returncode != 0:
             raise PrebuiltError(f"{shlex.join(command)[:300]}\nended with {returncode}:\n{log[-4000:]}")
@@ -292,12 +282,3 @@ def _digest_makers() -> str:
     files = [__file__, *(module.__file__ or "" for module in (stub_headers, prebuilt, final_errors, line_markers))]
     texts = [Path(file).read_bytes() for file in files]
     return sha256(b"\0".join(texts)).hexdigest()
-
-
-def try_lock(lock: IO[str]) -> bool:
-    """The lock is held until the file is closed."""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -218,7 +218,7 @@ def test_name_of_a_missing_header_fails_in_the_fast_strategy(fast):
 def test_a_kit_is_made_when_it_is_asked_for_again(tmp_path):
     made = []
     shelf = PrebuiltCache(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
-    found = [shelf._find("kind", ["flags"], made.append, asked=2) for _ in range(3)]
+    found = [shelf.find("kind", ["flags"], made.append, asked=2) for _ in range(3)]
     assert found[0] == prebuilt_cache.NOT_YET
     assert found[1] == found[2] == made[0]
     assert len(made) == 1
@@ -227,7 +227,7 @@ def test_a_kit_is_made_when_it_is_asked_for_again(tmp_path):
 def test_where_many_builds_are_to_come_the_first_request_makes_the_kit(tmp_path):
     shelf = PrebuiltCache(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
     shelf.expect_many()
-    assert isinstance(shelf._find("kind", ["flags"], lambda work: None, asked=2), Path)
+    assert isinstance(shelf.find("kind", ["flags"], lambda work: None, asked=2), Path)
 
 
 def test_host_headers_are_precompiled_after_enough_builds(tmp_path, idle_runner):
@@ -256,10 +256,10 @@ def test_all_others_wait_while_a_kit_is_made_and_then_have_it(tmp_path, idle_run
         (work / "whole").touch()
 
     with ThreadPoolExecutor(3) as pool:
-        maker = pool.submit(shelf._find, "kind", ["flags"], make, asked=1)
+        maker = pool.submit(shelf.find, "kind", ["flags"], make, asked=1)
         assert begun.wait(60)
         other_shelf = PrebuiltCache(tmp_path, probe_toolchain(), runner=idle_runner, gate=MemoryGate())
-        others = [pool.submit(one._find, "kind", ["flags"], make, asked=1) for one in (shelf, other_shelf)]
+        others = [pool.submit(one.find, "kind", ["flags"], make, asked=1) for one in (shelf, other_shelf)]
         assert not wait(others, timeout=0.5).done
         may_end.set()
         assert {future.result(timeout=60) for future in (maker, *others)} == {maker.result()}
@@ -270,9 +270,9 @@ def test_who_waits_for_a_kit_ends_when_builds_are_stopped(tmp_path, idle_runner)
     shelf = PrebuiltCache(tmp_path, probe_toolchain(), runner=idle_runner, gate=MemoryGate())
     begun, may_end = threading.Event(), threading.Event()
     with ThreadPoolExecutor(2) as pool:
-        maker = pool.submit(shelf._find, "kind", ["flags"], lambda work: begun.set() or may_end.wait(60), asked=1)
+        maker = pool.submit(shelf.find, "kind", ["flags"], lambda work: begun.set() or may_end.wait(60), asked=1)
         assert begun.wait(60)
-        other = pool.submit(shelf._find, "kind", ["flags"], lambda work: None, asked=1)
+        other = pool.submit(shelf.find, "kind", ["flags"], lambda work: None, asked=1)
         idle_runner.stop()
         with pytest.raises(HarnessError, match="was stopped"):
             other.result(timeout=60)
@@ -283,7 +283,7 @@ def test_who_waits_for_a_kit_ends_when_builds_are_stopped(tmp_path, idle_runner)
 def test_further_headers_are_precompiled_beside_the_cache(tmp_path):
     shelf = PrebuiltCache(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
     other = threading.Event()
-    found = shelf._find("kind", ["flags"], lambda work: other.wait(60) or work.rmdir(), asked=1, beside=other.set)
+    found = shelf.find("kind", ["flags"], lambda work: other.wait(60) or work.rmdir(), asked=1, beside=other.set)
     assert found.is_dir()
 
 
@@ -295,7 +295,7 @@ def test_a_kit_that_cannot_be_made_is_not_tried_again(tmp_path):
         raise KeyError("AT_FORALL_SCALAR_TYPES")
 
     shelf = PrebuiltCache(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
-    reasons = {shelf._find("kind", ["flags"], fail, asked=1) for _ in range(3)}
+    reasons = {shelf.find("kind", ["flags"], fail, asked=1) for _ in range(3)}
     assert len(tried) == len(reasons) == 1
     assert "KeyError" in reasons.pop()
     assert "AT_FORALL_SCALAR_TYPES" in next(tmp_path.glob("*/unusable.txt")).read_text()
@@ -309,12 +309,12 @@ def test_partial_header_cache_of_a_killed_process_is_not_used(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        shelf._find("kind", ["flags"], die, asked=1)
-    found = shelf._find("kind", ["flags"], lambda work: (work / "whole").touch(), asked=1)
+        shelf.find("kind", ["flags"], die, asked=1)
+    found = shelf.find("kind", ["flags"], lambda work: (work / "whole").touch(), asked=1)
     assert sorted(path.name for path in found.iterdir()) == ["whole"]
 
 
 def test_other_flags_have_another_kit(tmp_path):
     shelf = PrebuiltCache(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
-    found = {shelf._find("kind", [flags], lambda work: None, asked=1) for flags in ("-O2", "-O3")}
+    found = {shelf.find("kind", [flags], lambda work: None, asked=1) for flags in ("-O2", "-O3")}
     assert len(found) == 2
