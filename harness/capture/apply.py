@@ -115,6 +115,10 @@ def find_kernels(folder: Path, results_dir: Path) -> tuple[list[AppliedKernel], 
                 missing.append(problem.name)
                 continue
             plan = {name: group[name] for name in ("problem", "paths", "inputs", "arguments", "shapes")}
+            owners = {
+                path.rpartition(".")[0] for path in group["paths"] if path.rpartition(".")[2].startswith("chain_")
+            }
+            outlines = {path: one for path, one in record["outlines"].items() if path in owners}
             source = store.source(best.evaluation.subject.candidate_digest) or ""
             alone = best.evaluation.speedup
             kernels.append(
@@ -123,7 +127,7 @@ def find_kernels(folder: Path, results_dir: Path) -> tuple[list[AppliedKernel], 
                     evaluation=best.id,
                     alone=alone,
                     predicted=predict_gain(group["share"], alone) if alone else None,
-                    plan=plan | {"backward": problem.backward},
+                    plan=plan | {"backward": problem.backward, "outlines": outlines},
                     source=source,
                 )
             )

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from harness.capture.chains import describe_arguments, outline_module
 from harness.capture.graph_code import list_state
 from harness.capture.groups import ModuleGroup, group_modules, list_children, predict_gain
 from harness.capture.options import RECORD, CaptureOptions
@@ -33,7 +34,7 @@ from harness.capture.problem_text import (
     split_arguments,
     write_text,
 )
-from harness.capture.runtime import fits, list_arguments
+from harness.capture.runtime import fits, replace_forward
 from harness.capture.script import ModelFinder, run_script
 from harness.capture.values import TensorFacts, write_tensor
 from harness.capture.watch import CallForm, Watch
@@ -63,17 +64,20 @@ class CaptureReport:
     device_us: float
     groups: list[ModuleGroup]
     folder: Path
+    outlines: dict[str, Any] = field(default_factory=dict)
     written: dict[str, ProblemText] = field(default_factory=dict)
 
     def make_record(self) -> dict[str, Any]:
-        names = ("model", "name", "device", "hardware", "calls", "wall_us", "device_us")
+        names = ("model", "name", "device", "hardware", "calls", "wall_us", "device_us", "outlines")
         groups = [_record_group(group, self.written.get(group.problem)) for group in self.groups]
         return {name: getattr(self, name) for name in names} | {"groups": groups}
 
 
-def watch_script(script: Path, arguments: Sequence[str], model: str, calls: int) -> Watch:
-    """Raises ScriptFailed and UsageError."""
+def watch_script(script: Path, arguments: Sequence[str], model: str, calls: int) -> tuple[Watch, dict[str, Any]]:
+    """Return what was seen, and the modules with chains, by path. Raises ScriptFailed and UsageError."""
     watch = Watch(max_calls=calls)
+    outlines: dict[str, Any] = {}
+    watch.described = lambda: _split_modules(watch, outlines)
     finder = ModelFinder(model, watch.attach)
     with finder.watching():
         run_script(script, arguments)
@@ -81,7 +85,28 @@ def watch_script(script: Path, arguments: Sequence[str], model: str, calls: int)
     if not watch.timed:
         _repeat_calls(watch)
     watch.detach()
-    return watch
+    for path in outlines:
+        vars(watch.modules[path].module).pop("forward")
+    return watch, outlines
+
+
+def _split_modules(watch: Watch, outlines: dict[str, Any]) -> bool:
+    """Make modules of the chains of operators that modules have in their forward. Return whether there are any."""
+    for path, record in list(watch.modules.items()):
+        if not record.forms or type(record.module).__module__.startswith("torch.nn."):
+            continue
+        form = next(iter(record.forms.values()))
+        try:
+            outline, chains = outline_module(record.module, form)
+        except ProblemError as error:
+            record.opaque = str(error)
+            continue
+        for name, chain in outline.chains.items():
+            watch.add(f"{path}.{name}".lstrip("."), chain)
+        if chains:
+            outlines[path] = {"arguments": describe_arguments(form), "chains": chains}
+            replace_forward(outline, on=True)
+    return bool(outlines)
 
 
 def _repeat_calls(watch: Watch) -> None:
@@ -96,7 +121,7 @@ def capture(
     script: Path, arguments: Sequence[str], model: str, folder: Path, *, options: CaptureOptions, cache: Path | None
 ) -> CaptureReport:
     """Write problems to `folder`. Raises ScriptFailed, UsageError and StoreError."""
-    watch = watch_script(script, arguments, model, options.calls)
+    watch, outlines = watch_script(script, arguments, model, options.calls)
     device = open_device("cpu" if watch.device.type != "cuda" else f"cuda:{watch.device.index or 0}")
     groups = _group_at_peaks(watch, PeakStore(cache), device)
     report = CaptureReport(
@@ -109,6 +134,7 @@ def capture(
         device_us=watch.modules[""].time_us / watch.profiled,
         groups=groups,
         folder=folder,
+        outlines=outlines,
     )
     _write_problems(report, options, watch)
     return report
@@ -243,16 +269,8 @@ def _record_group(group: ModuleGroup, text: ProblemText | None) -> dict[str, Any
     record = {one.name: getattr(group, one.name) for one in fields(group) if one.name not in ("module", "forms")}
     record |= {"peak_fraction": group.peak_fraction, "gain_limit": group.gain_limit}
     if text is not None:
-        record |= {"inputs": text.inputs, "arguments": _list_kinds(text), "shapes": text.shapes}
+        record |= {"inputs": text.inputs, "arguments": describe_arguments(text.forms[0]), "shapes": text.shapes}
     return record
-
-
-def _list_kinds(text: ProblemText) -> dict[str, tuple[str, bool]]:
-    """Map arguments to dtype or constant, and whether it is a tensor."""
-    return {
-        name: (leaf.dtype, True) if isinstance(leaf, TensorFacts) else (repr(leaf), False)
-        for name, leaf in list_arguments(text.forms[0].arguments)
-    }
 
 
 SEED = 20

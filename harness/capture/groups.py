@@ -18,7 +18,7 @@ OVERHEAD_FRACTION = 0.1  # of the roofline: below, a call consists mostly of lau
 @dataclass(slots=True, kw_only=True)
 class ModuleGroup:
     """`share` is that of a call of the model, `own_share` without the modules inside. `time_us` and `roofline_us` are
-    of one call of one module. `reason` says why there is no problem."""
+    of one call of one module. `reason` says why there is no problem, `opaque` why chains in its forward have none."""
 
     kind: str
     paths: list[str]
@@ -32,6 +32,7 @@ class ModuleGroup:
     bound: str
     problem: str = ""
     reason: str = ""
+    opaque: str = ""
     left_out: list[str] = field(default_factory=list)
 
     @property
@@ -97,6 +98,7 @@ def _make_group(
         calls=calls / max(watch.profiled, 1),
         time_us=time_us / calls,
         roofline_us=max(memory_us, operations_us),
+        opaque=records[0].opaque,
         bound="overhead" if fraction < OVERHEAD_FRACTION else bound,
     )
 

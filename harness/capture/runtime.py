@@ -6,6 +6,8 @@ replaced. Calls for which a kernel was not verified (other shapes, dtypes, const
 
 from __future__ import annotations
 
+import ast
+import copy
 import importlib.util
 import inspect
 import sys
@@ -17,11 +19,13 @@ from typing import Any
 from zlib import crc32
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
+from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
-Plan = Mapping[str, Any]  # problem, paths, inputs, arguments, shapes, backward
+Plan = Mapping[str, Any]  # problem, paths, inputs, arguments, shapes, backward, outlines
 Bounds = Sequence[Sequence[tuple[int, int]]]  # of each size of each tensor
 CONTAINERS = (list, tuple, dict)
+OUTLINE = "_outline"  # attribute of a module
 
 
 def list_arguments(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -34,18 +38,42 @@ def list_arguments(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-class Dispatch:
-    """Replaces `forward` of one module. `check` compares an output with the module's own and returns the difference in
-    words; a kernel that fails is not called again, and `failures` has the reason."""
+class CallPattern:
+    """The dtypes and constants that calls of a module have."""
 
-    def __init__(self, module: nn.Module, kernel: nn.Module, plan: Plan) -> None:
+    def __init__(self, module: nn.Module, arguments: Mapping[str, tuple[str, bool]]) -> None:
         parameters = inspect.signature(module.forward).parameters.values()
-        self.module, self.kernel, self.plan, self.forward = module, kernel, plan, module.forward
-        self.is_replaced = "forward" in vars(module)  # by the user's code
         self.names = [one.name for one in parameters if one.kind is not one.VAR_POSITIONAL]
         self.rest = next((one.name for one in parameters if one.kind is one.VAR_POSITIONAL), "args")
-        self.dtypes = {name: getattr(torch, one) for name, (one, is_tensor) in plan["arguments"].items() if is_tensor}
-        self.constants = {name: one for name, (one, is_tensor) in plan["arguments"].items() if not is_tensor}
+        self.dtypes = {name: getattr(torch, one) for name, (one, is_tensor) in arguments.items() if is_tensor}
+        self.constants = {name: one for name, (one, is_tensor) in arguments.items() if not is_tensor}
+
+    def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Tensor] | None:
+        """Return the tensors by name, in the order of the arguments, or None for another call."""
+        given = dict(zip(self.names, args, strict=False)) | kwargs
+        for at in range(len(self.names), len(args)):
+            given[f"{self.rest}_{at - len(self.names)}"] = args[at]
+        tensors, constants = {}, {}
+        for name, value in list_arguments(given):
+            if isinstance(value, Tensor):
+                tensors[name] = value
+            else:
+                constants[name] = repr(value)
+        if constants != self.constants or {name: one.dtype for name, one in tensors.items()} != self.dtypes:
+            return None
+        return {name: tensors[name] for name in self.dtypes}
+
+
+class Dispatch:
+    """Replaces `forward` of one module; of a chain, that of the module with the `outline`, too. `check` compares an
+    output with the module's own and returns the difference in words; a kernel that fails is not called again, and
+    `failures` has the reason."""
+
+    def __init__(self, module: nn.Module, kernel: nn.Module, plan: Plan, outline: Outline | None = None) -> None:
+        self.module, self.kernel, self.plan, self.forward = module, kernel, plan, module.forward
+        self.outline = outline
+        self.is_replaced = "forward" in vars(module)  # by the user's code
+        self.pattern = CallPattern(module, plan["arguments"])
         self.check: Callable[[Any, Any], str] | None = None
         self.failures: list[str] = []
         self.used = 0
@@ -76,18 +104,10 @@ class Dispatch:
 
     def _select(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Tensor] | None:
         """Return the inputs of the kernel, or None for a call that it was not verified for."""
-        given = dict(zip(self.names, args, strict=False)) | kwargs
-        for at in range(len(self.names), len(args)):
-            given[f"{self.rest}_{at - len(self.names)}"] = args[at]
-        tensors, constants = {}, {}
-        for name, value in list_arguments(given):
-            if isinstance(value, Tensor):
-                tensors[name] = value
-            else:
-                constants[name] = repr(value)
-        if constants != self.constants or {name: one.dtype for name, one in tensors.items()} != self.dtypes:
+        tensors = self.pattern.match(args, kwargs)
+        if tensors is None:
             return None
-        shapes = [tensors[name].shape for name in self.dtypes]
+        shapes = [one.shape for one in tensors.values()]
         if not any(fits(shapes, known) for known in self.plan["shapes"]):
             return None
         inputs = {name: tensors[name] for name in self.plan["inputs"]}
@@ -113,6 +133,97 @@ def fits(shapes: Sequence[Sequence[int]], known: Bounds) -> bool:
     return True
 
 
+class Chain(nn.Module):
+    """Operators of the `forward` of another module."""
+
+    def __init__(self, graph: fx.GraphModule) -> None:
+        super().__init__()
+        self.graph = graph
+        self.forward = graph.forward
+
+    def extra_repr(self) -> str:
+        return str(self.graph.code)
+
+
+class Outline:
+    """Replaces `forward` of one module by its graph, in which chains of operators are modules. Calls with other
+    constants use `forward`. Raises whatever torch.fx raises if there is no such graph."""
+
+    def __init__(self, module: nn.Module, arguments: Mapping[str, tuple[str, bool]]) -> None:
+        if "forward" in vars(module) or hasattr(module, "chain_0"):
+            raise ValueError("its forward was replaced, or it has a chain_0")
+        self.module, self.forward, self.training = module, module.forward, module.training
+        self.__signature__ = inspect.signature(module.forward)
+        self.pattern = CallPattern(module, arguments)
+        self.graph = trace(module, self.pattern)
+        self.chains: dict[str, Chain] = {}
+
+    def split(self, chains: Sequence[Sequence[str]]) -> None:
+        nodes = {node.name: node for node in self.graph.graph.nodes}
+        fuse_by_partitions(self.graph, [{nodes[name]: None for name in names} for names in chains], prefix="chain_")
+        kind = type(f"{type(self.module).__name__}Chain", (Chain,), {})
+        for name, _ in list(self.graph.named_children()):
+            if name.startswith("chain_"):
+                self.chains[name] = kind(getattr(self.graph, name)).train(self.training)
+                setattr(self.graph, name, self.chains[name])
+        self.graph.recompile()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        tensors = None if self.module.training != self.training else self.pattern.match(args, kwargs)
+        return self.forward(*args, **kwargs) if tensors is None else self.graph(*tensors.values())
+
+
+class _Tracer(fx.Tracer):  # type: ignore[misc]
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        return True
+
+
+def trace(module: nn.Module, pattern: CallPattern) -> fx.GraphModule:
+    """Return the graph of `forward` with modules inside as they are. Its arguments are the tensors of the pattern."""
+    own = copy.copy(module)
+    parameters = inspect.signature(module.forward).parameters
+    constants = {name: ast.literal_eval(text) for name, text in pattern.constants.items()}
+    if not {*pattern.dtypes, *constants} <= parameters.keys():
+        raise ValueError("its arguments are not tensors and constants alone")
+    defaults = {name: one.default for name, one in parameters.items() if one.default is not one.empty}
+    fixed = {name: value for name, value in (defaults | constants).items() if name not in pattern.dtypes}
+    with warnings.catch_warnings(action="ignore"):
+        graph = _Tracer().trace(own, fixed)
+    if any(vars(own)[name] is not value for name, value in vars(module).items()) or len(vars(own)) > len(vars(module)):
+        raise ValueError("its forward assigns attributes")
+    for node in list(graph.nodes):
+        if node.op == "placeholder" and node.target not in pattern.dtypes:
+            _erase(graph, node)  # torch.fx asserts that it has the constant's value
+        if is_property(node):  # of which each user gets its own
+            for user in list(node.users)[1:]:
+                with graph.inserting_before(user):
+                    user.replace_input_with(node, graph.node_copy(node))
+    return fx.GraphModule(own, graph)
+
+
+def is_property(node: fx.Node) -> bool:
+    """Return whether it is the dtype or device of a tensor."""
+    return node.target is getattr and node.args[1] in ("dtype", "device")
+
+
+def _erase(graph: fx.Graph, node: fx.Node) -> None:
+    for user in list(node.users):
+        _erase(graph, user)
+    graph.erase_node(node)
+
+
+def find_outline(model: nn.Module, path: str, plan: Plan) -> Outline | None:
+    """Return the outline that the chains of one module share, or None for the path of another module."""
+    owner = path.rpartition(".")[0]
+    if owner not in plan.get("outlines", {}):
+        return None
+    attributes = vars(model.get_submodule(owner))
+    if OUTLINE not in attributes:
+        attributes[OUTLINE] = Outline(model.get_submodule(owner), plan["outlines"][owner]["arguments"])
+        attributes[OUTLINE].split(plan["outlines"][owner]["chains"])
+    return attributes[OUTLINE]  # type: ignore[no-any-return]
+
+
 def load_kernel(path: Path) -> type[nn.Module]:
     """Return `ModelNew` of a file. torch.compile imports the file by its name."""
     name = f"kernel_{path.stem}_{crc32(str(path.resolve()).encode()):x}"
@@ -132,9 +243,10 @@ def make_dispatches(model: nn.Module, plan: Plan, path: Path) -> list[Dispatch]:
     with fork_random_numbers(model):
         kind = load_kernel(path)
         for name in plan["paths"]:
-            module, kernel = model.get_submodule(name), kind()
+            outline, kernel = find_outline(model, name, plan), kind()
+            module = model.get_submodule(name) if outline is None else outline.chains[name.rpartition(".")[2]]
             share_state(module, kernel)
-            made.append(Dispatch(module, kernel.train(module.training), plan))
+            made.append(Dispatch(module, kernel.train(module.training), plan, outline))
     return made
 
 
@@ -170,6 +282,14 @@ def enable(dispatches: Sequence[Dispatch], *, on: bool = True) -> None:
             one.module.forward = one.forward
         else:
             one.module.__dict__.pop("forward", None)
+        if one.outline is not None:
+            replace_forward(one.outline, on=on)
+
+
+def replace_forward(outline: Outline, *, on: bool) -> None:
+    vars(outline.module).pop("forward", None)
+    if on:
+        vars(outline.module)["forward"] = outline
 
 
 def apply_plans(model: nn.Module, plans: Sequence[Plan], folder: Path) -> nn.Module:

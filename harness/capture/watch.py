@@ -77,13 +77,16 @@ class ModuleRecord:
     forms: dict[str, CallForm] = field(default_factory=dict)
     time_us: float = 0.0
     calls: int = 0  # of those that were profiled
+    opaque: str = ""  # why no chains of its forward are known
 
 
 @dataclass(slots=True)
 class Watch:
-    """`max_calls` ends the script; `profiled` and `timed` are numbers of calls."""
+    """`max_calls` ends the script; `profiled` and `timed` are numbers of calls. `described` is called once, after the
+    first call, and returns whether to describe another."""
 
     max_calls: int
+    described: Callable[[], bool] = lambda: False
     modules: dict[str, ModuleRecord] = field(default_factory=dict)
     wall_us: float = 0.0
     calls: int = 0
@@ -98,19 +101,22 @@ class Watch:
     _costs: OperatorCosts | None = None
     _profile: Any = None
     _start_s: float | None = None
+    _turn: int = 0
     _depth: int = 0  # of calls of the model inside of each other
 
     def attach(self, model: nn.Module) -> None:
         """Install hooks at all modules."""
         self.device = next((value.device for value in (*model.parameters(), *model.buffers())), torch.device("cpu"))
         for path, module in model.named_modules():
-            if isinstance(module, torch.jit.ScriptModule):
-                continue  # it has no hooks
-            self.modules[path] = ModuleRecord(module)
-            self._handles += (
-                module.register_forward_pre_hook(self._make_before(path), with_kwargs=True, prepend=True),
-                module.register_forward_hook(self._make_after(path), with_kwargs=True, always_call=True),
-            )
+            if not isinstance(module, torch.jit.ScriptModule):  # it has no hooks
+                self.add(path, module)
+
+    def add(self, path: str, module: nn.Module) -> None:
+        self.modules[path] = ModuleRecord(module)
+        self._handles += (
+            module.register_forward_pre_hook(self._make_before(path), with_kwargs=True, prepend=True),
+            module.register_forward_hook(self._make_after(path), with_kwargs=True, always_call=True),
+        )
 
     def detach(self) -> None:
         while self._handles:
@@ -121,7 +127,7 @@ class Watch:
         if self.calls >= self.max_calls:
             raise EnoughCalls
         self._open, self._ranges, self._starts = ExitStack(), [], []
-        match self.calls % 3:
+        match self._turn % 3:
             case 0:
                 self.last = args, kwargs
                 self._costs = self._open.enter_context(OperatorCosts())
@@ -148,6 +154,9 @@ class Watch:
             self.timed += 1
         self._profile, self._costs, self._start_s = None, None, None
         self.calls += 1
+        self._turn += 1
+        if self.calls == 1 and self.described():
+            self._turn = 0
         if self.calls >= self.max_calls:
             raise EnoughCalls
 

@@ -51,7 +51,8 @@ def list_capture_notes(record: Mapping[str, Any], folder: Path, name: str) -> It
             yield f"no problem for {group['kind']}: {group['reason']}"
         if group["reason"] and CHAIN_SHARE <= group["own_share"] < group["share"]:
             share = format_rate(group["own_share"])
-            yield f"{share} of the time is in operators of {group['kind']}.forward itself: a module of these can be one"
+            why = group["opaque"] or "they are products, or single operators"
+            yield f"{share} of the time is in operators of {group['kind']}.forward itself, no chains: {why}"
         for left_out in group["left_out"]:
             yield f"{group['problem']}: {left_out}"
     written = [group["problem"] for group in record["groups"] if group["problem"]]

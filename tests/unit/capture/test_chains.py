@@ -1,0 +1,179 @@
+"""Chains of operators in a long forward: they become problems, and their kernels are put into the model."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from harness.capture.capture import load_text, read_capture
+from harness.capture.chains import describe_arguments, outline_module
+from harness.capture.comparison import applied, compare_models, copy_structure, expect, run_calls
+from harness.capture.runtime import apply_plans, make_dispatches
+from harness.capture.values import describe
+from harness.capture.watch import CallForm
+from harness.domain import ProblemError
+
+SCRIPT = """
+import torch.nn.functional as F
+
+
+def rotate(x, cos, sin):
+    first, second = x.chunk(2, dim=-1)
+    return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
+
+
+class Layer(nn.Module):
+    def __init__(self, width=32, heads=2):
+        super().__init__()
+        self.heads, self.eps = heads, 1e-6
+        self.first, self.second = nn.Parameter(torch.rand(width)), nn.Parameter(torch.rand(width))
+        self.qkv, self.out, self.gate, self.up = (nn.Linear(width, size * width) for size in (3, 1, 4, 4))
+        self.down = nn.Linear(4 * width, width)
+
+    def forward(self, x, cos, sin, mask=None, scale=1.0):
+        batch, length, width = x.shape
+        h = x.float()
+        h = (h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + self.eps)).to(x.dtype) * self.first
+        q, k, v = self.qkv(h).view(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        q, k = rotate(q, cos, sin), rotate(k, cos, sin)
+        scores = q @ k.transpose(-1, -2)
+        if mask is not None:
+            scores = scores.masked_fill(~mask, float("-inf"))
+        a = torch.softmax(scores.float() * (width // self.heads) ** -0.5, dim=-1).to(scores.dtype) @ v
+        x = x + self.out(a.transpose(1, 2).reshape(batch, length, width)) * scale
+        h = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps) * self.second
+        return x + self.down(F.silu(self.gate(h)) * self.up(h))
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(Layer() for _ in range(2))
+        self.register_buffer("cos", torch.rand(16, 8))
+        self.register_buffer("sin", torch.rand(16, 8))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x, self.cos, self.sin)
+        return x
+"""
+RUN = """
+net = Net().eval()
+with torch.no_grad():
+    for _ in range(50):
+        net(torch.randn(2, 16, 32))
+"""
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    return tmp_path_factory.mktemp("kept")
+
+
+@pytest.fixture
+def captured(capture, kept):
+    """Capture the network once. Return it, its calls, and the record's plans with the modules' own code as kernels."""
+    if not (kept / "captured").exists():
+        assert capture(SCRIPT + RUN, "--module", "LayerChain")[0] == 0
+        shutil.copytree(".", kept, dirs_exist_ok=True)
+    record = read_capture(kept / "captured/net")
+    groups = [group for group in record["groups"] if group["problem"]]
+    for group in groups:
+        text = (kept / f"captured/net/{group['problem']}.py").read_text()
+        Path(f"{group['problem']}.py").write_text(text.replace("class Model(", "class ModelNew("))
+    plans = [group | {"backward": False, "outlines": record["outlines"]} for group in groups]
+    net = load_text(f"import torch\nfrom torch import nn\n{SCRIPT}net = Net().eval()\n")["net"]
+    return net, [((torch.randn(2, 16, 32),), {})], plans
+
+
+def test_chains_of_a_long_forward_are_problems_without_parameters(captured):
+    _, _, plans = captured
+    assert [plan["calls"] for plan in plans] == [2] * len(plans)
+    assert sorted(len(plan["inputs"]) for plan in plans) == [1, 2, 2, 3, 3]  # softmax, norm, SwiGLU, RoPE, norm
+    assert all("Parameter" not in Path(f"{plan['problem']}.py").read_text() for plan in plans)
+
+
+def test_kernels_of_chains_are_used_in_the_model_and_taken_out_again(captured):
+    net, calls, plans = captured
+    names, expected = list(net.state_dict()), expect(net, calls)
+    dispatches = [one for plan in plans for one in make_dispatches(net, plan, Path(f"{plan['problem']}.py"))]
+    assert compare_models(net, dispatches, calls, expected) == ""
+    assert {one.used for one in dispatches} == {1}
+    assert all("forward" not in vars(layer) for layer in net.layers)
+    with applied(dispatches):
+        copied = copy_structure(net, dispatches)
+    run_calls(copied, calls)
+    assert list(net.state_dict()) == names
+    found = [chain.forward.used for layer in copied.layers for chain in layer.forward.graph.children()
+             if "forward" in vars(chain)]  # fmt: skip
+    assert found == [2] * len(dispatches)
+
+
+def test_calls_with_other_constants_use_the_forward_of_the_module(captured):
+    net, calls, plans = captured
+    apply_plans(net, plans, Path())
+    outline = net.layers[0].forward
+    given = (calls[0][0][0], net.cos, net.sin)
+    mask = torch.ones(16, 16, dtype=torch.bool).tril()
+    with torch.no_grad():
+        expected = outline.forward(*given, mask=mask), outline.forward(*given, scale=2.0)
+        assert torch.equal(net.layers[0](*given, mask=mask), expected[0])
+        assert torch.equal(net.layers[0](*given, scale=2.0), expected[1])
+        net.layers[0](*given)
+    used = [one.forward.used for one in outline.chains.values()]
+    assert used == [1] * len(used)
+
+
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.kept = nn.Linear(4, 4), 0
+
+
+class Branches(Part):
+    def forward(self, x):
+        return self.linear(x) if x.sum() > 0 else x.exp().sin()
+
+
+class Assigns(Part):
+    def forward(self, x):
+        self.kept = x.exp().sin()
+        return self.linear(self.kept)
+
+
+class TakesMore(Part):
+    def forward(self, *x):
+        return self.linear(x[0].exp().sin())
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [(Branches, "control flow"), (Assigns, "assigns attributes"), (TakesMore, "not tensors and constants alone")],
+)
+def test_a_forward_without_a_graph_has_no_chains(kind, reason):
+    module = kind()
+    name = "x_0" if kind is TakesMore else "x"
+    with pytest.raises(ProblemError, match=reason):
+        outline_module(module, CallForm({name: describe(torch.ones(4))}))
+    assert module.kept == 0
+
+
+class Depends(Part):
+    """The second chain needs the size of a result of the first."""
+
+    def forward(self, x):
+        y = x.exp().sin()
+        return self.linear(y) + (y * y.shape[0]).cos() / y.numel()
+
+
+def test_a_chain_that_needs_a_number_of_another_is_another():
+    module, x = Depends(), torch.randn(4, 4)
+    outline, chains = outline_module(module, CallForm({"x": describe(x)}))
+    assert len(chains) == 2
+    assert torch.equal(outline(x), module(x))
+    assert describe_arguments(CallForm({"x": describe(x), "flag": True})) == {
+        "x": ("float32", True),
+        "flag": ("True", False),
+    }
