@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.analysis.prices import parse_prices
+from harness.capture.options import FOLDER
 from harness.cli.options import Without, complete_run
 from harness.cli.output import print_records
 from harness.cli.results import AsJson, StoredPanel
@@ -45,6 +46,7 @@ def report(
     port: Annotated[
         int, typer.Option(min=0, max=65535, metavar="NUMBER", help="With --serve; 0 for any.")
     ] = DEFAULT_PORT,
+    captured_dir: Annotated[Path, typer.Option(help="Folder of captured models.", metavar="DIR")] = FOLDER,
     as_json: AsJson = False,
     folders: StoredPanel,
     problems_dir: Annotated[
@@ -67,7 +69,8 @@ def report(
         runs=runs or (),
         where=where,
         generated_dir=folders.generated_dir,
-        problems_dirs=list_suite_roots(problems_dir),
+        problems_dirs=(*list_suite_roots(problems_dir), captured_dir),
+        captured_dir=captured_dir,
         prices=parse_prices(price),
         title=title,
         max_bytes=round(max_mb * MEGABYTE) or None,

@@ -1,5 +1,6 @@
 """The report's page in a real browser: Debian's Chromium, driven by playwright, offline."""
 
+import json
 import shutil
 import sys
 from contextlib import contextmanager
@@ -488,3 +489,29 @@ def test_live_page_keeps_an_open_candidate_and_takes_the_next(open_live, tmp_pat
         page.evaluate("location.hash = '#/candidate/2'")
         wait_for(page, "#/candidate/2")
         assert "conv" in page.locator("main").inner_text()
+
+
+def test_a_captured_model_is_shown_from_its_time_to_what_its_kernels_brought(write_report, open_page, tmp_path):
+    group = {
+        "kind": "AddNorm", "calls": 13, "share": 0.13, "time_us": 151.0, "peak_fraction": 0.1, "gain_limit": 1.13,
+        "bound": "memory", "problem": "add_norm", "reason": "",
+    }  # fmt: skip
+    gain = {"gain": 1.139, "low": 1.137, "high": 1.141, "before_us": 15553.0, "after_us": 13655.0}
+    kernel = {"problem": "add_norm", "predicted": 1.131, "in_model": gain, "reason": ""}
+    applied = {"kernels": [kernel], "predicted": 1.131, "tokens": 32, "asked_tokens": 32, "losses": [[2.0, 2.5]]}
+    applied["modes"] = {"eager": gain, "graph": material.HOSTILE}
+    facts = {"model": material.HOSTILE, "hardware": "NVIDIA H200", "device": "cuda:0", "wall_us": 15553.0}
+    facts["groups"] = [group, group | {"kind": "Linear", "problem": "", "reason": material.HOSTILE}]
+    folder = tmp_path / "captured/net"
+    folder.mkdir(parents=True)
+    (folder / "capture.json").write_text(json.dumps(facts))
+    (folder / "applied.json").write_text(json.dumps(applied))
+
+    def fill(store, generated):
+        store.record(material.make_evaluation("add_norm", speedup=8.8, suite="net"), material.SOURCE)
+
+    page = open_page(write_report(fill, captured_dir=tmp_path / "captured"))
+    modules, modes = (table.inner_text().replace("\n", " ") for table in page.locator("section.card table").all()[:2])
+    assert [word in modules for word in ("13.0%", "1 of 1", "8.80×", "1.131×", "1.139×", "applied")] == [True] * 6
+    assert "15.6 ms" in modes and "not measured: </script>" in modes
+    assert "Losses of 1 step are off by 0.5 at most." in page.locator("section.card").first.inner_text()

@@ -22,6 +22,7 @@ from harness.analysis.prices import Price
 from harness.analysis.ranking import find_best_turns, read_requested_problems
 from harness.domain import StoreError, UsageError
 from harness.domain.files import explain_failure, replace_text
+from harness.report.html.captured import list_captured
 from harness.report.html.chunks import pack_shards
 from harness.report.html.encoding import clean, encode_numbers, encode_texts, pack
 from harness.report.html.overview import Material, describe_overview
@@ -33,7 +34,8 @@ from harness.store.runs import check_name, locate_reference
 PAGE = Path(__file__).with_name("assets")
 SCRIPTS = ("vendor/d3.min.js", "vendor/plot.umd.min.js")
 PARTS = (
-    "data.js", "dom.js", "table.js", "code.js", "charts.js", "overview.js", "evaluations.js", "candidate.js", "main.js"
+    "data.js", "dom.js", "table.js", "code.js", "charts.js", "captured.js", "overview.js", "evaluations.js",
+    "candidate.js", "main.js",
 )  # fmt: skip
 LIVE_PART = "live.js"
 DEFAULT_MAX_BYTES = 30_000_000
@@ -46,14 +48,15 @@ _LIMITS = ("moved_bytes", "flops", "bandwidth_gb_s", "tflops")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportChoice:
-    """What a page is about. `generated_dir` provides prompts and answers, `problems_dirs` references; missing files are
-    omitted. With `max_bytes` None, the size is unlimited.
+    """What a page is about. `generated_dir` provides prompts and answers, `problems_dirs` references, `captured_dir`
+    captured models; missing files are omitted. With `max_bytes` None, the size is unlimited.
     """
 
     runs: Collection[str] = ()
     where: ResultFilter = EVERYTHING
     generated_dir: Path | None = None
     problems_dirs: Sequence[Path] = ()
+    captured_dir: Path | None = None
     prices: Sequence[Price] = ()
     title: str = ""
     max_bytes: int | None = DEFAULT_MAX_BYTES
@@ -158,10 +161,13 @@ def _read_all_costs(rows: Sequence[ResultRow], generated_dir: Path | None) -> di
 
 
 def _pack_fixed(store: ResultStore, material: Material, choice: ReportChoice) -> dict[str, str]:
-    environments = _list_environments(store, material)
+    others = {
+        "environments": _list_environments(store, material),
+        "captured": list_captured(material.rows, choice.captured_dir),
+    }
     return {
         "index": pack(_describe_index(material)),
-        "overview": pack(describe_overview(material) | {"environments": environments}),
+        "overview": pack(describe_overview(material) | others),
         "references": pack(_read_references(material, choice.problems_dirs, choice.generated_dir)),
     }
 

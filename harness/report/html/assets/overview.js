@@ -6,14 +6,14 @@ const view = { leaders: "", leaderSort: "" };
 function showOverview(main, parameters) {
   const { groups, sections } = DATA.overview;
   if (!groups.length) {
-    replaceContent(main, h("h1", {}, "No model to rank"), h("p", {}, h("a", { href: "#/evaluations" }, plural(DATA.index.count, "evaluation")), "  of programs given as files. ", h("code", {}, "harness run --suite core --model MODEL"), " evaluates a model."));
+    replaceContent(main, renderCaptured(), h("h1", {}, "No model to rank"), h("p", {}, h("a", { href: "#/evaluations" }, plural(DATA.index.count, "evaluation")), "  of programs given as files. ", h("code", {}, "harness run --suite core --model MODEL"), " evaluates a model."));
     return;
   }
   const section = Math.min(sections.length - 1, Number(parameters.get("section") ?? pickSection()) || 0);
   const members = groups.filter((group) => group.section === section).map((group) => ({ ...group }));
   labelGroups(members);
   replaceContent(main,
-    renderHeading(section), renderSections(section), renderTiles(members),
+    renderHeading(section), renderCaptured(), renderSections(section), renderTiles(members),
     renderLeaderboard(members, section), renderCharts(members, sections[section]),
     renderHeatMap(members, section), renderEnvironments());
 }

@@ -276,3 +276,53 @@ def test_large_report_has_details_of_the_best_evaluations_only(render, evaluatio
     blocks = render(*evaluations)
     assert blocks["index"]["count"] == 4
     assert blocks["places"]["details"] == [-1, 0, 0, -1]
+
+
+def write_captured(folder):
+    """Write the record of a captured model, as capture and apply leave it: two modules, one with a kernel."""
+    group = {
+        "kind": "AddNorm", "calls": 13, "share": 0.13, "time_us": 151.0, "peak_fraction": 0.1, "gain_limit": 1.13,
+        "bound": "memory", "problem": "add_norm", "reason": "",
+    }  # fmt: skip
+    groups = [
+        group,
+        group | {"kind": "Linear", "problem": "", "reason": "at most 1.01x"},
+        group | {"share": 1e-4, "problem": ""},
+    ]
+    kernel = {"problem": "add_norm", "evaluation": 1, "alone": 8.8, "predicted": 1.131, "reason": "", "in_model": None}
+    applied = {
+        "kernels": [kernel],
+        "modes": {"graph": "no"},
+        "predicted": 1.131,
+        "tokens": 32,
+        "asked_tokens": 32,
+        "losses": [],
+    }
+    folder.mkdir(parents=True)
+    facts = {"model": "Decoder", "hardware": "NVIDIA H200", "device": "cuda:0", "wall_us": 15553.0}
+    (folder / "capture.json").write_text(json.dumps(facts | {"groups": groups}))
+    (folder / "applied.json").write_text(json.dumps(applied))
+
+
+def test_a_captured_model_is_described_with_what_was_tried_and_applied(render, evaluation_of, tmp_path):
+    write_captured(tmp_path / "captured/net")
+    tried = [evaluation_of(speedup=of, suite="net", problem="add_norm", sample=at) for at, of in enumerate((2.0, 8.8))]
+    failed = evaluation_of("wrong_value", suite="net", problem="add_norm", sample=2)
+    blocks = render(*tried, failed, evaluation_of(problem="softmax"), captured_dir=tmp_path / "captured")
+    (model,) = blocks["overview"]["captured"]
+    assert (model["suite"], model["model"], [one["kind"] for one in model["groups"]]) == (
+        "net",
+        "Decoder",
+        ["AddNorm", "Linear"],
+    )
+    assert model["groups"][0]["tried"] == {"candidates": 3, "correct": 2, "best": 8.8}
+    assert model["groups"][0]["kernel"]["predicted"] == 1.131
+    assert model["applied"]["tokens"] == 32
+
+
+@pytest.mark.parametrize("text", [None, "{", '{"groups": 1}', "[]"])
+def test_a_report_without_a_readable_captured_model_has_no_section_about_it(render, evaluation_of, tmp_path, text):
+    if text is not None:
+        (tmp_path / "captured/net").mkdir(parents=True)
+        (tmp_path / "captured/net/capture.json").write_text(text)
+    assert render(evaluation_of(suite="net"), captured_dir=tmp_path / "captured")["overview"]["captured"] == []
