@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,13 +26,6 @@ if TYPE_CHECKING:
     from harness.redteam.runner import CorpusFile, CorpusResult, RedTeam
 
 _STYLES = {"caught": "green", "passed": "green", "skipped": "dim"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RedTeamOptions:
-    corpus: Path | None = None
-    only: str | None = None
-    local: LocalSettings
 
 
 CorpusOption = Annotated[
@@ -55,31 +48,26 @@ def red_team(
 
     Example: harness red-team --only 'attacks/forged*'
     """
-    if not run_red_team(RedTeamOptions(corpus=corpus, only=only, local=settings), json_output=json_output):
-        raise typer.Exit(1)
-
-
-def run_red_team(options: RedTeamOptions, *, json_output: bool) -> bool:
-    """Return True if all results are as expected. A full run writes or removes the certificate."""
     from harness.redteam.runner import RedTeam, RedTeamSettings, choose_files, read_corpus
 
-    files = choose_files(read_corpus(_find_corpus(options)), options.only)
-    with RedTeam(RedTeamSettings(local=options.local)) as team:
-        earns = options.corpus is None and options.only is None
+    files = choose_files(read_corpus(_find_corpus(corpus)), only)
+    with RedTeam(RedTeamSettings(local=settings)) as team:
+        earns = corpus is None and only is None
         before = _describe_devices(team) if earns else []
         results = _evaluate(team, files)
-        certificates = _settle(options, before, results)
+        certificates = _settle(settings, before, results)
     if json_output:
         typer.echo(json.dumps(_record(results, certificates)))
     else:
         _print(results, certificates, earns=earns)
-    return all(result.as_expected for result in results)
+    if not all(result.as_expected for result in results):
+        raise typer.Exit(1)
 
 
-def _find_corpus(options: RedTeamOptions) -> Path:
+def _find_corpus(given: Path | None) -> Path:
     from harness.evaluation.certificate import find_corpus
 
-    folder = options.corpus or find_corpus()
+    folder = given or find_corpus()
     if folder is None:
         raise UsageError("the red-team corpus is not installed: give one with --corpus")
     return folder
@@ -122,12 +110,13 @@ def _show_progress(total: int) -> Iterator[Callable[[list[CorpusResult]], None]]
 
 
 def _settle(
-    options: RedTeamOptions, before: Sequence[tuple[Any, Basis]], results: Sequence[CorpusResult]
+    settings: LocalSettings, before: Sequence[tuple[Any, Basis]], results: Sequence[CorpusResult]
 ) -> list[Certificate]:
+    """Write or remove the certificates of a full run."""
     from harness.builder import find_machine_folder
     from harness.redteam.runner import settle_certificate
 
-    folder = find_machine_folder(options.local.cache)
+    folder = find_machine_folder(settings.cache)
     settled = (settle_certificate(folder, device, basis, results) for device, basis in before)
     return [certificate for certificate in settled if certificate is not None]
 
