@@ -9,6 +9,17 @@ from harness.store.columns import make_row
 ENVIRONMENT = (("harness", "0.1.0"), ("torch", "2.9.0"), ("cpu", "Example CPU 9000"), ("gpu", "NVIDIA H200"))
 
 
+@pytest.fixture(scope="module")
+def one_thread():
+    """Threads that wait for each other in a spin take minutes where other tests run beside these."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 def build_subject(**changes):
     fields = {
         "run": "demo",

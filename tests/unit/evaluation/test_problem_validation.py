@@ -16,14 +16,7 @@ from harness.problems.loading import load_problem
 CPU = torch.device("cpu")
 CORE = Path(__file__).parents[3] / "reference_models" / "core"
 
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Threads that wait for each other in a spin take minutes where other tests run beside these."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 SOURCE = """import torch

@@ -15,6 +15,8 @@ from harness.problems.discovery import parse_problem
 from harness.problems.loading import load_problem
 from harness.problems.workloads import complete_problem
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 SOURCE = """
 import torch
 import torch.nn as nn
@@ -37,15 +39,6 @@ def get_inputs():
 def get_init_inputs():
     return [columns]
 """
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Threads that wait for each other in a spin take minutes where other tests run beside these."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def read(settings: str, source: str = SOURCE) -> Problem:

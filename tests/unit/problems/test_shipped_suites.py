@@ -24,14 +24,7 @@ CPU = torch.device("cpu")
 TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 TOO_NEW = {"fp8_gemm"} if TORCH < (2, 13) else set()  # no scale per row on a CPU before
 
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Threads that wait for each other in a spin take minutes where other tests run beside these."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.mark.filterwarnings("ignore:Sparse invariant checks")  # of torch 2.11
