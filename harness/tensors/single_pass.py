@@ -11,7 +11,7 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-LEAST_ELEMENTS = 1 << 22  # below, starting an operator takes longer than the operator
+LEAST_ELEMENTS = 1 << 26  # below, compiling the kernels, once per machine, takes longer than it saves
 DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 _log = logging.getLogger(__name__)
 
