@@ -27,11 +27,13 @@ def measure_others(values: Tensor, extreme: float) -> tuple[int, float]:
     return int(count), size
 
 
-def measure_errors(own: Tensor, found: Tensor, share: float, least: float) -> tuple[int, int, float]:
-    """Return how many errors exceed `share` of their value of `own` plus `least` or are NaN, how many exceed a quarter
-    of it, and the sum of the squared errors, each relative to the larger of its value and the mean of its block.
+def measure_errors(own: Tensor, found: Tensor, share: float, least: float, *, alone: bool) -> tuple[int, int, float]:
+    """Return how many errors exceed `share` of the magnitude plus `least` or are NaN, how many exceed a quarter of
+    their value of `own`, and the sum of the squared errors relative to the magnitude: of the value `alone`, or the
+    larger of it and the mean of its block.
     """
-    failed, lost, squares = _run(_measure_errors, own, found, share, least, results=3).sum(0).tolist()
+    around = 0.0 if alone else 1.0
+    failed, lost, squares = _run(_measure_errors, own, found, share, least, around, results=3).sum(0).tolist()
     return int(failed), int(lost), squares
 
 
@@ -75,14 +77,14 @@ def _measure_others(values, extreme, parts, count):  # type: ignore[no-untyped-d
 
 
 @triton.jit
-def _measure_errors(own, found, share, least, parts, count):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+def _measure_errors(own, found, share, least, around, parts, count):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     ours, exists = _load_tile(own, count)
     theirs, _ = _load_tile(found, count)
     size, error = tl.abs(ours), tl.abs(theirs - ours)
-    failed = ((error <= size * share + least) == 0) & exists  # also NaN
+    mean = (tl.sum(size, axis=1) / BLOCK)[:, None]
+    failed = ((error <= tl.maximum(size, mean * around) * share + least) == 0) & exists  # also NaN
     lost = error > size / 4
-    mean = tl.sum(size, axis=1) / BLOCK
-    relative = error / tl.maximum(tl.maximum(size, mean[:, None]), 1.1754943508222875e-38)
+    relative = error / tl.maximum(tl.maximum(size, mean), 1.1754943508222875e-38)
     squares = (relative * relative).to(tl.float64)
     part = parts + tl.program_id(0) * 3
     tl.store(part, tl.sum(tl.sum(failed.to(tl.int32), axis=1), axis=0).to(tl.float64))

@@ -99,11 +99,14 @@ def test_a_wrong_program_is_caught_in_large_outputs(evaluate, body):
     assert "elements wrong" in evaluation.message
 
 
-def test_the_truth_decides_where_a_tolerance_is_declared(bench, evaluate):
-    declared = parse_problem(PROBLEM + "\nTOLERANCE = {'atol': 1e-3, 'rtol': 1e-3}\n", Path("declared.py"), "tiny")
+@pytest.mark.usefixtures("evaluate")
+@pytest.mark.parametrize(("rtol", "rated"), [(1e-3, 1), (0.2, None)])
+def test_the_truth_decides_where_a_declared_tolerance_is_wide(bench, rtol, rated):
+    declared = parse_problem(PROBLEM + f"\nTOLERANCE = {{'atol': 1e-3, 'rtol': {rtol}}}\n", Path("declared.py"), "tiny")
     found = bench.evaluate(CANDIDATE.format(body=RIGHT), declared, attribute_work=False)
     assert found.outcome == "correct", found.message
-    assert all(trial.worst_ratio is not None for trial in found.correctness.trials)
+    trials = found.correctness.trials
+    assert sum(trial.worst_ratio is not None for trial in trials) == (rated or len(trials))
 
 
 def test_countable_outputs_must_be_equal(bench, evaluate):

@@ -12,15 +12,13 @@ from torch import Tensor
 
 from harness.domain import Outcome, Tolerance, Trial
 from harness.evaluation.correctness.allowed_errors import (
-    COPIED_EPS,
     FLOORS,
     LEAF_MEAN_SHARE,
     LOST_SHARE,
     RATED,
     explain_errors,
-    find_floor,
 )
-from harness.evaluation.correctness.leaf_comparison import CHUNK, LeafVerdict, compare_leaf, to_blocks
+from harness.evaluation.correctness.leaf_comparison import CHUNK, LeafVerdict, choose_floor, compare_leaf, to_blocks
 from harness.evaluation.correctness.truth import Truth
 from harness.problems.operators import Terms
 from harness.protocol import have_same_nesting
@@ -29,7 +27,8 @@ from harness.tensors.outputs import FlatOutputs, widen_small
 from harness.tensors.single_pass import find_kernels
 from harness.tensors.slices import cut_slices
 
-SURE_FACTOR = 2.0
+SURE_FACTOR, SURE_RTOL = 2.0, 0.1
+MOST_SIZE = torch.finfo(torch.float32).max  # of all values together, so that no sum of some overflows
 SURE_CHUNK = {"cpu": CHUNK["cpu"], "cuda": 4 * CHUNK["cuda"]}  # in float32: as `CHUNK`, with fewer temporaries
 
 
@@ -116,6 +115,13 @@ def _largest(numbers: list[float]) -> float | None:
     return max(numbers) if all(map(math.isfinite, numbers)) else None
 
 
+def can_be_surely_close(tolerance: Tolerance) -> bool:
+    """Return False if `are_surely_close` is always False. With a stated relative error of a tenth or more, the
+    reference's outputs and their magnitudes are too far from the truth's.
+    """
+    return tolerance.factor >= SURE_FACTOR and (tolerance.rtol or 0.0) < SURE_RTOL
+
+
 def are_surely_close(
     own: FlatOutputs,
     outputs: FlatOutputs,
@@ -126,57 +132,54 @@ def are_surely_close(
     """A fast sufficient test for `compare_outputs` against the reference's outputs `own`, of which it `copied` some.
     False means unknown.
     """
-    if tolerance.atol is not None or tolerance.rtol is not None or not have_same_nesting(outputs.tree, own.tree):
+    if not can_be_surely_close(tolerance) or not have_same_nesting(outputs.tree, own.tree):
         return False
     pairs = enumerate(zip(own.tensors, outputs.tensors, strict=True))
-    return tolerance.factor >= SURE_FACTOR and all(
-        _is_surely_close(*pair, terms, copies=at in (copied or ())) for at, pair in pairs
-    )
+    return all(_is_surely_close(*pair, tolerance, terms, copies=at in (copied or ())) for at, pair in pairs)
 
 
-def _is_surely_close(own: Tensor, found: Tensor, terms: Terms | None, *, copies: bool) -> bool:
-    """If R is within half a floor of T, a fifth of a floor from R is within a floor of T. Otherwise that fifth is below
-    R's own error, and the limit is at least `SURE_FACTOR` times that. So it is with whole outputs.
+def _is_surely_close(own: Tensor, found: Tensor, tolerance: Tolerance, terms: Terms | None, *, copies: bool) -> bool:
+    """If R is within half a floor of T, a fifth of a floor from R is within a floor of T: magnitudes of R and T differ
+    by at most a factor of two. Otherwise that fifth is below R's own error, and the limit is at least `SURE_FACTOR`
+    times that. So it is with whole outputs.
     """
     if (found.dtype, found.shape, found.device) != (own.dtype, own.shape, own.device):
         return False
     if own.dtype not in FLOORS or own.numel() == 0:
         return torch.equal(found, own)
-    floor, fills = find_floor(own.dtype, terms), find_fills(own)
-    share = (COPIED_EPS * torch.finfo(own.dtype).eps if copies else floor.rtol) / 5
-    if fills.has_special or not math.isfinite(fills.size):
+    fills = find_fills(own)
+    if fills.has_special or not fills.size < MOST_SIZE:
         return torch.equal(found, own)
-    least = fills.size / own.numel() * LEAF_MEAN_SHARE / 2 * share
-    failed, lost, squares = _measure_errors(own, found, share, least, fills, rates=terms is not None)
+    terms = None if tolerance.is_fixed or own.dtype not in RATED else terms
+    floor = choose_floor(own.dtype, tolerance, terms, copies=copies)
+    least = (floor.atol + (0.0 if copies else fills.size / own.numel() * LEAF_MEAN_SHARE / 2 * floor.rtol)) / 5
+    failed, lost, squares = _measure_errors(own, found, floor.rtol / 5, least, fills, alone=copies)
     is_close = not failed and lost <= LOST_SHARE / 2 * own.numel()
-    limit = explain_errors(own.dtype, terms)[0] / 2 if terms is not None and own.dtype in RATED else math.inf
+    limit = math.inf if terms is None else explain_errors(own.dtype, terms)[0] / 2
     return is_close and squares <= limit**2 * own.numel()
 
 
 def _measure_errors(
-    own: Tensor, found: Tensor, share: float, least: float, fills: Fills, *, rates: bool
+    own: Tensor, found: Tensor, share: float, least: float, fills: Fills, *, alone: bool
 ) -> tuple[int, int, float]:
-    """Return how many errors exceed `share` of their value plus `least`, how many a quarter of it, as of elements near
-    zero, and with `rates` the sum of the squared errors relative to their neighbours.
+    """Return how many errors exceed `share` of the magnitude plus `least`, how many a quarter of their value, as of
+    elements near zero, and the sum of the squared errors relative to the magnitude: of the value `alone`, or the larger
+    of it and the mean of its neighbours.
     """
     if fills.is_empty and own.dtype != torch.float64 and (kernels := find_kernels(own, found)):
-        failed, lost, squares = kernels.measure_errors(own, found, share, least)
-        return failed, lost, squares if rates else 0.0
+        failed, lost, squares = kernels.measure_errors(own, found, share, least, alone=alone)
+        return failed, lost, squares
     counts = torch.zeros(2, dtype=torch.int64, device=own.device)  # on the device: one transfer at the end
     squared = torch.zeros((), dtype=torch.float64, device=own.device)
     for _, parts in cut_slices(own, found, elements=SURE_CHUNK[own.device.type]):
-        ours, theirs = map(widen_small, parts)
+        ours, theirs = (to_blocks(widen_small(part)) for part in parts)
         size, error = ours.abs(), (theirs - ours).abs_()
+        usual = fills.zero(ours).abs()
+        around = usual.mean(dim=1, keepdim=True)
         counts[1] += (error > size / 4).count_nonzero()
-        if rates:
-            squared += _square_relative(error, fills.zero(size))
-        counts[0] += error.numel() - (error <= size.mul_(share).add_(least)).count_nonzero()
+        magnitude = size if alone else torch.maximum(size, around)
+        counts[0] += error.numel() - (error <= magnitude * share + least).count_nonzero()
+        relative_to = torch.maximum(usual, around).clamp_(min=torch.finfo(size.dtype).tiny)
+        squared += (error / relative_to).square_().sum(dtype=torch.float64)
     failed, lost = counts.tolist()
     return failed, lost, float(squared)
-
-
-def _square_relative(error: Tensor, size: Tensor) -> Tensor:
-    """Return the sum of squared errors relative to the mean of their neighbours, or to the element if it is larger."""
-    errors, sizes = to_blocks(error), to_blocks(size)
-    sizes = torch.maximum(sizes, sizes.mean(dim=1, keepdim=True)).clamp_(min=torch.finfo(sizes.dtype).tiny)
-    return (errors / sizes).square_().sum(dtype=torch.float64)

@@ -146,7 +146,7 @@ def _refuse_whole(verdict: LeafVerdict, leaf: TruthLeaf, ratio: float) -> LeafVe
 def _compare_elements(
     leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, scale: _Scale, terms: Terms | None, *, by_peak: bool
 ) -> LeafVerdict:
-    floor = _choose_floor(leaf.reference.dtype, tolerance, terms, copies=leaf.copies_values, by_peak=by_peak)
+    floor = choose_floor(leaf.reference.dtype, tolerance, terms, copies=leaf.copies_values, by_peak=by_peak)
     step = CHUNK[leaf.device.type]
     rows = torch.empty((-(-candidate.numel() // step), 5), dtype=torch.float64, device=leaf.device)
     masks: list[tuple[int, Tensor]] = []
@@ -281,8 +281,8 @@ def to_blocks(values: Tensor) -> Tensor:
     return (torch.nn.functional.pad(values, (0, missing)) if missing else values).view(-1, BLOCK)
 
 
-def _choose_floor(
-    dtype: torch.dtype, tolerance: Tolerance, terms: Terms | None, *, copies: bool, by_peak: bool
+def choose_floor(
+    dtype: torch.dtype, tolerance: Tolerance, terms: Terms | None, *, copies: bool, by_peak: bool = False
 ) -> Floor:
     default = find_floor(dtype, terms, by_peak=by_peak)
     if copies:

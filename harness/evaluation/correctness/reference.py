@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from harness.domain import Outcome, ProblemError, ProblemTooLarge, Tolerance, Trial
-from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
+from harness.domain import Outcome, ProblemError, ProblemTooLarge, Trial
+from harness.evaluation.correctness.comparison import are_surely_close, can_be_surely_close, compare_outputs
 from harness.evaluation.correctness.input_plan import count_further_calls, find_terms, learn_traits
 from harness.evaluation.correctness.reference_checks import (
     INPUT_SHAPES,
@@ -139,8 +139,9 @@ class Reference:
     @property
     def compares_own_first(self) -> bool:
         """True if a call is compared with the reference's outputs first, since computing the truth takes long."""
-        is_large = self.need.outputs_bytes >= LARGE_BYTES and self.computes_on is None
-        return is_large and self.plan.own_first and self.loaded.problem.tolerance == Tolerance()
+        takes_long = self.need.outputs_bytes >= LARGE_BYTES or self.call_s > SMALL_CALL_S
+        is_possible = self.computes_on is None and self.plan.own_first
+        return takes_long and is_possible and can_be_surely_close(self.loaded.problem.tolerance)
 
     @property
     def computes_on(self) -> torch.device | None:

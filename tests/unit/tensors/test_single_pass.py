@@ -30,13 +30,13 @@ for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64):
         if dtype is torch.float64:
             continue
         found = values + (torch.randn(count) * torch.rand(count) ** 9).to(dtype)
-        for share, nothing in ((1e-3, 1e-4), (0.1, 0.0)):
-            expected = _measure_errors(values, found, share, nothing, Fills(), rates=True)
-            measured = kernels.measure_errors(values, found, share, nothing)
+        for share, nothing, alone in ((1e-3, 1e-4, True), (1e-3, 1e-4, False), (0.1, 0.0, True)):
+            expected = _measure_errors(values, found, share, nothing, Fills(), alone=alone)
+            measured = kernels.measure_errors(values, found, share, nothing, alone=alone)
             assert measured[:2] == expected[:2] and math.isclose(measured[2], expected[2], rel_tol=1e-4), (dtype, count)
             assert dtype is torch.bfloat16 or count == 1 or 0 < measured[0] < count
         found[-1] = math.nan
-        assert kernels.measure_errors(values, found, 1e9, 1e9)[0] == 1
+        assert kernels.measure_errors(values, found, 1e9, 1e9, alone=True)[0] == 1
         values[-1], values[0] = math.inf, math.nan
         assert kernels.find_extremes(values)[2] == min(count, 2)
 """

@@ -268,8 +268,11 @@ def test_certainly_close_values_pass(seed, dtype, error, special):
     affected=st.sampled_from([1.0, 0.5, 0.02, 0.001]),
     factor=st.sampled_from([2.0, 8.0]),
     by_peak=st.booleans(),
+    stated=st.sampled_from([(None, None), (0.09, None), (0.05, 1e-3), (1e-3, 1e-5), (None, 1e-2)]),
 )
-def test_the_truth_accepts_what_is_surely_close(seed, dtype, decades, own_error, error, affected, factor, by_peak):
+def test_the_truth_accepts_what_is_surely_close(
+    seed, dtype, decades, own_error, error, affected, factor, by_peak, stated
+):  # fmt: skip
     source = torch.Generator().manual_seed(seed)
     shape = (seed % 3 + 1, 700)
 
@@ -281,7 +284,8 @@ def test_the_truth_accepts_what_is_surely_close(seed, dtype, decades, own_error,
 
     exponents = (torch.rand(shape, dtype=torch.float64, generator=source) - 0.5) * decades
     exact = draw() * 10.0 ** exponents.clamp(-300, 300) * (torch.rand(shape, generator=source) < 0.9)
-    limit, floor = torch.finfo(dtype).max, FLOORS[dtype].rtol
+    tolerance = Tolerance(factor=factor, rtol=stated[0], atol=stated[1])
+    limit, floor = torch.finfo(dtype).max, stated[0] or FLOORS[dtype].rtol
     exact = exact.clamp(-limit, limit)
     noise = torch.where(choose(), draw() * own_error * floor, 0.0)
     sizes = exact.abs() if seed % 2 else exact.abs().mean()
@@ -289,7 +293,7 @@ def test_the_truth_accepts_what_is_surely_close(seed, dtype, decades, own_error,
     own_sizes = own.double().abs() if seed % 5 else own.double().abs().mean()
     moved = own.double() + torch.where(choose(), draw().sign() * error * floor * own_sizes, 0.0)
     found = moved.clamp(-limit, limit).to(dtype)
-    tolerance, truth = Tolerance(factor=factor), make_truth(exact, own)
+    truth = make_truth(exact, own)
     if are_surely_close(flatten_outputs(own), flatten_outputs(found), tolerance):
         outcome, trial = compare_outputs(truth, flatten_outputs(found), tolerance, "as_given", by_peak=by_peak)
         assert outcome is None, trial.message
