@@ -232,7 +232,8 @@ def test_whole_calls_show_what_a_graph_saves_on_the_host(gpu_bench):
 def test_a_lower_bound_has_whole_calls_of_both(gpu_bench):
     lines = ["return torch.tanh(x) * (2 + 0 * x.max().item())"]
     timing = gpu_bench.evaluate(program("ModelNew", "x", lines), ELEMENTWISE, time=True).timing
-    assert (timing.clock, timing.candidate_call_us) == ("bound", timing.candidate_us)
+    assert timing.clock == "bound"
+    assert timing.candidate_call_us <= timing.candidate_us  # which is that of the slowest kind of inputs
     assert timing.baseline_call_us > timing.baseline_us
 
 

@@ -18,7 +18,7 @@ from harness.executors.settings import LocalSettings
 
 MOST_LOSSES = 2  # of sandboxes that evaluate one task
 REFERENCE_STEPS = 4  # that may take their time limit in one evaluation
-MOST_PRECOMPILING_S = 1800.0  # beyond the limit, since a client's process could claim to precompile for ever
+MOST_PRECOMPILING_S = 1800.0  # beyond the limit, since a client's process could say that it precompiles for ever
 
 
 class OwnedDevice:

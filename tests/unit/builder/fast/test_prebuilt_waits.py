@@ -31,7 +31,7 @@ def find(cache):
     return cache.find_emulator(["flags"], make, beside=lambda: None)
 
 
-def test_a_part_may_take_longer_than_a_build_and_the_wait_is_told_to_each_thread(cache):
+def test_a_part_may_take_longer_than_a_build(cache):
     waits = []
 
     def wait():
@@ -50,7 +50,7 @@ def test_a_part_may_take_longer_than_a_build_and_the_wait_is_told_to_each_thread
     assert cache.take_waited_s() == 0.0
 
 
-def test_a_part_that_a_busy_machine_did_not_make_in_time_is_tried_again(cache, monkeypatch):
+def test_a_part_that_was_not_made_in_time_is_tried_again(cache, monkeypatch):
     monkeypatch.setattr(prebuilt_cache, "LIMIT_S", BUILD_LIMIT_S)
     with pytest.raises(HarnessError, match="not precompiled within"):
         find(cache)
