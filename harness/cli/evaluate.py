@@ -35,9 +35,9 @@ def evaluate(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Runs in generated/, or files of candidates, with --problem (- reads standard input). "
-            "[default: all runs]",
-            metavar="RUN|FILE",
+            help="Runs in generated/; files of candidates, with --problem (- reads standard input); or folders that "
+            "harness import reads. [default: all runs]",
+            metavar="RUN|FILE|FOLDER",
             autocompletion=complete_run,
         ),
     ] = None,
@@ -79,6 +79,8 @@ def evaluate(
 
     While you edit: harness evaluate kernel.py --problem my_operator.py --watch
 
+    Solutions of another benchmark: harness evaluate flashinfer-trace
+
     Exit code with files: 0 correct, 1 not correct, 2 problem_error, 3 not evaluated (harness_error, not_run); of
     several files the largest. Of runs: 0.
     """
@@ -87,6 +89,7 @@ def evaluate(
     options = replace(options, again=options.again or selection.last_failed)
     if watch and (problem is None or selection != EVERY_TASK or options.executor != "local"):
         raise UsageError("--watch needs files and --problem, and excludes -x, --last-failed and --executor ray")
+    names = _import_folders(names or (), options)
     if candidate is None and (problem is None or _are_runs(names or (), options.generated_dir)):
         _evaluate_runs(tuple(names or ()), problem, options, selection, json_output=json_output)
         return
@@ -102,6 +105,26 @@ def evaluate(
     exit_code = _evaluate_files(tasks, problem, options, selection, json_output=json_output)
     if not exit_zero:
         raise typer.Exit(exit_code)
+
+
+def _import_folders(names: Sequence[str], options: EvaluateOptions) -> list[str]:
+    """Return the names with the imported runs in place of folders that are no runs."""
+    from harness.store.runs import list_runs
+
+    known, found = set(list_runs(options.generated_dir)) if any(map(os.path.isdir, names)) else set(), list[str]()
+    for name in names:
+        if name in known or not os.path.isdir(name):  # noqa: PTH112 - names need not be paths
+            found.append(name)
+            continue
+        from harness.cli.import_ import import_source
+
+        found += import_source(Path(name), options)
+    if names and not found:
+        raise UsageError(
+            f"{', '.join(names)}: problems without programs. A model's programs for them: "
+            "harness run --suite SUITE --model MODEL"
+        )
+    return found
 
 
 def _are_runs(names: Sequence[str], generated_dir: Path) -> bool:

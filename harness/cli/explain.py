@@ -22,6 +22,7 @@ from harness.analysis.explanations import (
     VERDICTS,
     Explanation,
 )
+from harness.analysis.table_columns import TABLE_COLUMNS
 from harness.cli.options import JsonOption
 from harness.cli.output import print_records, print_rich
 from harness.domain import UsageError
@@ -81,6 +82,8 @@ def list_entries() -> Iterator[tuple[str, str, Explanation]]:
     }
     for kind, entries in groups.items():
         yield from ((str(name), kind, about) for name, about in entries.items())
+    for title, kind, meaning, page in TABLE_COLUMNS:
+        yield title, kind, Explanation(meaning, "", page)
 
 
 def _list_values(values: tuple[str, ...]) -> str:

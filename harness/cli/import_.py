@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -53,36 +54,57 @@ def import_(
     Reads KernelBench, KernelBench-Verified, flashinfer-bench, SOL-ExecBench and gpu-mode's reference-kernels. Results
     in them are only reported; `harness evaluate` measures them here.
 
-    Example: git clone https://github.com/ScalingIntelligence/KernelBench; harness import KernelBench/KernelBench
+    Example: git clone https://github.com/ScalingIntelligence/KernelBench; harness import KernelBench
     """
+    names = Names(suite=as_suite, run=as_run, model=as_model, language=as_language, baseline_times=baseline_times)
+    import_source(source, paths, other_format, names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """As the options."""
+
+    suite: str | None = None
+    run: str | None = None
+    model: str = "imported"
+    language: Language = GPU_LANGUAGE
+    baseline_times: Path | None = None
+
+
+def import_source(
+    source: Path, paths: RunFolders, other_format: FormatName | None = None, names: Names = Names()
+) -> list[str]:
+    """Return the names of the runs. Raises UsageError."""
     from harness.formats.kernelbench.format import read_kernels
     from harness.formats.kernelbench.runs import RunImport, import_runs
     from harness.formats.table import recognise
 
     chosen, root = recognise(source, other_format)
-    suite = as_suite or chosen.suite
+    suite = names.suite or chosen.suite
     kernels = read_kernels(root) if chosen.name == "kernelbench" and root.is_dir() else ()
     if not kernels:
-        _store(chosen.read(root, suite), paths, as_run, checks="kernelbench" not in chosen.name)
-        return
+        return _store(chosen.read(root, suite), paths, names.run, checks="kernelbench" not in chosen.name)
     settings = RunImport(
-        run=as_run,
+        run=names.run,
         suite=suite,
-        model=as_model,
-        language=as_language,
-        baseline=baseline_times,
+        model=names.model,
+        language=names.language,
+        baseline=names.baseline_times,
         generated_dir=paths.generated_dir,
         find_suite=partial(find_suite_folder, problems_dir=paths.problems_dir),
     )
+    runs = []
     for run in import_runs(source, kernels, settings):
+        runs.append(run.name)
         typer.echo(f"{count(run.kernels, 'kernel')} in {run.folder}: harness evaluate {run.name}")
         if run.claims is not None:
             _print_claims(run.claims)
         for mismatch in run.mismatches:
             typer.echo(mismatch, err=True)
+    return runs
 
 
-def _store(imported: Imported, paths: RunFolders, run: str | None, *, checks: bool) -> None:
+def _store(imported: Imported, paths: RunFolders, run: str | None, *, checks: bool) -> list[str]:
     """Raises UsageError if nothing is left to store."""
     from harness.formats.storing import store_problems, store_solutions
 
@@ -100,8 +122,10 @@ def _store(imported: Imported, paths: RunFolders, run: str | None, *, checks: bo
     for name, number in sorted(stored.counts.items()):
         typer.echo(f"{count(number, 'problem')} in {folder / name}: harness problems check --suite {name}")
     solutions = [one for one in imported.solutions if one.suite in stored.counts]
-    for one in store_solutions(solutions, paths.generated_dir, run):
+    runs = list(store_solutions(solutions, paths.generated_dir, run))
+    for one in runs:
         typer.echo(f"{count(one.candidates, 'candidate')} in {one.folder}: harness evaluate {one.name}")
+    return [one.name for one in runs]
 
 
 def _print_claims(claims: Sequence[Claim]) -> None:

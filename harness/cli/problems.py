@@ -21,7 +21,7 @@ from harness.cli.options import (
 from harness.cli.output import print_records, print_rich
 from harness.cli.problem_check import check_problems
 from harness.cli.progress import show_slow_steps
-from harness.domain import Problem, ProblemError, StoreError, UsageError, WorkloadName
+from harness.domain import Language, Problem, ProblemError, StoreError, UsageError, WorkloadName
 from harness.domain.files import explain_failure
 from harness.pipeline.data_folders import find_named_problem, find_suite_folder
 from harness.pipeline.listings import catalogue
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 NOTHING_FOUND_EXIT_CODE = 1
-TEMPLATE = "scale_norm.py"  # of the shipped folder examples/
+TEMPLATE, KERNEL = "scale_norm.py", "{}_right.py"  # of the shipped folder examples/
 
 problems_app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -156,28 +156,41 @@ def show_problem(
 @problems_app.command("new", cls=GroupedCommand)
 def create_problem(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name or path of the file; .py is added.")],
+    *,
+    kernel: Annotated[
+        Language | None, typer.Option(help="Also write a kernel for it: NAME_LANGUAGE.py.", metavar="LANGUAGE")
+    ] = None,
 ) -> None:
-    """Write a problem file with comments, to be edited.
+    """Write a problem file with comments, to be edited, and a kernel to begin with.
 
-    It passes `harness problems check` as it is. An existing file is never overwritten.
+    Both are correct as they are. Existing files are never overwritten.
 
-    Example: harness problems new my_operator
+    Example: harness problems new my_operator --kernel triton
     """
     path = Path(name if name.endswith(".py") else f"{name}.py")
     if not path.stem.isidentifier() or path.stem.startswith("_"):
         raise UsageError(
             f"problem name {path.stem!r}: use letters, digits and _, beginning with a letter, such as my_operator"
         )
-    text = (find_shipped("examples") / TEMPLATE).read_text(encoding="utf-8")
+    files, examples = {path: TEMPLATE}, find_shipped("examples")
+    if kernel is not None:
+        files[path.with_stem(f"{path.stem}_{kernel}")] = example = KERNEL.format(kernel)
+        if not (examples / example).exists():
+            known = ", ".join(sorted(one.name.partition("_")[0] for one in examples.glob(KERNEL.format("*"))))
+            raise UsageError(f"--kernel {kernel}: no kernel to begin with is written in it; choose among {known}")
+    existing = next((one for one in files if one.exists()), None)
+    if existing is not None:
+        raise UsageError(f"{existing} exists and is not overwritten: choose another name, or move it away")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError as error:
-        raise UsageError(f"{path} exists and is not overwritten: choose another name, or move it away") from error
+        for one, example in files.items():
+            one.write_text((examples / example).read_text(encoding="utf-8"), encoding="utf-8")
     except OSError as error:
         raise StoreError(f"cannot write {path}: {explain_failure(error)}; choose another folder") from error
-    typer.echo(f"wrote {path}. Edit it, then run\n    harness problems check {path}")
+    *_, last = files
+    typer.echo(f"wrote {' and '.join(map(str, files))}. Edit, then run")
+    typer.echo(f"    harness problems check {path}")
+    typer.echo(f"    harness evaluate {'KERNEL.py' if kernel is None else last} --problem {path}")
 
 
 problems_app.command("check", cls=GroupedCommand)(check_problems)

@@ -1,5 +1,6 @@
 """Every word of results has one explanation, which the documentation repeats."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -16,12 +17,15 @@ from harness.analysis.explanations import (
     SETTINGS,
     VERDICTS,
 )
+from harness.analysis.table_columns import TABLE_COLUMNS
 from harness.cli.explain import list_entries
 from harness.domain import PROBLEM_SETTINGS, Baseline, Outcome, TimingVerdict
 from harness.problems.discovery import DISTRIBUTION_NAMES
 from harness.store.columns import COLUMNS
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+ROOT = Path(__file__).resolve().parents[2]
+DOCS, PACKAGE = ROOT / "docs", ROOT / "harness"
+NO_TITLES = {"left", "right", "or effect of its absence"}
 # Strings beside names of checks, in modules that choose the name in a loop.
 NO_CHECKS = {
     "as_given", "compiled", "content_filter", "float64", "identical", "length", "note", "tool_calls", "unclosed_fence",
@@ -88,6 +92,43 @@ def test_every_explanation_names_a_section_of_the_documentation():
         headings = re.findall(r"^#+ (.+)$", (DOCS / page).read_text(encoding="utf-8"), re.MULTILINE)
         anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
         assert not anchor or anchor in anchors, about.page
+
+
+def find_titles(path):
+    """Titles of the columns that a module gives its tables: strings in calls of add_column, in loops around such calls
+    and in the constants that these name.
+    """
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    constants = {
+        node.targets[0].id: node.value for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    }  # fmt: skip
+
+    def list_strings(node):
+        names = [one.id for one in ast.walk(node) if isinstance(one, ast.Name)]
+        nodes = [node, *(constants[name] for name in names if name in constants)]
+        texts = [one.value for root in nodes for one in ast.walk(root) if isinstance(one, ast.Constant)]
+        return [text for text in texts if isinstance(text, str)]
+
+    def adds_columns(node):
+        return isinstance(node, ast.Call) and ast.unparse(node.func).endswith("add_column")
+
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.For) and any(adds_columns(one) for part in node.body for one in ast.walk(part)):
+            found += list_strings(node.iter)
+        elif adds_columns(node) or (isinstance(node, ast.Call) and ast.unparse(node.func) == "_make_number_table"):
+            found += [text for argument in node.args for text in list_strings(argument)]
+    return {title.strip() for text in found for title in re.split(r"\n|[,;] (?!high)", text) if title.strip()}
+
+
+def test_every_column_of_a_terminal_table_is_explained():
+    modules = [*PACKAGE.glob("cli/*.py"), *PACKAGE.glob("report/**/*.py")]
+    found = {title: path.name for path in modules for title in find_titles(path)}
+    known = {name for name, _, _ in list_entries()} | {"fast_1", "fast_2"}
+    assert {title: file for title, file in found.items() if title not in known | NO_TITLES} == {}
+    assert len(found) > 80
+    assert {title for title, *_ in TABLE_COLUMNS} - found.keys() <= {"cases", "error", "small", "tags"}
 
 
 @pytest.mark.parametrize(

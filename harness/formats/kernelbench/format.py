@@ -24,6 +24,7 @@ from harness.formats.imported import Imported, ImportedProblem, read_text, write
 from harness.problems.discovery import bound_names
 from harness.syntax import parse_python
 
+CHECKOUT_FOLDER = "KernelBench"  # of levels, in a checkout
 EVAL_RESULTS = "eval_results.json"
 BASELINE_TIMES = "baseline_time_torch.json"
 PARQUET_COLUMNS = ("code", "level", "name", "problem_id")
@@ -86,7 +87,10 @@ def find(source: Path) -> Path | None:
         return source if source.suffix == ".parquet" else None
     levels = [source, *source.glob("level*")]
     is_level = any(_LEVEL_FOLDER.fullmatch(level.name) and any(level.glob("[0-9]*_*.py")) for level in levels)
-    return source if is_level or any(source.glob("level_*_problem_*_sample_*_kernel.py")) else None
+    if is_level or any(source.glob("level_*_problem_*_sample_*_kernel.py")):
+        return source
+    inner = source / CHECKOUT_FOLDER
+    return find(inner) if inner.is_dir() and find_verified(source) is None else None
 
 
 def read(source: Path, suite: str) -> Imported:
@@ -286,8 +290,8 @@ ALWAYS_ZERO = ((2, 23), (2, 80), (2, 83))
 
 
 def find_verified(source: Path) -> Path | None:
-    is_verified = (source / "hidden_tests").is_dir() and any((source / "KernelBench").glob("level*/*.py"))
-    return source / "KernelBench" if is_verified else None
+    is_verified = (source / "hidden_tests").is_dir() and any((source / CHECKOUT_FOLDER).glob("level*/*.py"))
+    return source / CHECKOUT_FOLDER if is_verified else None
 
 
 def read_verified(root: Path, suite: str) -> Imported:

@@ -124,6 +124,24 @@ def test_an_export_says_what_it_leaves_out(command, bench_checkout, tmp_path, ev
     assert "left out: 2 evaluations of other workloads than full, or in another dtype" in stderr
 
 
+def test_a_checkout_is_recognised_by_its_folder_of_levels(command, bench_checkout, tmp_path):
+    (tmp_path / "checkout").mkdir()
+    bench_checkout.rename(tmp_path / "checkout" / "KernelBench")
+    assert command("import", "checkout")[0] == 0
+    assert (tmp_path / "reference_models" / "kernelbench_level2" / "1_Conv.py").is_file()
+
+
+def test_evaluate_imports_folders_of_other_formats_first(command, bench_checkout, tmp_path):
+    code, stdout, stderr = command("evaluate", "bench")
+    assert (code, "problems without programs" in stderr) == (2, True)
+    assert "2 problems in reference_models/kernelbench_level1" in stdout
+    code, stdout, _ = command("evaluate", "bench-run", "--problem", "absent")
+    assert code == 2
+    assert "2 kernels in generated/bench-run: harness evaluate bench-run" in stdout
+    (sample, _) = load_samples(tmp_path / "generated" / "bench-run")
+    assert sample.candidate.source.startswith(PROGRAM)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

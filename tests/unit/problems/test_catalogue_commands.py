@@ -151,10 +151,18 @@ def test_an_unknown_problem_names_the_nearest_of_other_suites(harness):
 
 
 def test_a_new_problem_passes_the_check(harness, tmp_path):
-    done = harness("new", "suites/mine/my_operator")
-    assert done.stdout.startswith("wrote suites/mine/my_operator.py. ")
-    assert read_problem(tmp_path / "suites" / "mine" / "my_operator.py", "mine").workload("small")
-    assert harness("check", "suites/mine/my_operator.py").returncode == 0
+    done = harness("new", "mine/own", "--kernel", "cpp")
+    assert done.stdout.startswith("wrote mine/own.py and mine/own_cpp.py. ")
+    assert "class ModelNew" in (tmp_path / "mine" / "own_cpp.py").read_text()
+    assert read_problem(tmp_path / "mine" / "own.py", "mine").workload("small")
+    assert harness("check", "mine/own.py").returncode == 0
+
+
+def test_a_language_without_an_example_is_refused(harness, tmp_path):
+    done = harness("new", "own", "--kernel", "helion")
+    assert done.returncode == 2
+    assert "choose among cpp, cuda, triton" in done.stderr
+    assert not list(tmp_path.glob("*.py"))
 
 
 @pytest.mark.parametrize("name", ["9lives", "a b", "_hidden", "suite/", ""])

@@ -153,7 +153,7 @@ def test_time_for_shared_headers_is_not_counted_up_to_a_limit(monkeypatch):
     monkeypatch.setattr(owned_device, "MOST_PRECOMPILING_S", 0.3)
 
     def precompile(process):
-        process.precompiling_s = 1e6  # as a process that is not trusted may claim
+        process.precompiling_s = 1e6  # as a process that is not trusted may say
         began_s = time.monotonic()
         assert process.killed.wait(30)
         waits.append(time.monotonic() - began_s)
