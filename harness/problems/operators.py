@@ -108,7 +108,7 @@ PRODUCTS = {"mm": 0, "bmm": 0, "mv": 0, "dot": 0, "addmm": 1, "baddbmm": 1, "add
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorCall:
     """`overload` is such as `bernoulli.p`. With `on_input`, an argument is an input of the reference. `terms` counts
-    the terms of one sum, in reductions without products.
+    the terms of one sum, in reductions without products. `dim` is None for all dimensions.
     """
 
     name: str
@@ -116,6 +116,7 @@ class OperatorCall:
     on_input: bool
     converts_to_integers: bool
     terms: int
+    dim: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +139,9 @@ class OperatorUse:
     def has(self, names: Collection[str], *, on_input: bool = False) -> bool:
         """Include in-place variants; with `on_input`, require an input as argument."""
         return any(call.name.removesuffix("_") in names and (call.on_input or not on_input) for call in self.calls)
+
+    def list_dims(self, names: Collection[str]) -> set[int | None]:
+        return {call.dim for call in self.calls if call.name.removesuffix("_") in names}
 
     @property
     def most_terms(self) -> int:
@@ -184,6 +188,7 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
             on_input=any(memory_of(value) in self._addresses for value in args if isinstance(value, torch.Tensor)),
             converts_to_integers=converts and args[0].is_floating_point(),
             terms=_count_terms(args[0], result) if name in REDUCING else 0,
+            dim=_find_dim(operator, args, kwargs) if name in ORDERING else None,
         )
         self._calls.add(call)
         read, made = list_tensors(args), list_tensors(result)
@@ -193,6 +198,14 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
             self._functions += not FUNCTIONS.isdisjoint(name.split("_"))
             self._added += int(added * _weigh_squares(args[0])) if name in VARIANCES else added
             self._multiplied += added if any(word in name for word in MULTIPLYING) else 0
+
+
+def _find_dim(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int | None:
+    for place, one in enumerate(operator._schema.arguments):
+        if one.name == "dim":
+            found = args[place] if place < len(args) else kwargs.get("dim", one.default_value)
+            return found if isinstance(found, int) else None
+    return None
 
 
 def _count_products(name: str, args: tuple[Any, ...]) -> int:

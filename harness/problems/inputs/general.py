@@ -4,7 +4,7 @@ each row, marks that come first, whole numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -33,10 +33,13 @@ FLIPPED_SHARE, FLIPPED_IN_PART = 0.125, 0.5  # of the elements of masks: of all,
 POWERS = (0.25, 1.0, 4.0)  # of probabilities, and of the positions of sorted values
 SCALED = ("symmetric", "positive_definite", "triangular")
 EXTREME_ONE_IN = 4  # changed integers
+LEAST_SHARE = 0.75  # of equal elements
 
 
 class General(DerivedKind):
-    """Half of the changes are in a secret part only."""
+    """Half of the changes are in a secret part only. Changes of whole inputs go to the limits: one index or one place
+    for most elements, and probabilities of zero.
+    """
 
     name = "general"
     is_rarely_seen = True
@@ -52,7 +55,8 @@ class General(DerivedKind):
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: Generator) -> Inputs:
         contracts = (contract for _, contract in traits.pair(inputs))
-        changed: Inputs = map_leaves(inputs, lambda leaf: _generalise(leaf, next(contracts), generator))
+        changes = {**_CHANGES, **_LIMITS} if self.changes_all(generator.initial_seed()) else _CHANGES
+        changed: Inputs = map_leaves(inputs, lambda leaf: _generalise(leaf, next(contracts), generator, changes))
         return changed
 
     def explain(self, traits: InputTraits, inputs: Sequence[Any]) -> str:
@@ -76,13 +80,13 @@ def _is_changeable(leaf: Any) -> bool:
     return isinstance(leaf, Tensor) and not leaf.is_meta and bool(leaf.numel()) and is_dense(without_repeats(leaf))
 
 
-def _generalise(leaf: Any, contract: InputContract, generator: Generator) -> Any:
+def _generalise(leaf: Any, contract: InputContract, generator: Generator, changes: Mapping[str, Change]) -> Any:
     if not may_generalise(leaf, contract):
         return leaf
     if not isinstance(leaf, Tensor):
         return _change_number(leaf, contract, generator)
     given = without_repeats(leaf.detach())
-    return _CHANGES[contract.kind](given, contract, generator).expand_as(leaf)
+    return changes[contract.kind](given, contract, generator).expand_as(leaf)
 
 
 def _change_number(given: float, contract: InputContract, generator: Generator) -> float:
@@ -277,7 +281,50 @@ def _change_positive_definite(given: Tensor, contract: InputContract, generator:
     return given * (factors[..., :, None] * factors[..., None, :])
 
 
-_CHANGES: dict[str, Callable[[Tensor, InputContract, Generator], Tensor]] = {
+def _repeat_one(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
+    changed = _change_integers(given, contract, generator)
+    if not contract.is_stated:  # they may have to differ
+        return changed
+    return _give_most(changed, changed.flatten()[draw(changed.numel(), generator)], generator)
+
+
+def _give_most(values: Tensor, one: Tensor, generator: Generator) -> Tensor:
+    """Write `one` to at least `LEAST_SHARE` of the values."""
+    share = LEAST_SHARE + (1 - LEAST_SHARE) * draw_share(generator)
+    chosen = torch.rand(values.shape, generator=generator, device=values.device) < share
+    return torch.where(chosen, one, values)
+
+
+def _jump(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
+    """Give each sorted value one of the ends of its row."""
+    rows = spread(given, contract)
+    places = torch.arange(rows.size(-1), device=rows.device)
+    ends = torch.randint(1, max(rows.size(-1), 2), (*rows.shape[:-1], 1), generator=generator, device=rows.device)
+    return _gather(torch.where(places < ends, rows[..., :1], rows[..., -1:]), given, contract)
+
+
+def _count_one(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
+    """Give one element all that is above the least count."""
+    rows = spread(given, contract)
+    least = int(contract.low or 0)
+    places = torch.randint(rows.size(-1), (*rows.shape[:-1], 1), generator=generator, device=rows.device)
+    above = (rows - least).sum(-1, keepdim=True).to(rows.dtype)
+    return _gather(torch.full_like(rows, least).scatter_add_(-1, places, above), given, contract)
+
+
+def _empty_most(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
+    """Give most elements of each row a probability of zero, but not the largest."""
+    rows = spread(given, contract)
+    emptied = _give_most(rows, rows.new_zeros(()), generator)
+    kept = torch.where(rows == rows.amax(-1, keepdim=True), rows, emptied).double()
+    return _gather((kept / kept.sum(-1, keepdim=True)).to(given.dtype), given, contract)
+
+
+Change = Callable[[Tensor, InputContract, Generator], Tensor]
+_LIMITS: dict[str, Change] = {
+    "integer": _repeat_one, "index": _repeat_one, "probabilities": _empty_most, "sorted": _jump, "counts": _count_one,
+}  # fmt: skip
+_CHANGES: dict[str, Change] = {
     "real": _change_reals, "integer": _change_integers, "index": _change_integers, "mask": _change_mask,
     "one_hot": _change_one_hot, "permutation": _change_permutation, "probabilities": _change_probabilities,
     "sorted": _change_sorted, "counts": _change_counts, "symmetric": _change_symmetric,

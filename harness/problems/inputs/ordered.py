@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,18 +9,23 @@ from torch import Tensor
 
 from harness.domain import InputContract
 from harness.problems.inputs.kind import DerivedKind, Inputs
-from harness.problems.inputs.tensors import draw, has_many_digits, split_for_device
+from harness.problems.inputs.tensors import PATTERNS, choose_part, draw, has_many_digits, split_for_device
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.operators import ORDERING
 
 STRETCHED_BY = 3.0  # times the distance, added to values above the least of the stretched ones
-CROWDED_ONE_IN = 2
-CROWDED_BY = 2.0**-12  # a power of two: no digit is lost
+# Between neighbours, relative to their size: where inputs themselves are ordered, more than the error that is allowed
+# for copied values; elsewhere so much that float32 still tells their functions apart. Half precision tells neither.
+NEAREST, NEAR = 2.0**-19, 2.0**-15
+SMALLER = 2.0**-12  # for copied values, whose keys may be rounded to a multiple of a constant
+LARGEST = 8.0  # of others, since float32 rounds exponentials of larger ones more
+MOST_BINADES = 2  # that neighbours fill
+GAP = 8  # binades between two parts of them
 
 
 class Ordered(DerivedKind):
-    """Gives whole inputs the opposite order, or enlarges distances above a random element: equal values stay equal, and
-    different ones come closer only where the reference orders its inputs themselves, without rounding before.
+    """Gives values the opposite order, enlarges distances above a random element, or makes all different values of a
+    row neighbours; half of the time also sorts rows. Equal values stay equal, and different ones stay different.
     """
 
     name = "ordered"
@@ -36,29 +42,62 @@ class Ordered(DerivedKind):
         return is_movable and (contract.low is None) == (contract.high is None)
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
-        super().change(inputs, traits, generator)
-        if not traits.use.has(ORDERING, on_input=True) or draw(CROWDED_ONE_IN, generator):
-            return inputs
+        dims = sorted(traits.use.list_dims(ORDERING), key=str)
+        dim, is_copied = dims[draw(len(dims), generator)], traits.use.has(ORDERING, on_input=True)
         for tensor, contract in self.list_allowed(traits, inputs):
-            if not contract.is_bounded and has_many_digits(tensor):
-                _crowd(tensor)
+            if has_many_digits(tensor):
+                rows = _view_rows(tensor, dim)
+                self._change_rows(rows, contract, generator, is_copied=is_copied)
+                if draw(2, generator):
+                    _change_part(rows, rows.sort(-1, descending=bool(draw(2, generator))).values, generator)
         return inputs
 
-    def change_tensor(self, tensor: Tensor, contract: InputContract, generator: torch.Generator) -> None:
-        if not has_many_digits(tensor):
-            return
-        if contract.is_bounded or self.changes_all(generator.initial_seed()):
-            tensor.neg_().add_((contract.low or 0) + (contract.high or 0))  # type: ignore[operator, arg-type]
-            return
-        place = torch.unravel_index(torch.tensor(draw(tensor.numel(), generator)), tensor.shape)
-        least = tensor[tuple(map(int, place))].clone()
-        for part in split_for_device(tensor):
-            part.add_((part - least).clamp_(min=0), alpha=STRETCHED_BY)
+    def _change_rows(
+        self, rows: Tensor, contract: InputContract, generator: torch.Generator, *, is_copied: bool
+    ) -> None:
+        if contract.is_bounded:
+            rows.neg_().add_((contract.low or 0) + (contract.high or 0))  # type: ignore[operator, arg-type]
+        elif self.changes_all(generator.initial_seed()):
+            _crowd(rows.neg_(), generator, is_copied=is_copied)
+        elif draw(2, generator):
+            rows.neg_()
+        else:
+            _stretch(rows, generator)
 
 
-def _crowd(tensor: Tensor) -> None:
-    """Make distances smaller, unless small values would lose digits."""
-    for part in split_for_device(tensor):
-        if not torch.equal(part * CROWDED_BY / CROWDED_BY, part):
-            return
-    tensor.mul_(CROWDED_BY)
+def _view_rows(tensor: Tensor, dim: int | None) -> Tensor:
+    if dim is None and tensor.is_contiguous():
+        return tensor.view(1, -1)
+    return tensor.movedim(dim if dim is not None and dim < tensor.dim() else -1, -1)
+
+
+def _change_part(rows: Tensor, changed: Tensor, generator: torch.Generator) -> None:
+    """Half of the time in a secret part of the rows."""
+    is_part = draw(2, generator)
+    rows.copy_(torch.where(choose_part(rows[..., :1], generator), changed, rows) if is_part else changed)
+
+
+def _stretch(rows: Tensor, generator: torch.Generator) -> None:
+    place = torch.unravel_index(torch.tensor(draw(rows.numel(), generator)), rows.shape)
+    least = rows[tuple(map(int, place))].clone()
+    for part in split_for_device(rows):
+        part.add_((part - least).clamp_(min=0), alpha=STRETCHED_BY)
+
+
+def _crowd(rows: Tensor, generator: torch.Generator, *, is_copied: bool) -> None:
+    """Make the values of a row follow each other at one distance."""
+    pattern, digits = PATTERNS[rows.dtype], -round(math.log2(torch.finfo(rows.dtype).eps))
+    wanted = (NEAREST if is_copied else NEAR) * 2.0**digits
+    step = int(min(max(wanted, is_copied), (MOST_BINADES << digits) // rows.size(-1)))
+    if step == 0:
+        return
+    ordered, order = rows.sort(-1)
+    ranks = (ordered.diff(dim=-1, prepend=ordered[..., :1]) != 0).cumsum(-1).mul_(step)
+    least = ordered.abs().amax(-1, keepdim=True)
+    least = least.mul_(SMALLER) if is_copied else least.clamp_(max=LARGEST)
+    if is_copied:  # one larger distance, so that most values share a part of the range
+        above = torch.randint(rows.size(-1), (*rows.shape[:-1], 1), generator=generator, device=rows.device)
+        ranks += (ranks > above * step) * (GAP << digits)
+    bits = (least.view(pattern.integer) + ranks).to(pattern.integer)
+    crowded = torch.empty_like(rows).scatter_(-1, order, bits.view(rows.dtype))
+    _change_part(rows, crowded.neg_() if draw(2, generator) else crowded, generator)

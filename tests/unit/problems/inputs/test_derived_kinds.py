@@ -102,23 +102,44 @@ def test_parts_of_a_large_tensor_that_are_moved_are_the_chosen_ones(monkeypatch)
     assert all(torch.equal(vary(given.clone(), "shifted", seed), expected[seed]) for seed in range(8))
 
 
-@pytest.mark.parametrize(("on_input", "are_closer"), [(True, True), (False, False)])
-def test_only_ordered_inputs_themselves_come_closer(on_input, are_closer):
-    traits = replace(TRAITS, use=OperatorUse(frozenset({replace(TOP_K, on_input=on_input)})))
-    given = 100 * torch.randn(40, 50)
-    closer = []
+def order(given, *, on_input, dim=-1):
+    traits = replace(TRAITS, use=OperatorUse(frozenset({replace(TOP_K, on_input=on_input, dim=dim)})))
     for seed in range(24):
         changed = given.clone()
         find_kind("ordered").change((changed,), traits, torch.Generator().manual_seed(seed))
-        closer.append(float(changed.abs().max()) < 1)
-    assert any(closer) == are_closer
-    assert not all(closer)
+        yield changed
 
 
-def test_values_that_would_lose_digits_do_not_come_closer():
-    traits = replace(TRAITS, use=OperatorUse(frozenset({TOP_K})))
-    given = (0.001 * torch.randn(40, 50)).half()
-    for seed in range(24):
-        changed = given.clone()
-        find_kind("ordered").change((changed,), traits, torch.Generator().manual_seed(seed))
-        assert float(changed.abs().max()) > float(given.abs().max()) / 100
+def find_least_gap(values, dim):
+    gaps = values.sort(dim).values.diff(dim=dim)
+    return float((gaps / values.abs().amax(dim, keepdim=True)).median())
+
+
+@pytest.mark.parametrize(
+    ("on_input", "gap", "dim"), [(True, 2**-19, 0), (True, 2**-19, 1), (True, 2**-19, None), (False, 2**-15, 1)]
+)
+def test_different_values_of_a_row_become_neighbours_at_times(on_input, gap, dim):
+    made = list(order(100 * torch.randn(40, 50), on_input=on_input, dim=dim))
+    at = 0 if dim == 0 else 1
+    gaps = [find_least_gap(one.view(1, -1) if dim is None else one, at) for one in made]
+    assert 2 <= sum(gap / 2 < one < 2 * gap for one in gaps) <= 14
+    assert all(len(one.unique()) == 2000 for one in made) or dim is not None
+
+
+def test_values_that_differ_stay_different_and_equal_ones_equal():
+    given = torch.randn(40, 50)
+    given[:, 7] = given[:, 8]
+    for changed in order(given, on_input=True):
+        assert all(len(row.unique()) == 49 for row in changed)
+
+
+def test_rows_are_sorted_at_times():
+    made = list(order(torch.randn(40, 50), on_input=True))
+    signs = [one.diff(dim=1).sign() for one in made]
+    assert sum(bool((one.abs().sum(1) == one.sum(1).abs()).any()) for one in signs) >= 6
+    assert any(bool((one > 0).any() and (one < 0).any()) for one in signs)
+
+
+def test_rows_of_a_half_type_with_too_many_values_stay_apart():
+    given = torch.randn(40, 5000).half()
+    assert all(len(one.unique()) > 1 and one.isfinite().all() for one in order(given, on_input=True))

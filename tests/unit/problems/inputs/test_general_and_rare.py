@@ -227,3 +227,28 @@ def test_only_discrete_values_are_compared_where_roundings_count():
     assert not GENERAL.scales_values(state(torch.rand(6, 7) < 0.5, kind="mask")[0])
     assert GENERAL.scales_values(state(torch.rand(6, 7), kind="real", low=0)[0])
     assert GENERAL.scales_values(InputTraits(problem=PROBLEM, contracts=infer([torch.rand(8) < 0.5], [torch.ones(8)])))
+
+
+@pytest.mark.parametrize(
+    "contract", [{"kind": "index", "low": 0, "high": 99}, {"kind": "integer", "low": 3, "high": 50}]
+)
+def test_most_indices_are_equal_at_times(contract):
+    _, changed = state(torch.randint(3, 50, (40, 50)), **contract)
+    shares = [float((one == one.mode().values.mode().values).float().mean()) for one in changed]
+    assert sum(share > 0.7 for share in shares) >= 2
+    assert sum(share > 0.7 for share in shares) <= 15
+
+
+def test_one_row_has_all_entries_at_times():
+    _, changed = state(torch.arange(0, 640, 8), kind="sorted", low=0, high=632)
+    assert any(bool((one.diff() == 632).any()) for one in changed)
+    _, changed = state(torch.full((40, 5), 3), kind="counts", low=1)
+    assert any(bool((one.amax(1) == 11).all()) for one in changed)
+    assert all(bool((one.sum(1) == 15).all()) for one in changed)
+
+
+def test_most_probabilities_are_zero_at_times():
+    _, changed = state(torch.rand(40, 50).softmax(1), kind="probabilities")
+    shares = [float((one == 0).float().mean()) for one in changed]
+    assert 2 <= sum(share > 0.7 for share in shares) <= 15
+    assert all(torch.allclose(one.sum(1), torch.ones(40)) for one in changed)
