@@ -19,6 +19,7 @@ from torch.autograd import DeviceType  # type: ignore[attr-defined]
 from torch.autograd.profiler import record_function
 from torch.profiler import ProfilerActivity, profile
 
+from harness.capture.runtime import list_gpus
 from harness.capture.script import EnoughCalls
 from harness.capture.values import TensorFacts, describe, merge
 from harness.problems.operators import OperatorCosts
@@ -138,8 +139,8 @@ class Watch:
                 self._start_s = self._read_clock_s()
 
     def _read_clock_s(self) -> float:
-        if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)
+        for device in list_gpus(self.modules[""].module):
+            torch.cuda.synchronize(device)
         return time.perf_counter()
 
     def end_call(self) -> None:

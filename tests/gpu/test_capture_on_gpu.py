@@ -117,6 +117,43 @@ def test_a_model_is_measured_in_each_mode_with_gradients_too(gradients):
     assert not [one for one in found.values() if isinstance(one, str)]
 
 
+def test_chains_of_a_long_forward_are_measured_in_each_mode(tmp_path, monkeypatch, build_cache):
+    import torch
+
+    from harness.capture.capture import load_text, read_capture
+    from harness.capture.comparison import compare_models, expect, measure_modes
+    from harness.capture.runtime import make_dispatches
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HARNESS_CACHE_DIR", str(build_cache))
+    script = ROOT / "tests/unit/capture/long_forward.py"
+    assert run_command(["capture", str(script), "--model", "net", "--calls", "9", "--module", "LayerChain"]) == 0
+    record = read_capture(Path("captured/net"))
+    net, dispatches = load_text(script.read_text())["net"], []
+    for group in (one for one in record["groups"] if one["problem"]):
+        text = Path(f"captured/net/{group['problem']}.py").read_text()
+        Path(f"{group['problem']}.py").write_text(text.replace("class Model(", "class ModelNew("))
+        plan = group | {"backward": False, "outlines": record["outlines"]}
+        dispatches += make_dispatches(net, plan, Path(f"{group['problem']}.py"))
+    assert len(dispatches) == 10  # two norms, RoPE, softmax and SwiGLU, in two layers
+    calls = [((torch.randn(2, 16, 32, device="cuda"),), {}) for _ in range(3)]
+    expected = expect(net, calls)
+    assert compare_models(net, dispatches, calls, expected) == ""
+    assert all(one.used for one in dispatches)
+    found = measure_modes(net, dispatches, calls, expected, MODES)
+    assert not [one for one in found.values() if isinstance(one, str)]
+
+
+def test_weights_on_two_devices_are_refused_with_the_reason():
+    from torch import nn
+
+    from harness.capture.problem_text import require_plain_state
+    from harness.domain import ProblemError
+
+    with pytest.raises(ProblemError, match="on several devices: cpu, cuda:0"):
+        require_plain_state(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2).cuda()))
+
+
 def test_equal_modules_of_a_model_on_two_gpus_are_one_problem(tmp_path, monkeypatch, build_cache):
     import torch
 

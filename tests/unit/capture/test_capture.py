@@ -182,6 +182,42 @@ REFUSED = {
 }  # fmt: skip
 
 
+SHARDED = """
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Shard, distribute_tensor
+
+dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
+
+
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        mesh = init_device_mesh("cpu", (1,))
+        self.weight = nn.Parameter(distribute_tensor(torch.ones(64), mesh, [Shard(0)]))
+
+    def forward(self, x):
+        return x.sin() * self.weight.to_local()
+
+
+net = nn.Sequential(Part(), nn.Linear(64, 64)).eval()
+try:
+    with torch.no_grad():
+        while True:
+            net(torch.randn(32, 64))
+finally:
+    dist.destroy_process_group()
+"""
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_sharded_weights_are_refused_with_the_reason(capture):
+    code, record, _ = capture(SHARDED, "--module", "Part", "--module", "Linear")
+    groups = groups_of(record)
+    assert (code, groups["Linear"]["problem"]) == (0, "linear")
+    assert "its weight weight is quantised or sharded (DTensor)" in groups["Part"]["reason"]
+
+
 @pytest.mark.filterwarnings(
     "ignore:torch.ao.quantization", "ignore:.*quantize", "ignore::DeprecationWarning", "ignore::UserWarning"
 )

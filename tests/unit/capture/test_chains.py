@@ -15,56 +15,7 @@ from harness.capture.values import describe
 from harness.capture.watch import CallForm
 from harness.domain import ProblemError
 
-SCRIPT = """
-import torch.nn.functional as F
-
-
-def rotate(x, cos, sin):
-    first, second = x.chunk(2, dim=-1)
-    return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
-
-
-class Layer(nn.Module):
-    def __init__(self, width=32, heads=2):
-        super().__init__()
-        self.heads, self.eps = heads, 1e-6
-        self.first, self.second = nn.Parameter(torch.rand(width)), nn.Parameter(torch.rand(width))
-        self.qkv, self.out, self.gate, self.up = (nn.Linear(width, size * width) for size in (3, 1, 4, 4))
-        self.down = nn.Linear(4 * width, width)
-
-    def forward(self, x, cos, sin, mask=None, scale=1.0):
-        batch, length, width = x.shape
-        h = x.float()
-        h = (h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + self.eps)).to(x.dtype) * self.first
-        q, k, v = self.qkv(h).view(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
-        q, k = rotate(q, cos, sin), rotate(k, cos, sin)
-        scores = q @ k.transpose(-1, -2)
-        if mask is not None:
-            scores = scores.masked_fill(~mask, float("-inf"))
-        a = torch.softmax(scores.float() * (width // self.heads) ** -0.5, dim=-1).to(scores.dtype) @ v
-        x = x + self.out(a.transpose(1, 2).reshape(batch, length, width)) * scale
-        h = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps) * self.second
-        return x + self.down(F.silu(self.gate(h)) * self.up(h))
-
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layers = nn.ModuleList(Layer() for _ in range(2))
-        self.register_buffer("cos", torch.rand(16, 8))
-        self.register_buffer("sin", torch.rand(16, 8))
-
-    def forward(self, x):
-        for layer in self.layers:
-            x = layer(x, self.cos, self.sin)
-        return x
-"""
-RUN = """
-net = Net().eval()
-with torch.no_grad():
-    for _ in range(50):
-        net(torch.randn(2, 16, 32))
-"""
+SCRIPT = Path(__file__).with_name("long_forward.py")
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +27,7 @@ def kept(tmp_path_factory):
 def captured(capture, kept):
     """Capture the network once. Return it, its calls, and the record's plans with the modules' own code as kernels."""
     if not (kept / "captured").exists():
-        assert capture(SCRIPT + RUN, "--module", "LayerChain")[0] == 0
+        assert capture(SCRIPT.read_text(), "--module", "LayerChain")[0] == 0
         shutil.copytree(".", kept, dirs_exist_ok=True)
     record = read_capture(kept / "captured/net")
     groups = [group for group in record["groups"] if group["problem"]]
@@ -84,7 +35,7 @@ def captured(capture, kept):
         text = (kept / f"captured/net/{group['problem']}.py").read_text()
         Path(f"{group['problem']}.py").write_text(text.replace("class Model(", "class ModelNew("))
     plans = [group | {"backward": False, "outlines": record["outlines"]} for group in groups]
-    net = load_text(f"import torch\nfrom torch import nn\n{SCRIPT}net = Net().eval()\n")["net"]
+    net = load_text(SCRIPT.read_text().replace("range(50)", "range(0)"))["net"].cpu()
     return net, [((torch.randn(2, 16, 32),), {})], plans
 
 
