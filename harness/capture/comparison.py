@@ -16,9 +16,8 @@ from torch import Tensor, nn
 
 from harness.analysis.intervals import bootstrap_ratio_interval
 from harness.capture.runtime import Dispatch, enable, fork_random_numbers, list_gpus
-from harness.capture.watch import CONSTANTS
 from harness.problems.inputs.tensors import perturb
-from harness.tensors.trees import list_leaves, list_tensors, map_tensors
+from harness.tensors.trees import list_tensors, map_tensors
 
 FACTOR = 8.0  # of what one rounding of the weights changes
 PAIRS = 15
@@ -45,8 +44,8 @@ class Gain:
         return self.low > 1.0 + NOISE_FLOOR
 
 
-def describe_difference(found: Any, expected: Any, factor: float = FACTOR) -> str:
-    """Compare outputs of one module within `factor` roundings of the largest value; return "" if equal."""
+def describe_difference(found: Any, expected: Any) -> str:
+    """Compare outputs of one module within FACTOR roundings of the largest value; return "" if equal."""
     if type(found) is not type(expected) and not (isinstance(found, Tensor) and isinstance(expected, Tensor)):
         return f"a {type(found).__name__} instead of a {type(expected).__name__}"
     ours, theirs = list_tensors(found), list_tensors(expected)
@@ -55,7 +54,7 @@ def describe_difference(found: Any, expected: Any, factor: float = FACTOR) -> st
     for one, other in zip(ours, theirs, strict=True):
         if one.dtype is not other.dtype:
             return f"dtype {one.dtype} instead of {other.dtype}"
-        error, allowed = _find_error(one, other), factor * _find_rounding(other)
+        error, allowed = _find_error(one, other), FACTOR * _find_rounding(other)
         if not error <= allowed:
             return f"off by {error:.3g}, allowed {allowed:.3g}"
     return ""
@@ -224,7 +223,7 @@ class Runner:
 
     def measure_us(self, clock: Callable[[], float]) -> float:
         with applied(self.dispatches):
-            calls = copy_calls(self.calls) if _may_change(self.calls) else self.calls
+            calls = copy_calls(self.calls)
             start_s = clock()
             for _ in self.work(calls):
                 pass
@@ -297,11 +296,6 @@ def copy_structure(model: nn.Module, dispatches: Sequence[Dispatch]) -> nn.Modul
     """Copy modules, which share the parameters, buffers and kernels of the model: extensions cannot be copied."""
     shared = (*model.parameters(), *model.buffers(), *(one.kernel for one in dispatches))
     return copy.deepcopy(model, {id(value): value for value in shared})
-
-
-def _may_change(calls: Calls) -> bool:
-    """A model may change other arguments than tensors and constants, such as caches."""
-    return any(not isinstance(leaf, (Tensor, *CONSTANTS)) for leaf in list_leaves(list(calls)))
 
 
 def measure_mode(

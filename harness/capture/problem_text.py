@@ -245,30 +245,11 @@ def write_state(module: nn.Module) -> list[str]:
             shared.append(path)
             lines.append(_assign(path, show_attribute(first[id(part)])))
             continue
-        made = _write_module(part) if path else ""
         own = [(name, value) for name, value in list_state(part).items() if "." not in name]
         if path and (own or any(True for _ in part.children())):
-            lines.append(_assign(path, made or "nn.Module()"))
-        for name, value in [] if made else own:
-            lines.append(_write_tensor_state(f"{path}.{name}".lstrip("."), name, value, first))
-        for name, value in own:
-            first.setdefault(id(value), f"{path}.{name}".lstrip("."))
+            lines.append(_assign(path, "nn.Module()"))
+        lines += (_write_tensor_state(f"{path}.{name}".lstrip("."), name, value, first) for name, value in own)
     return lines or ["pass"]
-
-
-def _write_module(part: nn.Module) -> str:
-    """Return the constructor of a module of torch.nn if it makes the same state, else ""."""
-    if type(part).__module__.partition(".")[0] != "torch" or any(True for _ in part.children()):
-        return ""
-    dtypes = {value.dtype for value in part.parameters()} - {torch.float32}
-    dtype = f", dtype={dtypes.pop()}" if dtypes else ""
-    text = f"nn.{type(part).__name__}({part.extra_repr()}{dtype})"
-    try:
-        made = eval(text, {"nn": nn, "torch": torch})  # of torch's own class
-    except Exception:  # noqa: BLE001  # its representation is not the call of its constructor
-        return ""
-    specs = [[(name, value.shape, value.dtype) for name, value in list_state(one).items()] for one in (made, part)]
-    return text if specs[0] == specs[1] else ""
 
 
 def _assign(path: str, value: str) -> str:

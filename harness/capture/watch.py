@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import DeviceType  # type: ignore[attr-defined]
 from torch.autograd.profiler import record_function
-from torch.profiler import ProfilerActivity, profile
+from torch.profiler import profile
+from torch.utils._python_dispatch import _disable_current_modes
 
 from harness.capture.runtime import list_gpus
 from harness.capture.script import EnoughCalls
@@ -133,8 +134,7 @@ class Watch:
                 self.last = args, kwargs
                 self._costs = self._open.enter_context(OperatorCosts())
             case 1:
-                activities = list(_list_activities(self.device))
-                self._profile = self._open.enter_context(profile(activities=activities, acc_events=True))
+                self._profile = self._open.enter_context(profile(acc_events=True))
             case _:
                 self._start_s = self._read_clock_s()
 
@@ -197,7 +197,7 @@ class Watch:
         shapes = map_leaves(bound, lambda one: (tuple(one.shape), one.dtype) if isinstance(one, Tensor) else one)
         key = repr({name: _simplify(value) for name, value in shapes.items()})
         if key not in forms and len(forms) < MAX_FORMS:
-            with _disabled_modes():
+            with _disable_current_modes(), torch.no_grad():
                 facts = map_leaves(bound, _describe)
                 forms[key] = CallForm({name: _simplify(value) for name, value in facts.items()})
         return key
@@ -228,20 +228,6 @@ class Watch:
         form.changes_inputs |= any(_version(tensor) != version for tensor, version in versions)
         form.autocast |= torch.is_autocast_enabled(self.device.type)
         form.has_gradients |= any(one.requires_grad for one in results)
-
-
-def _list_activities(device: torch.device) -> Iterator[ProfilerActivity]:
-    yield ProfilerActivity.CPU
-    if device.type == "cuda":
-        yield ProfilerActivity.CUDA
-
-
-@contextmanager
-def _disabled_modes() -> Iterator[None]:
-    from torch.utils._python_dispatch import _disable_current_modes
-
-    with _disable_current_modes(), torch.no_grad():
-        yield
 
 
 def _read_versions(tensors: list[Tensor]) -> list[tuple[Tensor, int]]:
