@@ -67,7 +67,7 @@ def main() -> None:
     worst = 0.0
     print(f"{'model':10}{'modules':18}{'table':>8}{'profiler':>10}{'difference':>12}")
     for name in sys.argv[1:] or SCRIPTS:
-        watch = watch_script(SCRIPTS[name], ARGUMENTS[name], "net", CALLS)
+        watch, _ = watch_script(SCRIPTS[name], ARGUMENTS[name], "net", CALLS)
         table, plain = find_shares(watch), profile_plain(watch)
         for kind, operator in OPERATORS[name].items():
             difference = table[kind] - plain[operator]

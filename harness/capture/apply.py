@@ -269,11 +269,11 @@ def _try_kernel(
     elif not any(one.used for one in kernel.dispatches):
         kernel.reason = NEVER_TRAINED if gradients and not kernel.plan["backward"] else NEVER_CALLED
     else:
-        kernel.reason = compare_models(model, kernel.dispatches, calls, expected, gradients=gradients)
-    if not kernel.reason:
-        kernel.in_model = measure_mode("eager", model, kernel.dispatches, calls, expected, gradients=gradients)
-        if not kernel.in_model.pays:
-            kernel.reason = "it does not make the model faster"
+        found = measure_mode("eager", model, kernel.dispatches, calls, expected, gradients=gradients)
+        if isinstance(found, str):
+            kernel.reason = found
+        else:
+            kernel.in_model, kernel.reason = found, "" if found.pays else "it does not make the model faster"
 
 
 def _set_check(kernel: AppliedKernel, check: Callable[[Any, Any], str] | None) -> None:

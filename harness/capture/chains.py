@@ -48,7 +48,10 @@ def describe_arguments(form: CallForm) -> dict[str, tuple[str, bool]]:
 
 def find_chains(graph: fx.Graph, module: Any) -> list[list[str]]:
     """Return the names of the operators of each chain: connected, with the same number of products and modules before
-    them, so that none needs a result of another through these. A module of one chain alone has none."""
+    them, so that none needs a result of another through these. A module of one chain alone has none. Raises
+    ValueError."""
+    if any(_is_in_place(node, module) for node in graph.nodes):
+        raise ValueError("it changes tensors in place")
     level: dict[fx.Node, int] = {}
     chain: dict[fx.Node, list[fx.Node]] = {}
     tensors: set[fx.Node] = set()
@@ -77,6 +80,14 @@ def find_chains(graph: fx.Graph, module: Any) -> list[list[str]]:
 
 def _works(node: fx.Node) -> bool:
     return node.op in ("call_module", "call_function", "call_method")
+
+
+def _is_in_place(node: fx.Node, module: Any) -> bool:
+    """Its result depends on the order of operators that use the same tensor."""
+    if node.op == "call_module":
+        return bool(getattr(module.get_submodule(str(node.target)), "inplace", False))
+    is_named = _name(node).endswith("_") and not _name(node).endswith("__")
+    return _works(node) and (is_named or bool(node.kwargs.get("inplace")) or node.kwargs.get("out") is not None)
 
 
 def _name(node: fx.Node) -> str:

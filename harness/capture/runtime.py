@@ -157,6 +157,7 @@ class Outline:
         self.pattern = CallPattern(module, arguments)
         self.graph = trace(module, self.pattern)
         self.chains: dict[str, Chain] = {}
+        self.fails = False
 
     def split(self, chains: Sequence[Sequence[str]]) -> None:
         nodes = {node.name: node for node in self.graph.graph.nodes}
@@ -170,12 +171,28 @@ class Outline:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         tensors = None if self.module.training != self.training else self.pattern.match(args, kwargs)
-        return self.forward(*args, **kwargs) if tensors is None else self.graph(*tensors.values())
+        if tensors is None or self.fails:
+            return self.forward(*args, **kwargs)
+        try:
+            return self.graph(*tensors.values())
+        except Exception:  # noqa: BLE001  # of the graph, or of a module inside, which raises it again
+            self.fails = True
+            return self.forward(*args, **kwargs)
+
+
+class _Proxy(fx.Proxy):  # type: ignore[misc]
+    def _refuse(self, other: Any) -> Any:
+        raise ValueError("it changes tensors in place")
+
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ipow__ = __iand__ = __ior__ = _refuse
 
 
 class _Tracer(fx.Tracer):  # type: ignore[misc]
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         return True
+
+    def proxy(self, node: fx.Node) -> _Proxy:
+        return _Proxy(node, self)
 
 
 def trace(module: nn.Module, pattern: CallPattern) -> fx.GraphModule:

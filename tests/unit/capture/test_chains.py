@@ -94,6 +94,25 @@ class Assigns(Part):
         return self.linear(self.kept)
 
 
+class AddsInPlace(Part):
+    def forward(self, x):
+        y = self.linear(x)
+        z = y.sin()
+        y += 1.0
+        return z.cos() * y
+
+
+class ActsInPlace(AddsInPlace):
+    def __init__(self):
+        super().__init__()
+        self.activation = nn.ReLU(inplace=True)
+
+    def forward(self, x):
+        y = self.linear(x)
+        z = y.sin()
+        return z.cos(), self.activation(y)
+
+
 class TakesMore(Part):
     def forward(self, *x):
         return self.linear(x[0].exp().sin())
@@ -101,7 +120,13 @@ class TakesMore(Part):
 
 @pytest.mark.parametrize(
     ("kind", "reason"),
-    [(Branches, "control flow"), (Assigns, "assigns attributes"), (TakesMore, "not tensors and constants alone")],
+    [
+        (Branches, "control flow"),
+        (Assigns, "assigns attributes"),
+        (AddsInPlace, "in place"),
+        (ActsInPlace, "in place"),
+        (TakesMore, "not tensors and constants alone"),
+    ],
 )
 def test_a_forward_without_a_graph_has_no_chains(kind, reason):
     module = kind()
@@ -128,3 +153,15 @@ def test_a_chain_that_needs_a_number_of_another_is_another():
         "x": ("float32", True),
         "flag": ("True", False),
     }
+
+
+class Asserts(Part):
+    def forward(self, x):
+        return self.linear(x.exp().sin() if isinstance(x, torch.Tensor) else x.exp().no_such_method())
+
+
+def test_a_graph_that_fails_is_replaced_by_the_forward():
+    module, x = Asserts(), torch.randn(4, 4)
+    outline, _ = outline_module(module, CallForm({"x": describe(x)}))
+    assert torch.equal(outline(x), module(x))
+    assert outline.fails
