@@ -11,7 +11,7 @@ def masked_softmax(scores, mask, y, rows, columns, mask_stride, scale, BLOCK: tl
     row = tl.program_id(0).to(tl.int64)
     at = tl.arange(0, BLOCK)
     inside = at < columns
-    counts = tl.load(mask + (row % rows) * mask_stride + at, mask=inside, other=0) != 0
+    counts = tl.load(mask + (row % rows) * mask_stride + at, mask=inside, other=0)
     values = tl.load(scores + row * columns + at, mask=inside, other=0.0).to(tl.float32) * scale
     values = tl.where(counts, values, -float("inf"))
     weights = tl.exp(values - tl.max(values, axis=0))
@@ -29,6 +29,6 @@ class ModelNew(nn.Module):
         rows, columns = mask.shape
         block = triton.next_power_of_2(columns)
         masked_softmax[(scores.numel() // columns,)](
-            scores, mask.view(torch.uint8), y, rows, columns, mask.stride(0), self.scale, BLOCK=block
+            scores, mask, y, rows, columns, mask.stride(0), self.scale, BLOCK=block
         )
         return y
