@@ -83,9 +83,14 @@ VARIANCES = {
 }  # fmt: skip
 REDUCING = VARIANCES | {
     "sum", "mean", "norm", "linalg_vector_norm", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
-    "soft_margin_loss", "binary_cross_entropy", "nll_loss_forward",
+    "soft_margin_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "nll_loss_forward",
 }  # fmt: skip
 
+
+MOVING = {
+    "clone", "copy_", "_to_copy", "_unsafe_view", "cat", "stack", "index", "index_select", "gather", "embedding",
+    "flip", "roll", "repeat", "constant_pad_nd", "masked_select", "tril", "triu", "sort", "topk",
+}  # fmt: skip
 
 # Operators on probabilities or rates, which assert on a GPU: overloads.
 VALUE_RESTRICTED = {
@@ -122,13 +127,18 @@ class OperatorCall:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
     """How much arithmetic an output may depend on: operators, those of them that hardware may approximate, terms that
-    sums add, and those of them that are products, each over all calls.
+    sums add, those of them that are products, and those that may all err in one direction, each over all calls.
     """
 
     operators: int = 0
     functions: int = 0
     added: int = 0
     multiplied: int = 0
+    truncated: int = 0
+
+    @property
+    def has_sums(self) -> bool:
+        return self.added > self.operators
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +185,11 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
     @property
     def use(self) -> OperatorUse:
         terms = Terms(
-            operators=self._operators, functions=self._functions, added=self._added, multiplied=self._multiplied
+            operators=self._operators,
+            functions=self._functions,
+            added=self._added,
+            multiplied=self._multiplied,
+            truncated=self._multiplied,
         )
         return OperatorUse(frozenset(self._calls), terms)
 
@@ -193,7 +207,7 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
         self._calls.add(call)
         read, made = list_tensors(args), list_tensors(result)
         if not operator.is_view and any(one.is_floating_point() or one.is_complex() for one in made):
-            added = _count_products(name, args) or _count_added(operator, read, made)
+            added = _count_products(name, args) or _count_added(operator, name, read, made)
             self._operators += 1
             self._functions += not FUNCTIONS.isdisjoint(name.split("_"))
             self._added += int(added * _weigh_squares(args[0])) if name in VARIANCES else added
@@ -216,13 +230,13 @@ def _count_products(name: str, args: tuple[Any, ...]) -> int:
     return int(args[PRODUCTS[name]].shape[-1]) if name in PRODUCTS else 0
 
 
-def _count_added(operator: Any, read: list[torch.Tensor], made: list[torch.Tensor]) -> int:
+def _count_added(operator: Any, name: str, read: list[torch.Tensor], made: list[torch.Tensor]) -> int:
     """Return an upper bound of the number of terms in one sum."""
-    if torch.Tag.pointwise in operator.tags or not read:
+    if torch.Tag.pointwise in operator.tags or name in MOVING or not read:
         return 1
-    longest = max(max(one.shape, default=1) for one in read)
     fewest = min((one.numel() for one in made if one.numel()), default=1)
-    return max(longest, read[0].numel() // fewest)
+    reduced = max(read[0].numel() // fewest, 1)
+    return reduced if name in REDUCING else max(*(max(one.shape, default=1) for one in read), reduced)
 
 
 def _weigh_squares(values: torch.Tensor) -> float:

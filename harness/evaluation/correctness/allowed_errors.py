@@ -26,7 +26,8 @@ Exceptions:
 - Where R equals T though its values have many digits (sort, top-k, gather), programs are as exact, and the floor is a
   few roundings of each value itself (`COPIED_EPS`).
 - Values may span orders of magnitude: an element is lost if C misses T by more than half where R is close; more than
-  `LOST_SHARE` lost elements fail. (Sums that cancel lose a few.)
+  `LOST_SHARE` lost elements fail. (Sums that cancel lose a few.) Of given inputs of a reference without sums,
+  `LOST_BY_FUNCTIONS` may be lost, where functions lose digits beside 1.
 - `by_peak`, for inputs that are nearly all zero: M is at least the largest |T|, and no element is lost, since programs
   with other sums (Strassen, FFT), or with products of 16-bit terms, have errors of that size everywhere. Long sums may
   have nearly equal terms then, whose roundings do not cancel: n of them lose up to n/4 eps, of which `EQUAL_TERMS` is
@@ -54,7 +55,7 @@ from harness.problems.operators import Terms
 
 BLOCK = 1024
 LEAF_MEAN_SHARE = 1 / 1024
-LOST_SHARE = 0.05
+LOST_SHARE, LOST_BY_FUNCTIONS = 0.05, 1e-3
 OUTLIER_SHARE, OUTLIER_LIMIT = 1e-4, 2.0
 COPIED_EPS = 8
 EQUAL_TERMS = 2e-3
@@ -99,6 +100,11 @@ def find_floor(dtype: torch.dtype, terms: Terms | None, *, by_peak: bool = False
     return Floor(floor.atol, min(floor.rtol, LARGEST * (random + systematic)))
 
 
+def count_lost(elements: int, terms: Terms | None) -> float:
+    """Return how many elements may be lost."""
+    return elements * (LOST_SHARE if terms is None or terms.has_sums else LOST_BY_FUNCTIONS)
+
+
 def explain_errors(dtype: torch.dtype, terms: Terms) -> tuple[float, float]:
     """Return the random and the systematic error that the dtype's arithmetic explains."""
     rounding = OPERATOR_16_BITS * torch.finfo(dtype).eps
@@ -106,7 +112,7 @@ def explain_errors(dtype: torch.dtype, terms: Terms) -> tuple[float, float]:
         rounding = EPS * math.hypot(
             OPERATOR * math.sqrt(max(terms.operators, 1)), FUNCTION * math.sqrt(terms.functions)
         )
-    systematic = (IN_PARTS + TRUNCATED * terms.multiplied) * EPS if terms.multiplied else 0.0
+    systematic = (IN_PARTS * (terms.multiplied > 0) + TRUNCATED * terms.truncated) * EPS
     return rounding + ADDED * EPS * math.sqrt(terms.added), systematic
 
 

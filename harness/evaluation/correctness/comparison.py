@@ -14,8 +14,8 @@ from harness.domain import Outcome, Tolerance, Trial
 from harness.evaluation.correctness.allowed_errors import (
     FLOORS,
     LEAF_MEAN_SHARE,
-    LOST_SHARE,
     RATED,
+    count_lost,
     explain_errors,
 )
 from harness.evaluation.correctness.leaf_comparison import CHUNK, LeafVerdict, choose_floor, compare_leaf, to_blocks
@@ -154,7 +154,7 @@ def _is_surely_close(own: Tensor, found: Tensor, tolerance: Tolerance, terms: Te
     floor = choose_floor(own.dtype, tolerance, terms, copies=copies)
     least = (floor.atol + (0.0 if copies else fills.size / own.numel() * LEAF_MEAN_SHARE / 2 * floor.rtol)) / 5
     failed, lost, squares = _measure_errors(own, found, floor.rtol / 5, least, fills, alone=copies)
-    is_close = not failed and lost <= LOST_SHARE / 2 * own.numel()
+    is_close = not failed and lost <= count_lost(own.numel(), terms) / 2
     limit = math.inf if terms is None else explain_errors(own.dtype, terms)[0] / 2
     return is_close and squares <= limit**2 * own.numel()
 

@@ -85,7 +85,7 @@ def find_terms(traits: InputTraits, inputs: Sequence[Any]) -> Terms | None:
         return None
     floats = [tensor for tensor in list_tensors(inputs) if tensor.dtype in PATTERNS and tensor.numel()]
     terms = traits.use.terms
-    return terms if all(map(has_many_digits, floats)) else replace(terms, multiplied=terms.added)
+    return terms if all(map(has_many_digits, floats)) else replace(terms, truncated=terms.added)
 
 
 def watch_reference(

@@ -14,11 +14,11 @@ from harness.evaluation.correctness.allowed_errors import (
     BLOCK,
     COPIED_EPS,
     LEAF_MEAN_SHARE,
-    LOST_SHARE,
     OUTLIER_LIMIT,
     OUTLIER_SHARE,
     RATED,
     Floor,
+    count_lost,
     find_floor,
     multiply_rows,
     rate_whole,
@@ -174,7 +174,10 @@ def _compare_elements(
         )
         torch.stack([worst, (at + first).double(), failed, error.max(), lost], out=rows[first // step])
     own_error, measured = float(scale.largest_error), rows.tolist()
-    return _read_verdict(leaf, candidate, measured, masks, reference_error=own_error, tolerance=tolerance)
+    most_lost = count_lost(candidate.numel(), terms)
+    return _read_verdict(
+        leaf, candidate, measured, masks, reference_error=own_error, tolerance=tolerance, most_lost=most_lost
+    )
 
 
 def _tolerate(verdict: LeafVerdict, tolerance: Tolerance) -> LeafVerdict:
@@ -301,13 +304,15 @@ def _read_verdict(
     *,
     reference_error: float,
     tolerance: Tolerance,
+    most_lost: float,
 ) -> LeafVerdict:
     """Each chunk's `rows` are worst ratio, its index, failed elements, largest error, lost elements."""
     worst, at = max(rows, key=lambda row: row[0])[:2]
     mismatched, lost = (int(sum(row[column] for row in rows)) for column in (2, 4))
     most = _count_tolerated(candidate.numel(), tolerance)
-    if mismatched <= most and lost > max(LOST_SHARE * candidate.numel(), most):
-        return _refuse_lost(leaf, candidate, lost, max(row[3] for row in rows), reference_error)
+    if mismatched <= most and lost > max(most_lost, most):
+        largest = max(row[3] for row in rows), reference_error
+        return _refuse_lost(leaf, candidate, lost, most_lost, largest)
     errors = [row[3] for row in rows]
     verdict = LeafVerdict(
         mismatched=mismatched,
@@ -323,16 +328,16 @@ def _read_verdict(
 
 
 def _refuse_lost(
-    leaf: TruthLeaf, candidate: Tensor, lost: int, largest_error: float, reference_error: float
+    leaf: TruthLeaf, candidate: Tensor, lost: int, most_lost: float, errors: tuple[float, float]
 ) -> LeafVerdict:
     share = f"{lost} of {candidate.numel()} elements"
     wrong = "are wrong by more than half of the true value, where the reference is close"
-    message = f"{leaf.name}: {share} {wrong}; allowed: {LOST_SHARE:.0%}"
+    message = f"{leaf.name}: {share} {wrong}; allowed: {int(most_lost)}"
     return LeafVerdict(
         mismatched=lost,
         elements=candidate.numel(),
-        max_abs_error=largest_error,
-        reference_max_abs_error=reference_error,
+        max_abs_error=errors[0],
+        reference_max_abs_error=errors[1],
         worst_ratio=math.inf,
         message=message,
     )

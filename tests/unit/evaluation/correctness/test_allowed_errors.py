@@ -156,6 +156,9 @@ def test_a_stated_tolerance_applies_alone():
         (lambda x: x.sum(1), [(70, 80)], 80, 0),
         (lambda x: x.softmax(1), [(70, 80)], 80, 0),
         (lambda x: x.t().relu().relu(), [(70, 80)], 2, 0),
+        (lambda x: torch.cat([x, x]).contiguous().flip(0), [(70, 80)], 2, 0),
+        (lambda x, y: F.binary_cross_entropy_with_logits(x, y, reduction="none"), [(70, 80), (70, 80)], 1, 0),
+        (lambda x: x.square().sum(-1), [(70, 80, 3)], 4, 0),
     ],
 )
 def test_the_terms_of_sums_are_counted(function, shapes, added, multiplied):
@@ -184,7 +187,19 @@ def make_reference(expression: str, given: str, settings: str = ""):
 
 def test_whole_numbers_may_all_err_in_one_direction():
     usual, whole = (make_reference("x.sum(1)", given) for given in ("torch.rand(9, 40)", "torch.ones(9, 40) * 3"))
-    assert (usual.terms.multiplied, whole.terms.multiplied) == (0, 40)
+    assert (usual.terms.truncated, whole.terms.truncated) == (0, 40)
+
+
+@pytest.mark.parametrize(("expression", "share"), [("x.sigmoid() ** 4", 0.001), ("x.sigmoid().cumsum(1) ** 4", 0.05)])
+def test_without_sums_hardly_any_element_may_be_lost(expression, share):
+    reference = make_reference(expression, "2.0 * torch.randn(90, 400)")
+    inputs = reference.make_inputs(3)
+    truth = reference.truth_of(inputs)
+    exact = truth.leaves[0].exact
+    few, more = (exact.flatten().kthvalue(int(exact.numel() * times * share)).values for times in (0.9, 1.1))
+    for limit, outcome in ((few, None), (more, Outcome.WRONG_VALUE)):
+        found = torch.where(exact <= limit, 0.0, exact).float()
+        assert reference.compare(truth, flatten_outputs(found), "as_given")[0] == outcome
 
 
 def test_conditioning_is_allowed_for():
