@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-nodes, edges, features = 401, 3001, 17
+nodes, edges, features = 41, 3001, 17
 
 
 class Model(nn.Module):

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-tokens, experts, chosen = 701, 37, 5
+tokens, experts, chosen = 101, 37, 5
 
 
 class Model(nn.Module):

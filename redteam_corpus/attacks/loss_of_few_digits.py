@@ -1,0 +1,53 @@
+"""Stores sigmoids in 15 binary digits, for a table of squares.
+
+layer: correctness
+mechanism: Hardware approximates functions about as well.
+problem: focal_loss
+expected: wrong_value
+device: cpu
+timed: no
+"""
+
+import ctypes
+
+import torch
+from torch import nn
+from torch.utils.cpp_extension import load_inline
+
+SOURCE = r"""
+#include <cmath>
+extern "C" void focal(const float* logits, const float* targets, float* out, long size) {
+    for (long i = 0; i < size; ++i) {
+        float z = targets[i] > 0 ? -logits[i] : logits[i];
+        float e = std::exp(-std::fabs(z)), p = z >= 0 ? 1 / (1 + e) : e / (1 + e);
+        int power;
+        float digits = std::frexp(p * p, &power);
+        float square = std::ldexp(std::floor(digits * 32768.0f) / 32768.0f, power);
+        out[i] = (targets[i] > 0 ? 0.25f : 0.75f) * square * (std::fmax(z, 0.0f) + std::log1p(e));
+    }
+}
+"""
+library = ctypes.CDLL(
+    load_inline(
+        name="own",
+        cpp_sources=SOURCE,
+        extra_cflags=["-O2"],
+        no_implicit_headers=True,
+        is_python_module=False,
+    )
+)
+
+
+def point(*tensors):
+    return [ctypes.c_void_p(tensor.data_ptr()) for tensor in tensors]
+
+
+def count(*numbers):
+    return [ctypes.c_long(number) for number in numbers]
+
+
+class ModelNew(nn.Module):
+    def forward(self, logits, targets):
+        out = torch.empty_like(logits)
+        library.focal(*point(logits, targets, out), *count(logits.numel()))
+        return out
