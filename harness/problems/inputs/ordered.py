@@ -42,7 +42,7 @@ class Ordered(DerivedKind):
         return is_movable and (contract.low is None) == (contract.high is None)
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
-        dims = sorted(traits.use.list_dims(ORDERING), key=str)
+        dims = sorted(traits.use.list_dims(ORDERING), key=str) or [None]
         dim, is_copied = dims[draw(len(dims), generator)], traits.use.has(ORDERING, on_input=True)
         for tensor, contract in self.list_allowed(traits, inputs):
             if has_many_digits(tensor):
