@@ -25,7 +25,7 @@ GAP = 8  # binades between two parts of them
 
 class Ordered(DerivedKind):
     """Gives values the opposite order, enlarges distances above a random element, or makes all different values of a
-    row neighbours; half of the time also sorts rows. Equal values stay equal, and different ones stay different.
+    row neighbours; also sorts half of the rows. Equal values stay equal, and different ones stay different.
     """
 
     name = "ordered"
@@ -48,8 +48,7 @@ class Ordered(DerivedKind):
             if has_many_digits(tensor):
                 rows = _view_rows(tensor, dim)
                 self._change_rows(rows, contract, generator, is_copied=is_copied)
-                if draw(2, generator):
-                    _change_part(rows, rows.sort(-1, descending=bool(draw(2, generator))).values, generator)
+                _sort_some(rows, generator)
         return inputs
 
     def _change_rows(
@@ -59,10 +58,16 @@ class Ordered(DerivedKind):
             rows.neg_().add_((contract.low or 0) + (contract.high or 0))  # type: ignore[operator, arg-type]
         elif self.changes_all(generator.initial_seed()):
             _crowd(rows.neg_(), generator, is_copied=is_copied)
-        elif draw(2, generator):
-            rows.neg_()
         else:
-            _stretch(rows, generator)
+            change = draw(3, generator)
+            if change == 0:
+                rows.neg_()
+            elif change == 1:
+                _stretch(rows, generator)
+            else:
+                crowded = rows.clone()
+                _crowd(crowded, generator, is_copied=is_copied)
+                rows.copy_(torch.where(choose_part(rows[..., :1], generator), crowded, rows))
 
 
 def _view_rows(tensor: Tensor, dim: int | None) -> Tensor:
@@ -71,10 +76,10 @@ def _view_rows(tensor: Tensor, dim: int | None) -> Tensor:
     return tensor.movedim(dim if dim is not None and dim < tensor.dim() else -1, -1)
 
 
-def _change_part(rows: Tensor, changed: Tensor, generator: torch.Generator) -> None:
-    """Half of the time in a secret part of the rows."""
-    is_part = draw(2, generator)
-    rows.copy_(torch.where(choose_part(rows[..., :1], generator), changed, rows) if is_part else changed)
+def _sort_some(rows: Tensor, generator: torch.Generator) -> None:
+    """Sort about half of the rows."""
+    chosen = torch.rand(rows[..., :1].shape, generator=generator, device=rows.device) < 0.5
+    rows.copy_(torch.where(chosen, rows.sort(-1, descending=bool(draw(2, generator))).values, rows))
 
 
 def _stretch(rows: Tensor, generator: torch.Generator) -> None:
@@ -100,4 +105,4 @@ def _crowd(rows: Tensor, generator: torch.Generator, *, is_copied: bool) -> None
         ranks += (ranks > above * step) * (GAP << digits)
     bits = (least.view(pattern.integer) + ranks).to(pattern.integer)
     crowded = torch.empty_like(rows).scatter_(-1, order, bits.view(rows.dtype))
-    _change_part(rows, crowded.neg_() if draw(2, generator) else crowded, generator)
+    rows.copy_(crowded.neg_() if draw(2, generator) else crowded)
