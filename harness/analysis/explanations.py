@@ -133,6 +133,7 @@ INPUT_KINDS: dict[str, Explanation] = {
     "signed": _inputs("as `varied`, and every tensor has both signs"),
     "smaller": _inputs("each tensor times a factor between 1/3 and 3/4"),
     "shifted": _inputs("smaller or larger by 128, mostly in secret slices of the first dimension"),
+    "peaked": _inputs("one element of a row exceeds the others, whose softmax is small, but not its sum"),
     "sparse": _inputs("few elements of one argument keep their values, the others are nearly zero"),
     "general": _inputs("other values that the contract of the inputs allows, and the ends of stated ranges"),
     "rare": _inputs("elements and slices of each random draw have its least and its largest value"),

@@ -12,6 +12,7 @@ from harness.problems.inputs.declared import DISTRIBUTIONS, Mixed, Padded, list_
 from harness.problems.inputs.general import General
 from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind
 from harness.problems.inputs.ordered import Ordered
+from harness.problems.inputs.peaked import Peaked
 from harness.problems.inputs.rare import Rare
 from harness.problems.inputs.shifted import Shifted
 from harness.problems.inputs.smaller import Smaller
@@ -22,7 +23,7 @@ from harness.problems.inputs.varied import Signed, Varied
 MIXED = Mixed()
 DECLARED: tuple[InputKind, ...] = (GIVEN, *DISTRIBUTIONS, Padded(), MIXED)
 DERIVED: tuple[DerivedKind, ...] = (
-    Ordered(), Biased(), Varied(), Signed(), Smaller(), Shifted(), Sparse(), General(), Rare(),
+    Ordered(), Biased(), Varied(), Signed(), Smaller(), Shifted(), Peaked(), Sparse(), General(), Rare(),
 )  # fmt: skip
 _BY_NAME: dict[str, InputKind] = {kind.name: kind for kind in (*DECLARED, *DERIVED)}
 

@@ -23,7 +23,7 @@ class InputTraits:
 
     `contracts` has one for each value of the inputs; any real numbers follow. `fewest_drawn` is the number of elements
     of the smallest `torch.rand` (0 without one). `has_state` means that the reference has weights or calls change its
-    state.
+    state. `weights` are its matrices.
     """
 
     problem: Problem
@@ -34,6 +34,7 @@ class InputTraits:
     fewest_drawn: int = 0
     returns_floats: bool = False
     has_state: bool = False
+    weights: tuple[Tensor, ...] = ()
 
     def pair(self, inputs: Sequence[Any]) -> Iterator[tuple[Any, InputContract]]:
         """Yield each value with its contract."""

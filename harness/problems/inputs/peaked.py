@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+
+from harness.domain import InputContract
+from harness.problems.inputs.kind import DerivedKind, Inputs, is_continuous
+from harness.problems.inputs.tensors import MASKED, choose_part, draw, draw_share, has_many_digits
+from harness.problems.inputs.traits import InputTraits
+from harness.problems.operators import INTEGERS
+from harness.tensors.trees import list_tensors
+
+EXPONENTIALS = ("softmax", "exp", "logsumexp", "logcumsumexp", "logaddexp", "attention")  # words of names
+# Logarithms of the peak's weight / that of all others together. Sums that hold both lose digits of a small share, which
+# does not matter beside rows with larger shares. Values beside a zero lose none.
+LEAST, MOST = -2.2, 4.6
+MOST_AMONG_OTHERS = {2: 4.6, 4: 7.5, 8: 7.5}  # by bytes of a value
+MOST_BESIDE_ZERO = {2: 4.6, 4: 12.0, 8: 12.0}
+NEARLY_EQUAL = 0.5  # or less is the distance of the others from zero
+USUALLY = 4  # in all but one of so many calls
+
+
+class Peaked(DerivedKind):
+    """One element of a row has most of its softmax's weight, and the nearly equal others together have the rest. Of
+    vectors that are multiplied with each other, one of the second argument has by far the largest product with all of
+    the first; in further arguments the vector at its place is zero, so that outputs are what all others contribute.
+    """
+
+    name = "peaked"
+    whole_one_in = 2
+    is_rarely_seen = True
+
+    def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
+        names = (call.name.strip("_").split("_") for call in traits.use.calls)
+        has_exponentials = any(not words.isdisjoint(EXPONENTIALS) for words in map(set, names))
+        return has_exponentials and is_continuous(traits) and bool(self.list_allowed(traits, inputs))
+
+    def scales_values(self, traits: InputTraits) -> bool:
+        return False  # what one rounding changes is part of the tolerance
+
+    def allows(self, contract: InputContract) -> bool:
+        return contract.has_free_sizes and not contract.is_bounded
+
+    def change(self, inputs: Inputs, traits: InputTraits, generator: Generator) -> Inputs:
+        tensors = [one for one, _ in self.list_allowed(traits, inputs) if one.dim() > 1 and has_many_digits(one)]
+        is_whole = self.changes_all(generator.initial_seed())
+        is_usual = is_whole or bool(draw(USUALLY, generator))
+        vectors = _find_vectors(tensors) if is_usual else []
+        if vectors:
+            _raise_one_product(vectors, generator)
+            return inputs
+        indices = [one for one in list_tensors(inputs) if one.dtype in INTEGERS] if is_usual else []
+        for tensor in tensors:
+            weights = [one for one in traits.weights if is_usual and one.size(-1) == tensor.size(-1)]
+            _raise_elements(tensor, indices, weights, generator, is_whole=is_whole)
+        return inputs
+
+
+def _find_vectors(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Return those that have as many dimensions and as long vectors as the first of them, which has three or more."""
+    for place, first in enumerate(tensors):
+        others = [one for one in tensors[place + 1 :] if one.dim() == first.dim() > 2]
+        if others and others[0].size(-1) == first.size(-1):
+            return [first, *others]
+    return []
+
+
+def _raise_one_product(vectors: Sequence[Tensor], generator: Generator) -> None:
+    """The products are divided by the square root of the number of their terms, as in attention."""
+    queries, keys, *values = vectors
+    if not all(_make_nearly_equal(one, 1) for one in (queries, keys)):
+        return
+    axis = max(range(keys.dim() - 1), key=keys.size)
+    size, terms = keys.size(axis), keys.size(-1)
+    place, term = _draw_early(size, generator), draw(terms, generator)
+    shape = [*keys.shape[:axis], *[1] * (keys.dim() - 2 - axis)]
+    most = MOST_BESIDE_ZERO[keys.element_size()]
+    heights = _draw_heights(shape, size, generator, most, most)
+    queries.select(-1, term).fill_(1)
+    raised = keys.select(-1, term)
+    raised.zero_()
+    raised.select(axis, place).copy_((heights * math.sqrt(terms)).expand_as(raised.select(axis, place)))
+    for one in values:
+        if one.size(axis) == size:
+            one.select(axis, place).zero_()
+
+
+def _raise_elements(
+    tensor: Tensor, indices: Sequence[Tensor], weights: Sequence[Tensor], generator: Generator, *, is_whole: bool
+) -> None:
+    """Of rows along the last dimension or, at times, another one: at the places that an index names, if there is one.
+    Before a product with weights, their row at this place is added, so that the element of the product is raised.
+    """
+    is_last = bool(weights) or tensor.dim() < 3 or bool(draw(2, generator))
+    dim = tensor.dim() - 1 if is_last else 1 + draw(tensor.dim() - 1, generator)
+    one = tensor.narrow(dim, 0, 1)
+    size = weights[0].size(0) if weights else tensor.size(dim)
+    chosen = torch.ones_like(one, dtype=torch.bool) if is_whole else choose_part(one, generator).expand_as(one)
+    if not _make_nearly_equal(tensor, chosen):
+        return
+    named = next((index for index in indices if index.shape == one.squeeze(dim).shape), None)
+    if named is None:
+        places = torch.full(one.shape, _draw_early(size, generator), device=tensor.device)
+    else:
+        places = named.long().clamp(0, size - 1).unsqueeze(dim)
+    heights = _draw_heights(one.shape, size, generator, MOST_AMONG_OTHERS[tensor.element_size()], MOST)
+    heights = torch.where(chosen, heights, 0)
+    if weights:
+        rows = weights[0][places.squeeze(dim)].to(tensor.dtype)
+        squares = rows.float().square().sum(-1, keepdim=True)
+        tensor.addcmul_(rows, torch.where(squares > 0, heights / squares, 0).to(tensor.dtype))
+    else:
+        tensor.scatter_add_(dim, places, heights.to(tensor.dtype))
+        if draw(2, generator):  # the others are lower, so that the logarithm of their sum with the peak is near zero
+            tensor.sub_(heights.to(tensor.dtype))
+
+
+def _make_nearly_equal(tensor: Tensor, chosen: Tensor | int) -> bool:
+    """Multiply chosen rows by a power of two. Return False for values that a mask fills in."""
+    most = max(map(abs, map(float, tensor.aminmax())))
+    if not 0 < most < -MASKED:
+        return False
+    factor = 2.0 ** math.floor(math.log2(NEARLY_EQUAL / most))
+    tensor.mul_(torch.where(chosen, factor, 1.0).to(tensor.dtype) if isinstance(chosen, Tensor) else factor)
+    return True
+
+
+def _draw_heights(shape: Sequence[int], size: int, generator: Generator, most: float, most_of_all: float) -> Tensor:
+    """Return distances between peaks and `size` others. In half of the calls all have the largest one."""
+    shares = torch.rand(shape, generator=generator, device=generator.device)
+    heights = LEAST + (most - LEAST) * shares
+    return math.log(size) + (heights.fill_(most_of_all) if draw(2, generator) else heights)
+
+
+def _draw_early(size: int, generator: Generator) -> int:
+    """Draw a place that is mostly near the first, before which little was seen."""
+    return min(int(size ** draw_share(generator)) - 1 if draw(USUALLY, generator) else draw(size, generator), size - 1)

@@ -1,0 +1,64 @@
+"""Inputs on which the small terms of a softmax have a share of the result."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from harness.domain import Problem
+from harness.problems.inputs.kinds import find_kind
+from harness.problems.inputs.traits import InputTraits
+
+KIND = find_kind("peaked")
+TRAITS = InputTraits(problem=Problem(name="p", suite="s", source=""))
+WHOLE = [seed for seed in range(40) if KIND.changes_all(seed)]
+
+
+def change(seed, *inputs, traits=TRAITS):
+    return KIND.change(inputs, traits, torch.Generator().manual_seed(seed))
+
+
+def test_the_class_that_an_index_names_has_most_of_the_weight():
+    losses = []
+    for seed in WHOLE:
+        logits, targets = change(seed, torch.randn(50, 1000), torch.randint(1000, (50,)))
+        losses.append(torch.nn.functional.cross_entropy(logits, targets, reduction="none"))
+        assert torch.equal(logits.argmax(1), targets)
+    assert max(loss.max() for loss in losses) > 1.5
+    assert min(loss.max() for loss in losses) < 0.05  # in all rows
+    assert 1e-4 < min(loss.min() for loss in losses) < 1e-2
+
+
+@pytest.mark.parametrize(("dtype", "least"), [(torch.float32, 5e-7), (torch.bfloat16, 1e-3)])
+def test_one_key_has_the_weight_and_no_value(dtype, least):
+    rests = []
+    for seed in WHOLE:
+        q, k, v = change(seed, *(torch.randn(2, 3, 200, 40).to(dtype) for _ in range(3)))
+        weights = torch.softmax(q.double() @ k.double().mT / 40**0.5, -1)
+        place = int((v == 0).all(-1).flatten(0, 1).all(0).nonzero())
+        rest = 1 - weights[..., place]
+        assert (weights.argmax(-1) == place).all()
+        rests += [float(rest.min()), float(rest.max())]
+    assert least < min(rests) < 20 * least
+    assert max(rests) > 0.5
+
+
+def test_rows_are_along_the_weights_that_an_index_names():
+    weights, targets = torch.randn(500, 64) / 4, torch.randint(500, (30,))
+    for seed in WHOLE:
+        rows, _ = change(seed, torch.randn(30, 64), targets, traits=replace(TRAITS, weights=(weights,)))
+        assert ((rows @ weights.T).argmax(1) == targets).all()
+
+
+def test_in_other_calls_only_secret_rows_change():
+    seed = next(seed for seed in range(40) if not KIND.changes_all(seed))
+    given = torch.randn(300, 100)
+    (changed,) = change(seed, given.clone())
+    is_changed = (changed != given).any(1)
+    assert 0 < int(is_changed.sum()) < 300
+
+
+def test_masks_and_filled_values_stay():
+    scores = torch.where(torch.rand(40, 50) < 0.1, -1e9, torch.randn(40, 50))
+    (changed,) = change(WHOLE[0], scores.clone())
+    assert torch.equal(changed, scores)
