@@ -121,6 +121,8 @@ INPUT_KINDS: dict[str, Explanation] = {
     "scale_3": _inputs("as given, times 3"),
     "scale_0.01": _inputs("as given, times 0.01"),
     "scale_-1": _inputs("as given, times -1"),
+    "scale_1e6": _inputs("as given, times 1e6 (float16: 100)"),
+    "scale_1e-12": _inputs("as given, times 1e-12 (float16: 0.001)"),
     "zeros": _inputs("all zero"),
     "ties": _inputs("four distinct values"),
     "alternating": _inputs("as given, with signs + - + -, so that sums cancel"),

@@ -39,6 +39,8 @@ DISTRIBUTION_NAMES = (
     "scale_3",
     "scale_0.01",
     "scale_-1",
+    "scale_1e6",
+    "scale_1e-12",
     "zeros",
     "ties",
     "alternating",

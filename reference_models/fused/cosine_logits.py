@@ -31,7 +31,7 @@ def get_init_inputs():
 INPUTS = {"images": "real", "texts": "real"}
 SMALL = {"batch_size": 187, "features": 203}
 TAGS = ("matmul", "normalization")
-DISTRIBUTIONS = ("as_given", "uniform", "large", "alternating", "zeros")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "alternating", "zeros")
 CASES = [
     {"name": "given"},
     {"name": "wide", "sizes": {"batch_size": 4096, "features": 1152}},

@@ -35,6 +35,7 @@ def get_init_inputs():
 INPUTS = {"logits": "real", "targets": "mask"}
 SMALL = {"anchors": 1511, "classes": 19}
 TAGS = ("loss", "elementwise")
+DISTRIBUTIONS = ("as_given", "scale_1e6")
 DETERMINISTIC = True
 CASES = [
     {"name": "given"},

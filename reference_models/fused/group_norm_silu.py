@@ -33,7 +33,7 @@ def get_init_inputs():
 INPUTS = {"x": "real"}
 SMALL = {"batch_size": 3, "groups": 5, "channels": 35, "height": 37, "width": 41}
 TAGS = ("normalization", "activation")
-DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros")
 CASES = [
     {"name": "given"},
     {"name": "small images", "sizes": {"batch_size": 128, "channels": 1280, "height": 16, "width": 16}},

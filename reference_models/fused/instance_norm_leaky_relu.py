@@ -34,7 +34,7 @@ def get_init_inputs():
 INPUTS = {"x": "real"}
 SMALL = {"batch_size": 2, "channels": 7, "depth": 19, "height": 23, "width": 29}
 TAGS = ("normalization", "activation")
-DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros")
 CASES = [
     {"name": "given"},
     {"name": "small volumes", "sizes": {"batch_size": 16, "channels": 320, "depth": 16, "height": 16, "width": 16}},

@@ -29,7 +29,7 @@ def get_init_inputs():
 INPUTS = {"x": "real"}
 SMALL = {"tokens": 83, "features": 203, "hidden_features": 407}
 TAGS = ("matmul", "activation")
-DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros")
 CASES = [
     {"name": "given"},
     {

@@ -30,7 +30,7 @@ def get_init_inputs():
 INPUTS = {"x": "real", "hidden": "real", "cell": "real"}
 SMALL = {"batch_size": 41, "in_features": 103, "features": 157}
 TAGS = ("matmul", "activation", "recurrent")
-DISTRIBUTIONS = ("as_given", "uniform", "tiny", "zeros")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros")
 CASES = [
     {"name": "given"},
     {"name": "few rows", "sizes": {"batch_size": 32, "in_features": 4096, "features": 4096}},

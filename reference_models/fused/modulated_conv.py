@@ -34,7 +34,7 @@ def get_init_inputs():
 INPUTS = {"x": "real", "style": "real"}
 SMALL = {"batch_size": 3, "in_channels": 11, "out_channels": 19, "height": 29, "width": 31}
 TAGS = ("conv", "normalization")
-DISTRIBUTIONS = ("as_given", "uniform", "zeros")
+DISTRIBUTIONS = ("as_given", "uniform", "tiny", "zeros")
 CASES = [
     {"name": "given"},
     {"name": "many channels", "sizes": {"in_channels": 512, "out_channels": 512, "height": 16, "width": 16}},

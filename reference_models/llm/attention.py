@@ -30,7 +30,7 @@ def get_init_inputs():
 INPUTS = {"query": "real", "key": "real", "value": "real"}
 SMALL = {"batch_size": 2, "heads": 3, "sequence_length": 203, "head_size": 40}
 TAGS = ("attention", "matmul", "fusion", "bf16")
-DISTRIBUTIONS = ("as_given", "uniform", "tiny", "alternating", "zeros")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "alternating", "zeros")
 CASES = [
     {"name": "given"},
     {"name": "head size 128", "sizes": {"batch_size": 8, "head_size": 128}},

@@ -35,7 +35,7 @@ def get_init_inputs():
 INPUTS = {"query": "real", "key": "real", "value": "real"}
 SMALL = {"batch_size": 2, "heads": 6, "sequence_length": 151, "head_size": 40}
 TAGS = ("attention", "matmul", "fusion")
-DISTRIBUTIONS = ("as_given", "uniform", "tiny", "alternating", "zeros")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "alternating", "zeros")
 CASES = [
     {"name": "given"},
     {"name": "half precision", "sizes": {"batch_size": 8}, "dtype": "bfloat16"},

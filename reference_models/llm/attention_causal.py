@@ -32,7 +32,7 @@ def get_init_inputs():
 INPUTS = {"query": "real", "key": "real", "value": "real"}
 SMALL = {"batch_size": 2, "heads": 6, "key_heads": 2, "sequence_length": 181, "head_size": 40}
 TAGS = ("attention", "matmul", "fusion", "bf16")
-DISTRIBUTIONS = ("as_given", "uniform", "tiny", "alternating", "zeros")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "alternating", "zeros")
 CASES = [
     {"name": "given"},
     {"name": "one long prompt", "sizes": {"batch_size": 1, "sequence_length": 8192}},

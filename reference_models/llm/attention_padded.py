@@ -38,7 +38,7 @@ INPUTS = {
 }
 SMALL = {"batch_size": 5, "heads": 3, "sequence_length": 139, "head_size": 40}
 TAGS = ("attention", "matmul", "fusion", "bf16")
-DISTRIBUTIONS = ("as_given", "uniform", "tiny", "alternating", "zeros")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "alternating", "zeros")
 CASES = [
     {"name": "given"},
     {"name": "many short", "sizes": {"batch_size": 512, "sequence_length": 128}},

@@ -35,7 +35,7 @@ def get_init_inputs():
 INPUTS = {"query": "real", "key": "real", "value": "real"}
 SMALL = {"batch_size": 2, "heads": 3, "sequence_length": 211, "head_size": 40, "window": 53}
 TAGS = ("attention", "matmul", "fusion", "bf16")
-DISTRIBUTIONS = ("as_given", "uniform", "tiny", "alternating", "zeros")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "alternating", "zeros")
 CASES = [
     {"name": "given"},
     {"name": "narrow window", "sizes": {"batch_size": 1, "heads": 64, "head_size": 64, "window": 128}},

@@ -34,7 +34,7 @@ def get_init_inputs():
 INPUTS = {"gradient": "real", "tokens": {"kind": "index", "below": "vocabulary"}}
 SMALL = {"batch_size": 5, "sequence_length": 109, "vocabulary": 401, "features": 307}
 TAGS = ("scatter", "backward")
-DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros", "scale_1e-12")
 CASES = [
     {"name": "given"},
     {"name": "large vocabulary", "sizes": {"vocabulary": 262144, "features": 640}},

@@ -36,7 +36,7 @@ def get_init_inputs():
 INPUTS = {"query": "real", "cache": "real"}
 SMALL = {"batch_size": 3, "heads": 7, "cache_length": 229, "latent_size": 72, "position_size": 24}
 TAGS = ("attention", "decode", "matmul", "bf16")
-DISTRIBUTIONS = ("as_given", "uniform", "tiny", "alternating", "zeros")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "alternating", "zeros")
 CASES = [
     {"name": "given"},
     {"name": "sixteen heads", "sizes": {"batch_size": 128, "heads": 16, "cache_length": 4096}},

@@ -35,7 +35,7 @@ def get_init_inputs():
 INPUTS = {"hidden": "real", "targets": {"kind": "index", "below": "vocabulary", "also": -1}}
 SMALL = {"tokens": 97, "features": 152, "vocabulary": 3001}
 TAGS = ("loss", "matmul", "fusion", "bf16")
-DISTRIBUTIONS = ("as_given", "uniform", "alternating", "zeros")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "alternating", "zeros")
 CASES = [
     {"name": "given"},
     {"name": "large vocabulary", "sizes": {"tokens": 2048, "vocabulary": 128256}},

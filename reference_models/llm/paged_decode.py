@@ -47,7 +47,7 @@ INPUTS = {
 }
 SMALL = {"batch_size": 5, "heads": 6, "key_heads": 2, "page_size": 8, "pages_per_sequence": 19, "head_size": 40}
 TAGS = ("attention", "decode", "gather", "bf16")
-DISTRIBUTIONS = ("as_given", "uniform", "tiny", "alternating", "zeros")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "alternating", "zeros")
 CASES = [
     {"name": "given"},
     {"name": "one long sequence", "sizes": {"batch_size": 1, "pages_per_sequence": 4096}},

@@ -47,7 +47,7 @@ def get_init_inputs():
 INPUTS = {"query": "real", "key": "real"}
 SMALL = {"batch_size": 3, "sequence_length": 131, "heads": 6, "key_heads": 2, "head_size": 72}
 TAGS = ("normalization", "elementwise", "fusion")
-DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros")
 CASES = [
     {"name": "given"},
     {"name": "half precision", "sizes": {"batch_size": 1, "sequence_length": 16384}, "dtype": "bfloat16"},

@@ -38,7 +38,7 @@ INPUTS = {
 }
 SMALL = {"nodes": 401, "edges": 3001, "features": 37}
 TAGS = ("graph", "scatter", "gather")
-DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros", "integers")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros", "integers", "scale_1e-12")
 CASES = [
     {"name": "given"},
     {"name": "narrow", "sizes": {"nodes": 1048576, "edges": 8388608, "features": 16}},

@@ -32,6 +32,7 @@ def get_init_inputs():
 INPUTS = {"positions": "as_drawn", "weights": "real"}
 SMALL = {"particles": 100003, "bins": 211}
 TAGS = ("histogram", "scatter")
+DISTRIBUTIONS = ("as_given", "scale_1e-12")
 CASES = [
     {"name": "given"},
     {"name": "few bins", "sizes": {"bins": 64}},

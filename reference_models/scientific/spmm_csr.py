@@ -44,7 +44,7 @@ INPUTS = {
 }
 SMALL = {"rows": 1013, "columns": 809, "entries": 8191, "features": 57}
 TAGS = ("sparse", "matmul")
-DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros", "integers")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros", "integers", "scale_1e-12")
 CASES = [
     {"name": "given"},
     {"name": "vector", "sizes": {"rows": 1048576, "columns": 1048576, "entries": 16777216, "features": 1}},

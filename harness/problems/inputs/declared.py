@@ -62,8 +62,9 @@ def _draw_uniform(given: Tensor, generator: Generator) -> Tensor:
     return torch.rand(given.shape, generator=generator, device=given.device, dtype=given.dtype) * 2 - 1
 
 
-def _enlarge(given: Tensor, generator: Generator) -> Tensor:
-    return given * (100.0 if given.dtype == torch.float16 else 1000.0)  # the largest float16 is 65504
+def _scale(factor: float, half: float) -> Callable[[Tensor, Generator], Tensor]:
+    """`half` is the factor for float16, whose largest value is 65504 and whose least one with all digits 6e-5."""
+    return lambda given, _: given * (half if given.dtype == torch.float16 else factor)
 
 
 def _draw_integers(given: Tensor, high: int, generator: Generator) -> Tensor:
@@ -79,11 +80,13 @@ def _alternate(given: Tensor, generator: Generator) -> Tensor:
 DISTRIBUTIONS = (
     Distribution("normal", _draw_normal),
     Distribution("uniform", _draw_uniform),
-    Distribution("large", _enlarge),
+    Distribution("large", _scale(1000.0, 100.0)),
     Distribution("tiny", lambda given, _: given * 1e-3),
     Distribution("scale_3", lambda given, _: given * 3.0, is_stress=False),
     Distribution("scale_0.01", lambda given, _: given * 0.01, is_stress=False),
     Distribution("scale_-1", lambda given, _: -given, is_stress=False),
+    Distribution("scale_1e6", _scale(1e6, 100.0), is_stress=False),
+    Distribution("scale_1e-12", _scale(1e-12, 1e-3), is_stress=False),
     Distribution("zeros", lambda given, _: torch.zeros_like(given)),
     Distribution("ties", lambda given, generator: _draw_integers(given, 4, generator) - 1.5),
     Distribution("alternating", _alternate),
