@@ -29,7 +29,7 @@ from harness.shipped import find_shipped
 _FROM = re.compile(r"from (harness[\w.]*) import (\([^)]*\)|[^\n;\"]*)")
 _IMPORT = re.compile(r"import (harness[\w.]*)")
 _ALL_OF = re.compile(r"import_module\(f\"(harness[\w.]*\.)\{")
-_RUN = re.compile(r"\"-m\", \"(harness[\w.]*)\"")
+_NAMED = re.compile(r"(?:\"-m\", |preloads=\()\"(harness[\w.]*)\"")
 
 
 def find_closure(package: Path, module: str) -> set[Path]:
@@ -60,7 +60,7 @@ def _list_imports(text: str, modules: Iterable[str]) -> Iterator[str]:
         yield found[1]
         yield from (f"{found[1]}.{name}" for name in re.findall(r"\w+", found[2]))
     yield from (name for package in _ALL_OF.findall(text) for name in modules if name.startswith(package))
-    yield from (*_IMPORT.findall(text), *_RUN.findall(text))
+    yield from (*_IMPORT.findall(text), *_NAMED.findall(text))
 
 
 DIGEST_CHARACTERS = 16

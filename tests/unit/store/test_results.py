@@ -118,9 +118,7 @@ def test_an_exact_speedup_ranks_above_an_equal_lower_bound(store, evaluation_of,
 
 
 def test_sorting_by_an_unknown_column_is_an_error_listing_columns(store):
-    with pytest.raises(
-        UsageError, match=r"cannot sort: unknown column 'speed; DROP'; did you mean speedup.? choose among id, run"
-    ):
+    with pytest.raises(UsageError, match=r"cannot sort: unknown column 'speed; DROP'; choose among id, run"):
         list(store.rows(sort="-speed; DROP"))
 
 

@@ -26,9 +26,9 @@ def cache(tmp_path):
 
 def find(cache):
     def make(work):
-        cache.run_steps(["/bin/sh", "-c", f"sleep {MAKING_S}; echo > made"], work)
+        cache.compile(["/bin/sh", "-c", f"sleep {MAKING_S}; echo > made"], work)
 
-    return cache.find_emulator(["flags"], make, beside=lambda: None)
+    return cache.find("emulator", ["flags"], make, asked=1)
 
 
 def test_a_part_may_take_longer_than_a_build(cache):
