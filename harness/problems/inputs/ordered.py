@@ -25,7 +25,8 @@ GAP = 8  # binades between two parts of them
 
 class Ordered(DerivedKind):
     """Gives values the opposite order, enlarges distances above a random element, or makes all different values of a
-    row neighbours; also sorts half of the rows. Equal values stay equal, and different ones stay different.
+    row neighbours; also sorts half of the rows. Equal values stay equal, and different ones different, unless they
+    are a few roundings apart.
     """
 
     name = "ordered"

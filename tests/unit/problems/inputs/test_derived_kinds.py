@@ -127,7 +127,7 @@ def test_different_values_of_a_row_become_neighbours_at_times(on_input, gap, dim
 
 
 def test_values_that_differ_stay_different_and_equal_ones_equal():
-    given = torch.randn(40, 50)
+    given = 0.0173 * (torch.randperm(2000).view(40, 50) - 1000)  # not a few roundings apart, which stretching merges
     given[:, 7] = given[:, 8]
     for changed in order(given, on_input=True):
         assert all(len(row.unique()) == 49 for row in changed)
