@@ -29,7 +29,7 @@ def get_init_inputs():
 INPUTS = {"x": "real"}
 SMALL = {"batch_size": 151, "length": 4103}
 TAGS = ("scan",)
-DISTRIBUTIONS = ("as_given", "uniform", "large", "alternating", "zeros", "integers")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "scale_1e-12", "alternating", "zeros", "integers")
 DETERMINISTIC = True
 CASES = [
     {"name": "given"},
