@@ -153,18 +153,20 @@ def _is_surely_close(own: Tensor, found: Tensor, tolerance: Tolerance, terms: Te
     terms = None if tolerance.is_fixed or own.dtype not in RATED else terms
     floor = choose_floor(own.dtype, tolerance, terms, copies=copies)
     least = (floor.atol + (0.0 if copies else fills.size / own.numel() * LEAF_MEAN_SHARE / 2 * floor.rtol)) / 5
-    failed, lost, squares = _measure_errors(own, found, floor.rtol / 5, least, fills, alone=copies)
+    failed, lost, squares = _measure_errors(
+        own, found, floor.rtol / 5, least, fills, alone=copies, rates=terms is not None
+    )
     is_close = not failed and lost <= count_lost(own.numel(), terms) / 2
     limit = math.inf if terms is None else explain_errors(own.dtype, terms)[0] / 2
     return is_close and squares <= limit**2 * own.numel()
 
 
 def _measure_errors(
-    own: Tensor, found: Tensor, share: float, least: float, fills: Fills, *, alone: bool
+    own: Tensor, found: Tensor, share: float, least: float, fills: Fills, *, alone: bool, rates: bool = True
 ) -> tuple[int, int, float]:
     """Return how many errors exceed `share` of the magnitude plus `least`, how many a quarter of their value, as of
-    elements near zero, and the sum of the squared errors relative to the magnitude: of the value `alone`, or the larger
-    of it and the mean of its neighbours.
+    elements near zero, and with `rates` the sum of the squared errors relative to the magnitude, which is the larger of
+    the value and the mean of its neighbours; only that sum takes it so if values count `alone`.
     """
     if fills.is_empty and own.dtype != torch.float64 and (kernels := find_kernels(own, found)):
         failed, lost, squares = kernels.measure_errors(own, found, share, least, alone=alone)
@@ -174,12 +176,13 @@ def _measure_errors(
     for _, parts in cut_slices(own, found, elements=SURE_CHUNK[own.device.type]):
         ours, theirs = (to_blocks(widen_small(part)) for part in parts)
         size, error = ours.abs(), (theirs - ours).abs_()
-        usual = fills.zero(ours).abs()
+        usual = size if fills.is_empty else fills.zero(ours).abs()
         around = usual.mean(dim=1, keepdim=True)
         counts[1] += (error > size / 4).count_nonzero()
         magnitude = size if alone else torch.maximum(size, around)
         counts[0] += error.numel() - (error <= magnitude * share + least).count_nonzero()
-        relative_to = torch.maximum(usual, around).clamp_(min=torch.finfo(size.dtype).tiny)
-        squared += (error / relative_to).square_().sum(dtype=torch.float64)
+        if rates:
+            relative_to = torch.maximum(usual, around).clamp_(min=torch.finfo(size.dtype).tiny)
+            squared += (error / relative_to).square_().sum(dtype=torch.float64)
     failed, lost = counts.tolist()
     return failed, lost, float(squared)
