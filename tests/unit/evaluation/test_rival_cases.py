@@ -8,7 +8,7 @@ from harness.domain import Block, Candidate, Case, HarnessError, Rival, Timing
 from harness.evaluation.cases import CaseRun
 from harness.evaluation.record import EvaluationRecord
 from harness.evaluation.timing.clocks import TimingResult
-from harness.evaluation.timing.rivals import compare_with_rival
+from harness.evaluation.timing_steps import compare_with_rival
 
 BLOCK = Block(
     calls=1,

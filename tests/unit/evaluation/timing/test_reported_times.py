@@ -14,7 +14,7 @@ from harness.evaluation.timing.clocks import (
     interval_of,
     summarise_blocks,
 )
-from harness.evaluation.timing.rivals import find_doubt, summarise_pairs
+from harness.evaluation.timing_steps import find_doubt, summarise_pairs
 
 FLOOR = 0.05
 EXCHANGE_US = 60.0
