@@ -9,7 +9,7 @@ from torch import Tensor
 
 from harness.domain import InputContract
 from harness.problems.inputs.kind import DerivedKind, Inputs
-from harness.problems.inputs.tensors import PATTERNS, choose_part, draw, has_many_digits, split_for_device
+from harness.problems.inputs.tensors import PATTERNS, choose_part, count_part, draw, has_many_digits, split_for_device
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.operators import ORDERING
 
@@ -48,17 +48,19 @@ class Ordered(DerivedKind):
         for tensor, contract in self.list_allowed(traits, inputs):
             if has_many_digits(tensor):
                 rows = _view_rows(tensor, dim)
-                self._change_rows(rows, contract, generator, is_copied=is_copied)
-                _sort_some(rows, generator)
+                some = _choose_rows(rows, generator)
+                self._change_rows(rows, some, contract, generator, is_copied=is_copied)
+                _sort_some(some, generator)
         return inputs
 
     def _change_rows(
-        self, rows: Tensor, contract: InputContract, generator: torch.Generator, *, is_copied: bool
+        self, rows: Tensor, some: Tensor, contract: InputContract, generator: torch.Generator, *, is_copied: bool
     ) -> None:
         if contract.is_bounded:
             rows.neg_().add_((contract.low or 0) + (contract.high or 0))  # type: ignore[operator, arg-type]
         elif self.changes_all(generator.initial_seed()):
-            _crowd(rows.neg_(), generator, is_copied=is_copied)
+            rows.neg_()
+            _crowd(some, generator, is_copied=is_copied)
         else:
             change = draw(3, generator)
             if change == 0:
@@ -66,15 +68,24 @@ class Ordered(DerivedKind):
             elif change == 1:
                 _stretch(rows, generator)
             else:
-                crowded = rows.clone()
+                crowded = some.clone()
                 _crowd(crowded, generator, is_copied=is_copied)
-                rows.copy_(torch.where(choose_part(rows[..., :1], generator), crowded, rows))
+                some.copy_(torch.where(choose_part(some[..., :1], generator), crowded, some))
 
 
 def _view_rows(tensor: Tensor, dim: int | None) -> Tensor:
     if dim is None and tensor.is_contiguous():
         return tensor.view(1, -1)
     return tensor.movedim(dim if dim is not None and dim < tensor.dim() else -1, -1)
+
+
+def _choose_rows(rows: Tensor, generator: torch.Generator) -> Tensor:
+    """Return all rows, or neighbouring ones of a large tensor, since sorting needs ten times their memory."""
+    most = count_part(rows)
+    for axis, size in enumerate(rows.shape):
+        length = max(min(most * size // rows.numel(), size), 1)
+        rows = rows.narrow(axis, draw(size - length + 1, generator), length)
+    return rows
 
 
 def _sort_some(rows: Tensor, generator: torch.Generator) -> None:

@@ -134,6 +134,16 @@ def test_values_that_differ_stay_different_and_equal_ones_equal():
         assert all(len(row.unique()) == 49 for row in changed)
 
 
+@pytest.mark.parametrize("shape", [(64, 50), (50, 4, 16), (3200,)])
+def test_few_rows_of_a_large_tensor_are_sorted(shape, monkeypatch):
+    monkeypatch.setitem(tensors.PARTS, "cpu", 100)
+    given = torch.randn(shape)
+    rising = given.flatten().diff() > 0
+    for changed in order(given, on_input=True):
+        others = int(((changed.flatten().diff() > 0) != rising).sum())
+        assert min(others, len(rising) - others) <= 200
+
+
 def test_rows_are_sorted_at_times():
     made = list(order(torch.randn(40, 50), on_input=True))
     signs = [one.diff(dim=1).sign() for one in made]
