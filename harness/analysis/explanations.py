@@ -86,7 +86,7 @@ OUTCOMES = {
 
 
 def _timing(meaning: str, remedy: str = "") -> Explanation:
-    return _explain("measurement.md#interval-verdict-conditions", meaning, remedy)
+    return _explain("measurement.md#interval-and-verdict", meaning, remedy)
 
 
 VERDICTS: dict[TimingVerdict | str, Explanation] = {
@@ -154,7 +154,7 @@ CLOCKS: dict[Clock, Explanation] = {
 
 
 def _baseline(meaning: str, remedy: str = "") -> Explanation:
-    return _explain("measurement.md#baselines", meaning, remedy)
+    return _explain("profiling.md#baselines", meaning, remedy)
 
 
 BASELINES: dict[Baseline, Explanation] = {

@@ -44,10 +44,8 @@ def list_rows(entries, *, has_remedy=False):
 
 TABLES = {
     "correctness.md": [make_table("outcome", "meaning", "what to do", rows=list_rows(OUTCOMES, has_remedy=True))],
-    "measurement.md": [
-        make_table("verdict", "meaning", rows=list_rows(VERDICTS)),
-        make_table("baseline", "meaning", rows=list_rows(BASELINES)),
-    ],
+    "measurement.md": [make_table("verdict", "meaning", rows=list_rows(VERDICTS))],
+    "profiling.md": [make_table("baseline", "meaning", rows=list_rows(BASELINES))],
     "getting-started.md": [make_table("column", "meaning", rows=list_rows(LEADERBOARD))],
     "report.md": [
         make_table("clock", "meaning", rows=list_rows(CLOCKS)),
