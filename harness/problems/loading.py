@@ -91,25 +91,19 @@ class LoadedProblem:
         """Dtype of floating inputs and weights; None keeps the file's."""
         return getattr(torch, self.problem.dtype) if self.problem.dtype else None
 
-    def make_model(
-        self, seed: int, device: torch.device, dtype: torch.dtype | None = None, *, entry: str = "Model"
-    ) -> nn.Module:
+    def make_model(self, seed: int, device: torch.device, *, entry: str = "Model") -> nn.Module:
         """Seed and construct the reference, or another class with its arguments, in the problem's mode. Parameters have
         gradients only if calls include the backward pass.
         """
-        model = self._construct(seed, device, dtype, entry)
+        model = self._construct(seed, device, entry)
         if self.problem.in_place and not self.returned_inputs and device.type != "meta":
             self.returned_inputs.extend(self._find_returned_inputs(model, device))
         return adapt_call(model, self.call, self.returned_inputs)
 
-    def _construct(
-        self, seed: int, device: torch.device, dtype: torch.dtype | None = None, entry: str = "Model"
-    ) -> nn.Module:
-        return run_with_default(device, lambda default: self._construct_with(default, seed, device, dtype, entry))
+    def _construct(self, seed: int, device: torch.device, entry: str = "Model") -> nn.Module:
+        return run_with_default(device, lambda default: self._construct_with(default, seed, device, entry))
 
-    def _construct_with(
-        self, default: torch.device, seed: int, device: torch.device, dtype: torch.dtype | None, entry: str
-    ) -> nn.Module:
+    def _construct_with(self, default: torch.device, seed: int, device: torch.device, entry: str) -> nn.Module:
         on_gpu = DrawOnDevice(device) if device.type == "cuda" else nullcontext()
         constants = ConstantWeights(seed)
         with run_user_code(self.problem, f"{entry}(*get_init_inputs())", seed, device, default), on_gpu:
@@ -120,7 +114,7 @@ class LoadedProblem:
             _require_sizes(model, self.problem)
             constants.replace_in(model)
             self.constants[:] = constants.list_kinds(model) or self.constants
-            model = model.to(device=device, dtype=dtype or self.dtype)
+            model = model.to(device=device, dtype=self.dtype)
         return model.train(self.problem.training).requires_grad_(False)
 
     def make_inputs(

@@ -155,11 +155,10 @@ class Forkserver:
             raise StillRunning(f"{stopped['running']} of its processes kept running after SIGSTOP")
         return stopped
 
-    def resume(self, pid: int, process: int, core: int | None) -> None:
+    def resume(self, pid: int) -> None:
         with self._lock:
             if self._line is not None:
-                message = {"kind": ForkserverRequest.RESUME, "pid": pid, "process": process, "core": core}
-                self._line.send(message, timeout_s=SPAWN_TIMEOUT_S)
+                self._line.send({"kind": ForkserverRequest.RESUME, "pid": pid}, timeout_s=SPAWN_TIMEOUT_S)
 
     def ask_about(self, pid: int, what: ForkserverRequest, **more: Any) -> dict[str, Any]:
         with self._lock:

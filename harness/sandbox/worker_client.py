@@ -358,7 +358,7 @@ class WorkerClient:
     def begin_pause(self, elements: Sequence[Element] = ()) -> Callable[[], Stopped]:
         """Request the stop, ahead of any later resume; return a function that waits."""
         stretches = [(element.address, element.size_bytes) for element in elements]
-        finish = self.worker.begin_pause(stretches, uses_gpu=self._bell is not None)
+        finish = self.worker.begin_pause(stretches)
 
         def await_stopped() -> Stopped:
             try:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 KEPT_OUTPUT_BYTES = 8000
 FIRST_CALL_S = 300.0
-STOP_TIMEOUT_S, GPU_STOP_TIMEOUT_S = 1.0, 10.0  # for processes that were told to stop
+STOP_TIMEOUT_S = 1.0  # for processes that were told to stop
 MAX_HANDLES = 32  # processes that are stopped without the forkserver
 
 
@@ -162,18 +162,16 @@ class WorkerProcess:
             with contextlib.suppress(OSError):
                 self._handles[process] = os.pidfd_open(process)
 
-    def begin_pause(self, places: Sequence[tuple[int, int]] = (), *, uses_gpu: bool = False) -> Callable[[], Stopped]:
+    def begin_pause(self, places: Sequence[tuple[int, int]] = ()) -> Callable[[], Stopped]:
         """Request the stop, ahead of later requests; return a function that waits and reads these (address, bytes). It
-        raises StillRunning. With `uses_gpu` it waits longer for processes in the GPU driver, and ignores their CPU
-        time.
+        raises StillRunning.
         """
-        patience_s = GPU_STOP_TIMEOUT_S if uses_gpu else STOP_TIMEOUT_S
-        more = {"places": list(places), "patience_s": patience_s, "watches_use": not uses_gpu}
+        more = {"places": list(places), "patience_s": STOP_TIMEOUT_S}
         answer = self._server.begin_pause(self._pid, process=self._process, **more)
         return lambda: _read_stopped(self._server.finish_pause(answer))
 
-    def resume(self, core: int | None = None) -> None:
-        self._server.resume(self._pid, self._process, core)
+    def resume(self) -> None:
+        self._server.resume(self._pid)
 
     def server_used_s(self) -> float:
         return self._server.used_s

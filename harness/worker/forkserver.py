@@ -80,7 +80,7 @@ def serve(evaluator: Channel) -> None:
             evaluator.send({"kind": message["kind"], **answer, "server_ns": time.process_time_ns()})
         elif message["kind"] == ForkserverRequest.RESUME:  # no answer: the worker's next message serves as one
             if message["pid"] in held:
-                held[message["pid"]].resume(message["process"], message["core"])
+                held[message["pid"]].resume()
         elif message["kind"] == ForkserverRequest.FORGET_USE:
             evaluator.send({"kind": message["kind"], "done": forget_use(message["process"])})
         elif message["kind"] == ForkserverRequest.COUNT_USED:
@@ -171,9 +171,8 @@ class PauseControl:
         """
         known = {message["process"]} if self._supervisors else set()  # once the processes around it are known
         running = self._stop(known, message["patience_s"])
-        is_unstoppable = message["watches_use"] and self._stop_violations >= MAX_STOP_VIOLATIONS
         return {
-            "running": max(running, int(is_unstoppable)),
+            "running": max(running, int(self._stop_violations >= MAX_STOP_VIOLATIONS)),
             "used_ns": sum(_read_busy_ns(process) or 0 for process in self._processes | self._supervisors),
             "resumed_ns": self._resumed_ns,
             "seen": _read_memory(message["process"], message["places"]) if message["places"] else [],
@@ -203,14 +202,8 @@ class PauseControl:
         self._busy_ns = {process: _read_busy_ns(process) or 0 for process in states.keys() - ended}
         return len(running)
 
-    def resume(self, process: int = 0, core: int | None = None) -> None:
-        """Resume; pin the main thread of `process` to `core`.
-
-        Something else, such as a timer, resumed the processes that ran while stopped. One such run may be chance.
-        """
-        if core is not None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.sched_setaffinity(process, {core})
+    def resume(self) -> None:
+        """Something else, such as a timer, resumed the processes that ran while stopped. One such run may be chance."""
         if self._ran_while_stopped():
             self._stop_violations += 1
         self._resumed_ns = time.monotonic_ns()

@@ -65,12 +65,8 @@ class Device(ABC):
         return self.name
 
     @property
-    def worker_core(self) -> int | None:
-        """The core of all workers, so that no worker gains by its core. None allows any core."""
-        return None
-
-    def list_worker_cores(self) -> list[int]:
-        return sorted(self._cores) if self.worker_core is None else [self.worker_core]
+    def replayer_cores(self) -> list[int]:
+        return sorted(self._cores)
 
     @property
     @abstractmethod

@@ -53,13 +53,14 @@ class CudaDevice(Device):
         return str(torch.cuda.get_device_properties(self.torch_device).uuid)
 
     @property
-    def worker_core(self) -> int | None:
-        return max(self._cores) if len(self._cores) >= CORES_TO_SPARE else None
+    def replayer_cores(self) -> list[int]:
+        """One core if possible, so that none gains by its core."""
+        return sorted(self._cores)[-1:] if len(self._cores) >= CORES_TO_SPARE else sorted(self._cores)
 
     @property
     def evaluator_cores(self) -> set[int]:
-        """Exclude the workers' core and its neighbour, which may share the physical core."""
-        return self._cores if self.worker_core is None else set(sorted(self._cores)[:-2])
+        """Exclude the replayers' core and its neighbour, which may share the physical core."""
+        return set(sorted(self._cores)[:-2]) if len(self._cores) >= CORES_TO_SPARE else self._cores
 
     def describe(self) -> Mapping[str, str]:
         """Clocks are current. Raises ImportError or NVMLError."""

@@ -104,9 +104,7 @@ def start_replayer(forkserver: Forkserver, device: Device, *, is_parallel: bool)
     index = device.torch_device.index or 0
     connections = CONNECTIONS if is_parallel else 1
     try:
-        replayer.ask(
-            WorkerRequest.OPEN_REPLAYER, device=index, cores=device.list_worker_cores(), connections=connections
-        )
+        replayer.ask(WorkerRequest.OPEN_REPLAYER, device=index, cores=device.replayer_cores, connections=connections)
     except NotReplayable:
         replayer.end()
         raise

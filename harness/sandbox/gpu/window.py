@@ -169,13 +169,6 @@ class WindowSession(ModelSession):
             call_us=(ended_ns - woken_ns) / 1e3,
         )
 
-    def pause(self) -> None:
-        self.client.pause()
-
-    def resume(self) -> None:
-        """Resume all workers on one core, so that no worker gains by its core."""
-        self.client.worker.resume(self._device.worker_core)
-
     def _read_again(self, age: int, pin: int | None) -> list[torch.Tensor]:
         held = self._recent[age] if pin is None else self._held_for_good[pin]
         if held.stretches is None:
