@@ -52,7 +52,6 @@ from harness.evaluation.prepared_references import PreparedReferences
 from harness.evaluation.record import EvaluationRecord
 from harness.evaluation.settings import EvaluationSettings
 from harness.evaluation.steps import CandidateTask, EvaluationTools
-from harness.evaluation.timing.candidate_timing import CandidateTimer
 from harness.evaluation.timing.device_peaks import PeakStore
 from harness.evaluation.timing.noise_floor import NoiseFloors
 from harness.evaluation.timing.roofline import Roofline
@@ -178,7 +177,6 @@ class CandidateEvaluator:
         is_emulated = device is not None and device.is_emulated
         builds = CandidateBuilds(builder, checker, self._nvcc, builds_beside=not is_timed)
         model_workers = ModelWorkers(workers, builds, settings.limits, is_emulated=is_emulated)
-        floors = (noise or NoiseFloors(None)) if settings.measure_noise else None
         peaks = peaks or PeakStore(None)
         self._tools = EvaluationTools(
             device=device,
@@ -187,7 +185,8 @@ class CandidateEvaluator:
             builds=builds,
             workers=model_workers,
             prepared=prepared or PreparedReferences(workers),
-            timer=CandidateTimer(model_workers, settings, floors, dict(self._environment)),
+            noise=(noise or NoiseFloors(None)) if settings.measure_noise else None,
+            environment=dict(self._environment),
             peaks=peaks,
             roofline=Roofline(peaks),
             counters=CounterReader(workers.forkserver, builds),

@@ -16,7 +16,7 @@ from harness.evaluation.emulated.other_sizes import evaluate_with_other_sizes
 from harness.evaluation.emulated.sanitizer import explain
 from harness.evaluation.emulated.unsupported import excuse_unsupported
 from harness.evaluation.load_check import find_load_error
-from harness.evaluation.record import StepResult
+from harness.evaluation.results import StepResult
 from harness.evaluation.steps import (
     CandidateTask,
     CaseContext,
@@ -44,8 +44,7 @@ from harness.sandbox.failure import CandidateFailure
 
 Step = Callable[[CaseContext], StepResult]
 
-# On a CPU the candidate's worker is timed beside the baseline's; probes come last, since one may crash it. In the other
-# lists the worker has no work left after the probes but the replay of what was recorded before.
+# On a CPU the candidate's worker is timed beside the baseline's; probes come last, since one may crash it.
 WITH_KEPT_WORKER: tuple[Step, ...] = (
     check_addresses,
     check_outputs,
@@ -57,19 +56,10 @@ WITH_KEPT_WORKER: tuple[Step, ...] = (
     confirm_custom_kernels,
     probe_robustness,
 )
-# On a CPU whose memory is too short for two workers.
-WITH_FRESH_WORKERS: tuple[Step, ...] = (
+# On a GPU the worker has no work left after the probes: what was recorded before is replayed after its end. On a CPU
+# whose memory is too short for two workers, further ones follow.
+WITH_FURTHER_WORKERS: tuple[Step, ...] = (
     check_addresses,
-    check_outputs,
-    probe_robustness,
-    measure_time,
-    time_further_baselines,
-    attribute_time,
-    compare_rival,
-    confirm_custom_kernels,
-)
-# The recorded work is replayed after the worker's end.
-ON_GPU: tuple[Step, ...] = (
     check_outputs,
     time_whole_calls,
     record_gpu_work,
@@ -78,6 +68,7 @@ ON_GPU: tuple[Step, ...] = (
     time_further_baselines,
     attribute_time,
     compare_rival,
+    confirm_custom_kernels,
     read_counters,
 )
 EXPLAINABLE = (Outcome.WRONG_VALUE, Outcome.RUNTIME_ERROR)  # the sanitizer may find the cause
@@ -157,7 +148,7 @@ def evaluate_case(tools: EvaluationTools, task: CandidateTask) -> None:
                 reference = stack.enter_context(borrowed)
             with record.blaming_builds():
                 case = stack.enter_context(open_case(tools, task, reference, seeds))
-                for step in _list_steps(case):
+                for step in WITH_KEPT_WORKER if case.keeps_worker else WITH_FURTHER_WORKERS:
                     record.add_result(step(case))
     except CandidateFailure as failure:
         if failure.outcome in EXPLAINABLE:
@@ -165,12 +156,6 @@ def evaluate_case(tools: EvaluationTools, task: CandidateTask) -> None:
         if tools.is_emulated:
             excuse_unsupported(task.candidate.source, failure, LANGUAGES[task.subject.language].modules)
         raise
-
-
-def _list_steps(case: CaseContext) -> tuple[Step, ...]:
-    if case.reference.device.replays_calls:
-        return ON_GPU
-    return WITH_KEPT_WORKER if case.keeps_worker else WITH_FRESH_WORKERS
 
 
 def _sanitize_kernels(tools: EvaluationTools, task: CandidateTask, *, decides: bool) -> None:

@@ -33,28 +33,11 @@ from harness.domain import (
 from harness.evaluation.cases import CaseRun, combine_comparisons, combine_further, combine_timings
 from harness.evaluation.emulated.findings import drop_repeated
 from harness.evaluation.integrity.sandbox_causes import note_sandbox
+from harness.evaluation.results import StepResult
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.memory_plan import MemoryPlan, Room, Thrift
 
 MAX_MESSAGE_CHARACTERS = 2000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepResult:
-    """`outcome` is None if passed. Other facts replace those of the record unless None."""
-
-    findings: tuple[Finding, ...] = ()
-    outcome: Outcome | None = None
-    message: str = ""
-    timing: Timing | None = None
-    roofline: RooflineBounds | None = None
-    work: Work | None = None
-    counters: CounterReport | None = None
-    further: tuple[BaselineResult, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.outcome is None and any(finding.severity == "fatal" for finding in self.findings):
-            raise ValueError("a step with a fatal finding needs an outcome")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -118,7 +101,7 @@ class EvaluationRecord:
             findings=[Finding(check="memory", severity="note", message=note)],
         )  # fmt: skip
 
-    def add_correctness(self, correctness: Correctness, case: str) -> None:
+    def _add_correctness(self, correctness: Correctness, case: str) -> None:
         known = self.correctness
         trials = tuple(replace(trial, case=case) for trial in correctness.trials) if case else correctness.trials
         if known is None:
@@ -173,9 +156,11 @@ class EvaluationRecord:
             self.phases_s[name] += spent_s
         self.spans_s += other.spans_s
 
-    def add_result(self, result: StepResult) -> None:
+    def add_result(self, result: StepResult, case: str = "") -> None:
         """Raises CandidateFailure if the step failed."""
         self.findings += [one for one in result.findings if one not in self.findings]
+        if result.correctness is not None:
+            self._add_correctness(result.correctness, case)
         self.timing = result.timing or self.timing
         self.roofline = result.roofline or self.roofline
         self.work = result.work or self.work

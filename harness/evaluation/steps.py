@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
@@ -28,22 +28,19 @@ from harness.evaluation.correctness.robustness import probe_candidate
 from harness.evaluation.counters.reading import CounterReader
 from harness.evaluation.emulated.sanitizer import KernelChecker, explained_by_kernels
 from harness.evaluation.integrity.address_sanitizer import AddressSanitizer
-from harness.evaluation.integrity.attribution import (
-    WorkResult,
-    attribute_work,
-    confirm_custom_code,
-    name_custom_kernels,
-)
+from harness.evaluation.integrity.attribution import attribute_work, confirm_custom_code, name_custom_kernels
 from harness.evaluation.integrity.static_checks import warn_of_narrow_formats
 from harness.evaluation.load_check import load_only
 from harness.evaluation.model_construction import construct_model
 from harness.evaluation.model_workers import ModelWorkers
 from harness.evaluation.prepared_references import PreparedReferences
-from harness.evaluation.record import EvaluationRecord, StepResult
+from harness.evaluation.record import EvaluationRecord
+from harness.evaluation.results import StepResult
 from harness.evaluation.settings import EvaluationSettings
 from harness.evaluation.timing.apart import await_idle
 from harness.evaluation.timing.candidate_timing import CandidateTimer
 from harness.evaluation.timing.device_peaks import PeakStore
+from harness.evaluation.timing.noise_floor import NoiseFloors
 from harness.evaluation.timing.roofline import Roofline
 from harness.languages import CPU_LANGUAGE, LANGUAGES
 from harness.problems.apart import read_init_inputs
@@ -93,7 +90,8 @@ class EvaluationTools:
     builds: CandidateBuilds
     workers: ModelWorkers
     prepared: PreparedReferences
-    timer: CandidateTimer
+    noise: NoiseFloors | None  # None: the device type's floors are used
+    environment: Mapping[str, str]
     peaks: PeakStore
     roofline: Roofline
     counters: CounterReader
@@ -170,8 +168,12 @@ class CaseContext:
         return self.task.record
 
     @property
+    def is_replayed(self) -> bool:
+        return self.reference.device.replays_calls
+
+    @property
     def keeps_worker(self) -> bool:
-        return not self.reference.device.replays_calls and self.reference.plan.baseline_beside
+        return not self.is_replayed and self.reference.plan.baseline_beside
 
     @property
     def is_timed(self) -> bool:
@@ -183,7 +185,16 @@ class CaseContext:
 
     @property
     def timer(self) -> CandidateTimer:
-        return self.tools.timer.for_run(self.task.run)
+        return CandidateTimer(
+            workers=self.tools.workers,
+            settings=self.tools.settings,
+            noise=self.tools.noise,
+            environment=self.tools.environment,
+            run=self.task.run,
+            candidate=self.task.candidate,
+            reference=self.reference,
+            seeds=self.seeds,
+        )
 
     def quiet(self) -> AbstractContextManager[None]:
         return nullcontext() if self.keeps_worker else self.tools.quiet()
@@ -244,8 +255,7 @@ def check_outputs(case: CaseContext) -> StepResult:
             weights = construct_model(session, reference)
         with record.phase("correctness"):
             result = check_correctness(session, case.exercises, weights, is_timed=case.is_timed)
-        record.add_correctness(result.correctness, task.run.name)
-        record.add_result(StepResult(findings=result.findings, outcome=result.outcome, message=result.message))
+        record.add_result(result, task.run.name)
     record.check_builds()
     findings = list(case.tools.workers.keep_compiled(task.candidate, session))
     if reference.format_bits and task.run.is_first:
@@ -295,21 +305,20 @@ def attribute_time(case: CaseContext) -> StepResult:
             kernels=task.kernels,
             writes_kernels=LANGUAGES[task.subject.language].writes_kernels,
         )
-    return _conclude_work(result, is_measured=case.reference.device.is_timed)
+    return result if case.reference.device.is_timed else replace(result, work=None)
 
 
 def confirm_custom_kernels(case: CaseContext) -> StepResult:
-    """Compare with calls that omit custom code."""
-    if case.record.work is None or not case.is_attributed:
+    """Find on a CPU whether calls run custom code."""
+    if case.record.work is None or not case.is_attributed or case.is_replayed:
         return NOTHING
-    work = WorkResult(work=case.record.work)
     with case.record.phase("work"), _open_constructed(case) as session:
-        return _conclude_work(confirm_custom_code(session, case.reference, case.seeds, work))
+        return confirm_custom_code(session, case.reference, case.seeds, case.record.work)
 
 
 def read_counters(case: CaseContext) -> StepResult:
     work, settings = case.record.work, case.tools.settings
-    if work is None or not settings.profile or not case.task.run.is_first:
+    if work is None or not (settings.profile and case.is_replayed and case.task.run.is_first):
         return NOTHING
     custom = name_custom_kernels(work.custom_kernels, case.task.libraries)
     with case.record.phase("counters"), case.set_worker_aside():
@@ -322,15 +331,6 @@ def _open_constructed(case: CaseContext) -> AbstractContextManager[ModelSession]
         return nullcontext(case.session)
     case.worker.close()
     return case.tools.workers.open_constructed_candidate(case.task.candidate, case.reference)
-
-
-def _conclude_work(result: WorkResult, *, is_measured: bool = True) -> StepResult:
-    return StepResult(
-        findings=result.findings,
-        outcome=result.outcome,
-        message=result.message,
-        work=result.work if is_measured else None,
-    )
 
 
 def _note_variation(reference: Reference) -> tuple[Finding, ...]:

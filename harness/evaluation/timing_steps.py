@@ -8,10 +8,11 @@ from dataclasses import replace
 
 from harness.domain import BaselineResult, Comparison, Finding, Outcome, Rival, TimedBaseline, Timing
 from harness.evaluation.cases import CaseRun
-from harness.evaluation.record import EvaluationRecord, StepResult
+from harness.evaluation.record import EvaluationRecord
+from harness.evaluation.results import StepResult, TimingResult
 from harness.evaluation.steps import NOTHING, CaseContext
 from harness.evaluation.timing.baselines import BaselineFailure, sparing_memory
-from harness.evaluation.timing.clocks import TimingResult, interval_of
+from harness.evaluation.timing.clocks import interval_of
 from harness.evaluation.timing.replay_timing import record_call
 from harness.sandbox.gpu.recording import NotReplayable
 
@@ -20,10 +21,10 @@ DOUBTFUL = ("unreliable", "unconfirmed")  # times
 
 def time_whole_calls(case: CaseContext) -> StepResult:
     """The time is shown beside device time and decides nothing; a wrong output does."""
-    if not case.is_timed or not case.reference.has_full_plan:
+    if not (case.is_timed and case.is_replayed and case.reference.has_full_plan):
         return NOTHING
     with case.quiet(), case.record.phase("timing"):
-        timed = case.timer.time_calls(case.session, case.reference, case.seeds)
+        timed = case.timer.time_calls(case.session)
     case.call_us = timed.median_us
     if not timed.wrong:
         return NOTHING
@@ -33,7 +34,7 @@ def time_whole_calls(case: CaseContext) -> StepResult:
 
 def record_gpu_work(case: CaseContext) -> StepResult:
     """The recorded call is valid while the worker lives."""
-    if case.is_timed:
+    if case.is_timed and case.is_replayed:
         try:
             with case.record.phase("recording"):
                 opened = record_call(lambda: nullcontext(case.session), case.reference, case.seeds)
@@ -64,19 +65,19 @@ def measure_time(case: CaseContext) -> StepResult:
 
 
 def _time(case: CaseContext) -> TimingResult:
-    record, reference, seeds, baseline = case.record, case.reference, case.seeds, case.task.baselines[0]
+    record, baseline = case.record, case.task.baselines[0]
     if case.keeps_worker:
         with record.phase("timing"):
-            return case.timer.time_session(case.session, reference, baseline, seeds)
+            return case.timer.time_session(case.session, baseline)
     reason: NotReplayable | None = None
     if case.recorded is not None:
         with record.phase("timing"):
-            replayed = case.timer.replay(case.recorded, reference, baseline, seeds, case.call_us)
+            replayed = case.timer.replay(case.recorded, baseline, case.call_us)
         if isinstance(replayed, TimingResult):
             return replayed
         reason = replayed
     with case.set_worker_aside(), record.phase("timing"):
-        return case.timer.time_in_fresh_workers(case.task.candidate, reference, baseline, seeds, reason)
+        return case.timer.time_in_fresh_workers(baseline, reason)
 
 
 def time_further_baselines(case: CaseContext) -> StepResult:
@@ -102,9 +103,7 @@ def _time_further(case: CaseContext, baseline: TimedBaseline) -> TimingResult:
     floor = (case.record.timing and case.record.timing.noise_floor) or 0.0
     aside = nullcontext() if case.keeps_worker else case.set_worker_aside()
     with case.quiet(), aside, case.record.phase("baselines"):
-        return case.timer.time_further(
-            session, case.task.candidate, case.reference, baseline, case.seeds, floor=floor, call_us=case.call_us
-        )
+        return case.timer.time_further(session, baseline, floor=floor, call_us=case.call_us)
 
 
 def compare_rival(case: CaseContext) -> StepResult:
@@ -115,8 +114,8 @@ def compare_rival(case: CaseContext) -> StepResult:
 
     def measure() -> TimingResult:
         if case.keeps_worker:
-            return case.timer.compare_session(case.session, case.reference, rival.candidate, timing, case.seeds)
-        return case.timer.compare_in_fresh_workers(case.task.candidate, case.reference, rival.candidate, case.seeds)
+            return case.timer.compare_session(case.session, rival.candidate, timing)
+        return case.timer.compare_in_fresh_workers(rival.candidate)
 
     with case.quiet(), nullcontext() if case.keeps_worker else case.set_worker_aside():
         compare_with_rival(case.record, case.task.run, rival, measure)

@@ -16,6 +16,7 @@ from harness.evaluation.correctness.comparison import describe_tree
 from harness.evaluation.correctness.planned_calls import FRESH, Exercises, PlannedCalls
 from harness.evaluation.correctness.reference import Reference, refuse_late_change
 from harness.evaluation.correctness.truth import Expected, Truth, TruthLeaf, trust_outputs
+from harness.evaluation.results import StepResult
 from harness.problems.inputs.kind import GIVEN, InputKind
 from harness.protocol import TensorSpec, have_same_nesting
 from harness.sandbox.failure import CandidateFailure
@@ -25,16 +26,6 @@ from harness.sandbox.worker_client import describe
 from harness.tensors.output_places import Change
 from harness.tensors.output_records import TensorRecord
 from harness.tensors.outputs import Difference, FlatOutputs, find_difference
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckResult:
-    """`outcome` is None if passed. `correctness` ends with the first failed trial."""
-
-    outcome: Outcome | None
-    message: str
-    correctness: Correctness
-    findings: tuple[Finding, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +50,18 @@ class _Kept:
 
 def check_correctness(
     session: ModelSession, exercises: Exercises, weights: Weights, *, is_timed: bool = False
-) -> CheckResult:
-    """If calls are also timed, where their outputs are compared, too, slow ones are not repeated here."""
+) -> StepResult:
+    """`correctness` ends with the first failed trial. If calls are also timed, where their outputs are compared, too,
+    slow ones are not repeated here.
+    """
     checker = _Checker(session, exercises, weights, spares_slow=is_timed)
     failure = checker.run()
     correctness = Correctness(trials=tuple(checker.trials), weights=weights, truth=checker.truth_kind)
-    findings = list(checker.findings)
+    found = StepResult(correctness=correctness, findings=tuple(checker.findings))
     if failure is None:
-        return CheckResult(outcome=None, message="", correctness=correctness, findings=tuple(findings))
-    findings.append(Finding(check=failure.check, severity="fatal", message=failure.message))
-    return CheckResult(
-        outcome=failure.outcome, message=failure.message, correctness=correctness, findings=tuple(findings)
-    )
+        return found
+    fatal = Finding(check=failure.check, severity="fatal", message=failure.message)
+    return replace(found, outcome=failure.outcome, message=failure.message, findings=(*found.findings, fatal))
 
 
 SLOW_CALLS, SLOW_S, SLOWER = 2, 0.5, 3.0  # so many calls, each of that time and so many times the reference's

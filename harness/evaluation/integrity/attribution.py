@@ -21,6 +21,7 @@ from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
 from harness.evaluation.model_construction import construct_with_state
+from harness.evaluation.results import StepResult
 from harness.sandbox.failure import CandidateFailure, protocol_failure
 from harness.sandbox.model_session import ModelSession
 from harness.sandbox.worker_client import Mode
@@ -97,14 +98,6 @@ class CustomKernels:
         return name in self.names or any(one.endswith("*") and name.startswith(one[:-1]) for one in self.names)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkResult:
-    work: Work
-    findings: tuple[Finding, ...] = ()
-    outcome: Outcome | None = None
-    message: str = ""
-
-
 def attribute_work(
     open_in: OpenInMode,
     reference: Reference,
@@ -115,7 +108,7 @@ def attribute_work(
     libraries: Sequence[str] = (),
     kernels: Sequence[str] = (),
     writes_kernels: bool = True,
-) -> WorkResult:
+) -> StepResult:
     """Without `writes_kernels`, kernels of torch's compiler count. If the candidate fails under the profiler, its time
     counts as `other`, with a note.
     """
@@ -144,12 +137,12 @@ def attribute_work(
 
 def _attribute_generated(
     open_in: OpenInMode, reference: Reference, inputs: Sequence[Any], outputs: FlatOutputs, profile: Profile
-) -> WorkResult:
+) -> StepResult:
     names = dict.fromkeys(name for _, name, _ in profile.kernels if _GENERATED_KERNEL.match(name))
     custom = CustomKernels(names=tuple(names)[:MAX_KERNELS], generated=True)
     work = replace(share_work(profile, custom), custom_kernels=custom.names)
     if work.custom < NOTHING:
-        return WorkResult(work=work)
+        return StepResult(work=work)
     without_custom = _call_without_custom_code(open_in, "ablate_generated", reference, inputs, outputs)
     work = replace(work, without_custom=without_custom)
     return _conclude(work, reference, libraries=profile.libraries, findings=(), has_kernel=True)
@@ -159,19 +152,15 @@ def name_custom_kernels(names: tuple[str, ...], libraries: Sequence[str]) -> Cus
     return CustomKernels(names=names, functions=frozenset().union(*map(list_functions, libraries)))
 
 
-def confirm_custom_code(
-    session: ModelSession, reference: Reference, seeds: Iterator[int], result: WorkResult
-) -> WorkResult:
+def confirm_custom_code(session: ModelSession, reference: Reference, seeds: Iterator[int], work: Work) -> StepResult:
     """Set the share to 0 if no unprofiled call runs the candidate's machine code. CPU only."""
-    if result.outcome is not None:
-        return result
-    if result.work.custom < NOTHING and not reference.loaded.problem.requires_kernel:
-        return result
+    if work.custom < NOTHING and not reference.loaded.problem.requires_kernel:
+        return StepResult()
     for _ in range(CONFIRMED_CALLS):
         inputs = reference.make_inputs(next(seeds))
         if session.uses_custom_code(inputs) is not False:
-            return result
-    work = replace(result.work, custom=0.0, other=result.work.custom + result.work.other)
+            return StepResult()
+    work = replace(work, custom=0.0, other=work.custom + work.other)
     return _reject_where_required(
         work, reference, "unused_kernel", "candidate code does not run in the calls that count"
     )
@@ -210,7 +199,7 @@ def _conclude(
     libraries: Sequence[str],
     findings: tuple[Finding, ...],
     has_kernel: bool,
-) -> WorkResult:
+) -> StepResult:
     check, message = "", ""
     if not has_kernel and not libraries and work.custom < NOTHING:
         check, message = (
@@ -220,16 +209,16 @@ def _conclude(
     elif work.without_custom == "unchanged":
         check, message = "decoy_kernel", "the custom kernels do not affect the result"
     if not check:
-        return WorkResult(work=work, findings=findings)
+        return StepResult(work=work, findings=findings)
     result = _reject_where_required(work, reference, check, message)
     return replace(result, findings=(*findings, *result.findings))
 
 
-def _reject_where_required(work: Work, reference: Reference, check: str, message: str) -> WorkResult:
+def _reject_where_required(work: Work, reference: Reference, check: str, message: str) -> StepResult:
     required = reference.loaded.problem.requires_kernel
     lightly: Literal["note", "warning"] = "note" if check == "no_own_kernel" else "warning"
     finding = Finding(check=check, severity="fatal" if required else lightly, message=message)
-    return WorkResult(
+    return StepResult(
         work=work,
         findings=(finding,),
         outcome=Outcome.REJECTED if required else None,

@@ -17,10 +17,10 @@ from typing import Any
 
 from harness.domain import Block, Conditions, HarnessError
 from harness.evaluation.correctness.reference import Reference
+from harness.evaluation.results import TimingResult
 from harness.evaluation.timing.chosen_calls import ChosenCalls
 from harness.evaluation.timing.clocks import (
     HOPELESS,
-    TimingResult,
     call_suspect,
     confirm_reported_times,
     decide,

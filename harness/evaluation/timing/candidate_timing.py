@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from copy import copy
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -12,13 +11,13 @@ from harness.domain import Candidate, TimedBaseline, Timing
 from harness.evaluation.cases import CaseRun
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.model_workers import ModelWorkers
+from harness.evaluation.results import TimingResult
 from harness.evaluation.settings import EvaluationSettings
 from harness.evaluation.timing.apart import ApartTimer, Open, ReportedApartTimer
 from harness.evaluation.timing.call_time import CallTime, time_calls
-from harness.evaluation.timing.clocks import TimingResult
 from harness.evaluation.timing.noise_floor import NoiseFloors, NoiseKey
 from harness.evaluation.timing.paired import PairedTimer, pin_to_cores
-from harness.evaluation.timing.plan import share_plan, shorten_plan
+from harness.evaluation.timing.plan import TimingPlan, share_plan, shorten_plan
 from harness.evaluation.timing.replay_statistics import label_bound
 from harness.evaluation.timing.replay_timing import Keep, ReplayTimer, keep_baseline, record_call, record_rival
 from harness.sandbox.gpu.recording import NotReplayable, Recording
@@ -33,188 +32,142 @@ class _Opponent:
     open: Open
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateTimer:
-    """With `noise` None, the device type's floors are used."""
+    """Times one candidate in one case. With `noise` None, the device type's floors are used."""
 
-    def __init__(
-        self,
-        workers: ModelWorkers,
-        settings: EvaluationSettings,
-        noise: NoiseFloors | None,
-        environment: Mapping[str, str],
-    ) -> None:
-        self._workers = workers
-        self._plan = settings.timed_plan
-        self._equal_plan = shorten_plan(settings.plan)  # the same for every fidelity, since noise floors are stored
-        self._measures_energy = settings.energy
-        self._noise = noise
-        self._environment = environment
-        self._case = ""
+    workers: ModelWorkers
+    settings: EvaluationSettings
+    noise: NoiseFloors | None
+    environment: Mapping[str, str]
+    run: CaseRun
+    candidate: Candidate
+    reference: Reference
+    seeds: Iterator[int]
 
-    def for_run(self, run: CaseRun) -> CandidateTimer:
-        timer = copy(self)
-        timer._plan, timer._case = share_plan(self._plan, run.timed_runs), run.name
-        return timer
+    @property
+    def plan(self) -> TimingPlan:
+        return share_plan(self.settings.timed_plan, self.run.timed_runs)
 
-    def time_session(
-        self, session: ModelSession, reference: Reference, baseline: TimedBaseline, seeds: Iterator[int]
-    ) -> TimingResult:
+    def time_session(self, session: ModelSession, baseline: TimedBaseline) -> TimingResult:
         floor = 0.0
-        if self._noise is not None:
+        if self.noise is not None:
             with session.paused():
-                floor = self._noise.find(
-                    self._name_noise(reference, baseline), lambda: self._pair_baseline(reference, baseline, seeds)
-                )
-        return self._pair(session, reference, self._name_baseline(reference, baseline), floor, seeds)
+                floor = self.noise.find(self._name_noise(baseline), lambda: self._pair_baseline(baseline))
+        return self._pair(session, self._name_baseline(baseline), floor)
 
-    def compare_session(
-        self, session: ModelSession, reference: Reference, rival: Candidate, timing: Timing, seeds: Iterator[int]
-    ) -> TimingResult:
+    def compare_session(self, session: ModelSession, rival: Candidate, timing: Timing) -> TimingResult:
         """Time on a CPU, beside a new worker with the rival. `timing` is that against the baseline."""
-        return self._pair(session, reference, self._name_rival(reference, rival), timing.noise_floor or 0.0, seeds)
+        return self._pair(session, self._name_rival(rival), timing.noise_floor or 0.0)
 
     def replay(
-        self,
-        candidate: Recording | NotReplayable,
-        reference: Reference,
-        baseline: TimedBaseline,
-        seeds: Iterator[int],
-        call_us: float | None,
+        self, recorded: Recording | NotReplayable, baseline: TimedBaseline, call_us: float | None
     ) -> TimingResult | NotReplayable:
         """Time on a GPU. Ends the recording's worker. `call_us` is the candidate's whole call. Returns the reason if
         the work cannot be replayed.
         """
-        if isinstance(candidate, Recording):
-            candidate.end_worker()  # it must not disturb the baseline's calls
+        if isinstance(recorded, Recording):
+            recorded.end_worker()  # it must not disturb the baseline's calls
 
         @contextmanager
         def take() -> Iterator[Recording]:
-            if isinstance(candidate, NotReplayable):
-                raise candidate
-            yield candidate
+            if isinstance(recorded, NotReplayable):
+                raise recorded
+            yield recorded
 
-        opponent = self._name_baseline(reference, baseline)
-        timer = ReplayTimer(
-            reference=reference,
-            plan=self._plan,
-            seeds=seeds,
-            ahead=self._workers.ahead,
-            measures_energy=self._measures_energy,
-        )
+        opponent = self._name_baseline(baseline)
+        timer = self._make_replay_timer(measures_energy=self.settings.energy)
         try:
-            result = timer.measure(opponent.name, self._record_baseline(opponent, reference, baseline, seeds), take)
+            result = timer.measure(opponent.name, self._record_baseline(opponent, baseline), take)
         except NotReplayable as reason:
             return reason
-        return _add_call_times(result, reference, call_us)
+        return _add_call_times(result, self.reference, call_us)
 
-    def time_calls(self, session: ModelSession, reference: Reference, seeds: Iterator[int]) -> CallTime:
+    def time_calls(self, session: ModelSession) -> CallTime:
         """Time whole calls on a GPU in the worker that was checked for correctness."""
-        self._workers.ahead.finish()
-        with pin_to_cores(reference.device.evaluator_cores):
-            return time_calls(session, reference, seeds, checks=True)
+        self.workers.ahead.finish()
+        with pin_to_cores(self.reference.device.evaluator_cores):
+            return time_calls(session, self.reference, self.seeds, checks=True)
 
-    def time_in_fresh_workers(
-        self,
-        candidate: Candidate,
-        reference: Reference,
-        baseline: TimedBaseline,
-        seeds: Iterator[int],
-        reason: NotReplayable | None = None,
-    ) -> TimingResult:
-        opponent = self._name_baseline(reference, baseline)
-        result = self._time_calls(candidate, reference, opponent, seeds)
+    def time_in_fresh_workers(self, baseline: TimedBaseline, reason: NotReplayable | None = None) -> TimingResult:
+        result = self._time_apart(self._name_baseline(baseline))
         return result if reason is None else label_bound(result, reason)
 
-    def compare_in_fresh_workers(
-        self, candidate: Candidate, reference: Reference, rival: Candidate, seeds: Iterator[int]
-    ) -> TimingResult:
-        opponent = self._name_rival(reference, rival)
-        return self._compare_afresh(candidate, reference, opponent, None, seeds)
+    def compare_in_fresh_workers(self, rival: Candidate) -> TimingResult:
+        return self._compare_afresh(self._name_rival(rival), None)
 
     def time_further(
-        self,
-        session: ModelSession | None,
-        candidate: Candidate,
-        reference: Reference,
-        baseline: TimedBaseline,
-        seeds: Iterator[int],
-        *,
-        floor: float,
-        call_us: float | None,
+        self, session: ModelSession | None, baseline: TimedBaseline, *, floor: float, call_us: float | None
     ) -> TimingResult:
         """Without the candidate's `session`, in fresh workers. Raises BaselineFailure."""
-        opponent = self._name_baseline(reference, baseline)
+        opponent = self._name_baseline(baseline)
         if session is not None:
-            return self._pair(session, reference, opponent, floor, seeds)
-        keep = self._record_baseline(opponent, reference, baseline, seeds) if _has_room(reference) else None
-        result = self._compare_afresh(candidate, reference, opponent, keep, seeds)
-        return _add_call_times(result, reference, call_us)
+            return self._pair(session, opponent, floor)
+        keep = self._record_baseline(opponent, baseline) if _has_room(self.reference) else None
+        return _add_call_times(self._compare_afresh(opponent, keep), self.reference, call_us)
 
-    def _record_baseline(
-        self, opponent: _Opponent, reference: Reference, baseline: TimedBaseline, seeds: Iterator[int]
-    ) -> Keep:
-        ahead, may_read_back = self._workers.ahead, not baseline.source
-        return partial(
-            keep_baseline, opponent.name, opponent.open, reference, seeds, ahead, may_read_back=may_read_back
+    def _record_baseline(self, opponent: _Opponent, baseline: TimedBaseline) -> Keep:
+        given = opponent.name, opponent.open, self.reference, self.seeds, self.workers.ahead
+        return partial(keep_baseline, *given, may_read_back=not baseline.source)
+
+    def _compare_afresh(self, opponent: _Opponent, keep: Keep | None) -> TimingResult:
+        """Without `keep`, the opponent's recording is closed at the end."""
+        if not self.reference.device.replays_calls:
+            return self._time_apart(opponent)
+        keep = keep or partial(record_rival, opponent.open, self.reference, self.seeds)
+        record_candidate = partial(record_call, self._open_candidate, self.reference, self.seeds)
+        try:
+            return self._make_replay_timer().measure(opponent.name, keep, record_candidate)
+        except NotReplayable as reason:
+            return label_bound(self._time_apart(opponent), reason)
+
+    def _make_replay_timer(self, *, measures_energy: bool = False) -> ReplayTimer:
+        return ReplayTimer(
+            reference=self.reference,
+            plan=self.plan,
+            seeds=self.seeds,
+            ahead=self.workers.ahead,
+            measures_energy=measures_energy,
         )
 
-    def _compare_afresh(
-        self,
-        candidate: Candidate,
-        reference: Reference,
-        opponent: _Opponent,
-        keep: Keep | None,
-        seeds: Iterator[int],
-    ) -> TimingResult:
-        """Without `keep`, the opponent's recording is closed at the end."""
-        open_candidate = partial(self._workers.open_constructed_candidate, candidate, reference)
-        if reference.device.replays_calls:
-            timer = ReplayTimer(reference=reference, plan=self._plan, seeds=seeds, ahead=self._workers.ahead)
-            keep = keep or partial(record_rival, opponent.open, reference, seeds)
-            record_candidate = partial(record_call, open_candidate, reference, seeds)
-            try:
-                return timer.measure(opponent.name, keep, record_candidate)
-            except NotReplayable as reason:
-                return label_bound(self._time_calls(candidate, reference, opponent, seeds), reason)
-        return self._time_calls(candidate, reference, opponent, seeds)
+    def _open_candidate(self) -> AbstractContextManager[ModelSession]:
+        return self.workers.open_constructed_candidate(self.candidate, self.reference)
 
-    def _name_baseline(self, reference: Reference, baseline: TimedBaseline) -> _Opponent:
-        return _Opponent(name=baseline.name, open=partial(self._workers.open_baseline, reference, baseline))
+    def _name_baseline(self, baseline: TimedBaseline) -> _Opponent:
+        return _Opponent(name=baseline.name, open=partial(self.workers.open_baseline, self.reference, baseline))
 
-    def _name_rival(self, reference: Reference, rival: Candidate) -> _Opponent:
-        return _Opponent(name="rival", open=partial(self._workers.open_constructed_candidate, rival, reference))
+    def _name_rival(self, rival: Candidate) -> _Opponent:
+        return _Opponent(name="rival", open=partial(self.workers.open_constructed_candidate, rival, self.reference))
 
-    def _pair(
-        self, session: ModelSession, reference: Reference, opponent: _Opponent, floor: float, seeds: Iterator[int]
-    ) -> TimingResult:
+    def _pair(self, session: ModelSession, opponent: _Opponent, floor: float) -> TimingResult:
         with opponent.open() as baseline:
-            timer = PairedTimer(
-                baseline=baseline, candidate=session, reference=reference, plan=self._plan, seed=next(seeds)
-            )
-            return timer.measure(opponent.name, seeds, floor)
+            return self._make_pair(baseline, session, self.plan).measure(opponent.name, self.seeds, floor)
 
-    def _time_calls(
-        self, candidate: Candidate, reference: Reference, opponent: _Opponent, seeds: Iterator[int]
-    ) -> TimingResult:
-        self._workers.ahead.finish()
-        open_candidate = partial(self._workers.open_constructed_candidate, candidate, reference)
-        timer_type = ApartTimer if reference.device.replays_calls else ReportedApartTimer
-        timer = timer_type(reference=reference, plan=self._plan, seed=next(seeds))
-        return timer.measure(opponent.name, opponent.open, open_candidate, seeds)
+    def _pair_baseline(self, baseline: TimedBaseline) -> Timing:
+        """Noise floors are stored, so the plan is the same for every fidelity."""
+        opponent = self._name_baseline(baseline)
+        with opponent.open() as one, opponent.open() as other:
+            timer = self._make_pair(one, other, shorten_plan(self.settings.plan))
+            return timer.measure(opponent.name, self.seeds).timing
 
-    def _pair_baseline(self, reference: Reference, baseline: TimedBaseline, seeds: Iterator[int]) -> Timing:
-        plan, open_baseline = self._equal_plan, self._workers.open_baseline
-        with open_baseline(reference, baseline) as one, open_baseline(reference, baseline) as other:
-            timer = PairedTimer(baseline=one, candidate=other, reference=reference, plan=plan, seed=next(seeds))
-            return timer.measure(baseline.name, seeds).timing
+    def _make_pair(self, baseline: ModelSession, candidate: ModelSession, plan: TimingPlan) -> PairedTimer:
+        return PairedTimer(
+            baseline=baseline, candidate=candidate, reference=self.reference, plan=plan, seed=next(self.seeds)
+        )
 
-    def _name_noise(self, reference: Reference, baseline: TimedBaseline) -> NoiseKey:
-        facts, problem = self._environment, reference.loaded.problem
+    def _time_apart(self, opponent: _Opponent) -> TimingResult:
+        self.workers.ahead.finish()
+        timer_type = ApartTimer if self.reference.device.replays_calls else ReportedApartTimer
+        timer = timer_type(reference=self.reference, plan=self.plan, seed=next(self.seeds))
+        return timer.measure(opponent.name, opponent.open, self._open_candidate, self.seeds)
+
+    def _name_noise(self, baseline: TimedBaseline) -> NoiseKey:
+        facts, problem = self.environment, self.reference.loaded.problem
         return NoiseKey(
             problem_digest=problem.digest,
-            workload=" ".join(filter(None, (reference.loaded.workload, self._case, problem.precision))),
+            workload=" ".join(filter(None, (self.reference.loaded.workload, self.run.name, problem.precision))),
             baseline=baseline.name,
-            device_type=reference.device.torch_device.type,
+            device_type=self.reference.device.torch_device.type,
             machine=" ".join(facts.get(name, "") for name in ("cpu", "threads", "gpu", "torch", "harness")),
         )
 

@@ -14,6 +14,7 @@ from typing import Literal, TypeVar
 
 from harness.analysis.intervals import bootstrap_ratio_interval, ranked_ratio_interval
 from harness.domain import Block, Finding, Outcome, Timing, TimingVerdict
+from harness.evaluation.results import TimingResult
 
 T = TypeVar("T")
 
@@ -28,14 +29,6 @@ ENOUGH_READINGS = 5  # per side; fewer may agree by chance
 LOWER_QUARTILE = 0.25
 FAR_SHARE, FAR = 0.05, 10.0  # of the logarithm of a speedup up to the second
 RESAMPLES = 400
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimingResult:
-    timing: Timing
-    outcome: Outcome | None = None
-    message: str = ""
-    findings: tuple[Finding, ...] = ()
 
 
 def call_suspect(timing: Timing, check: str, message: str) -> TimingResult:

@@ -20,10 +20,10 @@ from torch import Tensor
 from harness.domain import Block, Conditions, Finding
 from harness.evaluation.correctness.aliasing import REUSES_OUTPUT, describe_change, find_worst_allowed
 from harness.evaluation.correctness.reference import Reference
+from harness.evaluation.results import TimingResult
 from harness.evaluation.timing.chosen_calls import ChosenCalls
 from harness.evaluation.timing.clocks import (
     DISTURBED_SHARE,
-    TimingResult,
     call_suspect,
     choose_half_width,
     compare_clocks,

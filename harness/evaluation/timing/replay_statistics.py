@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from harness.analysis.intervals import bootstrap_ratio_interval
 from harness.domain import Block, Conditions, Finding, Timing
-from harness.evaluation.timing.clocks import HOPELESS, TimingResult, decide, is_surely_slower
+from harness.evaluation.results import TimingResult
+from harness.evaluation.timing.clocks import HOPELESS, decide, is_surely_slower
 from harness.evaluation.timing.slower_inputs import GIVEN, SlowerInputs, charge_slowest
 from harness.sandbox.gpu.recording import NotReplayable
 

@@ -19,10 +19,11 @@ import torch
 from harness.domain import Conditions, HarnessError
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
+from harness.evaluation.results import TimingResult
 from harness.evaluation.timing.baselines import blaming_baseline
 from harness.evaluation.timing.call_time import time_calls, warm_up
 from harness.evaluation.timing.chosen_calls import find_wrong_call
-from harness.evaluation.timing.clocks import TimingResult, call_suspect, is_surely_slower
+from harness.evaluation.timing.clocks import call_suspect, is_surely_slower
 from harness.evaluation.timing.paired import mark_disturbed_unreliable, pin_to_cores
 from harness.evaluation.timing.plan import TimingPlan
 from harness.evaluation.timing.replay_statistics import (

@@ -21,6 +21,7 @@ from harness.domain import Finding, Outcome, ProblemError, RooflineBounds, Timin
 from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import run_reference, trust_outputs, write_state
+from harness.evaluation.results import StepResult
 from harness.evaluation.timing.device_peaks import DevicePeaks, PeakStore
 from harness.problems.operators import OperatorCosts
 from harness.protocol import count_span
@@ -45,21 +46,13 @@ class Traffic:
     refined: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RooflineResult:
-    roofline: RooflineBounds
-    findings: tuple[Finding, ...] = ()
-    outcome: Outcome | None = None
-    message: str = ""
-
-
 class Roofline:
     def __init__(self, peaks: PeakStore) -> None:
         self._store = peaks
         self._traffic: dict[tuple[str, ...], Traffic] = {}
         self._is_checked = False
 
-    def examine(self, timing: Timing, reference: Reference, seed: int) -> RooflineResult:
+    def examine(self, timing: Timing, reference: Reference, seed: int) -> StepResult:
         """Call while nothing else runs."""
         problem = reference.loaded.problem
         key = (problem.digest, str(problem.workload(reference.loaded.workload)), problem.dtype, problem.draws)
@@ -97,7 +90,7 @@ def assess(timing: Timing, traffic: Traffic, peaks: DevicePeaks) -> RooflineBoun
     )
 
 
-def conclude(timing: Timing, roofline: RooflineBounds) -> RooflineResult:
+def conclude(timing: Timing, roofline: RooflineBounds) -> StepResult:
     call_time = f"{timing.candidate_us:.0f} us a call"
     if _is_too_fast(timing, roofline):
         message = (
@@ -105,15 +98,15 @@ def conclude(timing: Timing, roofline: RooflineBounds) -> RooflineResult:
             f"{roofline.bandwidth_gb_s:.0f} GB/s that this device reaches"
         )
         finding = Finding(check="roofline", severity="fatal", message=message)
-        return RooflineResult(roofline=roofline, findings=(finding,), outcome=Outcome.SUSPECT, message=message)
+        return StepResult(roofline=roofline, findings=(finding,), outcome=Outcome.SUSPECT, message=message)
     if _needs_fewer_operations(timing, roofline):
         message = (
             f"{call_time} is less than the {roofline.operations_us:.0f} us of the reference's operations at the "
             f"{roofline.tflops:.3g} TFLOP/s that this device reaches: it computes less; check its algorithm"
         )
         finding = Finding(check="operations", severity="warning", message=message)
-        return RooflineResult(roofline=roofline, findings=(finding,))
-    return RooflineResult(roofline=roofline)
+        return StepResult(roofline=roofline, findings=(finding,))
+    return StepResult(roofline=roofline)
 
 
 def _is_too_fast(timing: Timing, roofline: RooflineBounds) -> bool:

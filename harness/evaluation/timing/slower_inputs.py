@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from harness.domain import Block, Finding
-from harness.evaluation.timing.clocks import TimingResult, decide
+from harness.evaluation.results import TimingResult
+from harness.evaluation.timing.clocks import decide
 
 GIVEN = "as_given"
 LOSS, LOSS_US = 1.15, 20.0  # in time, of the candidate against the baseline; a difference within either is noise

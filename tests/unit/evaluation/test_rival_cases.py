@@ -7,7 +7,7 @@ import pytest
 from harness.domain import Block, Candidate, Case, HarnessError, Rival, Timing
 from harness.evaluation.cases import CaseRun
 from harness.evaluation.record import EvaluationRecord
-from harness.evaluation.timing.clocks import TimingResult
+from harness.evaluation.results import TimingResult
 from harness.evaluation.timing_steps import compare_with_rival
 
 BLOCK = Block(

@@ -5,7 +5,8 @@ import random
 import pytest
 
 from harness.domain import Block
-from harness.evaluation.timing.clocks import TimingResult, summarise_blocks
+from harness.evaluation.results import TimingResult
+from harness.evaluation.timing.clocks import summarise_blocks
 from harness.evaluation.timing.slower_inputs import charge_slowest, compare_inputs
 
 BASELINE_US, SCATTER_US = 1000.0, 15.0

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.domain import Timing
-from harness.evaluation.timing.clocks import TimingResult
+from harness.evaluation.results import TimingResult
 from harness.evaluation.timing.replay_statistics import add_use
 from harness.evaluation.timing.system_conditions import measure_energy_mj
 

@@ -1,0 +1,40 @@
+"""What a step of an evaluation found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.domain import (
+    BaselineResult,
+    Correctness,
+    CounterReport,
+    Finding,
+    Outcome,
+    RooflineBounds,
+    Timing,
+    Work,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepResult:
+    """`outcome` is None if passed. Other facts replace those of the record unless None."""
+
+    findings: tuple[Finding, ...] = ()
+    outcome: Outcome | None = None
+    message: str = ""
+    correctness: Correctness | None = None
+    timing: Timing | None = None
+    roofline: RooflineBounds | None = None
+    work: Work | None = None
+    counters: CounterReport | None = None
+    further: tuple[BaselineResult, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.outcome is None and any(finding.severity == "fatal" for finding in self.findings):
+            raise ValueError("a step with a fatal finding needs an outcome")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimingResult(StepResult):
+    timing: Timing
