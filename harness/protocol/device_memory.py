@@ -15,6 +15,9 @@ from typing import Any
 
 from harness.domain import DeviceError
 
+FIRST_ADDRESS, RANGE_BYTES = 0x600000000000, 1 << 42
+
+
 _PINNED, _DEVICE_LOCATION, _POSIX_DESCRIPTOR, _READ_WRITE = 1, 1, 1, 3
 _NOT_SUPPORTED = 801
 

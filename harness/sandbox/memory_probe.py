@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from harness.protocol import ITEM_BYTES, TensorSpec
-from harness.tensors.output_places import Change, OutputPlaces, Span
+from harness.tensors.outputs import Change, OutputPlaces, Span
 
 SAMPLES = 16  # of each output
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import random
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+import string
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
@@ -31,13 +32,8 @@ from harness.sandbox.memory_probe import (
 )
 from harness.sandbox.worker_client import Called, PlacedInputs, Program, WorkerClient, describe, open_client
 from harness.sandbox.worker_process import Stopped, WorkerProcess
-from harness.tensors.host_copies import HOST, copy_to
-from harness.tensors.output_places import Change, KeptOutputs, OutputPlaces
-from harness.tensors.output_records import TensorRecord
-from harness.tensors.output_samples import Sample, choose_sample
-from harness.tensors.outputs import FlatOutputs
-from harness.tensors.slices import count_bytes
-from harness.tensors.state_names import fits, match_state
+from harness.tensors.outputs import Change, FlatOutputs, KeptOutputs, OutputPlaces, Sample, TensorRecord, choose_sample
+from harness.tensors.slices import HOST, copy_to, count_bytes
 
 PROFILED_CALLS = 5  # at most; fewer if they are slow, see `harness.worker.instrumentation`
 MAX_PINS = 6
@@ -399,3 +395,31 @@ def open_session(
         device.open_session(client, arena, footprint, keeps_on_host=keeps_on_host) as session,
     ):
         yield session
+
+
+def match_state(own: Mapping[str, TensorSpec], wanted: Mapping[str, TensorSpec]) -> dict[str, str]:
+    """Map each wanted part of a state to the module's own name. Names match if equal, else in order if they end alike
+    (`running_mean`, `bn_running_mean` or `running_mean_2` for `bn.running_mean`) and their number is the same.
+    """
+    found = {name: name for name, spec in wanted.items() if fits(own.get(name), spec)}
+    missing, free = [name for name in wanted if name not in found], [name for name in own if name not in wanted]
+    for ending in dict.fromkeys(map(_last_part, missing)):
+        asked = [name for name in missing if _last_part(name) == ending]
+        left = [name for name in free if name not in found.values()]
+        offered = [name for name in left if _ends_with(name, ending)]
+        if len(asked) == len(offered) and all(map(fits, map(own.get, offered), map(wanted.__getitem__, asked))):
+            found.update(zip(asked, offered, strict=True))
+    return found
+
+
+def _ends_with(name: str, ending: str) -> bool:
+    last = f"_{_last_part(name)}"
+    return any(one.endswith(f"_{ending}") for one in (last, last.rstrip(string.digits).rstrip("_")))
+
+
+def _last_part(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def fits(own: TensorSpec | None, spec: TensorSpec) -> bool:
+    return own is not None and (own.dtype, own.shape) == (spec.dtype, spec.shape)

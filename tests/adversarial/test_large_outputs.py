@@ -8,7 +8,7 @@ import pytest
 
 from harness.evaluation.correctness import reference
 from harness.problems.discovery import parse_problem
-from harness.tensors import output_records
+from harness.tensors import outputs
 
 PROBLEM = """
 import torch
@@ -52,7 +52,7 @@ LATER_NAN = "y = torch.softmax(x, dim=-1); y[7, 7] = float('nan') if self.calls 
 @pytest.fixture
 def evaluate(bench, monkeypatch):
     monkeypatch.setattr(reference, "LARGE_BYTES", 100_000)
-    monkeypatch.setattr(output_records, "KEPT_BYTES", 99_999)
+    monkeypatch.setattr(outputs, "KEPT_BYTES", 99_999)
     counted = []
     find = reference.Reference.truth_of
 

@@ -7,7 +7,7 @@ from collections import deque
 from harness.domain import Finding, Outcome, Problem
 from harness.sandbox.failure import fatal_failure
 from harness.sandbox.model_session import ModelSession, Run
-from harness.tensors.output_places import Change, KeptOutputs
+from harness.tensors.outputs import Change, KeptOutputs
 
 REUSES_OUTPUT = Finding(
     check="reuses_output",

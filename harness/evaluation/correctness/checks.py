@@ -23,9 +23,7 @@ from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.memory_probe import shares_memory_within
 from harness.sandbox.model_session import ModelSession, Run, Weights
 from harness.sandbox.worker_client import describe
-from harness.tensors.output_places import Change
-from harness.tensors.output_records import TensorRecord
-from harness.tensors.outputs import Difference, FlatOutputs, find_difference
+from harness.tensors.outputs import Change, Difference, FlatOutputs, TensorRecord, find_difference
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,10 +74,9 @@ from harness.sandbox.memory_plan import (
     plan_memory,
     plan_smallest,
 )
-from harness.tensors.host_copies import HOST, copy_all_to, copy_to
 from harness.tensors.outputs import Difference, FlatOutputs
 from harness.tensors.seeding import have_advanced, read_generators, seed_call
-from harness.tensors.slices import count_bytes, has_same_bits
+from harness.tensors.slices import HOST, copy_all_to, copy_to, count_bytes, has_same_bits
 from harness.tensors.trees import list_memory, list_tensors
 
 ENTRY = "Model"

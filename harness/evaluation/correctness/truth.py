@@ -20,10 +20,9 @@ from harness.problems.loading import LoadedProblem
 from harness.problems.steps import limit_reference
 from harness.protocol import flatten_value
 from harness.sandbox.memory_limits import count_free_bytes, limit_memory
-from harness.tensors.host_copies import HOST, copy_to
 from harness.tensors.outputs import FlatOutputs, widen_small
 from harness.tensors.seeding import keep_seed, read_seed, seeded_call
-from harness.tensors.slices import count_bytes, cut_slices, has_same_bits
+from harness.tensors.slices import HOST, copy_to, count_bytes, cut_slices, has_same_bits
 from harness.tensors.trees import list_tensors, map_tensors, memory_of
 
 # Inputs, weights and outputs are counted; intermediates are assumed to need as much again.

@@ -30,10 +30,9 @@ from harness.problems.inputs.tensors import split_parts, without_repeats
 from harness.problems.operators import OperatorCalls
 from harness.problems.steps import limit_reference
 from harness.sandbox.arena_layout import Footprint
-from harness.tensors.host_copies import HOST
 from harness.tensors.outputs import FlatOutputs
 from harness.tensors.seeding import keep_seed
-from harness.tensors.slices import count_bytes
+from harness.tensors.slices import HOST, count_bytes
 from harness.tensors.trees import list_tensors, map_tensors
 
 LARGEST_CUT = 4  # a dimension loses at most this fraction (1 in 4)

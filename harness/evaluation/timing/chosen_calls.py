@@ -18,8 +18,7 @@ from harness.problems.inputs.kind import InputKind
 from harness.problems.inputs.kinds import find_kind
 from harness.sandbox.memory_probe import shares_memory_within
 from harness.sandbox.model_session import Run
-from harness.tensors.output_samples import Sample, choose_sample
-from harness.tensors.outputs import FlatOutputs
+from harness.tensors.outputs import FlatOutputs, Sample, choose_sample
 
 MOST_DIFFERENT, MOST_OF_A_KIND = 6, 3  # calls that differ from the baseline's
 WHOLE_SHARE = 0.25  # of calls with given inputs whose whole outputs are compared with the baseline's

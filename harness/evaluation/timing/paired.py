@@ -42,7 +42,7 @@ from harness.evaluation.timing.system_conditions import ConditionSampler
 from harness.evaluation.timing.timed_calls import deal_changed_steps, draw_seed, make_block
 from harness.sandbox.memory_probe import MemorySample
 from harness.sandbox.model_session import ModelSession
-from harness.tensors.output_places import Change
+from harness.tensors.outputs import Change
 
 ASK_EVERY = 10  # blocks: the test resamples, which takes time
 HELD_UP = 10.0  # times slower by the evaluator's clock, whatever is reported

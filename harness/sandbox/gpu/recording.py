@@ -12,7 +12,7 @@ from torch import Tensor
 
 from harness.domain import DeviceError
 from harness.protocol import ITEM_BYTES, TensorSpec, storage_bytes
-from harness.protocol.recorded_memory import FIRST_ADDRESS, RANGE_BYTES
+from harness.protocol.device_memory import FIRST_ADDRESS, RANGE_BYTES
 from harness.sandbox.devices import Device
 from harness.sandbox.failure import protocol_failure
 from harness.sandbox.gpu.worker_memory import WorkerPages, export_pages

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from harness.domain import DeviceError
 from harness.protocol import TensorSpec, device_memory
-from harness.protocol.recorded_memory import FIRST_ADDRESS, RANGE_BYTES
+from harness.protocol.device_memory import FIRST_ADDRESS, RANGE_BYTES
 from harness.sandbox.devices import Device
 
 MAX_RUNS = 64  # mapped at once

@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
-from harness.protocol.recorded_memory import FIRST_ADDRESS, RANGE_BYTES
+from harness.protocol.device_memory import FIRST_ADDRESS, RANGE_BYTES
 
 _DEVICE, _POSIX_DESCRIPTOR, _READ_WRITE = 1, 1, 3
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from harness.sandbox.model_session import match_state
 from harness.sandbox.worker_client import describe
-from harness.tensors.state_names import match_state
 
 MEAN, WIDE = "bn.running_mean", torch.zeros(8)
 

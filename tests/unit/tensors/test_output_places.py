@@ -3,8 +3,7 @@
 import pytest
 
 from harness.protocol import TensorSpec
-from harness.tensors.output_places import MOST_MOVES, Change, OutputPlaces
-from harness.tensors.output_records import TensorRecord
+from harness.tensors.outputs import MOST_MOVES, Change, OutputPlaces, TensorRecord
 
 NOTHING = TensorRecord(0)
 ARENA = (0, 1000)

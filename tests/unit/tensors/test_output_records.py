@@ -5,16 +5,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.tensors import output_records
-from harness.tensors.output_records import TensorRecord
+from harness.tensors import outputs
+from harness.tensors.outputs import TensorRecord
 
 DTYPES = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "int64", "int8", "bool", "complex128")
 
 
 @pytest.fixture(params=["kept", "digests"])
 def kept_bytes(request, monkeypatch):
-    monkeypatch.setattr(output_records, "KEPT_BYTES", 1 << 30 if request.param == "kept" else 0)
-    monkeypatch.setattr(output_records, "ROW_WORDS", 64)
+    monkeypatch.setattr(outputs, "KEPT_BYTES", 1 << 30 if request.param == "kept" else 0)
+    monkeypatch.setattr(outputs, "ROW_WORDS", 64)
     return request.param
 
 
@@ -32,13 +32,13 @@ def test_one_changed_bit_is_noticed(kept_bytes, dtype, at):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_digests_do_not_depend_on_how_many_rows_are_read_at_once(monkeypatch, dtype):
-    monkeypatch.setattr(output_records, "ROW_WORDS", 64)
+    monkeypatch.setattr(outputs, "ROW_WORDS", 64)
     for count in (1, 63, 257, 1000):
         tensor = torch.randint(0, 2, (count,)).to(getattr(torch, dtype))
-        one = output_records._digest(tensor)
-        monkeypatch.setitem(output_records.ROWS_AT_ONCE, "cpu", 4)
-        assert torch.equal(output_records._digest(tensor), one)
-        monkeypatch.setitem(output_records.ROWS_AT_ONCE, "cpu", 1)
+        one = outputs._digest(tensor)
+        monkeypatch.setitem(outputs.ROWS_AT_ONCE, "cpu", 4)
+        assert torch.equal(outputs._digest(tensor), one)
+        monkeypatch.setitem(outputs.ROWS_AT_ONCE, "cpu", 1)
 
 
 def test_equal_bits_have_no_difference(kept_bytes):
@@ -59,7 +59,7 @@ def test_exchanged_slices_are_noticed(kept_bytes):
 @given(st.lists(st.integers(-(2**31), 2**31 - 1), min_size=1, max_size=300), st.integers(0, 299), st.integers(1, 2**31))
 def test_any_other_number_is_noticed(numbers, at, more):
     tensor = torch.tensor(numbers, dtype=torch.int64)
-    record = TensorRecord(len(numbers), digests=(output_records._digest(tensor),))
+    record = TensorRecord(len(numbers), digests=(outputs._digest(tensor),))
     tensor[at % len(numbers)] += more
     assert record.list_changed([tensor])
 

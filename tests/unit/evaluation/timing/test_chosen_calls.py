@@ -18,7 +18,7 @@ from harness.sandbox.arena_layout import outline
 from harness.sandbox.devices import CpuDevice
 from harness.sandbox.model_session import Run
 from harness.sandbox.worker_client import Called
-from harness.tensors.output_samples import Sample
+from harness.tensors.outputs import Sample
 
 SOURCE = """
 import torch

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.protocol.recorded_memory import FIRST_ADDRESS
+from harness.protocol.device_memory import FIRST_ADDRESS
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.gpu.recording import READS_BACK, NotReplayable, make_recording
 from harness.sandbox.gpu.worker_memory import export_pages

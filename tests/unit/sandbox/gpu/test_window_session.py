@@ -14,7 +14,7 @@ from harness.sandbox.arena_layout import Region
 from harness.sandbox.gpu import window as window_module
 from harness.sandbox.gpu.window import WindowSession, shift_inputs
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient
-from harness.tensors import output_samples
+from harness.tensors import outputs
 
 SHAPE = (512, 1024)
 SPEC = TensorSpec(dtype="float32", shape=SHAPE, stride=(1024, 1))
@@ -131,7 +131,7 @@ def test_call_read_after_the_hold_of_streams_shows_nothing(window, monkeypatch, 
 
 
 def test_samples_lack_late_rows(window, monkeypatch):
-    monkeypatch.setattr(output_samples, "LEAST_BYTES", 0)
+    monkeypatch.setattr(outputs, "LEAST_BYTES", 0)
     session, worker, device = window
     session.take_samples()
     for _ in range(3):

@@ -1,6 +1,6 @@
 """Device memory of the forwarding library: served out of one range of addresses."""
 
-from harness.protocol.recorded_memory import FIRST_ADDRESS, RANGE_BYTES
+from harness.protocol.device_memory import FIRST_ADDRESS, RANGE_BYTES
 
 MEGABYTE = 1 << 20
 
