@@ -26,7 +26,7 @@ import torch
 
 from harness.builder import probe_toolchain
 from harness.domain import Candidate, Evaluation, Language, WorkloadName
-from harness.evaluation.timing.plan import TimingPlan
+from harness.evaluation.settings import TimingPlan
 from harness.executors.device_evaluators import DeviceEvaluators
 from harness.executors.settings import LocalSettings, Setup
 from harness.executors.tasks import Origin, Task, make_task

@@ -20,7 +20,7 @@ from pathlib import Path
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from harness.domain import Candidate, Evaluation, Fidelity, Problem, Timing
-from harness.evaluation.timing.plan import TimingPlan
+from harness.evaluation.settings import TimingPlan
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
 from harness.executors.tasks import Origin, Task, make_task

@@ -18,7 +18,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 import torch
 
 from harness.domain import Candidate, Evaluation, Outcome
-from harness.evaluation.timing.plan import TimingPlan
+from harness.evaluation.settings import TimingPlan
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
 from harness.executors.tasks import Origin, make_task

@@ -59,8 +59,7 @@ class Bench:
         on a GPU, and on a CPU if asked for, which takes further workers."""
         from harness.domain import EAGER, BuiltAhead, Candidate, Problem, Subject
         from harness.evaluation.evaluator import CandidateEvaluator
-        from harness.evaluation.settings import EvaluationSettings
-        from harness.evaluation.timing.plan import TimingPlan
+        from harness.evaluation.settings import EvaluationSettings, TimingPlan
         from harness.sandbox.worker_process import TimeLimits
 
         if "call_s" in limits:
@@ -97,7 +96,7 @@ class Bench:
         return self.compilation_ahead(gpu).compile(problem, "full", candidate)
 
     def compilation_ahead(self, gpu="H100"):
-        from harness.evaluation.emulated.compiling_ahead import CompilationAhead
+        from harness.evaluation.emulated.jit_compilation import CompilationAhead
         from harness.evaluation.emulated.launch_limits import LaunchChecker
         from harness.sandbox.devices import EmulatedDevice
         from harness.sandbox.worker_process import TimeLimits

@@ -132,7 +132,7 @@ def _gpu_checks() -> list[MachinePart]:
 
 
 def _counter_check() -> MachinePart:
-    from harness.evaluation.counters.ncu import explain_obstacle, find_ncu
+    from harness.evaluation.counters import explain_obstacle, find_ncu
 
     obstacle = explain_obstacle()
     return MachinePart(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from threading import Thread
 
 from harness.builder import Builder
-from harness.domain import BuildRequest, BuildResult, BuiltAhead, Candidate
-from harness.evaluation.emulated.nvcc import NvccCheck
+from harness.domain import EMULATED, BuildRequest, BuildResult, BuiltAhead, Candidate, Finding, HarnessError, Outcome
 from harness.evaluation.emulated.sanitizer import KernelChecker
 from harness.evaluation.record import EvaluationRecord
 from harness.languages import LANGUAGES, compiles_in_worker
@@ -68,3 +68,45 @@ class CandidateBuilds:
     def _refuse(self, request: BuildRequest, reason: str) -> BuildResult:
         key, log = self.builder.key(request), f"error: {reason}"
         return BuildResult(key=key, status="refused", extension=None, log=log, duration_s=0.0)
+
+
+class NvccCheck:
+    def __init__(self, compiler: Builder) -> None:
+        self._compiler = compiler
+        self._corrected: dict[str, BuildResult] = {}  # by key of the emulated build
+
+    def correct(self, result: BuildResult) -> BuildResult:
+        return self._corrected.get(result.key, result)
+
+    def find_disagreement(self, record: EvaluationRecord) -> bool:
+        """Return True if a result changed, so the candidate must run again."""
+        differs = False
+        with record.phase("nvcc"):
+            for request, result in zip(record.requests, record.builds, strict=True):
+                if not request.needs_cuda or result.strategy != EMULATED or result.key in self._corrected:
+                    continue
+                try:
+                    corrected = reconcile_builds(result, self._compiler.build(request))
+                except HarnessError as error:
+                    message = f"not compiled with nvcc: {error}"
+                    record.findings.append(Finding(check="nvcc", severity="note", message=message))
+                    continue
+                if corrected is not result:
+                    self._corrected[result.key] = corrected
+                    differs = True
+        return differs
+
+
+def may_change_verdict(builds: Iterable[BuildResult], outcome: Outcome) -> bool:
+    """nvcc may refuse a correct program, or build one that the emulator does not. It excuses no failure at run time."""
+    return outcome in (Outcome.CORRECT, Outcome.NOT_RUN) or any(build.extension is None for build in builds)
+
+
+def reconcile_builds(emulated: BuildResult, compiled: BuildResult) -> BuildResult:
+    """A failure of nvcc counts; one of the emulator alone is a gap in its coverage."""
+    if compiled.status in ("failed", "refused"):
+        return compiled
+    if compiled.extension is not None and emulated.status == "failed":
+        log = f"nvcc builds it, the emulated device does not:\n{emulated.log}"
+        return replace(emulated, status="uncovered", log=log)
+    return emulated

@@ -20,8 +20,7 @@ import harness
 from harness.domain import StoreError
 from harness.domain.files import explain_failure, replace_text
 from harness.domain.records import make_value
-from harness.hardware.cpu import cpu_name
-from harness.hardware.torch_build import read_torch_build
+from harness.hardware.host import cpu_name, read_torch_build
 from harness.sandbox.devices import Device
 from harness.shipped import find_shipped
 

@@ -35,19 +35,17 @@ from harness.domain import (
     TimedBaseline,
     WorkloadName,
 )
-from harness.evaluation.allocation_failure import forget_frames
-from harness.evaluation.builds import CandidateBuilds
+from harness.evaluation.builds import CandidateBuilds, NvccCheck, may_change_verdict
 from harness.evaluation.certificate import Certificate
 from harness.evaluation.correctness.reference import usable_threads
-from harness.evaluation.counters.reading import CounterReader
-from harness.evaluation.emulated.compiling_ahead import CompilationAhead
-from harness.evaluation.emulated.nvcc import NvccCheck, may_change_verdict
+from harness.evaluation.counters import CounterReader
+from harness.evaluation.emulated.jit_compilation import CompilationAhead
 from harness.evaluation.emulated.sanitizer import KernelChecker
 from harness.evaluation.integrity.address_sanitizer import AddressSanitizer
 from harness.evaluation.integrity.sandbox_causes import explaining_missing_packages, note_output
-from harness.evaluation.load_check import find_load_error
 from harness.evaluation.method import evaluate_candidate
-from harness.evaluation.model_workers import ModelWorkers
+from harness.evaluation.model_construction import find_load_error
+from harness.evaluation.model_workers import ModelWorkers, forget_frames
 from harness.evaluation.prepared_references import PreparedReferences
 from harness.evaluation.record import EvaluationRecord
 from harness.evaluation.settings import EvaluationSettings
@@ -55,8 +53,7 @@ from harness.evaluation.steps import CandidateTask, EvaluationTools
 from harness.evaluation.timing.device_peaks import PeakStore
 from harness.evaluation.timing.noise_floor import NoiseFloors
 from harness.evaluation.timing.roofline import Roofline
-from harness.hardware.cpu import cpu_name
-from harness.hardware.torch_build import read_torch_build
+from harness.hardware.host import cpu_name, read_torch_build
 from harness.languages import LANGUAGES
 from harness.sandbox.devices import Device
 from harness.sandbox.failure import CandidateFailure

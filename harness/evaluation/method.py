@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from harness.domain import Outcome
 from harness.evaluation.cases import list_runs, put_smallest_first
+from harness.evaluation.emulated.findings import excuse_unsupported
 from harness.evaluation.emulated.other_sizes import evaluate_with_other_sizes
 from harness.evaluation.emulated.sanitizer import explain
-from harness.evaluation.emulated.unsupported import excuse_unsupported
-from harness.evaluation.load_check import find_load_error
+from harness.evaluation.model_construction import find_load_error
 from harness.evaluation.results import StepResult
 from harness.evaluation.steps import (
     CandidateTask,

@@ -1,9 +1,24 @@
-"""Constructs a model of the candidate or a baseline in a worker, like the reference."""
+"""Loads a program in a worker, and constructs its model like the reference."""
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
+from harness.domain import Candidate
 from harness.evaluation.correctness.reference import Reference
-from harness.sandbox.model_session import ModelSession, Weights
+from harness.evaluation.integrity.static_checks import find_syntax_error
+from harness.evaluation.record import EvaluationRecord
+from harness.sandbox.arena_layout import Footprint
+from harness.sandbox.build_requests import AnswerBuild
+from harness.sandbox.devices import CpuDevice, Device
+from harness.sandbox.failure import CandidateFailure
+from harness.sandbox.forkserver import Forkserver
+from harness.sandbox.memory_limits import limit_worker
+from harness.sandbox.model_session import ModelSession, Weights, open_session
+from harness.sandbox.worker_client import Program
+from harness.sandbox.worker_process import TimeLimits
+from harness.tensors.outputs import FlatOutputs
 
 
 def construct_model(session: ModelSession, reference: Reference, *, compile_mode: str = "") -> Weights:
@@ -29,3 +44,48 @@ def construct_with_state(session: ModelSession, reference: Reference, *, compile
     construct_model(session, reference, compile_mode=compile_mode)
     session.hold_state(reference.changing)
     session.reset_state()
+
+
+CANDIDATE_ENTRY = "ModelNew"
+
+
+def find_load_error(source: str) -> str | None:
+    is_named = CANDIDATE_ENTRY in source
+    return find_syntax_error(source) or (None if is_named else f"the program defines no class {CANDIDATE_ENTRY}")
+
+
+def load_only(
+    record: EvaluationRecord,
+    init_inputs: tuple[Any, ...],
+    candidate: Candidate,
+    *,
+    forkserver: Forkserver,
+    device: Device | None,
+    answer_build: AnswerBuild,
+    limits: TimeLimits,
+) -> None:
+    """Load on the CPU or the emulated device. Raises CandidateFailure. A failing construction may only lack its device,
+    so it counts only after a failed build.
+    """
+    stand_in = CpuDevice() if device is None else device.find_loading_device()
+    nothing = Footprint.measure((), FlatOutputs(tree={"v": None}, tensors=()), {})
+    program = Program(
+        source=candidate.source,
+        entry=CANDIDATE_ENTRY,
+        answer_build=answer_build,
+        limits=limits,
+        threads=1,
+        allow_tf32=False,
+    )
+    start = partial(forkserver.spawn, limit_worker(stand_in.torch_device, nothing.arena_bytes))
+    with record.blaming_builds(), open_session(start, stand_in, nothing, program) as session:
+        _construct(record, session, init_inputs)
+    record.check_builds()
+
+
+def _construct(record: EvaluationRecord, session: ModelSession, init_inputs: tuple[Any, ...]) -> None:
+    try:
+        session.construct(record.seed, init_inputs)
+    except CandidateFailure as failure:
+        if record.blame_build(failure) is not failure:
+            raise

@@ -5,8 +5,56 @@ from typing import ClassVar
 
 from harness.domain import Fidelity
 from harness.domain.options import option
-from harness.evaluation.timing.plan import TimingPlan
 from harness.sandbox.worker_process import TimeLimits
+
+PATIENCE = 10.0  # times the budget: then fewer pairs are enough
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    compared_calls: int = 3
+    screened_share: float = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimingPlan:
+    """A candidate cannot lower the minimum number of blocks, except by being slower in every one."""
+
+    title: ClassVar[str] = "Evaluation"
+
+    warmup_calls: int = 3
+    min_blocks: int = 20
+    min_blocks_when_slow: int = 5  # for baselines of 1 s per call or more
+    max_blocks: int = 150
+    budget_s: float = 6.0
+    wanted_half_width: float = 0.01
+    choice: Choice = field(default_factory=Choice)
+    attempts: int = 3  # at most, while measurements are disturbed
+    allow_load: bool = option(False, "Allow timing on a busy machine.", "--allow-load")  # recorded, no disturbance
+
+
+def shorten_plan(plan: TimingPlan) -> TimingPlan:
+    return replace(
+        plan,
+        budget_s=plan.budget_s / 4,
+        min_blocks=max(plan.min_blocks // 2, 1),
+        choice=Choice(compared_calls=0, screened_share=0.0),
+        attempts=1,
+    )
+
+
+def share_plan(plan: TimingPlan, cases: int) -> TimingPlan:
+    """Divide the time of a single case between several."""
+    if cases == 1:
+        return plan
+    least = max(plan.min_blocks // 2, 1)
+    return replace(
+        plan,
+        budget_s=plan.budget_s / cases,
+        min_blocks=least,
+        max_blocks=max(plan.max_blocks // cases, least),
+        wanted_half_width=2 * plan.wanted_half_width,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,13 +25,12 @@ from harness.evaluation.correctness.checks import check_correctness
 from harness.evaluation.correctness.planned_calls import Exercises
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.robustness import probe_candidate
-from harness.evaluation.counters.reading import CounterReader
+from harness.evaluation.counters import CounterReader
 from harness.evaluation.emulated.sanitizer import KernelChecker, explained_by_kernels
 from harness.evaluation.integrity.address_sanitizer import AddressSanitizer
 from harness.evaluation.integrity.attribution import attribute_work, confirm_custom_code, name_custom_kernels
 from harness.evaluation.integrity.static_checks import warn_of_narrow_formats
-from harness.evaluation.load_check import load_only
-from harness.evaluation.model_construction import construct_model
+from harness.evaluation.model_construction import construct_model, load_only
 from harness.evaluation.model_workers import ModelWorkers
 from harness.evaluation.prepared_references import PreparedReferences
 from harness.evaluation.record import EvaluationRecord

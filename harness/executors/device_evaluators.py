@@ -23,7 +23,7 @@ from harness.domain import (
 )
 from harness.emulator import Emulation
 from harness.evaluation.certificate import check_standing
-from harness.evaluation.emulated.compiling_ahead import CompilationAhead
+from harness.evaluation.emulated.jit_compilation import CompilationAhead
 from harness.evaluation.emulated.launch_limits import LaunchChecker
 from harness.evaluation.emulated.sanitizer import KernelChecker
 from harness.evaluation.evaluator import CandidateEvaluator

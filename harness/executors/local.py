@@ -39,9 +39,9 @@ from harness.executors.placement import CorePlan, divide_cores
 from harness.executors.processes import EvaluatorProcess, choose_visible
 from harness.executors.settings import LocalSettings, Setup
 from harness.executors.tasks import Task
-from harness.hardware.cpu import cpu_name
 from harness.hardware.cuda_driver import list_gpus
 from harness.hardware.gpus import DEFAULT_TARGET, find_gpu_model, match_gpu_model
+from harness.hardware.host import cpu_name
 from harness.hardware.memory import available_memory_bytes
 from harness.languages.devices import find_devices
 from harness.problems.steps import set_reference_limit

@@ -9,7 +9,7 @@ import ctypes
 from dataclasses import dataclass
 from functools import cache
 
-from harness.hardware.torch_build import read_torch_build
+from harness.hardware.host import read_torch_build
 
 # CUdevice_attribute
 _MULTIPROCESSORS, _L2_BYTES = 16, 38

@@ -25,7 +25,7 @@ from harness.evaluation.certificate import (
     remove_certificate,
     write_certificate,
 )
-from harness.evaluation.timing.plan import TimingPlan
+from harness.evaluation.settings import TimingPlan
 from harness.executors.executor import run_tasks
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings

@@ -80,7 +80,7 @@ CLOCK_TICKS = os.sysconf("SC_CLK_TCK")  # a second
 
 
 def short_plan():
-    from harness.evaluation.timing.plan import TimingPlan
+    from harness.evaluation.settings import TimingPlan
 
     return TimingPlan(min_blocks=12, max_blocks=20, budget_s=1.0)
 

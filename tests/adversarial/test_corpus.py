@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.evaluation.timing.plan import TimingPlan
+from harness.evaluation.settings import TimingPlan
 
 CORPUS = Path(__file__).resolve().parents[2] / "redteam_corpus"
 NAMES = [f"{kind}/{path.stem}" for kind in ("attacks", "controls") for path in sorted((CORPUS / kind).glob("*.py"))]

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from harness.domain import Problem
-from harness.evaluation.timing.plan import TimingPlan
+from harness.evaluation.settings import TimingPlan
 from harness.sandbox.devices import CpuDevice
 
 MIB = 1 << 20
@@ -250,7 +250,7 @@ def test_repeated_allocation_failure_of_the_evaluator_is_not_charged_to_the_cand
 
 @pytest.mark.parametrize(("held_gib", "outcome"), [(60, "out_of_memory"), (1, "not_run")])
 def test_who_holds_the_memory_is_charged_with_a_failed_allocation(held_gib, outcome):
-    from harness.evaluation.allocation_failure import MemoryCharge
+    from harness.evaluation.model_workers import MemoryCharge
     from harness.sandbox.failure import CandidateFailure
 
     device = FullDevice()

@@ -145,7 +145,7 @@ FORMS = {
 
 @pytest.mark.slow
 def test_state_of_many_tensors_and_all_forms_is_given_to_each_call(evaluate):
-    from harness.evaluation.timing.plan import TimingPlan
+    from harness.evaluation.settings import TimingPlan
 
     problem = write_problem(**FORMS, settings="TRAINING = True")
     plan = TimingPlan(min_blocks=3, max_blocks=5, budget_s=1.0, attempts=1)
@@ -176,7 +176,7 @@ def test_a_weight_that_is_not_read_must_be_left_alone_too(evaluate):
 
 @pytest.mark.slow
 def test_every_timed_call_begins_with_the_same_state(evaluate):
-    from harness.evaluation.timing.plan import TimingPlan
+    from harness.evaluation.settings import TimingPlan
 
     plan = TimingPlan(max_blocks=20, attempts=1)
     evaluation = evaluate(write_candidate(**COUNTER), write_problem(**COUNTER), time=True, plan=plan)
@@ -213,7 +213,7 @@ def test_dropout_that_draws_other_numbers_is_wrong(evaluate, name):
 
 @pytest.mark.slow
 def test_each_timed_call_has_a_seed_of_its_own(evaluate):
-    from harness.evaluation.timing.plan import TimingPlan
+    from harness.evaluation.settings import TimingPlan
 
     plan = TimingPlan(max_blocks=20, attempts=1)
     evaluation = evaluate(write_candidate(**DROPOUT), SEEDED, time=True, plan=plan)

@@ -3,7 +3,7 @@
 import pytest
 
 from harness.domain import TimedBaseline
-from harness.evaluation.timing.plan import TimingPlan
+from harness.evaluation.settings import TimingPlan
 
 PROBLEM = """
 import torch

@@ -9,7 +9,7 @@ from harness.cli.doctor import print_checks
 from harness.cli.main import run_command
 from harness.doctor.machine import MachinePart
 from harness.domain import Candidate, Correctness, Evaluation, Outcome, Subject, Trial
-from harness.hardware.cpu import cpu_name
+from harness.hardware.host import cpu_name
 from harness.problems.discovery import read_problem
 from harness.store.results import ResultStore
 from harness.store.serialization import compress_text

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.evaluation.timing.plan import TimingPlan
+from harness.evaluation.settings import TimingPlan
 from harness.sandbox.devices import CudaDevice
 from harness.tensors.slices import HOST, copy_to
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.evaluation.counters.ncu import NO_PERMISSION, find_ncu
+from harness.evaluation.counters import NO_PERMISSION, find_ncu
 
 pytestmark = [
     pytest.mark.gpu,

@@ -1,19 +1,24 @@
 """Compiles the kernels of a JIT language for the emulated GPU, as launched at the problem's own sizes.
 
 Host code runs on zero inputs in a separate, untrusted worker, which compiles each launch and runs no kernel. Its
-answers can only make a verdict worse.
+answers can only make a verdict worse. For a real GPU the evaluation's workers get the compiled files, so that their
+first calls need not compile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from harness.domain import BuildRequest, BuildResult, Candidate, Finding, HarnessError, Outcome, Problem, WorkloadName
+from harness.evaluation.cases import list_runs
 from harness.evaluation.emulated.findings import KernelFinding, parse_kernel_findings, report_kernel_findings
-from harness.evaluation.emulated.launch_limits import BUDGET, LaunchChecker, call_host_code, construct
+from harness.evaluation.emulated.launch_limits import BUDGET, LaunchChecker, call_host_code, construct, make_meta_inputs
 from harness.problems.loading import LoadedProblem, load_problem
 from harness.problems.shrink import REDUCED, keep_sizes
+from harness.sandbox.arena_layout import measure_bytes
+from harness.sandbox.build_requests import AnswerBuild
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.worker_client import WorkerClient
 
@@ -116,3 +121,42 @@ def _conclude(compilation: _Compilation) -> tuple[Finding, ...]:
         timed_out = failure.outcome is Outcome.TIMEOUT
         findings.append(Finding(check="compile", severity="warning" if timed_out else "note", message=message[:500]))
     return tuple(findings)
+
+
+MOST_INPUT_BYTES = 2 << 30  # since several programs are compiled at a time
+CALL_S = 120.0
+
+
+class CompilationAhead:
+    def __init__(self, launches: LaunchChecker) -> None:
+        self._launches = launches
+
+    def compile(self, problem: Problem, workload: WorkloadName, candidate: Candidate) -> dict[str, str]:
+        """Return the files for all cases with known sizes. Failures occur again in the evaluation."""
+        files: dict[str, str] = {}
+        with suppress(CandidateFailure, HarnessError):
+            for chosen, run in list_runs(problem, workload, seed=0):
+                if not run.is_secret:
+                    files = self._call(load_problem(chosen, workload), candidate, files) or files
+        return files
+
+    def build(self, problem: Problem, workload: WorkloadName, candidate: Candidate, answer: AnswerBuild) -> None:
+        """Build what the first call requests. Failures occur again in the evaluation."""
+        with suppress(CandidateFailure, HarnessError):
+            first, _ = list_runs(problem, workload, seed=0)[0]
+            self._call(load_problem(first, workload), candidate, {}, answer)
+
+    def _call(
+        self, loaded: LoadedProblem, candidate: Candidate, files: dict[str, str], answer: AnswerBuild | None = None
+    ) -> dict[str, str]:
+        if measure_bytes(make_meta_inputs(loaded)) > MOST_INPUT_BYTES:
+            return {}
+        call_s = min(CALL_S, self._launches.limits.first_call_s)
+        opened = self._launches.open(
+            loaded, candidate, call_s=call_s, mode="compile_all", compiled=files, answer_build=answer
+        )
+        with opened as client:
+            with suppress(CandidateFailure):  # of host code that needs values; some kernels may be compiled
+                construct(client, loaded)
+                call_host_code(client, loaded)
+            return client.read_compiled(timeout_s=REPORT_S)

@@ -17,7 +17,7 @@ import torch
 from harness.domain import Candidate, Finding, HarnessError, Outcome, Problem
 from harness.evaluation.correctness.reference import usable_threads
 from harness.evaluation.emulated.findings import KernelFinding, parse_kernel_findings, report_kernel_findings
-from harness.evaluation.load_check import CANDIDATE_ENTRY
+from harness.evaluation.model_construction import CANDIDATE_ENTRY
 from harness.problems.loading import LoadedProblem, load_problem
 from harness.problems.shrink import REDUCED, Budget, keep_sizes
 from harness.sandbox.arena_layout import LEAST_BYTES, measure_bytes

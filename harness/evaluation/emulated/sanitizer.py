@@ -40,8 +40,7 @@ from harness.evaluation.emulated.findings import (
 )
 from harness.evaluation.emulated.jit_compilation import KernelCompilation, list_compiled
 from harness.evaluation.emulated.launch_limits import LaunchChecker
-from harness.evaluation.load_check import CANDIDATE_ENTRY
-from harness.evaluation.model_construction import construct_with_state
+from harness.evaluation.model_construction import CANDIDATE_ENTRY, construct_with_state
 from harness.problems.loading import load_problem
 from harness.problems.shrink import REDUCED, Budget, reduce_problem
 from harness.sandbox.devices import Device

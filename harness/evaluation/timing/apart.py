@@ -18,7 +18,8 @@ from typing import Any
 from harness.domain import Block, Conditions, HarnessError
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.results import TimingResult
-from harness.evaluation.timing.chosen_calls import ChosenCalls
+from harness.evaluation.settings import PATIENCE, TimingPlan
+from harness.evaluation.timing.chosen_calls import ChosenCalls, draw_seed, make_block, require_form
 from harness.evaluation.timing.clocks import (
     HOPELESS,
     call_suspect,
@@ -30,10 +31,8 @@ from harness.evaluation.timing.clocks import (
 )
 from harness.evaluation.timing.noise_floor import find_device_floor
 from harness.evaluation.timing.paired import mark_disturbed_unreliable, pin_to_cores
-from harness.evaluation.timing.plan import PATIENCE, TimingPlan
 from harness.evaluation.timing.slower_inputs import FEWEST_PAIRS, GIVEN, charge_slowest, compare_inputs
 from harness.evaluation.timing.system_conditions import ConditionSampler
-from harness.evaluation.timing.timed_calls import draw_seed, make_block, require_form
 from harness.sandbox.devices import Device
 from harness.sandbox.model_session import ModelSession, Run
 

@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness.evaluation.correctness.reference import Reference
+from harness.evaluation.settings import TimingPlan
 from harness.evaluation.timing.apart import count_warmup_calls
-from harness.evaluation.timing.chosen_calls import find_wrong_call
-from harness.evaluation.timing.plan import TimingPlan
-from harness.evaluation.timing.timed_calls import TimedSeeds, require_form
+from harness.evaluation.timing.chosen_calls import TimedSeeds, find_wrong_call, require_form
 from harness.problems.inputs.kind import GIVEN
 from harness.sandbox.model_session import ModelSession, Run
 

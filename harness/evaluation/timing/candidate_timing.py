@@ -12,12 +12,11 @@ from harness.evaluation.cases import CaseRun
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.model_workers import ModelWorkers
 from harness.evaluation.results import TimingResult
-from harness.evaluation.settings import EvaluationSettings
+from harness.evaluation.settings import EvaluationSettings, TimingPlan, share_plan, shorten_plan
 from harness.evaluation.timing.apart import ApartTimer, Open, ReportedApartTimer
 from harness.evaluation.timing.call_time import CallTime, time_calls
 from harness.evaluation.timing.noise_floor import NoiseFloors, NoiseKey
 from harness.evaluation.timing.paired import PairedTimer, pin_to_cores
-from harness.evaluation.timing.plan import TimingPlan, share_plan, shorten_plan
 from harness.evaluation.timing.replay_statistics import label_bound
 from harness.evaluation.timing.replay_timing import Keep, ReplayTimer, keep_baseline, record_call, record_rival
 from harness.sandbox.gpu.recording import NotReplayable, Recording

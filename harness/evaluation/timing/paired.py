@@ -21,7 +21,8 @@ from harness.domain import Block, Conditions, Finding
 from harness.evaluation.correctness.aliasing import REUSES_OUTPUT, describe_change, find_worst_allowed
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.results import TimingResult
-from harness.evaluation.timing.chosen_calls import ChosenCalls
+from harness.evaluation.settings import PATIENCE, TimingPlan
+from harness.evaluation.timing.chosen_calls import ChosenCalls, deal_changed_steps, draw_seed, make_block
 from harness.evaluation.timing.clocks import (
     DISTURBED_SHARE,
     call_suspect,
@@ -37,9 +38,7 @@ from harness.evaluation.timing.clocks import (
     summarise_blocks,
 )
 from harness.evaluation.timing.noise_floor import find_device_floor
-from harness.evaluation.timing.plan import PATIENCE, TimingPlan
 from harness.evaluation.timing.system_conditions import ConditionSampler
-from harness.evaluation.timing.timed_calls import deal_changed_steps, draw_seed, make_block
 from harness.sandbox.memory_probe import MemorySample
 from harness.sandbox.model_session import ModelSession
 from harness.tensors.outputs import Change

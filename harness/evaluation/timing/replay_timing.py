@@ -20,12 +20,12 @@ from harness.domain import Conditions, HarnessError
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
 from harness.evaluation.results import TimingResult
+from harness.evaluation.settings import TimingPlan
 from harness.evaluation.timing.baselines import blaming_baseline
 from harness.evaluation.timing.call_time import time_calls, warm_up
-from harness.evaluation.timing.chosen_calls import find_wrong_call
+from harness.evaluation.timing.chosen_calls import TimedSeeds, deal_changed_steps, draw_seed, find_wrong_call
 from harness.evaluation.timing.clocks import call_suspect, is_surely_slower
 from harness.evaluation.timing.paired import mark_disturbed_unreliable, pin_to_cores
-from harness.evaluation.timing.plan import TimingPlan
 from harness.evaluation.timing.replay_statistics import (
     DECIDED_HOST_PAIRS,
     SLOWER_PAIRS,
@@ -43,7 +43,6 @@ from harness.evaluation.timing.replay_statistics import (
 )
 from harness.evaluation.timing.slower_inputs import GIVEN
 from harness.evaluation.timing.system_conditions import ConditionSampler, measure_energy_mj
-from harness.evaluation.timing.timed_calls import TimedSeeds, deal_changed_steps, draw_seed
 from harness.problems.inputs.kind import InputKind
 from harness.problems.inputs.kinds import find_kind
 from harness.protocol import storage_bytes

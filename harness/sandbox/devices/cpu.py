@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import torch
 
-from harness.hardware.cpu import cpu_name
+from harness.hardware.host import cpu_name
 from harness.hardware.memory import available_memory_bytes
 from harness.sandbox.devices.arena import HostArena, SharedArena
 from harness.sandbox.devices.base import Device

@@ -9,8 +9,15 @@ from dataclasses import replace
 import pytest
 
 from harness.domain import NCU_METRICS, CounterReport, KernelCounters
-from harness.evaluation.counters.ncu import NO_PERMISSION, find_ncu, make_profiler, parse_counters
-from harness.evaluation.counters.reading import NO_KERNEL, CounterReader, make_report
+from harness.evaluation.counters import (
+    NO_KERNEL,
+    NO_PERMISSION,
+    CounterReader,
+    find_ncu,
+    make_profiler,
+    make_report,
+    parse_counters,
+)
 from harness.evaluation.integrity.attribution import CustomKernels
 
 TIME, READ = "gpu__time_duration.sum", "dram__bytes_read.sum"

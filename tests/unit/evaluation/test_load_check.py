@@ -1,6 +1,6 @@
 import pytest
 
-from harness.evaluation.load_check import find_load_error
+from harness.evaluation.model_construction import find_load_error
 
 
 @pytest.mark.parametrize("source", ["class ModelNew: ...", "ModelNew = make()", "from x import y as ModelNew"])

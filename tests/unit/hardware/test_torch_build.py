@@ -3,7 +3,7 @@ import torch
 from harness.builder import probe_toolchain
 from harness.builder.toolchain import find_cuda_home, import_torch_extension
 from harness.hardware.cuda_driver import list_gpus
-from harness.hardware.torch_build import read_torch_build
+from harness.hardware.host import read_torch_build
 
 
 def test_the_build_of_torch_is_known_without_importing_it():

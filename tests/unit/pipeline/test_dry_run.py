@@ -9,7 +9,7 @@ import pytest
 
 from harness.cli.main import run_command
 from harness.domain import Completion, Prompt, RunManifest, SampleKey, Usage
-from harness.hardware.cpu import cpu_name
+from harness.hardware.host import cpu_name
 from harness.store.results import ResultStore
 from harness.store.runs import write_manifest, write_sample, write_search
 

@@ -3,6 +3,7 @@
 import pytest
 
 from harness.domain import BuildResult, Finding, Outcome
+from harness.evaluation.builds import may_change_verdict, reconcile_builds
 from harness.evaluation.emulated.findings import (
     choose_outcome,
     drop_repeated,
@@ -12,7 +13,6 @@ from harness.evaluation.emulated.findings import (
     put_causes_first,
     report_kernel_findings,
 )
-from harness.evaluation.emulated.nvcc import may_change_verdict, reconcile_builds
 from harness.evaluation.emulated.sanitizer import _conclude, _drop_repetition, _SanitizerPass, explain
 from harness.sandbox.failure import CandidateFailure
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.evaluation.emulated.unsupported import find_uncovered
+from harness.evaluation.emulated.findings import find_uncovered
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ import pytest
 from simulated_gpu import WRITTEN_US, SimulatedSession, make_reference
 
 from harness.domain import Outcome
+from harness.evaluation.settings import TimingPlan
 from harness.evaluation.timing.apart import (
     LEAST_SLOW_CALLS,
     MAX_WARMUP_CALLS,
     ApartTimer,
     count_warmup_calls,
 )
-from harness.evaluation.timing.plan import TimingPlan
 
 BASELINE_US = 1000.0
 PLAN = TimingPlan(budget_s=0.2, allow_load=True)

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from harness.evaluation.settings import TimingPlan
 from harness.evaluation.timing.paired import PairedTimer
-from harness.evaluation.timing.plan import TimingPlan
 from harness.sandbox.model_session import Run
 from harness.sandbox.worker_client import Called
 from harness.tensors.outputs import FlatOutputs

@@ -9,9 +9,9 @@ import pytest
 from harness.domain import Problem
 from harness.evaluation.correctness import reference as references
 from harness.evaluation.correctness.reference import prepare_reference
+from harness.evaluation.settings import Choice
 from harness.evaluation.timing import chosen_calls
 from harness.evaluation.timing.chosen_calls import ChosenCalls
-from harness.evaluation.timing.plan import Choice
 from harness.problems.loading import load_problem
 from harness.protocol import TensorSpec
 from harness.sandbox.arena_layout import outline

@@ -9,8 +9,8 @@ import pytest
 
 from harness.domain import Problem
 from harness.evaluation.correctness.reference import prepare_reference
+from harness.evaluation.timing.chosen_calls import SHARED_SEEDS, TimedSeeds, draw_seed
 from harness.evaluation.timing.paired import _deal_steps
-from harness.evaluation.timing.timed_calls import SHARED_SEEDS, TimedSeeds, draw_seed
 from harness.problems.loading import load_problem
 from harness.sandbox.devices import CpuDevice
 

@@ -4,7 +4,7 @@ import pytest
 
 PROLOGUE = """
     import itertools
-    from harness.worker.recorder.call_recorder import CallRecorder, NotRecordable
+    from harness.worker.recorder.driver_calls import CallRecorder, NotRecordable
     target, calls = allocate(), itertools.count()
     def fill(count):
         for _ in range(count):

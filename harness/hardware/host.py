@@ -1,14 +1,23 @@
-"""Describes the installed build of torch without importing it, which takes seconds."""
+"""Facts about the processor and the build of torch of this machine."""
 
 from __future__ import annotations
 
+import platform
 import runpy
+import sys
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 from harness.domain import HarnessError
+
+
+def cpu_name() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.processor() or sys.platform
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,1 +1,0 @@
-"""Reads hardware counters of a candidate's kernels by ncu (Nsight Compute)."""
