@@ -136,7 +136,7 @@ class Bench:
             threads=1,
             allow_tf32=False,
         )
-        start = lambda: (forkserver or self.forkserver).spawn(worker_limits)  # noqa: E731
+        start = lambda _: (forkserver or self.forkserver).spawn(worker_limits)  # noqa: E731
         with open_session(start, self._device, reference.footprint, program) as session:
             yield session, reference
 

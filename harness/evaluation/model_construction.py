@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from harness.domain import Candidate
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.integrity.static_checks import find_syntax_error
 from harness.evaluation.record import EvaluationRecord
+from harness.problems.loading import LoadedProblem
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.build_requests import AnswerBuild
 from harness.sandbox.devices import CpuDevice, Device
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.forkserver import Forkserver
-from harness.sandbox.memory_limits import limit_worker
 from harness.sandbox.model_session import ModelSession, Weights, open_session
 from harness.sandbox.worker_client import Program
 from harness.sandbox.worker_process import TimeLimits
@@ -23,18 +22,20 @@ from harness.tensors.outputs import FlatOutputs
 
 def construct_model(session: ModelSession, reference: Reference, *, compile_mode: str = "") -> Weights:
     """Load the reference's weights if names and shapes match."""
-    problem = reference.loaded.problem
-    session.construct(
-        reference.seed,
-        reference.loaded.init_inputs,
-        compile_mode=compile_mode,
-        training=problem.training,
-        dtype=problem.dtype,
-        call=reference.loaded.call,
-        returned_inputs=reference.loaded.returned_inputs,
-        constants=reference.loaded.constants,
-    )
+    loaded = reference.loaded
+    session.construct(reference.seed, loaded.init_inputs, compile_mode=compile_mode, **describe_construction(loaded))
     return session.match_weights(reference.state)
+
+
+def describe_construction(loaded: LoadedProblem) -> dict[str, Any]:
+    """Return arguments of `WorkerClient.construct`."""
+    return {
+        "training": loaded.problem.training,
+        "dtype": loaded.problem.dtype,
+        "call": loaded.call,
+        "returned_inputs": loaded.returned_inputs,
+        "constants": loaded.constants,
+    }
 
 
 def construct_with_state(session: ModelSession, reference: Reference, *, compile_mode: str = "") -> None:
@@ -77,15 +78,10 @@ def load_only(
         threads=1,
         allow_tf32=False,
     )
-    start = partial(forkserver.spawn, limit_worker(stand_in.torch_device, nothing.arena_bytes))
-    with record.blaming_builds(), open_session(start, stand_in, nothing, program) as session:
-        _construct(record, session, init_inputs)
+    with record.blaming_builds(), open_session(forkserver.spawn, stand_in, nothing, program) as session:
+        try:
+            session.construct(record.seed, init_inputs)
+        except CandidateFailure as failure:
+            if record.blame_build(failure) is not failure:
+                raise
     record.check_builds()
-
-
-def _construct(record: EvaluationRecord, session: ModelSession, init_inputs: tuple[Any, ...]) -> None:
-    try:
-        session.construct(record.seed, init_inputs)
-    except CandidateFailure as failure:
-        if record.blame_build(failure) is not failure:
-            raise

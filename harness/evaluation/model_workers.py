@@ -9,6 +9,7 @@ from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 
@@ -25,7 +26,7 @@ from harness.sandbox.build_requests import AnswerBuild
 from harness.sandbox.devices import Device
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.gpu.replayer import KeptBaseline
-from harness.sandbox.memory_limits import is_out_of_memory, limit_worker
+from harness.sandbox.memory_limits import is_out_of_memory
 from harness.sandbox.model_session import ModelSession, open_session
 from harness.sandbox.worker_client import Mode, Program
 from harness.sandbox.worker_process import TimeLimits
@@ -236,13 +237,12 @@ class ModelWorkers:
         if self._preloads:
             self.ahead.preload(_list_preloads(program.source))
         ends_beside = reference.has_full_plan and (trusted or not is_timed)
-        worker_limits = limit_worker(device.torch_device, footprint.arena_bytes)
         planned_bytes = reference.need.count_worker_bytes(footprint.kept_calls) - footprint.arena_bytes
         device.release_allocator_cache()
         charge = MemoryCharge(device, planned_bytes, footprint.arena_bytes)
         with (
             open_session(
-                lambda: self.ahead.spawn(worker_limits, ends_beside=ends_beside),
+                partial(self.ahead.spawn, ends_beside=ends_beside),
                 device,
                 footprint,
                 program,

@@ -31,7 +31,7 @@ from harness.sandbox.memory_probe import (
     record_elements,
 )
 from harness.sandbox.worker_client import Called, PlacedInputs, Program, WorkerClient, describe, open_client
-from harness.sandbox.worker_process import Stopped, WorkerProcess
+from harness.sandbox.worker_process import Stopped, WorkerLimits, WorkerProcess
 from harness.tensors.outputs import Change, FlatOutputs, KeptOutputs, OutputPlaces, Sample, TensorRecord, choose_sample
 from harness.tensors.slices import HOST, copy_to, count_bytes
 
@@ -382,7 +382,7 @@ class ModelSession:
 
 @contextmanager
 def open_session(
-    start_worker: Callable[[], WorkerProcess],
+    start_worker: Callable[[WorkerLimits], WorkerProcess],
     device: Device,
     footprint: Footprint,
     program: Program,

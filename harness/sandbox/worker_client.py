@@ -38,9 +38,10 @@ from harness.sandbox.build_requests import AnswerBuild
 from harness.sandbox.devices import Device, SharedArena
 from harness.sandbox.exchange import BETWEEN_CALLS_S, Exchange, require_kind
 from harness.sandbox.failure import CandidateFailure, explain_failure, fatal_failure, protocol_failure
+from harness.sandbox.memory_limits import limit_worker
 from harness.sandbox.memory_probe import Element
 from harness.sandbox.replies import parse_files, parse_outputs, parse_pages, parse_spec, read_list, read_pairs
-from harness.sandbox.worker_process import StillRunning, Stopped, TimeLimits, WorkerProcess
+from harness.sandbox.worker_process import StillRunning, Stopped, TimeLimits, WorkerLimits, WorkerProcess
 from harness.tensors.seeding import read_seed
 from harness.tensors.slices import has_same_bits, pack_by_dtype
 
@@ -425,14 +426,15 @@ def _value_fields(placed: PlacedInputs) -> dict[str, Any]:
 
 @contextmanager
 def open_client(
-    start_worker: Callable[[], WorkerProcess],
+    start_worker: Callable[[WorkerLimits], WorkerProcess],
     device: Device,
     arena_bytes: int,
     program: Program,
     *,
     most_kept: int = MOST_KEPT,
 ) -> Iterator[tuple[WorkerClient, SharedArena]]:
-    with device.allocate(arena_bytes) as arena, start_worker() as worker:
+    limits = limit_worker(device.torch_device, arena_bytes)
+    with device.allocate(arena_bytes) as arena, start_worker(limits) as worker:
         client = WorkerClient(worker, arena, Exchange(worker, arena, program.answer_build, program.limits))
         client.start(program, device, most_kept)
         yield client, arena

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import torch
@@ -17,7 +16,7 @@ import torch
 from harness.domain import Candidate, Finding, HarnessError, Outcome, Problem
 from harness.evaluation.correctness.reference import usable_threads
 from harness.evaluation.emulated.findings import KernelFinding, parse_kernel_findings, report_kernel_findings
-from harness.evaluation.model_construction import CANDIDATE_ENTRY
+from harness.evaluation.model_construction import CANDIDATE_ENTRY, describe_construction
 from harness.problems.loading import LoadedProblem, load_problem
 from harness.problems.shrink import REDUCED, Budget, keep_sizes
 from harness.sandbox.arena_layout import LEAST_BYTES, measure_bytes
@@ -25,7 +24,6 @@ from harness.sandbox.build_requests import AnswerBuild
 from harness.sandbox.devices import Device
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.forkserver import Forkserver
-from harness.sandbox.memory_limits import limit_worker
 from harness.sandbox.worker_client import Mode, Program, WorkerClient, open_client
 from harness.sandbox.worker_process import TimeLimits
 
@@ -88,8 +86,7 @@ class LaunchChecker:
             mode=mode,
             compiled=compiled or {},
         )
-        start = partial(self.forkserver.spawn, limit_worker(self.device.torch_device, arena_bytes))
-        with open_client(start, self.device, arena_bytes, program) as (client, _):
+        with open_client(self.forkserver.spawn, self.device, arena_bytes, program) as (client, _):
             yield client
 
 
@@ -105,14 +102,7 @@ def _launch(client: WorkerClient, loaded: LoadedProblem) -> list[KernelFinding]:
 
 
 def construct(client: WorkerClient, loaded: LoadedProblem) -> None:
-    client.construct(
-        0,
-        loaded.init_inputs,
-        training=loaded.problem.training,
-        dtype=loaded.problem.dtype,
-        call=loaded.call,
-        returned_inputs=loaded.returned_inputs,
-    )
+    client.construct(0, loaded.init_inputs, **describe_construction(loaded))
 
 
 def call_host_code(client: WorkerClient, loaded: LoadedProblem) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from harness.builder import Builder
 from harness.builder.error_excerpt import shorten_log
@@ -41,12 +40,12 @@ from harness.evaluation.emulated.findings import (
 from harness.evaluation.emulated.jit_compilation import KernelCompilation, list_compiled
 from harness.evaluation.emulated.launch_limits import LaunchChecker
 from harness.evaluation.model_construction import CANDIDATE_ENTRY, construct_with_state
+from harness.evaluation.results import StepResult
 from harness.problems.loading import load_problem
 from harness.problems.shrink import REDUCED, Budget, reduce_problem
 from harness.sandbox.devices import Device
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.forkserver import Forkserver
-from harness.sandbox.memory_limits import limit_worker
 from harness.sandbox.model_session import ModelSession, open_session
 from harness.sandbox.worker_client import Program
 from harness.sandbox.worker_process import TimeLimits
@@ -54,13 +53,6 @@ from harness.sandbox.worker_process import TimeLimits
 ORDERS = ("ascending", "descending", "random")
 CHECK_BUDGET = Budget(elements=60_000, flops=2_000_000)
 WRONG = (Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedKernels:
-    findings: tuple[Finding, ...]
-    outcome: Outcome | None = None
-    message: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -95,13 +87,11 @@ class KernelChecker:
         with suppress(HarnessError):
             self._builder.build(request)
 
-    def check(
-        self, problem: Problem, workload: WorkloadName, candidate: Candidate, seeds: Iterator[int]
-    ) -> CheckedKernels:
+    def check(self, problem: Problem, workload: WorkloadName, candidate: Candidate, seeds: Iterator[int]) -> StepResult:
         try:
             return _conclude(self._check_sizes(problem, workload, candidate, seeds))
         except HarnessError as error:
-            return CheckedKernels(findings=(_note(f"not checked: {error}"),))
+            return StepResult(findings=(_note(f"not checked: {error}"),))
 
     def _check_sizes(
         self, problem: Problem, workload: WorkloadName, candidate: Candidate, seeds: Iterator[int]
@@ -137,7 +127,6 @@ class KernelChecker:
                 sanitized.unbuilt = result
             return result
 
-        worker_limits = limit_worker(self._device.torch_device, reference.footprint.arena_bytes)
         program = Program(
             source=candidate.source,
             entry=CANDIDATE_ENTRY,
@@ -146,8 +135,7 @@ class KernelChecker:
             threads=usable_threads(),
             allow_tf32=reference.loaded.problem.allow_tf32,
         )
-        start = partial(self._forkserver.spawn, worker_limits)
-        with open_session(start, self._device, reference.footprint, program) as session:
+        with open_session(self._forkserver.spawn, self._device, reference.footprint, program) as session:
             yield session
 
 
@@ -178,7 +166,7 @@ def _run_orders(session: ModelSession, reference: Reference, seeds: Iterator[int
             return
 
 
-def _conclude(sanitized: _SanitizerPass) -> CheckedKernels:
+def _conclude(sanitized: _SanitizerPass) -> StepResult:
     found = put_causes_first(merge_kernel_findings(sanitized.found))
     at_other_sizes = [one for one in merge_kernel_findings([*found, *sanitized.at_other_sizes]) if one not in found]
     also = (*report_kernel_findings(at_other_sizes, "warning", "with other sizes"), *_explain_gap(sanitized))
@@ -186,12 +174,10 @@ def _conclude(sanitized: _SanitizerPass) -> CheckedKernels:
     decisive = [one for one in found if one.decides]
     if decisive:
         more = f" (and {len(decisive) - 1} more)" if len(decisive) > 1 else ""
-        return CheckedKernels(
-            findings=findings, outcome=choose_outcome(decisive), message=decisive[0].describe() + more
-        )
+        return StepResult(findings=findings, outcome=choose_outcome(decisive), message=decisive[0].describe() + more)
     if sanitized.wrong and ORDERS[0] not in sanitized.wrong:
         return _blame_order(sanitized.wrong, findings)
-    return CheckedKernels(findings=findings)
+    return StepResult(findings=findings)
 
 
 def _explain_gap(sanitized: _SanitizerPass) -> tuple[Finding, ...]:
@@ -203,11 +189,11 @@ def _explain_gap(sanitized: _SanitizerPass) -> tuple[Finding, ...]:
     return (_note(f"not fully checked: {why}"),) if why else ()
 
 
-def _blame_order(wrong: dict[str, str], also: tuple[Finding, ...]) -> CheckedKernels:
+def _blame_order(wrong: dict[str, str], also: tuple[Finding, ...]) -> StepResult:
     order, how = next(iter(wrong.items()))
     message = f"the result depends on the order in which blocks and threads run: right in {ORDERS[0]}, not in {order}"
     finding = Finding(check="order", severity="fatal", message=message, evidence=how[:2000])
-    return CheckedKernels(findings=(finding, *also), outcome=Outcome.WRONG_VALUE, message=message)
+    return StepResult(findings=(finding, *also), outcome=Outcome.WRONG_VALUE, message=message)
 
 
 @contextmanager
