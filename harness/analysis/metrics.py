@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, fsum, log, sqrt
-from typing import Protocol
 
 from harness.domain import INEXACT, Outcome, UsageError
+from harness.store.columns import ResultRow
 
 _NOTES = {
     "call": "by whole calls of candidate and baseline",
@@ -22,14 +22,7 @@ _NOTES = {
 }
 
 
-class Timed(Protocol):
-    @property
-    def speedup(self) -> float | None: ...
-    @property
-    def clock(self) -> str | None: ...
-
-
-def count_clocks(rows: Iterable[Timed]) -> dict[str, int]:
+def count_clocks(rows: Iterable[ResultRow]) -> dict[str, int]:
     return dict(Counter(row.clock or "call" for row in rows if row.speedup is not None))
 
 

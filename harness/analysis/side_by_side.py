@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Literal
@@ -129,13 +129,15 @@ def compare_rows(
         by_group[key[0]].append(Pair(problem=key[1], pair=key[2], before=rows[0], after=rows[1]))
     groups = tuple(_compare_group(group, pairs) for group, pairs in sorted(by_group.items()))
     pairs = [pair for group in groups for pair in group.pairs]
+    outcomes = _count_on_sides(pairs, lambda rows: [row.outcome for row in rows])
+    messages = [(text, *counts) for text, counts in _count_on_sides(pairs, _messages_of).items()]
     return DiffResult(
         groups=groups,
         only_before=_name_keys(key for key in sides[0] if key not in sides[1]),
         only_after=_name_keys(key for key in sides[1] if key not in sides[0]),
         other_version=_name_keys(other_version),
-        outcomes=_count_outcomes(pairs),
-        messages=_count_messages(pairs),
+        outcomes={outcome.value: outcomes[outcome.value] for outcome in Outcome if outcome.value in outcomes},
+        messages=tuple(sorted(messages, key=lambda entry: (-abs(entry[2] - entry[1]), entry[0]))),
     )
 
 
@@ -254,24 +256,14 @@ def _test_signs(changes: Sequence[float]) -> float:
     return min(2 * float(bdtr(min(better, worse), better + worse, 0.5)), 1.0) if better + worse else 1.0
 
 
-def _count_outcomes(pairs: Iterable[Pair]) -> dict[str, tuple[int, int]]:
-    before: Counter[str] = Counter()
-    after: Counter[str] = Counter()
+def _count_on_sides(
+    pairs: Iterable[Pair], name: Callable[[Iterable[ResultRow]], Iterable[str]]
+) -> dict[str, tuple[int, int]]:
+    before, after = Counter[str](), Counter[str]()
     for pair in pairs:
-        before.update(row.outcome for row in pair.before)
-        after.update(row.outcome for row in pair.after)
-    order = [outcome.value for outcome in Outcome if before[outcome.value] or after[outcome.value]]
-    return {outcome: (before[outcome], after[outcome]) for outcome in order}
-
-
-def _count_messages(pairs: Iterable[Pair]) -> tuple[tuple[str, int, int], ...]:
-    before: Counter[str] = Counter()
-    after: Counter[str] = Counter()
-    for pair in pairs:
-        before.update(_messages_of(pair.before))
-        after.update(_messages_of(pair.after))
-    counts = [(text, before[text], after[text]) for text in before.keys() | after.keys()]
-    return tuple(sorted(counts, key=lambda entry: (-abs(entry[2] - entry[1]), entry[0])))
+        before.update(name(pair.before))
+        after.update(name(pair.after))
+    return {text: (before[text], after[text]) for text in before | after}
 
 
 def _messages_of(rows: Iterable[ResultRow]) -> Iterable[str]:

@@ -243,33 +243,31 @@ def apply_kernels(
     write_kernels(folder, kernels)
     expected = expect(model, calls, gradients=gradients)
     for kernel in kernels:
-        _try_kernel(kernel, model, folder, calls, expected, gradients=gradients)
-    _combine(report, model, calls, expected, modes, gradients=gradients)
+        _try_kernel(kernel, folder, expected)
+    _combine(report, expected, modes)
     runtime.enable([one for kernel in report.kept for one in kernel.dispatches])
     return report
 
 
-def _try_kernel(
-    kernel: AppliedKernel, model: nn.Module, folder: Path, calls: Calls, expected: Expected, *, gradients: bool
-) -> None:
+def _try_kernel(kernel: AppliedKernel, folder: Path, expected: Expected) -> None:
     """Compare the kernel with its modules on the model's own data, then measure the model with it alone."""
     try:
         with ninja_on_path():
-            kernel.dispatches = make_dispatches(model, kernel.plan, folder / APPLIED / f"{kernel.problem}.py")
+            kernel.dispatches = make_dispatches(expected.model, kernel.plan, folder / APPLIED / f"{kernel.problem}.py")
     except Exception as error:  # noqa: BLE001  # of the kernel's constructor
         kernel.reason = f"it cannot replace the module: {type(error).__name__}: {error}"
         return
     _set_check(kernel, describe_difference)
     with applied(kernel.dispatches):
-        run_calls(model, calls, gradients=gradients)
+        run_calls(expected.model, expected.calls, gradients=expected.gradients)
     _set_check(kernel, None)
     failures = [text for one in kernel.dispatches for text in one.failures]
     if failures:
         kernel.reason = f"wrong in the model: {failures[0]}"
     elif not any(one.used for one in kernel.dispatches):
-        kernel.reason = NEVER_TRAINED if gradients and not kernel.plan["backward"] else NEVER_CALLED
+        kernel.reason = NEVER_TRAINED if expected.gradients and not kernel.plan["backward"] else NEVER_CALLED
     else:
-        found = measure_mode("eager", model, kernel.dispatches, calls, expected, gradients=gradients)
+        found = measure_mode("eager", kernel.dispatches, expected)
         if isinstance(found, str):
             kernel.reason = found
         else:
@@ -281,21 +279,19 @@ def _set_check(kernel: AppliedKernel, check: Callable[[Any, Any], str] | None) -
         one.check = check
 
 
-def _combine(
-    report: ApplyReport, model: nn.Module, calls: Calls, expected: Expected, modes: Sequence[str], *, gradients: bool
-) -> None:
+def _combine(report: ApplyReport, expected: Expected, modes: Sequence[str]) -> None:
     dispatches = [one for kernel in report.kept for one in kernel.dispatches]
     if not dispatches:
         return
-    difference = compare_models(model, dispatches, calls, expected, gradients=gradients)
+    difference = compare_models(dispatches, expected)
     if difference:
         for kernel in report.kept:
             kernel.reason = f"wrong together with the others: {difference}"
         return
     saved = sum(1 - 1 / one.predicted for one in report.kept if one.predicted)
     report.predicted = 1 / max(1 - saved, 1e-9)
-    report.tokens = compare_tokens(model, dispatches, calls, report.asked_tokens)
-    report.modes = measure_modes(model, dispatches, calls, expected, modes, gradients=gradients)
+    report.tokens = compare_tokens(expected.model, dispatches, expected.calls, report.asked_tokens)
+    report.modes = measure_modes(dispatches, expected, modes)
 
 
 def write_kernels(folder: Path, kernels: Sequence[AppliedKernel]) -> None:

@@ -120,8 +120,13 @@ def copy_calls(calls: Calls) -> Calls:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Outputs and gradients of a model's calls, and by how much each may differ: what roundings of weights explain."""
+    """Outputs of a model's calls, and by how much each may differ: what roundings of weights explain. With `gradients`,
+    a call consists of forward and backward pass.
+    """
 
+    model: nn.Module
+    calls: Calls
+    gradients: bool
     outputs: Outputs
     allowed: list[list[float]]
 
@@ -143,15 +148,13 @@ def expect(model: nn.Module, calls: Calls, *, gradients: bool = False) -> Expect
         [FACTOR * max(_find_error(*pair), _find_rounding(pair[1])) for pair in zip(near, own, strict=True)]
         for near, own in zip(nearby, outputs, strict=True)
     ]
-    return Expected(outputs, allowed)
+    return Expected(model, calls, gradients, outputs, allowed)
 
 
-def compare_models(
-    model: nn.Module, dispatches: Sequence[Dispatch], calls: Calls, expected: Expected, *, gradients: bool = False
-) -> str:
+def compare_models(dispatches: Sequence[Dispatch], expected: Expected) -> str:
     """Return how outputs and gradients with the kernels differ from the expected ones, or ""."""
     with applied(dispatches):
-        return expected.describe_difference(run_calls(model, calls, gradients=gradients))
+        return expected.describe_difference(run_calls(expected.model, expected.calls, gradients=expected.gradients))
 
 
 def allow_losses(expected: Sequence[float], nearby: Sequence[float]) -> float:
@@ -259,10 +262,9 @@ def choose_clock(model: nn.Module) -> Callable[[], float]:
     return read_s
 
 
-def make_runner(
-    mode: str, model: nn.Module, dispatches: Sequence[Dispatch], calls: Calls, *, gradients: bool = False
-) -> Runner:
+def make_runner(mode: str, dispatches: Sequence[Dispatch], expected: Expected) -> Runner:
     """Raises whatever torch raises if the model does not allow the mode."""
+    model, calls, gradients = expected.model, expected.calls, expected.gradients
     if mode == "eager":
         return Runner(partial(_run, model, gradients=gradients), calls, dispatches)
     with applied(dispatches):
@@ -298,13 +300,11 @@ def copy_structure(model: nn.Module, dispatches: Sequence[Dispatch]) -> nn.Modul
     return copy.deepcopy(model, {id(value): value for value in shared})
 
 
-def measure_mode(
-    mode: str, model: nn.Module, dispatches: Sequence[Dispatch], calls: Calls, expected: Expected, *,
-    gradients: bool = False,
-) -> Gain | str:  # fmt: skip
+def measure_mode(mode: str, dispatches: Sequence[Dispatch], expected: Expected) -> Gain | str:
     """Return the gain, or how the outputs with kernels are wrong in this mode."""
+    model, calls = expected.model, expected.calls
     with _unchanged(model):
-        before, after = (make_runner(mode, model, one, calls, gradients=gradients) for one in ((), dispatches))
+        before, after = (make_runner(mode, one, expected) for one in ((), dispatches))
         with applied(after.dispatches):
             difference = expected.describe_difference(list(after.work(copy_calls(calls))))
         if difference:
@@ -312,20 +312,17 @@ def measure_mode(
         return measure_gain(before, after, len(calls), clock=choose_clock(model))
 
 
-def measure_modes(
-    model: nn.Module, dispatches: Sequence[Dispatch], calls: Calls, expected: Expected, modes: Sequence[str], *,
-    gradients: bool = False,
-) -> dict[str, Gain | str]:  # fmt: skip
+def measure_modes(dispatches: Sequence[Dispatch], expected: Expected, modes: Sequence[str]) -> dict[str, Gain | str]:
     """Map each mode to the gain, or to the reason why the model does not allow it."""
     found: dict[str, Gain | str] = {}
     for mode in modes:
-        if mode == "graph" and len(list_gpus(model)) != 1:
+        if mode == "graph" and len(list_gpus(expected.model)) != 1:
             found[mode] = "a CUDA graph needs a model on one GPU"
             continue
         try:
-            found[mode] = measure_mode(mode, model, dispatches, calls, expected, gradients=gradients)
+            found[mode] = measure_mode(mode, dispatches, expected)
         except Exception as error:  # noqa: BLE001  # of torch's compiler, or of the model
             found[mode] = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0][:200]}"
             with suppress(RuntimeError):
-                choose_clock(model)()
+                choose_clock(expected.model)()
     return found

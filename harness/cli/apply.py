@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.options import JsonOption
+from harness.cli.options import JsonOption, Only
 from harness.cli.output import print_records, print_rich
+from harness.cli.results import StoredPanel
 
 NOTHING_APPLIED = 1
 
@@ -20,9 +21,7 @@ def apply(
     ] = None,
     *,
     script: Annotated[Path, typer.Option(help="The script that calls the model.", metavar="FILE")],
-    results_dir: Annotated[
-        Path, typer.Option(envvar="HARNESS_RESULTS_DIR", help="Folder with results.", metavar="DIR")
-    ] = Path("results"),
+    folders: Annotated[StoredPanel, Only("results_dir")],
     modes: Annotated[
         str, typer.Option(help="How to run the model: eager, compile and graph, separated by commas.")
     ] = "eager",
@@ -43,7 +42,7 @@ def apply(
     chosen = modes.split(",")
     if unknown := [one for one in chosen if one not in MODES]:
         raise UsageError(f"unknown mode {', '.join(unknown)}; choose among {', '.join(MODES)}")
-    report = apply_script(folder, script, arguments or (), results_dir=results_dir, modes=chosen)
+    report = apply_script(folder, script, arguments or (), results_dir=folders.results_dir, modes=chosen)
     record = report.make_record()
     if json_output:
         print_records(record)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,7 +12,7 @@ import typer
 from harness.cli.options import JsonOption, Only
 from harness.cli.output import print_records, print_rich
 from harness.doctor.machine import MachinePart, examine_machine
-from harness.domain import EMULATED, UsageError
+from harness.domain import EMULATED
 from harness.languages import LANGUAGES, LanguageRules
 from harness.pipeline.options import EvaluateOptions
 
@@ -22,11 +21,6 @@ PART_WIDTH = 20  # of the column; a longer name is folded
 
 def doctor(
     *,
-    red_team: Annotated[
-        bool, typer.Option("--red-team", hidden=True, help="The old name of `harness red-team`.")
-    ] = False,
-    corpus: Annotated[Path | None, typer.Option(hidden=True)] = None,
-    only: Annotated[str | None, typer.Option(hidden=True)] = None,
     measure: Annotated[
         bool, typer.Option("--measure", help="Measure the devices' speed again, on an idle machine.")
     ] = False,
@@ -41,13 +35,6 @@ def doctor(
 
     Example: harness doctor
     """
-    if red_team:
-        from harness.cli.red_team import red_team as run_red_team
-
-        run_red_team(corpus=corpus, only=only, settings=options, json_output=json_output)
-        return
-    if corpus is not None or only is not None:
-        raise UsageError("--corpus and --only go with --red-team")
     if options.executor == "ray":
         _report_cluster(options, json_output=json_output)
         return
@@ -111,9 +98,7 @@ def _report_cluster(options: EvaluateOptions, *, json_output: bool) -> None:
         return
     from harness.report.terminal.tables import make_table, style_text
 
-    table = make_table("Nodes of the cluster")
-    for name in ("node", "device", "chip", "isolation layers", "certificate"):
-        table.add_column(name, overflow="fold")
+    table = make_table("node", "device", "chip", "isolation layers", "certificate", title="Nodes of the cluster")
     for report in reports:
         for device in report.devices:
             certificate = style_text(device.certificate, "green" if device.is_certified else "yellow")
@@ -133,7 +118,7 @@ def print_checks(checks: Iterable[MachinePart]) -> None:
     printed: list[MachinePart] = []
     for check in checks:
         mark = style_text("yes", "green") if check.present else style_text("no", "yellow")
-        row = make_table(None if printed else "This machine")
+        row = make_table(title=None if printed else "This machine")
         row.show_header = not printed
         for name, width in (("part", PART_WIDTH), ("", 3), ("found, or effect of its absence", None)):
             row.add_column(name, overflow="fold", width=width)

@@ -304,10 +304,9 @@ def _print_failures(report: EvaluationReport) -> None:
 
 
 def _print_reason(stored: StoredEvaluation, source: str) -> None:
-    from harness.pipeline.chains import PLAIN_TORCH, lacks_kernel
     from harness.report.terminal.sources import CompilerText
     from harness.report.terminal.tables import style_text
-    from harness.report.verdict_text import state_verdict
+    from harness.report.verdict_text import PLAIN_TORCH, lacks_kernel, state_verdict
 
     evaluation = stored.evaluation
     if evaluation.outcome is Outcome.CORRECT and evaluation.timing is not None and evaluation.speedup is None:

@@ -9,11 +9,11 @@ from typing import Annotated, Literal
 import typer
 
 from harness.cli.options import Only, complete_run, complete_suite
-from harness.cli.output import count
 from harness.cli.results import StoredPanel
 from harness.domain import Language, UsageError
 from harness.domain.options import RunFolders
 from harness.languages import GPU_LANGUAGE
+from harness.report.values import count
 
 
 def export(

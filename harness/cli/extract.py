@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harness.domain import Sample
     from harness.generate.extraction.stored import ExtractionChange
 
-NOTHING_FOUND_EXIT_CODE = 1
+NOTHING_FOUND_EXIT_CODE = CHANGED_EXIT_CODE = 1
 
 
 def extract(
@@ -35,9 +35,9 @@ def extract(
     ] = None,
     *,
     stored: Annotated[bool, typer.Option("--stored", help="Extract stored completions again; list changes.")] = False,
-    write: WriteOption = False,
-    check: CheckOption = False,
-    show_diff: DiffOption = False,
+    write: Annotated[bool, typer.Option("--write", help="With --stored: store the new programs.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="With --stored: exit with 1 if something changed.")] = False,
+    show_diff: Annotated[bool, typer.Option("--diff", help="With --stored: show the programs' differences.")] = False,
     json_output: JsonOption = False,
     paths: Annotated[RunFolders, Only("generated_dir")],
 ) -> None:
@@ -53,7 +53,9 @@ def extract(
     Example: harness extract --stored --check
     """
     if stored:
-        reextract(names, write=write, check=check, show_diff=show_diff, json_output=json_output, paths=paths)
+        changes, damaged = _extract_again(names, paths.generated_dir, write, show_diff, json_output)
+        if check and (changes or damaged):
+            raise typer.Exit(CHANGED_EXIT_CODE)
         return
     if write or check or show_diff:
         raise UsageError("--write, --check and --diff need --stored")
@@ -86,39 +88,26 @@ def _read_text(file: Path) -> str:
     return content.decode(find_wide_encoding(content) or "utf-8", "replace")
 
 
-CHANGED_EXIT_CODE = 1
-WriteOption = Annotated[bool, typer.Option("--write", help="With --stored: store the new programs.")]
-CheckOption = Annotated[bool, typer.Option("--check", help="With --stored: exit with 1 if something changed.")]
-DiffOption = Annotated[bool, typer.Option("--diff", help="With --stored: show the programs' differences.")]
-
-
-def reextract(
-    runs: Annotated[list[str] | None, typer.Argument(help="Runs in generated/. [default: all of them]")] = None,
-    *,
-    write: WriteOption = False,
-    check: CheckOption = False,
-    show_diff: DiffOption = False,
-    json_output: JsonOption = False,
-    paths: Annotated[RunFolders, Only("generated_dir")],
-) -> None:
-    """The old name of `harness extract --stored`."""
-    from harness.generate.extraction.stored import reextract as extract_again
+def _extract_again(
+    runs: Sequence[str] | None, generated_dir: Path, write: bool, show_diff: bool, json_output: bool
+) -> tuple[list[ExtractionChange], list[str]]:
+    """Return (changes, errors of unreadable samples)."""
+    from harness.generate.extraction.stored import ExtractionChange, reextract
     from harness.store.runs import list_runs
 
-    count, changes, damaged = 0, [], []
-    for run in runs or list_runs(paths.generated_dir):
-        samples, broken = _load_run(run, paths.generated_dir)
+    count, changes, damaged = 0, list[ExtractionChange](), list[str]()
+    for run in runs or list_runs(generated_dir):
+        samples, broken = _load_run(run, generated_dir)
         count += len(samples)
         damaged += broken
-        changes += list(extract_again(samples))
+        changes += list(reextract(samples))
     if write:
-        _store(changes, paths.generated_dir)
+        _store(changes, generated_dir)
     if json_output:
         _print_json(count, changes, damaged)
     else:
         _print_table(count, changes, damaged, show_diff=show_diff, written=write)
-    if check and (changes or damaged):
-        raise typer.Exit(CHANGED_EXIT_CODE)
+    return changes, damaged
 
 
 def _load_run(run: str, generated_dir: Path) -> tuple[list[Sample], list[str]]:
@@ -166,10 +155,7 @@ def _print_table(
 
     console = Console()
     if changes:
-        table = make_table()
-        table.add_column("change", no_wrap=True)
-        table.add_column("sample", overflow="fold")
-        table.add_column("why", overflow="fold")
+        table = make_table("=change", "sample", "why")
         for change in changes:
             table.add_row(*map(style_text, (change.kind, str(change.sample.key), change.reason)))
         console.print(table)

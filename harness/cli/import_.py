@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.output import count
+from harness.cli.options import Panel
 from harness.domain import Language, UsageError
-from harness.domain.options import RunFolders
+from harness.domain.options import RunFolders, option
 from harness.formats.imported import FormatName
 from harness.languages import GPU_LANGUAGE
 from harness.pipeline.data_folders import SUITES, find_suite_folder
+from harness.report.values import count
 
 if TYPE_CHECKING:
     from harness.formats.imported import Imported
@@ -24,7 +25,18 @@ if TYPE_CHECKING:
 MAX_NOTES = 20
 
 
-# Not called `suite`, `run` or `model`, so that settings for `generate` in harness.toml do not apply.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names(Panel):
+    has_variables = False
+
+    # Not called `suite`, `run` or `model`, so that settings for `generate` in harness.toml do not apply.
+    as_suite: str | None = option(None, "Name of the suite, or its beginning. [default: the format's]", "--suite")
+    as_run: str | None = option(None, "Name of the run. [default: by suite or folder]", "--run")
+    as_model: str = option("imported", "kernelbench: model that wrote the run's kernels.", "--model")
+    as_language: Language = option(GPU_LANGUAGE, "kernelbench: language of the kernels.", "--language")
+    baseline_times: Path | None = option(None, "kernelbench: baseline timing JSON, for reported speedups.")
+
+
 def import_(
     source: Annotated[
         Path,
@@ -34,19 +46,7 @@ def import_(
     other_format: Annotated[
         FormatName | None, typer.Option("--format", help="The other format. [default: recognised by its files]")
     ] = None,
-    as_suite: Annotated[
-        str | None, typer.Option("--suite", help="Name of the suite, or its beginning. [default: the format's]")
-    ] = None,
-    as_run: Annotated[str | None, typer.Option("--run", help="Name of the run. [default: by suite or folder]")] = None,
-    as_model: Annotated[
-        str, typer.Option("--model", help="kernelbench: model that wrote the run's kernels.")
-    ] = "imported",
-    as_language: Annotated[
-        Language, typer.Option("--language", help="kernelbench: language of the kernels.")
-    ] = GPU_LANGUAGE,
-    baseline_times: Annotated[
-        Path | None, typer.Option("--baseline-times", help="kernelbench: baseline timing JSON, for reported speedups.")
-    ] = None,
+    names: Names,
     paths: RunFolders,
 ) -> None:
     """Import problems, and solutions as runs.
@@ -56,19 +56,7 @@ def import_(
 
     Example: git clone https://github.com/ScalingIntelligence/KernelBench; harness import KernelBench
     """
-    names = Names(suite=as_suite, run=as_run, model=as_model, language=as_language, baseline_times=baseline_times)
     import_source(source, paths, other_format, names)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Names:
-    """As the options."""
-
-    suite: str | None = None
-    run: str | None = None
-    model: str = "imported"
-    language: Language = GPU_LANGUAGE
-    baseline_times: Path | None = None
 
 
 def import_source(
@@ -80,15 +68,15 @@ def import_source(
     from harness.formats.table import recognise
 
     chosen, root = recognise(source, other_format)
-    suite = names.suite or chosen.suite
+    suite = names.as_suite or chosen.suite
     kernels = read_kernels(root) if chosen.name == "kernelbench" and root.is_dir() else ()
     if not kernels:
-        return _store(chosen.read(root, suite), paths, names.run, checks="kernelbench" not in chosen.name)
+        return _store(chosen.read(root, suite), paths, names.as_run, checks="kernelbench" not in chosen.name)
     settings = RunImport(
-        run=names.run,
+        run=names.as_run,
         suite=suite,
-        model=names.model,
-        language=names.language,
+        model=names.as_model,
+        language=names.as_language,
         baseline=names.baseline_times,
         generated_dir=paths.generated_dir,
         find_suite=partial(find_suite_folder, problems_dir=paths.problems_dir),

@@ -117,6 +117,7 @@ def print_leaderboard(rows: Sequence[LeaderboardRow], own_kernels: float | None 
     from rich.console import Console
 
     from harness.report.terminal.tables import WIDE_TERMINAL, render_leaderboard
+    from harness.report.values import count
 
     console = Console()
     console.print(render_leaderboard(rows, wide=console.width >= WIDE_TERMINAL))
@@ -124,6 +125,6 @@ def print_leaderboard(rows: Sequence[LeaderboardRow], own_kernels: float | None 
         left_out = sum(row.not_own for row in rows)
         console.print(
             f"Counted with at least {100 * own_kernels:g}% of their time in custom kernels that their outputs "
-            f"need: {left_out} correct candidate{'s' if left_out != 1 else ''} left out.",
+            f"need: {count(left_out, 'correct candidate')} left out.",
             highlight=False,
         )

@@ -225,7 +225,6 @@ SUMMARIES = {
     "tools": "Evaluation as tools of a coding agent.",
 }
 GROUPS = ("runs", "problems", "cache", "tools")
-HIDDEN = {"reextract": "extract"}  # old names, and the modules that have them
 INTERRUPTED_EXIT_CODE = 130
 
 
@@ -234,14 +233,14 @@ class CommandGroup(TyperGroup):
         return list(SUMMARIES)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in (*SUMMARIES, *HIDDEN):
+        if cmd_name not in SUMMARIES:
             self.load_all()  # typer suggests similar names
         elif cmd_name not in self.commands:
             self.commands[cmd_name] = _load_command(cmd_name)
         return self.commands.get(cmd_name)
 
     def load_all(self) -> None:
-        for name in (*SUMMARIES, *HIDDEN):
+        for name in SUMMARIES:
             self.get_command(None, name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -259,7 +258,7 @@ def _load_command(name: str) -> Any:
         return group
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     word = "import_" if word == "import" else word
-    command = expand_panels(getattr(import_module(f"harness.cli.{HIDDEN.get(name, word)}"), word))
+    command = expand_panels(getattr(import_module(f"harness.cli.{word}"), word))
     app.command(name, cls=GroupedCommand)(_report_interrupts(command))
     return typer.main.get_command(app)
 

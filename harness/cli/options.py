@@ -85,22 +85,6 @@ SuiteOption = Annotated[
         autocompletion=complete_suite,
     ),
 ]
-ProblemsDirOption = Annotated[
-    Path | None,
-    typer.Option(
-        envvar="HARNESS_PROBLEMS_DIR",
-        help="Folder of suites, searched before the shipped ones. [default: reference_models]",
-    ),
-]
-ReferenceTimeoutOption = Annotated[
-    float,
-    typer.Option(
-        envvar="HARNESS_REFERENCE_TIMEOUT",
-        help="Limit for each step of a reference: import, construction, inputs, call.",
-        min=0.1,
-        metavar="SECONDS",
-    ),
-]
 ProblemOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -23,10 +23,6 @@ def print_records(*records: Any) -> None:
     typer.echo(dump_json(*records), nl=False)
 
 
-def count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
-
-
 def print_rich(content: RenderableType) -> None:
     from rich.console import Console
 

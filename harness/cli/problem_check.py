@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.cli.options import JsonOption, ProblemsDirOption, ReferenceTimeoutOption, SuiteOption, complete_problem
+from harness.cli.options import JsonOption, Only, SuiteOption, complete_problem
 from harness.cli.output import print_rich
 from harness.cli.progress import show_slow_steps
 from harness.domain import Admission, Check, Problem, ProblemError, ReferenceStopped, UsageError
+from harness.domain.options import RunFolders
+from harness.executors.settings import LocalSettings
 from harness.pipeline.data_folders import find_named_problem, find_suite_folder
 from harness.problems.apart import list_running_steps, run_apart
 from harness.problems.discovery import list_files
 from harness.problems.setting_names import describe_settings
-from harness.problems.steps import DEFAULT_LIMIT_S, set_reference_limit
+from harness.problems.steps import set_reference_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +31,8 @@ STOPPED = "problem_error"
 CHECK_SEED = 0
 SHAPES_ONLY = "shapes only: values not checked"
 FULL_SHAPES_ONLY = "admitted; of full sizes only shapes"
+SuitesFolder = Annotated[RunFolders, Only("problems_dir")]
+ReferenceLimit = Annotated[LocalSettings, Only("reference_timeout")]
 
 
 def check_problems(
@@ -43,9 +47,9 @@ def check_problems(
     ] = None,
     *,
     suite: SuiteOption = "core",
-    problems_dir: ProblemsDirOption = None,
+    paths: SuitesFolder,
     device: Annotated[str, typer.Option(envvar="HARNESS_DEVICE", help="auto, cpu or cuda:N.")] = "cpu",
-    reference_timeout: ReferenceTimeoutOption = DEFAULT_LIMIT_S,
+    limits: ReferenceLimit,
     as_json: JsonOption = False,
 ) -> None:
     """Check that problems can be scored.
@@ -58,8 +62,9 @@ def check_problems(
 
     Example: harness problems check softmax my_problem.py
     """
+    problems_dir = paths.problems_dir
     wanted = names or [path.stem for path in list_files(find_suite_folder(suite, problems_dir))]
-    set_reference_limit(reference_timeout)
+    set_reference_limit(limits.reference_timeout_s)
     with show_slow_steps("checking", list_running_steps):
         found = {name: _read_named(name, suite, problems_dir) for name in wanted}
         admissions = tuple(_admit_with_progress(found, _choose_device(device)))
@@ -160,11 +165,8 @@ def _make_report(title: str, admissions: tuple[Admission, ...]) -> Table:
 
     problems = {admission.problem for admission in admissions}
     rejected = {admission.problem for admission in admissions if not admission.admitted}
-    table = make_table(f"{title}{len(problems - rejected)} of {len(problems)} problems admitted")
-    table.add_column("problem", overflow="fold")
-    table.add_column("workload, case", overflow="fold")
-    table.add_column("checks", justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
+    admitted = f"{title}{len(problems - rejected)} of {len(problems)} problems admitted"
+    table = make_table("problem", "workload, case", ">checks", "=verdict", title=admitted)
     for admission in admissions:
         made = len(admission.checks) - len(admission.skipped)
         workload = ", ".join(filter(None, (admission.workload, admission.case)))

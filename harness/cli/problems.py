@@ -13,14 +13,15 @@ import typer
 from harness.cli.options import (
     GroupedCommand,
     JsonOption,
-    ProblemsDirOption,
-    ReferenceTimeoutOption,
+    Only,
     SuiteOption,
     complete_problem,
+    expand_panels,
 )
 from harness.cli.output import print_records, print_rich
-from harness.cli.problem_check import check_problems
+from harness.cli.problem_check import ReferenceLimit, SuitesFolder, check_problems
 from harness.cli.progress import show_slow_steps
+from harness.cli.results import StoredPanel
 from harness.domain import Language, Problem, ProblemError, StoreError, UsageError, WorkloadName
 from harness.domain.files import explain_failure
 from harness.pipeline.data_folders import find_named_problem, find_suite_folder
@@ -28,7 +29,7 @@ from harness.pipeline.listings import catalogue
 from harness.pipeline.listings.catalogue import BaselineTime, CaseEntry, FoundProblem, Inputs, SuiteEntry
 from harness.problems.apart import describe_inputs, list_running_steps
 from harness.problems.discovery import list_files, read_problem
-from harness.problems.steps import DEFAULT_LIMIT_S, set_reference_limit
+from harness.problems.steps import set_reference_limit
 from harness.report.terminal.tables import format_time_us, make_table, style_text
 from harness.report.values import make_printable
 from harness.shipped import find_shipped
@@ -57,12 +58,13 @@ def show_problems(context: typer.Context) -> None:
 
 
 @problems_app.command("suites", cls=GroupedCommand)
-def list_suites(problems_dir: ProblemsDirOption = None, as_json: JsonOption = False) -> None:
+@expand_panels
+def list_suites(*, paths: SuitesFolder, as_json: JsonOption = False) -> None:
     """List suites: number of problems, content, folder.
 
     Example: harness problems suites
     """
-    entries = catalogue.list_suites(problems_dir)
+    entries = catalogue.list_suites(paths.problems_dir)
     if as_json:
         print_records(*map(asdict, entries))
     else:
@@ -70,16 +72,18 @@ def list_suites(problems_dir: ProblemsDirOption = None, as_json: JsonOption = Fa
 
 
 @problems_app.command("list", cls=GroupedCommand)
+@expand_panels
 def list_problems(
+    *,
     suite: SuiteOption = "core",
-    problems_dir: ProblemsDirOption = None,
+    paths: SuitesFolder,
     as_json: JsonOption = False,
 ) -> None:
     """List problems with their input shapes and tags.
 
     Example: harness problems list --suite core
     """
-    suite_dir = find_suite_folder(suite, problems_dir)
+    suite_dir = find_suite_folder(suite, paths.problems_dir)
     entries = [_describe_file(path, suite) for path in list_files(suite_dir)]
     if as_json:
         typer.echo(json.dumps({"suite": suite, "problems": entries}))
@@ -88,9 +92,11 @@ def list_problems(
 
 
 @problems_app.command("find", cls=GroupedCommand)
+@expand_panels
 def find_problems(
     words: Annotated[list[str], typer.Argument(metavar="WORD...", help="Words that must all occur.")],
-    problems_dir: ProblemsDirOption = None,
+    *,
+    paths: SuitesFolder,
     as_json: JsonOption = False,
 ) -> None:
     """Search names, tags and docstrings in all suites.
@@ -99,18 +105,19 @@ def find_problems(
 
     Example: harness problems find attention paged
     """
-    found = catalogue.search_problems(words, problems_dir)
+    found = catalogue.search_problems(words, paths.problems_dir)
     if as_json:
         print_records(*map(asdict, found))
     elif found:
         print_rich(render_found(found))
     if not found:
-        hint = catalogue.suggest_words(words, problems_dir)
+        hint = catalogue.suggest_words(words, paths.problems_dir)
         typer.echo(f"no problem mentions {' and '.join(map(repr, words))}{hint and f'; {hint}'}", err=True)
         raise typer.Exit(NOTHING_FOUND_EXIT_CODE)
 
 
 @problems_app.command("show", cls=GroupedCommand)
+@expand_panels
 def show_problem(
     name: Annotated[
         str,
@@ -120,11 +127,9 @@ def show_problem(
     ],
     *,
     suite: SuiteOption = "core",
-    problems_dir: ProblemsDirOption = None,
-    results_dir: Annotated[
-        Path, typer.Option(envvar="HARNESS_RESULTS_DIR", help="Folder with results, for baseline times.")
-    ] = Path("results"),
-    reference_timeout: ReferenceTimeoutOption = DEFAULT_LIMIT_S,
+    paths: SuitesFolder,
+    folders: Annotated[StoredPanel, Only("results_dir")],
+    limits: ReferenceLimit,
     as_json: JsonOption = False,
 ) -> None:
     """Show settings, cases, inputs, baseline times, source.
@@ -133,8 +138,8 @@ def show_problem(
     """
     from harness.evaluation.correctness.input_descriptions import describe_contracts
 
-    problem = find_named_problem(name, suite, problems_dir)
-    set_reference_limit(reference_timeout)
+    problem = find_named_problem(name, suite, paths.problems_dir)
+    set_reference_limit(limits.reference_timeout_s)
     with show_slow_steps("loading", list_running_steps):
         cases = catalogue.describe_cases(problem)
         contracts = describe_contracts(problem)
@@ -144,7 +149,7 @@ def show_problem(
         unset_flags=catalogue.list_unset_flags(problem),
         cases=cases,
         contracts=contracts,
-        baseline_times=catalogue.find_baseline_times(problem, results_dir),
+        baseline_times=catalogue.find_baseline_times(problem, folders.results_dir),
     )
     if as_json:
         print_records(record_problem(facts))
@@ -193,7 +198,7 @@ def create_problem(
     typer.echo(f"    harness evaluate {'KERNEL.py' if kernel is None else last} --problem {path}")
 
 
-problems_app.command("check", cls=GroupedCommand)(check_problems)
+problems_app.command("check", cls=GroupedCommand)(expand_panels(check_problems))
 
 
 def _describe_file(path: Path, suite: str) -> dict[str, Any]:
@@ -235,9 +240,7 @@ class ProblemFacts:
 
 
 def render_suites(entries: Sequence[SuiteEntry]) -> Table:
-    table = make_table()
-    for name, justify in (("suite", "left"), ("problems", "right"), ("content, folder", "left")):
-        table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
+    table = make_table("suite", ">problems", "content, folder")
     for entry in entries:
         hidden = f"not used: {entry.hidden_by} has the same name" if entry.hidden_by else ""
         content = style_text("\n".join(filter(None, (entry.summary, hidden))))
@@ -247,9 +250,7 @@ def render_suites(entries: Sequence[SuiteEntry]) -> Table:
 
 
 def render_found(found: Sequence[FoundProblem]) -> Table:
-    table = make_table()
-    table.add_column("problem", overflow="fold", min_width=LEAST_WIDTH)
-    table.add_column("summary", overflow="fold", min_width=LEAST_WIDTH)
+    table = make_table("problem", "summary", least=LEAST_WIDTH)
     for entry in found:
         table.add_row(style_text(entry.name), style_text(entry.summary))
     return table
@@ -260,7 +261,7 @@ def render_listing(suite: str, entries: list[dict[str, Any]]) -> Table:
     first = "problem, tags" if any(entry.get("tags") for entry in entries) else "problem"
     columns = dict(zip((first, "inputs, full", "small", "cases"), cells_by_column, strict=True))
     shown = {name: cells for name, cells in columns.items() if any(cells)}
-    table = make_table(f"suite {suite}: {len(entries)} problems")
+    table = make_table(title=f"suite {suite}: {len(entries)} problems")
     table.show_lines = True
     for name, cells in shown.items():
         longest = max(len(line) for cell in cells for line in cell.splitlines())
@@ -332,9 +333,7 @@ def _render_pairs(pairs: dict[str, str]) -> Table:
 
 
 def _render_cases(cases: Sequence[CaseEntry]) -> Table:
-    table = make_table()
-    for name in ("workload, case", "sizes", "inputs"):
-        table.add_column(name, overflow="fold", min_width=LEAST_WIDTH)
+    table = make_table("workload, case", "sizes", "inputs", least=LEAST_WIDTH)
     for case in cases:
         changes = (
             case.sizes or "as in the file",
@@ -349,9 +348,7 @@ def _render_cases(cases: Sequence[CaseEntry]) -> Table:
 
 
 def _render_times(times: Iterable[BaselineTime]) -> Table:
-    table = make_table()
-    for name in ("workload, case", "baseline", "time", "hardware", "id"):
-        table.add_column(name, overflow="fold", justify="right" if name in ("time", "id") else "left")
+    table = make_table("workload, case", "baseline", ">time", "hardware", ">id")
     for time in times:
         name = ", ".join(filter(None, (time.workload, time.case, time.dtype)))
         taken = f"{format_time_us(time.time_us)}\n{_CLOCKS.get(time.clock, time.clock)}"

@@ -93,31 +93,24 @@ def show_slow_steps(
 
 @contextmanager
 def show_completions(progress: SearchProgress) -> Iterator[None]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True, highlight=False)
-    console.print(progress.head, soft_wrap=True, markup=False)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console) as bars:
-        bar = bars.add_task("completions")
-
-        def refresh() -> None:
-            completed, total = progress.count_ended()
-            bars.update(bar, completed=completed, total=total)
-
-        with _repeat(refresh, BARS_EVERY_S):
-            yield
+    _print_head(progress)
+    with show_steps(lambda: [progress.count_answers()]):
+        yield
 
 
 @contextmanager
 def show_search(progress: SearchProgress, *, line_every_s: float = LINE_EVERY_S) -> Iterator[None]:
+    console = _print_head(progress)
+    with _show_table(progress, console) if console.is_terminal else _print_problems(progress, line_every_s):
+        yield
+
+
+def _print_head(progress: SearchProgress) -> Console:
     from rich.console import Console
 
     console = Console(stderr=True, highlight=False)
     console.print(progress.head, soft_wrap=True, markup=False)
-    with _show_table(progress, console) if console.is_terminal else _print_problems(progress, line_every_s):
-        yield
+    return console
 
 
 @contextmanager

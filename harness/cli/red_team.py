@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,8 +17,6 @@ from harness.domain import UsageError
 from harness.executors.settings import LocalSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rich.table import Table
     from rich.text import Text
 
@@ -28,16 +26,14 @@ if TYPE_CHECKING:
 _STYLES = {"caught": "green", "passed": "green", "skipped": "dim"}
 
 
-CorpusOption = Annotated[
-    Path | None, typer.Option(help="Folder of exploits and controls. [default: the shipped one]", metavar="DIR")
-]
-OnlyOption = Annotated[str | None, typer.Option(help="Only matching files, like 'attacks/forged*'.", metavar="PATTERN")]
-
-
 def red_team(
     *,
-    corpus: CorpusOption = None,
-    only: OnlyOption = None,
+    corpus: Annotated[
+        Path | None, typer.Option(help="Folder of exploits and controls. [default: the shipped one]", metavar="DIR")
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option(help="Only matching files, like 'attacks/forged*'.", metavar="PATTERN")
+    ] = None,
     settings: Annotated[LocalSettings, Only("arch", "confinement", "cache_dir")],
     json_output: JsonOption = False,
 ) -> None:
@@ -82,31 +78,20 @@ def _describe_devices(team: RedTeam) -> list[tuple[Any, Basis]]:
 
 
 def _evaluate(team: RedTeam, files: Sequence[CorpusFile]) -> list[CorpusResult]:
+    from harness.cli.progress import show_steps
+    from harness.report.terminal.progress import Step
+
+    began_s = time.monotonic()
     results: list[CorpusResult] = []
-    with _show_progress(len(files)) as advance:
 
-        def take(result: CorpusResult) -> None:
-            results.append(result)
-            advance(results)
+    def read() -> list[Step]:
+        done, unexpected = len(results), sum(not one.as_expected for one in results)
+        note = f"{done} of {len(files)}" + (f", {unexpected} not as expected" if unexpected else "")
+        return [Step(name="evaluating", total=len(files), done=done, worked=done, note=note, began_s=began_s)]
 
-        team.evaluate(files, take)
+    with show_steps(read):
+        team.evaluate(files, results.append)
     return results
-
-
-@contextmanager
-def _show_progress(total: int) -> Iterator[Callable[[list[CorpusResult]], None]]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("evaluating"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, TextColumn("{task.fields[note]}"), console=Console(stderr=True)) as progress:
-        bar = progress.add_task("", total=total, note="")
-
-        def advance(results: list[CorpusResult]) -> None:
-            unexpected = sum(not result.as_expected for result in results)
-            progress.update(bar, completed=len(results), note=f"{unexpected} not as expected" if unexpected else "")
-
-        yield advance
 
 
 def _settle(
@@ -142,9 +127,7 @@ def _make_table(results: Sequence[CorpusResult]) -> Table:
     from harness.redteam.runner import LAYERS
     from harness.report.terminal.tables import make_table, style_text
 
-    table = make_table()
-    for name in ("layer", "file", "result", "by", "s"):
-        table.add_column(name, no_wrap=name != "file", overflow="fold", justify="right" if name == "s" else "left")
+    table = make_table("=layer", "file", "=result", "=by", ">s")
     ordered = sorted(
         results, key=lambda result: (result.as_expected, LAYERS.index(result.file.layer), result.file.name)
     )

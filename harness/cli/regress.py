@@ -14,23 +14,13 @@ from harness.cli.options import Only, Panel, complete_run
 from harness.domain import UsageError
 from harness.domain.options import option
 from harness.pipeline.options import EvaluateOptions
+from harness.pipeline.regress import Selection, regress_stored
+from harness.store.queries import ResultFilter
 
 if TYPE_CHECKING:
     from harness.analysis.change_detection import Change
-    from harness.pipeline.regress import Selection
 
 WIDE_TERMINAL = 110
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelectionPanel(Panel):
-    has_variables = False
-
-    pins: Path | None = option(None, "Only evaluations in this file: one number or run/problem/sample per line.")
-    since: str | None = option(None, "Only evaluations on or after this day, e.g. 2025-03-01.")
-    best: bool = option(False, "Only the fastest correct candidate of each problem.", "--best")
-    last: int | None = option(None, "Only the last N of the selected.", min=1)
-    only_problem: str | None = option(None, "Only this problem; * and ? are wildcards.", "--problem")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +37,10 @@ def regress(
         typer.Argument(help="Runs to re-evaluate. [default: all evaluated ones]", autocompletion=complete_run),
     ] = None,
     *,
-    selected: SelectionPanel,
+    only_problem: Annotated[
+        str | None, typer.Option("--problem", help="Only this problem; * and ? are wildcards.")
+    ] = None,
+    selection: Selection,
     rule: GateRule,
     comparison: ComparisonPanel,
     options: Annotated[
@@ -86,31 +79,18 @@ def regress(
     """
     from harness.analysis.change_detection import gate
     from harness.cli.progress import show_steps
-    from harness.pipeline.regress import regress_stored
 
     if [markdown, json_file].count(Path("-")) > 1:
         raise UsageError("only one of --markdown and --json can be printed: give the other one a file")
     options = replace(options, again=True)
-    selection, update = _make_selection(runs or (), selected), comparison.update
-    changes = regress_stored(selection, options, rule, extraction=comparison.extraction, update=update, show=show_steps)
+    wanted: Sequence[str | None] = runs or (None,)
+    selection = replace(selection, where=tuple(ResultFilter(run=run, problem=only_problem) for run in wanted))
+    changes = regress_stored(
+        selection, options, rule, extraction=comparison.extraction, update=comparison.update, show=show_steps
+    )
     code = gate(changes)
     _report(changes, code, junit=junit, markdown=markdown, json_file=json_file)
     raise typer.Exit(code)
-
-
-def _make_selection(runs: Sequence[str], selected: SelectionPanel) -> Selection:
-    from datetime import date
-
-    from harness.pipeline.regress import Selection
-    from harness.store.results import ResultFilter
-
-    try:
-        day = None if selected.since is None else date.fromisoformat(selected.since).isoformat()
-    except ValueError as error:
-        raise UsageError(f"--since expects a day such as 2025-03-01, found {selected.since!r}") from error
-    wanted: Sequence[str | None] = runs or (None,)
-    where = tuple(ResultFilter(run=run, problem=selected.only_problem) for run in wanted)
-    return Selection(where=where, pins=selected.pins, since=day, best=selected.best, last=selected.last)
 
 
 def _report(

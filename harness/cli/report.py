@@ -11,9 +11,10 @@ import typer
 
 from harness.analysis.prices import parse_prices
 from harness.capture.options import FOLDER
-from harness.cli.options import Without, complete_run
+from harness.cli.options import Only, Without, complete_run
 from harness.cli.output import print_records
 from harness.cli.results import AsJson, StoredPanel
+from harness.domain.options import RunFolders
 from harness.store.queries import ResultFilter
 
 if TYPE_CHECKING:
@@ -49,9 +50,7 @@ def report(
     captured_dir: Annotated[Path, typer.Option(help="Folder of captured models.", metavar="DIR")] = FOLDER,
     as_json: AsJson = False,
     folders: StoredPanel,
-    problems_dir: Annotated[
-        Path | None, typer.Option(envvar="HARNESS_PROBLEMS_DIR", help="Folder of suites, for the references' sources.")
-    ] = None,
+    paths: Annotated[RunFolders, Only("problems_dir")],
 ) -> None:
     """Write one HTML file for offline use: leaderboard, charts, and a page per candidate.
 
@@ -69,7 +68,7 @@ def report(
         runs=runs or (),
         where=where,
         generated_dir=folders.generated_dir,
-        problems_dirs=(*list_suite_roots(problems_dir), captured_dir),
+        problems_dirs=(*list_suite_roots(paths.problems_dir), captured_dir),
         captured_dir=captured_dir,
         prices=parse_prices(price),
         title=title,

@@ -167,15 +167,16 @@ def _write_parquet(rows: Sequence[ResultRow], columns: Sequence[str] | None, pat
 
 
 def _print_groups(values: Iterable[tuple[Any, ...]], columns: Sequence[str], *, as_csv: bool, as_json: bool) -> None:
-    from harness.report.group_by import SUMMARY_COLUMNS, count_groups, group_records, render_groups
+    from harness.report.group_by import SUMMARY_COLUMNS, count_groups, render_groups
 
     groups = count_groups(values)
+    records = [dict(zip(columns, shared, strict=True)) | dict(counts) for shared, counts in groups.items()]
     if as_json:
-        print_records(*group_records(groups, columns))
+        print_records(*records)
     elif as_csv:
         from harness.report.export.table_files import format_records
 
-        typer.echo(format_records(group_records(groups, columns), (*columns, *SUMMARY_COLUMNS)), nl=False)
+        typer.echo(format_records(records, (*columns, *SUMMARY_COLUMNS)), nl=False)
     elif groups:
         print_rich(render_groups(groups, columns))
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from harness.pipeline.dry_run import RunEstimate
 
 COLUMNS = 80
-_ESTIMATED = ("stored", "evaluated", "requests", "prompt\ntokens", "answer\ntokens", "US$", "minutes")
 
 
 def run(
@@ -95,10 +94,10 @@ def _tabulate(estimate: RunEstimate) -> Table:
     from harness.report.terminal.tables import make_table, style_text
     from harness.report.values import format_fixed
 
-    table = make_table()
-    table.add_column("problem", min_width=5, overflow="fold")
-    for name in _ESTIMATED:
-        table.add_column(name, justify="right", no_wrap=True, overflow="fold")
+    table = make_table(
+        "problem", ">stored", ">evaluated", ">requests", ">prompt\ntokens", ">answer\ntokens", ">US$", ">minutes",
+        least=5,
+    )  # fmt: skip
     for one in (*estimate.problems, estimate.total):
         counts = (one.stored, one.evaluated, one.requests, one.prompt_tokens, one.answer_tokens)
         cells = ["?" if count is None else f"{count:,}" for count in counts]

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.options import GroupedCommand, Only, complete_run, expand_panels
-from harness.cli.output import count, print_records, print_rich
+from harness.cli.output import print_records, print_rich
 from harness.cli.results import AsJson, StoredPanel
 from harness.domain import FILE_RUN
+from harness.report.values import count
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -116,11 +117,7 @@ def remove(
 def _render_runs(runs: Sequence[StoredRun]) -> Table:
     from harness.report.terminal.tables import make_table, style_text
 
-    table = make_table()
-    table.add_column("run\nmodel; suite, language", overflow="fold")
-    table.add_column("date", no_wrap=True)
-    for title in ("problems", "answers", "evaluated", "correct"):
-        table.add_column(title, justify="right", no_wrap=True)
+    table = make_table("run\nmodel; suite, language", "=date", ">problems", ">answers", ">evaluated", ">correct")
     for run in runs:
         about = style_text(f"\n{_describe_model(run)}; {run.suite}, {run.language}", "dim")
         answers = "-" if run.name == FILE_RUN else f"{run.answers:,}"

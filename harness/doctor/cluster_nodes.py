@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from harness.builder import find_machine_folder
+from harness.doctor.machine import find_isolation
 from harness.evaluation.certificate import check_standing
 from harness.executors.cluster.connection import (
     ClusterSettings,
@@ -17,9 +18,7 @@ from harness.executors.cluster.connection import (
 )
 from harness.executors.settings import LocalSettings
 from harness.sandbox.devices import open_device
-from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.policy import probe_isolation
-from harness.sandbox.worker_process import WorkerLimits
 
 LIMIT_S = 300.0  # a GPU may be in use
 
@@ -77,12 +76,7 @@ def explain(error: Exception) -> str:
 
 
 def examine_device(settings: LocalSettings, name: str) -> DeviceReport:
-    device, server = open_device(name), Forkserver(probe_isolation(settings.isolation))
-    try:
-        server.spawn(WorkerLimits()).end()
-        isolation = server.isolation
-    finally:
-        server.close()
+    device, isolation = open_device(name), find_isolation(probe_isolation(settings.isolation))
     standing = check_standing(find_machine_folder(settings.cache), device, isolation)
     return DeviceReport(
         name=name,

@@ -14,6 +14,7 @@ from harness.languages import CPU_LANGUAGE, GPU_LANGUAGE, LANGUAGES, LanguageRul
 
 if TYPE_CHECKING:
     from harness.builder import Toolchain
+    from harness.sandbox.policy import Isolation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,13 +25,13 @@ class MachinePart:
     without_it: str
 
 
+def _make_part(part: str, found: str | None, without_it: str = "") -> MachinePart:
+    """`found` None is a missing part."""
+    return MachinePart(part=part, present=found is not None, found=found or "none", without_it=without_it)
+
+
 def examine_machine(
-    architecture: str | None,
-    cache_dir: Path | None = None,
-    *,
-    measure: bool = False,
-    builds: bool = True,
-    isolation: str = "auto",
+    architecture: str | None, cache_dir: Path | None, *, measure: bool, builds: bool, isolation: str
 ) -> Iterator[MachinePart | str]:
     """Yield each check when it is known, and before a slow step its name. Start compilers and a sandbox. Store the
     devices' speed (again with `measure`) and, with `builds`, the precompiled header cache.
@@ -63,32 +64,17 @@ def examine_machine(
 
 
 def _toolchain_checks(toolchain: Toolchain) -> list[MachinePart]:
-    cuda = f"CUDA {toolchain.torch_cuda} build" if toolchain.torch_cuda else "CPU build"
+    version, cuda = toolchain.torch_version, toolchain.torch_cuda
+    nvcc = toolchain.nvcc_version and f"{toolchain.nvcc_version}, building for {toolchain.architecture}"
     return [
-        MachinePart(part="torch", present=True, found=f"{toolchain.torch_version} ({cuda})", without_it=""),
-        MachinePart(
-            part="C++ compiler",
-            present=toolchain.compiler_version is not None,
-            found=toolchain.compiler_version or "none",
-            without_it="nothing can be built: install g++, or set CXX",
-        ),
-        MachinePart(
-            part="ninja",
-            present=toolchain.ninja_version is not None,
-            found=toolchain.ninja_version or "none",
-            without_it="nothing can be built: pip install ninja",
-        ),
-        MachinePart(
-            part="nvcc",
-            present=toolchain.nvcc_version is not None,
-            found=f"{toolchain.nvcc_version}, building for {toolchain.architecture}",
-            without_it="CUDA candidates can only be emulated, without checking that nvcc accepts them",
-        ),
-        MachinePart(
-            part="torch with CUDA",
-            present=toolchain.torch_cuda is not None,
-            found=f"CUDA {toolchain.torch_cuda}",
-            without_it="CUDA candidates can only be emulated: install a CUDA build of torch",
+        _make_part("torch", f"{version} ({f'CUDA {cuda}' if cuda else 'CPU'} build)"),
+        _make_part("C++ compiler", toolchain.compiler_version, "nothing can be built: install g++, or set CXX"),
+        _make_part("ninja", toolchain.ninja_version, "nothing can be built: pip install ninja"),
+        _make_part("nvcc", nvcc, "CUDA candidates can only be emulated, without checking that nvcc accepts them"),
+        _make_part(
+            "torch with CUDA",
+            cuda and f"CUDA {cuda}",
+            "CUDA candidates can only be emulated: install a CUDA build of torch",
         ),
     ]
 
@@ -122,12 +108,9 @@ def _gpu_checks() -> list[MachinePart]:
     from harness.hardware.cuda_driver import list_gpus
 
     without_it = "CUDA candidates are emulated: checked on the CPU, not timed"
-    checks = [
-        MachinePart(part=f"GPU cuda:{index}", present=True, found=gpu.name, without_it=without_it)
-        for index, gpu in enumerate(list_gpus())
-    ]
+    checks = [_make_part(f"GPU cuda:{index}", gpu.name, without_it) for index, gpu in enumerate(list_gpus())]
     if not checks:
-        return [MachinePart(part="GPU", present=False, found="none", without_it=without_it)]
+        return [_make_part("GPU", None, without_it)]
     return [*checks, _counter_check()]
 
 
@@ -151,39 +134,40 @@ def _speed_checks(cache_dir: Path | None, *, measure: bool) -> Iterator[MachineP
         device = open_device(name)
         peaks = store.measure(device) if measure else store.find(device)
         found = f"{peaks.bandwidth_gb_s:,.0f} GB/s, {peaks.tflops:,.3g} TFLOP/s ({peaks.matrix_dtype})"
-        yield MachinePart(part=f"speed of {name}", present=True, found=found, without_it="")
+        yield _make_part(f"speed of {name}", found)
 
 
 def _isolation_check() -> MachinePart:
     from harness.sandbox.policy import probe_isolation
 
-    path = probe_isolation().bubblewrap
-    return MachinePart(
-        part="bubblewrap",
-        present=path is not None,
-        found=path or "none",
-        without_it="a private root replaces it where user namespaces are allowed: see worker sandbox",
-    )
+    without_it = "a private root replaces it where user namespaces are allowed: see worker sandbox"
+    return _make_part("bubblewrap", probe_isolation().bubblewrap, without_it)
 
 
 def _worker_check() -> MachinePart:
-    from harness.sandbox.forkserver import Forkserver
     from harness.sandbox.policy import probe_isolation
-    from harness.sandbox.worker_process import WorkerLimits
 
     sandbox = probe_isolation()
-    server = Forkserver(sandbox)
-    try:
-        server.spawn(WorkerLimits()).end()
-        level = server.isolation
-    finally:
-        server.close()
+    level = find_isolation(sandbox)
     return MachinePart(
         part="worker sandbox",
         present=sandbox.has_own_root and "namespaces" in level,
         found=level,
         without_it=f"only {level}, and candidates see other processes: allow user namespaces. {sandbox.weakness}",
     )
+
+
+def find_isolation(isolation: Isolation) -> str:
+    """Start a worker and return the layers in force."""
+    from harness.sandbox.forkserver import Forkserver
+    from harness.sandbox.worker_process import WorkerLimits
+
+    server = Forkserver(isolation)
+    try:
+        server.spawn(WorkerLimits()).end()
+        return server.isolation
+    finally:
+        server.close()
 
 
 def _certificate_checks(cache_dir: Path | None, sandbox: str) -> list[MachinePart]:
@@ -196,20 +180,14 @@ def _certificate_checks(cache_dir: Path | None, sandbox: str) -> list[MachinePar
         if device is not None and device.is_timed:
             standing = check_standing(find_machine_folder(cache_dir), device, sandbox)
             kept = standing.certificate
-            found = "" if kept is None else f"{kept.digest}, {kept.attacks} attacks caught on {kept.made_at}"
-            name = f"certificate {device.torch_device.type}"
-            checks.append(MachinePart(part=name, present=kept is not None, found=found, without_it=standing.reason))
+            found = None if kept is None else f"{kept.digest}, {kept.attacks} attacks caught on {kept.made_at}"
+            checks.append(_make_part(f"certificate {device.torch_device.type}", found, standing.reason))
     return checks
 
 
 def _generate_check() -> MachinePart:
     from importlib.util import find_spec
 
-    installed = find_spec("openai") is not None
-    key = "a key is set" if os.environ.get("OPENAI_API_KEY") else "no OPENAI_API_KEY set"
-    return MachinePart(
-        part="openai package",
-        present=installed,
-        found=key if installed else "none",
-        without_it="generating needs it, evaluating does not: pip install openai",
-    )
+    found = "a key is set" if os.environ.get("OPENAI_API_KEY") else "no OPENAI_API_KEY set"
+    without_it = "generating needs it, evaluating does not: pip install openai"
+    return _make_part("openai package", found if find_spec("openai") else None, without_it)

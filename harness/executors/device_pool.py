@@ -7,17 +7,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import Future, InvalidStateError
-from contextlib import suppress
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Protocol
 
-from harness.domain import NOTHING_AHEAD, BuiltAhead, DeviceError, Evaluation, HarnessError, Outcome, ReferenceStopped
+from harness.domain import DeviceError, Evaluation, HarnessError, Outcome, ReferenceStopped
 from harness.executors.executor import DeviceFacts, DeviceStatus
-from harness.executors.placement import JobQueue, share_out
-from harness.executors.tasks import Task
+from harness.executors.placement import Job, JobQueue, share_out
 
 MOST_LOSSES = 2  # of devices with one job; a device is given up after one more in a row
 
@@ -31,26 +27,6 @@ class DeviceLost(HarnessError):
         super().__init__(reason)
         self.for_good = for_good
         self.is_reported = is_reported
-
-
-@dataclass(slots=True, kw_only=True)
-class Job:
-    """`losses` are reasons of device losses that a program may have caused. `upcoming` are waiting tasks of the same
-    client. `packed` are archives of builds by another node. For `is_prepared` see `PlacedJob`.
-    """
-
-    task: Task
-    number: int = field(default_factory=count().__next__)
-    future: Future[Evaluation] = field(default_factory=Future)
-    ahead: BuiltAhead = NOTHING_AHEAD
-    packed: Mapping[str, bytes] = field(default_factory=dict)
-    is_prepared: bool = True
-    losses: list[str] = field(default_factory=list)
-    upcoming: tuple[Task, ...] = ()
-
-    def fail(self, error: Exception) -> None:
-        with suppress(InvalidStateError):  # cancelled, or failed before
-            self.future.set_exception(error)
 
 
 class OpenDevice(Protocol):
@@ -96,7 +72,7 @@ class DevicePool:
         self._explain_loss = explain_loss
         self._most_losses = most_losses
         self._can_grow = can_grow
-        self._waiting = JobQueue[Job]()
+        self._waiting = JobQueue()
         self._announced = 0
         self._changed = threading.Condition()
         self._slots: dict[str, _Slot] = {}

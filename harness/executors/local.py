@@ -31,11 +31,11 @@ from harness.domain import (
 )
 from harness.domain.build import LOCKED, PRECOMPILING
 from harness.executors.clients.owned_device import OwnedDevice
-from harness.executors.device_pool import DevicePool, Job
+from harness.executors.device_pool import DevicePool
 from harness.executors.evaluator_process import Start
 from harness.executors.executor import DeviceFacts, ExecutorStatus
 from harness.executors.locks import BUILD_TAKEN, hold_cores_to_build
-from harness.executors.placement import CorePlan, divide_cores
+from harness.executors.placement import CorePlan, Job, divide_cores
 from harness.executors.processes import EvaluatorProcess, choose_visible
 from harness.executors.settings import LocalSettings, Setup
 from harness.executors.tasks import Task

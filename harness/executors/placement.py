@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Collection
-from concurrent.futures import Future
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Collection, Mapping
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import count
 
-from harness.domain import Evaluation
+from harness.domain import NOTHING_AHEAD, BuiltAhead, Evaluation
 from harness.executors.tasks import Task
 
 MOST_IN_A_ROW = 8  # jobs of one owner, while others wait
@@ -17,23 +18,25 @@ MOST_UPCOMING = 8  # since each device that may take them builds them
 CORES_PER_GPU = (4, 8)  # minimum (one for the worker, its neighbour idle) and maximum
 
 
-class PlacedJob(Protocol):
-    @property
-    def task(self) -> Task: ...
+@dataclass(slots=True, kw_only=True)
+class Job:
+    """`losses` are reasons of device losses that a program may have caused. `upcoming` are waiting tasks of the same
+    client. `packed` are archives of builds by another node. Work ahead of a job that is not `is_prepared` would make
+    its evaluation shorter. Later submissions have higher numbers.
+    """
 
-    @property
-    def number(self) -> int:
-        """Later submissions have higher numbers."""
+    task: Task
+    number: int = field(default_factory=count().__next__)
+    future: Future[Evaluation] = field(default_factory=Future)
+    ahead: BuiltAhead = NOTHING_AHEAD
+    packed: Mapping[str, bytes] = field(default_factory=dict)
+    is_prepared: bool = True
+    losses: list[str] = field(default_factory=list)
+    upcoming: tuple[Task, ...] = ()
 
-    @property
-    def future(self) -> Future[Evaluation]: ...
-
-    @property
-    def is_prepared(self) -> bool:
-        """Return False while work ahead of it would make the evaluation shorter."""
-
-
-J = TypeVar("J", bound=PlacedJob)
+    def fail(self, error: Exception) -> None:
+        with suppress(InvalidStateError):  # cancelled, or failed before
+            self.future.set_exception(error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +58,7 @@ class _Row:
         )
 
 
-class JobQueue(Generic[J]):
+class JobQueue:
     """Evaluations that wait for a device of one kind, in the order of submission, prepared ones first.
 
     A problem stays on its first device, which measures its noise floor once, unless another would be idle. Up to
@@ -64,17 +67,17 @@ class JobQueue(Generic[J]):
     """
 
     def __init__(self) -> None:
-        self._jobs: list[J] = []
+        self._jobs: list[Job] = []
         self._homes: dict[str, str] = {}
         self._rows: dict[str, _Row] = {}  # by device
 
     def __len__(self) -> int:
         return len(self._jobs)
 
-    def put(self, job: J) -> None:
+    def put(self, job: Job) -> None:
         insort(self._jobs, job, key=lambda other: other.number)
 
-    def take(self, device: str) -> J | None:
+    def take(self, device: str) -> Job | None:
         """Return None if the queue is empty. Drop cancelled and failed jobs."""
         while self._jobs:
             job = self._jobs.pop(self._choose(device))
@@ -104,7 +107,7 @@ class JobQueue(Generic[J]):
     def forget(self, device: str) -> None:
         self._homes = {problem: home for problem, home in self._homes.items() if home != device}
 
-    def clear(self) -> list[J]:
+    def clear(self) -> list[Job]:
         jobs, self._jobs = self._jobs, []
         return jobs
 

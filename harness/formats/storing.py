@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -106,15 +106,18 @@ def _store_run(run_dir: Path, suite: str, author: str, by_problem: dict[str, lis
         samples=max(map(len, by_problem.values())),
         problems=tuple(by_problem),
     )
-    with hold_run(run_dir):
-        write_manifest(run_dir, manifest)
-        for problem, ones in by_problem.items():
-            for number, one in enumerate(ones):
-                key = SampleKey(run=run_dir.name, problem=problem, sample=number)
-                language = manifest.language if one.not_run else _detect(one)
-                candidate = Candidate(source=one.code, language=language, rule="imported", not_run=one.not_run)
-                store_candidate(run_dir, key, candidate, manifest, solution=one.name)
+    store_run(run_dir, manifest, _list_samples(by_problem, manifest))
     return StoredRun(name=run_dir.name, folder=run_dir, candidates=sum(map(len, by_problem.values())))
+
+
+def _list_samples(
+    by_problem: Mapping[str, Sequence[ImportedSolution]], manifest: RunManifest
+) -> Iterator[tuple[SampleKey, Candidate, str]]:
+    for problem, ones in by_problem.items():
+        for number, one in enumerate(ones):
+            key = SampleKey(run=manifest.run, problem=problem, sample=number)
+            language = manifest.language if one.not_run else _detect(one)
+            yield key, Candidate(source=one.code, language=language, rule="imported", not_run=one.not_run), one.name
 
 
 def _detect(solution: ImportedSolution) -> Language:
@@ -141,10 +144,15 @@ def make_manifest(
     )
 
 
-def store_candidate(
-    run_dir: Path, key: SampleKey, candidate: Candidate, manifest: RunManifest, *, solution: str = ""
-) -> None:
-    """`solution` is its name in the other format. Raises UsageError if another program is stored."""
+def store_run(run_dir: Path, manifest: RunManifest, samples: Iterable[tuple[SampleKey, Candidate, str]]) -> None:
+    """`samples` come with their names in the other format. Raises UsageError if another program is stored."""
+    with hold_run(run_dir):
+        write_manifest(run_dir, manifest)
+        for key, candidate, name in samples:
+            _store_candidate(run_dir, key, candidate, manifest, name)
+
+
+def _store_candidate(run_dir: Path, key: SampleKey, candidate: Candidate, manifest: RunManifest, solution: str) -> None:
     if has_sample(run_dir, key):
         stored = load_sample(run_dir, key).candidate
         if stored is None or stored.source != candidate.source:

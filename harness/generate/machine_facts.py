@@ -49,10 +49,7 @@ def _describe(model: GpuModel) -> GpuFacts:
         shared_per_sm_kb=model.shared_bytes_per_multiprocessor // 1024,
         shared_per_block_kb=model.max_shared_bytes_per_block // 1024,
         l2_mb=model.l2_bytes // 2**20,
-        bandwidth_gb_s=model.bandwidth_gb_s,
-        fp32_tflops=model.fp32_tflops,
-        tf32_tflops=model.tf32_tflops,
-        bf16_tflops=model.bf16_tflops,
+        **_list_rates(model),
     )
 
 
@@ -69,11 +66,12 @@ def read_gpu_facts() -> GpuFacts | None:
         shared_per_sm_kb=gpu.shared_bytes_per_multiprocessor // 1024,
         shared_per_block_kb=gpu.shared_bytes_per_block // 1024,
         l2_mb=round(gpu.l2_bytes / 2**20),
-        bandwidth_gb_s=model.bandwidth_gb_s if model else None,
-        fp32_tflops=model.fp32_tflops if model else None,
-        tf32_tflops=model.tf32_tflops if model else None,
-        bf16_tflops=model.bf16_tflops if model else None,
+        **(_list_rates(model) if model else {}),
     )
+
+
+def _list_rates(model: GpuModel) -> dict[str, float | None]:
+    return {name: getattr(model, name) for name in ("bandwidth_gb_s", "fp32_tflops", "tf32_tflops", "bf16_tflops")}
 
 
 UNKNOWN = "not stated"

@@ -8,8 +8,6 @@ from pathlib import Path
 from harness.domain import IN_REASONING, Candidate, Completion, Finding, Language, UsageError
 from harness.domain.files import decode_python, raising
 from harness.evaluation.integrity.static_checks import find_syntax_error
-from harness.generate.extraction.extractor import extract_candidate, find_code
-from harness.generate.extraction.notes import explain_reasoning
 
 STDIN = Path("-")
 _EXTRACT_STDIN = "COMMAND | harness extract - | harness evaluate --candidate -"
@@ -38,6 +36,9 @@ def read_submission(text: str, language: Language) -> tuple[Candidate | None, tu
 
 
 def extract_program(answer: str, language: Language) -> tuple[Candidate | None, tuple[Finding, ...]]:
+    from harness.generate.extraction.extractor import extract_candidate
+    from harness.generate.extraction.notes import explain_reasoning
+
     candidate = extract_candidate(Completion(text=answer), language)
     reason = "" if candidate else explain_reasoning(answer)
     return candidate, (Finding(check=IN_REASONING, severity="note", message=reason),) if reason else ()
@@ -51,5 +52,7 @@ def _is_answer(text: str) -> bool:
     """The text does not parse. A program with a syntax error may begin with a shorter valid one."""
     if text.lstrip().startswith(_BEGINNINGS_OF_ANSWERS):
         return True
+    from harness.generate.extraction.extractor import find_code  # programs need none of it
+
     found = find_code(text)
     return found is not None and not text.lstrip().startswith(found.source.lstrip().partition("\n")[0])

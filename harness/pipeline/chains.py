@@ -23,6 +23,7 @@ from harness.generate.sampler import Asker, Plan, SampleFailure
 from harness.problems.workloads import describe_lacking_workload
 from harness.report.terminal.search_progress import OTHER_PROCESS, SearchProgress
 from harness.report.terminal.tables import format_speedup
+from harness.report.verdict_text import PLAIN_TORCH, lacks_kernel
 from harness.search.conversation import count_tokens, make_prompt
 from harness.search.feedback import Feedback
 from harness.search.history import History, Turn
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
     from harness.analysis.prices import Price
     from harness.generate.sampler import SessionReport
     from harness.pipeline.evaluations import EvaluationReport, Evaluations
-
-
-PLAIN_TORCH = "Plain PyTorch, without a custom kernel, is evaluated with --language torch."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,10 +107,6 @@ def explain_failures(report: SearchReport) -> Iterator[str]:
             yield f"turn {turn.number}: {turn.outcome.value}: {turn.evaluation.message.splitlines()[0]}"
         if turn.number == 0 and lacks_kernel(turn.evaluation):
             yield PLAIN_TORCH
-
-
-def lacks_kernel(evaluation: Evaluation) -> bool:
-    return any(one.check == "no_own_kernel" and one.severity == "fatal" for one in evaluation.findings)
 
 
 def _name_result(turn: Turn) -> str:

@@ -20,7 +20,6 @@ from harness.domain import (
 )
 from harness.domain.suggestions import suggest
 from harness.executors.tasks import Origin, Task, make_task
-from harness.generate.extraction.notes import note_sample
 from harness.languages import detect_language
 from harness.pipeline.candidate_file import name_candidate, read_candidate
 from harness.pipeline.data_folders import find_named_problem, find_run_problem
@@ -93,6 +92,8 @@ def file_task(file: Path, problem: str, language: Language | None, suite: str, o
 
 
 def make_sample_task(sample: Sample, problem: Problem, options: EvaluateOptions) -> Task:
+    from harness.generate.extraction.notes import note_sample
+
     origin = Origin(
         run=sample.key.run,
         model=sample.model,

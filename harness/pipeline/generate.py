@@ -87,14 +87,15 @@ def plan_dry_run(options: GenerateOptions) -> tuple[Plan, RecordedProvider | Non
 
 def _find_provider(options: GenerateOptions) -> Callable[[], Provider]:
     """Reads its settings at once. Raises HarnessError."""
-    from harness.generate.providers.openai_compatible import open_endpoint, read_endpoint_settings
+    from harness.generate.providers.endpoint_errors import RetryPolicy
+    from harness.generate.providers.openai_compatible import EndpointSettings, open_endpoint, read_key
 
-    endpoint = read_endpoint_settings(
-        os.environ,
+    endpoint = EndpointSettings(
         base_url=options.base_url,
+        api_key=read_key(os.environ, options.base_url),
         concurrency=options.concurrency,
         timeout_s=options.timeout_s,
-        max_wait_s=options.max_wait_s,
+        retries=RetryPolicy(max_wait_s=options.max_wait_s),
         token_limit_name=options.token_limit_name,
     )
     return lambda: open_endpoint(endpoint)

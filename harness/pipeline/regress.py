@@ -6,13 +6,13 @@ to a separate folder; with `update` they are new results.
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, replace
+from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from harness.analysis.change_detection import Change, ChangeKind, GateRule, classify_change, needs_more
 from harness.domain import (
@@ -29,6 +29,7 @@ from harness.domain import (
     WorkloadName,
 )
 from harness.domain.files import raising
+from harness.domain.options import option
 from harness.hardware.cuda_driver import list_gpus
 from harness.languages import LANGUAGES
 from harness.pipeline.options import read_baselines
@@ -47,15 +48,25 @@ _Setting = tuple[str, WorkloadName, str, str | None]
 _VOLATILE = ("seed", "sm_clock_mhz", "memory_clock_mhz")
 
 
+def _read_day(day: str | None) -> str | None:
+    try:
+        return None if day is None else date.fromisoformat(day).isoformat()
+    except ValueError as error:
+        raise UsageError(f"--since expects a day such as 2025-03-01, found {day!r}") from error
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
     """Unset fields do not filter. `where` has one filter per named run; `since` is an ISO date."""
 
-    where: tuple[ResultFilter, ...]
-    pins: Path | None = None
-    since: str | None = None
-    best: bool = False
-    last: int | None = None
+    title: ClassVar[str] = "Options"
+    has_variables: ClassVar[bool] = False
+
+    pins: Path | None = option(None, "Only evaluations in this file: one number or run/problem/sample per line.")
+    since: str | None = option(None, "Only evaluations on or after this day, e.g. 2025-03-01.", parse=_read_day)
+    best: bool = option(False, "Only the fastest correct candidate of each problem.", "--best")
+    last: int | None = option(None, "Only the last N of the selected.", min=1)
+    where: tuple[ResultFilter, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -110,8 +121,6 @@ def choose_rows(store: ResultStore, selection: Selection) -> list[ResultRow]:
 
 def _choose_pinned(store: ResultStore, rows: Sequence[ResultRow], pins: Iterable[Pin], path: Path) -> list[ResultRow]:
     """A pinned id is compared with even if it was evaluated again later."""
-    from harness.store.results import ResultFilter
-
     latest, every = {row.id: row for row in rows}, None
     chosen: dict[int, ResultRow] = {}
     for pin in pins:
@@ -160,8 +169,6 @@ def _open_entry(store: ResultStore, row: ResultRow, options: EvaluateOptions, ru
 
 def find_repeats(store: ResultStore, stored: StoredEvaluation, most: int) -> tuple[Evaluation, ...]:
     """Return preceding evaluations under the same conditions, and itself last."""
-    from harness.store.results import ResultFilter
-
     subject, conditions = stored.evaluation.subject, _conditions_of(stored.evaluation)
     where = ResultFilter(run=subject.run, problem=subject.problem, sample=subject.sample, turn=subject.turn)
     earlier = [one for one in store.load_all(where, history=True) if one.id < stored.id]
@@ -211,9 +218,7 @@ def _make_task(stored: StoredEvaluation, source: str | None, options: EvaluateOp
 
 
 def check_extraction(rows: Sequence[ResultRow], generated_dir: Path) -> list[Change]:
-    """Skip samples deleted from generated/. Needs markdown_it."""
-    if importlib.util.find_spec("markdown_it") is None:
-        return []
+    """Skip samples deleted from generated/."""
     from harness.generate.extraction.stored import reextract
     from harness.store.runs import has_sample, load_sample, locate_run
 

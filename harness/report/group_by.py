@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.analysis.metrics import combine_clocks, geometric_mean
@@ -15,65 +14,36 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 SUMMARY_COLUMNS = ("evaluations", "correct", "correct_share", "timed", "speedup", "speedup_clock")
+Groups = Mapping[tuple[Any, ...], Mapping[str, Any]]
 
 
-@dataclass(slots=True, kw_only=True)
-class GroupCount:
-    """The rows that share `values`; `speedups` are the ranked ones."""
-
-    values: tuple[Any, ...]
-    evaluations: int = 0
-    correct: int = 0
-    speedups: list[float] = field(default_factory=list)
-    clocks: set[str] = field(default_factory=set)
-
-    @property
-    def correct_share(self) -> float:
-        return self.correct / self.evaluations
-
-    @property
-    def speedup(self) -> float | None:
-        return geometric_mean(self.speedups)
-
-    @property
-    def clock(self) -> str | None:
-        return combine_clocks(self.clocks)
-
-
-def count_groups(values: Iterable[tuple[Any, ...]]) -> list[GroupCount]:
-    """Return one entry per combination, in order of occurrence. Tuples are (outcome, speedup or None,
+def count_groups(values: Iterable[tuple[Any, ...]]) -> Groups:
+    """Map combinations of values, in order of occurrence, to SUMMARY_COLUMNS. Tuples are (outcome, speedup or None,
     clock, *values).
     """
-    groups: dict[tuple[Any, ...], GroupCount] = {}
+    groups: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
     for outcome, speedup, clock, *shared in values:
-        key = tuple(shared)
-        group = groups.get(key) or groups.setdefault(key, GroupCount(values=key))
-        group.evaluations += 1
-        group.correct += outcome == Outcome.CORRECT
-        if speedup is not None:
-            group.speedups.append(speedup)
-            group.clocks.add(clock or "call")
-    return list(groups.values())
+        groups.setdefault(tuple(shared), []).append((outcome, speedup, clock or "call"))
+    return {shared: _summarise(members) for shared, members in groups.items()}
 
 
-def group_records(groups: Iterable[GroupCount], columns: Sequence[str]) -> list[dict[str, Any]]:
-    return [
-        dict(zip(columns, group.values, strict=True))
-        | {"evaluations": group.evaluations, "correct": group.correct, "correct_share": group.correct_share}
-        | {"timed": len(group.speedups), "speedup": group.speedup, "speedup_clock": group.clock}
-        for group in groups
-    ]
+def _summarise(members: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+    correct = sum(outcome == Outcome.CORRECT for outcome, _, _ in members)
+    timed = [(speedup, clock) for _, speedup, clock in members if speedup is not None]
+    speedup, clock = geometric_mean([one for one, _ in timed]), combine_clocks(clock for _, clock in timed)
+    counts = (len(members), correct, correct / len(members), len(timed), speedup, clock)
+    return dict(zip(SUMMARY_COLUMNS, counts, strict=True))
 
 
-def render_groups(groups: Iterable[GroupCount], columns: Sequence[str]) -> Table:
+def render_groups(groups: Groups, columns: Sequence[str]) -> Table:
     table = make_table()
     for name in columns:
         add_column(table, name)
     for name in ("evaluations", "correct", "share", "timed", "speedup"):
         add_column(table, name, is_number=True, whole=True)
-    for group in groups:
-        cells = (format_cell(name, value) for name, value in zip(columns, group.values, strict=True))
-        counts = f"{group.evaluations:,}", f"{group.correct:,}", format_rate(group.correct_share)
-        speedup = format_cell("speedup", group.speedup, group.clock)
-        table.add_row(*cells, *counts, f"{len(group.speedups):,}", speedup)
+    for shared, counts in groups.items():
+        cells = (format_cell(name, value) for name, value in zip(columns, shared, strict=True))
+        numbers = [f"{counts[name]:,}" for name in ("evaluations", "correct", "timed")]
+        numbers.insert(2, format_rate(counts["correct_share"]))
+        table.add_row(*cells, *numbers, format_cell("speedup", counts["speedup"], counts["speedup_clock"]))
     return table

@@ -37,6 +37,15 @@ def format_fixed(value: float, digits: int) -> str:
     return str(Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
 
 
+def count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def format_range(low: float | None, high: float | None) -> str:
+    """Return a text such as `[1.20, 1.26]`, or "" if an end is unknown."""
+    return "" if low is None or high is None else f"[{format_fixed(low, 2)}, {format_fixed(high, 2)}]"
+
+
 def format_rate(share: float | None, digits: int = 1) -> str:
     """Format a share in 0..1 as a percentage."""
     return "-" if share is None else f"{format_fixed(100 * share, digits)}%"

@@ -13,6 +13,7 @@ from harness.domain import (
     WithoutCustom,
 )
 from harness.report.terminal.tables import format_speedup, format_time_us
+from harness.report.values import format_range
 from harness.store.columns import ResultRow
 
 _OUTCOMES = {
@@ -32,14 +33,14 @@ _OUTCOMES = {
     Outcome.PROBLEM_ERROR: "could not be evaluated: the problem is at fault, which does not count against it",
     Outcome.HARNESS_ERROR: "could not be evaluated: the harness failed, which does not count against it",
 }
-_WITHOUT_CUSTOM = {
+WITHOUT_CUSTOM: dict[WithoutCustom, str] = {  # effect on the outputs of disabling extension functions
     "changed": "the outputs changed: they depend on its own code",
     "unchanged": "the outputs did NOT change: they do not depend on its own code (decoy kernels)",
     "failed": "the call failed: it depends on them",
     "not_tried": "not tried",
 }
 WHOLE_CALLS: tuple[Clock, ...] = ("call", "bound")  # their blocks have reported and evaluator-measured times
-_CLOCKS: dict[Clock, str] = {
+CLOCKS: dict[Clock, str] = {
     "call": "",
     "device": "Device time: the GPU work of one call, replayed without host code.",
     "bound": (
@@ -48,6 +49,13 @@ _CLOCKS: dict[Clock, str] = {
     ),
     "mixed": "Not all cases were timed by the same clock: some by device time, some by whole calls.",
 }
+
+
+PLAIN_TORCH = "Plain PyTorch, without a custom kernel, is evaluated with --language torch."
+
+
+def lacks_kernel(evaluation: Evaluation) -> bool:
+    return any(one.check == "no_own_kernel" and one.severity == "fatal" for one in evaluation.findings)
 
 
 def name_sample(subject: Subject | ResultRow) -> str:
@@ -115,7 +123,7 @@ def format_measured(timing: Timing) -> str:
 
 
 def format_interval(timing: Timing) -> str:
-    return f"[{timing.speedup_low:.2f}, {timing.speedup_high:.2f}]"
+    return format_range(timing.speedup_low, timing.speedup_high)
 
 
 def format_share(share: float) -> str:
@@ -142,11 +150,6 @@ def explain_timing_verdict(timing: Timing) -> str:
     if timing.noise_floor is not None:
         floor = f"noise floor (a program against itself): {format_share(timing.noise_floor)}"
     return f"{reasons[timing.verdict]} ({floor})"
-
-
-def explain_clock(timing: Timing) -> str:
-    """Return "" if both times are of whole calls."""
-    return _CLOCKS[timing.clock]
 
 
 def explain_resolution(timing: Timing) -> str:
@@ -214,15 +217,21 @@ def explain_use(timing: Timing) -> list[tuple[str, str]]:
     return facts
 
 
-def explain_without_custom(without_custom: WithoutCustom) -> str:
-    """State the effect on the outputs of disabling the candidate's extension functions."""
-    return _WITHOUT_CUSTOM[without_custom]
-
-
 def explain_certificate(certificate: str) -> str:
     if certificate:
         return f"{certificate}: this harness passed the whole red-team corpus on this machine"
     return "none was valid at evaluation time: create one with `harness red-team`"
+
+
+def list_circumstances(evaluation: Evaluation, phases: str = "") -> list[tuple[str, str]]:
+    return [
+        ("isolation", evaluation.isolation),
+        ("certificate", explain_certificate(evaluation.certificate)),
+        ("secret seeds", evaluation.seeds_digest),
+        ("started", evaluation.started_at),
+        ("took", f"{evaluation.duration_s:.2f} s" + (f" ({phases})" if phases else "")),
+        *evaluation.environment,
+    ]
 
 
 def _format_amount(amount: float, unit: str) -> str:

@@ -322,7 +322,7 @@ def test_a_run_with_a_surprise_ends_the_certificate_before_it(evaluate, tmp_path
 
 @pytest.mark.slow
 def test_partial_red_team_run_exits_with_0_without_a_certificate(call_harness):
-    finished = call_harness(["doctor", "--red-team", "--only", "zero[es]*", "--json"])
+    finished = call_harness(["red-team", "--only", "zero[es]*", "--json"])
     record = json.loads(finished.stdout)
     names = {entry["file"]: entry["result"] for entry in record["files"]}
     assert finished.returncode == 0, finished.stderr
@@ -341,7 +341,7 @@ def test_the_command_ends_with_1_and_names_what_was_accepted(call_harness, tmp_p
     (tmp_path / "corpus" / "controls" / "wrong.py").write_text(honest.replace("a + b", "a - b"))
     attack = honest.replace("expected: correct", "layer: time\nexpected: suspect")
     (tmp_path / "corpus" / "attacks" / "honest_in_truth.py").write_text(attack)
-    finished = call_harness(["doctor", "--red-team", "--corpus", tmp_path / "corpus"])
+    finished = call_harness(["red-team", "--corpus", tmp_path / "corpus"])
     lines = finished.stdout.splitlines()
     assert finished.returncode == 1, finished.stderr
     assert "honest_in_truth" in lines[2] or "honest_in_truth" in lines[3]
@@ -354,6 +354,6 @@ def test_the_command_ends_with_1_and_names_what_was_accepted(call_harness, tmp_p
 
 @pytest.mark.parametrize("arguments", [["--only", "nothing-like-this"], ["--corpus", "/nowhere"]])
 def test_a_corpus_that_is_not_there_is_wrong_usage(call_harness, arguments):
-    finished = call_harness(["doctor", "--red-team", *arguments])
+    finished = call_harness(["red-team", *arguments])
     assert finished.returncode == 2
     assert "attacks/" in finished.stderr or "not a corpus" in finished.stderr

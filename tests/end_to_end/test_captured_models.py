@@ -46,7 +46,7 @@ def test_captured_problems_are_admitted_and_right_in_the_model(captured, capsys)
             run_calls(model, calls)
         assert (one.used > 0, one.failures) == (True, [])
         one.check = None
-    assert compare_models(model, dispatches, calls, expected) == ""
+    assert compare_models(dispatches, expected) == ""
 
 
 def make_originals(model, group):

@@ -18,7 +18,7 @@ from harness.generate.providers.endpoint_errors import EndpointRefused
 from harness.generate.providers.openai_compatible import (
     EndpointSettings,
     open_endpoint,
-    read_endpoint_settings,
+    read_key,
     read_retry_after,
 )
 
@@ -226,22 +226,22 @@ def test_a_spent_quota_is_not_asked_again() -> None:
 
 def test_a_missing_key_is_an_error_before_anything_is_sent() -> None:
     with pytest.raises(UsageError, match=r"set OPENAI_API_KEY.*--base-url"):
-        read_endpoint_settings({}, base_url=None)
+        read_key({}, None)
 
 
 def test_another_endpoint_needs_no_key() -> None:
-    assert read_endpoint_settings({}, base_url="http://localhost:1/v1").api_key is None
+    assert read_key({}, "http://localhost:1/v1") is None
 
 
 @pytest.mark.parametrize("url", ["localhost:8000", "ftp://x/v1", "http://", "v1"])
 def test_a_base_url_that_is_none_is_an_error(url: str) -> None:
     with pytest.raises(UsageError, match="must begin with http"):
-        read_endpoint_settings({"OPENAI_API_KEY": "k"}, base_url=url)
+        read_key({"OPENAI_API_KEY": "k"}, url)
 
 
 def test_api_key_with_a_newline_is_an_error_that_hides_the_key() -> None:
     with pytest.raises(UsageError, match="OPENAI_API_KEY holds") as caught:
-        read_endpoint_settings({"OPENAI_API_KEY": "sec\nret"}, base_url=None)
+        read_key({"OPENAI_API_KEY": "sec\nret"}, None)
     assert "sec" not in str(caught.value)
 
 

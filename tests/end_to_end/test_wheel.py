@@ -108,4 +108,4 @@ def test_a_problem_file_is_written_and_passes_its_check(harness):
 
 
 def test_the_red_team_finds_its_corpus(harness, needs_compiler):
-    assert "caught" in harness("doctor", "--red-team", "--only", "attacks/constant")
+    assert "caught" in harness("red-team", "--only", "attacks/constant")

@@ -112,8 +112,8 @@ def test_a_model_is_measured_in_each_mode_with_gradients_too(gradients):
     }  # fmt: skip
     dispatches = [Dispatch(model[1], Kernel(model[1].weight), plan)]
     expected = expect(model, calls, gradients=gradients)
-    assert compare_models(model, dispatches, calls, expected, gradients=gradients) == ""
-    found = measure_modes(model, dispatches, calls, expected, MODES, gradients=gradients)
+    assert compare_models(dispatches, expected) == ""
+    found = measure_modes(dispatches, expected, MODES)
     assert not [one for one in found.values() if isinstance(one, str)]
 
 
@@ -138,9 +138,9 @@ def test_chains_of_a_long_forward_are_measured_in_each_mode(tmp_path, monkeypatc
     assert len(dispatches) == 10  # two norms, RoPE, softmax and SwiGLU, in two layers
     calls = [((torch.randn(2, 16, 32, device="cuda"),), {}) for _ in range(3)]
     expected = expect(net, calls)
-    assert compare_models(net, dispatches, calls, expected) == ""
+    assert compare_models(dispatches, expected) == ""
     assert all(one.used for one in dispatches)
-    found = measure_modes(net, dispatches, calls, expected, MODES)
+    found = measure_modes(dispatches, expected, MODES)
     assert not [one for one in found.values() if isinstance(one, str)]
 
 

@@ -93,8 +93,8 @@ def test_every_explanation_names_a_section_of_the_documentation():
 
 
 def find_titles(path):
-    """Titles of the columns that a module gives its tables: strings in calls of add_column, in loops around such calls
-    and in the constants that these name.
+    """Titles of the columns that a module gives its tables: strings in calls of make_table and add_column, in loops
+    around such calls and in the constants that these name.
     """
     tree = ast.parse(path.read_text(encoding="utf-8"))
     constants = {
@@ -115,8 +115,10 @@ def find_titles(path):
     for node in ast.walk(tree):
         if isinstance(node, ast.For) and any(adds_columns(one) for part in node.body for one in ast.walk(part)):
             found += list_strings(node.iter)
-        elif adds_columns(node) or (isinstance(node, ast.Call) and ast.unparse(node.func) == "_make_number_table"):
+        elif adds_columns(node):
             found += [text for argument in node.args for text in list_strings(argument)]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "make_table":
+            found += [text.lstrip(">=") for argument in node.args for text in list_strings(argument)]
     return {title.strip() for text in found for title in re.split(r"\n|[,;] (?!high)", text) if title.strip()}
 
 

@@ -19,9 +19,9 @@ from harness.formats.kernelbench.format import (
     number_names,
     write_claims,
 )
-from harness.formats.storing import make_manifest, store_candidate
+from harness.formats.storing import make_manifest, store_run
 from harness.problems.discovery import list_files
-from harness.store.runs import hold_run, locate_run, write_manifest
+from harness.store.runs import locate_run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,12 +95,9 @@ def _import_kernels(
         samples=max(kernel.sample for kernel in kernels) + 1,
         problems=tuple(dict.fromkeys(names[kernel.number] for kernel in kernels)),
     )
-    with hold_run(run_dir):
-        write_manifest(run_dir, manifest)
-        for kernel in kernels:
-            key = SampleKey(run=name, problem=names[kernel.number], sample=kernel.sample)
-            candidate = Candidate(source=kernel.source, language=manifest.language, rule="imported")
-            store_candidate(run_dir, key, candidate, manifest)
+    keys = (SampleKey(run=name, problem=names[kernel.number], sample=kernel.sample) for kernel in kernels)
+    candidates = (Candidate(source=one.source, language=manifest.language, rule="imported") for one in kernels)
+    store_run(run_dir, manifest, ((key, candidate, "") for key, candidate in zip(keys, candidates, strict=True)))
     return run_dir
 
 

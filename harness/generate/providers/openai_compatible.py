@@ -55,15 +55,7 @@ class EndpointSettings:
     token_limit_name: TokenLimitName = "auto"
 
 
-def read_endpoint_settings(
-    environment: Mapping[str, str],
-    *,
-    base_url: str | None,
-    concurrency: int = 16,
-    timeout_s: float = 1200.0,
-    max_wait_s: float = 600.0,
-    token_limit_name: TokenLimitName = "auto",
-) -> EndpointSettings:
+def read_key(environment: Mapping[str, str], base_url: str | None) -> str | None:
     """Raises UsageError for a missing or malformed key and an invalid base URL."""
     key = environment.get("OPENAI_API_KEY", "").strip() or None
     if base_url is not None and (urlsplit(base_url).scheme not in ("http", "https") or not urlsplit(base_url).netloc):
@@ -75,14 +67,7 @@ def read_endpoint_settings(
         )
     if key is not None and not (key.isascii() and key.isprintable()):
         raise UsageError("OPENAI_API_KEY holds invalid characters: set it again, without quotes or line ends")
-    return EndpointSettings(
-        base_url=base_url,
-        api_key=key,
-        concurrency=concurrency,
-        timeout_s=timeout_s,
-        retries=RetryPolicy(max_wait_s=max_wait_s),
-        token_limit_name=token_limit_name,
-    )
+    return key
 
 
 def open_endpoint(settings: EndpointSettings) -> EndpointProvider:

@@ -115,15 +115,11 @@ def write_parquet(rows: Sequence[ResultRow], columns: Sequence[str], path: Path)
         import pyarrow.parquet as pq
     except ImportError as error:
         raise UsageError("--parquet needs pyarrow: pip install pyarrow, or use --csv") from error
-    schema = pa.schema([(name, _choose_type(pa, name)) for name in columns])
-    arrays = [_read_column(rows, name) for name in columns]
-    table = pa.table([pa.array(values, kind) for values, kind in zip(arrays, schema.types, strict=True)], schema=schema)
+    kinds = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+    arrays = [pa.array(_read_column(rows, name), kinds[COLUMNS[name].kind]) for name in columns]
+    table = pa.table(arrays, names=list(columns))
     with raising(StoreError, f"write {path}", "; choose another path"), replacing(path) as partial:
         pq.write_table(table, partial, compression="zstd")
-
-
-def _choose_type(pa: Any, name: str) -> Any:
-    return {str: pa.string, int: pa.int64, float: pa.float64}[COLUMNS[name].kind]()
 
 
 def _read_column(rows: Sequence[ResultRow], name: str) -> list[str | float | None]:

@@ -18,7 +18,6 @@ from harness.domain import (
     CaseResult,
     Correctness,
     CounterReport,
-    Evaluation,
     Finding,
     StoreError,
     Timing,
@@ -29,18 +28,18 @@ from harness.report.html.encoding import clean, cut_text, encode_numbers, pack
 from harness.report.html.overview import Material
 from harness.report.terminal.timing_details import list_conditions
 from harness.report.verdict_text import (
+    CLOCKS,
     WHOLE_CALLS,
+    WITHOUT_CUSTOM,
     explain_call_time,
     explain_cases,
-    explain_certificate,
-    explain_clock,
     explain_resolution,
     explain_roofline,
     explain_timing_verdict,
     explain_use,
-    explain_without_custom,
     format_interval,
     format_measured,
+    list_circumstances,
     state_verdict,
 )
 from harness.store.columns import ResultRow
@@ -165,7 +164,7 @@ def make_record(stored: StoredEvaluation, source: str | None, refer: Callable[[s
         "work": _describe_work(work) if work else None,
         "counters": _describe_counters(evaluation.counters) if evaluation.counters else None,
         "build": _describe_build(build) if build else None,
-        "circumstances": _list_circumstances(evaluation),
+        "circumstances": [(name, cut_text(str(value), 300)) for name, value in list_circumstances(evaluation)],
         "phases": list(evaluation.phases_s),
     }
     record = clean(record)
@@ -220,7 +219,7 @@ def _describe_timing(timing: Timing) -> dict[str, Any]:
         "summary": f"{format_measured(timing)} against {timing.baseline}",
         "why": explain_timing_verdict(timing),
         "resolution": " ".join(
-            filter(None, [explain_clock(timing), explain_resolution(timing), explain_call_time(timing)])
+            filter(None, [CLOCKS[timing.clock], explain_resolution(timing), explain_call_time(timing)])
         ),
         "has_two_clocks": timing.clock in WHOLE_CALLS,
         "conditions": [*explain_use(timing), *list_conditions(timing)],
@@ -257,7 +256,7 @@ def _describe_work(work: Work) -> dict[str, Any]:
         "library": work.library,
         "other": work.other,
         "kernels": [cut_text(name, 200) for name in work.custom_kernels[:20]],
-        "without": explain_without_custom(work.without_custom),
+        "without": WITHOUT_CUSTOM[work.without_custom],
     }
 
 
@@ -277,14 +276,3 @@ def _describe_build(build: BuildSummary) -> dict[str, Any]:
         "reason": build.reason,
         "errors": shorten_log(build.log) if build.log else "",
     }
-
-
-def _list_circumstances(evaluation: Evaluation) -> list[tuple[str, str]]:
-    return [
-        ("isolation", evaluation.isolation),
-        ("certificate", explain_certificate(evaluation.certificate)),
-        ("secret seeds", evaluation.seeds_digest),
-        ("started", evaluation.started_at),
-        ("took", f"{evaluation.duration_s:.2f} s"),
-        *((name, cut_text(str(value), 300)) for name, value in evaluation.environment),
-    ]

@@ -7,9 +7,10 @@ last candidates are omitted first, then their details, with a note.
 from __future__ import annotations
 
 import gc
+import json
 from base64 import b64encode
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
@@ -20,12 +21,12 @@ from typing import Any
 import harness
 from harness.analysis.prices import Price
 from harness.analysis.ranking import find_best_turns, read_requested_problems
-from harness.domain import StoreError, UsageError
+from harness.domain import Outcome, StoreError, UsageError
 from harness.domain.files import explain_failure, replace_text
-from harness.report.html.captured import list_captured
 from harness.report.html.chunks import pack_shards
 from harness.report.html.encoding import clean, encode_numbers, encode_texts, pack
 from harness.report.html.overview import Material, describe_overview
+from harness.report.terminal.capture import LISTED_SHARE
 from harness.store.columns import COLUMNS, ResultRow
 from harness.store.completions import Spent, TurnOrigin, has_run, locate_answer, read_origin, read_spent
 from harness.store.results import EVERYTHING, EvidenceRow, ResultFilter, ResultStore, explain_no_match
@@ -163,7 +164,7 @@ def _read_all_costs(rows: Sequence[ResultRow], generated_dir: Path | None) -> di
 def _pack_fixed(store: ResultStore, material: Material, choice: ReportChoice) -> dict[str, str]:
     others = {
         "environments": _list_environments(store, material),
-        "captured": list_captured(material.rows, choice.captured_dir),
+        "captured": _list_captured(material.rows, choice.captured_dir),
     }
     return {
         "index": pack(_describe_index(material)),
@@ -183,6 +184,46 @@ def _list_environments(store: ResultStore, material: Material) -> list[dict[str,
         counts.setdefault((*known, ("certificate", row.certificate or "none")), []).append(index)
     ordered = sorted(counts.items(), key=lambda entry: -len(entry[1]))
     return [{"entries": clean(entries), "count": len(indices), "first": indices[0]} for entries, indices in ordered]
+
+
+_CAPTURED_FACTS = ("model", "hardware", "device", "wall_us")
+_GROUP_FACTS = ("kind", "calls", "share", "time_us", "peak_fraction", "gain_limit", "bound", "problem", "reason")
+
+
+def _list_captured(rows: Sequence[ResultRow], captured_dir: Path | None) -> list[dict[str, Any]]:
+    """Return where the time of captured models goes, what was tried, and what it brought, by suite."""
+    found: list[dict[str, Any]] = []
+    if captured_dir is None:
+        return found
+    for suite in sorted({row.suite for row in rows}):
+        with suppress(OSError, ValueError, KeyError, TypeError):  # no captured suite, or of another version
+            folder = captured_dir / check_name("suite", suite)
+            captured = json.loads((folder / "capture.json").read_text(encoding="utf-8"))
+            tried = _count_tried(row for row in rows if row.suite == suite)
+            applied = folder / "applied.json"
+            record = json.loads(applied.read_text(encoding="utf-8")) if applied.exists() else None
+            kernels = {one["problem"]: one for one in record["kernels"]} if record else {}
+            groups = [
+                {name: group[name] for name in _GROUP_FACTS}
+                | {"tried": tried.get(group["problem"]), "kernel": kernels.get(group["problem"])}
+                for group in captured["groups"]
+                if group["share"] >= LISTED_SHARE or group["problem"]
+            ]
+            facts = {name: captured[name] for name in _CAPTURED_FACTS}
+            found.append(clean(facts | {"suite": suite, "groups": groups, "applied": record}))
+    return found
+
+
+def _count_tried(rows: Iterable[ResultRow]) -> dict[str, dict[str, Any]]:
+    """Count candidates and correct ones of each problem, with the best speedup."""
+    tried: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        counts = tried.setdefault(row.problem, {"candidates": 0, "correct": 0, "best": None})
+        counts["candidates"] += 1
+        counts["correct"] += row.outcome == Outcome.CORRECT
+        if row.speedup is not None:
+            counts["best"] = max(row.speedup, counts["best"] or 0.0)
+    return tried
 
 
 def _read_references(material: Material, problems_dirs: Sequence[Path], generated_dir: Path | None) -> dict[str, str]:

@@ -12,18 +12,15 @@ from harness.report.values import format_fixed, format_rate
 if TYPE_CHECKING:
     from rich.table import Table
 
-_NUMBERS = ("calls", "time", "us", "of peak", "at most")
+LEAST_WIDTH = 16  # of a column
 CHAIN_SHARE = 0.03  # of operators in the forward of a module with others inside
 LISTED_SHARE = 0.005  # modules with less time are left out
 
 
 def render_capture(record: Mapping[str, Any]) -> Table:
-    table = make_table()
-    table.add_column("module", min_width=20, overflow="fold")
-    for name in _NUMBERS:
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("bound by", no_wrap=True)
-    table.add_column("problem", overflow="fold")
+    table = make_table(
+        "module", ">calls", ">time", ">us", ">of peak", ">at most", "=bound by", "problem", least=LEAST_WIDTH
+    )
     for group in record["groups"]:
         if group["share"] < LISTED_SHARE:
             continue
@@ -60,11 +57,7 @@ def list_capture_notes(record: Mapping[str, Any], folder: Path, name: str) -> It
 
 
 def render_apply(record: Mapping[str, Any]) -> Table:
-    table = make_table()
-    table.add_column("kernel", min_width=16, overflow="fold")
-    for name in ("id", "alone", "predicted", "in the model"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("result", min_width=12, overflow="fold")
+    table = make_table("kernel", ">id", ">alone", ">predicted", ">in the model", "result", least=LEAST_WIDTH)
     for one in record["kernels"]:
         numbers = ("-" if one[name] is None else f"{format_fixed(one[name], 3)}x" for name in ("alone", "predicted"))
         result = one["reason"] or "applied"

@@ -32,13 +32,13 @@ from harness.report.terminal.timing_details import list_conditions, render_timin
 from harness.report.terminal.turn_details import NO_TURNS, SampleTurns, render_turns
 from harness.report.values import make_printable
 from harness.report.verdict_text import (
+    WITHOUT_CUSTOM,
     explain_cases,
-    explain_certificate,
     explain_roofline,
     explain_use,
-    explain_without_custom,
     format_interval,
     format_share,
+    list_circumstances,
     name_sample,
     state_verdict,
 )
@@ -52,10 +52,7 @@ if TYPE_CHECKING:
 
 def render_cases(evaluation: Evaluation) -> Iterator[RenderableType]:
     is_timed = any(case.timing is not None for case in evaluation.cases)
-    table = make_table()
-    for name in ("case", "outcome", *(("speedup", "interval", "baseline, candidate") if is_timed else ())):
-        is_number = name not in ("case", "outcome")
-        table.add_column(style_text(name), justify="right" if is_number else "left", no_wrap=is_number)
+    table = make_table("case", "outcome", *((">speedup", ">interval", ">baseline, candidate") if is_timed else ()))
     for case in evaluation.cases:
         table.add_row(_name_case(case), style_outcome(case.outcome.value), *(_list_times(case) if is_timed else ()))
     yield table
@@ -141,7 +138,8 @@ def _sections(
         yield from _source_parts(evaluation, source)
     yield from render_turns(turns, evaluation.subject.turn, source)
     yield render_heading("Evaluation conditions")
-    yield _render_facts(_list_circumstances(evaluation))
+    phases = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in evaluation.phases_s)
+    yield _render_facts(list_circumstances(evaluation, phases))
     yield style_text(f"\nAlso: harness show {stored.id} --source | --log | --blocks | --json", "dim")
     yield _render_verdict(evaluation)
 
@@ -178,7 +176,7 @@ def _correctness_parts(correctness: Correctness, reason: str) -> Iterator[Render
     truth = "the float64 truth" if correctness.truth == "float64" else "the reference itself (no float64 truth)"
     yield render_heading("Correctness")
     yield style_text(f"{passed} of {len(trials)} trials passed, against {truth}; weights: {correctness.weights}")
-    table = _make_number_table("#", "inputs", "passed", "max error", "reference's", "of allowed", "wrong")
+    table = make_table(">#", "inputs", "passed", ">max error", ">reference's", ">of allowed", ">wrong")
     for number, trial in enumerate(trials, start=1):
         table.add_row(
             str(number),
@@ -234,7 +232,7 @@ def _name_first_timed(evaluation: Evaluation) -> str:
 
 def _baseline_parts(further: Sequence[BaselineResult]) -> Iterator[RenderableType]:
     yield render_heading("Further baselines")
-    table = _make_number_table("baseline", "time", "candidate", "speedup", "interval")
+    table = make_table(">baseline", ">time", ">candidate", ">speedup", ">interval")
     for one in further:
         timing = one.timing
         if timing is None:
@@ -251,7 +249,7 @@ def _baseline_parts(further: Sequence[BaselineResult]) -> Iterator[RenderableTyp
 
 def _work_parts(work: Work) -> Iterator[RenderableType]:
     yield render_heading("Time attribution")
-    table = _make_number_table("code", "share", "of the time")
+    table = make_table("code", ">share", "of the time")
     shares = (
         ("candidate's kernels", work.custom),
         ("torch operators", work.torch),
@@ -263,7 +261,7 @@ def _work_parts(work: Work) -> Iterator[RenderableType]:
     yield table
     more = len(work.custom_kernels) - KERNELS_SHOWN
     kernels = ", ".join(work.custom_kernels[:KERNELS_SHOWN]) + (f" and {more} more" if more > 0 else "")
-    yield _render_facts([("kernels", kernels or "none"), ("without them", explain_without_custom(work.without_custom))])
+    yield _render_facts([("kernels", kernels or "none"), ("without them", WITHOUT_CUSTOM[work.without_custom])])
     yield style_text("as reported by the worker; a column and a filter (--own-kernels), not part of the verdict", "dim")
 
 
@@ -308,18 +306,6 @@ def _list_facts(evaluation: Evaluation, solution: str) -> list[tuple[str, str]]:
     ]
 
 
-def _list_circumstances(evaluation: Evaluation) -> list[tuple[str, str]]:
-    phases = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in evaluation.phases_s)
-    return [
-        ("isolation", evaluation.isolation),
-        ("certificate", explain_certificate(evaluation.certificate)),
-        ("secret seeds", evaluation.seeds_digest),
-        ("started", evaluation.started_at),
-        ("took", f"{evaluation.duration_s:.2f} s" + (f" ({phases})" if phases else "")),
-        *evaluation.environment,
-    ]
-
-
 def _render_verdict(evaluation: Evaluation) -> Text:
     verdict, timing = style_outcome(evaluation.outcome.value), evaluation.timing
     if evaluation.speedup is not None and timing is not None:
@@ -339,14 +325,6 @@ def _render_facts(facts: list[tuple[str, str]]) -> Table:
     for name, value in facts:
         if value:
             table.add_row(style_text(name, "dim"), style_text(value))
-    return table
-
-
-def _make_number_table(*columns: str) -> Table:
-    table = make_table()
-    for name in columns:
-        is_text = name in ("inputs", "passed", "code", "of the time")
-        table.add_column(style_text(name), justify="left" if is_text else "right", no_wrap=not is_text)
     return table
 
 

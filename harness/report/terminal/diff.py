@@ -9,7 +9,7 @@ from harness.analysis.side_by_side import FlipKind, GroupComparison, Pair, Speed
 from harness.analysis.side_material import Cost, SideBySide, TextDiff, pick_samples
 from harness.domain import Outcome
 from harness.report.terminal.tables import describe_section, format_speedup, make_table, style_outcome, style_text
-from harness.report.values import format_rate
+from harness.report.values import format_range, format_rate
 from harness.store.columns import ResultRow
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def format_ratio(speed: SpeedTest) -> str:
     """Return a text such as `1.08x [1.01, 1.15]`, without interval for a single pair."""
     if speed.low <= 0 or speed.high > 1e6:
         return f"{speed.ratio:.2f}x"
-    return f"{speed.ratio:.2f}x [{speed.low:.2f}, {speed.high:.2f}]"
+    return f"{speed.ratio:.2f}x {format_range(speed.low, speed.high)}"
 
 
 def format_p(p: float) -> str:
@@ -102,10 +102,7 @@ def _render_group(group: GroupComparison, *, wide: bool) -> Iterator[RenderableT
 
 
 def _render_flips(flips: Sequence[Pair], *, wide: bool) -> Table:
-    table = make_table()
-    table.add_column("problem", overflow="fold")
-    for name in ("before", "after"):
-        table.add_column(name, no_wrap=True)
+    table = make_table("problem", "=before", "=after")
     if wide:
         table.add_column("message", overflow="ellipsis", no_wrap=True)
     for pair in flips[:MOST_ROWS]:
@@ -126,10 +123,7 @@ def describe_samples(rows: Sequence[ResultRow]) -> Text:
 
 
 def _render_speeds(pairs: Sequence[Pair]) -> Table:
-    table = make_table()
-    table.add_column("problem", overflow="fold")
-    for name in ("before", "after", "after/before", "q"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = make_table("problem", ">before", ">after", ">after/before", ">q")
     for pair in pairs[:MOST_ROWS]:
         speed = pair.speed
         if speed is None or speed.q is None:
@@ -165,10 +159,7 @@ def _render_messages(sides: SideBySide) -> Iterator[RenderableType]:
 
 
 def _make_count_table(head: str, rows: Iterable[tuple[Text, int, int]]) -> Table:
-    table = make_table()
-    table.add_column(head, overflow="fold")
-    for name in ("before", "after", "change"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = make_table(head, ">before", ">after", ">change")
     for text, before, after in rows:
         table.add_row(text, f"{before:,}", f"{after:,}", f"{after - before:+,}" if after != before else "")
     return table
@@ -204,10 +195,7 @@ def _format_per_correct(cost: Cost) -> str:
 
 def _render_costs(sides: SideBySide) -> Iterator[RenderableType]:
     yield style_text("Cost", "bold")
-    table = make_table()
-    table.add_column("what", overflow="fold")
-    for name in ("before", "after"):
-        table.add_column(name, justify="right")
+    table = make_table("what", ">before", ">after")
     for row in list_costs(sides.costs):
         table.add_row(*map(style_text, row))
     yield table

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from math import isfinite
 from typing import TYPE_CHECKING, Any
-from xml.sax.saxutils import escape, quoteattr
+from xml.etree import ElementTree
 
 from harness.analysis.change_detection import CHANGE_KINDS, Change
 from harness.domain import FILE_RUN, Outcome, Subject
 from harness.report.terminal.tables import format_speedup, make_table, style_outcome, style_text
-from harness.report.values import make_printable, make_strict
+from harness.report.values import format_range, make_printable, make_strict
 from harness.report.verdict_text import name_sample
 
 if TYPE_CHECKING:
@@ -49,12 +49,9 @@ def sort_changes(changes: Iterable[Change]) -> list[Change]:
 
 def render_changes(changes: Iterable[Change], *, wide: bool = False) -> Table:
     """Show one row per candidate; fold long names instead of cutting them."""
-    table = make_table()
-    for name in ("change", "candidate", "then", "now", "now/then"):
-        table.add_column(name, no_wrap=name not in ("candidate", "now/then"), overflow="fold")
-    if wide:
-        table.add_column("visible from", justify="right")
-        table.add_column("device", overflow="fold")
+    table = make_table(
+        "=change", "candidate", "=then", "=now", "now/then", *((">visible from", "device") if wide else ())
+    )
     for change in sort_changes(changes):
         cells = [
             style_text(change.kind.replace("_", " "), _STYLES[change.kind]),
@@ -88,8 +85,7 @@ def summarise_changes(changes: Sequence[Change]) -> str:
 def explain_change(change: Change) -> str:
     if change.speed is None or change.reason:
         return change.reason or "-"
-    speed = change.speed
-    return f"{speed.ratio:.2f} [{speed.low:.2f}, {speed.high:.2f}]"
+    return f"{change.speed.ratio:.2f} {format_range(change.speed.low, change.speed.high)}"
 
 
 def format_markdown(changes: Sequence[Change]) -> str:
@@ -111,15 +107,19 @@ def format_markdown(changes: Sequence[Change]) -> str:
 
 def format_junit(changes: Sequence[Change]) -> str:
     """Write JUnit XML: worse is a failure, not comparable is skipped."""
-    cases = [_format_case(change) for change in sort_changes(changes)]
-    failures = sum(change.is_worse for change in changes)
-    errors = sum(change.harness_failed and not change.is_worse for change in changes)
-    skipped = sum(_is_skipped(change) for change in changes)
-    counts = f'tests="{len(changes)}" failures="{failures}" errors="{errors}" skipped="{skipped}"'
-    head = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuites {counts}>"]
-    return "\n".join(
-        [*head, f'<testsuite name="harness regress" {counts}>', *cases, "</testsuite>", "</testsuites>", ""]
-    )
+    counts = {
+        "tests": len(changes),
+        "failures": sum(change.is_worse for change in changes),
+        "errors": sum(change.harness_failed and not change.is_worse for change in changes),
+        "skipped": sum(_is_skipped(change) for change in changes),
+    }
+    attributes = {name: str(number) for name, number in counts.items()}
+    root = ElementTree.Element("testsuites", attributes)
+    suite = ElementTree.SubElement(root, "testsuite", {"name": "harness regress"} | attributes)
+    for change in sort_changes(changes):
+        _add_case(suite, change)
+    ElementTree.indent(root, "")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
 
 
 def changes_record(changes: Sequence[Change], exit_code: int) -> dict[str, Any]:
@@ -131,20 +131,19 @@ def changes_record(changes: Sequence[Change], exit_code: int) -> dict[str, Any]:
     return {"exit_code": exit_code, "counts": {kind: counts[kind] for kind in CHANGE_KINDS}, "changes": records}
 
 
-def _format_case(change: Change) -> str:
+def _add_case(suite: ElementTree.Element, change: Change) -> None:
     subject = change.subject
     parts = subject.suite, subject.problem, subject.device, subject.workload, subject.dtype
-    where = ".".join(filter(None, parts))
     name = f"{name_subject(subject)} ({'extraction' if change.after is None else subject.baseline})"
-    head = f"<testcase classname={_attribute(where)} name={_attribute(name)}"
-    text = f"{change.kind.replace('_', ' ')}: {explain_change(change)}"
+    about = {"classname": ".".join(filter(None, parts)), "name": name}
+    case = ElementTree.SubElement(suite, "testcase", {key: _clean_xml(text) for key, text in about.items()})
+    message = {"message": _clean_xml(f"{change.kind.replace('_', ' ')}: {explain_change(change)}")}
     if change.is_worse:
-        return f"{head}><failure message={_attribute(text)}>{_content(_describe_failure(change))}</failure></testcase>"
-    if change.harness_failed:
-        return f"{head}><error message={_attribute(text)}/></testcase>"
-    if _is_skipped(change):
-        return f"{head}><skipped message={_attribute(text)}/></testcase>"
-    return f"{head}/>"
+        ElementTree.SubElement(case, "failure", message).text = _clean_xml(_describe_failure(change))
+    elif change.harness_failed:
+        ElementTree.SubElement(case, "error", message)
+    elif _is_skipped(change):
+        ElementTree.SubElement(case, "skipped", message)
 
 
 def _is_skipped(change: Change) -> bool:
@@ -159,16 +158,8 @@ def _describe_failure(change: Change) -> str:
     return f"{name_subject(change.subject)}: {verdicts[0]} -> {verdicts[1]}, {explain_change(change)}"
 
 
-def _attribute(text: str) -> str:
-    return quoteattr(_clean_xml(text).replace("\n", " "))
-
-
-def _content(text: str) -> str:
-    return escape(_clean_xml(text))
-
-
 def _clean_xml(text: str) -> str:
-    return NOT_XML.sub("?", make_printable(text))
+    return NOT_XML.sub("?", make_printable(text).replace("\n", " "))
 
 
 def _escape_markdown(text: str) -> str:

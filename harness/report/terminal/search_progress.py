@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Literal
 from harness.analysis.prices import Price
 from harness.analysis.samples import find_best
 from harness.domain import Completion, Evaluation, SampleKey
-from harness.report.terminal.tables import add_column, format_speedup, make_table, style_text
-from harness.report.values import format_fixed
+from harness.report.terminal.progress import Step
+from harness.report.terminal.tables import format_speedup, make_table, style_text
+from harness.report.values import format_fixed, format_range
 from harness.search.history import History, Turn
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class ProblemProgress:
         if result.speedup is None or result.speedup_low is None or result.speedup_high is None:
             timing = turn.evaluation.timing
             return f"correct{'' if timing is None else f', time {timing.verdict}'} ({where})"
-        interval = f"[{format_fixed(result.speedup_low, 2)}, {format_fixed(result.speedup_high, 2)}]"
+        interval = format_range(result.speedup_low, result.speedup_high)
         return f"{format_speedup(result.speedup, result.clock)} {interval} ({where})"
 
 
@@ -106,8 +107,11 @@ class SearchProgress:
         with self._lock:
             self._ended.add(key)
 
-    def count_ended(self) -> tuple[int, int]:
-        return len(self._ended), len(self._histories)
+    def count_answers(self) -> Step:
+        """Samples of one turn."""
+        ended, total = len(self._ended), len(self._histories)
+        note = f"{ended} of {total}"
+        return Step(name="asking", total=total, done=ended, worked=ended, note=note, began_s=self._began_s)
 
     def list_problems(self) -> list[ProblemProgress]:
         keys: dict[str, list[SampleKey]] = {}
@@ -169,11 +173,9 @@ def render_search(progress: SearchProgress, *, most_problems: int) -> Renderable
     from rich.console import Group
 
     problems = progress.list_problems()
-    shown, table = problems, make_table()
+    shown, table = problems, make_table("problem", ">samples", ">turns", "=best", least=4)
     if len(problems) > most_problems:
         shown = sorted(problems, key=lambda one: not one.in_flight)[:most_problems]
-    for name in ("problem", "samples", "turns", "best"):
-        add_column(table, name, is_number=name in ("samples", "turns"), whole=name != "problem")
     for one in shown:
         table.add_row(
             style_text(one.name), f"{one.ended}/{one.samples}", str(one.turns), style_text(one.describe_best())

@@ -15,7 +15,7 @@ from harness.analysis.metrics import describe_clocks
 from harness.analysis.ranking import RankedFile
 from harness.analysis.samples import GroupKey, Section
 from harness.domain import EMULATED, NO_DEVICE, Outcome
-from harness.report.values import format_fixed, format_rate, make_printable
+from harness.report.values import format_fixed, format_range, format_rate, make_printable
 from harness.store.columns import COLUMNS, ResultRow, make_row
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ def _leaderboard_cells(rank: int, row: LeaderboardRow) -> dict[str, Text]:
         "prompt": _cell_text(_name_prompt(row.group), "dim"),
         "problems": _cell_text(_format_problems(row)),
         "speedup": _cell_text(_format_mean(row)),
-        "[low, high]": _cell_text(_format_interval(row)),
+        "[low, high]": _cell_text(format_range(row.speedup_low, row.speedup_high)),
         "own": _cell_text(own_share),
         "turns": _cell_text("-" if row.mean_turns is None else format_fixed(row.mean_turns, 1)),
         "best@turn": _cell_text("-" if row.best_turn is None else f"{row.best_turn:g}"),
@@ -262,13 +262,20 @@ def _stack(parts: Iterable[Text]) -> Text:
     return cell
 
 
-def make_table(title: str | None = None) -> Table:
+def make_table(*columns: str, title: str | None = None, least: int | None = None) -> Table:
+    """Cells of columns that begin with `>` (right-aligned) and `=` stay in one line. Others are folded to `least`
+    characters or more.
+    """
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
     table.title = None if title is None else style_text(title, "bold")
     table.title_justify = table.caption_justify = "left"
+    for name in columns:
+        whole, justify = name.startswith((">", "=")), "right" if name.startswith(">") else "left"
+        head = style_text(name[whole:])
+        table.add_column(head, justify=justify, no_wrap=whole, overflow="fold", min_width=None if whole else least)  # type: ignore[arg-type]
     return table
 
 
@@ -304,12 +311,6 @@ def _format_mean(row: LeaderboardRow) -> str:
     return f"{format_speedup(row.geometric_mean_speedup, row.clock)} ({row.timed})"
 
 
-def _format_interval(row: LeaderboardRow) -> str:
-    if row.speedup_low is None or row.speedup_high is None:
-        return ""
-    return f"[{format_fixed(row.speedup_low, 2)}, {format_fixed(row.speedup_high, 2)}]"
-
-
 def _format_problems(row: LeaderboardRow) -> str:
     return str(row.problems) if row.scored == row.problems else f"{row.scored} of {row.problems}"
 
@@ -322,13 +323,7 @@ LONGEST_REASON = 200  # characters; `harness show` prints the rest
 
 
 def render_ranked_files(ranked: Sequence[RankedFile]) -> Table:
-    table = make_table()
-    for name in ("#", "id"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("file", overflow="fold", min_width=8)
-    table.add_column("outcome", no_wrap=True)
-    table.add_column("speedup\n[low, high]", justify="right", no_wrap=True)
-    table.add_column("note", overflow="fold")
+    table = make_table(">#", ">id", "file", "=outcome", ">speedup\n[low, high]", "note", least=8)
     for place, one in enumerate(ranked, start=1):
         numbers = (str(place) if one.is_correct else "-", str(one.stored.id))
         outcome, speedup = style_outcome(one.evaluation.outcome), format_interval(one.evaluation).replace(" [", "\n[")
@@ -346,8 +341,8 @@ def format_interval(evaluation: Evaluation) -> str:
     timing = evaluation.timing
     if timing is None or evaluation.speedup is None:
         return "-"
-    low, high = format_fixed(timing.speedup_low, 2), format_fixed(timing.speedup_high, 2)
-    return f"{format_speedup(evaluation.speedup, timing.clock)} [{low}, {high}]"
+    interval = format_range(timing.speedup_low, timing.speedup_high)
+    return f"{format_speedup(evaluation.speedup, timing.clock)} {interval}"
 
 
 def _note(one: RankedFile) -> str:
@@ -362,6 +357,6 @@ def _compare(one: RankedFile) -> str:
         return "not timed" if timing is None else f"its time is {timing.verdict}"
     if pairs is None or pairs.speedup is None or pairs.speedup_low is None or pairs.speedup_high is None:
         return f"overlaps with {one.close_to}" if one.close_to else ""
-    low, high = format_fixed(pairs.speedup_low, 2), format_fixed(pairs.speedup_high, 2)
+    interval = format_range(pairs.speedup_low, pairs.speedup_high)
     verdict = "faster than" if pairs.speedup_low > 1 else "slower than" if pairs.speedup_high < 1 else "tie with"
-    return f"{verdict} {one.close_to}: {format_speedup(pairs.speedup)} in pairs [{low}, {high}]"
+    return f"{verdict} {one.close_to}: {format_speedup(pairs.speedup)} in pairs {interval}"

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from harness.domain import Block, Conditions, Timing
 from harness.report.terminal.tables import format_speedup, format_time_us, make_table, style_text
 from harness.report.verdict_text import (
+    CLOCKS,
     WHOLE_CALLS,
     explain_call_time,
-    explain_clock,
     explain_resolution,
     explain_timing_verdict,
     format_measured,
@@ -69,7 +69,7 @@ _REPORTED, _MEASURED = "reported by the worker", "measured by the evaluator"
 
 def render_timing(timing: Timing, *, all_blocks: bool) -> Iterator[RenderableType]:
     yield style_text(f"{format_measured(timing)} against {timing.baseline}: {explain_timing_verdict(timing)}.")
-    yield style_text(" ".join(filter(None, [explain_clock(timing), explain_resolution(timing)])))
+    yield style_text(" ".join(filter(None, [CLOCKS[timing.clock], explain_resolution(timing)])))
     if whole_calls := explain_call_time(timing):
         yield style_text(whole_calls)
     yield _render_clocks(timing)
@@ -108,9 +108,7 @@ def _list_seen(seen: Conditions) -> Iterator[tuple[str, str]]:
 
 def _render_clocks(timing: Timing) -> Table:
     """Medians per call; the evaluator's times include the message exchange."""
-    table = make_table()
-    for name in ("median per call", timing.baseline, "candidate", "ratio"):
-        table.add_column(style_text(name), justify="left" if name.startswith("median") else "right")
+    table = make_table("median per call", f">{timing.baseline}", ">candidate", ">ratio")
     for name, baseline_us, candidate_us in _list_clocks(timing.blocks if timing.clock in WHOLE_CALLS else ()):
         is_whole = name in (_REPORTED, _MEASURED) and candidate_us > 0
         ratio = format_speedup(baseline_us / candidate_us) if is_whole else ""
@@ -134,9 +132,7 @@ def _list_clocks(blocks: Sequence[Block]) -> Iterator[tuple[str, float, float]]:
 
 
 def _render_quartiles(timing: Timing) -> Table:
-    table = make_table()
-    for name in ("blocks", "least", "1/4", "median", "3/4", "most"):
-        table.add_column(name, justify="left" if name == "blocks" else "right")
+    table = make_table("blocks", ">least", ">1/4", ">median", ">3/4", ">most")
     for name, side in ((timing.baseline, "baseline"), ("candidate", "candidate")):
         times_us = [getattr(block, f"{side}_reported_us") for block in timing.blocks]
         table.add_row(style_text(name), *map(_time_cell, summarise_samples(times_us)))
@@ -178,12 +174,9 @@ def _choose_edges(values: Sequence[float]) -> list[float]:
 
 
 def _render_blocks(timing: Timing) -> Table:
-    table = make_table()
-    sides = (timing.baseline, "candidate")
     clocks = ("reported", "evaluator", "copy") if timing.clock in WHOLE_CALLS else ("time",)
-    heads = [f"{clock}\n{side}" for clock in clocks for side in sides]
-    for name in ("\nblock", *heads, "\nratio"):
-        table.add_column(style_text(name), justify="right", no_wrap=True)
+    heads = [f">{clock}\n{side}" for clock in clocks for side in (timing.baseline, "candidate")]
+    table = make_table(">\nblock", *heads, ">\nratio")
     for number, block in enumerate(timing.blocks, start=1):
         times_us = (
             block.baseline_reported_us, block.candidate_reported_us,

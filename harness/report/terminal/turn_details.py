@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from harness.analysis.samples import list_best, result_of
 from harness.report.terminal.sources import render_difference
 from harness.report.terminal.tables import format_speedup, make_table, render_heading, style_outcome, style_text
+from harness.report.values import format_range
 from harness.store.columns import ResultRow
 from harness.store.completions import Spent, TurnOrigin
 
@@ -55,14 +56,13 @@ def _render_tree(turns: SampleTurns, shown: int) -> RenderableType:
     rows = turns.rows
     bests = list_best([result_of(row) for row in rows])
     tokens = list(accumulate(_count_tokens(turns.spent.get(row.turn)) for row in rows))
-    table = make_table()
-    for name in ("turn", "outcome", "speedup", "interval", "over", "best", "tokens", "id"):
-        table.add_column(name, justify="left" if name in ("turn", "outcome") else "right")
+    table = make_table("turn", "outcome", ">speedup", ">interval", ">over", ">best", ">tokens", ">id")
     lines = zip([_trace(turns.origins, row.turn) for row in rows], rows, bests, tokens, strict=True)
     for path, row, best, spent in sorted(lines, key=itemgetter(0)):
         table.add_row(
             _name_turn(path, turns.origins.get(row.turn)), style_outcome(row.outcome), _format_speedup(row),
-            _format_interval(row), _format_comparison(row), "-" if best is None else _format_speedup(rows[best]),
+            format_range(row.speedup_low, row.speedup_high) or "-", _format_comparison(row),
+            "-" if best is None else _format_speedup(rows[best]),
             f"{spent:,}" if spent else "-", f"{row.id}{' <' if row.turn == shown else ''}",
         )  # fmt: skip
     return table
@@ -87,12 +87,6 @@ def _count_tokens(spent: Spent | None) -> int:
 
 def _format_speedup(row: ResultRow) -> str:
     return format_speedup(row.speedup, row.clock)
-
-
-def _format_interval(row: ResultRow) -> str:
-    if row.speedup_low is None or row.speedup_high is None:
-        return "-"
-    return f"[{row.speedup_low:.2f}, {row.speedup_high:.2f}]"
 
 
 def _format_comparison(row: ResultRow) -> str:

@@ -50,7 +50,7 @@ def test_kernels_of_chains_are_used_in_the_model_and_taken_out_again(captured):
     net, calls, plans = captured
     names, expected = list(net.state_dict()), expect(net, calls)
     dispatches = [one for plan in plans for one in make_dispatches(net, plan, Path(f"{plan['problem']}.py"))]
-    assert compare_models(net, dispatches, calls, expected) == ""
+    assert compare_models(dispatches, expected) == ""
     assert {one.used for one in dispatches} == {1}
     assert all("forward" not in vars(layer) for layer in net.layers)
     with applied(dispatches):

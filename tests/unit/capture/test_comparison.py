@@ -99,7 +99,7 @@ def test_outputs_and_gradients_may_differ_by_roundings_only(change, difference, 
     dispatches = replace_mix(model, change, backward=True)
     calls = [((), {"ids": torch.randint(50, (2, 6))})]
     expected = expect(model, calls, gradients=gradients)
-    found = compare_models(model, dispatches, calls, expected, gradients=gradients)
+    found = compare_models(dispatches, expected)
     assert found.startswith("call 0 of the model: off by") if difference else found == ""
 
 
@@ -107,7 +107,7 @@ def test_a_comparison_leaves_buffers_and_random_numbers_as_they_were():
     model = nn.Sequential(nn.BatchNorm1d(4), nn.Dropout(0.5))
     state = torch.get_rng_state()
     calls = [((torch.randn(8, 4),), {})]
-    assert compare_models(model, [], calls, expect(model, calls)) == ""
+    assert compare_models([], expect(model, calls)) == ""
     assert int(model[0].num_batches_tracked) == 0
     assert not torch.equal(torch.get_rng_state(), state)  # of the argument above only
     torch.set_rng_state(state)
@@ -134,14 +134,14 @@ def test_losses_may_differ_as_much_as_roundings_explain():
 
 def test_a_mode_that_the_model_does_not_allow_has_a_reason():
     model, calls = nn.Linear(2, 2), [((torch.ones(2, 2),), {})]
-    modes = measure_modes(model, [], calls, expect(model, calls), ["eager", "graph"])
+    modes = measure_modes([], expect(model, calls), ["eager", "graph"])
     assert modes["eager"].low <= 1.1
     assert modes["graph"] == "a CUDA graph needs a model on one GPU"
 
 
 def test_a_mode_with_wrong_outputs_has_a_reason_instead_of_a_time():
     model, calls = Words(), [((), {"ids": torch.randint(50, (2, 6))})]
-    modes = measure_modes(model, replace_mix(model, 0.01), calls, expect(model, calls), ["eager"])
+    modes = measure_modes(replace_mix(model, 0.01), expect(model, calls), ["eager"])
     assert modes["eager"].startswith("wrong outputs in call 0 of the model: off by")
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.main import GROUPS, HIDDEN, SUMMARIES, CommandGroup, run_command
+from harness.cli.main import GROUPS, SUMMARIES, CommandGroup, run_command
 
 
 def test_help_lists_every_command_whole_and_imports_none_of_them():
@@ -20,7 +20,7 @@ def test_help_lists_every_command_whole_and_imports_none_of_them():
         assert [name, *summary.split()] in [line.split() for line in lines]
 
 
-@pytest.mark.parametrize("name", [*SUMMARIES, *HIDDEN])
+@pytest.mark.parametrize("name", SUMMARIES)
 def test_every_command_that_is_listed_can_be_loaded_under_its_name(name):
     command = CommandGroup().get_command(None, name)
     assert command.name == name

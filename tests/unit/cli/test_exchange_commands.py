@@ -1,4 +1,4 @@
-"""Commands that bring stored things in and out or look at them again: reextract, import, export."""
+"""Commands that bring stored things in and out or look at them again: extract --stored, import, export."""
 
 import json
 from pathlib import Path
@@ -150,7 +150,7 @@ def test_evaluate_imports_folders_of_other_formats_first(command, bench_checkout
         (("export", "--format", "kernelbench", "out"), "either problems"),
         (("export", "--format", "kernelbench", "out", "--run", "absent"), "no run 'absent'"),
         (("import", "--format", "other", "bench"), "other"),
-        (("reextract", "absent"), "no run 'absent'"),
+        (("extract", "--stored", "absent"), "no run 'absent'"),
     ],
 )
 def test_wrong_usage_ends_with_2_and_says_what_to_do(command, bench_checkout, arguments, message):
@@ -178,41 +178,41 @@ def test_a_name_that_leaves_the_folder_is_refused(command, tmp_path):
     assert "cannot be a folder name" in stderr
 
 
-def test_reextract_lists_what_changes_and_stores_it_only_when_asked(command, write_run, tmp_path):
+def test_extracting_again_lists_what_changes_and_stores_it_only_when_asked(command, write_run, tmp_path):
     run_dir = write_run("past", [PROGRAM])
     (run_dir / "add" / "0" / "completion.md").write_text(f"```python\n{PROGRAM}    y = 2\n```\n")
-    code, stdout, _ = command("reextract", "--check")
+    code, stdout, _ = command("extract", "--stored", "--check")
     assert code == 1
     assert "1 of 1 samples changed" in stdout
-    code, stdout, _ = command("reextract", "--diff")
+    code, stdout, _ = command("extract", "--stored", "--diff")
     assert code == 0
     assert "+    y = 2" in stdout
-    assert command("reextract", "past", "--write")[0] == 0
+    assert command("extract", "past", "--stored", "--write")[0] == 0
     (sample,) = load_samples(run_dir)
     assert sample.candidate == Candidate(source=f"{PROGRAM}    y = 2\n", language="cpp", rule="fence")
-    code, stdout, _ = command("reextract", "--check")
+    code, stdout, _ = command("extract", "--stored", "--check")
     assert (code, stdout) == (0, "1 samples: no changes.\n")
 
 
 def test_a_candidate_that_is_no_longer_found_is_removed(command, write_run):
     run_dir = write_run("past", [PROGRAM])
-    assert command("reextract", "--write")[0] == 0
+    assert command("extract", "--stored", "--write")[0] == 0
     (sample,) = load_samples(run_dir)
     assert sample.candidate is None
 
 
-def test_reextract_goes_on_past_a_damaged_sample_and_says_so(command, write_run):
+def test_extracting_again_goes_on_past_a_damaged_sample_and_says_so(command, write_run):
     run_dir = write_run("past", [None, None])
     (run_dir / "add" / "0" / "provenance.json").write_text("{")
-    code, stdout, _ = command("reextract", "--json")
+    code, stdout, _ = command("extract", "--stored", "--json")
     record = json.loads(stdout)
     assert code == 0
     assert (record["samples"], record["changes"], len(record["damaged"])) == (1, [], 1)
-    assert command("reextract", "--check")[0] == 1
+    assert command("extract", "--stored", "--check")[0] == 1
 
 
 def test_without_runs_there_is_nothing_to_extract(command):
-    assert command("reextract", "--check")[:2] == (0, "0 samples: no changes.\n")
+    assert command("extract", "--stored", "--check")[:2] == (0, "0 samples: no changes.\n")
 
 
 def test_the_commands_leave_no_partial_files(command, bench_checkout):

@@ -4,11 +4,11 @@ import pytest
 from test_device_pool import make_task
 
 from harness.domain import DeviceError
-from harness.executors.device_pool import Job
 from harness.executors.placement import (
     MOST_IN_A_ROW,
     MOST_OF_A_PROBLEM,
     MOST_UPCOMING,
+    Job,
     JobQueue,
     divide_cores,
     share_out,
