@@ -31,7 +31,7 @@ from harness.builder.fast.strategy import prepare_fast
 from harness.builder.targets import select_target
 from harness.builder.torch_ninja import write_plan
 from harness.domain import BuildRequest, BuildResult
-from harness.sandbox.build_requests import parse_build_request
+from harness.sandbox.exchange import parse_build_request
 from harness.sandbox.policy import clean_environment, interpreter_folders, probe_isolation
 
 GOALS = {"built": 0.95, "failed": 0.90}

@@ -11,7 +11,7 @@ from harness.domain import EMULATED, BuildRequest, BuildResult, BuiltAhead, Cand
 from harness.evaluation.emulated.sanitizer import KernelChecker
 from harness.evaluation.record import EvaluationRecord
 from harness.languages import LANGUAGES, compiles_in_worker
-from harness.sandbox.build_requests import AnswerBuild
+from harness.sandbox.exchange import AnswerBuild
 from harness.sandbox.worker_process import TimeLimits
 
 SECOND_LOAD_SHARE = 1 / 8  # of the time limits

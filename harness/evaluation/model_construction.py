@@ -10,8 +10,8 @@ from harness.evaluation.integrity.static_checks import find_syntax_error
 from harness.evaluation.record import EvaluationRecord
 from harness.problems.loading import LoadedProblem
 from harness.sandbox.arena_layout import Footprint
-from harness.sandbox.build_requests import AnswerBuild
 from harness.sandbox.devices import CpuDevice, Device
+from harness.sandbox.exchange import AnswerBuild
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.model_session import ModelSession, Weights, open_session

@@ -22,10 +22,10 @@ from harness.evaluation.timing.replay_statistics import count_rounds
 from harness.languages import LANGUAGES
 from harness.languages.torch import INDUCTOR
 from harness.problems.loading import workload_source
-from harness.sandbox.build_requests import AnswerBuild
 from harness.sandbox.devices import Device
+from harness.sandbox.exchange import AnswerBuild
 from harness.sandbox.failure import CandidateFailure
-from harness.sandbox.gpu.replayer import KeptBaseline
+from harness.sandbox.gpu.recording import KeptBaseline
 from harness.sandbox.memory_limits import is_out_of_memory
 from harness.sandbox.model_session import ModelSession, open_session
 from harness.sandbox.worker_client import Mode, Program

@@ -34,9 +34,8 @@ from harness.protocol import (
 from harness.protocol.channel import SEED_BYTES
 from harness.protocol.messages import WorkerReply, WorkerRequest
 from harness.protocol.tensor_layout import MOST_KEPT, place_strided
-from harness.sandbox.build_requests import AnswerBuild
 from harness.sandbox.devices import Device, SharedArena
-from harness.sandbox.exchange import BETWEEN_CALLS_S, Exchange, require_kind
+from harness.sandbox.exchange import BETWEEN_CALLS_S, AnswerBuild, Exchange, require_kind
 from harness.sandbox.failure import CandidateFailure, explain_failure, fatal_failure, protocol_failure
 from harness.sandbox.memory_limits import limit_worker
 from harness.sandbox.memory_probe import Element

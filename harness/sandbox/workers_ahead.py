@@ -16,8 +16,7 @@ from harness.domain import HarnessError, WireError, WorkerLost, WorkerTimeout
 from harness.protocol.messages import WorkerRequest
 from harness.sandbox.devices import Device
 from harness.sandbox.forkserver import Forkserver
-from harness.sandbox.gpu.recording import NotReplayable
-from harness.sandbox.gpu.replayer import Replayer, start_replayer
+from harness.sandbox.gpu.recording import NotReplayable, Replayer, start_replayer
 from harness.sandbox.memory_limits import limit_worker
 from harness.sandbox.worker_process import WorkerLimits, WorkerProcess
 

@@ -59,8 +59,7 @@ from harness.problems.operators import Terms
 from harness.protocol import count_kept_calls
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.devices import Device
-from harness.sandbox.gpu.recording import NotReplayable
-from harness.sandbox.gpu.replayer import KeptBaseline
+from harness.sandbox.gpu.recording import KeptBaseline, NotReplayable
 from harness.sandbox.memory_plan import (
     LARGE_BYTES,
     MemoryNeed,

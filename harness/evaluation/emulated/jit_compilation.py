@@ -18,7 +18,7 @@ from harness.evaluation.emulated.launch_limits import BUDGET, LaunchChecker, cal
 from harness.problems.loading import LoadedProblem, load_problem
 from harness.problems.shrink import REDUCED, keep_sizes
 from harness.sandbox.arena_layout import measure_bytes
-from harness.sandbox.build_requests import AnswerBuild
+from harness.sandbox.exchange import AnswerBuild
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.worker_client import WorkerClient
 

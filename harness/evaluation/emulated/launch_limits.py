@@ -20,8 +20,8 @@ from harness.evaluation.model_construction import CANDIDATE_ENTRY, describe_cons
 from harness.problems.loading import LoadedProblem, load_problem
 from harness.problems.shrink import REDUCED, Budget, keep_sizes
 from harness.sandbox.arena_layout import LEAST_BYTES, measure_bytes
-from harness.sandbox.build_requests import AnswerBuild
 from harness.sandbox.devices import Device
+from harness.sandbox.exchange import AnswerBuild
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.worker_client import Mode, Program, WorkerClient, open_client

@@ -1,7 +1,8 @@
 """Times whole calls in successive workers (baseline, candidate, baseline): on a GPU for programs that cannot be
 replayed, by the evaluator's clock alone, and on a CPU if two workers do not fit.
 
-Drift of the baseline widens the interval.
+Drift of the baseline widens the interval. Whole calls are also timed beside device time, where they decide nothing. See
+docs/measurement.md.
 """
 
 from __future__ import annotations
@@ -12,17 +13,28 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.domain import Block, Conditions, HarnessError
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.results import TimingResult
 from harness.evaluation.settings import PATIENCE, TimingPlan
-from harness.evaluation.timing.chosen_calls import ChosenCalls, draw_seed, make_block, require_form
+from harness.evaluation.timing.chosen_calls import (
+    ChosenCalls,
+    TimedSeeds,
+    draw_seed,
+    find_wrong_call,
+    make_block,
+    require_form,
+)
 from harness.evaluation.timing.clocks import (
+    FEWEST_PAIRS,
+    GIVEN,
     HOPELESS,
     call_suspect,
+    charge_slowest,
+    compare_inputs,
     confirm_reported_times,
     decide,
     interval_of,
@@ -31,7 +43,6 @@ from harness.evaluation.timing.clocks import (
 )
 from harness.evaluation.timing.noise_floor import find_device_floor
 from harness.evaluation.timing.paired import mark_disturbed_unreliable, pin_to_cores
-from harness.evaluation.timing.slower_inputs import FEWEST_PAIRS, GIVEN, charge_slowest, compare_inputs
 from harness.evaluation.timing.system_conditions import ConditionSampler
 from harness.sandbox.devices import Device
 from harness.sandbox.model_session import ModelSession, Run
@@ -223,3 +234,50 @@ def await_idle(device: Device) -> None:
     """Raises HarnessError after SETTLE_S."""
     if not device.await_quiet(SETTLE_S):
         raise HarnessError(f"{device.name} was not idle within {SETTLE_S:g} s; end other programs that use it")
+
+
+CALLS, LEAST_CALLS, BUDGET_S = 15, 3, 0.15  # one is enough of a program that needs the budget for it
+MOST_CALLS = 40  # with those whose outputs lie in new memory, which has to be mapped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallTime:
+    """`wrong` says what was wrong in a call."""
+
+    median_us: float
+    wrong: str | None = None
+
+
+def warm_up(session: ModelSession, reference: Reference, seeds: Iterator[int]) -> None:
+    """For a new worker."""
+    for _ in count_warmup_calls(session, TimingPlan().warmup_calls):
+        _call(session, reference, next(seeds))
+
+
+def time_calls(session: ModelSession, reference: Reference, seeds: Iterator[int], *, checks: bool = False) -> CallTime:
+    """The worker must be warm. `checks` compares one call with the truth, if one of the inputs' seeds is shared."""
+    source = random.Random(next(seeds))
+    timed_seeds = TimedSeeds(reference, seeds, source)
+    times_us: list[float] = []
+    mapped_us: list[float] = []
+    checked: tuple[int, Run] | None = None
+    until_s = time.monotonic() + BUDGET_S
+    calls = 0
+    while len(times_us) < CALLS and calls < MOST_CALLS:
+        seed = timed_seeds.draw(GIVEN)
+        run = _call(session, reference, seed)
+        calls += 1
+        assert run.call_us is not None
+        (mapped_us if session.saw_new_memory else times_us).append(run.call_us)
+        if checks and checked is None and timed_seeds.is_shared(seed):
+            checked = seed, run
+        is_enough = calls >= LEAST_CALLS or run.call_us > 1e6 * BUDGET_S
+        if is_enough and time.monotonic() > until_s:
+            break
+    wrong = None if checked is None else find_wrong_call(reference, *checked, source)
+    return CallTime(median_us=statistics.median(times_us or mapped_us), wrong=wrong)
+
+
+def _call(session: ModelSession, reference: Reference, seed: int) -> Run:
+    session.reset_state(reference.make_timed_state(seed))
+    return require_form(session.call(reference.make_timed_inputs(seed), reference.device, look=False))

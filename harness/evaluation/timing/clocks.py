@@ -2,6 +2,9 @@
 
 The protocol overhead is calibrated on the baseline, so only time beyond it can be hidden work: during the call, while
 outputs are copied, or both together. On a GPU no reported time counts.
+
+A candidate may also do less work if it recognises given inputs: its time counts with the kind of inputs that slows it
+most, but not the baseline.
 """
 
 from __future__ import annotations
@@ -38,19 +41,16 @@ def call_suspect(timing: Timing, check: str, message: str) -> TimingResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockGap:
-    """Unaccounted time (us) of the candidate, less the baseline's, with its standard error. `tolerated_us` may have
-    another cause.
-    """
+    """Unaccounted time (us) of the candidate, less the baseline's, with its standard error."""
 
     where: str
     missing_us: float
     error_us: float
-    tolerated_us: float = MINIMUM_RESOLUTION_US
 
     @property
     def resolution_us(self) -> float:
         """The smallest gap that counts against a candidate."""
-        return max(CERTAINTY * self.error_us, self.tolerated_us)
+        return max(CERTAINTY * self.error_us, MINIMUM_RESOLUTION_US)
 
     @property
     def certain_us(self) -> float:
@@ -273,3 +273,59 @@ def _charge(timing: Timing, gaps: ClockGaps) -> Timing:
         speedup_high=high,
         verdict=decide(low, high),
     )
+
+
+GIVEN = "as_given"
+LOSS, LOSS_US = 1.15, 20.0  # in time, of the candidate against the baseline; a difference within either is noise
+FEWEST_PAIRS = 3  # of a kind, to charge for it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlowerInputs:
+    """`factor` is the candidate's time with inputs of the kind `step` / that with given ones, beyond the baseline's."""
+
+    step: str
+    factor: float
+
+
+def compare_inputs(step: str, found: Sequence[Block], given: Sequence[Block]) -> SlowerInputs | None:
+    """Return None if the two differ by chance, or too few were measured. Medians are compared, since a program may be
+    slow for only half of a kind's inputs.
+    """
+    if min(len(found), len(given)) < FEWEST_PAIRS:
+        return None
+    mine, usual = statistics.median(_list_ratios(found)), _list_ratios(given)
+    if mine <= statistics.quantiles(usual, n=4)[2] or not _exceeds(mine, given):
+        return None
+    return SlowerInputs(step=step, factor=mine / statistics.median(usual))
+
+
+def charge_slowest(result: TimingResult, slower: Sequence[SlowerInputs]) -> TimingResult:
+    if not slower:
+        return result
+    worst, timing = max(slower, key=lambda one: one.factor), result.timing
+    low, high = timing.speedup_low / worst.factor, timing.speedup_high / worst.factor
+    charged = replace(
+        timing,
+        candidate_us=timing.candidate_us * worst.factor,
+        speedup=timing.speedup / worst.factor,
+        speedup_low=low,
+        speedup_high=high,
+        verdict=timing.verdict if timing.verdict == "unconfirmed" else decide(low, high),
+    )
+    message = (
+        f"with inputs of the kind {worst.step} calls take {worst.factor:.2f} times as long as with given ones, "
+        "those of the baseline do not; this time counts"
+    )
+    finding = Finding(check="slower_inputs", severity="warning", message=message)
+    return replace(result, timing=charged, findings=(*result.findings, finding))
+
+
+def _exceeds(ratio: float, given: Sequence[Block]) -> bool:
+    usual = statistics.median(_list_ratios(given))
+    usual_us = statistics.median(block.baseline_reported_us for block in given)
+    return ratio > LOSS * usual and (ratio - usual) * usual_us > LOSS_US
+
+
+def _list_ratios(blocks: Sequence[Block]) -> list[float]:
+    return [block.candidate_reported_us / block.baseline_reported_us for block in blocks]

@@ -21,10 +21,10 @@ from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
 from harness.evaluation.results import TimingResult
 from harness.evaluation.settings import TimingPlan
+from harness.evaluation.timing.apart import time_calls, warm_up
 from harness.evaluation.timing.baselines import blaming_baseline
-from harness.evaluation.timing.call_time import time_calls, warm_up
 from harness.evaluation.timing.chosen_calls import TimedSeeds, deal_changed_steps, draw_seed, find_wrong_call
-from harness.evaluation.timing.clocks import call_suspect, is_surely_slower
+from harness.evaluation.timing.clocks import GIVEN, call_suspect, is_surely_slower
 from harness.evaluation.timing.paired import mark_disturbed_unreliable, pin_to_cores
 from harness.evaluation.timing.replay_statistics import (
     DECIDED_HOST_PAIRS,
@@ -41,13 +41,11 @@ from harness.evaluation.timing.replay_statistics import (
     is_far_slower,
     is_steady,
 )
-from harness.evaluation.timing.slower_inputs import GIVEN
 from harness.evaluation.timing.system_conditions import ConditionSampler, measure_energy_mj
 from harness.problems.inputs.kind import InputKind
 from harness.problems.inputs.kinds import find_kind
 from harness.protocol import storage_bytes
-from harness.sandbox.gpu.recording import NotReplayable, Recording
-from harness.sandbox.gpu.replayer import Clock, Graph, KeptBaseline, Place, Replayer
+from harness.sandbox.gpu.recording import Clock, Graph, KeptBaseline, NotReplayable, Place, Recording, Replayer
 from harness.sandbox.gpu.window import WindowSession
 from harness.sandbox.model_session import ModelSession, Run
 from harness.sandbox.worker_client import PlacedInputs

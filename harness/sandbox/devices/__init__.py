@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from harness.domain import EMULATED, Language
 from harness.languages.devices import find_devices
-from harness.sandbox.devices.arena import SharedArena
-from harness.sandbox.devices.base import Device
+from harness.sandbox.devices.base import Device, SharedArena
 from harness.sandbox.devices.cpu import CpuDevice
 from harness.sandbox.devices.cuda import INPUT_SLACK_BYTES, CudaDevice
 from harness.sandbox.devices.emulated import EmulatedDevice

@@ -8,8 +8,7 @@ import torch
 
 from harness.hardware.host import cpu_name
 from harness.hardware.memory import available_memory_bytes
-from harness.sandbox.devices.arena import HostArena, SharedArena
-from harness.sandbox.devices.base import Device
+from harness.sandbox.devices.base import Device, HostArena, SharedArena
 from harness.sandbox.memory_plan import Room
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ import torch
 
 from harness.hardware.memory import available_memory_bytes
 from harness.protocol import device_memory
-from harness.sandbox.devices.arena import GpuArena, SharedArena
-from harness.sandbox.devices.base import Device
+from harness.sandbox.devices.base import Device, GpuArena, SharedArena
 from harness.sandbox.devices.cpu import MINIMUM_CACHE_BYTES, CpuDevice
 from harness.sandbox.memory_limits import count_free_bytes
 from harness.sandbox.memory_plan import Room

@@ -8,7 +8,7 @@ from harness.domain import Problem
 from harness.evaluation.prepared_references import KEPT_PROBLEMS, PreparedReferences
 from harness.problems.loading import load_problem
 from harness.sandbox.devices import CpuDevice
-from harness.sandbox.gpu.replayer import KeptBaseline
+from harness.sandbox.gpu.recording import KeptBaseline
 from harness.sandbox.memory_plan import Room
 
 SOURCE = """

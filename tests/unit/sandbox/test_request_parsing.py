@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.domain import BuildRequest, WireError
-from harness.sandbox.build_requests import count_characters, parse_build_request
+from harness.sandbox.exchange import count_characters, parse_build_request
 
 GOOD = {
     "name": "fused_add",

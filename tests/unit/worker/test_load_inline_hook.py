@@ -12,7 +12,7 @@ from torch.utils import cpp_extension
 from harness.builder import Builder, probe_toolchain
 from harness.domain import WorkerLost
 from harness.protocol import Channel, make_pair
-from harness.sandbox.build_requests import parse_build_request
+from harness.sandbox.exchange import parse_build_request
 from harness.worker.emulated.link import EmulatorLink
 from harness.worker.instrumentation import Observer
 from harness.worker.load_inline_hook import _CARRIED, _WITHOUT_EFFECT, LoadInlineHook

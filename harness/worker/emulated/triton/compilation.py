@@ -19,9 +19,8 @@ from triton.runtime.autotuner import OutOfResources
 from triton.runtime.jit import JITFunction
 
 from harness.worker.emulated.link import EmulatorLink
-from harness.worker.emulated.triton.launch import find_arguments, normalize_grid, refuse_host_tensors
+from harness.worker.emulated.triton.launch import MOST_PROGRAMS, find_arguments, normalize_grid, refuse_host_tensors
 
-MOST_PROGRAMS = (2**31 - 1, 65535, 65535)
 COMPILED, FAILED = "compiled", "compile_error"
 STDERR = 2
 

@@ -9,9 +9,9 @@ import pytest
 from simulated_gpu import SimulatedSession, make_reference
 
 from harness.domain import Outcome
-from harness.evaluation.timing import call_time
+from harness.evaluation.timing import apart
+from harness.evaluation.timing.apart import CALLS, MOST_CALLS, time_calls
 from harness.evaluation.timing.baselines import BaselineFailure
-from harness.evaluation.timing.call_time import CALLS, MOST_CALLS, time_calls
 from harness.evaluation.timing.replay_timing import keep_baseline
 from harness.sandbox.failure import CandidateFailure
 
@@ -25,7 +25,7 @@ def reference():
 
 @pytest.fixture
 def patient(monkeypatch):
-    monkeypatch.setattr(call_time, "BUDGET_S", 60.0)
+    monkeypatch.setattr(apart, "BUDGET_S", 60.0)
 
 
 def session_of(**how):

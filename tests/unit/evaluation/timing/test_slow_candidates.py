@@ -15,7 +15,7 @@ from harness.evaluation.timing.clocks import SLOW_US, SURELY_SLOWER
 from harness.evaluation.timing.paired import SURE_BLOCKS, PairedTimer
 from harness.evaluation.timing.replay_statistics import DECIDED_PAIRS, SURE_PAIRS
 from harness.evaluation.timing.replay_timing import ReplayTimer
-from harness.sandbox.gpu.replayer import KeptBaseline
+from harness.sandbox.gpu.recording import KeptBaseline
 
 KINDS = ("shifted", "zeros", "large")
 SLOW = 2 * SURELY_SLOWER * SLOW_US

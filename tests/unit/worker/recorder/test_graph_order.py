@@ -4,7 +4,7 @@ import ctypes
 
 import pytest
 
-from harness.worker.recorder.graphs import _Order
+from harness.worker.recorder.replayer import _Order
 
 LEGACY = {"legacy": True, "blocking": True}
 BLOCKING = {"legacy": False, "blocking": True}
