@@ -26,7 +26,7 @@ class CandidateBuilds:
         self.builder = builder
         self._checker = checker
         self._builds_beside = builds_beside
-        self._nvcc = nvcc
+        self.nvcc = nvcc
         self._built_ahead: dict[str, BuildResult] = {}
         self._hung_ahead: set[str] = set()  # digests of candidates
 
@@ -56,8 +56,8 @@ class CandidateBuilds:
         if self._builds_beside and not ahead and self._checker is not None and request.needs_cuda:
             Thread(target=self._checker.build_ahead, args=(request,), daemon=True).start()
         result = self.builder.build(request)
-        if self._nvcc is not None:
-            result = self._nvcc.correct(result)
+        if self.nvcc is not None:
+            result = self.nvcc.correct(result)
         if ahead and self._checker is not None and request.needs_cuda and result.extension is not None:
             self._checker.build_ahead(request)
         if result.status == "cached":

@@ -38,10 +38,8 @@ from harness.domain import (
 from harness.evaluation.builds import CandidateBuilds, NvccCheck, may_change_verdict
 from harness.evaluation.certificate import Certificate
 from harness.evaluation.correctness.reference import usable_threads
-from harness.evaluation.counters import CounterReader
 from harness.evaluation.emulated.jit_compilation import CompilationAhead
 from harness.evaluation.emulated.sanitizer import KernelChecker
-from harness.evaluation.integrity.address_sanitizer import AddressSanitizer
 from harness.evaluation.integrity.sandbox_causes import explaining_missing_packages, note_output
 from harness.evaluation.method import evaluate_candidate
 from harness.evaluation.model_construction import find_load_error
@@ -166,13 +164,13 @@ class CandidateEvaluator:
     ) -> None:
         self._workers_ahead = workers
         self._compilation = ahead
-        self._nvcc = None if compiler is None else NvccCheck(compiler)
+        nvcc = None if compiler is None else NvccCheck(compiler)
         self._certificate = certificate
         facts = describe_environment(builder.toolchain, device)
         self._environment = facts if settings.fidelity == "full" else (*facts, (FIDELITY, settings.fidelity))
         is_timed = device is None or device.is_timed
         is_emulated = device is not None and device.is_emulated
-        builds = CandidateBuilds(builder, checker, self._nvcc, builds_beside=not is_timed)
+        builds = CandidateBuilds(builder, checker, nvcc, builds_beside=not is_timed)
         model_workers = ModelWorkers(workers, builds, settings.limits, is_emulated=is_emulated)
         peaks = peaks or PeakStore(None)
         self._tools = EvaluationTools(
@@ -186,10 +184,7 @@ class CandidateEvaluator:
             environment=dict(self._environment),
             peaks=peaks,
             roofline=Roofline(peaks),
-            counters=CounterReader(workers.forkserver, builds),
-            addresses=AddressSanitizer(workers.forkserver, builds, settings.limits) if settings.asan else None,
             checker=checker,
-            has_nvcc=compiler is not None,
             quiet=quiet,
         )
 
@@ -269,9 +264,8 @@ class CandidateEvaluator:
 
     def _repeat_with_nvcc(self, record: EvaluationRecord, outcome: Outcome, message: str) -> EvaluationRecord | None:
         """Repeat if nvcc and the emulator disagree on a build. It takes a minute, so it must matter."""
-        if self._nvcc is None or not may_change_verdict(record.builds, outcome):
-            return None
-        if not self._nvcc.find_disagreement(record):
+        nvcc = self._tools.builds.nvcc
+        if nvcc is None or not may_change_verdict(record.builds, outcome) or not nvcc.find_disagreement(record):
             return None
         return EvaluationRecord(seed=record.seed, thrift=record.thrift)
 

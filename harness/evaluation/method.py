@@ -13,6 +13,7 @@ from dataclasses import replace
 from harness.domain import Outcome
 from harness.evaluation.cases import list_runs, put_smallest_first
 from harness.evaluation.emulated.findings import excuse_unsupported
+from harness.evaluation.emulated.jit_compilation import compile_kernels
 from harness.evaluation.emulated.other_sizes import evaluate_with_other_sizes
 from harness.evaluation.emulated.sanitizer import explain
 from harness.evaluation.model_construction import find_load_error
@@ -168,7 +169,7 @@ def _sanitize_kernels(tools: EvaluationTools, task: CandidateTask, *, decides: b
     with record.phase("kernels"):
         checked = tools.checker.check(task.problem, task.subject.workload, task.candidate, record.draw_seeds())
     record.findings += checked.findings if decides else explain(checked.findings)
-    if decides and builds_cuda and not tools.has_nvcc:
+    if decides and builds_cuda and tools.builds.nvcc is None:
         message = "not compiled with nvcc (not found, or disabled), which may reject what the emulator accepts"
         record.note("nvcc", message)
     if decides and checked.outcome is not None:
@@ -179,7 +180,7 @@ def _compile_kernels(tools: EvaluationTools, task: CandidateTask) -> None:
     """Compile kernels of a language with its own compiler. Raises CandidateFailure if they can only be compiled."""
     if tools.checker is not None and task.kernels:
         with task.record.phase("build"):
-            compiled = tools.checker.compilation.check(task.problem, task.subject.workload, task.candidate)
+            compiled = compile_kernels(tools.checker.launches, task.problem, task.subject.workload, task.candidate)
         task.record.findings += compiled
     if LANGUAGES[task.subject.language].compiles_only:
         only = f"the emulated device only compiles kernels of language {task.subject.language}"

@@ -25,6 +25,7 @@ from harness.problems.loading import workload_source
 from harness.sandbox.devices import Device
 from harness.sandbox.exchange import AnswerBuild
 from harness.sandbox.failure import CandidateFailure
+from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.gpu.recording import KeptBaseline
 from harness.sandbox.memory_limits import is_out_of_memory
 from harness.sandbox.model_session import ModelSession, open_session
@@ -139,12 +140,16 @@ class ModelWorkers:
         self, ahead: WorkersAhead, builds: CandidateBuilds, limits: TimeLimits, *, is_emulated: bool = False
     ) -> None:
         self.ahead = ahead
-        self._builds = builds
+        self.builds = builds
         self._limits = limits
         self._is_emulated = is_emulated
         # Files that the candidate's compilers wrote in the first worker of each case; as untrusted as its source.
         self._compiled: dict[str, dict[str, str]] = {}  # by the candidate's digest
         self._preloads = True
+
+    def start_from(self, forkserver: Forkserver) -> ModelWorkers:
+        """Return one whose workers another forkserver starts, and none of them ahead."""
+        return ModelWorkers(WorkersAhead(forkserver, None), self.builds, self._limits)
 
     def begin(self, candidate: Candidate | None, compiled: dict[str, str]) -> None:
         """Call before each evaluation, with files that were `compiled` ahead. Compilers read the environment when they
@@ -190,7 +195,7 @@ class ModelWorkers:
         program = Program(
             source=candidate.source,
             entry=CANDIDATE_ENTRY,
-            answer_build=answer_build or self._builds.builder.build,
+            answer_build=answer_build or self.builds.builder.build,
             limits=limits or self._limits,
             threads=usable_threads(),
             allow_tf32=reference.loaded.problem.allow_tf32,
@@ -202,7 +207,7 @@ class ModelWorkers:
 
     @contextmanager
     def open_constructed_candidate(self, candidate: Candidate, reference: Reference) -> Iterator[ModelSession]:
-        limits = self._builds.reduce_limits(self._limits, candidate)
+        limits = self.builds.reduce_limits(self._limits, candidate)
         with self.open_candidate(candidate, reference, limits=limits, is_timed=True) as session:
             construct_with_state(session, reference)
             yield session
@@ -217,7 +222,7 @@ class ModelWorkers:
         program = Program(
             source=baseline.source or workload_source(reference.loaded),
             entry=baseline.entry,
-            answer_build=self._builds.builder.build if baseline.source else None,
+            answer_build=self.builds.builder.build if baseline.source else None,
             limits=self._limits,
             threads=usable_threads(),
             allow_tf32=baseline.name == "eager-tf32" or reference.loaded.problem.allow_tf32,

@@ -25,9 +25,9 @@ from harness.evaluation.correctness.checks import check_correctness
 from harness.evaluation.correctness.planned_calls import Exercises
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.robustness import probe_candidate
-from harness.evaluation.counters import CounterReader
+from harness.evaluation.counters import count_in_hardware
 from harness.evaluation.emulated.sanitizer import KernelChecker, explained_by_kernels
-from harness.evaluation.integrity.address_sanitizer import AddressSanitizer
+from harness.evaluation.integrity.address_sanitizer import call_under_sanitizer
 from harness.evaluation.integrity.attribution import attribute_work, confirm_custom_code, name_custom_kernels
 from harness.evaluation.integrity.static_checks import warn_of_narrow_formats
 from harness.evaluation.model_construction import construct_model, load_only
@@ -93,10 +93,7 @@ class EvaluationTools:
     environment: Mapping[str, str]
     peaks: PeakStore
     roofline: Roofline
-    counters: CounterReader
-    addresses: AddressSanitizer | None
     checker: KernelChecker | None
-    has_nvcc: bool
     quiet: Callable[[], AbstractContextManager[None]]
 
     @property
@@ -236,11 +233,11 @@ def open_case(
 
 
 def check_addresses(case: CaseContext) -> StepResult:
-    sanitizer, task = case.tools.addresses, case.task
-    if sanitizer is None or task.subject.language != CPU_LANGUAGE or not task.run.is_first:
+    tools, task = case.tools, case.task
+    if not (tools.settings.asan and task.subject.language == CPU_LANGUAGE and task.run.is_first):
         return NOTHING
     with case.record.phase("addresses"):
-        found = sanitizer.examine(task.candidate, case.reference, next(case.seeds))
+        found = call_under_sanitizer(tools.workers, task.candidate, case.reference, next(case.seeds))
     outcome = Outcome.RUNTIME_ERROR if found.severity == "fatal" else None
     return StepResult(findings=(found,), outcome=outcome, message=found.message)
 
@@ -316,12 +313,12 @@ def confirm_custom_kernels(case: CaseContext) -> StepResult:
 
 
 def read_counters(case: CaseContext) -> StepResult:
-    work, settings = case.record.work, case.tools.settings
-    if work is None or not (settings.profile and case.is_replayed and case.task.run.is_first):
+    work, tools = case.record.work, case.tools
+    if work is None or not (tools.settings.profile and case.is_replayed and case.task.run.is_first):
         return NOTHING
     custom = name_custom_kernels(work.custom_kernels, case.task.libraries)
     with case.record.phase("counters"), case.set_worker_aside():
-        read = case.tools.counters.read(case.task.candidate, case.reference, next(case.seeds), custom)
+        read = count_in_hardware(tools.workers, case.task.candidate, case.reference, next(case.seeds), custom)
     return StepResult(counters=read)
 
 

@@ -49,40 +49,38 @@ def list_compiled(findings: Iterable[Finding]) -> frozenset[str]:
     return frozenset(name for one in findings if one.check == "compile" for name in one.evidence.split(", "))
 
 
-class KernelCompilation:
-    def __init__(self, launches: LaunchChecker) -> None:
-        self._launches = launches
+def compile_kernels(
+    launches: LaunchChecker, problem: Problem, workload: WorkloadName, candidate: Candidate
+) -> tuple[Finding, ...]:
+    """Raises CandidateFailure if the program cannot be loaded, a kernel is refused, or findings are forged."""
+    compilation = _Compilation()
+    for loaded in _list_sizes(problem, workload):
+        compilation = _compile(launches, loaded, candidate)
+        if compilation.is_conclusive:
+            break
+    return _conclude(compilation)
 
-    def check(self, problem: Problem, workload: WorkloadName, candidate: Candidate) -> tuple[Finding, ...]:
-        """Raises CandidateFailure if the program cannot be loaded, a kernel is refused, or findings are forged."""
-        compilation = _Compilation()
-        for loaded in _list_sizes(problem, workload):
-            compilation = self._compile(loaded, candidate)
-            if compilation.is_conclusive:
-                return _conclude(compilation)
-        return _conclude(compilation)
 
-    def _compile(self, loaded: LoadedProblem, candidate: Candidate) -> _Compilation:
-        compilation, unbuilt = _Compilation(), []
+def _compile(launches: LaunchChecker, loaded: LoadedProblem, candidate: Candidate) -> _Compilation:
+    compilation, unbuilt = _Compilation(), []
 
-        def answer(request: BuildRequest) -> BuildResult:
-            result = self._launches.answer_build(request)
-            unbuilt.extend([result] if result.extension is None else [])
-            return result
+    def answer(request: BuildRequest) -> BuildResult:
+        result = launches.answer_build(request)
+        unbuilt.extend([result] if result.extension is None else [])
+        return result
 
-        try:
-            call_s = self._launches.limits.first_call_s
-            opened = self._launches.open(loaded, candidate, call_s=call_s, mode="compile", answer_build=answer)
-            with opened as client:
-                compilation.failure = _run_host_code(client, loaded)
-                compilation.found = parse_kernel_findings(client.take_kernel_findings(timeout_s=REPORT_S))
-        except CandidateFailure as failure:
-            if failure.outcome is Outcome.SUSPECT or (failure.outcome is Outcome.LOAD_ERROR and not unbuilt):
-                raise
-            compilation.failure = failure
-        except HarnessError as error:
-            compilation.failure = CandidateFailure(Outcome.NOT_RUN, str(error))
-        return compilation
+    try:
+        call_s = launches.limits.first_call_s
+        with launches.open(loaded, candidate, call_s=call_s, mode="compile", answer_build=answer) as client:
+            compilation.failure = _run_host_code(client, loaded)
+            compilation.found = parse_kernel_findings(client.take_kernel_findings(timeout_s=REPORT_S))
+    except CandidateFailure as failure:
+        if failure.outcome is Outcome.SUSPECT or (failure.outcome is Outcome.LOAD_ERROR and not unbuilt):
+            raise
+        compilation.failure = failure
+    except HarnessError as error:
+        compilation.failure = CandidateFailure(Outcome.NOT_RUN, str(error))
+    return compilation
 
 
 def _list_sizes(problem: Problem, workload: WorkloadName) -> Iterator[LoadedProblem]:

@@ -37,7 +37,7 @@ from harness.evaluation.emulated.findings import (
     put_causes_first,
     report_kernel_findings,
 )
-from harness.evaluation.emulated.jit_compilation import KernelCompilation, list_compiled
+from harness.evaluation.emulated.jit_compilation import list_compiled
 from harness.evaluation.emulated.launch_limits import LaunchChecker
 from harness.evaluation.model_construction import CANDIDATE_ENTRY, construct_with_state
 from harness.evaluation.results import StepResult
@@ -80,7 +80,6 @@ class KernelChecker:
         self._forkserver = forkserver
         self._limits = limits
         self.launches = LaunchChecker(device=device, forkserver=forkserver, answer_build=builder.build, limits=limits)
-        self.compilation = KernelCompilation(self.launches)
 
     def build_ahead(self, request: BuildRequest) -> None:
         """Ignore failures, which recur in the check."""

@@ -13,14 +13,11 @@ from pathlib import Path
 
 from harness.builder.fast.crash_stack import ADDRESS_REPORT
 from harness.domain import BuildRequest, BuildResult, Candidate, Finding, HarnessError
-from harness.evaluation.builds import CandidateBuilds
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.model_construction import construct_with_state
 from harness.evaluation.model_workers import ModelWorkers
 from harness.sandbox.failure import CandidateFailure
-from harness.sandbox.forkserver import Forkserver, Profiler
-from harness.sandbox.worker_process import TimeLimits
-from harness.sandbox.workers_ahead import WorkersAhead
+from harness.sandbox.forkserver import Profiler
 from harness.syntax import parse_python
 
 CHECK, FILE = "address_sanitizer", "candidate.py"
@@ -35,41 +32,35 @@ _FRAME = re.compile(r"^ +#\d+ 0x[0-9a-f]+ in (?P<function>.+?) (?P<place>\S+?:\d
 _REGION = re.compile(r"is located (?P<where>\d+ bytes .+? \d+-byte region)")
 
 
-class AddressSanitizer:
-    def __init__(self, forkserver: Forkserver, builds: CandidateBuilds, limits: TimeLimits) -> None:
-        self._forkserver = forkserver
-        self._builds = builds
-        self._limits = limits
+def call_under_sanitizer(workers: ModelWorkers, candidate: Candidate, reference: Reference, seed: int) -> Finding:
+    """Make one call. The finding is fatal if the sanitizer reports an error, else a note."""
+    libraries, forkserver = find_libraries(), workers.ahead.forkserver
+    if not libraries:
+        return _note("not checked: the C++ compiler has no libasan.so (Debian: package libgcc-12-dev)")
+    if not forkserver.can_profile:
+        return _note("not checked: it needs a private root or bubblewrap (`harness doctor`)")
+    preloaded = " ".join(map(str, libraries))
+    command = ("env", f"LD_PRELOAD={preloaded}", f"ASAN_OPTIONS={OPTIONS}")
+    sanitized = forkserver.profile_with(Profiler(command=command, readable=libraries))
+    try:
+        return _call(workers.start_from(sanitized), candidate, reference, seed)
+    finally:
+        sanitized.finish(END_S)
 
-    def examine(self, candidate: Candidate, reference: Reference, seed: int) -> Finding:
-        """Make one call. The finding is fatal if the sanitizer reports an error, else a note."""
-        libraries = find_libraries()
-        if not libraries:
-            return _note("not checked: the C++ compiler has no libasan.so (Debian: package libgcc-12-dev)")
-        if not self._forkserver.can_profile:
-            return _note("not checked: it needs a private root or bubblewrap (`harness doctor`)")
-        preloaded = " ".join(map(str, libraries))
-        command = ("env", f"LD_PRELOAD={preloaded}", f"ASAN_OPTIONS={OPTIONS}")
-        sanitized = self._forkserver.profile_with(Profiler(command=command, readable=libraries))
-        try:
-            return self._call(sanitized, candidate, reference, seed)
-        finally:
-            sanitized.finish(END_S)
 
-    def _call(self, sanitized: Forkserver, candidate: Candidate, reference: Reference, seed: int) -> Finding:
-        def build(request: BuildRequest) -> BuildResult:
-            return self._builds.builder.build(add_sanitizer(request, candidate.source))
+def _call(workers: ModelWorkers, candidate: Candidate, reference: Reference, seed: int) -> Finding:
+    def build(request: BuildRequest) -> BuildResult:
+        return workers.builds.builder.build(add_sanitizer(request, candidate.source))
 
-        workers = ModelWorkers(WorkersAhead(sanitized, None), self._builds, self._limits)
-        try:
-            with workers.open_candidate(candidate, reference, build) as session:
-                construct_with_state(session, reference)
-                session.client.check_kernels()  # on copies of the inputs, whose bounds are known
-                session.call(reference.make_inputs(seed), reference.device, look=False)
-        except (CandidateFailure, HarnessError) as failure:
-            report = ADDRESS_REPORT.search(str(failure))
-            return read_report(report[0]) if report else _note(f"not checked: it failed before: {failure}"[:300])
-        return _note("one call made no invalid access")
+    try:
+        with workers.open_candidate(candidate, reference, build) as session:
+            construct_with_state(session, reference)
+            session.client.check_kernels()  # on copies of the inputs, whose bounds are known
+            session.call(reference.make_inputs(seed), reference.device, look=False)
+    except (CandidateFailure, HarnessError) as failure:
+        report = ADDRESS_REPORT.search(str(failure))
+        return read_report(report[0]) if report else _note(f"not checked: it failed before: {failure}"[:300])
+    return _note("one call made no invalid access")
 
 
 def find_libraries() -> tuple[Path, ...]:

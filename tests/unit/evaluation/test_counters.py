@@ -12,7 +12,7 @@ from harness.domain import NCU_METRICS, CounterReport, KernelCounters
 from harness.evaluation.counters import (
     NO_KERNEL,
     NO_PERMISSION,
-    CounterReader,
+    count_in_hardware,
     find_ncu,
     make_profiler,
     make_report,
@@ -122,7 +122,10 @@ def read(bench, tmp_path, tiny_suite, monkeypatch):
     from harness.domain import Candidate, Problem
     from harness.evaluation.builds import CandidateBuilds
     from harness.evaluation.correctness.reference import prepare_reference
+    from harness.evaluation.model_workers import ModelWorkers
     from harness.problems.loading import load_problem
+    from harness.sandbox.worker_process import TimeLimits
+    from harness.sandbox.workers_ahead import WorkersAhead
 
     def call(script, limit_s, source="class ModelNew: pass\n"):
         program = tmp_path / "tools" / "ncu"  # in a folder that all users may enter
@@ -132,8 +135,11 @@ def read(bench, tmp_path, tiny_suite, monkeypatch):
         monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
         problem = Problem(name="add", suite="tiny", source=(tiny_suite / "add.py").read_text())
         reference = prepare_reference(load_problem(problem, "full"), bench.device, 1, 2)
-        reader = CounterReader(bench.forkserver, CandidateBuilds(bench.builder, None, None), limit_s)
-        return reader.read(Candidate(source=source, language="triton", rule="file"), reference, 3, CUSTOM)
+        builds, ahead = CandidateBuilds(bench.builder, None, None), WorkersAhead(bench.forkserver, None)
+        candidate = Candidate(source=source, language="triton", rule="file")
+        return count_in_hardware(
+            ModelWorkers(ahead, builds, TimeLimits()), candidate, reference, 3, CUSTOM, limit_s=limit_s
+        )
 
     return call
 
