@@ -25,6 +25,7 @@ from harness.domain.evaluation import (
     NO_DEVICE,
     UNTIMED,
     BuildSummary,
+    CandidateFailure,
     CaseResult,
     Comparison,
     Correctness,

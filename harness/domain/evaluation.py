@@ -59,6 +59,16 @@ class Finding:
     evidence: str = ""
 
 
+class CandidateFailure(Exception):
+    """Becomes the outcome of an evaluation."""
+
+    def __init__(self, outcome: Outcome, message: str, findings: tuple[Finding, ...] = ()) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+        self.message = message
+        self.findings = findings
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
     """One call with fresh inputs. Errors are against the float64 truth, in output units; None for large outputs so

@@ -12,6 +12,7 @@ import torch
 
 from harness.domain import (
     BaselineResult,
+    CandidateFailure,
     Case,
     CaseResult,
     Comparison,
@@ -30,7 +31,6 @@ from harness.domain import (
 from harness.evaluation.timing.clocks import decide
 from harness.problems.loading import load_problem
 from harness.problems.shrink import list_sizes
-from harness.sandbox.failure import CandidateFailure
 from harness.tensors.slices import count_bytes
 from harness.tensors.trees import list_tensors
 

@@ -13,12 +13,11 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from harness.domain import NCU_METRICS, Candidate, CounterReport, HarnessError, KernelCounters
+from harness.domain import NCU_METRICS, Candidate, CandidateFailure, CounterReport, HarnessError, KernelCounters
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.integrity.attribution import CustomKernels, classify_kernel, name_kernel
 from harness.evaluation.model_construction import construct_with_state
 from harness.evaluation.model_workers import ModelWorkers
-from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.forkserver import Profiler
 from harness.sandbox.memory_limits import is_out_of_memory
 from harness.sandbox.worker_process import TimeLimits

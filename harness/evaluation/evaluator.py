@@ -22,6 +22,7 @@ from harness.domain import (
     BuildToolError,
     BuiltAhead,
     Candidate,
+    CandidateFailure,
     Evaluation,
     Finding,
     HarnessError,
@@ -54,7 +55,6 @@ from harness.evaluation.timing.roofline import Roofline
 from harness.hardware.host import cpu_name, read_torch_build
 from harness.languages import LANGUAGES
 from harness.sandbox.devices import Device
-from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.memory_limits import is_out_of_memory
 from harness.sandbox.workers_ahead import WorkersAhead
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 
-from harness.domain import Outcome
+from harness.domain import CandidateFailure, Outcome
 from harness.evaluation.cases import list_runs, put_smallest_first
 from harness.evaluation.emulated.findings import excuse_unsupported
 from harness.evaluation.emulated.jit_compilation import compile_kernels
@@ -41,7 +41,6 @@ from harness.evaluation.timing_steps import (
 from harness.languages import LANGUAGES
 from harness.problems.loading import load_problem
 from harness.problems.shrink import REDUCED, describe_sizes, has_own_sizes
-from harness.sandbox.failure import CandidateFailure
 
 Step = Callable[[CaseContext], StepResult]
 

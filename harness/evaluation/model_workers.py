@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import PurePath
 from typing import Any
 
-from harness.domain import EAGER, Candidate, Finding, Outcome, TimedBaseline
+from harness.domain import EAGER, Candidate, CandidateFailure, Finding, Outcome, TimedBaseline
 from harness.evaluation.builds import CandidateBuilds
 from harness.evaluation.correctness.reference import Reference, usable_threads
 from harness.evaluation.model_construction import CANDIDATE_ENTRY, construct_with_state
@@ -24,7 +24,6 @@ from harness.languages.torch import INDUCTOR
 from harness.problems.loading import workload_source
 from harness.sandbox.devices import Device
 from harness.sandbox.exchange import AnswerBuild
-from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.gpu.recording import KeptBaseline
 from harness.sandbox.memory_limits import is_out_of_memory

@@ -17,6 +17,7 @@ from harness.domain import (
     BuildRequest,
     BuildResult,
     BuildSummary,
+    CandidateFailure,
     CaseResult,
     Comparison,
     Correctness,
@@ -34,7 +35,6 @@ from harness.evaluation.cases import CaseRun, combine_comparisons, combine_furth
 from harness.evaluation.emulated.findings import drop_repeated
 from harness.evaluation.integrity.sandbox_causes import note_sandbox
 from harness.evaluation.results import StepResult
-from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.memory_plan import MemoryPlan, Room, Thrift
 
 MAX_MESSAGE_CHARACTERS = 2000

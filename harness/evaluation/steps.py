@@ -11,6 +11,7 @@ from harness.domain import (
     NOTHING_AHEAD,
     BuiltAhead,
     Candidate,
+    CandidateFailure,
     Finding,
     Outcome,
     Problem,
@@ -44,7 +45,6 @@ from harness.evaluation.timing.roofline import Roofline
 from harness.languages import CPU_LANGUAGE, LANGUAGES
 from harness.problems.apart import read_init_inputs
 from harness.sandbox.devices import Device
-from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.gpu.recording import NotReplayable, Recording
 from harness.sandbox.memory_plan import plan_in_full

@@ -12,12 +12,21 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from harness.builder.fast.crash_stack import NATIVE_STACK, name_native_function, shorten_output
-from harness.domain import BuildRequest, BuildResult, HarnessError, Outcome, WireError, WorkerLost, WorkerTimeout
+from harness.domain import (
+    BuildRequest,
+    BuildResult,
+    CandidateFailure,
+    HarnessError,
+    Outcome,
+    WireError,
+    WorkerLost,
+    WorkerTimeout,
+)
 from harness.domain.records import make_value
 from harness.protocol.messages import BUILT, WorkerReply, WorkerRequest
 from harness.protocol.process_tree import name_signal
 from harness.sandbox.devices import SharedArena
-from harness.sandbox.failure import CandidateFailure, explain_failure, protocol_failure
+from harness.sandbox.failure import explain_failure, protocol_failure
 from harness.sandbox.worker_process import TimeLimits, WorkerProcess
 
 FATAL_ERROR = "Fatal Python error: "  # begins the stack that faulthandler prints

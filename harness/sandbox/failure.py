@@ -1,20 +1,12 @@
-"""Failures of a candidate, which become its outcome."""
+"""Makes failures of a candidate."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from harness.domain import Finding, Outcome
+from harness.domain import CandidateFailure, Finding, Outcome
 
 MAX_MESSAGE = 500
-
-
-class CandidateFailure(Exception):
-    def __init__(self, outcome: Outcome, message: str, findings: tuple[Finding, ...] = ()) -> None:
-        super().__init__(message)
-        self.outcome = outcome
-        self.message = message
-        self.findings = findings
 
 
 def fatal_failure(outcome: Outcome, check: str, message: str) -> CandidateFailure:

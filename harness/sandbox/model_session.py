@@ -15,12 +15,12 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from harness.domain import HarnessError, Outcome
+from harness.domain import CandidateFailure, HarnessError, Outcome
 from harness.protocol import KEPT_CALLS, Region, TensorSpec, count_span
 from harness.protocol.tensor_layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES
 from harness.sandbox.arena_layout import OUTPUT_OFFSETS, Footprint, outline
 from harness.sandbox.devices import Device, SharedArena
-from harness.sandbox.failure import CandidateFailure, fatal_failure
+from harness.sandbox.failure import fatal_failure
 from harness.sandbox.memory_probe import (
     EarlierOutputs,
     Element,

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from harness.domain import (
     CallKind,
+    CandidateFailure,
     Finding,
     HarnessError,
     Outcome,
@@ -36,7 +37,7 @@ from harness.protocol.messages import WorkerReply, WorkerRequest
 from harness.protocol.tensor_layout import MOST_KEPT, place_strided
 from harness.sandbox.devices import Device, SharedArena
 from harness.sandbox.exchange import BETWEEN_CALLS_S, AnswerBuild, Exchange, require_kind
-from harness.sandbox.failure import CandidateFailure, explain_failure, fatal_failure, protocol_failure
+from harness.sandbox.failure import explain_failure, fatal_failure, protocol_failure
 from harness.sandbox.memory_limits import limit_worker
 from harness.sandbox.memory_probe import Element
 from harness.sandbox.replies import parse_files, parse_outputs, parse_pages, parse_spec, read_list, read_pairs

@@ -250,8 +250,8 @@ def test_repeated_allocation_failure_of_the_evaluator_is_not_charged_to_the_cand
 
 @pytest.mark.parametrize(("held_gib", "outcome"), [(60, "out_of_memory"), (1, "not_run")])
 def test_who_holds_the_memory_is_charged_with_a_failed_allocation(held_gib, outcome):
+    from harness.domain import CandidateFailure
     from harness.evaluation.model_workers import MemoryCharge
-    from harness.sandbox.failure import CandidateFailure
 
     device = FullDevice()
     charge = MemoryCharge(device, planned_bytes=4 << 30, shared_bytes=1 << 30)

@@ -4,7 +4,7 @@ been."""
 
 import pytest
 
-from harness.sandbox.failure import CandidateFailure
+from harness.domain import CandidateFailure
 
 MIB = 1 << 20
 LIMITS = {"memory_bytes": 400 * MIB, "scratch_bytes": 64 * MIB, "processes": 100, "cpu_s": 30}

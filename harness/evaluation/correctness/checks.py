@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
-from harness.domain import Correctness, Finding, Outcome, Trial
+from harness.domain import CandidateFailure, Correctness, Finding, Outcome, Trial
 from harness.evaluation.correctness.aliasing import REUSES_OUTPUT, AliasCheck, describe_change, find_worst_allowed
 from harness.evaluation.correctness.allowed_errors import SLIGHT
 from harness.evaluation.correctness.calls import Exercise, add_spread
@@ -19,7 +19,6 @@ from harness.evaluation.correctness.truth import Expected, Truth, TruthLeaf, tru
 from harness.evaluation.results import StepResult
 from harness.problems.inputs.kind import GIVEN, InputKind
 from harness.protocol import TensorSpec, have_same_nesting
-from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.memory_probe import shares_memory_within
 from harness.sandbox.model_session import ModelSession, Run, Weights
 from harness.sandbox.worker_client import describe

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from harness.domain import Correctness, Finding, HarnessError, Outcome, ProblemError, Trial
+from harness.domain import CandidateFailure, Correctness, Finding, HarnessError, Outcome, ProblemError, Trial
 from harness.evaluation.correctness.checks import compare_expected
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.reference_checks import has_only_numbers
@@ -27,7 +27,6 @@ from harness.evaluation.correctness.variations import (
 )
 from harness.problems.inputs.kind import GIVEN, InputKind
 from harness.problems.inputs.kinds import DECLARED, MIXED
-from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.model_session import ModelSession, Run, Weights
 from harness.tensors.outputs import find_difference
 from harness.tensors.trees import list_tensors

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from harness.domain import Finding, Outcome
+from harness.domain import CandidateFailure, Finding, Outcome
 from harness.languages import LANGUAGES
-from harness.sandbox.failure import CandidateFailure, protocol_failure
+from harness.sandbox.failure import protocol_failure
 from harness.syntax import parse_python
 
 MAX_FINDINGS = 64

@@ -11,7 +11,17 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from harness.domain import BuildRequest, BuildResult, Candidate, Finding, HarnessError, Outcome, Problem, WorkloadName
+from harness.domain import (
+    BuildRequest,
+    BuildResult,
+    Candidate,
+    CandidateFailure,
+    Finding,
+    HarnessError,
+    Outcome,
+    Problem,
+    WorkloadName,
+)
 from harness.evaluation.cases import list_runs
 from harness.evaluation.emulated.findings import KernelFinding, parse_kernel_findings, report_kernel_findings
 from harness.evaluation.emulated.launch_limits import BUDGET, LaunchChecker, call_host_code, construct, make_meta_inputs
@@ -19,7 +29,6 @@ from harness.problems.loading import LoadedProblem, load_problem
 from harness.problems.shrink import REDUCED, keep_sizes
 from harness.sandbox.arena_layout import measure_bytes
 from harness.sandbox.exchange import AnswerBuild
-from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.worker_client import WorkerClient
 
 COMPILED, COMPILE_ERROR = "compiled", "compile_error"

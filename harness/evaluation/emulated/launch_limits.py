@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from harness.domain import Candidate, Finding, HarnessError, Outcome, Problem
+from harness.domain import Candidate, CandidateFailure, Finding, HarnessError, Outcome, Problem
 from harness.evaluation.correctness.reference import usable_threads
 from harness.evaluation.emulated.findings import KernelFinding, parse_kernel_findings, report_kernel_findings
 from harness.evaluation.model_construction import CANDIDATE_ENTRY, describe_construction
@@ -22,7 +22,6 @@ from harness.problems.shrink import REDUCED, Budget, keep_sizes
 from harness.sandbox.arena_layout import LEAST_BYTES, measure_bytes
 from harness.sandbox.devices import Device
 from harness.sandbox.exchange import AnswerBuild
-from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.worker_client import Mode, Program, WorkerClient, open_client
 from harness.sandbox.worker_process import TimeLimits

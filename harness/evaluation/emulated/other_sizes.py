@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from harness.domain import Finding, HarnessError, Outcome, Problem
+from harness.domain import CandidateFailure, Finding, HarnessError, Outcome, Problem
 from harness.evaluation.emulated.findings import TIME_LIMIT, has_race_at_all_sizes
 from harness.evaluation.record import EvaluationRecord
 from harness.problems.shrink import (
@@ -18,7 +18,6 @@ from harness.problems.shrink import (
     list_milder_sizes,
     reduce_problem,
 )
-from harness.sandbox.failure import CandidateFailure
 
 Evaluate = Callable[[EvaluationRecord, Problem], None]
 

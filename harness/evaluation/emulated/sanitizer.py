@@ -16,6 +16,7 @@ from harness.domain import (
     BuildRequest,
     BuildResult,
     Candidate,
+    CandidateFailure,
     Finding,
     HarnessError,
     Outcome,
@@ -44,7 +45,6 @@ from harness.evaluation.results import StepResult
 from harness.problems.loading import load_problem
 from harness.problems.shrink import REDUCED, Budget, reduce_problem
 from harness.sandbox.devices import Device
-from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.model_session import ModelSession, open_session
 from harness.sandbox.worker_client import Program

@@ -12,11 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.builder.fast.crash_stack import ADDRESS_REPORT
-from harness.domain import BuildRequest, BuildResult, Candidate, Finding, HarnessError
+from harness.domain import BuildRequest, BuildResult, Candidate, CandidateFailure, Finding, HarnessError
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.model_construction import construct_with_state
 from harness.evaluation.model_workers import ModelWorkers
-from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.forkserver import Profiler
 from harness.syntax import parse_python
 

@@ -16,13 +16,13 @@ from operator import itemgetter
 from typing import Any, Literal
 
 from harness.builder.symbols import list_functions, plain_signature
-from harness.domain import BuildRequest, Finding, LaunchedKernels, Outcome, WithoutCustom, Work
+from harness.domain import BuildRequest, CandidateFailure, Finding, LaunchedKernels, Outcome, WithoutCustom, Work
 from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
 from harness.evaluation.model_construction import construct_with_state
 from harness.evaluation.results import StepResult
-from harness.sandbox.failure import CandidateFailure, protocol_failure
+from harness.sandbox.failure import protocol_failure
 from harness.sandbox.model_session import ModelSession
 from harness.sandbox.worker_client import Mode
 from harness.tensors.outputs import FlatOutputs, are_far_apart

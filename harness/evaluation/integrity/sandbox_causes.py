@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.machinery import PathFinder
 
-from harness.domain import Finding, Outcome, Problem, ProblemError
+from harness.domain import CandidateFailure, Finding, Outcome, Problem, ProblemError
 from harness.languages import LANGUAGES
-from harness.sandbox.failure import CandidateFailure
 from harness.syntax import parse_python
 
 _CAUSES = (

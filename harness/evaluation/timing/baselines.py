@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-from harness.domain import LIBRARY_CLASS, Finding, Outcome, TimedBaseline
+from harness.domain import LIBRARY_CLASS, CandidateFailure, Finding, Outcome, TimedBaseline
 from harness.evaluation.correctness.checks import compare_expected
 from harness.evaluation.correctness.reference import Reference
-from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.model_session import ModelSession
 
 # Max-autotune's own graphs would gain nothing: recorded work is replayed as a graph.

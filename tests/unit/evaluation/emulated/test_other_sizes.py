@@ -2,12 +2,11 @@
 
 import pytest
 
-from harness.domain import Finding, Outcome, Problem
+from harness.domain import CandidateFailure, Finding, Outcome, Problem
 from harness.evaluation.emulated import other_sizes
 from harness.evaluation.emulated.other_sizes import evaluate_with_other_sizes
 from harness.evaluation.record import EvaluationRecord
 from harness.problems.shrink import describe_sizes, fit_problem
-from harness.sandbox.failure import CandidateFailure
 
 SOURCE = """
 import torch

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from harness.builder.symbols import list_functions, plain_signature
-from harness.domain import BuildRequest, LaunchedKernels
+from harness.domain import BuildRequest, CandidateFailure, LaunchedKernels
 from harness.evaluation.integrity.attribution import (
     CustomKernels,
     Profile,
@@ -17,7 +17,6 @@ from harness.evaluation.integrity.attribution import (
     parse_profile,
     share_work,
 )
-from harness.sandbox.failure import CandidateFailure
 
 ANSWER = {"kind": "profiled", "total_us": 10.0, "host": [["aten::add", 4.0]], "kernels": [], "libraries": []}
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.domain import Outcome, Problem, ProblemError
+from harness.domain import CandidateFailure, Outcome, Problem, ProblemError
 from harness.evaluation.integrity.sandbox_causes import explaining_missing_packages
-from harness.sandbox.failure import CandidateFailure
 
 HEAD = "import torch\nfrom torch import nn\n"
 PLAIN = Problem(name="add", suite="tiny", source="import torch\n")
@@ -65,7 +64,7 @@ def test_a_missing_compiler_of_a_language_is_not_run(name, product):
     code = f"""
 from harness.domain import Outcome, Problem
 from harness.evaluation.integrity.sandbox_causes import explaining_missing_packages
-from harness.sandbox.failure import CandidateFailure
+from harness.domain import CandidateFailure
 try:
     with explaining_missing_packages(Problem(name="add", suite="tiny", source=""), emulated=False):
         raise CandidateFailure(Outcome.LOAD_ERROR, {missing(name)!r})

@@ -8,12 +8,11 @@ from types import SimpleNamespace
 import pytest
 from simulated_gpu import SimulatedSession, make_reference
 
-from harness.domain import Outcome
+from harness.domain import CandidateFailure, Outcome
 from harness.evaluation.timing import apart
 from harness.evaluation.timing.apart import CALLS, MOST_CALLS, time_calls
 from harness.evaluation.timing.baselines import BaselineFailure
 from harness.evaluation.timing.replay_timing import keep_baseline
-from harness.sandbox.failure import CandidateFailure
 
 CALL_US = 80.0
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.domain import CandidateFailure
 from harness.protocol.device_memory import FIRST_ADDRESS
-from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.gpu.recording import READS_BACK, NotReplayable, make_recording
 from harness.sandbox.gpu.worker_memory import export_pages
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from harness.sandbox.failure import CandidateFailure
+from harness.domain import CandidateFailure
 from harness.sandbox.gpu.worker_memory import Stretch, WorkerMemory
 from harness.sandbox.replies import parse_pages
 
