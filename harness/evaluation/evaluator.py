@@ -162,7 +162,6 @@ class CandidateEvaluator:
         prepared: PreparedReferences | None = None,
         ahead: CompilationAhead | None = None,
     ) -> None:
-        self._workers_ahead = workers
         self._compilation = ahead
         nvcc = None if compiler is None else NvccCheck(compiler)
         self._certificate = certificate
@@ -172,18 +171,15 @@ class CandidateEvaluator:
         is_emulated = device is not None and device.is_emulated
         builds = CandidateBuilds(builder, checker, nvcc, builds_beside=not is_timed)
         model_workers = ModelWorkers(workers, builds, settings.limits, is_emulated=is_emulated)
-        peaks = peaks or PeakStore(None)
         self._tools = EvaluationTools(
             device=device,
             settings=settings,
-            forkserver=workers.forkserver,
             builds=builds,
             workers=model_workers,
             prepared=prepared or PreparedReferences(workers),
             noise=(noise or NoiseFloors(None)) if settings.measure_noise else None,
             environment=dict(self._environment),
-            peaks=peaks,
-            roofline=Roofline(peaks),
+            roofline=Roofline(peaks or PeakStore(None)),
             checker=checker,
             quiet=quiet,
         )
@@ -219,7 +215,7 @@ class CandidateEvaluator:
             with (
                 explaining_missing_packages(problem, emulated=tools.is_emulated),
                 require_dtype(problem, tools.device),
-                self._workers_ahead.stopped_at_end(),
+                tools.workers.ahead.stopped_at_end(),
             ):
                 tools.prepared.begin(problem, record.seed)
                 evaluate_candidate(tools, task)
@@ -232,9 +228,10 @@ class CandidateEvaluator:
             tools.device,
             (repeat_if_disturbed, repeat_with_less_memory, self._repeat_with_nvcc),
         )
-        level = tools.forkserver.isolation
-        record.findings += tools.forkserver.isolation_warnings()
-        record.findings += note_output(tools.forkserver.take_printed_bytes())
+        forkserver = tools.workers.ahead.forkserver
+        level = forkserver.isolation
+        record.findings += forkserver.isolation_warnings()
+        record.findings += note_output(forkserver.take_printed_bytes())
         return record.conclude(
             subject,
             outcome,

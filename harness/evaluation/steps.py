@@ -39,13 +39,11 @@ from harness.evaluation.results import StepResult
 from harness.evaluation.settings import EvaluationSettings
 from harness.evaluation.timing.apart import await_idle
 from harness.evaluation.timing.candidate_timing import CandidateTimer
-from harness.evaluation.timing.device_peaks import PeakStore
 from harness.evaluation.timing.noise_floor import NoiseFloors
 from harness.evaluation.timing.roofline import Roofline
 from harness.languages import CPU_LANGUAGE, LANGUAGES
 from harness.problems.apart import read_init_inputs
 from harness.sandbox.devices import Device
-from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.gpu.recording import NotReplayable, Recording
 from harness.sandbox.memory_plan import plan_in_full
 from harness.sandbox.model_session import ModelSession
@@ -85,13 +83,11 @@ class EvaluationTools:
 
     device: Device | None
     settings: EvaluationSettings
-    forkserver: Forkserver
     builds: CandidateBuilds
     workers: ModelWorkers
     prepared: PreparedReferences
     noise: NoiseFloors | None  # None: the device type's floors are used
     environment: Mapping[str, str]
-    peaks: PeakStore
     roofline: Roofline
     checker: KernelChecker | None
     quiet: Callable[[], AbstractContextManager[None]]
@@ -111,14 +107,14 @@ class EvaluationTools:
         """A GPU's peaks need an idle device with free memory."""
         device = self.require_device()
         await_idle(device)  # work of the previous candidate may still run
-        if device.replays_calls and self.times(task) and self.peaks.look_up(device) is None:
+        if device.replays_calls and self.times(task) and self.roofline.peaks.look_up(device) is None:
             with self.quiet():
                 self.find_peaks(task)
 
     def find_peaks(self, task: CandidateTask) -> None:
         """The device must be idle."""
         with task.record.phase("peaks"):
-            self.peaks.find(self.require_device())
+            self.roofline.peaks.find(self.require_device())
 
     def require_builds(self, task: CandidateTask) -> None:
         """Raises CandidateFailure if the candidate needs extensions that failed. Does not use the GPU."""
@@ -136,7 +132,7 @@ class EvaluationTools:
             record,
             read_init_inputs(problem, workload),
             candidate,
-            forkserver=self.forkserver,
+            forkserver=self.workers.ahead.forkserver,
             device=self.device,
             answer_build=self.builds.answer_for(record, candidate, ahead=True),
             limits=self.settings.limits,

@@ -48,7 +48,7 @@ class Traffic:
 
 class Roofline:
     def __init__(self, peaks: PeakStore) -> None:
-        self._store = peaks
+        self.peaks = peaks
         self._traffic: dict[tuple[str, ...], Traffic] = {}
         self._is_checked = False
 
@@ -64,12 +64,12 @@ class Roofline:
             roofline = self._assess(timing, reference, self._traffic[key])
         if not self._is_checked and (_is_too_fast(timing, roofline) or _needs_fewer_operations(timing, roofline)):
             self._is_checked = True
-            self._store.measure(reference.device)
+            self.peaks.measure(reference.device)
             roofline = self._assess(timing, reference, self._traffic[key])
         return conclude(timing, roofline)
 
     def _assess(self, timing: Timing, reference: Reference, traffic: Traffic) -> RooflineBounds:
-        return assess(timing, traffic, self._store.find(reference.device))
+        return assess(timing, traffic, self.peaks.find(reference.device))
 
 
 def assess(timing: Timing, traffic: Traffic, peaks: DevicePeaks) -> RooflineBounds:
