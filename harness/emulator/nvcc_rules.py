@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from harness.emulator.scopes import Function, Scope, read_scope
-from harness.syntax.cpp import LAUNCH_BOUNDS, Token, match_forward, step
+from harness.emulator.scopes import NO_NAMES, Function, Scope, read_scope
+from harness.syntax.cpp import Token, match_forward, step
 
 _CONTROL = frozenset({"return", "else", "do", "case", "co_return", "throw"})
 _OTHERS_TYPES = frozenset({"torch", "at", "c10", "std", "py", "pybind11", "Tensor", "auto", "thrust"})
@@ -269,15 +269,9 @@ def _skip_template_arguments(tokens: list[Token], at: int) -> int | None:
     return None
 
 
-_ATTRIBUTES = LAUNCH_BOUNDS | frozenset({
-    "__attribute__", "__align__", "alignas", "decltype", "noexcept", "__maxnreg__",
-    "__cluster_dims__", "enable_if_t", "__block_size__", "__declspec",
-})  # fmt: skip
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Body:
-    """Token indices of a device function; `words` are its specifiers and type."""
+    """Token indices of a function for the device; `words` are its specifiers and type."""
 
     name: int
     parameters: tuple[int, int]
@@ -298,12 +292,14 @@ def find_bodies(tokens: list[Token]) -> Iterator[Body]:
     """Skips `__host__ __device__` functions."""
     for at, token in enumerate(tokens):
         if token.text in ("__global__", "__device__") and token.kind == "word" and not token.directive:
-            body = _read_body(tokens, at)
-            if body is not None:
+            body = read_body(tokens, at)
+            is_second = body is not None and token.text == "__device__" and body.is_kernel
+            if body is not None and not is_second and "__host__" not in body.words:
                 yield body
 
 
-def _read_body(tokens: list[Token], at: int) -> Body | None:
+def read_body(tokens: list[Token], at: int) -> Body | None:
+    """Return None if this specifier is not that of a definition."""
     words, where, group = [*_read_head_before(tokens, at), tokens[at].text], step(tokens, at), None
     name = None
     while where is not None and tokens[where].text not in (";", "{", "}", "=", ":"):
@@ -312,15 +308,14 @@ def _read_body(tokens: list[Token], at: int) -> Body | None:
             closing, word = match_forward(tokens, where), step(tokens, where, -1)
             if closing is None or word is None:
                 return None
-            if name is None and word > at and tokens[word].text not in _ATTRIBUTES:
+            if name is None and word > at and tokens[word].text not in NO_NAMES:
                 name, group = word, (where, closing)
             where = closing
         where = step(tokens, where)
     if where is None or name is None or group is None or tokens[where].text != "{":
         return None
-    is_second = tokens[at].text == "__device__" and "__global__" in words
     closing = match_forward(tokens, where)
-    if closing is None or is_second or "__host__" in words or tokens[name].kind != "word":
+    if closing is None or tokens[name].kind != "word":
         return None
     return Body(name=name, parameters=group, opening=where, closing=closing, words=tuple(words))
 
@@ -351,7 +346,7 @@ def find_misplaced(tokens: list[Token], records: list[tuple[int, int]]) -> Itera
 
 
 def _find_errors_of_head(tokens: list[Token], at: int) -> Iterator[tuple[int, str]]:
-    body = _read_body(tokens, at)
+    body = read_body(tokens, at)
     if body is None:
         return
     low, high = body.parameters

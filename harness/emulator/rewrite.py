@@ -17,17 +17,13 @@ from dataclasses import dataclass, field
 
 from harness.emulator.device_queries import rename_host_names
 from harness.emulator.launches import find_callee, find_chevrons_end, list_pointers, rewrite_indices
-from harness.emulator.nvcc_rules import find_errors
+from harness.emulator.nvcc_rules import find_errors, read_body
 from harness.emulator.ptx.arithmetic import PtxError
 from harness.emulator.ptx.instructions import write_ptx
 from harness.emulator.shared_memory import read_shared_declaration, write_shared_declaration
 from harness.emulator.simple_kernels import SimpleKernels
 from harness.syntax.cpp import LAUNCH_BOUNDS, Token, match_backward, match_forward, step, tokenize
 
-_NOT_A_KERNEL_NAME = LAUNCH_BOUNDS | frozenset({
-    "__attribute__", "__align__", "alignas", "__cluster_dims__", "__maxnreg__", "__declspec",
-    "__block_size__", "decltype", "enable_if_t",
-})  # fmt: skip
 _ASK_ABOUT_KERNELS = frozenset({
     "cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cudaFuncSetAttribute", "cudaFuncGetAttributes",
     "cudaOccupancyMaxActiveBlocksPerMultiprocessor", "cudaOccupancyMaxPotentialBlockSize", "cudaFuncSetCacheConfig",
@@ -147,28 +143,18 @@ def _find_aliases(tokens: list[Token]) -> frozenset[str]:
 
 
 def _read_kernel(work: Rewrite, at: int) -> Kernel | None:
-    tokens, bounds, name = work.tokens, _find_bounds_before(work.tokens, at), None
-    where = step(tokens, at)
-    while where is not None and tokens[where].text not in (";", "{", "}"):
-        text = tokens[where].text
-        if text == "(":
-            closing = match_forward(tokens, where)
-            word = step(tokens, where, -1)
-            if closing is None or word is None:
-                return None
-            if tokens[word].text in LAUNCH_BOUNDS:
-                bounds = (where + 1, closing)
-            elif tokens[word].text == "__cluster_dims__":
-                work.refuse(word, "thread block clusters (__cluster_dims__)")
-            elif tokens[word].text not in _NOT_A_KERNEL_NAME and name is None:
-                name = word
-            where = step(tokens, closing)
-            continue
-        where = step(tokens, where)
-    if where is None or name is None or tokens[where].text != "{":
+    tokens, body = work.tokens, read_body(work.tokens, at)
+    if body is None:
         return None
-    closing = match_forward(tokens, where)
-    return None if closing is None else Kernel(at=at, name=name, opening=where, closing=closing, bounds=bounds)
+    bounds = _find_bounds_before(tokens, at)
+    for word in range(at, body.opening):
+        opening = step(tokens, word) if tokens[word].text in LAUNCH_BOUNDS else None
+        closing = None if opening is None else match_forward(tokens, opening)
+        if opening is not None and closing is not None:
+            bounds = opening + 1, closing
+        elif tokens[word].text == "__cluster_dims__":
+            work.refuse(word, "thread block clusters (__cluster_dims__)")
+    return Kernel(at=at, name=body.name, opening=body.opening, closing=body.closing, bounds=bounds)
 
 
 def _find_bounds_before(tokens: list[Token], at: int) -> tuple[int, int] | None:

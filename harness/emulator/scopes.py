@@ -8,9 +8,10 @@ from harness.syntax.cpp import LAUNCH_BOUNDS, Token, match_forward, step
 
 _RECORDS = frozenset({"struct", "union", "class", "enum"})
 _SIDES = frozenset({"__device__", "__global__", "__constant__", "__managed__", "__shared__"})
-_NO_NAMES = LAUNCH_BOUNDS | frozenset({
-    "__attribute__", "__align__", "alignas", "decltype", "noexcept", "__declspec", "requires",
-    "__maxnreg__", "__cluster_dims__", "explicit", "sizeof",
+# Words before parentheses in the head of a function that are not its name.
+NO_NAMES = LAUNCH_BOUNDS | frozenset({
+    "__attribute__", "__align__", "alignas", "decltype", "enable_if_t", "noexcept", "__declspec", "requires",
+    "__maxnreg__", "__cluster_dims__", "__block_size__", "explicit", "sizeof",
 })  # fmt: skip
 _NO_VARIABLES = frozenset({"using", "typedef", "template", "friend", "namespace", "extern", "static_assert", "return"})
 
@@ -137,7 +138,7 @@ def _take(tokens: list[Token], first: int, end: int, groups: list[tuple[int, int
     """Read a declaration that ends at a semicolon, or at the brace of its body."""
     named = [
         (word, pair) for pair in groups if (word := step(tokens, pair[0], -1)) is not None and word >= first
-        and tokens[word].kind == "word" and tokens[word].text not in _NO_NAMES
+        and tokens[word].kind == "word" and tokens[word].text not in NO_NAMES
     ]  # fmt: skip
     texts = [tokens[at].text for at in range(first, end) if not tokens[at].is_blank and not tokens[at].directive]
     if not named:
