@@ -8,6 +8,7 @@ import fcntl
 import gc
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -124,6 +125,16 @@ def _why_no_nvcc():
     if toolchain.can_build_cuda:
         return None
     return f"needs nvcc and a CUDA build of torch; found nvcc {toolchain.nvcc_version}, CUDA {toolchain.torch_cuda}"
+
+
+@pytest.fixture(autouse=True)
+def seed_draws():
+    """Each test draws the same numbers in every run; the first draws of a library that it imports itself are the same
+    anyway, or have a seed of their own."""
+    random.seed(0)
+    for library, seed in (("torch", "manual_seed"), ("numpy.random", "seed")):
+        if library in sys.modules:
+            getattr(sys.modules[library], seed)(0)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """One evaluator for all tests of a process. Imports only the standard library at the top."""
 
 from contextlib import contextmanager
+from unittest.mock import patch
 
 TINY_PROBLEM = """
 import torch
@@ -53,11 +54,14 @@ class Bench:
 
     def evaluate(
         self, source, problem=TINY_PROBLEM, *, time=False, plan=None, attribute_work=None,
-        language=None, rival=None, seed=None, compiled=None, baselines=None, asan=False, measure_noise=False, **limits,
+        language=None, rival=None, seed=1, compiled=None, baselines=None, asan=False, measure_noise=False,
+        probed=False, **limits,
     ):  # fmt: skip
         """The evaluation of one candidate on a problem given as source, with files `compiled` ahead. Work is attributed
-        on a GPU, and on a CPU if asked for, which takes further workers."""
+        on a GPU, and on a CPU if asked for, which takes further workers. Robustness is probed only if asked for, and
+        then with time for all probes. Inputs are the same in every run."""
         from harness.domain import EAGER, BuiltAhead, Candidate, Problem, Subject
+        from harness.evaluation.correctness import robustness
         from harness.evaluation.evaluator import CandidateEvaluator
         from harness.evaluation.settings import EvaluationSettings, TimingPlan
         from harness.sandbox.worker_process import TimeLimits
@@ -86,7 +90,10 @@ class Bench:
             device=self._device.name, workload="full", baseline=baselines[0].name,
         )  # fmt: skip
         ahead = BuiltAhead(compiled=compiled or {})
-        return evaluator.evaluate(subject, found, candidate, seed=seed, rival=rival, ahead=ahead, baselines=baselines)
+        with patch.multiple(robustness, BUDGET_S=60.0 if probed else 0.0, BUDGET_SHARE=0.0):
+            return evaluator.evaluate(
+                subject, found, candidate, seed=seed, rival=rival, ahead=ahead, baselines=baselines
+            )
 
     def compile_ahead(self, source, problem, gpu="H100"):
         """The files that a Triton program's kernels are compiled to for that GPU."""

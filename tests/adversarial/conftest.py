@@ -43,16 +43,12 @@ def open_isolated_bench(open_bench, isolation_of):
 
 @pytest.fixture(scope="session")
 def evaluate(open_bench):
-    """Evaluates a candidate on a problem, both as source. If `probed`, again where no time was left for probes."""
+    """Evaluates a candidate on a problem, both as source."""
     from harness.problems.discovery import parse_problem
 
     bench = open_bench(isolation="auto", call_s=5.0)
 
-    def run(candidate, problem, *, probed=False, **options):
-        for _ in range(8 if probed else 1):
-            evaluation = bench.evaluate(candidate, parse_problem(problem, Path("toy.py"), "mine"), **options)
-            if not any(finding.message.startswith("no time was left") for finding in evaluation.findings):
-                break  # else the machine is too busy for all probes
-        return evaluation
+    def run(candidate, problem, **options):
+        return bench.evaluate(candidate, parse_problem(problem, Path("toy.py"), "mine"), **options)
 
     return run
