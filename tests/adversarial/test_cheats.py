@@ -90,9 +90,11 @@ def quick_bench(open_bench):
     return open_bench(isolation="auto", call_s=2.0)
 
 
-def test_an_honest_candidate_is_timed_and_not_suspect(quick_bench):
+@pytest.mark.quick(1)
+@pytest.mark.parametrize("noise", [False, True])
+def test_an_honest_candidate_is_timed_and_not_suspect(quick_bench, noise):
     plan = replace(short_plan(), min_blocks=8, max_blocks=10, budget_s=0.5, allow_load=True)
-    evaluation = quick_bench.evaluate(f"{HEAD}{PRODUCT}", BIG_PRODUCT, time=True, plan=plan, measure_noise=True)
+    evaluation = quick_bench.evaluate(f"{HEAD}{PRODUCT}", BIG_PRODUCT, time=True, plan=plan, measure_noise=noise)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.timing.baseline == "eager"
     assert evaluation.timing.speedup == pytest.approx(1.0, abs=0.7)

@@ -30,6 +30,7 @@ class Net(nn.Module):
         return self.first(x), self.second(x)
 
 """
+ORIGINAL = f"import torch\nfrom torch import nn\n{MLP}\nModel = Mlp\n"
 RUN = """
 net = Net().eval()
 with torch.no_grad():
@@ -52,8 +53,13 @@ def test_equal_modules_are_one_problem_with_their_parameters_by_name(capture):
     group = groups_of(record)["Mlp"]
     assert (group["problem"], group["paths"], group["calls"]) == ("mlp", ["first", "second"], 2)
     assert describe_inputs(written()["mlp"], "full") == (("float32", (32, 64)),)
-    model = load_text(written()["mlp"].source)["Model"]()
+    import torch
+
+    model, original = (load_text(source)["Model"]() for source in (written()["mlp"].source, ORIGINAL))
     assert list(model.state_dict()) == ["scale", "up.weight", "up.bias"]
+    copy_state(original, model)
+    x = torch.randn(5, 64)
+    assert torch.equal(model(x), original(x))
 
 
 def test_sizes_that_vary_become_cases_weighted_by_frequency(capture):
@@ -276,17 +282,6 @@ def test_shared_weights_stay_shared(capture):
     assert model.tied is model.weight
 
 
-def test_a_module_that_is_written_equals_the_original(capture):
-    capture(MLP + RUN, "--module", "Mlp")
-    import torch
-
-    names = load_text("import torch\nfrom torch import nn\n" + MLP)
-    written_model, original = load_text(written()["mlp"].source)["Model"](), names["Mlp"]()
-    copy_state(original, written_model)
-    x = torch.randn(5, 64)
-    assert torch.equal(written_model(x), original(x))
-
-
 def test_problems_of_a_captured_model_are_admitted(capture, capsys):
     from harness.cli.main import run_command
 
@@ -329,6 +324,7 @@ def test_the_time_of_operators_beside_the_modules_inside_is_named(capture):
     assert "control flow" in notes[0]
 
 
+@pytest.mark.slow
 def test_a_chain_beside_the_modules_inside_is_timed_as_a_module(capture):
     forward = "for _ in range(300):\n            x = x.sin() + x\n        return self.other("
     script = PART.format(init="", extra="", forward="return x * self.weight", given="")

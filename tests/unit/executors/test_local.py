@@ -207,6 +207,7 @@ def test_evaluation_ends_if_the_executor_closes_during_a_problem_step(open_execu
     assert isinstance(stuck.exception(timeout=20), DeviceError)
 
 
+@pytest.mark.slow
 def test_ended_evaluator_is_restarted_and_its_task_retried(shared_executor):
     before = shared_executor.submit(make_task(GOOD, sample=1)).result().outcome
     killed = find_evaluator(shared_executor)
@@ -264,7 +265,7 @@ import harness.executors.evaluator_process as process
 class Lock:
     def __del__(self):
         pathlib.Path({str(tmp_path / "starts")!r}).touch()
-        time.sleep(2)
+        time.sleep(0.5)
 def start(*_):
     Lock()
     raise RuntimeError

@@ -27,6 +27,7 @@ def _lose(forkserver):
     forkserver._process.wait()
 
 
+@pytest.mark.slow
 def test_a_forkserver_that_was_killed_while_idle_is_restarted(bench):
     forkserver = bench.forkserver  # of other tests, too: to start one takes 2 s of CPU time
     with forkserver.spawn(LIMITS):

@@ -94,7 +94,7 @@ GOOD = [path for path in sorted((CORPUS / "good").glob("triton_*.py")) if path.s
 BUGS = sorted((CORPUS / "bugs").glob("triton_*.py"))
 
 
-PARTS = 6
+PARTS = 10
 
 
 @pytest.mark.quick(1)
@@ -104,7 +104,7 @@ def test_correct_programs_have_no_finding_and_planted_bugs_are_named(part):
     found = run_programs(*good, *bugs)  # with right values in every order
     assert {path.stem: found[path.stem] for path in good if found[path.stem]} == {}
     assert {path.stem: found[path.stem] for path in bugs if not is_named(path, found[path.stem])} == {}
-    assert len(good) >= 5 and len(bugs) >= 2
+    assert len(good) >= 2 and bugs
 
 
 def is_named(path, found):
