@@ -1,116 +1,14 @@
-"""The report's page in a real browser: Debian's Chromium, driven by playwright, offline."""
+"""What the pages of a report show, and that nothing in results can break out of them."""
 
 import json
-import shutil
-import sys
-from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from random import Random
-from threading import Thread
 
 import pytest
+import report_material as material
+from report_material import wait_for
 
 from harness.domain import CounterReport, KernelCounters
-from harness.report.html.live import LivePage, LiveServer
-from harness.report.html.page import ReportChoice, render_report
-from harness.store.results import ResultStore
-
-sys.path.insert(0, str(Path(__file__).parent))
-import report_material as material
-
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as player:
-        chromium = player.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield chromium
-        chromium.close()
-
-
-@pytest.fixture(scope="module")
-def write_report(tmp_path_factory):
-    """Writes a report of what `fill(store, generated)` stores, and returns its path."""
-
-    def write(fill, **options):
-        folder = tmp_path_factory.mktemp("report")
-        problems = folder / "problems" / "core"
-        problems.mkdir(parents=True)
-        (problems / "softmax.py").write_text(material.REFERENCE)
-        with ResultStore.open(folder / "results") as store:
-            fill(store, folder / "generated")
-            folders = {"generated_dir": folder / "generated", "problems_dirs": [folder / "problems"]}
-            render_report(store, folder / "report.html", ReportChoice(**folders, **options), now=material.NOW)
-        return folder / "report.html"
-
-    return write
-
-
-@pytest.fixture(scope="module")
-def honest(write_report):
-    return write_report(material.store_honest)
-
-
-def open_watched(browser, path, wrong, *, width=1280, **options):
-    """A page of a context of its own; requests to the network, errors and dialogs are added to `wrong`."""
-    context = browser.new_context(viewport={"width": width, "height": 900}, offline=True, **options)
-    page = context.new_page()
-    page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
-    page.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
-    page.on("dialog", lambda dialog: (wrong.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-    page.on(
-        "request", lambda request: wrong.append(request.url) if request.url.split("#")[0] != path.as_uri() else None
-    )
-    return page
-
-
-@pytest.fixture
-def open_page(browser):
-    """Opens an address of a report; the test fails if anything is asked of the network, or anything breaks or runs."""
-    pages, wrong = [], []
-
-    def open_it(path, address="/", **options):
-        page = open_watched(browser, path, wrong, **options)
-        pages.append(page)
-        page.goto(f"{path.as_uri()}#{address}")
-        wait_for(page, f"#{address}")
-        return page
-
-    yield open_it
-    for page in pages:
-        page.context.close()
-    assert wrong == []
-
-
-@pytest.fixture(scope="module")
-def honest_page(browser, honest):
-    """A page of the honest report for all tests that only read, and what went wrong in it."""
-    wrong = []
-    page = open_watched(browser, honest, wrong)
-    yield page, wrong
-    page.context.close()
-
-
-@pytest.fixture
-def visit(honest_page, honest):
-    """Leads the shared page to an address."""
-    page, wrong = honest_page
-
-    def go(address):
-        page.goto(f"{honest.as_uri()}#{address}")
-        wait_for(page, f"#{address}")
-        return page
-
-    yield go
-    assert wrong == []
-
-
-def wait_for(page, address):
-    page.wait_for_function("address => document.getElementById('main').dataset.ready === address", arg=address)
 
 
 def texts(page, selector):
@@ -152,8 +50,8 @@ def test_an_emulated_section_shows_correctness_and_no_time(open_page, honest):
     assert page.locator("#leaderboard button[data-column=speedup]").count() == 0
 
 
-def test_evaluations_are_filtered_sorted_and_linked(open_page, honest):
-    page = open_page(honest, "/evaluations")
+def test_evaluations_are_filtered_sorted_and_linked(visit):
+    page = visit("/evaluations")
     assert len(texts(page, "tr.opens")) == 7
     page.locator("th button[data-column=speedup]").click()
     wait_for(page, "#/evaluations?sort=-speedup")
@@ -225,30 +123,34 @@ def test_the_cases_of_a_candidate_are_listed_with_the_generalisation_gap(open_pa
     assert "worst case" in texts(page, "thead th")[5]
 
 
-def test_the_closed_gap_stands_beside_the_speedup(open_page, honest):
-    page = open_page(honest, "/evaluations")
+def test_the_closed_gap_stands_beside_the_speedup(visit):
+    page = visit("/evaluations")
     at = texts(page, "thead th").index("gap closed")
     assert "speedup" in texts(page, "thead th")[at - 1]
     assert "55.6%" in texts(page, f"tbody td:nth-child({at + 1})")
 
 
-def test_whole_calls_stand_beside_device_time(open_page, write_report):
-    made = material.make_evaluation("softmax", "correct", 1.2)
-    timed = replace(made.timing, clock="device", baseline_call_us=150.0, candidate_call_us=100.0)
-    report = write_report(lambda store, generated: store.record(replace(made, timing=timed)))
-    page = open_page(report, "/evaluations")
-    at = texts(page, "thead th").index("whole calls")
-    assert [text[:4] for text in texts(page, f"tbody td:nth-child({at + 1})")] == ["1.50"]
-    page = open_page(report, "/candidate/1")
-    assert "Whole calls, host work included: 150 us (eager) and 100 us, 1.50x" in page.locator("main").inner_text()
-
-
-def test_hardware_counters_stand_by_kernel_in_the_time_attribution(open_page, write_report):
+@pytest.fixture(scope="module")
+def measured(write_report):
+    """A report of one evaluation, whose whole calls were timed and whose kernel was counted."""
     metrics = (("gpu__time_duration.sum", 12_500.0), ("lts__t_sector_hit_rate.pct", 33.3))
     kernel = KernelCounters(kernel="<b>add", grid="(64, 1, 1)", block="(256, 1, 1)", launches=3, metrics=metrics)
     counters = CounterReport(kernels=(kernel,), note="ncu was ended after 18 s")
-    counted = replace(material.make_evaluation("softmax", "correct", 1.2), counters=counters)
-    page = open_page(write_report(lambda store, generated: store.record(counted)), "/candidate/1")
+    made = material.make_evaluation("softmax", "correct", 1.2, counters=counters)
+    timing = replace(made.timing, clock="device", baseline_call_us=150.0, candidate_call_us=100.0)
+    return write_report(lambda store, generated: store.record(replace(made, timing=timing)))
+
+
+def test_whole_calls_stand_beside_device_time(open_page, measured):
+    page = open_page(measured, "/evaluations")
+    at = texts(page, "thead th").index("whole calls")
+    assert [text[:4] for text in texts(page, f"tbody td:nth-child({at + 1})")] == ["1.50"]
+    follow(page, "tr.opens a", "#/candidate/1")
+    assert "Whole calls, host work included: 150 us (eager) and 100 us, 1.50x" in page.locator("main").inner_text()
+
+
+def test_hardware_counters_stand_by_kernel_in_the_time_attribution(open_page, measured):
+    page = open_page(measured, "/candidate/1")
     page.locator("summary", has_text="<b>add: grid (64, 1, 1), block (256, 1, 1), the longest of 3 launches").click()
     card = page.locator(".card", has_text="Hardware counters").inner_text()
     assert "12.5 us" in card and "33.3 %" in card and "ncu was ended after 18 s" in card
@@ -350,6 +252,8 @@ def test_hostile_texts_are_shown_and_nothing_of_them_runs(open_page, write_repor
 
 
 def test_a_script_that_got_in_all_the_same_would_not_run(browser, honest):
+    from playwright.sync_api import Error
+
     page = browser.new_page()
     page.goto(honest.as_uri())
     page.evaluate(
@@ -357,7 +261,7 @@ def test_a_script_that_got_in_all_the_same_would_not_run(browser, honest):
         " document.body.append(script); }"
     )
     assert page.evaluate("() => window.ran === undefined")
-    with pytest.raises(playwright.Error, match=r"Content Security Policy|Failed to fetch"):
+    with pytest.raises(Error, match=r"Content Security Policy|Failed to fetch"):
         page.evaluate("() => fetch('data:,1')")
     page.close()
 
@@ -424,71 +328,6 @@ def test_report_names_what_it_omits_for_size(open_page, write_report):
     text = open_page(report, "/candidate/2").locator("main").inner_text()
     assert "omitted to limit the file size" in text
     assert "harness show 2" in text
-
-
-@contextmanager
-def serve(folder, **chosen):
-    with LiveServer(LivePage(folder / "results", ReportChoice(**chosen)), port=0) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield server
-        server.shutdown()
-
-
-@pytest.fixture
-def open_live(browser):
-    """Opens a live page in a browser window of its own; the test fails if its scripts do."""
-    pages, wrong = [], []
-
-    def open_it(server, address="/"):
-        page = browser.new_context().new_page()
-        page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
-        page.goto(f"{server.address}#{address}")
-        pages.append(page)
-        return page
-
-    yield open_it
-    for page in pages:
-        page.context.close()
-    assert wrong == []
-
-
-def test_live_pages_of_two_browsers_take_new_evaluations(open_live, tmp_path):
-    with ResultStore.open(tmp_path / "results") as store, serve(tmp_path) as server:
-        store.record(material.make_evaluation("softmax", "correct", 1.2))
-        pages = [open_live(server), open_live(server, "/evaluations?q=softmax")]
-        for page, address in zip(pages, ("#/", "#/evaluations?q=softmax"), strict=True):
-            wait_for(page, address)
-        store.record(material.make_evaluation("softmax", "correct", 1.5, sample=1))
-        for page in pages:
-            page.get_by_text("2 evaluations").first.wait_for()
-            assert page.locator("#live").inner_text() == "live"
-    assert pages[1].locator("input.filter").input_value() == "softmax"
-    for page in pages:
-        page.get_by_text("the server has ended").wait_for()
-
-
-@pytest.mark.slow
-def test_live_page_waits_for_the_first_evaluation(open_live, tmp_path):
-    with ResultStore.open(tmp_path / "results") as store, serve(tmp_path) as server:
-        page = open_live(server)
-        assert "no evaluations in" in page.locator("body").inner_text()
-        store.record(material.make_evaluation("softmax", "correct", 1.2))
-        page.get_by_text("1 evaluation").first.wait_for()
-
-
-@pytest.mark.slow
-def test_live_page_keeps_an_open_candidate_and_takes_the_next(open_live, tmp_path):
-    with ResultStore.open(tmp_path / "results") as store, serve(tmp_path) as server:
-        store.record(material.make_evaluation("softmax", "correct", 1.2), material.SOURCE)
-        page = open_live(server, "/candidate/1")
-        wait_for(page, "#/candidate/1")
-        page.evaluate("document.querySelector('.source').dataset.kept = 'yes'")
-        store.record(material.make_evaluation("conv", "correct", 1.5), material.SOURCE)
-        page.wait_for_function("() => DATA.index.count === 2")
-        assert page.locator(".source").first.get_attribute("data-kept") == "yes"
-        page.evaluate("location.hash = '#/candidate/2'")
-        wait_for(page, "#/candidate/2")
-        assert "conv" in page.locator("main").inner_text()
 
 
 def test_a_captured_model_is_shown_with_what_its_kernels_brought(write_report, open_page, tmp_path):

@@ -70,6 +70,10 @@ def make_timing(speedup):
     )  # fmt: skip
 
 
+def wait_for(page, address):
+    page.wait_for_function("address => document.getElementById('main').dataset.ready === address", arg=address)
+
+
 def digest(text):
     return sha256(text.encode()).hexdigest()[:16]
 
