@@ -103,45 +103,7 @@ def list_programs():
     return [Program(name=f"p{number}", body=body, headers=headers) for number, (body, headers) in enumerate(bodies)]
 
 
-def list_broken_programs():
-    """Programs that no strategy may build, each for a reason of its own."""
-    kernel = _float_kernel("v * 2.f")
-    launch = f"k<<<blocks, threads>>>{FLOATS}"
-    bodies = [
-        *(_wrap(_float_kernel(expression), launch) for expression in BROKEN_EXPRESSIONS),
-        *(_wrap(kernel, statement) for statement in BROKEN_STATEMENTS),
-        _wrap("__global__ int k(float* y) { return 1; }", "k<<<1, 1>>>(y.data_ptr<float>());"),
-        _wrap("void k(float* y) {}", "k<<<1, 1>>>(y.data_ptr<float>());"),
-        _wrap(f"inline float on_host(float v) {{ return v; }}\n{_float_kernel('on_host(v)')}", launch),
-        _wrap(f"{kernel}\n{kernel}", launch),
-        _wrap("template <typename T> __global__ void k(T* y) { y[0] = typename T::missing(); }", "k<float><<<1, 1>>>(y.data_ptr<float>());"),
-        _wrap("__global__ void k(at::Tensor y) { y[0]; }", "k<<<1, 1>>>(y);") .replace("y[0];", "y.no_such_method();"),
-        _wrap("__global__ void k(__half* y) { y[0] = __half(2.5f); }", "k<<<1, 1>>>((__half*)y.data_ptr());"),
-    ]  # fmt: skip
-    return [Program(name=f"b{number}", body=body) for number, body in enumerate(bodies)]
-
-
-BROKEN_EXPRESSIONS = (
-    "missing(v)",
-    "v *",
-    "v.size()",
-    '"text"',
-    "at::no_such_function(v)",
-    "x[i][0]",
-    "static_cast<dim3>(v)",
-    "blockIdx.w",
-)
-BROKEN_STATEMENTS = (
-    "k<<<blocks, threads>>>(x.data_ptr<float>());", "k<<<>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);",
-    "k<<<blocks, threads>>>(x.data_ptr<int>(), y.data_ptr<float>(), n);", "k<<<blocks, threads>>>(x, y, n);",
-    "x.no_such_method();", "torch::no_such_function(x);", "auto z = torch::empty_like(x, 1, 2, 3, 4, 5);", "int z = x;",
-    "x.sum(torch::kFloat32, 1, 2, 3);", "TORCH_CHECK();", "return 1.5;", "auto options = torch::TensorOptions().no_such_option(1);",
-    "const int m = 1; m = 2;", "at::cuda::NoSuchGuard guard(x.device());", "k<float><<<blocks, threads>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);",
-    'AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "run", [&] { no_such_kernel<scalar_t><<<1, 1>>>(); });',
-)  # fmt: skip
-
-
-def _wrap(kernel, host, before="", after=""):
+def wrap_kernel(kernel, host, before="", after=""):
     return (
         f"{kernel}\ntorch::Tensor run(torch::Tensor x) {{\n  {before}\n  auto y = torch::empty_like(x);\n"
         f"  const int n = x.numel();\n  const int threads = 128;\n  const int blocks = (n + threads - 1) / threads;\n"
@@ -149,7 +111,7 @@ def _wrap(kernel, host, before="", after=""):
     )
 
 
-def _float_kernel(expression):
+def write_float_kernel(expression):
     return (
         "__global__ void k(const float* x, float* y, int n) {\n  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
         f"  if (i < n) {{ float v = x[i]; y[i] = {expression}; }}\n}}"
@@ -160,28 +122,28 @@ FLOATS = "(x.data_ptr<float>(), y.data_ptr<float>(), n);"
 
 
 def _elementwise():
-    yield from (_wrap(_float_kernel(expression), f"k<<<blocks, threads>>>{FLOATS}") for expression in UNARY)
+    yield from (wrap_kernel(write_float_kernel(expression), f"k<<<blocks, threads>>>{FLOATS}") for expression in UNARY)
 
 
 def _aten():
-    kernel = _float_kernel("v + 1.f")
+    kernel = write_float_kernel("v + 1.f")
     yield from (
-        _wrap(kernel, f"k<<<blocks, threads>>>{FLOATS}", after=f"at::Tensor z = {call}; if (n > 0) return z;")
+        wrap_kernel(kernel, f"k<<<blocks, threads>>>{FLOATS}", after=f"at::Tensor z = {call}; if (n > 0) return z;")
         for call in ATEN
     )
 
 
 def _checks():
-    kernel = _float_kernel("v * 2.f")
-    yield from (_wrap(kernel, f"k<<<blocks, threads>>>{FLOATS}", before=check + ";") for check in CHECKS)
+    kernel = write_float_kernel("v * 2.f")
+    yield from (wrap_kernel(kernel, f"k<<<blocks, threads>>>{FLOATS}", before=check + ";") for check in CHECKS)
 
 
 def _launches():
-    kernel = _float_kernel("v - 1.f")
+    kernel = write_float_kernel("v - 1.f")
     for (first, launch), (second, after) in product(enumerate(LAUNCHES), enumerate(AFTER)):
         guard = GUARDS[(first + second) % 4]  # each pair of two of the three at least once
-        yield _wrap(kernel, f"{launch}{FLOATS}", before=guard, after=after)
-    yield from (_wrap(kernel, f"k<<<blocks, threads>>>{FLOATS}", before=guard) for guard in GUARDS[4:])
+        yield wrap_kernel(kernel, f"{launch}{FLOATS}", before=guard, after=after)
+    yield from (wrap_kernel(kernel, f"k<<<blocks, threads>>>{FLOATS}", before=guard) for guard in GUARDS[4:])
 
 
 def _dispatches():
@@ -192,7 +154,7 @@ def _dispatches():
             f"  const int64_t i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i < n) {{ {statement} }}\n}}"
         )
         launch = "[&] { k<scalar_t><<<blocks, threads>>>(x.data_ptr<scalar_t>(), y.data_ptr<scalar_t>(), n); }"
-        yield _wrap(kernel, dispatch.format(n='"run"', b=launch) + ";")
+        yield wrap_kernel(kernel, dispatch.format(n='"run"', b=launch) + ";")
 
 
 def _accessors():
@@ -210,7 +172,7 @@ def _accessors():
             f"  if (r < x.size(0) && c < x.size(1)) {{ {statement} }}\n}}"
         )
         call = f"packed_accessor{width}<float, 2{traits}>()"
-        yield _wrap(kernel, f"k<<<x.size(0), x.size(1)>>>(x.{call}, y.{call});")
+        yield wrap_kernel(kernel, f"k<<<x.size(0), x.size(1)>>>(x.{call}, y.{call});")
 
 
 def _singles():
@@ -230,7 +192,7 @@ def _halves():
             "y[i] = x[i] < T(0) ? T(0) : x[i];",
         ):
             kernel = f"using T = {kind};\n__global__ void k(const T* x, T* y, int n) {{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) {{ {statement} }} }}"
-            yield _wrap(
+            yield wrap_kernel(
                 kernel,
                 f"auto h = x.to({constant}); auto z = torch::empty_like(h); k<<<blocks, threads>>>(h.data_ptr<T>(), z.data_ptr<T>(), n);",
                 after="return z;",
@@ -241,13 +203,13 @@ def _halves():
     ):
         kernel = f"__global__ void k(const {pair}* x, {pair}* y, int n) {{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = __hadd2(x[i], x[i]); }}"
         pointers = f"reinterpret_cast<const {pair}*>(h.data_ptr()), reinterpret_cast<{pair}*>(z.data_ptr())"
-        yield _wrap(
+        yield wrap_kernel(
             kernel,
             f"auto h = x.to(torch::k{constant}); auto z = torch::empty_like(h); k<<<blocks, threads>>>({pointers}, n / 2);",
             after="return z;",
         )
         kernel = f"__global__ void k({kind}* y, int n) {{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = {convert}(i * 0.25f); }}"
-        yield _wrap(
+        yield wrap_kernel(
             kernel,
             f"auto z = torch::empty({{n}}, x.options().dtype(at::k{constant})); k<<<blocks, threads>>>(({kind}*)z.data_ptr<at::{constant}>(), n);",
             after="return z;",
@@ -259,46 +221,48 @@ def _templates():
     body = "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = "
     signature = "(const float* x, float* y, int n)"
     call = f"<<<blocks, threads>>>{FLOATS}"
-    yield _wrap(f"template <int N = 3> __global__ void k{signature} {{ {body}x[i] * N; }}", f"k<>{call}")
-    yield _wrap(f"template <int... N> __global__ void k{signature} {{ {body}x[i] * (N + ...); }}", f"k<1, 2, 3>{call}")
-    yield _wrap(
+    yield wrap_kernel(f"template <int N = 3> __global__ void k{signature} {{ {body}x[i] * N; }}", f"k<>{call}")
+    yield wrap_kernel(
+        f"template <int... N> __global__ void k{signature} {{ {body}x[i] * (N + ...); }}", f"k<1, 2, 3>{call}"
+    )
+    yield wrap_kernel(
         f"template <typename A, typename B> __global__ void k{signature} {{ {body}(A)x[i] + (B)x[i]; }}",
         f"k<double, int>{call}",
     )
-    yield _wrap(
+    yield wrap_kernel(
         f"template <bool F> __global__ void k{signature} {{ if constexpr (F) {{ {body}x[i]; }} else {{ {body}-x[i]; }} }}",
         f"if (x.dim() == 2) k<true>{call} else k<false>{call}",
     )
-    yield _wrap(
+    yield wrap_kernel(
         f"template <typename T> struct One {{ static constexpr float v = 1; }}; template <> struct One<int> {{ static constexpr float v = 2; }};\n"
         f"template <typename T> __global__ void k{signature} {{ {body}x[i] + One<T>::v; }}",
         f"k<int>{call} k<char>{call}",
     )
-    yield _wrap(
+    yield wrap_kernel(
         f"template <template <typename> class C> __global__ void k{signature} {{ {body}C<float>()(x[i]); }}\ntemplate <typename T> struct Neg {{ __device__ T operator()(T v) const {{ return -v; }} }};",
         f"k<Neg>{call}",
     )
-    yield _wrap(
+    yield wrap_kernel(
         f"constexpr int cube(int v) {{ return v * v * v; }}\ntemplate <int N> __global__ void k{signature} {{ {body}x[i] * N; }}",
         f"k<cube(2)>{call}",
     )
-    yield _wrap(
+    yield wrap_kernel(
         f"enum Mode : int {{ A, B }};\ntemplate <Mode M> __global__ void k{signature} {{ {body}M == B ? x[i] : 0.f; }}\ntemplate <Mode M> void go(const at::Tensor& x, at::Tensor y, int n) {{ k<M><<<(n + 63) / 64, 64>>>(x.data_ptr<float>(), y.data_ptr<float>(), n); }}",
         "go<B>(x, y, n);",
     )
-    yield _wrap(
+    yield wrap_kernel(
         "template <typename T, typename F> __global__ void k(T* y, int n, F f) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = f(i); }\nstruct Half { __host__ __device__ float operator()(int i) const { return i * 0.5f; } };",
         "k<<<blocks, threads>>>(y.data_ptr<float>(), n, Half());",
     )
-    yield _wrap(
+    yield wrap_kernel(
         "template <typename T> __global__ void k(at::PackedTensorAccessor32<T, 2> y, T v) { y[blockIdx.x][threadIdx.x] = v; }",
         'AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "k", [&] { k<scalar_t><<<x.size(0), x.size(1)>>>(y.packed_accessor32<scalar_t, 2>(), scalar_t(7)); });',
     )
-    yield _wrap(
+    yield wrap_kernel(
         "template <typename T> struct Args { const T* x; T* y; int n; };\ntemplate <typename T> __global__ void k(Args<T> a) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < a.n) a.y[i] = a.x[i] + 5; }",
         "Args<float> a{x.data_ptr<float>(), y.data_ptr<float>(), n}; k<<<blocks, threads>>>(a);",
     )
-    yield _wrap(
+    yield wrap_kernel(
         f"namespace inner {{ template <unsigned W> __global__ void k{signature} {{ {body}x[i] / W; }} }}",
         f"inner::k<4u>{call}",
     )
@@ -313,27 +277,27 @@ def _several():
             f"k{number}<<<blocks, threads>>>({'x' if number == 0 else 'y'}.data_ptr<float>(), y.data_ptr<float>(), n);"
             for number in range(count)
         )
-        yield _wrap(kernels, calls)
+        yield wrap_kernel(kernels, calls)
     overloads = (
         kernel.format(name="k", body="x[i]")
         + "__global__ void k(float* y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] *= 3.f; }\n"
     )
-    yield _wrap(overloads, f"k<<<blocks, threads>>>{FLOATS} k<<<blocks, threads>>>(y.data_ptr<float>(), n);")
-    yield _wrap(
+    yield wrap_kernel(overloads, f"k<<<blocks, threads>>>{FLOATS} k<<<blocks, threads>>>(y.data_ptr<float>(), n);")
+    yield wrap_kernel(
         "__device__ __noinline__ float shared_step(float v) { return v * 0.5f + 1.f; }\n"
         + kernel.format(name="a", body="shared_step(x[i])")
         + kernel.format(name="b", body="shared_step(shared_step(x[i]))"),
         f"a<<<blocks, threads>>>{FLOATS} b<<<blocks, threads>>>(y.data_ptr<float>(), y.data_ptr<float>(), n);",
     )
-    yield _wrap(
+    yield wrap_kernel(
         kernel.format(name="a", body="x[i] * 2"),
         f"a<<<blocks, threads>>>{FLOATS} auto s = y.sum(0, true).expand_as(y).contiguous(); a<<<blocks, threads>>>(s.data_ptr<float>(), y.data_ptr<float>(), n);",
     )
-    yield _wrap(
+    yield wrap_kernel(
         kernel.format(name="a", body="x[i] * 2"),
         f"void (*f)(const float*, float*, int) = a; f<<<blocks, threads>>>{FLOATS}",
     )
-    yield _wrap(
+    yield wrap_kernel(
         kernel.format(name="a", body="x[i] * 6"),
         "const float* p = x.data_ptr<float>(); float* q = y.data_ptr<float>(); int m = n; void* args[] = {&p, &q, &m}; cudaLaunchKernel((const void*)a, dim3(blocks), dim3(threads), args, 0, nullptr);",
     )
@@ -341,7 +305,7 @@ def _several():
 
 def _options():
     """Tensors made in many ways, and given back."""
-    kernel = _float_kernel("v * 4.f")
+    kernel = write_float_kernel("v * 4.f")
     for made in (
         "torch::TensorOptions options(torch::kFloat64); auto z = torch::ones({3}, options.device(x.device()));",
         "auto z = torch::zeros({2, 2}, torch::TensorOptions().dtype(torch::kInt32).device(torch::kCUDA, 0));",
@@ -356,12 +320,12 @@ def _options():
         "auto z = torch::tensor({1.5, 2.5}, x.options().dtype(torch::kDouble));",
         "std::optional<at::Tensor> none; TORCH_CHECK(!none.has_value()); auto z = x.to(x.device(), torch::kInt16, false, true);",
     ):
-        yield _wrap(kernel, f"k<<<blocks, threads>>>{FLOATS} {made}", after="if (n > 0) return z;")  # fmt: skip
+        yield wrap_kernel(kernel, f"k<<<blocks, threads>>>{FLOATS} {made}", after="if (n > 0) return z;")  # fmt: skip
 
 
 def _streams():
     """Work on other streams, and events, waited for before the result is used."""
-    kernel = _float_kernel("v * 8.f")
+    kernel = write_float_kernel("v * 8.f")
     for begin, stream, end in (
         ("cudaStream_t s; cudaStreamCreate(&s);", "s", "cudaStreamSynchronize(s); cudaStreamDestroy(s);"),
         ("auto s = at::cuda::getStreamFromPool(); cudaDeviceSynchronize();", "s", "s.synchronize();"),
@@ -386,16 +350,16 @@ def _streams():
             "cudaDeviceSynchronize(); at::cuda::setCurrentCUDAStream(before);",
         ),
     ):
-        yield _wrap(kernel, f"{begin} k<<<blocks, threads, 0, {stream}>>>{FLOATS} {end}")  # fmt: skip
+        yield wrap_kernel(kernel, f"{begin} k<<<blocks, threads, 0, {stream}>>>{FLOATS} {end}")  # fmt: skip
 
 
 # Sources that bring headers of CUDA that torch's headers read as well, and none of torch's for CUDA.
 WITH_CUDA_HEADERS = (
-    ("cublas_v2.h", _wrap(_float_kernel("v + 5.f"), f"k<<<blocks, threads>>>{FLOATS} cublasHandle_t handle; cublasCreate(&handle); const float one = 1.f; "
+    ("cublas_v2.h", wrap_kernel(write_float_kernel("v + 5.f"), f"k<<<blocks, threads>>>{FLOATS} cublasHandle_t handle; cublasCreate(&handle); const float one = 1.f; "
      "cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_T, 64, 64, 64, &one, x.data_ptr<float>(), 64, x.data_ptr<float>(), 64, &one, y.data_ptr<float>(), 64); cublasDestroy(handle);")),
-    ("cuda_fp16.h", _wrap("__global__ void k(const float* x, half* y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = __float2half(x[i]); }",
+    ("cuda_fp16.h", wrap_kernel("__global__ void k(const float* x, half* y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = __float2half(x[i]); }",
      "k<<<blocks, threads>>>(x.data_ptr<float>(), reinterpret_cast<half*>(y.data_ptr()), n);")),
-    ("curand_kernel.h", _wrap("__global__ void k(const float* x, float* y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; curandState state; "
+    ("curand_kernel.h", wrap_kernel("__global__ void k(const float* x, float* y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; curandState state; "
      "curand_init(1234, i, 0, &state); if (i < n) y[i] = x[i] + curand_uniform(&state); }", f"k<<<blocks, threads>>>{FLOATS}")),
 )  # fmt: skip
 
@@ -410,68 +374,68 @@ def _cub():
         "using S = cub::BlockRadixSort<float, 128, 1>; __shared__ typename S::TempStorage t; float a[1] = {v}; S(t).Sort(a); t2 = 0; if (i < n) y[i] = a[0];",
     )  # fmt: skip
     for body in block:
-        yield _wrap(f"{head}__shared__ float t2; {body} }}", f"k<<<blocks, 128>>>{FLOATS}")
+        yield wrap_kernel(f"{head}__shared__ float t2; {body} }}", f"k<<<blocks, 128>>>{FLOATS}")
     device = "size_t size = 0; {call}(nullptr, size, {arguments}); auto t = torch::empty({{(int64_t)size}}, x.options().dtype(torch::kByte)); {call}(t.data_ptr(), size, {arguments});"
     pointers = "x.data_ptr<float>(), y.data_ptr<float>(), n"
     for call in ("cub::DeviceReduce::Sum", "cub::DeviceScan::InclusiveSum"):
         before = "y.zero_();"
-        yield _wrap("", before + device.format(call=call, arguments=pointers))
+        yield wrap_kernel("", before + device.format(call=call, arguments=pointers))
 
 
 SINGLES = (
     # shared memory and a barrier
-    _wrap("__global__ void k(const float* x, float* y, int n) { __shared__ float t[128]; int i = blockIdx.x * 128 + threadIdx.x; "
+    wrap_kernel("__global__ void k(const float* x, float* y, int n) { __shared__ float t[128]; int i = blockIdx.x * 128 + threadIdx.x; "
           "t[threadIdx.x] = i < n ? x[i] : 0.f; __syncthreads(); for (int s = 64; s > 0; s >>= 1) { if (threadIdx.x < s) "
           "t[threadIdx.x] += t[threadIdx.x + s]; __syncthreads(); } if (i < n) y[i] = t[0]; }", f"k<<<blocks, threads>>>{FLOATS}"),
     # dynamic shared memory
-    _wrap("__global__ void k(const float* x, float* y, int n) { extern __shared__ float t[]; int i = blockIdx.x * blockDim.x + threadIdx.x; "
+    wrap_kernel("__global__ void k(const float* x, float* y, int n) { extern __shared__ float t[]; int i = blockIdx.x * blockDim.x + threadIdx.x; "
           "t[threadIdx.x] = i < n ? x[i] : 0.f; __syncthreads(); if (i < n) y[i] = t[blockDim.x - 1 - threadIdx.x]; }",
           f"k<<<blocks, threads, threads * sizeof(float)>>>{FLOATS}"),
     # warp shuffles
-    _wrap("__inline__ __device__ float warp_sum(float v) { for (int o = 16; o > 0; o >>= 1) v += __shfl_down_sync(0xffffffff, v, o); return v; }\n"
+    wrap_kernel("__inline__ __device__ float warp_sum(float v) { for (int o = 16; o > 0; o >>= 1) v += __shfl_down_sync(0xffffffff, v, o); return v; }\n"
           "__global__ void k(const float* x, float* y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; float v = i < n ? x[i] : 0.f; "
           "v = warp_sum(v); if (i < n) y[i] = v; }", f"k<<<blocks, threads>>>{FLOATS}"),
     # a template over an integer, a functor and launch bounds
-    _wrap("struct Scale { float by; __device__ __forceinline__ float operator()(float v) const { return v * by; } };\n"
+    wrap_kernel("struct Scale { float by; __device__ __forceinline__ float operator()(float v) const { return v * by; } };\n"
           "template <int ITEMS, typename F> __global__ __launch_bounds__(256) void k(const float* x, float* y, int n, F f) { "
           "for (int j = 0; j < ITEMS; ++j) { int i = (blockIdx.x * blockDim.x + threadIdx.x) * ITEMS + j; if (i < n) y[i] = f(x[i]); } }",
           "k<4><<<blocks, threads>>>(x.data_ptr<float>(), y.data_ptr<float>(), n, Scale{2.f});"),
     # constant memory and a device variable
-    _wrap("__constant__ float table[4] = {1.f, 2.f, 3.f, 4.f};\n__device__ int counter;\n__global__ void k(const float* x, float* y, int n) { "
+    wrap_kernel("__constant__ float table[4] = {1.f, 2.f, 3.f, 4.f};\n__device__ int counter;\n__global__ void k(const float* x, float* y, int n) { "
           "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) { y[i] = x[i] * table[i % 4]; atomicAdd(&counter, 1); } }", f"k<<<blocks, threads>>>{FLOATS}"),
     # vector loads
-    _wrap("__global__ void k(const float4* x, float4* y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) { float4 v = x[i]; "
+    wrap_kernel("__global__ void k(const float4* x, float4* y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) { float4 v = x[i]; "
           "y[i] = make_float4(v.x + 1, v.y + 1, v.z + 1, v.w + 1); } }",
           "k<<<blocks, threads>>>(reinterpret_cast<const float4*>(x.data_ptr<float>()), reinterpret_cast<float4*>(y.data_ptr<float>()), n / 4);"),
     # half by hand
-    _wrap("__global__ void k(const __half* x, __half* y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) "
+    wrap_kernel("__global__ void k(const __half* x, __half* y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) "
           "y[i] = __float2half(__half2float(x[i]) * 2.f); }",
           "auto h = x.to(torch::kHalf); auto z = torch::empty_like(h); k<<<blocks, threads>>>(reinterpret_cast<const __half*>(h.data_ptr<at::Half>()), "
           "reinterpret_cast<__half*>(z.data_ptr<at::Half>()), n); y.copy_(z);"),
     # bfloat16 by hand
-    _wrap("__global__ void k(const __nv_bfloat16* x, __nv_bfloat16* y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) "
+    wrap_kernel("__global__ void k(const __nv_bfloat16* x, __nv_bfloat16* y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) "
           "y[i] = __float2bfloat16(__bfloat162float(x[i]) + 1.f); }",
           "auto h = x.to(torch::kBFloat16); auto z = torch::empty_like(h); k<<<blocks, threads>>>(reinterpret_cast<const __nv_bfloat16*>("
           "h.data_ptr<at::BFloat16>()), reinterpret_cast<__nv_bfloat16*>(z.data_ptr<at::BFloat16>()), n); y.copy_(z);"),
     # several kernels, a static one and one in an unnamed namespace
-    _wrap("static __global__ void first(const float* x, float* y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = x[i]; }\n"
+    wrap_kernel("static __global__ void first(const float* x, float* y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = x[i]; }\n"
           "namespace { __global__ void second(float* y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] += 1.f; } }",
           f"first<<<blocks, threads>>>{FLOATS} second<<<blocks, threads>>>(y.data_ptr<float>(), n);"),
     # macros of its own, a typedef, an enum, host helpers
-    _wrap("#define TILE 16\n#define CEIL(a, b) (((a) + (b) - 1) / (b))\nusing index_t = int;\nenum class Mode { Add, Mul };\n"
+    wrap_kernel("#define TILE 16\n#define CEIL(a, b) (((a) + (b) - 1) / (b))\nusing index_t = int;\nenum class Mode { Add, Mul };\n"
           "inline int divide(int a, int b) { return CEIL(a, b); }\n__host__ __device__ inline float twice(float v) { return 2 * v; }\n"
           "template <Mode M> __global__ void k(const float* x, float* y, index_t rows, index_t columns) { index_t r = blockIdx.y * TILE + threadIdx.y, "
           "c = blockIdx.x * TILE + threadIdx.x; if (r < rows && c < columns) { float v = x[r * columns + c]; y[r * columns + c] = M == Mode::Add ? v + 1 : twice(v); } }",
           "dim3 block(TILE, TILE); dim3 grid(divide(x.size(1), TILE), divide(x.size(0), TILE)); "
           "k<Mode::Mul><<<grid, block>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.size(0), x.size(1));"),
     # types found by the host code alone: the index type of a generic kernel follows from torch's return types
-    _wrap("template <typename I> __global__ void k(const float* x, float* y, I n) { I i = blockIdx.x * (I)blockDim.x + threadIdx.x; if (i < n) y[i] = x[i]; }",
+    wrap_kernel("template <typename I> __global__ void k(const float* x, float* y, I n) { I i = blockIdx.x * (I)blockDim.x + threadIdx.x; if (i < n) y[i] = x[i]; }",
           "k<<<blocks, threads>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.numel()); k<<<blocks, threads>>>(x.data_ptr<float>(), y.data_ptr<float>(), (int)x.size(0));"
           " auto rows = x.sizes()[0]; k<<<blocks, threads>>>(x.data_ptr<float>(), y.data_ptr<float>(), rows);"),
     # device properties and occupancy
-    _wrap(_float_kernel("v + 3.f"), f"auto* p = at::cuda::getCurrentDeviceProperties(); int m = p->multiProcessorCount; k<<<m * 32, threads>>>{FLOATS}"),
+    wrap_kernel(write_float_kernel("v + 3.f"), f"auto* p = at::cuda::getCurrentDeviceProperties(); int m = p->multiProcessorCount; k<<<m * 32, threads>>>{FLOATS}"),
     # const pointers, mutable pointers, options in a variable, vectors of sizes
-    _wrap(_float_kernel("v + 4.f"), "auto options = torch::TensorOptions().dtype(x.dtype()).device(x.device()).requires_grad(false); "
+    wrap_kernel(write_float_kernel("v + 4.f"), "auto options = torch::TensorOptions().dtype(x.dtype()).device(x.device()).requires_grad(false); "
           "std::vector<int64_t> shape = {x.size(0), x.size(1)}; auto z = torch::zeros(shape, options); "
           "k<<<blocks, threads>>>(x.const_data_ptr<float>(), z.mutable_data_ptr<float>(), n); y.copy_(z);"),
 )  # fmt: skip

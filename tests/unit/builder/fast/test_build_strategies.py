@@ -13,7 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from cuda_corpus import list_broken_programs, list_programs
+from broken_cuda_corpus import list_broken_programs
+from cuda_corpus import list_programs
 
 from harness.builder import probe_toolchain
 from harness.builder.fast.line_markers import MISSING, split_regions
