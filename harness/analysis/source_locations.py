@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Iterable
 
 from harness.domain import Finding
-from harness.syntax import parse_python
+from harness.syntax import try_parse
 
 MOST_LINES = 20
 _TRACED = re.compile(r'File "[^"\n]*candidate[^"\n]*", line (\d{1,7})')
@@ -56,10 +55,8 @@ def _read_quoted_line(after: str) -> str:
 
 
 def _find_kernel_string(source: str, kernel: str) -> int | None:
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            tree = parse_python(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = try_parse(source)
+    if tree is None:
         return None
     strings = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
     defined = re.compile(rf"__global__[^;{{]*\b{kernel}\b")

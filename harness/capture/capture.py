@@ -39,7 +39,7 @@ from harness.capture.script import ModelFinder, run_script
 from harness.capture.values import TensorFacts, write_tensor
 from harness.capture.watch import CallForm, Watch
 from harness.domain import ProblemError, StoreError, UsageError
-from harness.domain.files import raising, replace_text
+from harness.domain.files import raising, read_json_record, replace_text
 from harness.evaluation.case_validation import admit_cases
 from harness.evaluation.timing.device_peaks import PeakStore
 from harness.problems.discovery import read_problem
@@ -256,12 +256,9 @@ def _replace(path: Path, text: str) -> None:
 def read_capture(folder: Path) -> dict[str, Any]:
     """Raises UsageError and StoreError."""
     path = folder / RECORD
-    try:
-        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise UsageError(f"no {path}: make it with harness capture") from error
-    except (OSError, ValueError) as error:
-        raise StoreError(f"cannot read {path}: {error}; capture the model again") from error
+    record = read_json_record(path, "capture the model again")
+    if record is None:
+        raise UsageError(f"no {path}: make it with harness capture")
     return record
 
 

@@ -189,8 +189,8 @@ class Watch:
             entered.__enter__()  # type: ignore[no-untyped-call]
             self._ranges.append(entered)
         elif self._costs is not None:
-            tensors = list_tensors((args, kwargs))
-            self._starts.append((self._note(path, module, args, kwargs), self._costs.flops, _read_versions(tensors)))
+            versions = [(tensor, _version(tensor)) for tensor in list_tensors((args, kwargs))]
+            self._starts.append((self._note(path, module, args, kwargs), self._costs.flops, versions))
 
     def _note(self, path: str, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         forms, bound = self.modules[path].forms, bind_arguments(module, args, kwargs)
@@ -228,10 +228,6 @@ class Watch:
         form.changes_inputs |= any(_version(tensor) != version for tensor, version in versions)
         form.autocast |= torch.is_autocast_enabled(self.device.type)
         form.has_gradients |= any(one.requires_grad for one in results)
-
-
-def _read_versions(tensors: list[Tensor]) -> list[tuple[Tensor, int]]:
-    return [(tensor, _version(tensor)) for tensor in tensors]
 
 
 def _version(tensor: Tensor) -> int:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from copy import deepcopy
@@ -16,7 +15,7 @@ from hashlib import sha256
 from typing import Self
 
 from harness.languages import LANGUAGES
-from harness.syntax import parse_python
+from harness.syntax import is_docstring, parse_python, try_parse
 from harness.syntax.cpp import Token, tokenize
 
 
@@ -26,7 +25,7 @@ def normalise(source: str) -> str:
 
 
 def _normalise_text(source: str) -> str:
-    tree = parse(source)
+    tree = try_parse(source)
     if tree is not None:
         with suppress(RecursionError):  # nested too deeply
             return ast.dump(Normaliser().visit(tree))
@@ -37,7 +36,7 @@ def is_reference_copy(source: str, reference: str) -> bool:
     """True if `ModelNew` is the reference's `Model`, or a subclass that adds nothing. False for expressions that are
     too deeply nested to compare.
     """
-    tree, original = parse(source), parse(reference)
+    tree, original = try_parse(source), try_parse(reference)
     if tree is None or original is None:
         return False
     copies, models = _find_classes(tree, "ModelNew"), _find_classes(original, "Model")
@@ -72,9 +71,7 @@ class Normaliser(ast.NodeTransformer):
 
 
 def drop_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
-    first = body[0] if body else None
-    is_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-    return body[1:] if is_docstring else body
+    return body[1:] if body and is_docstring(body[0]) else body
 
 
 def _dump_body(node: ast.ClassDef) -> str:
@@ -84,14 +81,6 @@ def _dump_body(node: ast.ClassDef) -> str:
 
 def _find_classes(tree: ast.Module, name: str) -> list[ast.ClassDef]:
     return [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == name]
-
-
-def parse(source: str) -> ast.Module | None:
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            return parse_python(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
 
 
 # Programs and kernels below these sizes (tokens) are alike without having been copied.
@@ -131,7 +120,7 @@ class Fingerprint:
 
 @lru_cache(maxsize=256)
 def take_fingerprint(source: str) -> Fingerprint:
-    exact, tree = normalise(source), parse(source)
+    exact, tree = normalise(source), try_parse(source)
     if tree is None:
         return Fingerprint(exact=exact, kernels=tuple(_list_cpp_kernels(source)))
     try:
@@ -163,8 +152,8 @@ def list_fenced(prompt: str) -> list[str]:
 
 
 def _measure_own(source: str, given: Sequence[str]) -> int:
-    known = {_dump_unit(unit) for text in given for unit in _list_units(parse(text))}
-    return sum(_measure(unit) for unit in _list_units(parse(source)) if _dump_unit(unit) not in known)
+    known = {_dump_unit(unit) for text in given for unit in _list_units(try_parse(text))}
+    return sum(_measure(unit) for unit in _list_units(try_parse(source)) if _dump_unit(unit) not in known)
 
 
 def _list_units(tree: ast.Module | None) -> Iterator[ast.stmt]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import codecs
 import fcntl
+import json
 import os
 import secrets
 import tokenize
@@ -11,7 +12,7 @@ from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import IO, Any
 
-from harness.domain.errors import HarnessError
+from harness.domain.errors import HarnessError, StoreError
 
 BYTE_ORDER_MARK = "\ufeff"  # Windows editors begin files with it
 _WIDE_MARKS = (  # UTF-32's begins with UTF-16's
@@ -56,6 +57,21 @@ def raising(
         yield
     except causes as error:
         raise raised(f"cannot {action}: {explain_failure(error)}{remedy}") from error
+
+
+def read_json_record(path: Path, remedy: str) -> dict[str, Any] | None:
+    """Return a JSON object, or None without a file. Raises StoreError, with the `remedy` for a damaged one."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(record, dict):
+            raise ValueError(f"expected a JSON object, found a {type(record).__name__}")
+        return record
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {explain_failure(error)}") from error
+    except (ValueError, RecursionError) as error:
+        raise StoreError(f"{path} is damaged ({error}): {remedy}") from error
 
 
 def replace_text(path: Path, text: str) -> None:

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from harness.formats.imported import NotPythonError, UnsupportedError
 from harness.problems.discovery import bound_names
-from harness.syntax import parse_python
+from harness.syntax import find_first_line, is_docstring, parse_python
 
 _FUTURE = "__future__"
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -117,7 +117,7 @@ def _choose(body: list[ast.stmt], wanted: Collection[str] | None) -> tuple[list[
             if not names or needed & names:
                 needed |= {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
     kept = [one for one in body if not _list_bound(one) or needed & _list_bound(one)]
-    return [one for one in kept if not _is_docstring(one)], needed
+    return [one for one in kept if not is_docstring(one)], needed
 
 
 def _list_bound(statement: ast.stmt) -> frozenset[str]:
@@ -128,16 +128,10 @@ def _list_bound(statement: ast.stmt) -> frozenset[str]:
     return bound_names(statement)
 
 
-def _is_docstring(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-
-
 def _take_lines(statement: ast.stmt, source: str) -> str:
     """Include decorators and the comment above."""
     lines = source.split("\n")
-    first = min([statement.lineno, *(one.lineno for one in getattr(statement, "decorator_list", ()))]) - 1
-    while first and lines[first - 1].startswith("#"):
-        first -= 1
+    first = find_first_line(statement, lines)
     space = "\n\n" if isinstance(statement, _DEFINITIONS) else ""
     return space + "\n".join(lines[first : statement.end_lineno]) + space.removesuffix("\n")
 

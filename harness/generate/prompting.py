@@ -20,7 +20,7 @@ from harness.generate.machine_facts import GpuFacts
 from harness.languages import GPU_LANGUAGE, LANGUAGES
 from harness.problems.discovery import bound_names, is_library
 from harness.shipped import find_shipped
-from harness.syntax import parse_python
+from harness.syntax import find_first_line, parse_python
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -130,12 +130,5 @@ def _clean_reference(source: str) -> str:
     for statement in reversed(parse_python(source).body):
         is_cases = isinstance(statement, ast.FunctionDef) and statement.name == CASES_FUNCTION
         if is_cases or is_library(statement) or not bound_names(statement).isdisjoint(PROBLEM_SETTINGS):
-            del lines[_first_line(statement, lines) : statement.end_lineno]
+            del lines[find_first_line(statement, lines) : statement.end_lineno]
     return "\n".join(lines).strip("\n") + "\n"
-
-
-def _first_line(statement: ast.stmt, lines: list[str]) -> int:
-    first = statement.lineno - 1
-    while first and lines[first - 1].startswith("#"):
-        first -= 1
-    return first

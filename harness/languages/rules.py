@@ -12,17 +12,13 @@ from importlib.util import find_spec
 
 from harness.domain import BuildRequest, Language
 from harness.shipped import name_install
-from harness.syntax import parse_python, read_dotted_name
+from harness.syntax import read_dotted_name, try_parse
 
 
 def list_decorated(source: str, decorators: Collection[str]) -> tuple[str, ...]:
     """Return functions with one of these decorators, even with arguments, or passed to one."""
-    try:
-        nodes = list(ast.walk(parse_python(source)))
-    except (SyntaxError, ValueError, RecursionError):
-        return ()
-    found: dict[str, None] = {}
-    for node in nodes:
+    tree, found = try_parse(source), dict[str, None]()
+    for node in () if tree is None else ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and any(_is_one_of(one, decorators) for one in node.decorator_list):
             found[node.name] = None
         elif isinstance(node, ast.Call) and _is_one_of(node.func, decorators):

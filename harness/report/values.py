@@ -5,6 +5,7 @@ the page, JSON without infinities.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from math import isfinite
 from typing import Any
@@ -49,6 +50,11 @@ def format_range(low: float | None, high: float | None) -> str:
 def format_rate(share: float | None, digits: int = 1) -> str:
     """Format a share in 0..1 as a percentage."""
     return "-" if share is None else f"{format_fixed(100 * share, digits)}%"
+
+
+def format_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of a Markdown table, whose cells are escaped."""
+    return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
 
 
 def make_strict(value: Any, *, as_strings: bool = False) -> Any:

@@ -9,24 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain import StoreError
-from harness.domain.files import explain_failure, raising, replace_text
+from harness.domain.files import raising, read_json_record, replace_text
 
 
 def read_record(path: Path) -> dict[str, Any]:
     """Return {} without a file. Raises StoreError for a damaged one."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError) as error:
-        raise StoreError(f"cannot read {path}: {explain_failure(error)}") from error
-    try:
-        record = json.loads(text)
-    except ValueError as error:
-        raise StoreError(f"{path} is damaged: {error}; remove it, it will be measured again") from error
-    if not isinstance(record, dict):
-        raise StoreError(f"{path} is damaged: expected an object; remove it, it will be measured again")
-    return record
+    return read_json_record(path, "remove it, it will be measured again") or {}
 
 
 def add_to_record(path: Path, values: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from harness.domain import StoreError
-from harness.domain.files import explain_failure, raising, replace_text
+from harness.domain.files import raising, read_json_record, replace_text
 
 NOTES = "notes.json"
 
@@ -25,15 +25,12 @@ class RunNotes:
 def read_notes(run_dir: Path) -> RunNotes:
     """Raises StoreError."""
     path = run_dir / NOTES
+    remedy = "correct or remove it"
+    record = read_json_record(path, remedy) or {"note": "", "tags": ()}
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
         return RunNotes(note=str(record["note"]), tags=tuple(map(str, record["tags"])))
-    except FileNotFoundError:
-        return RunNotes()
-    except OSError as error:
-        raise StoreError(f"cannot read {path}: {explain_failure(error)}") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"{path} is damaged ({error!r}): correct or remove it") from error
+    except (KeyError, TypeError) as error:
+        raise StoreError(f"{path} is damaged ({error!r}): {remedy}") from error
 
 
 def write_notes(run_dir: Path, notes: RunNotes) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ast
 import threading
+import warnings
+from collections.abc import Sequence
 
 _LOCK = threading.Lock()
 
@@ -16,6 +18,28 @@ def parse_python(source: str, filename: str = "<unknown>") -> ast.Module:
     """Ignore a byte order mark. Raises SyntaxError, or ValueError for null bytes."""
     with _LOCK:
         return ast.parse(source.removeprefix("\ufeff"), filename=filename)
+
+
+def try_parse(source: str) -> ast.Module | None:
+    """Print no warnings, such as those of invalid escapes in strings."""
+    with warnings.catch_warnings(action="ignore"):
+        try:
+            return parse_python(source)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+
+
+def is_docstring(statement: ast.stmt) -> bool:
+    """True for every statement that is a constant."""
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def find_first_line(statement: ast.stmt, lines: Sequence[str]) -> int:
+    """Include decorators and the comment above. The line is 0-based."""
+    first: int = min([statement.lineno, *(one.lineno for one in getattr(statement, "decorator_list", ()))]) - 1
+    while first and lines[first - 1].startswith("#"):
+        first -= 1
+    return first
 
 
 def read_dotted_name(node: ast.expr) -> str:

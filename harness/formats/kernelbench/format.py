@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain import PROBLEM_SETTINGS, StoreError, UsageError
-from harness.domain.files import raising, replace_text, replacing
+from harness.domain.files import raising, read_json_record, replace_text, replacing
 from harness.formats.imported import Imported, ImportedProblem, read_text, write_bytes
 from harness.problems.discovery import bound_names
-from harness.syntax import parse_python
+from harness.syntax import try_parse
 
 CHECKOUT_FOLDER = "KernelBench"  # of levels, in a checkout
 EVAL_RESULTS = "eval_results.json"
@@ -132,11 +132,10 @@ def write_problems(problems: Iterable[BenchProblem], target: Path) -> None:
 
 def keep_semantics(code: str) -> str:
     """Append `SEMANTICS` unless the code has settings of this harness."""
-    try:
-        body = parse_python(code).body
-    except (SyntaxError, ValueError):
+    tree = try_parse(code)
+    if tree is None:
         return code  # reported when the file is read as a problem
-    own = {name for statement in body for name in bound_names(statement)}.intersection(PROBLEM_SETTINGS)
+    own = {name for statement in tree.body for name in bound_names(statement)}.intersection(PROBLEM_SETTINGS)
     return code if own else code + SEMANTICS
 
 
@@ -344,11 +343,9 @@ def write_claims(run_dir: Path, claims: StoredClaims) -> None:
 
 def read_claims(run_dir: Path) -> StoredClaims | None:
     """Return None without a file. Raises StoreError for a damaged one."""
-    path = run_dir / CLAIMS
+    path, remedy = run_dir / CLAIMS, "import the run again, or remove the file"
+    record = read_json_record(path, remedy)
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        return StoredClaims(**record)
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, TypeError) as error:
-        raise StoreError(f"{path} is damaged ({error}): import the run again, or remove the file") from error
+        return None if record is None else StoredClaims(**record)
+    except TypeError as error:
+        raise StoreError(f"{path} is damaged ({error}): {remedy}") from error

@@ -18,10 +18,10 @@ from harness.generate.extraction import remarks
 from harness.generate.extraction.blocks import Answer, Block, Rule, list_answers
 from harness.generate.extraction.joining import join_blocks, join_files, list_files
 from harness.generate.extraction.notes import FILE_RULE
-from harness.generate.extraction.programs import is_broken_program, is_program, may_define_entry_point, parse, repair
+from harness.generate.extraction.programs import is_broken_program, is_program, may_define_entry_point, repair
 from harness.generate.extraction.remarks import EARLIER, Remark
 from harness.generate.extraction.sections import Sections
-from harness.syntax import parse_python
+from harness.syntax import parse_python, try_parse
 
 # Weight of a rule relative to `fence`; added to the weight of the remark (see `remarks`).
 _RULE_WEIGHTS: dict[Rule, int] = {
@@ -185,7 +185,7 @@ def _find_bare(answer: Answer) -> list[Block]:
         return []
     end = answer.fences[0] if answer.fences else len(answer.lines)
     bare = _read_program(answer.cut(0, end, "bare_file"))
-    part = None if bare or parse(answer.text) else _find_bare_part(answer, end)
+    part = None if bare or try_parse(answer.text) else _find_bare_part(answer, end)
     return [block for block in (bare, part) if block]
 
 

@@ -17,8 +17,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from harness.generate.extraction.blocks import Answer, Block
-from harness.generate.extraction.programs import ENTRY_POINT, compiles, is_program, parse, quote_text, walk_top_level
+from harness.generate.extraction.programs import ENTRY_POINT, compiles, is_program, quote_text, walk_top_level
 from harness.generate.extraction.remarks import FILE_NAME, find_file_name
+from harness.problems.discovery import bound_names
+from harness.syntax import try_parse
 
 _Import = ast.Import | ast.ImportFrom
 _MOST_FILES = 50
@@ -115,7 +117,7 @@ def _insert_writer(source: str, files: list[NamedFile]) -> str:
 
 def _find_first_line(source: str) -> int:
     """Return the 0-based line of the first statement after a docstring and imports from `__future__`."""
-    tree = parse(source)
+    tree = try_parse(source)
     for number, node in enumerate(tree.body if tree else ()):
         is_docstring = number == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if not is_docstring and not (isinstance(node, ast.ImportFrom) and node.module == "__future__"):
@@ -127,7 +129,7 @@ def _find_first_line(source: str) -> int:
 def _replace_imports(source: str, modules: list[NamedFile]) -> tuple[str, list[NamedFile]]:
     used: list[NamedFile] = []
     for _ in range(_MOST_FILES):
-        tree = parse(source)
+        tree = try_parse(source)
         found = next(_list_imports(tree, modules), None) if tree else None
         if found is None:
             break
@@ -182,7 +184,7 @@ class Names:
     @classmethod
     def read(cls, tree: ast.Module) -> Names:
         bound = set(_list_bound(tree))
-        loaded = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and _is_read(node)}
+        loaded = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
         statements = [*walk_top_level(tree.body)]
         if "*" in bound:  # `from ... import *` may bind anything
             loaded = set()
@@ -205,7 +207,7 @@ def join_blocks(block: Block, answer: Answer, is_rejected: Callable[[Block], boo
     others = [one for one in (*answer.closed, *answer.others) if one.end <= block.start or one.start >= block.end]
     others = sorted(others, key=lambda one: abs(one.start - block.start))[:_MOST_SEARCHED]
     others.sort(key=lambda one: one.start)
-    tree = parse(block.source) if others else None
+    tree = try_parse(block.source) if others else None
     main = None if tree is None else _Part(block, Names.read(tree))
     if main is None or not main.names.missing:
         return block, ()
@@ -244,7 +246,7 @@ def _find_suppliers(main: _Part, others: Sequence[Block]) -> tuple[list[_Part], 
 
 def _read_suppliers(main: _Part, others: Sequence[Block]) -> Iterator[_Part]:
     for one in others:
-        tree = parse(one.source)
+        tree = try_parse(one.source)
         names = None if tree is None else Names.read(tree)
         if names is None or ENTRY_POINT in names.missing:
             continue
@@ -268,7 +270,7 @@ def _order_sources(main: _Part, helpers: Sequence[_Part]) -> Iterator[str]:
 
 
 def looks_like_kernel(source: str) -> bool:
-    return _KERNEL_CODE.search(source) is not None and parse(source) is None
+    return _KERNEL_CODE.search(source) is not None and try_parse(source) is None
 
 
 def _assign_kernels(missing: frozenset[str], answer: Answer, kernels: Sequence[Block]) -> dict[str, Block]:
@@ -284,10 +286,6 @@ def _assign_kernels(missing: frozenset[str], answer: Answer, kernels: Sequence[B
         if name not in chosen and (fitting or len(wanted) == len(left) == 1):
             chosen[name] = (fitting or left)[-1]
     return chosen
-
-
-def _is_read(name: ast.Name) -> bool:
-    return isinstance(name.ctx, ast.Load)
 
 
 def _list_bound(tree: ast.Module) -> Iterator[str]:
@@ -310,6 +308,4 @@ def _list_exported(node: ast.stmt) -> Iterator[str]:
         case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
             yield from ((alias.asname or alias.name).partition(".")[0] for alias in aliases)
         case ast.Assign() | ast.AnnAssign() | ast.AugAssign():
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names = (inner for target in targets for inner in ast.walk(target))
-            yield from (inner.id for inner in names if isinstance(inner, ast.Name) and not _is_read(inner))
+            yield from bound_names(node)

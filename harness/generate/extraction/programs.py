@@ -9,7 +9,7 @@ import re
 import warnings
 from collections.abc import Iterator
 
-from harness.syntax import parse_python
+from harness.syntax import is_docstring, try_parse
 
 ENTRY_POINT = "ModelNew"
 _MAY_DEFINE = re.compile(rf"\bclass[\s\\]+{ENTRY_POINT}\b|\b{ENTRY_POINT}\s*[=:]")
@@ -22,27 +22,17 @@ def may_define_entry_point(source: str) -> bool:
 
 
 def is_program(source: str) -> bool:
-    tree = parse(source) if may_define_entry_point(source) else None
+    tree = try_parse(source) if may_define_entry_point(source) else None
     return tree is not None and _defines_entry_point(tree)
 
 
 def is_broken_program(source: str) -> bool:
-    return _SAYS_ENTRY_POINT.search(source) is not None and parse(source) is None
-
-
-def parse(source: str) -> ast.Module | None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # such as invalid escapes in the candidate's strings
-        try:
-            return parse_python(source)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
+    return _SAYS_ENTRY_POINT.search(source) is not None and try_parse(source) is None
 
 
 def compiles(source: str) -> bool:
-    """Unlike `parse`, reject misplaced statements, such as a second `from __future__`."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    """Unlike `try_parse`, reject misplaced statements, such as a second `from __future__`."""
+    with warnings.catch_warnings(action="ignore"):
         try:
             compile(source, "<joined>", "exec", dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -89,12 +79,7 @@ def _is_ellipsis(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> bool:
     same program.
     """
     inherits = any(isinstance(base, ast.Name) and base.id in classes for base in node.bases)
-    return not inherits and all(_does_nothing(statement) for statement in node.body)
-
-
-def _does_nothing(statement: ast.stmt) -> bool:
-    constant = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-    return constant or isinstance(statement, ast.Pass)
+    return not inherits and all(is_docstring(one) or isinstance(one, ast.Pass) for one in node.body)
 
 
 def _aliases_entry_point(node: ast.stmt, classes: dict[str, ast.ClassDef]) -> bool:

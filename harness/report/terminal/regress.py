@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 from harness.analysis.change_detection import CHANGE_KINDS, Change
 from harness.domain import FILE_RUN, Outcome, Subject
 from harness.report.terminal.tables import format_speedup, make_table, style_outcome, style_text
-from harness.report.values import format_range, make_printable, make_strict
+from harness.report.values import format_range, format_table, make_printable, make_strict
 from harness.report.verdict_text import name_sample
 
 if TYPE_CHECKING:
@@ -90,18 +90,18 @@ def explain_change(change: Change) -> str:
 
 def format_markdown(changes: Sequence[Change]) -> str:
     lines = ["### harness regress", "", _escape_markdown(summarise_changes(changes))]
-    rows = [change for change in sort_changes(changes) if change.kind != "same"]
-    if rows:
-        lines += ["", "| Change | Candidate | Then | Now | Now / then |", "| --- | --- | --- | --- | --- |"]
-    for change in rows:
-        cells = (
-            f"**{change.kind.replace('_', ' ')}**" if change.is_worse else change.kind.replace("_", " "),
-            _escape_markdown(name_subject(change.subject)),
-            _escape_markdown(_format_verdict(change, change.before, change.before_speedup).plain),
-            _escape_markdown(_format_verdict(change, change.after, change.after_speedup).plain),
-            _escape_markdown(explain_change(change)),
+    rows = []
+    for change in sort_changes(changes):
+        kind = change.kind.replace("_", " ")
+        verdicts = (
+            _format_verdict(change, change.before, change.before_speedup).plain,
+            _format_verdict(change, change.after, change.after_speedup).plain,
         )
-        lines.append(f"| {' | '.join(cells)} |")
+        words = map(_escape_markdown, (name_subject(change.subject), *verdicts, explain_change(change)))
+        if change.kind != "same":
+            rows.append([f"**{kind}**" if change.is_worse else kind, *words])
+    if rows:
+        lines += ["", *format_table(("Change", "Candidate", "Then", "Now", "Now / then"), rows)]
     return "\n".join(lines) + "\n"
 
 

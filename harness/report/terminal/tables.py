@@ -15,7 +15,7 @@ from harness.analysis.metrics import describe_clocks
 from harness.analysis.ranking import RankedFile
 from harness.analysis.samples import GroupKey, Section
 from harness.domain import EMULATED, NO_DEVICE, Outcome
-from harness.report.values import format_fixed, format_range, format_rate, make_printable
+from harness.report.values import format_fixed, format_range, format_rate, format_table, make_printable
 from harness.store.columns import COLUMNS, ResultRow, make_row
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def render_leaderboard(rows: Sequence[LeaderboardRow], *, wide: bool = False) ->
 
 
 def render_leaderboard_markdown(rows: Sequence[LeaderboardRow]) -> str:
-    lines = ["| " + " | ".join(_MARKDOWN_HEAD) + " |", "| " + " | ".join("---" for _ in _MARKDOWN_HEAD) + " |"]
+    table = []
     for row in rows:
         group = row.group
         cells = (
@@ -144,10 +144,10 @@ def render_leaderboard_markdown(rows: Sequence[LeaderboardRow]) -> str:
             *(format_rate(row.fast_p(threshold)) for threshold in (0.0, 1.0, 2.0)),
             _format_mean(row),
         )
-        lines.append("| " + " | ".join(_escape_markdown(cell) for cell in cells) + " |")
+        table.append([*map(_escape_markdown, cells)])
     sections = groupby(sorted(rows, key=lambda row: row.group.section), lambda row: row.group.section)
     notes = [_escape_markdown(note) for _, members in sections for note in list_clock_notes(members)]
-    return "\n".join([*lines, *(part for note in notes for part in ("", note))]) + "\n"
+    return "\n".join([*format_table(_MARKDOWN_HEAD, table), *(part for note in notes for part in ("", note))]) + "\n"
 
 
 def style_outcome(outcome: str) -> Text:
