@@ -4,16 +4,16 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, Self
 from uuid import uuid4
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from harness.domain import Baseline, Fidelity, Language, Precision, WorkloadName
+from harness.domain import Fidelity
 from harness.service.queue import NewTask
-from harness.service.submission import PRIORITIES, Submission
+from harness.service.submission import PRIORITIES, ProgramAndProblem, Submission
 
 
-def _require_unicode(text: str) -> str:
+def _require_unicode(text: str | None) -> str | None:
     """JSON can escape lone surrogates, which cannot be encoded."""
-    text.encode()
+    (text or "").encode()
     return text
 
 
@@ -30,27 +30,11 @@ def describe_errors(errors: Iterable[Mapping[str, Any]]) -> str:
     return "; ".join(f"{place}: {message}" if place else str(message) for place, message in places)
 
 
-class EvaluationRequest(BaseModel):
-    """One of `candidate` (a program) and `completion` (a model's answer, from which the program is extracted); one of
-    `problem` (a name in `suite`, or SUITE/NAME) and `reference` (a problem file's text)."""
-
-    model_config = ConfigDict(extra="forbid")
-
+class EvaluationRequest(ProgramAndProblem):
     task_id: TaskId = Field(default_factory=lambda: uuid4().hex)
-    candidate: Text | None = None
-    completion: Text | None = None
-    problem: Text | None = None
-    suite: Text = "core"
-    reference: Text | None = None
-    language: Language | None = Field(default=None, description="Default: detected from the program.")
-    workload: WorkloadName | None = Field(default=None, description="Default: full; if emulated, small or reduced.")
-    baseline: Baseline = "eager"
-    dtype: Precision | None = Field(default=None, description="Of inputs and weights. Default: as in the problem.")
-    requires_kernel: bool | None = Field(
-        default=None,
-        description="Reject programs without a custom kernel. Default: as the suite; true for a reference.",
-    )
     priority: Priority = "normal"
+
+    _check_texts = field_validator("candidate", "completion", "problem", "suite", "reference")(_require_unicode)
 
     @model_validator(mode="after")
     def _check_choice(self) -> Self:
@@ -61,6 +45,5 @@ class EvaluationRequest(BaseModel):
         return self
 
     def to_task(self, client: str, fidelity: Fidelity) -> NewTask:
-        fields = self.model_dump(exclude={"task_id", "priority"})
-        submission = Submission(**fields, fidelity=fidelity)
+        submission = Submission(**self.model_dump(exclude={"task_id", "priority"}), fidelity=fidelity)
         return NewTask(client=client, task=self.task_id, submission=submission, priority=PRIORITIES[self.priority])

@@ -68,8 +68,8 @@ class Service:
                 "this service evaluates problems of its suites only: it was started with --no-references, or it cannot "
                 "make a sandbox for references and was started without --trusted-clients"
             )
-        about = replace(submission, candidate=None, completion=None, language=None, baseline="eager", fidelity="full")
-        return self._find_problem(about)  # remembered for all programs
+        about = submission.model_dump(exclude={"candidate", "completion", "language", "baseline", "fidelity"})
+        return self._find_problem(Submission(**about))  # remembered for all programs
 
     def prepare(self, client: str, submission: Submission) -> Task:
         owner = "" if submission.reference is None or self.settings.trusts_references else client

@@ -3,45 +3,50 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
 from hashlib import sha256
-from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from harness.domain import Baseline, Fidelity, Language, Precision, WorkloadName
 
 PRIORITIES = {"low": 0, "normal": 1, "high": 2}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Submission:
-    """The program is `candidate`, or is extracted from `completion`; the problem is `problem` of `suite`, or the
-    `reference`. `language` None is detected. `requires_kernel` None follows the suite; a reference by text requires
-    one.
+class ProgramAndProblem(BaseModel):
+    """The program is `candidate`, or is extracted from `completion`, a model's answer. The problem is `problem`, a name
+    in `suite` or SUITE/NAME, or `reference`, the text of a problem file.
     """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     candidate: str | None = None
     completion: str | None = None
     problem: str | None = None
     suite: str = "core"
     reference: str | None = None
-    language: Language | None = None
-    workload: WorkloadName | None = None
+    language: Language | None = Field(default=None, description="Default: detected from the program.")
+    workload: WorkloadName | None = Field(default=None, description="Default: full; if emulated, small or reduced.")
     baseline: Baseline = "eager"
-    requires_kernel: bool | None = None
+    dtype: Precision | None = Field(default=None, description="Of inputs and weights. Default: as in the problem.")
+    requires_kernel: bool | None = Field(
+        default=None,
+        description="Reject programs without a custom kernel. Default: as the suite; true for a reference.",
+    )
+
+
+class Submission(ProgramAndProblem):
     fidelity: Fidelity = "full"
-    dtype: Precision | None = None
 
     @property
     def digest(self) -> str:
         return sha256(self.encode().encode()).hexdigest()[:32]
 
     def encode(self) -> str:
-        record = asdict(self)
+        record = self.model_dump()
         if self.dtype is None:  # equal to stored requests from before there were dtypes
             del record["dtype"]
         return json.dumps(record, sort_keys=True, separators=(",", ":"))
 
     @classmethod
     def decode(cls, text: str) -> Submission:
-        record: dict[str, Any] = json.loads(text)
-        return cls(**record)
+        return cls.model_validate_json(text)
