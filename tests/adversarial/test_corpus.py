@@ -17,8 +17,8 @@ REPRESENTATIVES = {
     "attacks": """
         zeros constant computes_in_float16 hard_coded_shape writes_beyond_its_output weights_of_the_first_call
         state_that_lies known_sizes_only right_until_it_is_timed cached_by_address answers_before_it_is_done
-        smaller_claim_in_the_message forged_profile forged_verdict_on_stdout frame_without_end pickle_that_runs_code
-        blames_the_evaluator fork_bomb frozen_scratch outlives_its_worker edits_the_evaluator asks_the_network
+        forged_profile forged_verdict_on_stdout frame_without_end pickle_that_runs_code
+        blames_the_evaluator frozen_scratch outlives_its_worker asks_the_network
         build_that_writes_elsewhere hooks_imports gpu_half_of_the_grid gpu_float16 gpu_hidden_stream
         gpu_graph_on_its_own_stream gpu_computes_while_woken gpu_decoy_kernel gpu_cublas_inside
         gpu_fills_device_memory

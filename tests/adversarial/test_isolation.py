@@ -13,6 +13,7 @@ import pytest
 SECRET = f"secret-{uuid.uuid4().hex}"
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = ("bubblewrap", "private_root", "filters")
+TRIED = ("bubblewrap", "private_root", pytest.param("filters", marks=pytest.mark.slow))  # each starts a forkserver
 WITH_OWN_ROOT = KINDS[:2]
 LEVELS = {
     "bubblewrap": "bubblewrap, namespaces, landlock, seccomp, rlimits",
@@ -313,7 +314,7 @@ def inside(isolated_bench, listener, secret_home, build_cache):
     return look
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=TRIED)
 def report(request, inside):
     return inside(request.param)
 
@@ -394,7 +395,7 @@ def test_open_files_are_channel_output_and_shared_memory_only(report):
     assert kinds == {"/dev/null", "pipe", "socket", "/memfd"}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TRIED)
 def test_the_record_says_which_isolation_there_was(kind, inside):
     assert inside(kind)["level"] == LEVELS[kind]
 

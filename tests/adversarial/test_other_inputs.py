@@ -118,8 +118,11 @@ def test_a_short_cut_for_smaller_values_is_wrong(evaluate):
     assert "smaller" in [trial.distribution for trial in evaluation.correctness.trials]
 
 
-@pytest.mark.parametrize("settings", ["", 'TOLERANCE = {"rtol": 0.01}'], ids=["default", "stated"])
-@pytest.mark.parametrize("narrow", ["input", "weight"])
+@pytest.mark.quick(2)
+@pytest.mark.parametrize(
+    ("narrow", "settings"),
+    [(narrow, stated) for stated in ('TOLERANCE = {"rtol": 0.01}', "") for narrow in ("input", "weight")],
+)
 def test_narrow_inputs_allow_no_large_errors_of_wider_outputs(evaluate, narrow, settings):
     inputs = "[torch.rand(64, 65).bfloat16()]" if narrow == "input" else "[torch.rand(64, 65)]"
     weight = "" if narrow == "input" else "self.w = nn.Parameter(torch.rand(65, 30).bfloat16())"

@@ -110,6 +110,7 @@ def test_too_many_processes_or_files_end_the_candidate(bench, body):
     assert fail(bench, body, memory_bytes=plenty_bytes).outcome == "runtime_error"
 
 
+@pytest.mark.slow
 def test_a_folder_that_its_owner_cannot_read_does_not_hide_files(benches):
     failure = fail(benches("filters"), HIDDEN_SCRATCH)
     assert failure.outcome == "runtime_error"

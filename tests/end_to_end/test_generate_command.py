@@ -104,6 +104,7 @@ def test_a_run_grows_by_what_is_missing(folder: Path) -> None:
     assert read_manifest(folder / "generated" / "first").samples == 3
 
 
+@pytest.mark.slow
 def test_a_killed_run_issued_again_asks_only_for_what_is_missing(folder: Path) -> None:
     server = ChatServer(lambda number, request: reply_with(delay_s=0.01))
     arguments = ("generate", "--suite", "tiny", "--model", "m", "--samples", "25", "--concurrency", "2")

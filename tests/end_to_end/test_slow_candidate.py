@@ -3,8 +3,10 @@
 from collections import Counter
 
 from harness.evaluation.correctness import checks
+from harness.evaluation.settings import TimingPlan
 from harness.sandbox.memory_plan import TRIALS
 
+PLAN = TimingPlan(budget_s=0.3, min_blocks=5, max_blocks=8, attempts=1, allow_load=True)
 SLEEPING = """
 import time
 import torch
@@ -20,7 +22,7 @@ class ModelNew(nn.Module):
 
 def test_a_slow_program_is_called_once_with_each_kind_of_inputs(bench, monkeypatch):
     monkeypatch.setattr(checks, "SLOW_S", 0.02)
-    timed, untimed = (bench.evaluate(SLEEPING, time=time, seed=5) for time in (True, False))
+    timed, untimed = (bench.evaluate(SLEEPING, time=time, plan=PLAN, seed=5) for time in (True, False))
     assert (timed.outcome, untimed.outcome) == ("correct", "correct"), (timed.message, untimed.message)
     assert timed.timing is not None
     few, all_calls = (Counter(trial.distribution for trial in one.correctness.trials) for one in (timed, untimed))

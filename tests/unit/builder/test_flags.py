@@ -12,7 +12,6 @@ def refuse(*flags, kind="extra_cflags"):
     return refuse_flags(BuildRequest(name="x", **{kind: flags}))
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "flag",
     [
@@ -30,8 +29,8 @@ def refuse(*flags, kind="extra_cflags"):
         "-DX=$(id)", "-DX=`id`", "-O3; rm x", "-O3 | tee x", "-O3 > x", "-O3\nrm x", "-DA&&B", "-DX=${HOME}",
     ],
 )  # fmt: skip
-def test_flag_that_runs_a_program_or_touches_a_file_is_refused(flag, kind):
-    assert refuse(flag, kind=kind) is not None
+def test_flag_that_runs_a_program_or_touches_a_file_is_refused(flag):
+    assert [kind for kind in KINDS if refuse(flag, kind=kind) is None] == []
 
 
 @pytest.mark.parametrize(

@@ -227,6 +227,7 @@ def test_sharded_weights_are_refused_with_the_reason(capture):
 @pytest.mark.filterwarnings(
     "ignore:torch.ao.quantization", "ignore:.*quantize", "ignore::DeprecationWarning", "ignore::UserWarning"
 )
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_module_that_is_no_problem_is_refused_with_the_reason(capture, name):
     init, extra, forward, given, reason = REFUSED[name]

@@ -44,6 +44,7 @@ def test_every_problem_runs_its_small_workload_on_a_cpu(suite):
         assert problem.requires_kernel, problem.name
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("suite", ["core", *LEAST_PROBLEMS])
 def test_every_problem_states_what_its_inputs_may_be(suite):
     for problem in find_suite(SUITES / suite):

@@ -19,15 +19,16 @@ def kept_bytes(request, monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("at", [0, 63, 64, 199])
-def test_one_changed_bit_is_noticed(kept_bytes, dtype, at):
+def test_one_changed_bit_is_noticed(kept_bytes, dtype):
     tensor = torch.randint(0, 2, (200,)).to(getattr(torch, dtype))
     record = TensorRecord.of([tensor.clone()])
     assert not record.list_changed([tensor])
-    tensor.view(torch.uint8).view(200, -1)[at, -1] ^= 1
-    assert record.list_changed([tensor])
-    difference = record.find_difference([tensor])
-    assert str(difference).startswith("some of 200" if kept_bytes == "digests" else "1 of 200")
+    for at in (0, 63, 64, 199):
+        changed = tensor.clone()
+        changed.view(torch.uint8).view(200, -1)[at, -1] ^= 1
+        assert record.list_changed([changed]), at
+        difference = record.find_difference([changed])
+        assert str(difference).startswith("some of 200" if kept_bytes == "digests" else "1 of 200"), at
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

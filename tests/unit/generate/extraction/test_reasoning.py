@@ -63,13 +63,9 @@ def _find(text: str) -> str | None:
 
 
 @pytest.mark.parametrize(("closing", "opening"), PAIRS.items())
-@pytest.mark.parametrize("space", ["", "\n"])
-def test_the_answer_after_reasoning_is_taken(opening: str, closing: str, space: str) -> None:
-    assert _find(f"{opening}{space}{REASONING}{space}{closing}{space}{ANSWER}") == GOOD
-
-
-@pytest.mark.parametrize(("closing", "opening"), PAIRS.items())
-def test_reasoning_alone_has_no_program(opening: str, closing: str) -> None:
+def test_the_answer_after_reasoning_is_taken(opening: str, closing: str) -> None:
+    for space in ("", "\n"):
+        assert _find(f"{opening}{space}{REASONING}{space}{closing}{space}{ANSWER}") == GOOD
     assert _find(f"{opening}{REASONING}{closing}I give up.") is None
 
 
@@ -156,27 +152,35 @@ def test_prose_before_the_answer_is_no_reasoning(prose: str) -> None:
     assert _find(f"{prose}\n\n{ANSWER}") == GOOD
 
 
-@pytest.mark.parametrize("mark", ["<think>", "<thinking>", "<seed:think>", "&lt;think&gt;", "[THINK]",
-                                  "<|begin_of_thought|>",
-                                  "<|channel|>analysis<|message|>", "</think>", "[/THINK]"])  # fmt: skip
+MARKS = (
+    "<think>", "<thinking>", "<seed:think>", "&lt;think&gt;", "[THINK]", "<|begin_of_thought|>",
+    "<|channel|>analysis<|message|>", "</think>", "[/THINK]",
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "sentence",
     ["Let me skip {} and give the code.", "No {}, just code:", "As you asked, no {}.", "Here it is (without {}):",
      "({} omitted)", "I leave out **{}** here.", "Without {} or <analysis> it is shorter.", "I skip {}/<reasoning>!",
      "I avoid {}", "I write no {} First the code.", "There is no {}-style text.", "Use {} first, I was told."],
 )  # fmt: skip
-def test_a_mark_amid_a_sentence_is_no_reasoning(mark: str, sentence: str) -> None:
-    said = sentence.format(mark)
-    assert _find(f"{said}\n\n{ANSWER}") == GOOD
-    assert _find(f"{ANSWER}\n{said}\n\nUsage:\n```python\nModelNew()\n```\n") == GOOD
-    assert _find(f"{said}\n\n{ANSWER}\n{said}") == GOOD
+def test_a_mark_amid_a_sentence_is_no_reasoning(sentence: str) -> None:
+    for said in map(sentence.format, MARKS):
+        for text in (
+            f"{said}\n\n{ANSWER}",
+            f"{ANSWER}\n{said}\n\nUsage:\n```python\nModelNew()\n```\n",
+            f"{said}\n\n{ANSWER}\n{said}",
+        ):
+            assert (_find(text), text) == (GOOD, text)
 
 
 @pytest.mark.parametrize("before", ["Sure! ", "Okay. ", "Assistant: ", "Sure, ", "Sure ", "Reasoning: ", "assistant "])
-@pytest.mark.parametrize("after", ["Let me see. ", "okay, ", "the user needs a kernel. ", "...", "\n", ""])
-def test_a_mark_before_a_sentence_opens_reasoning(before: str, after: str) -> None:
-    assert _find(f"{before}<think>{after}{REASONING}") is None
-    assert _find(f"{before}<think>{after}{REASONING} now </think> {ANSWER}") == GOOD
+def test_a_mark_before_a_sentence_opens_reasoning(before: str) -> None:
+    for after in ("Let me see. ", "okay, ", "the user needs a kernel. ", "...", "\n", ""):
+        text = f"{before}<think>{after}{REASONING}"
+        assert (_find(text), text) == (None, text)
+        text = f"{text} now </think> {ANSWER}"
+        assert (_find(text), text) == (GOOD, text)
 
 
 @pytest.mark.parametrize(
