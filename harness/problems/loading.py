@@ -46,7 +46,7 @@ from harness.domain import (
 from harness.problems.arguments import read_arguments
 from harness.problems.discovery import bound_names, parse_source
 from harness.problems.inputs.kind import GIVEN
-from harness.problems.inputs.kinds import find_kind
+from harness.problems.inputs.kinds import change_inputs, find_kind
 from harness.problems.inputs.stated import StatedInputs
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.operators import replace_compiler
@@ -139,10 +139,9 @@ class LoadedProblem:
             if generator is None:  # there are no values to change
                 return (*inputs, *gradients)
             traits = traits or self.describe_unwatched(inputs)
-            for one in (kind, base) if kind.is_of_draws else (base, kind):
-                if one.changes_gradients:
-                    inputs, gradients = (*inputs, *gradients), ()
-                inputs = one.change(inputs, traits, generator)
+            if kind.changes_gradients or base.changes_gradients:
+                inputs, gradients = (*inputs, *gradients), ()
+            inputs = change_inputs(kind, base, inputs, traits, generator)
             if kind is not GIVEN or base is not GIVEN:
                 traits.keep_bounds(inputs)
             return (*inputs, *gradients)

@@ -115,7 +115,7 @@ def test_a_short_cut_for_smaller_values_is_wrong(evaluate):
     assert evaluation.outcome == "wrong_value", evaluation.message
     evaluation = evaluate(write_candidate("return torch.einsum('ik, jk -> ij', x.float(), x.float())"), problem)
     assert evaluation.outcome == "correct", evaluation.message
-    assert "smaller" in [trial.distribution for trial in evaluation.correctness.trials]
+    assert "scaled" in [trial.distribution for trial in evaluation.correctness.trials]
 
 
 @pytest.mark.quick(2)

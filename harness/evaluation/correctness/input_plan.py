@@ -162,7 +162,7 @@ def plan_kinds(problem: Problem, derived: Sequence[DerivedKind], *, is_small: bo
     kinds = [kind for kind in list_declared(problem) for _ in range(kind.count_calls(is_small=is_small))]
     kinds += [*derived, *(kind for kind in derived if kind.is_rarely_seen)]
     if is_small:
-        kinds += REDRAWN * [kind for kind in derived if kind.is_redrawn]
+        kinds += REDRAWN * [*derived]
         kinds += [GIVEN] * max(KEPT_CALLS - RERUNS - len(kinds), 0)
     return kinds
 

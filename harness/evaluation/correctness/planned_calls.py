@@ -18,10 +18,12 @@ from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import Expected
 from harness.evaluation.correctness.variations import find_nearby, make_later_states, make_other_weights
 from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind
-from harness.problems.inputs.kinds import list_declared
+from harness.problems.inputs.kinds import MIXED, list_declared
+from harness.problems.inputs.traits import exchange_part
 from harness.sandbox.memory_plan import TRIALS, MemoryPlan
 
 MOST_CALLS = 128  # before a state that is new to the candidate
+ALTERED_CALLS = 2  # of small problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,20 @@ def _make_nearby(maker: CallMaker) -> Iterator[Exercise]:
         )
 
 
+def _make_altered(maker: CallMaker) -> Iterator[Exercise]:
+    """Differ from the inputs of the call before in few elements, or a part, of one argument: a candidate that keeps
+    results for a sample of its inputs returns the earlier ones.
+    """
+    reference, before = maker.reference, maker.make_declared(GIVEN)
+    yield before
+    seed = next(maker.seeds)
+    inputs = reference.make_inputs(before.seed)
+    if exchange_part(inputs, reference.make_inputs(seed), reference.traits, seed):
+        expected = Expected(partial(reference.truth_of, inputs))
+        yield Exercise(label=ALTERED.name, seed=seed, inputs=inputs, expected=expected)
+
+
+ALTERED = PlannedCalls("altered", _make_altered)
 CALLS_IN_A_ROW = PlannedCalls("calls_in_a_row", _make_row)
 NEARBY_SHAPE = PlannedCalls("nearby_shape", _make_nearby)
 OTHER_WEIGHTS = PlannedCalls("other_weights", _make_with_other_weights, changes_weights=True)
@@ -117,7 +133,7 @@ def plan_calls(
     """
     kinds = plan_kinds(problem, derived, is_small=is_small)
     others = [take_inputs(kind) for kind in kinds if kind is not GIVEN]
-    others += [RERUN] * (RERUNS - 1) * is_small + [FRESH] * kinds.count(GIVEN)
+    others += ([RERUN] * (RERUNS - 1) + [ALTERED] * ALTERED_CALLS) * is_small + [FRESH] * kinds.count(GIVEN)
     source.shuffle(others)
     declared = {
         CALLS_IN_A_ROW: changes_state,
@@ -165,6 +181,13 @@ class Exercises(CallMaker):
             steps = plan_few_steps(problem, changes_state=changes_state, source=self.source, derived=derived)
         self.steps = reduce_steps(steps, reference.plan) if fully or not reference.plan.stress else steps
         self._ahead: dict[int, tuple[Exercise, ...]] = {}
+
+    def list_further(self) -> Iterator[PlannedCalls]:
+        """Repeat derived and mixed inputs, and altered ones, without end."""
+        declared = [kind for kind in list_declared(self.reference.loaded.problem) if kind is MIXED]
+        steps = [*map(take_inputs, (*declared, *self.reference.derived_kinds)), ALTERED]
+        while self.reference.plan.stress and not self.are_made_ahead:
+            yield from self.source.sample(steps, len(steps))
 
     def make_ahead(self) -> None:
         self._ahead = {index: tuple(step.make(self)) for index, step in enumerate(self.steps)}

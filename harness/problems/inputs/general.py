@@ -32,6 +32,7 @@ from harness.tensors.trees import map_leaves
 FLIPPED_SHARE, FLIPPED_IN_PART = 0.125, 0.5  # of the elements of masks: of all, or of a chosen part
 POWERS = (0.25, 1.0, 4.0)  # of probabilities, and of the positions of sorted values
 SCALED = ("symmetric", "positive_definite", "triangular")
+DISCRETE = ("mask", "integer", "index", "one_hot", "permutation", "counts", "probabilities")
 EXTREME_ONE_IN = 4  # changed integers
 LEAST_SHARE = 0.75  # of equal elements
 
@@ -44,6 +45,7 @@ class General(DerivedKind):
     name = "general"
     is_rarely_seen = True
     is_of_draws = True
+    is_combined = False
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
         return any(may_generalise(leaf, contract) for leaf, contract in traits.pair(inputs))
@@ -57,6 +59,18 @@ class General(DerivedKind):
         contracts = (contract for _, contract in traits.pair(inputs))
         changes = {**_CHANGES, **_LIMITS} if self.changes_all(generator.initial_seed()) else _CHANGES
         changed: Inputs = map_leaves(inputs, lambda leaf: _generalise(leaf, next(contracts), generator, changes))
+        return changed
+
+    def change_discrete(self, inputs: Inputs, traits: InputTraits, generator: Generator) -> Inputs:
+        """Change masks, and stated integers and probabilities."""
+        contracts = (contract for _, contract in traits.pair(inputs))
+
+        def change(leaf: Any) -> Any:
+            contract = next(contracts)
+            is_known = contract.kind == "mask" or (contract.is_stated and contract.kind in DISCRETE)
+            return _generalise(leaf, contract, generator, _CHANGES) if is_known else leaf
+
+        changed: Inputs = map_leaves(inputs, change)
         return changed
 
     def explain(self, traits: InputTraits, inputs: Sequence[Any]) -> str:

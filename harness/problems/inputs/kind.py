@@ -60,13 +60,13 @@ GIVEN = Given()
 class DerivedKind(InputKind):
     """Legal inputs near the given ones, which apply without a declaration.
 
-    One call in `whole_one_in` changes whole inputs, the others secret parts. With `is_redrawn`, small problems get
-    several calls with different values.
+    One call in `whole_one_in` changes whole inputs, the others secret parts. With `is_combined`, half of the
+    calls have other masks and indices as well.
     """
 
     whole_one_in: ClassVar[int] = 6
-    is_redrawn: ClassVar[bool] = True
     is_rarely_seen: ClassVar[bool] = False
+    is_combined: ClassVar[bool] = True
     is_timed: ClassVar[bool] = True
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:

@@ -5,25 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import torch
+
 from harness.domain import Problem, UsageError
 from harness.problems.discovery import DISTRIBUTION_NAMES
 from harness.problems.inputs.biased import Biased
 from harness.problems.inputs.declared import DISTRIBUTIONS, Mixed, Padded, list_stress
 from harness.problems.inputs.general import General
-from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind
+from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind, Inputs
 from harness.problems.inputs.ordered import Ordered
 from harness.problems.inputs.peaked import Peaked
 from harness.problems.inputs.rare import Rare
-from harness.problems.inputs.shifted import Shifted
-from harness.problems.inputs.smaller import Smaller
+from harness.problems.inputs.scaled import Scaled, Shifted
 from harness.problems.inputs.sparse import Sparse
+from harness.problems.inputs.tensors import draw
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.inputs.varied import Signed, Varied
 
-MIXED = Mixed()
+MIXED, GENERAL = Mixed(), General()
 DECLARED: tuple[InputKind, ...] = (GIVEN, *DISTRIBUTIONS, Padded(), MIXED)
 DERIVED: tuple[DerivedKind, ...] = (
-    Ordered(), Biased(), Varied(), Signed(), Smaller(), Shifted(), Peaked(), Sparse(), General(), Rare(),
+    Ordered(), Biased(), Varied(), Signed(), Scaled(), Shifted(), Peaked(), Sparse(), GENERAL, Rare(),
 )  # fmt: skip
 _BY_NAME: dict[str, InputKind] = {kind.name: kind for kind in (*DECLARED, *DERIVED)}
 
@@ -32,6 +34,17 @@ def find_kind(name: str) -> InputKind:
     if name not in _BY_NAME:
         raise UsageError(f"unknown distribution {name!r}; choose among {', '.join(DISTRIBUTION_NAMES)}")
     return _BY_NAME[name]
+
+
+def change_inputs(
+    kind: InputKind, base: InputKind, inputs: Inputs, traits: InputTraits, generator: torch.Generator
+) -> Inputs:
+    """`base` is the distribution of a case."""
+    if isinstance(kind, DerivedKind) and kind.is_combined and draw(2, generator):
+        inputs = GENERAL.change_discrete(inputs, traits, generator)
+    for one in (kind, base) if kind.is_of_draws else (base, kind):
+        inputs = one.change(inputs, traits, generator)
+    return inputs
 
 
 def list_declared(problem: Problem) -> tuple[InputKind, ...]:

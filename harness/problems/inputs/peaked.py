@@ -20,6 +20,9 @@ EXPONENTIALS = ("softmax", "exp", "logsumexp", "logcumsumexp", "logaddexp", "att
 LEAST, MOST = -2.2, 4.6
 MOST_AMONG_OTHERS = {2: 4.6, 4: 7.5, 8: 7.5}  # by bytes of a value
 MOST_BESIDE_ZERO = {2: 4.6, 4: 12.0, 8: 12.0}
+HIGHEST = (
+    14.5  # among others: each term is at least four roundings of the peak, so that a sum in order keeps most of it
+)
 NEARLY_EQUAL = 0.5  # or less is the distance of the others from zero
 USUALLY = 4  # in all but one of so many calls
 
@@ -108,7 +111,7 @@ def _raise_elements(
     else:
         places = named.long().clamp(0, size - 1).unsqueeze(dim)
     heights = _draw_heights(one.shape, size, generator, MOST_AMONG_OTHERS[tensor.element_size()], MOST)
-    heights = torch.where(chosen, heights, 0)
+    heights = torch.where(chosen, heights.clamp_(max=HIGHEST), 0)
     if weights:
         rows = weights[0][places.squeeze(dim)].to(tensor.dtype)
         squares = rows.float().square().sum(-1, keepdim=True)

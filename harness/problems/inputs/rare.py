@@ -22,6 +22,7 @@ PARAMETERS_SHARE = 16  # a draw of at most one in so many elements of the larges
 
 class Rare(DerivedKind):
     name = "rare"
+    is_combined = False
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
         tensors = list_tensors(inputs)

@@ -11,18 +11,20 @@ from harness.domain import InputContract
 from harness.problems.inputs.kind import DerivedKind, Inputs, is_continuous
 from harness.problems.inputs.tensors import PATTERNS, draw, has_many_digits, is_dense, split_for_device
 from harness.problems.inputs.traits import InputTraits
+from harness.problems.operators import VARIANCES
 
 # Of the largest magnitude: far above the constants that programs add to denominators, and so small that all elements
 # together are less than those that keep their values, if possible.
 NEARLY_ZERO = (1e-6, 1e-4)
 LEAST_ELEMENTS = 1024
 LARGEST_SHARE = 16  # at most one in so many elements is scattered, or in the stretch
+FILL = 0.5  # of whose repetitions sums and squares are exact
 
 
 class Sparse(DerivedKind):
-    """Changes one tensor, since a product of several that are nearly zero has nothing but roundings. Excludes
-    references with weights, which may make nearly constant values of these inputs: legitimate programs compute their
-    variance with different accuracy.
+    """Changes one tensor, since a product of several that are nearly zero has nothing but roundings. The other elements
+    are nearly zero, zero or `FILL`, so that parts of the inputs are equal wherever a program samples them. With weights
+    all are zero, and no variance is computed: legitimate programs differ in that of nearly constant values.
     """
 
     name = "sparse"
@@ -30,9 +32,10 @@ class Sparse(DerivedKind):
     is_timed = False  # timed outputs are compared element by element
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        if traits.has_state or traits.problem.backward:
+        has_close_values = traits.has_state and traits.use.has(VARIANCES)
+        if has_close_values or traits.problem.backward or not is_continuous(traits):
             return False
-        return is_continuous(traits) and bool(self.list_allowed(traits, inputs))
+        return bool(self.list_allowed(traits, inputs))
 
     def allows(self, contract: InputContract) -> bool:
         low, high = contract.low or 0, contract.high or 0
@@ -42,11 +45,13 @@ class Sparse(DerivedKind):
         tensors = [tensor for tensor, _ in self.list_allowed(traits, inputs)]
         shares = [(tensor, share) for tensor in tensors if (share := _find_share(tensor)) is not None]
         if shares:
-            _reduce_most(*shares[draw(len(shares), generator)], generator)
+            tensor, share = shares[draw(len(shares), generator)]
+            choice = 1 if traits.has_state else draw(3, generator)
+            _fill_most(tensor, (share, 0.0, 0.0)[choice], (0.0, 0.0, FILL)[choice], generator)
         return inputs
 
 
-def _reduce_most(tensor: Tensor, share: float, generator: torch.Generator) -> None:
+def _fill_most(tensor: Tensor, share: float, value: float, generator: torch.Generator) -> None:
     count = tensor.numel()
     flat = tensor.as_strided((count,), (1,))
     few = min(count // LARGEST_SHARE, PATTERNS[tensor.dtype].few)
@@ -54,7 +59,7 @@ def _reduce_most(tensor: Tensor, share: float, generator: torch.Generator) -> No
     length = 1 + draw(few, generator)
     first = draw(count - length + 1, generator)
     scattered, stretch = flat[places], flat[first : first + length].clone()
-    flat.mul_(share)
+    flat.mul_(share).add_(value)
     flat[first : first + length] = stretch
     flat[places] = scattered
 

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from harness.domain import InputContract, Problem
-from harness.problems.inputs.tensors import floating_tensors
+from harness.problems.inputs.tensors import choose_part, draw, floating_tensors, is_dense
 from harness.problems.operators import NO_USE, OperatorUse
 from harness.tensors.trees import list_leaves
 
 ANY = InputContract()
+ELEMENTWISE = ("integer", "index")  # if stated; and real numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,3 +55,25 @@ class InputTraits:
             if contract.is_stated and contract.kind == "real" and contract.is_bounded:
                 for tensor in floating_tensors(leaf):
                     tensor.clamp_(contract.low, contract.high)  # type: ignore[arg-type]
+
+
+def exchange_part(inputs: Sequence[Any], others: Sequence[Any], traits: InputTraits, seed: int) -> bool:
+    """Write a part of one tensor of `others` to the same places of `inputs`, in place. Return False if none may change
+    element by element.
+    """
+    pairs = [
+        (mine, theirs)
+        for (mine, contract), theirs in zip(traits.pair(inputs), list_leaves(others), strict=True)
+        if isinstance(mine, Tensor) and mine.numel() and is_dense(mine) and _is_elementwise(contract)
+    ]  # fmt: skip
+    if not pairs:
+        return False
+    generator = torch.Generator(device=pairs[0][0].device).manual_seed(seed)
+    mine, theirs = pairs[draw(len(pairs), generator)]
+    chosen = choose_part(mine, generator)
+    mine.copy_(torch.where(chosen, theirs, mine))
+    return True
+
+
+def _is_elementwise(contract: InputContract) -> bool:
+    return contract.is_free if contract.kind == "real" else contract.is_stated and contract.kind in ELEMENTWISE

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from harness.domain import Problem
+from harness.domain import InputContract, Problem
 from harness.problems.inputs import tensors
 from harness.problems.inputs.kinds import find_kind
-from harness.problems.inputs.traits import InputTraits
+from harness.problems.inputs.traits import InputTraits, exchange_part
 from harness.problems.operators import OperatorCall, OperatorUse
 
 TRAITS = InputTraits(problem=Problem(name="p", suite="s", source=""))
@@ -41,13 +41,61 @@ def test_varied_values_of_one_sign_keep_it():
     assert any((vary(given - 0.5, "varied", seed).sign() != (given - 0.5).sign()).any() for seed in range(8))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_all_smaller_values_are_below_the_largest_given_one(dtype):
+@pytest.mark.parametrize(("dtype", "most"), [(torch.float32, 24), (torch.float16, 3), (torch.bfloat16, 24)])
+def test_scaled_values_are_whole_tensors_or_slices_times_a_power_of_two(dtype, most):
     given = torch.randn(40, 50).to(dtype)
-    for seed in range(8):
-        ratios = (vary(given.clone(), "smaller", seed).float() / given.float()).nan_to_num(0.5)
-        torch.testing.assert_close(ratios, torch.full_like(ratios, float(ratios.median())), rtol=2e-2, atol=0)
-        assert 0.33 < float(ratios.median()) < 0.76
+    powers = set()
+    for seed in range(40):
+        ratios = (vary(given.clone(), "scaled", seed).float() / given.float()).nan_to_num(1.0)
+        assert torch.equal(ratios, ratios[:, :1].expand_as(ratios))
+        (power,) = (-ratios.unique().log2()).tolist()[:1]
+        powers.add(power)
+        assert bool((ratios == 1).any()) or bool((ratios == 0.5**power).all())
+    assert len(powers) > min(most, 6) / 2
+    assert {1.0} < powers | {1.0} <= set(map(float, range(1, most + 1)))
+
+
+def test_values_become_larger_than_given_ones_where_the_problem_declares_it():
+    problem = replace(TRAITS.problem, distributions=("as_given", "large"))
+    given = torch.rand(40, 50)
+    largest = []
+    for seed in range(40):
+        changed = given.clone()
+        find_kind("scaled").change((changed,), replace(TRAITS, problem=problem), torch.Generator().manual_seed(seed))
+        largest.append(float((changed / given).max()))
+    assert 5 <= sum(one > 1 for one in largest) <= 25
+    assert max(largest) <= 1024
+
+
+def test_sparse_values_leave_other_elements_equal():
+    given = torch.randn(256, 256)
+    shares = []
+    for seed in range(12):
+        changed = vary(given.clone(), "sparse", seed)
+        _, counts = changed.unique(return_counts=True)
+        shares.append(float(counts.max()) / changed.numel())
+    assert 4 <= sum(share > 0.8 for share in shares) < 12
+
+
+def exchange(*pairs, seed=0):
+    inputs, others = zip(*pairs, strict=True)
+    return exchange_part(inputs, others, TRAITS, seed)
+
+
+def test_altered_inputs_differ_in_a_part_of_one_argument():
+    for seed in range(20):
+        mine, theirs, other = torch.randn(3, 40, 50)
+        given, kept = mine.clone(), other.clone()
+        assert exchange((mine, theirs), (other, theirs), seed=seed)
+        is_other = [mine != given, other != kept]
+        assert sum(bool(one.any()) for one in is_other) == 1
+        assert 0 < int(is_other[0].count_nonzero()) + int(is_other[1].count_nonzero()) < 2000
+
+
+def test_values_that_depend_on_each_other_are_not_altered():
+    mine = torch.rand(5, 6).softmax(1)
+    traits = replace(TRAITS, contracts=(InputContract(kind="probabilities", is_stated=True),))
+    assert not exchange_part((mine,), (torch.rand(5, 6).softmax(1),), traits, 0)
 
 
 def test_indices_and_masks_with_both_values_stay():

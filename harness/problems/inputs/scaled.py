@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from harness.domain import InputContract
+from harness.problems.inputs.biased import change_some
+from harness.problems.inputs.declared import list_stress
+from harness.problems.inputs.kind import DerivedKind, Inputs, is_continuous
+from harness.problems.inputs.tensors import choose_part, draw, draw_share, has_many_digits
+from harness.problems.inputs.traits import InputTraits
+
+# Powers of two. Squares of the smallest values are still far above the least normal number. Where functions lose digits
+# beside 1, as tanh by exponentials does, they still have as many as the tolerance asks for; and of float16, products.
+LEAST, LEAST_OF_FUNCTIONS, LEAST_OF_FLOAT16 = 24, 8, 3
+LARGEST = {"large": 10, "scale_1e6": 20}  # where the problem declares these
+LARGER_ONE_IN = 3
+SHIFT = 128.0  # exponentials of the larger values overflow, and those of the smaller ones are zero
+RAISED = {"_softmax", "_log_softmax", "_safe_softmax", "logsumexp", "amin", "min", "cummin"}
+LOWERED = {
+    "amax", "max", "cummax", "max_pool1d", "max_pool2d_with_indices", "max_pool3d_with_indices", "mkldnn_max_pool2d",
+    "mkldnn_max_pool3d", "adaptive_max_pool2d", "adaptive_max_pool3d", "fractional_max_pool2d", "fractional_max_pool3d",
+}  # fmt: skip
+
+
+class Scaled(DerivedKind):
+    """Each tensor, or secret slices of its first dimension, times a power of two between 1/2 and 2^-24, so that values
+    are as small as constants that a program adds, compares with, or counts in; or as large as declared values, beside
+    small ones of other tensors. Order and ties stay.
+    """
+
+    name = "scaled"
+    whole_one_in: ClassVar[int] = 2
+
+    def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
+        return bool(self.list_allowed(traits, inputs))
+
+    def scales_values(self, traits: InputTraits) -> bool:
+        return not is_continuous(traits)  # else outputs depend on roundings as much as those of the given inputs
+
+    def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
+        least = LEAST_OF_FUNCTIONS if traits.use.terms.functions else LEAST
+        largest = max(LARGEST.get(one, 0) for one in traits.problem.distributions)
+        for tensor, contract in self.list_allowed(traits, inputs):
+            if not has_many_digits(tensor):
+                continue
+            is_larger = largest > 0 and not contract.is_bounded and not draw(LARGER_ONE_IN, generator)
+            most = largest if is_larger else least
+            if tensor.dtype is torch.float16:
+                most = min(most, LEAST_OF_FLOAT16)
+            power = 1 + int(most * draw_share(generator))
+            factor = 2.0**power if is_larger else 0.5**power
+            _change_slices(self, tensor, partial(torch.Tensor.mul_, other=factor), generator)
+        return inputs
+
+
+class Shifted(DerivedKind):
+    """Moves slices of the first dimension: a softmax is zero beside one much larger element of its row, and its
+    logarithm infinite. Values that a maximum takes become smaller, so that one that begins at 0 is wrong.
+    """
+
+    name = "shifted"
+    is_rarely_seen = True
+
+    def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
+        if list_stress(traits.problem) or not self.list_allowed(traits, inputs):
+            return False
+        if not traits.use.has(RAISED | LOWERED, on_input=True):
+            return False
+        return is_continuous(traits) or (traits.use.orders_values and not traits.use.converts_to_integers)
+
+    def allows(self, contract: InputContract) -> bool:
+        return contract.has_free_sizes and not contract.is_bounded
+
+    def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
+        shifts = [SHIFT] * traits.use.has(RAISED, on_input=True) + [-SHIFT] * traits.use.has(LOWERED, on_input=True)
+        shift = shifts[draw(len(shifts), generator)] if shifts else SHIFT
+        for tensor, _ in self.list_allowed(traits, inputs):
+            if has_many_digits(tensor):
+                _change_slices(self, tensor, partial(torch.Tensor.add_, other=shift), generator)
+        return inputs
+
+
+def _change_slices(
+    kind: DerivedKind, tensor: Tensor, change: Callable[[Tensor], object], generator: torch.Generator
+) -> None:
+    is_whole = tensor.dim() < 2 or kind.changes_all(generator.initial_seed())
+    change_some(tensor, change, None if is_whole else choose_part(tensor, generator, dimension=0))
