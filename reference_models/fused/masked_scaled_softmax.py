@@ -34,7 +34,7 @@ def get_init_inputs():
 INPUTS = {"scores": "real", "allowed": {"kind": "mask", "structure": "nonempty"}}
 SMALL = {"batch_size": 5, "heads": 3, "length": 49}
 TAGS = ("reduction", "elementwise")
-DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "alternating", "zeros")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "scale_1e6", "alternating", "zeros")
 CASES = [
     {"name": "given"},
     {"name": "small windows", "sizes": {"batch_size": 2048, "length": 49}},

@@ -32,7 +32,7 @@ def get_init_inputs():
 INPUTS = {"expert_rows": "real", "places": {"kind": "permutation", "dim": "all"}, "weights": "probabilities"}
 SMALL = {"tokens": 193, "chosen": 5, "features": 519}
 TAGS = ("moe", "gather", "reduction")
-DISTRIBUTIONS = ("as_given", "uniform", "tiny", "zeros")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros")
 CASES = [
     {"name": "given"},
     {"name": "two experts", "sizes": {"tokens": 16384, "chosen": 2, "features": 4096}},

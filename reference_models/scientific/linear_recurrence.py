@@ -36,7 +36,7 @@ def get_init_inputs():
 INPUTS = {"a": {"kind": "real", "low": 0, "high": 1}, "b": "real"}
 SMALL = {"batch_size": 3, "channels": 17, "length": 1031}
 TAGS = ("scan",)
-DISTRIBUTIONS = ("as_given", "uniform", "tiny", "zeros")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros")
 DETERMINISTIC = True
 CASES = [
     {"name": "given"},

@@ -31,6 +31,7 @@ def get_init_inputs():
 INPUTS = {"positions": "real", "masses": {"kind": "real", "low": 0}}
 SMALL = {"bodies": 301}
 TAGS = ("pairwise", "reduction")
+DISTRIBUTIONS = ("as_given", "large", "tiny")
 CASES = [
     {"name": "given"},
     {"name": "few bodies", "sizes": {"bodies": 2048}},

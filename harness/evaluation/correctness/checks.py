@@ -64,7 +64,7 @@ def check_correctness(
 
 
 SLOW_CALLS, SLOW_S, SLOWER = 2, 0.5, 3.0  # so many calls, each of that time and so many times the reference's
-FURTHER_S, MOST_FURTHER, CHEAP_S = 0.5, 48, 0.02  # of calls of small problems, each of which takes at most `CHEAP_S`
+FURTHER_S, MOST_FURTHER, CHEAP_S = 0.5, 48, 0.1  # for calls with little data that take less than `CHEAP_S` each
 HELD_ATTEMPTS = 3  # until outputs are read while streams are held back
 NOT_JOINED = "the current stream does not wait for work that the call left to another stream"
 UNSEEN = "weights of the problem are too small to show in the outputs, and the candidate's have other names or shapes"
@@ -108,7 +108,8 @@ class _Checker:
     def _try_further(self) -> _Failure | None:
         """Use fresh inputs of each kind, one after the other. On a GPU replays do."""
         ends_s = time.monotonic() + FURTHER_S
-        is_cheap = self._reference.is_small and self._shortest_s < CHEAP_S and not self._reference.device.replays_calls
+        is_cheap = self._reference.has_small_data and self._shortest_s < CHEAP_S
+        is_cheap = is_cheap and not self._reference.device.replays_calls
         for step in islice(self._exercises.list_further(), MOST_FURTHER) if is_cheap else ():
             if time.monotonic() > ends_s:
                 break

@@ -150,6 +150,10 @@ class Reference:
         return sys.maxsize if self.plan.float64 else 0
 
     @property
+    def has_small_data(self) -> bool:
+        return self.need.inputs_bytes + self.need.weights_bytes + self.need.outputs_bytes <= SMALL_BYTES
+
+    @property
     def changes_state(self) -> bool:
         return bool(self.changing)
 

@@ -34,6 +34,7 @@ POWERS = (0.25, 1.0, 4.0)  # of probabilities, and of the positions of sorted va
 SCALED = ("symmetric", "positive_definite", "triangular")
 DISCRETE = ("mask", "integer", "index", "one_hot", "permutation", "counts", "probabilities")
 EXTREME_ONE_IN = 4  # changed integers
+LIMITS_ONE_IN = 3  # changes beside those of another kind
 LEAST_SHARE = 0.75  # of equal elements
 
 
@@ -62,13 +63,14 @@ class General(DerivedKind):
         return changed
 
     def change_discrete(self, inputs: Inputs, traits: InputTraits, generator: Generator) -> Inputs:
-        """Change masks, and stated integers and probabilities."""
+        """Change masks, and stated integers and probabilities, at times to their limits."""
+        changes = _CHANGES if draw(LIMITS_ONE_IN, generator) else {**_CHANGES, **_LIMITS}
         contracts = (contract for _, contract in traits.pair(inputs))
 
         def change(leaf: Any) -> Any:
             contract = next(contracts)
             is_known = contract.kind == "mask" or (contract.is_stated and contract.kind in DISCRETE)
-            return _generalise(leaf, contract, generator, _CHANGES) if is_known else leaf
+            return _generalise(leaf, contract, generator, changes) if is_known else leaf
 
         changed: Inputs = map_leaves(inputs, change)
         return changed
@@ -317,6 +319,18 @@ def _jump(given: Tensor, contract: InputContract, generator: Generator) -> Tenso
     return _gather(torch.where(places < ends, rows[..., :1], rows[..., -1:]), given, contract)
 
 
+def _leave_one(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
+    """Give all elements of a row but one the same value. If possible, that one keeps its own."""
+    if contract.structure == "lengths" or not given.dim():
+        return _change_mask(given, contract, generator)
+    low, high = (given.new_tensor(mark) for mark in _find_marks(given))
+    kept, other = (high, low) if contract.structure == "nonempty" or draw(2, generator) else (low, high)
+    shares = torch.rand(given.shape, generator=generator, device=given.device)
+    places = torch.where(given == kept, shares, shares - 1).argmax(-1, keepdim=True)
+    changed = other.expand_as(given).scatter(-1, places, kept.expand_as(places))
+    return _keep_one_in_each_row(changed, given, low) if float(low) <= MASKED else changed
+
+
 def _count_one(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
     """Give one element all that is above the least count."""
     rows = spread(given, contract)
@@ -336,7 +350,8 @@ def _empty_most(given: Tensor, contract: InputContract, generator: Generator) ->
 
 Change = Callable[[Tensor, InputContract, Generator], Tensor]
 _LIMITS: dict[str, Change] = {
-    "integer": _repeat_one, "index": _repeat_one, "probabilities": _empty_most, "sorted": _jump, "counts": _count_one,
+    "mask": _leave_one, "integer": _repeat_one, "index": _repeat_one, "probabilities": _empty_most, "sorted": _jump,
+    "counts": _count_one,
 }  # fmt: skip
 _CHANGES: dict[str, Change] = {
     "real": _change_reals, "integer": _change_integers, "index": _change_integers, "mask": _change_mask,

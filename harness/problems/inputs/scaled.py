@@ -52,7 +52,7 @@ class Scaled(DerivedKind):
             most = largest if is_larger else least
             if tensor.dtype is torch.float16:
                 most = min(most, LEAST_OF_FLOAT16)
-            power = 1 + int(most * draw_share(generator))
+            power = most if is_larger and draw(2, generator) else 1 + int(most * draw_share(generator))
             factor = 2.0**power if is_larger else 0.5**power
             _change_slices(self, tensor, partial(torch.Tensor.mul_, other=factor), generator)
         return inputs
