@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from harness.syntax.cpp import Token, step
+from harness.syntax.cpp import Token, step, text_at
 
 _DEVICE_TEXT = re.compile(r'"cuda(?::\d+)?"')
 _ANSWERS = {
@@ -23,9 +23,7 @@ def rename_host_names(tokens: list[Token], edit: Callable[[int, str], None]) -> 
 
 
 def _rename_word(tokens: list[Token], at: int, edit: Callable[[int, str], None]) -> None:
-    text = tokens[at].text
-    before = step(tokens, at, -1)
-    previous = "" if before is None else tokens[before].text
+    text, previous = tokens[at].text, text_at(tokens, step(tokens, at, -1))
     if text in ("is_cuda", "is_cpu") and previous in (".", "->"):
         edit(at, _RENAMED[text])
         if text == "is_cuda":
@@ -85,25 +83,21 @@ def _before(tokens: list[Token], at: int, count: int) -> list[int]:
 
 def _is_empty_call(tokens: list[Token], at: int) -> bool:
     opening = step(tokens, at)
-    closing = None if opening is None else step(tokens, opening)
-    return opening is not None and closing is not None and tokens[opening].text + tokens[closing].text == "()"
+    return text_at(tokens, opening) + text_at(tokens, step(tokens, opening)) == "()"
 
 
 def _follows_device_type(tokens: list[Token], at: int) -> bool:
     scope = step(tokens, at, -1)
-    name = None if scope is None or tokens[scope].text != "::" else step(tokens, scope, -1)
-    return name is not None and tokens[name].text in ("DeviceType", "Type")
+    return text_at(tokens, scope) == "::" and text_at(tokens, step(tokens, scope, -1)) in ("DeviceType", "Type")
 
 
 def _is_compared(tokens: list[Token], at: int) -> bool:
-    after = step(tokens, at)
-    if after is not None and tokens[after].text in ("==", "!="):
+    if text_at(tokens, step(tokens, at)) in ("==", "!="):
         return True
     before = step(tokens, at, -1)
-    while before is not None and tokens[before].text == "::":
-        before = step(tokens, before, -1)
-        before = None if before is None else step(tokens, before, -1)
-    return before is not None and tokens[before].text in ("==", "!=", "case")
+    while text_at(tokens, before) == "::":
+        before = step(tokens, step(tokens, before, -1), -1)
+    return text_at(tokens, before) in ("==", "!=", "case")
 
 
 def _drop_type_call(tokens: list[Token], at: int, edit: Callable[[int, str], None]) -> None:

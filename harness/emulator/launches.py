@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from harness.syntax.cpp import Token, match_backward, match_forward, step
+from harness.syntax.cpp import Token, find_arguments, match_backward, match_forward, step, text_at
 
 _INDICES = {
     "threadIdx": "(::harness_emulator::current->thread)",
@@ -20,8 +20,7 @@ def rewrite_indices(tokens: list[Token], edit: Callable[[int, str], None], insid
     positions = [at for at, token in enumerate(tokens) if token.kind == "word" and token.text in _INDICES]
     shadows = [(tokens[at].text, *_find_scope(tokens, at)) for at in positions if _is_declared(tokens, at)]
     for at in positions:
-        name, before = tokens[at].text, step(tokens, at, -1)
-        is_member = before is not None and tokens[before].text in (".", "->")
+        name, is_member = tokens[at].text, text_at(tokens, step(tokens, at, -1)) in (".", "->")
         if is_member or any(name == shadow and low <= at <= high for shadow, low, high in shadows):
             continue
         is_local = not tokens[at].directive and any(low < at < high for low, high in inside)
@@ -30,10 +29,8 @@ def rewrite_indices(tokens: list[Token], edit: Callable[[int, str], None], insid
 
 def _is_declared(tokens: list[Token], at: int) -> bool:
     """Recognises forms that no dim3 expression has."""
-    before, after = step(tokens, at, -1), step(tokens, at)
-    if before is None or after is None:
-        return False
-    previous, following = tokens[before].text, tokens[after].text
+    before = step(tokens, at, -1)
+    previous, following = text_at(tokens, before), text_at(tokens, step(tokens, at))
     if previous in (",", "["):  # one of several variables
         return following in ("(", "{", "=", ";") or (previous, following) in ((",", "]"), ("[", ","))
     if previous in ("&", "&&", "*"):
@@ -53,7 +50,7 @@ def _find_scope(tokens: list[Token], at: int) -> tuple[int, int]:
     where: int | None = at
     while where is not None and tokens[where].text not in ("{", "("):
         where = match_backward(tokens, where) if tokens[where].text in (")", "]", "}") else where
-        where = None if where is None else step(tokens, where, -1)
+        where = step(tokens, where, -1)
     if where is None:
         return at, _find_end_of_directive(tokens, at)
     closing = match_forward(tokens, where)
@@ -72,9 +69,8 @@ def _find_end_of_directive(tokens: list[Token], at: int) -> int:
 def _find_end_of_body(tokens: list[Token], closing: int) -> int | None:
     where = step(tokens, closing)
     while where is not None and tokens[where].text not in ("{", ";", ")"):
-        where = match_forward(tokens, where) if tokens[where].text == "(" else where
-        where = None if where is None else step(tokens, where)
-    return where if where is None or tokens[where].text != "{" else match_forward(tokens, where)
+        where = step(tokens, match_forward(tokens, where) if tokens[where].text == "(" else where)
+    return match_forward(tokens, where) if text_at(tokens, where) == "{" else where
 
 
 _CONTROL = frozenset({"if", "while", "for", "switch", "return", "else", "do"})
@@ -89,17 +85,13 @@ def find_chevrons_end(tokens: list[Token], at: int) -> int | None:
         text = tokens[where].text
         if text in ("(", "[", "{"):
             where = match_forward(tokens, where)
-            if where is None:
-                return None
-        elif text == ">" and [token.text for token in tokens[where : where + 3]] == [">"] * 3:
-            after = step(tokens, where + 2)
-            if after is not None and tokens[after].text == "(":
-                return where + 2
+        elif [token.text for token in tokens[where : where + 3]] == [">"] * 3 and find_arguments(tokens, where + 2):
+            return where + 2
         where = step(tokens, where)
     return None
 
 
-def find_callee(tokens: list[Token], at: int) -> int | None:  # noqa: PLR0911 - one for each end of an expression
+def find_callee(tokens: list[Token], at: int) -> int | None:
     where = step(tokens, at, -1)
     start = None
     while where is not None:
@@ -122,9 +114,7 @@ def find_callee(tokens: list[Token], at: int) -> int | None:  # noqa: PLR0911 - 
             return start
         start = where
         before = step(tokens, where, -1)
-        if before is None or tokens[before].text not in ("::", ".", "->", "##", "*", "&"):
-            return start
-        if tokens[before].text in ("*", "&"):
+        if before is None or tokens[before].text not in ("::", ".", "->", "##"):
             return start
         start = before
         where = step(tokens, before, -1)

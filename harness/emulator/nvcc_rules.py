@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from harness.emulator.scopes import NO_NAMES, Function, Scope, read_scope
-from harness.syntax.cpp import Token, match_forward, step
+from harness.syntax.cpp import Token, match_forward, step, text_at
 
 _CONTROL = frozenset({"return", "else", "do", "case", "co_return", "throw"})
 _OTHERS_TYPES = frozenset({"torch", "at", "c10", "std", "py", "pybind11", "Tensor", "auto", "thrust"})
@@ -111,12 +111,9 @@ def _is_used_name(tokens: list[Token], at: int) -> bool:
     if token.kind != "word" or token.directive:
         return False
     before = step(tokens, at, -1)
-    if before is None or tokens[before].text not in (".", "->", "::", "("):
-        return True
-    if tokens[before].text != "(":
-        return False
-    asks = step(tokens, before, -1)
-    return asks is None or tokens[asks].text not in ("sizeof", "decltype")
+    if text_at(tokens, before) == "(":
+        return text_at(tokens, step(tokens, before, -1)) not in ("sizeof", "decltype")
+    return text_at(tokens, before) not in (".", "->", "::")
 
 
 def _are_plainly_the_hosts(functions: list[Function], scope: Scope) -> bool:
@@ -144,7 +141,7 @@ def _is_host_variable(tokens: list[Token], body: Body, scope: Scope, name: str) 
 
 def _is_in_constant_expression(tokens: list[Token], at: int) -> bool:
     before = step(tokens, at, -1)
-    is_argument = before is not None and tokens[before].text in ("<", ",")
+    is_argument = text_at(tokens, before) in ("<", ",")
     while before is not None and tokens[before].text not in (";", "{", "}"):
         if tokens[before].text in ("constexpr", "static_assert"):
             return True
@@ -169,8 +166,7 @@ def _find_host_only(tokens: list[Token], body: Body) -> Iterator[tuple[int, str]
 
 def _follows_std(tokens: list[Token], at: int) -> bool:
     scope = step(tokens, at, -1)
-    name = None if scope is None or tokens[scope].text != "::" else step(tokens, scope, -1)
-    return name is not None and tokens[name].text == "std"
+    return text_at(tokens, scope) == "::" and text_at(tokens, step(tokens, scope, -1)) == "std"
 
 
 def _find_unconfigured(tokens: list[Token], scope: Scope) -> Iterator[tuple[int, str]]:
@@ -222,16 +218,15 @@ def _find_assignments(tokens: list[Token], scope: Scope) -> Iterator[tuple[int, 
     for at, token in enumerate(tokens):
         if token.text not in scope.constants or token.directive or not _is_used_name(tokens, at):
             continue
-        before, after = step(tokens, at, -1), step(tokens, at)
-        is_statement = before is not None and tokens[before].text in (";", "{", "}", ")")
-        if is_statement and after is not None and tokens[after].text == "=":
+        is_statement = text_at(tokens, step(tokens, at, -1)) in (";", "{", "}", ")")
+        if is_statement and text_at(tokens, step(tokens, at)) == "=":
             yield at, "expression must be a modifiable lvalue"
 
 
 def _find_lambdas_for_the_device(tokens: list[Token]) -> Iterator[tuple[int, str]]:
     for at, token in enumerate(tokens):
-        before = step(tokens, at, -1) if token.text in ("__device__", "__host__") and not token.directive else None
-        if before is not None and tokens[before].text == "]":
+        is_side = token.text in ("__device__", "__host__") and not token.directive
+        if is_side and text_at(tokens, step(tokens, at, -1)) == "]":
             yield at, "__host__ or __device__ annotation on lambda requires --extended-lambda nvcc flag"
 
 
@@ -246,24 +241,19 @@ def _is_call(tokens: list[Token], at: int) -> bool:
     """Recognise `name(` or `name<...>(` that is neither a declaration nor a member."""
     if not _is_used_name(tokens, at):
         return False
-    before, after = step(tokens, at, -1), step(tokens, at)
-    is_declared = _is_declared(tokens, at) or (before is not None and tokens[before].text in ("*", "&", ">", "&&", "]"))
-    if after is not None and tokens[after].text == "<":
+    after, previous = step(tokens, at), text_at(tokens, step(tokens, at, -1))
+    if text_at(tokens, after) == "<":
         after = _skip_template_arguments(tokens, after)
-    return not is_declared and after is not None and tokens[after].text == "("
+    is_declared = _is_declared(tokens, at) or previous in ("*", "&", ">", "&&", "]")
+    return not is_declared and text_at(tokens, after) == "("
 
 
-def _skip_template_arguments(tokens: list[Token], at: int) -> int | None:
-    angles = 0
-    where: int | None = at
+def _skip_template_arguments(tokens: list[Token], at: int | None) -> int | None:
+    angles, where = 0, at
     while where is not None and tokens[where].text not in (";", "{", "<<<", "&&", "||"):
-        where_text = tokens[where].text
-        if where_text == "(":
-            where = match_forward(tokens, where)
-            if where is None:
-                return None
-        angles += (where_text == "<") - (where_text == ">")
-        where = step(tokens, where)
+        text = tokens[where].text
+        angles += (text == "<") - (text == ">")
+        where = step(tokens, match_forward(tokens, where) if text == "(" else where)
         if angles == 0:
             return where
     return None
@@ -335,8 +325,7 @@ def find_misplaced(tokens: list[Token], records: list[tuple[int, int]]) -> Itera
         if token.text != "__global__" or token.directive:
             continue
         before = _read_head_before(tokens, at)
-        after = step(tokens, at)
-        beside = {*before, "" if after is None else tokens[after].text}
+        beside = {*before, text_at(tokens, step(tokens, at))}
         if any(low < at < high for low, high in records) and "friend" not in before:
             yield at, "a __global__ function or function template cannot be a member function"
         elif beside & {"__device__", "__host__"}:
@@ -351,8 +340,8 @@ def _find_errors_of_head(tokens: list[Token], at: int) -> Iterator[tuple[int, st
         return
     low, high = body.parameters
     last = step(tokens, high, -1)
-    before = None if last is None else step(tokens, last, -1)
-    if last is not None and before is not None and tokens[last].text == "..." and tokens[before].text in (",", "("):
+    before = text_at(tokens, step(tokens, last, -1))
+    if last is not None and tokens[last].text == "..." and before in (",", "("):
         yield last, "a __global__ function cannot have ellipsis"
     behind = [tokens[position].text for position in range(high, body.opening)]
     if "__launch_bounds__" in behind:

@@ -22,7 +22,16 @@ from harness.emulator.ptx.arithmetic import PtxError
 from harness.emulator.ptx.instructions import write_ptx
 from harness.emulator.shared_memory import read_shared_declaration, write_shared_declaration
 from harness.emulator.simple_kernels import SimpleKernels
-from harness.syntax.cpp import LAUNCH_BOUNDS, Token, match_backward, match_forward, step, tokenize
+from harness.syntax.cpp import (
+    LAUNCH_BOUNDS,
+    Token,
+    find_arguments,
+    match_backward,
+    match_forward,
+    step,
+    text_at,
+    tokenize,
+)
 
 _ASK_ABOUT_KERNELS = frozenset({
     "cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cudaFuncSetAttribute", "cudaFuncGetAttributes",
@@ -148,10 +157,9 @@ def _read_kernel(work: Rewrite, at: int) -> Kernel | None:
         return None
     bounds = _find_bounds_before(tokens, at)
     for word in range(at, body.opening):
-        opening = step(tokens, word) if tokens[word].text in LAUNCH_BOUNDS else None
-        closing = None if opening is None else match_forward(tokens, opening)
-        if opening is not None and closing is not None:
-            bounds = opening + 1, closing
+        arguments = find_arguments(tokens, word) if tokens[word].text in LAUNCH_BOUNDS else None
+        if arguments is not None:
+            bounds = arguments[0] + 1, arguments[1]
         elif tokens[word].text == "__cluster_dims__":
             work.refuse(word, "thread block clusters (__cluster_dims__)")
     return Kernel(at=at, name=body.name, opening=body.opening, closing=body.closing, bounds=bounds)
@@ -159,11 +167,9 @@ def _read_kernel(work: Rewrite, at: int) -> Kernel | None:
 
 def _find_bounds_before(tokens: list[Token], at: int) -> tuple[int, int] | None:
     closing = step(tokens, at, -1)
-    opening = None if closing is None or tokens[closing].text != ")" else match_backward(tokens, closing)
-    word = None if opening is None else step(tokens, opening, -1)
-    if closing is None or opening is None or word is None or tokens[word].text not in LAUNCH_BOUNDS:
-        return None
-    return opening + 1, closing
+    opening = match_backward(tokens, closing) if text_at(tokens, closing) == ")" else None
+    is_bound = text_at(tokens, step(tokens, opening, -1)) in LAUNCH_BOUNDS
+    return None if closing is None or opening is None or not is_bound else (opening + 1, closing)
 
 
 def _rewrite_kernels(work: Rewrite, kernels: tuple[Kernel, ...], simple: SimpleKernels) -> list[tuple[int, int]]:
@@ -186,19 +192,15 @@ def _rewrite_kernels(work: Rewrite, kernels: tuple[Kernel, ...], simple: SimpleK
         work.put_before(kernel.closing, "}); ")
     for at, token in enumerate(work.tokens):
         if token.text in LAUNCH_BOUNDS or token.text in ("__maxnreg__", "__cluster_dims__", "__block_size__"):
-            opening = step(work.tokens, at)
-            closing = None if opening is None else match_forward(work.tokens, opening)
-            if closing is not None:
-                work.blank(at, closing)
+            arguments = find_arguments(work.tokens, at)
+            if arguments is not None:
+                work.blank(at, arguments[1])
     return inside
 
 
 def _write_arguments(tokens: list[Token], kernel: Kernel) -> str:
-    opening = step(tokens, kernel.name)
-    closing = None if opening is None else match_forward(tokens, opening)
-    if opening is None or closing is None:
-        return ""
-    names = list_pointers(tokens[opening + 1 : closing])
+    arguments = find_arguments(tokens, kernel.name)
+    names = list_pointers(tokens[arguments[0] + 1 : arguments[1]]) if arguments else []
     return ", ".join(f'{{"{name}", ::harness_emulator::find_address({name})}}' for name in names)
 
 
@@ -208,27 +210,22 @@ def _rewrite_launches(work: Rewrite) -> None:
         if token.text != "<<<":
             continue
         closing = find_chevrons_end(tokens, at)
-        opening = None if closing is None else step(tokens, closing)
-        end = None if opening is None or tokens[opening].text != "(" else match_forward(tokens, opening)
-        start = find_callee(tokens, at)
-        if closing is None or end is None or start is None:
+        arguments, start = find_arguments(tokens, closing), find_callee(tokens, at)
+        if closing is None or arguments is None or start is None:
             work.refuse(at, "a kernel launch of this form")
             continue
         configuration = work.render(at + 1, closing - 2, one_line=True)
         work.blank(at, closing)
         work.put_before(start, f"(::harness_emulator::configure({configuration}), ")
-        work.put_after(end, ")")
+        work.put_after(arguments[1], ")")
 
 
 def _rewrite_kernel_arguments(work: Rewrite) -> None:
     """Drop `(void*)` casts of kernels, which would lose their type."""
     tokens = work.tokens
     for at, token in enumerate(tokens):
-        opening = step(tokens, at) if token.text in _ASK_ABOUT_KERNELS else None
-        closing = None if opening is None or tokens[opening].text != "(" else match_forward(tokens, opening)
-        if opening is None or closing is None:
-            continue
-        for position in range(opening + 1, closing):
+        arguments = find_arguments(tokens, at) if token.text in _ASK_ABOUT_KERNELS else None
+        for position in range(*arguments) if arguments else ():
             if tokens[position].text == "void" and tokens[position].kind == "word":
                 _drop_cast(work, position)
 
@@ -257,11 +254,11 @@ def _rewrite_pointers(work: Rewrite) -> None:
 def _drop_cast(work: Rewrite, void: int) -> None:
     tokens = work.tokens
     before, after = step(tokens, void, -1), step(tokens, void)
-    while before is not None and tokens[before].text == "const":
+    while text_at(tokens, before) == "const":
         before = step(tokens, before, -1)
-    while after is not None and tokens[after].text == "const":
+    while text_at(tokens, after) == "const":
         after = step(tokens, after)
-    end = None if after is None or tokens[after].text != "*" else step(tokens, after)
+    end = step(tokens, after) if text_at(tokens, after) == "*" else None
     if before is None or end is None:
         return
     pair = tokens[before].text + tokens[end].text
@@ -290,9 +287,9 @@ def _rewrite_shared(work: Rewrite) -> None:
 
 def _has_initial_value(tokens: list[Token], at: int) -> bool:
     where: int | None = at
-    while where is not None and tokens[where].text not in (";", "="):
+    while text_at(tokens, where) not in ("", ";", "="):
         where = step(tokens, where)
-    return where is not None and tokens[where].text == "="
+    return text_at(tokens, where) == "="
 
 
 def _find_function_bodies(tokens: list[Token]) -> list[tuple[int, int]]:
@@ -301,12 +298,11 @@ def _find_function_bodies(tokens: list[Token]) -> list[tuple[int, int]]:
         if token.text != "{" or token.directive:
             continue
         before = step(tokens, at, -1)
-        while before is not None and tokens[before].text in ("const", "noexcept", "mutable", "override"):
+        while text_at(tokens, before) in ("const", "noexcept", "mutable", "override"):
             before = step(tokens, before, -1)
-        if before is not None and tokens[before].text == ")":
-            closing = match_forward(tokens, at)
-            if closing is not None:
-                bodies.append((at, closing))
+        closing = match_forward(tokens, at) if text_at(tokens, before) == ")" else None
+        if closing is not None:
+            bodies.append((at, closing))
     return bodies
 
 
@@ -315,19 +311,19 @@ def _rewrite_assembly(work: Rewrite) -> None:
     for at, token in enumerate(tokens):
         if token.kind != "word" or token.text not in ("asm", "__asm__", "__asm"):
             continue
-        where = step(tokens, at)
-        while where is not None and tokens[where].text in ("volatile", "__volatile__", "inline"):
-            where = step(tokens, where)
-        closing = None if where is None or tokens[where].text != "(" else match_forward(tokens, where)
-        if where is None or closing is None:
+        last: int | None = at
+        while text_at(tokens, step(tokens, last)) in ("volatile", "__volatile__", "inline"):
+            last = step(tokens, last)
+        arguments = find_arguments(tokens, last)
+        if arguments is None:
             work.refuse(at, "inline assembly of this form")
             continue
         try:
-            text = write_ptx(work.edited(), where, closing)
+            text = write_ptx(work.edited(), *arguments)
         except PtxError as error:
             work.refuse(at, f"inline PTX: {error}")
             continue
-        work.blank(at, closing)
+        work.blank(at, arguments[1])
         work.put_before(at, text)
 
 

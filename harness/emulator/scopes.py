@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from harness.syntax.cpp import LAUNCH_BOUNDS, Token, match_forward, step
+from harness.syntax.cpp import LAUNCH_BOUNDS, Token, match_forward, step, text_at
 
 _RECORDS = frozenset({"struct", "union", "class", "enum"})
 _SIDES = frozenset({"__device__", "__global__", "__constant__", "__managed__", "__shared__"})
@@ -127,11 +127,10 @@ def _read_braces(
 def _skip_statement(tokens: list[Token], first: int, closing: int, scope: Scope) -> int | None:
     where = step(tokens, closing)
     while where is not None and tokens[where].text != ";":
-        where = match_forward(tokens, where) if tokens[where].text in ("(", "[", "{") else where
-        where = None if where is None else step(tokens, where)
+        where = step(tokens, match_forward(tokens, where) if tokens[where].text in ("(", "[", "{") else where)
     if where is not None:
         _take_variable(tokens, first, where, scope)
-    return None if where is None else step(tokens, where)
+    return step(tokens, where)
 
 
 def _take(tokens: list[Token], first: int, end: int, groups: list[tuple[int, int]], scope: Scope) -> None:
@@ -145,8 +144,7 @@ def _take(tokens: list[Token], first: int, end: int, groups: list[tuple[int, int
         _take_variable(tokens, first, end, scope)
         return
     name, (opening, closing) = named[0]
-    following = step(tokens, opening)
-    if following is not None and tokens[following].text in ("*", "&"):  # a pointer to a function: `float (*f)(float)`
+    if text_at(tokens, step(tokens, opening)) in ("*", "&"):  # a pointer to a function: `float (*f)(float)`
         return
     before = [token.text for token in tokens[first:name] if not token.is_blank and not token.directive]
     is_macro = len(named) > 1 or not before or tokens[name].text.isupper()

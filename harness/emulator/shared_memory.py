@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from harness.syntax.cpp import Token, match_backward, match_forward, step
+from harness.syntax.cpp import Token, find_arguments, match_backward, match_forward, step, text_at
 
 _DROPPED = frozenset({"__shared__", "extern", "static", "__device__", "inline"})
 _RECORDS = frozenset({"struct", "union", "class"})
@@ -86,12 +86,11 @@ class _Reader:
             self._candidate = at
 
     def _drop_with_arguments(self, at: int) -> int | None:
-        opening = step(self._tokens, at)
-        closing = None if opening is None else match_forward(self._tokens, opening)
-        if closing is None:
+        arguments = find_arguments(self._tokens, at)
+        if arguments is None:
             return None
-        self.dropped.append((at, closing))
-        return step(self._tokens, closing)
+        self.dropped.append((at, arguments[1]))
+        return step(self._tokens, arguments[1])
 
     def _skip_brackets(self, at: int) -> int | None:
         closing = match_forward(self._tokens, at)
@@ -102,7 +101,7 @@ class _Reader:
         if is_after_name and self._tokens[at].text == "[":
             self.end_declarator()
             self._is_named = True
-        elif is_after_name and (follows is None or self._tokens[follows].text not in ("::", ">")):
+        elif is_after_name and text_at(self._tokens, follows) not in ("::", ">"):
             return None  # pointer to array, or initializer: not supported
         return follows
 
@@ -111,12 +110,8 @@ def _skip_record(tokens: list[Token], at: int) -> int | None:
     """Skip `union {...}` or `struct Name {...}`; not the type `struct Name`."""
     where = step(tokens, at)
     after = None if where is None or tokens[where].kind != "word" else step(tokens, where)
-    if after is not None and tokens[after].text == "{":
-        where = after
-    if where is not None and tokens[where].text == "{":
-        closing = match_forward(tokens, where)
-        return None if closing is None else step(tokens, closing)
-    return where
+    where = after if text_at(tokens, after) == "{" else where
+    return step(tokens, match_forward(tokens, where)) if text_at(tokens, where) == "{" else where
 
 
 def _find_first(tokens: list[Token], at: int) -> int:
@@ -125,14 +120,12 @@ def _find_first(tokens: list[Token], at: int) -> int:
     while before is not None:
         text = tokens[before].text
         if text == ")":
-            opening = match_backward(tokens, before)
-            word = None if opening is None else step(tokens, opening, -1)
+            word = step(tokens, match_backward(tokens, before), -1)
             if word is None or tokens[word].text not in _WITH_ARGUMENTS:
                 break
             before = word
         elif text not in SPECIFIERS:
-            word = step(tokens, before, -1)
-            is_type = tokens[before].kind == "word" and word is not None and tokens[word].text in SPECIFIERS
+            is_type = tokens[before].kind == "word" and text_at(tokens, step(tokens, before, -1)) in SPECIFIERS
             if not is_type:
                 break
         first = before

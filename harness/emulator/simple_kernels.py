@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.emulator.scopes import find_macros
-from harness.syntax.cpp import Token, match_forward, step
+from harness.syntax.cpp import Token, match_forward, step, text_at
 
 _INDICES = frozenset({"threadIdx", "blockIdx", "blockDim", "gridDim"})
 _KEYWORDS = frozenset({
@@ -75,14 +75,13 @@ class SimpleKernels:
 
     def _is_called(self, at: int) -> bool:
         after = step(self._tokens, at)
-        if after is not None and self._tokens[after].text == "<":
+        if text_at(self._tokens, after) == "<":
             after = self._skip_template_arguments(after)
-        return after is not None and self._tokens[after].text in ("(", "{")
+        return text_at(self._tokens, after) in ("(", "{")
 
-    def _skip_template_arguments(self, at: int) -> int | None:
+    def _skip_template_arguments(self, at: int | None) -> int | None:
         """Return the index after `>`; None if `<` is a comparison."""
-        angles = 0
-        where: int | None = at
+        angles, where = 0, at
         while where is not None and self._tokens[where].text not in (";", "{", "(", "&&", "||"):
             angles += (self._tokens[where].text == "<") - (self._tokens[where].text == ">")
             where = step(self._tokens, where)
@@ -103,14 +102,12 @@ def _find_functions(tokens: list[Token]) -> dict[str, list[range]]:
         if token.text != "(" or token.directive:
             continue
         word = step(tokens, at, -1)
-        closing = match_forward(tokens, at)
-        opening = None if closing is None else step(tokens, closing)
-        while opening is not None and tokens[opening].text in ("const", "noexcept"):
+        opening = step(tokens, match_forward(tokens, at))
+        while text_at(tokens, opening) in ("const", "noexcept"):
             opening = step(tokens, opening)
         if word is None or opening is None or tokens[word].kind != "word" or tokens[opening].text != "{":
             continue
-        before = step(tokens, word, -1)
-        if before is not None and tokens[before].text in ("{", "}", ";", ")"):
+        if text_at(tokens, step(tokens, word, -1)) in ("{", "}", ";", ")"):
             continue  # a loop opened by a macro
         end = match_forward(tokens, opening)
         if end is not None and tokens[word].text not in _KEYWORDS:

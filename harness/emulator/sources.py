@@ -11,7 +11,7 @@ from functools import cache
 from harness.domain import BuildRequest
 from harness.emulator.headers import RUNTIME, Emulation, list_headers
 from harness.emulator.rewrite import rewrite_device_source, rewrite_host_source
-from harness.syntax.cpp import Token, join, match_forward, step, tokenize
+from harness.syntax.cpp import Token, find_arguments, join, match_forward, step, tokenize
 
 _IMPLICIT = "#include <torch/types.h>\n#include <cuda.h>\n#include <cuda_runtime.h>"
 _HEAD = "#include <emulator/small.h>\n#include <emulator/inside.h>\n"
@@ -328,10 +328,9 @@ def _read_macros(tokens: list[Token]) -> Macros:
 
 def _find_calls(tokens: list[Token], macros: Macros) -> Iterator[tuple[str, list[str]]]:
     for at, token in enumerate(tokens):
-        opening = step(tokens, at) if token.text in macros else None
-        closing = None if opening is None or tokens[opening].text != "(" else match_forward(tokens, opening)
-        if opening is not None and closing is not None:
-            yield token.text, _split_at_commas(tokens, opening, closing)
+        arguments = find_arguments(tokens, at) if token.text in macros else None
+        if arguments is not None:
+            yield token.text, _split_at_commas(tokens, *arguments)
 
 
 def _split_at_commas(tokens: list[Token], opening: int, closing: int) -> list[str]:

@@ -90,11 +90,13 @@ def join(tokens: Sequence[Token]) -> str:
     return "".join(token.text for token in tokens)
 
 
-def step(tokens: Sequence[Token], at: int, by: int = 1) -> int | None:
+def step(tokens: Sequence[Token], at: int | None, by: int = 1) -> int | None:
     """Return the next index (`by=-1`: previous) that is neither white space nor comment; None at the end.
 
     Stay within one directive; ordinary tokens skip directives.
     """
+    if at is None:
+        return None
     home = tokens[at].directive if 0 <= at < len(tokens) else 0
     at += by
     while 0 <= at < len(tokens):
@@ -107,10 +109,20 @@ def step(tokens: Sequence[Token], at: int, by: int = 1) -> int | None:
     return None
 
 
-def match_forward(tokens: Sequence[Token], at: int) -> int | None:
+def text_at(tokens: Sequence[Token], at: int | None) -> str:
+    return "" if at is None else tokens[at].text
+
+
+def find_arguments(tokens: Sequence[Token], at: int | None) -> tuple[int, int] | None:
+    """Return the parentheses that follow a token."""
+    opening = step(tokens, at)
+    closing = match_forward(tokens, opening) if text_at(tokens, opening) == "(" else None
+    return None if opening is None or closing is None else (opening, closing)
+
+
+def match_forward(tokens: Sequence[Token], at: int | None) -> int | None:
     """Return the index of the bracket that closes the one at `at`."""
-    depth = 0
-    where: int | None = at
+    depth, where = 0, at
     while where is not None:
         text = tokens[where].text
         if tokens[where].kind == "mark":
@@ -121,10 +133,9 @@ def match_forward(tokens: Sequence[Token], at: int) -> int | None:
     return None
 
 
-def match_backward(tokens: Sequence[Token], at: int) -> int | None:
+def match_backward(tokens: Sequence[Token], at: int | None) -> int | None:
     """Return the index of the bracket opened before the one at `at`; `>` matches `<`."""
-    depth, angles = 0, 0
-    where: int | None = at
+    depth, angles, closer, where = 0, 0, text_at(tokens, at), at
     while where is not None:
         text = tokens[where].text
         if tokens[where].kind == "mark":
@@ -134,7 +145,7 @@ def match_backward(tokens: Sequence[Token], at: int) -> int | None:
                 depth -= 1
                 if depth < 0:
                     return None
-            elif depth == 0 and tokens[at].text == ">":
+            elif depth == 0 and closer == ">":
                 if text in (";", "<<<"):
                     return None
                 angles += (text == ">") - (text == "<")
