@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -68,6 +69,19 @@ FURTHER_S, MOST_FURTHER, CHEAP_S = 0.5, 48, 0.1  # for calls with little data th
 HELD_ATTEMPTS = 3  # until outputs are read while streams are held back
 NOT_JOINED = "the current stream does not wait for work that the call left to another stream"
 UNSEEN = "weights of the problem are too small to show in the outputs, and the candidate's have other names or shapes"
+
+
+@contextmanager
+def prepared(session: ModelSession, reference: Reference, exercise: Exercise) -> Iterator[None]:
+    """Write the weights or the state with which a call begins. Usual weights are written again after it."""
+    if exercise.weights is not None:  # with the initial state of the call
+        session.write_weights(exercise.weights)
+    elif not exercise.continues:
+        session.reset_state(exercise.state)
+    with nullcontext() if exercise.footprint is None else session.expecting(exercise.footprint):
+        yield
+    if exercise.weights is not None:
+        session.write_weights({**reference.state, **reference.changing})
 
 
 class _Checker:
@@ -154,20 +168,13 @@ class _Checker:
         return replace(failure, message=f"{NOT_JOINED} ({failure.message})", check="stream_order")
 
     def _try(self, exercise: Exercise, *, hold_streams: bool = False) -> _Failure | None:
-        if exercise.weights is not None:  # with the initial state of the call
-            self._session.write_weights(exercise.weights)
-        elif not exercise.continues:
-            self._session.reset_state(exercise.state)
-        if exercise.footprint is None:
+        with prepared(self._session, self._reference, exercise):
+            if exercise.footprint is None:
+                return self._check_call(exercise, hold_streams=hold_streams)
+            self._aliases.forget()
             failure = self._check_call(exercise, hold_streams=hold_streams)
-        else:
             self._aliases.forget()
-            with self._session.expecting(exercise.footprint):
-                failure = self._check_call(exercise, hold_streams=hold_streams)
-            self._aliases.forget()
-        if exercise.weights is not None:
-            self._session.write_weights({**self._reference.state, **self._reference.changing})
-        return failure
+            return failure
 
     def _check_call(self, exercise: Exercise, *, hold_streams: bool) -> _Failure | None:
         inputs, expected = exercise.inputs, exercise.expected

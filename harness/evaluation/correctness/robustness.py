@@ -6,26 +6,20 @@ is not called again.
 
 from __future__ import annotations
 
-import random
 import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 
 from harness.domain import CandidateFailure, Correctness, Finding, HarnessError, Outcome, ProblemError, Trial
-from harness.evaluation.correctness.checks import compare_expected
+from harness.evaluation.correctness.calls import CallMaker, Exercise
+from harness.evaluation.correctness.checks import compare_expected, prepared
+from harness.evaluation.correctness.planned_calls import NEARBY_SHAPE, OTHER_WEIGHTS, PlannedCalls, take_inputs
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.reference_checks import has_only_numbers
-from harness.evaluation.correctness.truth import Expected
-from harness.evaluation.correctness.variations import (
-    find_nearby,
-    make_other_weights,
-    restricts_values,
-    takes_layout,
-)
-from harness.problems.inputs.kind import GIVEN, InputKind
+from harness.evaluation.correctness.variations import restricts_values, takes_layout
+from harness.problems.inputs.kind import GIVEN
 from harness.problems.inputs.kinds import DECLARED, MIXED
 from harness.sandbox.model_session import ModelSession, Run, Weights
 from harness.tensors.outputs import find_difference
@@ -45,7 +39,6 @@ MESSAGES = {
 }
 UNDECLARED = tuple(kind for kind in DECLARED if kind not in (GIVEN, MIXED))
 REMEDIES = {"layout_specialised": ": call x.contiguous() before taking its data pointer"}
-Probe = Callable[[], str | None]  # returns the failure; None: passed or not applicable
 
 
 def probe_candidate(
@@ -83,7 +76,7 @@ class _Prober:
         self._session = session
         self._may_recompile = may_recompile
         self._reference = reference
-        self._seeds = seeds
+        self._maker = CallMaker(reference, seeds)
         self._has_weights = weights in ("identical", "loaded")
         self._failed: dict[str, list[tuple[str, str]]] = {}
         self._untried: list[str] = []
@@ -96,7 +89,7 @@ class _Prober:
         call.
         """
         first_s = began_s = time.monotonic()
-        inputs = self._make_inputs(GIVEN)
+        inputs = self._reference.make_inputs(next(self._maker.seeds), GIVEN.name)
         self._takes_any_values = self._may_change_values(inputs)
         if 2 * usual_s >= budget_s:
             self._untried += [name for _, name, _ in self._list_probes()]
@@ -105,14 +98,14 @@ class _Prober:
         usual = self._session.call(inputs, self._reference.device)
         self._session.client.limit_calls(max(LEAST_CALL_S, CALL_SHARE * usual.evaluator_us / 1e6))
         longest_s = time.monotonic() - began_s + 2 * self._reference.call_s  # a probe also computes a truth
-        for check, name, probe in self._list_probes():
+        for check, name, step in self._list_probes():
             began_s = time.monotonic()
             share = INPUTS_SHARE if check == "input_specialised" else 1.0
             if began_s + longest_s - first_s > share * budget_s:
                 self._untried.append(name)
                 continue
             self.trying = name
-            evidence = probe()
+            evidence = self._try(step)
             longest_s = max(longest_s, time.monotonic() - began_s)
             if evidence is None:
                 continue
@@ -133,18 +126,18 @@ class _Prober:
         if self.stopped:
             yield _note(f"not all probes were made: {self.stopped}")
 
-    def _list_probes(self) -> Iterator[tuple[str, str, Probe]]:
-        """Yield (check, name, probe), the least harmful first."""
+    def _list_probes(self) -> Iterator[tuple[str, str, PlannedCalls]]:
+        """Yield (check, name, calls), the least harmful first."""
         problem = self._reference.loaded.problem
         if self._has_weights and not problem.dynamic_weights:
-            yield "weights_packed", "other weights", self._try_other_weights
+            yield "weights_packed", "other weights", OTHER_WEIGHTS
         if self._reference.is_small:
             for kind in UNDECLARED:
                 if kind.name not in problem.distributions and (self._takes_any_values or kind.changes_layout):
                     check = "layout_specialised" if kind.changes_layout else "input_specialised"
-                    yield check, kind.name, partial(self._try_distribution, kind)
+                    yield check, kind.name, take_inputs(kind)
         if not problem.dynamic_shapes:
-            yield "shape_specialised", "smaller", self._try_shape
+            yield "shape_specialised", "smaller", NEARBY_SHAPE
 
     def _may_change_values(self, inputs: tuple[Any, ...]) -> bool:
         """Other distributions must not trigger assertions in the evaluator's GPU context."""
@@ -152,45 +145,30 @@ class _Prober:
             return False
         return not (self._reference.device.has_contexts and restricts_values(self._reference, inputs))
 
-    def _try_other_weights(self) -> str | None:
-        other = make_other_weights(self._reference, next(self._seeds))
-        if other is None:
-            return None
-        inputs = self._make_inputs(GIVEN)
-        expected = Expected(partial(other.truth_of, self._reference, inputs))
-        self._session.write_weights(other.state)
-        evidence = self._compare(inputs, expected, "other_weights")
-        self._session.write_weights({**self._reference.state, **self._reference.changing})
-        return evidence
-
-    def _try_distribution(self, kind: InputKind) -> str | None:
+    def _try(self, step: PlannedCalls) -> str | None:
+        """Return what failed; None if it passed, or does not apply, as where the reference rejects such inputs."""
         try:
-            inputs = self._make_inputs(kind)
-            if kind.changes_layout and not takes_layout(self._reference, inputs):
-                return None
-            expected = self._reference.expect(inputs, own_first=True)
-            if not self._reference.footprint.expects(expected.form.reference_outputs):
-                return None  # shapes depend on values
-            self._session.reset_state()
-            return self._compare(inputs, expected, kind.name)
+            exercises = [one for one in step.make(self._maker) if self._applies(one)]
         except ProblemError:
-            return None  # the reference rejects such inputs
-
-    def _try_shape(self) -> str | None:
-        nearby = find_nearby(self._reference, self._make_inputs(GIVEN), random.Random(next(self._seeds)))
-        if nearby is None:
             return None
-        self._session.reset_state()
-        with self._session.expecting(nearby.footprint):
-            evidence = self._compare(nearby.inputs, nearby.expected, "nearby_shape")
-        return None if evidence is None else f"{nearby.description}: {evidence}"
+        return next(filter(None, map(self._call, exercises)), None)
 
-    def _compare(self, inputs: tuple[Any, ...], expected: Expected, name: str) -> str | None:
-        if not has_only_numbers(expected.form.reference_outputs):
-            return None
+    def _applies(self, exercise: Exercise) -> bool:
+        takes = not exercise.kind.changes_layout or takes_layout(self._reference, exercise.inputs)
+        return takes and has_only_numbers(exercise.expected.form.reference_outputs)
+
+    def _call(self, exercise: Exercise) -> str | None:
+        with prepared(self._session, self._reference, exercise):
+            evidence = self._compare(exercise)
+        if evidence is None or exercise.footprint is None:
+            return evidence
+        shapes = [str(tuple(tensor.shape)) for tensor in list_tensors(exercise.inputs)]
+        return f"inputs of shapes {', '.join(shapes)}: {evidence}"
+
+    def _compare(self, exercise: Exercise) -> str | None:
         try:
-            run = self._session.call(inputs, self._reference.device)
-            outcome, trial = compare_expected(run, expected, self._reference, name)
+            run = self._session.call(exercise.inputs, self._reference.device)
+            outcome, trial = compare_expected(run, exercise.expected, self._reference, exercise.label)
         except CandidateFailure as failure:
             return self._describe_failure(failure)
         return None if outcome is None else f"{outcome}: {_describe_numbers(trial)}"
@@ -212,9 +190,6 @@ class _Prober:
         if self._may_recompile and failure.outcome is Outcome.TIMEOUT:
             raise failure
         return f"{failure.outcome}: {failure.message}"[:1000]
-
-    def _make_inputs(self, kind: InputKind) -> tuple[Any, ...]:
-        return self._reference.make_inputs(next(self._seeds), kind.name)
 
 
 def _note(message: str) -> Finding:

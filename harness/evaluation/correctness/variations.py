@@ -56,7 +56,6 @@ class Nearby:
     inputs: tuple[Any, ...]
     expected: Expected
     footprint: Footprint
-    description: str
 
 
 def make_other_weights(reference: Reference, seed: int) -> OtherWeights | None:
@@ -152,9 +151,7 @@ def find_nearby(reference: Reference, inputs: Sequence[Any], source: random.Rand
             expected = reference.expect(smaller, own_first=reference.compares_own_first)
             footprint = _fit(reference, expected.form.reference_outputs)
             if footprint is not None:
-                shapes = [tuple(tensor.shape) for tensor in list_tensors(smaller)]
-                description = f"inputs of shapes {', '.join(map(str, shapes))}"
-                return Nearby(inputs=smaller, expected=expected, footprint=footprint, description=description)
+                return Nearby(inputs=smaller, expected=expected, footprint=footprint)
     return None
 
 
