@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from harness.domain import CASES_FUNCTION, PROBLEM_FLAGS, PROBLEM_SETTINGS, Problem, ProblemError, Tolerance
+from harness.syntax import list_assigned
 
 NEAR, NEAR_FUNCTION = 0.75, 0.85  # of difflib's ratio
 _NOT_RUN = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -54,25 +55,12 @@ def _list_read(tree: ast.Module) -> Iterator[str]:
 
 def _find_misspelt(statement: ast.stmt) -> Iterator[tuple[str, str]]:
     """Yield (name, intended setting)."""
-    if isinstance(statement, ast.FunctionDef):
-        if statement.name != CASES_FUNCTION and get_close_matches(
-            statement.name, [CASES_FUNCTION], cutoff=NEAR_FUNCTION
-        ):
-            yield statement.name, CASES_FUNCTION
-    elif isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
-        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        for name, value in (pair for target in targets for pair in _pair(target, statement.value)):
-            if name not in PROBLEM_SETTINGS and (meant := _find_meant(name, value)):
-                yield name, meant
-
-
-def _pair(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
-    if isinstance(target, ast.Name):
-        yield target.id, value
-    elif isinstance(target, ast.Tuple | ast.List):
-        values = value.elts if isinstance(value, ast.Tuple | ast.List) else [value] * len(target.elts)
-        for one, its_value in zip(target.elts, values, strict=False):
-            yield from _pair(one, its_value)
+    called = statement.name if isinstance(statement, ast.FunctionDef) else CASES_FUNCTION
+    if called != CASES_FUNCTION and get_close_matches(called, [CASES_FUNCTION], cutoff=NEAR_FUNCTION):
+        yield called, CASES_FUNCTION
+    for name, value in list_assigned(statement):
+        if name not in PROBLEM_SETTINGS and (meant := _find_meant(name, value)):
+            yield name, meant
 
 
 def _find_meant(name: str, value: ast.expr) -> str:

@@ -22,6 +22,7 @@ from harness.problems.discovery import parse_source
 from harness.problems.loading import LoadedProblem, load_problem
 from harness.problems.operators import OperatorCosts, replace_compiler
 from harness.problems.steps import limit_reference
+from harness.syntax import list_assigned
 
 REDUCED: WorkloadName = "reduced"
 LEAST_SIZE = 2
@@ -134,7 +135,7 @@ def _halve_others(problem: Problem, sizes: dict[str, int], names: set[str], budg
 def _list_names_of_model(problem: Problem) -> set[str]:
     """List names used in `get_init_inputs`, and module-level names that they are computed from."""
     body = parse_source(problem.source, problem.name).body
-    values = {name: node for statement in body for name, node in _list_assigned(statement)}
+    values = {name: node for statement in body for name, node in list_assigned(statement)}
     found: set[str] = set()
     ahead: list[ast.AST] = [one for one in body if isinstance(one, ast.FunctionDef) and one.name == "get_init_inputs"]
     while ahead:
@@ -180,30 +181,12 @@ def list_sizes(problem: Problem, start: Workload | None = None) -> dict[str, int
     """Shrinkable sizes are module-level numbers or constant expressions. Values are those in `start`."""
     sizes: dict[str, int] = {}
     for statement in parse_source(problem.source, problem.name).body:
-        for name, node in _list_assigned(statement):
+        for name, node in list_assigned(statement):
             value = _read_integer(node)
             if value is not None and value >= LEAST_SIZE:
                 sizes[name] = value
     given = {name: value for name, value in (start.overrides if start else ()) if type(value) is int}
     return sizes | {name: value for name, value in given.items() if value >= LEAST_SIZE}
-
-
-def _list_assigned(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
-    if isinstance(statement, ast.AnnAssign) and statement.value is not None:
-        yield from _pair(statement.target, statement.value)
-    elif isinstance(statement, ast.Assign):
-        for target in statement.targets:
-            yield from _pair(target, statement.value)
-
-
-def _pair(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
-    if isinstance(target, ast.Name):
-        yield target.id, value
-    elif isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
-        parts = [*target.elts, *value.elts]
-        if len(target.elts) == len(value.elts) and not any(isinstance(part, ast.Starred) for part in parts):
-            for inner, assigned in zip(target.elts, value.elts, strict=True):
-                yield from _pair(inner, assigned)
 
 
 def _read_integer(node: ast.expr) -> int | None:

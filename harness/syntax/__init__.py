@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 _LOCK = threading.Lock()
 
@@ -49,3 +49,22 @@ def read_dotted_name(node: ast.expr) -> str:
         parts.append(node.attr)
         node = node.value
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+
+
+def list_assigned(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
+    """Yield names with their values; what is taken apart at run time is the value of each name."""
+    if isinstance(statement, ast.AnnAssign) and statement.value is not None:
+        yield from _pair(statement.target, statement.value)
+    elif isinstance(statement, ast.Assign):
+        for target in statement.targets:
+            yield from _pair(target, statement.value)
+
+
+def _pair(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    if isinstance(target, ast.Name):
+        yield target.id, value
+    elif isinstance(target, ast.Tuple | ast.List):
+        parts = value.elts if isinstance(value, ast.Tuple | ast.List) else []
+        is_plain = len(parts) == len(target.elts) and not any(isinstance(one, ast.Starred) for one in parts)
+        for inner, assigned in zip(target.elts, parts if is_plain else [value] * len(target.elts), strict=True):
+            yield from _pair(inner, assigned)
