@@ -37,6 +37,7 @@ START_TIMEOUT_S = 120.0
 NVIDIA_DEVICE = "/dev/nvidiactl"
 DRIVER_LIBRARY = "HARNESS_DRIVER_LIBRARY"  # read by `harness.worker.forkserver`
 SPAWN_TIMEOUT_S = 20.0
+END_S = 2.0  # to end by itself, once its connection is closed
 MOST_PRINTED = 1 << 20  # bytes that are read of the output of a forkserver or profiler
 # OpenMP threads spin for up to 10 ms after their work, which would disturb the next timed process; a fraction of a
 # millisecond bridges the gap to the same model's next operation.
@@ -221,14 +222,9 @@ class Forkserver:
         return Forkserver(self._isolation, profiler)
 
     def finish(self, timeout_s: float) -> str:
+        """Return what was printed, at the latest after `timeout_s`."""
         with self._lock:
-            if self._line is not None:
-                self._line.close()
-                self._line = None
-            if self._process is not None:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    self._process.wait(timeout=timeout_s)
-            self._stop()
+            self._stop(timeout_s)
         return self._printed
 
     def abort(self) -> None:
@@ -345,7 +341,7 @@ class Forkserver:
         readable = [*interpreter_folders(), *worker_package_files()]
         return readable if self._profiler is None else [*readable, *self._profiler.readable]
 
-    def _stop(self) -> None:
+    def _stop(self, timeout_s: float = END_S) -> None:
         self._pending.clear()
         self._preloaded.clear()
         self._workers.clear()
@@ -354,7 +350,7 @@ class Forkserver:
             self._line = None
         if self._process is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(timeout=2)
+                self._process.wait(timeout_s)
             self._process.kill()
             self._process.wait()
             self._process = None
