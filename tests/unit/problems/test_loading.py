@@ -84,11 +84,6 @@ def test_a_model_is_in_evaluation_mode_and_wants_no_gradients():
     assert not any(parameter.requires_grad for parameter in model.parameters())
 
 
-def test_a_model_can_be_made_in_another_dtype():
-    model = load_problem(make_problem(), "full").make_model(0, CPU, torch.float64)
-    assert model.bias.dtype == torch.float64
-
-
 def test_global_random_states_are_as_before():
     loaded = load_problem(make_problem(), "full")
     torch.manual_seed(5)
