@@ -6,7 +6,7 @@ are in host memory. Free memory is spent on the `CHECKS`, in order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -18,21 +18,7 @@ LARGE_BYTES = 64 << 20  # outputs that are compared with the reference's first
 TRUTHS = 3  # sizes of the outputs: the reference's own, and float64
 
 Holds = Literal["device", "host"]
-HOLDS: tuple[Holds, ...] = ("device", "host")
 Thrift = Literal["planned", "lean", "least"]  # the usual plan, or one for a retry
-Check = Literal[
-    "trials",
-    "float64",
-    "own_first",
-    "last_outputs",
-    "inputs_on_device",
-    "baseline_beside",
-    "kept_outputs",
-    "timed_outputs",
-    "probes",
-    "stress",
-    "roofline",
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +98,7 @@ class MemoryPlan:
         return tuple(words for words, applies in told.items() if applies)
 
 
-CHECKS: tuple[Check, ...] = (
+CHECKS = (
     "trials", "float64", "stress", "own_first", "last_outputs", "inputs_on_device", "baseline_beside", "kept_outputs",
     "timed_outputs", "roofline", "probes",
 )  # fmt: skip
@@ -134,18 +120,20 @@ def plan_memory(need: MemoryNeed, room: Room) -> MemoryPlan | None:
     """Return the smallest plan with every check that still fits, with copies in host memory if stress inputs fit only
     there.
     """
-    on_device, on_host = (_fill(plan_smallest(need, holds), need, room) for holds in HOLDS)
+    on_device, on_host = (_fill(plan_smallest(need, "device"), need, room), _fill(plan_smallest(need), need, room))
     if on_device is None or (on_host is not None and on_host.stress and not on_device.stress):
         return on_host
     return on_device
 
 
-def _fill(plan: MemoryPlan, need: MemoryNeed, room: Room) -> MemoryPlan | None:
+def _fill(
+    plan: MemoryPlan, need: MemoryNeed, room: Room, is_allowed: Callable[[MemoryPlan], bool] = lambda _: True
+) -> MemoryPlan | None:
     if not fits(plan, need, room):
         return None
     for check in CHECKS:
         more = (_with_peak(other, need) for other in _add(plan, check, plan_in_full(need)))
-        plan = next((other for other in more if fits(other, need, room)), plan)
+        plan = next((other for other in more if is_allowed(other) and fits(other, need, room)), plan)
     return plan
 
 
@@ -154,21 +142,13 @@ def plan_lean(need: MemoryNeed, room: Room) -> MemoryPlan | None:
 
     Other checks stay, so that failed allocations never relax an evaluation.
     """
-    full, plan = plan_in_full(need), plan_smallest(need)
-    if not fits(plan, need, room):
-        return None
-    for check in CHECKS:
-        more = (
-            _with_peak(other, need) for other in _add(plan, check, full) if not (other.baseline_beside or other.probes)
-        )
-        plan = next((other for other in more if _is_lean(other, need, room) and fits(other, need, room)), plan)
-    return plan
 
+    def is_lean(plan: MemoryPlan) -> bool:
+        is_least = plan.kept_calls == 1 and not plan.inputs_on_device
+        beside_bytes = need.count_worker_bytes(plan.kept_calls) + plan.inputs_on_device * need.inputs_bytes
+        return not (plan.baseline_beside or plan.probes) and (is_least or 2 * beside_bytes <= room.device_bytes)
 
-def _is_lean(plan: MemoryPlan, need: MemoryNeed, room: Room) -> bool:
-    is_least = plan.kept_calls == 1 and not plan.inputs_on_device
-    beside_bytes = need.count_worker_bytes(plan.kept_calls) + plan.inputs_on_device * need.inputs_bytes
-    return is_least or 2 * beside_bytes <= room.device_bytes
+    return _fill(plan_smallest(need), need, room, is_lean)
 
 
 def fits(plan: MemoryPlan, need: MemoryNeed, room: Room) -> bool:
@@ -214,7 +194,7 @@ def count_host_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:
     return steps * (need.inputs_bytes + outputs) + 3 * need.outputs_bytes
 
 
-def _add(plan: MemoryPlan, check: Check, full: MemoryPlan) -> Iterator[MemoryPlan]:
+def _add(plan: MemoryPlan, check: str, full: MemoryPlan) -> Iterator[MemoryPlan]:
     if check == "trials":
         yield from (replace(plan, trials=trials) for trials in range(full.trials, plan.trials, -1))
     elif check == "last_outputs":

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from harness.domain import CandidateFailure, Finding, Outcome
 from harness.languages import LANGUAGES
 from harness.sandbox.failure import protocol_failure
-from harness.syntax import parse_python
+from harness.syntax import try_parse
 
 MAX_FINDINGS = 64
 MAX_SHOWN = 12
@@ -220,13 +220,10 @@ def find_uncovered(source: str, covered: frozenset[str] = frozenset()) -> str | 
     """Return the first unsupported construct, such as `line 3: import cupy`. The language provides the modules
     `covered`.
     """
-    try:
-        nodes = list(ast.walk(parse_python(source)))
-    except (SyntaxError, ValueError):
-        return None
+    tree = try_parse(source)
     found = [
         (node.lineno, name)
-        for node in nodes
+        for node in (ast.walk(tree) if tree else ())
         if isinstance(node, ast.stmt | ast.expr)
         for name in _name(node, MODULES - covered)
     ]
