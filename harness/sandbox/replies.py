@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import prod
 from typing import Any
 
 import torch
 
 from harness.domain import WireError
+from harness.domain.records import make_value
 from harness.protocol import TensorSpec, flatten_value, rebuild_value
 from harness.sandbox.failure import protocol_failure
 
@@ -35,10 +37,12 @@ def parse_outputs(answer: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def parse_files(value: object) -> dict[str, str]:
-    if not isinstance(value, dict) or not all(isinstance(content, str) for content in value.values()):
-        raise protocol_failure("compiled files are not described as {path: content}")
-    return value
+def read_as(kind: Any, value: object, what: str) -> Any:
+    """Return the value if it and its parts have the declared types."""
+    try:
+        return make_value(kind, value, checks=True)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise protocol_failure(f"{what}: {error}") from error
 
 
 def parse_spec(value: object) -> TensorSpec:
@@ -76,20 +80,13 @@ def _has_few_nodes(tree: object) -> bool:
 
 
 def parse_pages(value: object, count: int) -> list[tuple[int, int]]:
-    pages: list[tuple[int, int]] = []
-    for base, size in read_pairs(value):
-        if (
-            type(base) is not int
-            or type(size) is not int
-            or not 0 <= base < MAX_ADDRESS
-            or not LEAST_PAGE_BYTES <= size < MAX_ADDRESS
-        ):
-            raise protocol_failure("a memory page has an invalid address or size")
-        if pages and base != sum(pages[-1]):
-            raise protocol_failure("memory pages are not consecutive")
-        pages.append((base, size))
+    pages: list[tuple[int, int]] = list(read_as(tuple[tuple[int, int], ...], value, "memory pages"))
     if len(pages) != count:
         raise protocol_failure("memory pages are missing")
+    if not all(0 <= base < MAX_ADDRESS and LEAST_PAGE_BYTES <= size < MAX_ADDRESS for base, size in pages):
+        raise protocol_failure("a memory page has an invalid address or size")
+    if any(sum(page) != base for page, (base, _) in pairwise(pages)):
+        raise protocol_failure("memory pages are not consecutive")
     return pages
 
 

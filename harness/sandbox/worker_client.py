@@ -40,7 +40,7 @@ from harness.sandbox.exchange import BETWEEN_CALLS_S, AnswerBuild, Exchange, req
 from harness.sandbox.failure import explain_failure, fatal_failure, protocol_failure
 from harness.sandbox.memory_limits import limit_worker
 from harness.sandbox.memory_probe import Element
-from harness.sandbox.replies import parse_files, parse_outputs, parse_pages, parse_spec, read_list, read_pairs
+from harness.sandbox.replies import parse_outputs, parse_pages, parse_spec, read_as, read_list, read_pairs
 from harness.sandbox.worker_process import StillRunning, Stopped, TimeLimits, WorkerLimits, WorkerProcess
 from harness.tensors.seeding import read_seed
 from harness.tensors.slices import has_same_bits, pack_by_dtype
@@ -151,7 +151,9 @@ class WorkerClient:
         """Return files that compilers wrote in the worker. They are unchecked, and only for later workers of the same
         program.
         """
-        return parse_files(self._exchange.ask(WorkerRequest.READ_COMPILED, timeout_s=timeout_s).get("files"))
+        answer = self._exchange.ask(WorkerRequest.READ_COMPILED, timeout_s=timeout_s)
+        files: dict[str, str] = read_as(dict[str, str], answer.get("files"), "compiled files")
+        return files
 
     def construct(
         self,

@@ -6,12 +6,11 @@ their reports decide nothing about speed. On a CPU, Linux's page bits confirm th
 
 from __future__ import annotations
 
-import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from operator import itemgetter
 from typing import Any, Literal
 
@@ -24,6 +23,7 @@ from harness.evaluation.model_construction import construct_with_state
 from harness.evaluation.results import StepResult
 from harness.sandbox.failure import protocol_failure
 from harness.sandbox.model_session import ModelSession
+from harness.sandbox.replies import read_as
 from harness.sandbox.worker_client import Mode
 from harness.tensors.outputs import FlatOutputs, are_far_apart
 
@@ -31,7 +31,7 @@ OpenInMode = Callable[[Mode], AbstractContextManager[ModelSession]]
 Owner = Literal["custom", "torch", "library", "other"]
 
 NOTHING = 0.001  # smaller shares count as zero
-MAX_ROWS = 1000
+MAX_ROWS, MOST_US = 1000, 1e15
 CONFIRMED_CALLS = 3
 MAX_KERNELS = 50
 PART_CHARACTERS = 200  # of the name of a kernel or an operator
@@ -315,33 +315,12 @@ def name_kernel(kernel: str) -> str:
 
 def parse_profile(answer: dict[str, Any]) -> Profile:
     """Raises CandidateFailure for a malformed profile."""
-    libraries = answer.get("libraries")
-    if not isinstance(libraries, list) or any(not isinstance(path, str) for path in libraries):
-        raise protocol_failure("profile: libraries must be a list of strings")
-    return Profile(
-        total_us=_parse_time(answer.get("total_us")),
-        host=tuple((name, time_us) for name, time_us in _parse_rows(answer.get("host"), 1)),
-        kernels=tuple((by, name, time_us) for by, name, time_us in _parse_rows(answer.get("kernels"), 2)),
-        libraries=tuple(libraries),
-    )
-
-
-def _parse_rows(value: object, names: int) -> list[tuple[Any, ...]]:
-    if not isinstance(value, list) or len(value) > MAX_ROWS:
-        raise protocol_failure(f"profile: expected a list of at most {MAX_ROWS} rows")
-    rows = []
-    for row in value:
-        if not isinstance(row, list) or len(row) != names + 1 or not all(map(_is_name, row[:names])):
-            raise protocol_failure("profile: expected rows of names and a time")
-        rows.append((*row[:names], _parse_time(row[names])))
-    return rows
-
-
-def _is_name(value: object) -> bool:
-    return isinstance(value, str) and len(value) <= MAX_NAME
-
-
-def _parse_time(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e15 or math.isnan(value):
-        raise protocol_failure("profile: expected a time in us")
-    return float(value)
+    profile: Profile = read_as(Profile, {one.name: answer.get(one.name) for one in fields(Profile)}, "profile")
+    host, kernels = profile.host, profile.kernels
+    names = [*(name for name, _ in host), *(name for by, kernel, _ in kernels for name in (by, kernel))]
+    times_us = (profile.total_us, *(time_us for _, time_us in host), *(time_us for _, _, time_us in kernels))
+    if max(len(host), len(kernels)) > MAX_ROWS or any(len(name) > MAX_NAME for name in names):
+        raise protocol_failure(f"profile: more than {MAX_ROWS} rows, or a name of more than {MAX_NAME} characters")
+    if not all(0 <= time_us < MOST_US for time_us in times_us):
+        raise protocol_failure("profile: expected times in us")
+    return profile
