@@ -65,7 +65,8 @@ def check_correctness(
 
 
 SLOW_CALLS, SLOW_S, SLOWER = 2, 0.5, 3.0  # so many calls, each of that time and so many times the reference's
-FURTHER_S, MOST_FURTHER, CHEAP_S = 0.5, 48, 0.1  # for calls with little data that take less than `CHEAP_S` each
+# Further calls with little data, if one takes less than `CHEAP_S`.
+FURTHER_S, LEAST_FURTHER, MOST_FURTHER, CHEAP_S = 0.5, 10, 48, 0.1
 HELD_ATTEMPTS = 3  # until outputs are read while streams are held back
 NOT_JOINED = "the current stream does not wait for work that the call left to another stream"
 UNSEEN = "weights of the problem are too small to show in the outputs, and the candidate's have other names or shapes"
@@ -124,8 +125,8 @@ class _Checker:
         ends_s = time.monotonic() + FURTHER_S
         is_cheap = self._reference.has_small_data and self._shortest_s < CHEAP_S
         is_cheap = is_cheap and not self._reference.device.replays_calls
-        for step in islice(self._exercises.list_further(), MOST_FURTHER) if is_cheap else ():
-            if time.monotonic() > ends_s:
+        for count, step in enumerate(islice(self._exercises.list_further(), MOST_FURTHER) if is_cheap else ()):
+            if count >= LEAST_FURTHER and time.monotonic() > ends_s:
                 break
             failure = next(filter(None, map(self._try, step.make(self._exercises))), None)
             if failure is not None:

@@ -18,7 +18,7 @@ from harness.problems.inputs.traits import InputTraits
 # beside 1, as tanh by exponentials does, they still have as many as the tolerance asks for; and of float16, products.
 LEAST, LEAST_OF_FUNCTIONS, LEAST_OF_FLOAT16 = 24, 8, 3
 LARGEST = {"large": 10, "scale_1e6": 20}  # where the problem declares these
-LARGER_ONE_IN = 3
+SIGNS = (0.0, 0.0, 1.0, -1.0)  # of larger values; 0.0: their own
 SHIFT = 128.0  # exponentials of the larger values overflow, and those of the smaller ones are zero
 RAISED = {"_softmax", "_log_softmax", "_safe_softmax", "logsumexp", "amin", "min", "cummin"}
 LOWERED = {
@@ -29,11 +29,12 @@ LOWERED = {
 
 class Scaled(DerivedKind):
     """Each tensor, or secret slices of its first dimension, times a power of two between 1/2 and 2^-24, so that values
-    are as small as constants that a program adds, compares with, or counts in; or as large as declared values, beside
-    small ones of other tensors. Order and ties stay.
+    are as small as constants that a program adds, compares with, or counts in. Where larger values are declared, half
+    of the tensors are larger, beside smaller ones, and half of these get one sign. Smaller ones keep order and ties.
     """
 
     name = "scaled"
+    is_rarely_seen = True
     whole_one_in: ClassVar[int] = 2
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
@@ -48,13 +49,14 @@ class Scaled(DerivedKind):
         for tensor, contract in self.list_allowed(traits, inputs):
             if not has_many_digits(tensor):
                 continue
-            is_larger = largest > 0 and not contract.is_bounded and not draw(LARGER_ONE_IN, generator)
+            is_larger = largest > 0 and not contract.is_bounded and bool(draw(2, generator))
             most = largest if is_larger else least
             if tensor.dtype is torch.float16:
                 most = min(most, LEAST_OF_FLOAT16)
             power = most if is_larger and draw(2, generator) else 1 + int(most * draw_share(generator))
             factor = 2.0**power if is_larger else 0.5**power
-            _change_slices(self, tensor, partial(torch.Tensor.mul_, other=factor), generator)
+            sign = SIGNS[draw(len(SIGNS), generator)] if is_larger else 0.0
+            _change_slices(self, tensor, partial(_scale, factor=factor, sign=sign), generator)
         return inputs
 
 
@@ -83,6 +85,13 @@ class Shifted(DerivedKind):
             if has_many_digits(tensor):
                 _change_slices(self, tensor, partial(torch.Tensor.add_, other=shift), generator)
         return inputs
+
+
+def _scale(part: Tensor, *, factor: float, sign: float) -> None:
+    """With a `sign`, all values get it."""
+    if sign:
+        part.abs_().mul_(sign)
+    part.mul_(factor)
 
 
 def _change_slices(

@@ -29,6 +29,7 @@ class Sparse(DerivedKind):
 
     name = "sparse"
     by_peak = True
+    is_rarely_seen = True
     is_timed = False  # timed outputs are compared element by element
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
@@ -46,8 +47,8 @@ class Sparse(DerivedKind):
         shares = [(tensor, share) for tensor in tensors if (share := _find_share(tensor)) is not None]
         if shares:
             tensor, share = shares[draw(len(shares), generator)]
-            choice = 1 if traits.has_state else draw(3, generator)
-            _fill_most(tensor, (share, 0.0, 0.0)[choice], (0.0, 0.0, FILL)[choice], generator)
+            choice = 2 if traits.has_state else draw(4, generator)
+            _fill_most(tensor, share if choice == 0 else 0.0, FILL if choice == 1 else 0.0, generator)
         return inputs
 
 
