@@ -131,8 +131,8 @@ def _fill(
 ) -> MemoryPlan | None:
     if not fits(plan, need, room):
         return None
-    for check in CHECKS:
-        more = (_with_peak(other, need) for other in _add(plan, check, plan_in_full(need)))
+    for part in CHECKS:
+        more = (_with_peak(other, need) for other in _add(plan, part, plan_in_full(need)))
         plan = next((other for other in more if is_allowed(other) and fits(other, need, room)), plan)
     return plan
 
@@ -194,17 +194,17 @@ def count_host_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:
     return steps * (need.inputs_bytes + outputs) + 3 * need.outputs_bytes
 
 
-def _add(plan: MemoryPlan, check: str, full: MemoryPlan) -> Iterator[MemoryPlan]:
-    if check == "trials":
+def _add(plan: MemoryPlan, part: str, full: MemoryPlan) -> Iterator[MemoryPlan]:
+    if part == "trials":
         yield from (replace(plan, trials=trials) for trials in range(full.trials, plan.trials, -1))
-    elif check == "last_outputs":
+    elif part == "last_outputs":
         yield replace(plan, kept_calls=min(LAST_KEPT, full.kept_calls))
-    elif check == "kept_outputs":
+    elif part == "kept_outputs":
         yield from (replace(plan, kept_calls=kept) for kept in range(full.kept_calls, plan.kept_calls, -1))
-    elif check == "timed_outputs" and not plan.baseline_beside:
+    elif part == "timed_outputs" and not plan.baseline_beside:
         return
     else:
-        wanted: dict[str, Any] = {check: True}
+        wanted: dict[str, Any] = {part: True}
         yield replace(plan, **wanted)
 
 
