@@ -292,7 +292,7 @@ class Bench:
             settings = LocalSettings(
                 device=self._device, gpu=gpu if is_emulated else None, check_kernels=self._checked and is_emulated,
                 cache=self._cache, jobs=self._jobs, limits=limits, fidelity="correctness",
-                measure_noise=False,
+                measure_noise=False, attribute_work=False,  # two more workers, which take long to import some compilers
             )  # fmt: skip
             executor = LocalExecutor(settings)
             if is_emulated and not self._nvcc:
