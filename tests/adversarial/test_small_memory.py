@@ -159,7 +159,6 @@ def test_a_baseline_that_does_not_fit_beside_the_candidate_is_timed_apart(least_
     assert evaluation.outcome == "correct", evaluation.message
     assert "baseline timed separately" in reductions(evaluation)
     assert evaluation.timing.speedup < 1
-    assert len(evaluation.timing.blocks) >= 20
 
 
 @pytest.mark.slow
