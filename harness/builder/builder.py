@@ -121,11 +121,6 @@ class Builder:
         with self._counting:
             return dict(self._counts)
 
-    def expect_many(self) -> None:
-        """Make the first build precompile headers, since many builds follow."""
-        if self._prebuilt is not None:
-            self._prebuilt.expect_many()
-
     def build(self, request: BuildRequest) -> BuildResult:
         """Raises BuildToolError if a tool is missing, HarnessError if the cache is not writable."""
         result = self._answer(request)

@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.builder.fast.binding import bind_main
 from harness.builder.fast.final_errors import list_words
-from harness.builder.fast.prebuilt_cache import REQUESTS_BEFORE_MADE, PrebuiltCache, strip_name
+from harness.builder.fast.prebuilt_cache import PrebuiltCache, strip_name
 from harness.builder.memory_gate import FAST_BUILD_BYTES, MemoryGate
 from harness.builder.runner import Runner
 from harness.builder.torch_ninja import read_plan, write_plan
@@ -152,7 +152,6 @@ class EmulatedStrategy:
             "emulator",
             [commands.device_header, digest_runtime(), _WORDS, _MACROS],
             lambda work: self._make_prebuilt(work, commands),
-            asked=1,
             beside=lambda: self._bind(request, plan, commands),
         )
         if isinstance(prebuilt, str):
@@ -186,8 +185,8 @@ class EmulatedStrategy:
 
     def _find_host_header(self, commands: Commands, prebuilt: Path) -> Path:
         parts = [commands.host, digest_runtime()]
-        found = self._prebuilt_cache.find(
-            "emulator-host", parts, lambda work: self._make_host_header(work, commands), asked=REQUESTS_BEFORE_MADE
+        found = self._prebuilt_cache.find_later(
+            "emulator-host", parts, lambda work: self._make_host_header(work, commands)
         )
         return prebuilt / "include" / "emulator" / _HOST_HEADER if isinstance(found, str) else found / _HOST_HEADER
 

@@ -85,7 +85,6 @@ def try_strategies(toolchain: Toolchain, cache: Path | None, isolation: str = "a
             readable=interpreter_folders(), environment=clean_environment, fast=strategy.name == "fast",
             emulate=Emulation(target=find_gpu_model(DEFAULT_TARGET)) if strategy.name == EMULATED else None,
         )  # fmt: skip
-        builder.expect_many()
         return _try(builder, strategy)
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:

@@ -83,7 +83,6 @@ class DeviceEvaluators:
         self._lock = threading.Lock()
         self._evaluators: dict[Language, CandidateEvaluator] = {}
         self._builders: dict[Emulation | None, Builder] = {}
-        self._expects_many = False
 
     def evaluate(self, task: Task, ahead: BuiltAhead = NOTHING_AHEAD) -> Evaluation:
         """Adds the task's notes; those about an incomplete answer explain NO_CODE."""
@@ -112,13 +111,6 @@ class DeviceEvaluators:
         if task.candidate is None:
             return NOTHING_AHEAD
         return self._find_evaluator(task.subject.language).prebuild(task.problem, task.subject.workload, task.candidate)
-
-    def expect_many(self) -> None:
-        with self._lock:
-            if not self._expects_many:
-                self._expects_many = True
-                for builder in self._builders.values():
-                    builder.expect_many()
 
     @property
     def build_counts(self) -> Counter[str]:
@@ -211,8 +203,6 @@ class DeviceEvaluators:
                 has_device=self._emulation is None,
                 on_count=self._on_count,
             )
-            if self._expects_many:
-                self._builders[emulate].expect_many()
         return self._builders[emulate]
 
 

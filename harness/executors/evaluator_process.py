@@ -130,7 +130,6 @@ class Start:
 class Assignment:
     task: Task
     ahead: BuiltAhead
-    expects_many: bool
     upcoming: tuple[Task, ...] = ()  # of the same client
 
 
@@ -264,8 +263,6 @@ def _evaluate(device: Device, evaluators: DeviceEvaluators, work: Assignment, wa
 
     if watch is not None and (fault := watch.find_fault()):
         return Lost(reason=fault, for_good=True)
-    if work.expects_many:
-        evaluators.expect_many()
     evaluation = evaluators.evaluate(work.task, work.ahead)
     if watch is not None and (fault := watch.find_fault()):
         return Lost(reason=fault, for_good=True)

@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 COMPILING_BYTES = 4 << 30  # must be free to compile a program ahead
-FEW_BUILDS = 2  # too few to make the precompiled header cache first
 QUEUED_PER_DEVICE = 2
 CLOSE_AGAIN_S = 0.1
 
@@ -79,7 +78,7 @@ class LocalExecutor:
         self._processes: list[EvaluatorProcess] = []
         self._ahead: dict[str, DeviceEvaluators] = {}
         self._making_ahead = threading.Lock()
-        self._building = self._submitted = 0
+        self._building = 0
         self._closed = False
 
     def __enter__(self) -> Self:
@@ -116,8 +115,6 @@ class LocalExecutor:
         with self._lock:
             if self._closed:
                 raise DeviceError("the executor was closed")
-            self._submitted += 1
-            self._announce_many()
             if not names:
                 if task.owner:
                     raise UsageError(f"there is no device for language {task.subject.language}")
@@ -219,7 +216,6 @@ class LocalExecutor:
         device = OwnedDevice(name, open_process, self._settings, times=start.alone, require_open=self._require_open)
         with self._lock:
             self._opened.append(device)
-            self._announce_many()
         return device
 
     def _start_process(self, start: Callable[[], EvaluatorProcess]) -> EvaluatorProcess:
@@ -265,15 +261,7 @@ class LocalExecutor:
                 evaluators = DeviceEvaluators(self._setup(), device, checks=checks, gpu=gpu, forkserver=forkserver)
                 with self._lock:
                     self._ahead[kind] = evaluators
-                    self._announce_many()
             return self._ahead[kind]
-
-    def _announce_many(self) -> None:
-        if self._submitted > FEW_BUILDS:
-            for evaluators in self._ahead.values():
-                evaluators.expect_many()
-            for device in self._opened:
-                device.expect_many()
 
     def _build(self, job: Job | None, name: str, pool: DevicePool | None = None) -> None:
         self._work_ahead("build", self._build_now, job, _kind_of(name), pool)
@@ -283,7 +271,9 @@ class LocalExecutor:
             if name not in self._threads:
                 plans = [self._plan_cores(names) for names in self._names.values() if names]
                 cores = frozenset.intersection(*(plan.builds for plan in plans)) if plans else os.sched_getaffinity(0)
-                self._threads[name] = ThreadPoolExecutor(self._jobs, name, os.sched_setaffinity, (0, cores))
+                self._threads[name] = ThreadPoolExecutor(
+                    min(self._jobs, len(cores)), name, os.sched_setaffinity, (0, cores)
+                )
             self._building += 1
             self._threads[name].submit(work, *args)
 

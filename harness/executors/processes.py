@@ -77,9 +77,9 @@ class EvaluatorProcess:
         since_s = self._precompiles_since_s
         return self._precompiled_s + (0.0 if since_s is None else time.monotonic() - since_s)
 
-    def evaluate(self, job: Job, *, expects_many: bool) -> Evaluation:
+    def evaluate(self, job: Job) -> Evaluation:
         """Raises DeviceLost and ReferenceStopped."""
-        self._send(Assignment(task=job.task, ahead=job.ahead, expects_many=expects_many, upcoming=job.upcoming))
+        self._send(Assignment(task=job.task, ahead=job.ahead, upcoming=job.upcoming))
         done = self._receive()
         if not isinstance(done, Done):
             raise DeviceLost("the evaluator process sent no evaluation")

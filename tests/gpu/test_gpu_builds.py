@@ -86,23 +86,20 @@ def split_programs(corpus, size):
 
 @pytest.fixture(scope="module")
 def make_builder(tmp_path_factory):
-    """(builder, its folder) of one strategy; the fast one makes its kit at the first request that asks for it."""
+    """(builder, its folder) of one strategy; the fast one makes its kit at the first request."""
     from harness.builder import Builder, probe_toolchain
-    from harness.builder.fast import prebuilt_cache
 
     toolchain = probe_toolchain()
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(prebuilt_cache, "REQUESTS_BEFORE_MADE", 0)
 
-        def make(strategy):
-            folder = tmp_path_factory.mktemp(strategy)
-            builder = Builder(
-                cache=folder, toolchain=toolchain, wrap=run_plainly, fast=strategy == "fast",
-                environment=lambda: dict(os.environ), timeout_s=900.0,
-            )  # fmt: skip
-            return builder, folder
+    def make(strategy):
+        folder = tmp_path_factory.mktemp(strategy)
+        builder = Builder(
+            cache=folder, toolchain=toolchain, wrap=run_plainly, fast=strategy == "fast",
+            environment=lambda: dict(os.environ), timeout_s=900.0,
+        )  # fmt: skip
+        return builder, folder
 
-        yield make
+    return make
 
 
 def build_all(corpus, make_builder, strategy, pool):
@@ -113,7 +110,7 @@ def build_all(corpus, make_builder, strategy, pool):
         for group in split_programs(corpus, PER_LIBRARY[strategy])
     ]
     if strategy == "fast":
-        builder.build(requests[0][1])  # makes the kit, which the others would not wait for
+        builder.build(requests[0][1])  # makes the kit
         reasons = [path.read_text() for path in folder.glob("kits/*/unusable.txt")]
         assert not reasons, f"the fast strategy cannot be made ready here: {reasons}"
     return [(numbers, request.name, pool.submit(builder.build, request)) for numbers, request in requests]

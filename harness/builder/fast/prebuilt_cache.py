@@ -1,7 +1,8 @@
 """Caches the prebuilt parts of the fast strategy.
 
-Each costs about one standard build, so it is made when flags repeat, or at once if many builds are expected. A
-`find_` method returns the part, or the reason why it is not available, and runs `beside` meanwhile.
+A `find_` method returns the part, or the reason why it is not available. Parts that every build needs are made at the
+first request, which waits and runs `beside` meanwhile. Headers are precompiled when requests repeat, and no build
+waits for them.
 """
 
 from __future__ import annotations
@@ -27,9 +28,13 @@ from harness.builder.fast.host_binding import HOST_HEADER
 from harness.builder.fast.prebuilt import (
     SOURCE,
     UNUSABLE,
+    WORDS,
+    AddedHeader,
     PrebuiltError,
     PrebuiltHeaders,
     PrebuiltMaker,
+    precompile,
+    read_added,
     read_prebuilt,
     read_steps,
 )
@@ -40,15 +45,16 @@ from harness.domain import HarnessError
 from harness.domain.build import LOCKED, PRECOMPILING
 from harness.domain.files import try_lock
 
-REQUESTS_BEFORE_MADE = 2
-MAX_ENTRIES = 8
+REQUESTS_BEFORE_PRECOMPILED = 4  # a header costs as much as three or four builds save
+MAX_ENTRIES = 16
 WIDER_MACROS = "wider_macros.txt"  # of torch/extension.h, but not of the header of host code
-READY = "ready"
+READY, LOCK = "ready", "lock"
 POLL_S = 0.2
 LIMIT_S = 3600.0  # of each command; busy machines take minutes
 # Reasons for not using the fast strategy.
-NOT_YET = "its headers are precompiled once more builds use these flags"
+NOT_YET = "its headers are not precompiled yet"
 CANNOT_BE_MADE = "its headers cannot be precompiled here"
+Make = Callable[[Path], None]
 
 
 class PrebuiltCache:
@@ -68,11 +74,7 @@ class PrebuiltCache:
         self._toolchain = toolchain
         self._runner = runner
         self._gate = gate
-        self._earlier = 0  # number of requests saved
         self._waits = threading.local()  # their time, by the waiting thread
-
-    def expect_many(self) -> None:
-        self._earlier = REQUESTS_BEFORE_MADE
 
     def take_waited_s(self) -> float:
         """Return how long this thread has waited for parts to be made since the last call."""
@@ -83,30 +85,40 @@ class PrebuiltCache:
     def find_cuda_headers(
         self, nvcc: str, flags: str, *, beside: Callable[[], object] = lambda: None
     ) -> PrebuiltHeaders | str:
-        folder = self.find(
-            "cuda", [nvcc, flags], lambda work: self._make_cuda(work, nvcc, flags), asked=REQUESTS_BEFORE_MADE,
-            beside=beside,
-        )  # fmt: skip
+        folder = self.find("cuda", [nvcc, flags], lambda work: self._make_cuda(work, nvcc, flags), beside=beside)
         return folder if isinstance(folder, str) else read_prebuilt(folder)
+
+    def find_added_header(self, base: PrebuiltHeaders, header: str) -> AddedHeader | str:
+        parts = [base.folder.parent.name, header]
+        folder = self.find("cuda-added", parts, lambda work: self._maker(work, base).make_added(base, header))
+        return folder if isinstance(folder, str) else read_added(folder)
+
+    def find_words(self, base: PrebuiltHeaders) -> tuple[frozenset[str], frozenset[str]] | str:
+        """Return words and macros of the headers of every CUDA source."""
+        folder = self.find("cuda-words", [base.folder.parent.name], lambda work: self._maker(work, base).make_words())
+        if isinstance(folder, str):
+            return folder
+        found = json.loads((folder / WORDS).read_text())
+        return frozenset(found["words"]), frozenset(found["macros"])
+
+    def find_precompiled_cuda(self, base: PrebuiltHeaders) -> Path:
+        """Return a folder with the headers' text, precompiled if that is ready."""
+        parts = [base.folder.parent.name]
+        folder = self.find_later("cuda-header", parts, lambda work: precompile(base, work, self._run))
+        return base.folder if isinstance(folder, str) else folder
 
     def find_binding(self, compiler: str, flags: str) -> Path | str:
         folder = self.find(
-            "binding",
-            [compiler, flags, BINDING_SOURCE],
-            lambda work: self._make_binding(work, compiler, flags),
-            asked=1,
+            "binding", [compiler, flags, BINDING_SOURCE], lambda work: self._make_binding(work, compiler, flags)
         )
         return folder if isinstance(folder, str) else folder / OBJECT
 
     def find_precompiled(self, compiler: str, flags: str) -> Path | str:
-        """Return a folder with torch/extension.h precompiled. Few sources need it, and it costs more than several
-        builds save.
-        """
-        return self.find(
+        """Return a folder with torch/extension.h precompiled. Few sources need it."""
+        return self.find_later(
             "header",
             [compiler, flags],
             lambda work: self._make_header(work, compiler, flags, "#include_next <torch/extension.h>\n"),
-            asked=REQUESTS_BEFORE_MADE + 2,
         )
 
     def find_host_headers(self, compiler: str, flags: str, *, beside: Callable[[], object]) -> Path | str:
@@ -115,17 +127,15 @@ class PrebuiltCache:
             "host",
             [compiler, flags, HOST_HEADER],
             lambda work: self._make_host_headers(work, compiler, flags),
-            asked=1,
             beside=beside,
         )
 
     def find_precompiled_host(self, compiler: str, flags: str) -> Path | str:
-        """Return a folder with `HOST_HEADER` precompiled as torch/extension.h. It costs as much as four builds save."""
-        return self.find(
+        """Return a folder with `HOST_HEADER` precompiled as torch/extension.h."""
+        return self.find_later(
             "host-header",
             [compiler, flags, HOST_HEADER],
             lambda work: self._make_header(work, compiler, flags, HOST_HEADER),
-            asked=REQUESTS_BEFORE_MADE + 4,
         )
 
     def _key(self, kind: str, parts: list[str]) -> str:
@@ -134,28 +144,37 @@ class PrebuiltCache:
         return f"{kind}-{sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:40]}"
 
     def find(
-        self,
-        kind: str,
-        parts: list[str],
-        make: Callable[[Path], None],
-        *,
-        asked: int,
-        beside: Callable[[], object] = lambda: None,
+        self, kind: str, parts: list[str], make: Make, *, beside: Callable[[], object] = lambda: None
     ) -> Path | str:
-        """Return the folder of a part that depends on `parts`, made at the request number `asked`."""
+        """Return the folder of a part that depends on `parts`, made at the first request."""
         entry = self._folder / self._key(kind, parts)
         found = self._read(entry)
         if found is not None:
             return found
-        if self._count_request(entry) < asked - self._earlier:
-            return NOT_YET
-        with self._waiting(), self._locked(entry / "lock"):
+        entry.mkdir(parents=True, exist_ok=True)
+        with self._waiting(), self._locked(entry / LOCK):
             if self._read(entry) is None:
                 with ThreadPoolExecutor(1) as pool:
                     other = pool.submit(beside)
                     self._make(entry, entry / "headers", make)
                 other.result()
             return self._read(entry) or NOT_YET
+
+    def find_later(self, kind: str, parts: list[str], make: Make) -> Path | str:
+        """Return the folder of a part, which a thread makes from a certain number of requests on."""
+        entry = self._folder / self._key(kind, parts)
+        found = self._read(entry)
+        if found is not None:
+            return found
+        entry.mkdir(parents=True, exist_ok=True)
+        if self._count_request(entry) >= REQUESTS_BEFORE_PRECOMPILED:
+            threading.Thread(target=self._make_beside, args=(entry, make), name=f"make {kind}", daemon=True).start()
+        return NOT_YET
+
+    def _make_beside(self, entry: Path, make: Make) -> None:
+        with suppress(HarnessError, OSError), (entry / LOCK).open("w") as lock:  # stopped, or removed
+            if try_lock(lock) and self._read(entry) is None:
+                self._make(entry, entry / "headers", make)
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:
@@ -189,12 +208,11 @@ class PrebuiltCache:
             time.sleep(POLL_S)
 
     def _count_request(self, entry: Path) -> int:
-        entry.mkdir(parents=True, exist_ok=True)
         with (entry / "asked").open("a") as file:
             file.write("x")
         return (entry / "asked").stat().st_size
 
-    def _make(self, entry: Path, work: Path, make: Callable[[Path], None]) -> None:
+    def _make(self, entry: Path, work: Path, make: Make) -> None:
         shutil.rmtree(work, ignore_errors=True)  # left by a killed process
         work.mkdir(parents=True)
         try:
@@ -232,6 +250,9 @@ class PrebuiltCache:
             raise PrebuiltError(f"nvcc --dryrun failed:\n{log[-2000:]}")
         include = Path(torch.__file__).absolute().parent / "include"
         PrebuiltMaker(work, read_steps(log), include, self._run).make()
+
+    def _maker(self, work: Path, base: PrebuiltHeaders) -> PrebuiltMaker:
+        return PrebuiltMaker(work, base.steps, base.include, self._run)
 
     def _make_binding(self, work: Path, compiler: str, flags: str) -> None:
         (work / "binding.cpp").write_text(BINDING_SOURCE)

@@ -11,7 +11,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,16 +19,18 @@ from harness.builder.fast.binding import bind_main
 from harness.builder.fast.final_errors import find_final_errors, has_final_assembler_error
 from harness.builder.fast.host_binding import write_host_main
 from harness.builder.fast.prebuilt import (
+    CUDA_HEADERS,
+    HOST_TEXT,
     IMPLICIT_HEADERS,
-    MACROS,
     REGIONS_PROGRAM,
     SOURCE,
-    WORDS,
+    AddedHeader,
     PrebuiltHeaders,
     compile_words,
     lowering,
     preprocess,
     shown_macros,
+    write_operators,
 )
 from harness.builder.fast.prebuilt_cache import PrebuiltCache, read_wider_macros, strip_name
 from harness.builder.fast.stub_headers import MORE_STANDARD_HEADERS, STANDARD_HEADERS, find_features, write_stub_headers
@@ -52,6 +54,9 @@ SCRIPT, FRONT_LOG = "fast.sh", "front.log"
 MAIN_FAILED, FRONT_FAILED, DEVICE_FAILED = 3, 4, 5  # exit codes of the script: main.cpp, the front end, or device code
 
 
+Words = tuple[Collection[str], frozenset[str]]  # words and macros of headers
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FastBuild:
     """`has_standard_main` means that main.cpp is unchanged, apart from a precompiled header."""
@@ -59,35 +64,25 @@ class FastBuild:
     folder: Path
     readable: tuple[Path, ...]
     has_standard_main: bool
-    prebuilt: Path | None
-    included: tuple[str, ...] = ()
+    find_words: Callable[[], Words | None] | None = None  # of a CUDA source
 
     def find_verdict(self, returncode: int, log: str) -> str | None:
         """Return the log if the standard strategy would fail equally, otherwise None."""
-        if returncode == FRONT_FAILED and self.prebuilt is not None:
-            return self._find_final_errors(self.prebuilt)
-        if returncode == DEVICE_FAILED and self.prebuilt is not None:
-            return (
-                log
-                if has_final_assembler_error(log, self._read("cuda.ptx"), self._read_words(self.prebuilt)[0])
-                else None
-            )
+        if self.find_words is not None and returncode in (FRONT_FAILED, DEVICE_FAILED):
+            return self._find_final_errors(returncode, log, self.find_words())
         compiled_main = self.has_standard_main and returncode == MAIN_FAILED  # same compiler, same source
         blames_us = any(str(folder) in log for folder in self.readable)  # in our prebuilt headers
         is_sure = bool(_ERROR.search(log)) and "internal compiler error" not in log and not blames_us
         is_sure &= compiled_main
         return log if is_sure or _MISSING_LIBRARY.search(log) else None
 
-    def _find_final_errors(self, prebuilt: Path) -> str | None:
-        known, macros = self._read_words(prebuilt)
-        return find_final_errors(
-            self._read(FRONT_LOG), str(self.folder / SOURCE), self._read("body.host.ii"), known, macros
-        )
-
-    def _read_words(self, prebuilt: Path) -> tuple[frozenset[str], frozenset[str]]:
-        words = json.loads((prebuilt / WORDS).read_text(encoding="utf-8"))
-        known = frozenset(word for header in ("", *self.included) for word in words.get(header, ()))
-        return known, frozenset(words.get(MACROS, ()))
+    def _find_final_errors(self, returncode: int, log: str, words: Words | None) -> str | None:
+        if words is None:
+            return None
+        if returncode == DEVICE_FAILED:
+            return log if has_final_assembler_error(log, self._read("cuda.ptx"), words[0]) else None
+        path = str(self.folder / SOURCE)
+        return find_final_errors(self._read(FRONT_LOG), path, self._read("body.host.ii"), *words)
 
     def _read(self, name: str) -> str:
         path = self.folder / name
@@ -95,7 +90,7 @@ class FastBuild:
 
     def name_failed(self, returncode: int) -> str:
         """Return the failed object file's name in the standard strategy."""
-        return "cuda.cuda.o" if self.prebuilt and returncode != MAIN_FAILED else "main.o"
+        return "cuda.cuda.o" if self.find_words and returncode != MAIN_FAILED else "main.o"
 
 
 def prepare_fast(request: BuildRequest, work: Path, prebuilt_cache: PrebuiltCache) -> Iterator[FastBuild | str]:
@@ -157,7 +152,7 @@ def _link_main(
     link = f"{plan['cxx']} {objects} {plan['ldflags']} -o {request.name}.so"
     (folder / SCRIPT).write_text(f"set -e\n{_compile_main(plan, *headers)} || exit {MAIN_FAILED}\n{link}\n")
     readable = headers if binding is None else (*headers, binding.parent)
-    return FastBuild(folder=folder, readable=readable, has_standard_main=binding is None, prebuilt=None)
+    return FastBuild(folder=folder, readable=readable, has_standard_main=binding is None)
 
 
 def _compile_main(plan: dict[str, str], *headers: Path) -> str:
@@ -180,20 +175,39 @@ def _prepare_cuda(
     )
     if isinstance(prebuilt, str):
         return prebuilt
+    source = Source.read(request, prebuilt)
+    added = source.refuse() or _find_added(source, prebuilt_cache)
+    if isinstance(added, str):
+        return added
     main = _prepare_main(request, work, folder, plan, prebuilt_cache)
+    headers = prebuilt_cache.find_precompiled_cuda(prebuilt)
     link = f"{plan['cxx']} {' '.join(main.objects)} cuda.cuda.o {plan['ldflags']} -o {request.name}.so"
-    reason = write_fast_steps(prebuilt, request, folder, main_command=main.command, link_command=link)
-    if reason is not None:
-        return reason
-    included = tuple(list_includes(read_code(join_sources(request))[0]))
-    readable = (prebuilt.folder, *main.readable)
+    source.write(folder, added)
+    write_script(source, folder, headers, main_command=main.command, link_command=link)
+
+    def find_words() -> Words | None:
+        found = prebuilt_cache.find_words(prebuilt)
+        if isinstance(found, str):
+            return None
+        macros = (lines for header in added for lines in header.macros.values())
+        return found[0].union(*(header.words for header in added)), found[1].union(*macros)
+
     return FastBuild(
         folder=folder,
-        readable=readable,
+        readable=(prebuilt.folder, headers, *main.readable),
         has_standard_main=main.is_standard,
-        prebuilt=prebuilt.folder,
-        included=included,
+        find_words=find_words,
     )
+
+
+def _find_added(source: Source, prebuilt_cache: PrebuiltCache) -> list[AddedHeader] | str:
+    added = list[AddedHeader]()
+    for header in source.list_added():
+        found = prebuilt_cache.find_added_header(source.prebuilt, header)
+        if isinstance(found, str):
+            return found
+        added.append(found)
+    return added
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,20 +259,6 @@ def list_includes(code: str) -> list[str]:
     return [found[1] for found in _INCLUDE.finditer(code)]
 
 
-def write_fast_steps(
-    prebuilt: PrebuiltHeaders, request: BuildRequest, folder: Path, *, main_command: str, link_command: str
-) -> str | None:
-    source = join_sources(request)
-    code, words = read_code(source)
-    included = list_includes(code)
-    reason = _check_includes(prebuilt, included) or _check_conditions(prebuilt, code, included)
-    if reason is not None:
-        return reason
-    _write_sources(prebuilt, folder, source, words, included)
-    (folder / SCRIPT).write_text(_script(prebuilt, folder, request.name, main_command, link_command))
-    return None
-
-
 def read_code(source: str) -> tuple[str, frozenset[str]]:
     tokens = tokenize(source.replace("\\\n", ""))
     code = "".join(" " if token.kind == "comment" else token.text for token in tokens)
@@ -272,14 +272,6 @@ def refuse_source(source: str) -> str | None:
     return _refuse_words(read_code(source)[1])
 
 
-def _check_includes(prebuilt: PrebuiltHeaders, included: Sequence[str]) -> str | None:
-    for header in included:
-        known = header in prebuilt.known_headers or header in prebuilt.closures or header in WIDER_HEADERS
-        if _TORCH_HEADER.match(header) and not known:
-            return f"it includes {header}"
-    return None
-
-
 def _refuse_words(words: frozenset[str]) -> str | None:
     if asked := words & _DETECTION_WORDS:
         return f"it uses {min(asked)}"
@@ -288,37 +280,76 @@ def _refuse_words(words: frozenset[str]) -> str | None:
     return None
 
 
-def _check_conditions(prebuilt: PrebuiltHeaders, source: str, included: Sequence[str]) -> str | None:
-    """Macros of omitted headers would silently change an #if."""
-    asked = {word for found in _CONDITION.finditer(source) for word in re.findall(r"[A-Za-z_]\w*", found[1])}
-    asked -= {*_DEFINITION.findall(source)}
-    unknown = asked & prebuilt.hidden_macros
-    if WIDER_HEADERS.intersection(included):
-        shown = {*_DEFINITION.findall(prebuilt.host_macros)} | {"defined", "true", "false"}
-        unknown |= {word for word in asked - shown if not word.startswith("__")}
-    return f"its #if conditions test {min(unknown)}" if unknown else None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A CUDA source, and what it needs of torch's headers."""
+
+    prebuilt: PrebuiltHeaders
+    text: str
+    code: str
+    words: frozenset[str]
+    included: tuple[str, ...]
+
+    @classmethod
+    def read(cls, request: BuildRequest, prebuilt: PrebuiltHeaders) -> Source:
+        text = join_sources(request)
+        code, words = read_code(text)
+        return cls(prebuilt=prebuilt, text=text, code=code, words=words, included=tuple(list_includes(code)))
+
+    def list_added(self) -> list[str]:
+        return [one for one in CUDA_HEADERS if one in self.included and one not in self.prebuilt.known_headers]
+
+    def refuse(self) -> str | None:
+        """Return a reason why the prebuilt headers do not suffice."""
+        for header in self.included:
+            known = header in self.prebuilt.known_headers or header in CUDA_HEADERS or header in WIDER_HEADERS
+            if _TORCH_HEADER.match(header) and not known and not self._is_operator(header):
+                return f"it includes {header}"
+        return self._check_conditions()
+
+    def _is_operator(self, header: str) -> bool:
+        return header.startswith("ATen/ops/") and (self.prebuilt.include / header).exists()
+
+    def _check_conditions(self) -> str | None:
+        """Macros of omitted headers would silently change an #if."""
+        asked = {word for found in _CONDITION.finditer(self.code) for word in re.findall(r"[A-Za-z_]\w*", found[1])}
+        asked -= {*_DEFINITION.findall(self.code)}
+        unknown = asked & self.prebuilt.hidden_macros
+        if WIDER_HEADERS.intersection(self.included):
+            shown = {*_DEFINITION.findall(self.prebuilt.host_macros)} | {"defined", "true", "false"}
+            unknown |= {word for word in asked - shown if not word.startswith("__")}
+        return f"its #if conditions test {min(unknown)}" if unknown else None
+
+    def write(self, folder: Path, added: Sequence[AddedHeader]) -> None:
+        features = self._find_features()
+        text = write_stub_headers(self.prebuilt.names, features, self.words, cuda=True)
+        (folder / "stubs.h").write_text(shown_macros(self.prebuilt.host_macros) + text)
+        own = {path: lines for header in added for path, lines in header.macros.items()}
+        more = "".join(f"{line}\n" for lines in own.values() for line in lines.values())
+        for side, macros in (("host", self.prebuilt.host_macros), ("device", self.prebuilt.device_macros)):
+            shown = "".join(lines for name, lines in self.prebuilt.feature_macros[side].items() if name in features)
+            (folder / f"{side}.macros").write_text(macros + shown + more)
+        (folder / SOURCE).write_text(_INCLUDE.sub(_blank_torch, self.text), encoding="utf-8")
+        (folder / "operators.h").write_text(write_operators(self.prebuilt, self.words))
+        (folder / "added.ii").write_text("".join(_join_texts(added)))
+        (folder / "dropped.json").write_text(json.dumps(sorted({*self.prebuilt.base_files, *own, "stubs.h"})))
+
+    def _find_features(self) -> tuple[str, ...]:
+        features = [*find_features(self.words)]
+        features += [
+            f"std:{name}" for name in self.included if re.fullmatch(r"[a-z_]+", name) and name not in STANDARD_HEADERS
+        ]
+        if any("/" in header and not _TORCH_HEADER.match(header) for header in self.included):
+            features += [f"std:{name}" for name in MORE_STANDARD_HEADERS]  # template library such as CUB
+        return tuple(dict.fromkeys(features))
 
 
-def _write_sources(
-    prebuilt: PrebuiltHeaders, folder: Path, source: str, words: frozenset[str], included: Sequence[str]
-) -> None:
-    features = [*find_features(words)]
-    features += [f"std:{name}" for name in included if re.fullmatch(r"[a-z_]+", name) and name not in STANDARD_HEADERS]
-    if any("/" in header and not _TORCH_HEADER.match(header) for header in included):
-        features += [f"std:{name}" for name in MORE_STANDARD_HEADERS]  # template library such as CUB
-    text = write_stub_headers(prebuilt.names, tuple(dict.fromkeys(features)), words, cuda=True)
-    (folder / "stubs.h").write_text(shown_macros(prebuilt.host_macros) + text)
-    extra = [header for header in included if header in prebuilt.closures and header not in prebuilt.known_headers]
-    more_files = list(dict.fromkeys(path for header in extra for path in prebuilt.closures[header]))
-    more = "".join(f"{line}\n" for path in more_files for line in prebuilt.more_macros[path].values())
-    for side, macros in (("host", prebuilt.host_macros), ("device", prebuilt.device_macros)):
-        shown = "".join(lines for name, lines in prebuilt.feature_macros[side].items() if name in features)
-        (folder / f"{side}.macros").write_text(macros + shown + more)
-    (folder / SOURCE).write_text(_INCLUDE.sub(_blank_torch, source), encoding="utf-8")
-    wanted = set(more_files)
-    delta = [text for name, text in json.loads((prebuilt.folder / "more.json").read_text()) if name in wanted]
-    (folder / "delta").write_text("".join(delta))
-    (folder / "dropped.json").write_text(json.dumps(sorted(prebuilt.base_files | set(more_files) | {"stubs.h"})))
+def _join_texts(added: Sequence[AddedHeader]) -> Iterator[str]:
+    """Yield each file's text once."""
+    seen = set[str]()
+    for header in added:
+        yield from (text for name, text in header.texts if name not in seen)
+        seen |= {name for name, _ in header.texts}
 
 
 def _blank_torch(include: re.Match[str]) -> str:
@@ -326,8 +357,9 @@ def _blank_torch(include: re.Match[str]) -> str:
     return "" if _TORCH_HEADER.match(include[1]) else include[0]
 
 
-def _script(prebuilt: PrebuiltHeaders, folder: Path, name: str, main_command: str, link_command: str) -> str:
-    """Run both passes in parallel, then the host code, which needs their output."""
+def write_script(source: Source, folder: Path, headers: Path, *, main_command: str, link_command: str) -> None:
+    """Run both passes in parallel, then the host code, which needs their output. `headers` has torch's as text."""
+    prebuilt = source.prebuilt
     overlay = ("-I", str(prebuilt.folder / "overlay"))
     path = str(folder / SOURCE)
 
@@ -359,14 +391,20 @@ def _script(prebuilt: PrebuiltHeaders, folder: Path, name: str, main_command: st
         *compile_words(prebuilt.steps["host_compile"]),
         "-Winvalid-pch",
         "-include",
-        str(prebuilt.folder / "base.h"),
+        str(headers / HOST_TEXT),
     ]
     device_steps = [
         *front("device_preprocess", "device.macros", "device.ii"),
         shlex.join(device), shlex.join(prebuilt.steps["assemble"]), shlex.join(prebuilt.steps["embed"]),
     ]  # fmt: skip
-    host_steps = [*front("host_preprocess", "host.macros", "host.ii"), shlex.join(lower), shlex.join(keep)]
-    return "\n".join([
+    operators = preprocess(
+        prebuilt.steps["host_preprocess"], "operators.h", "operators.ii", "-imacros", "host.macros", first=False
+    )
+    host_steps = [
+        *front("host_preprocess", "host.macros", "host.ii"), shlex.join(lower),
+        shlex.join(operators), "cat added.ii operators.ii > delta", shlex.join(keep),
+    ]  # fmt: skip
+    lines = [
         "set -e",
         "{ " + " && ".join(device_steps) + "; } > device.log 2>&1 & device=$!",
         "{ " + main_command + "; } > main.log 2>&1 & main=$!",
@@ -379,7 +417,8 @@ def _script(prebuilt: PrebuiltHeaders, folder: Path, name: str, main_command: st
         link_command,
         f"cat {FRONT_LOG} device.log main.log",
         "",
-    ])  # fmt: skip
+    ]
+    (folder / SCRIPT).write_text("\n".join(lines))
 
 
 def _device(step: list[str]) -> list[str]:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from itertools import count
 from typing import TYPE_CHECKING
 
 from harness.domain import EMULATED, HarnessError
@@ -52,7 +51,6 @@ def main() -> None:
     start: Start = line.recv()
     os.sched_setaffinity(0, start.build_cores)  # before torch counts cores
     from harness.executors.device_evaluators import DeviceEvaluators
-    from harness.executors.local import FEW_BUILDS
     from harness.problems.steps import set_reference_limit
     from harness.sandbox.devices import EmulatedDevice
 
@@ -62,10 +60,8 @@ def main() -> None:
     evaluators = DeviceEvaluators(start.setup, device, checks=start.checks)
     pool = ThreadPoolExecutor(settings.jobs or len(start.build_cores), "build")
     with suppress(EOFError, OSError):
-        for number in count(1):
+        while True:
             pool.submit(_build, evaluators, line.recv())
-            if number > FEW_BUILDS:
-                evaluators.expect_many()
     os._exit(0)
 
 

@@ -43,7 +43,6 @@ class OwnedDevice:
         self._require_open = require_open
         self._owner = ""
         self._ended_counts = Counter[str]()
-        self._expects_many = False
         self._waits_for = ""
         self._process: EvaluatorProcess | None = open_process("")
         self._facts = DeviceFacts(name=name, chip=self._process.chip)
@@ -64,9 +63,6 @@ class OwnedDevice:
         counts = process.build_counts if process is not None and not self._owner else {}
         return self._ended_counts + Counter(counts)
 
-    def expect_many(self) -> None:
-        self._expects_many = True
-
     def close(self) -> None:
         process = self._process
         if process is not None:
@@ -76,7 +72,7 @@ class OwnedDevice:
         try:
             if job.task.owner:
                 return self._evaluate_for_client(job)
-            return self._provide("").evaluate(job, expects_many=self._expects_many)
+            return self._provide("").evaluate(job)
         except DeviceError as error:
             raise DeviceLost(str(error)) from error
 
@@ -127,7 +123,7 @@ class OwnedDevice:
 
         Thread(target=end_late, name="time limit", daemon=True).start()
         try:
-            evaluation = process.evaluate(job, expects_many=self._expects_many)
+            evaluation = process.evaluate(job)
         except (DeviceLost, ReferenceStopped) as error:
             if not is_late.is_set():
                 raise

@@ -20,7 +20,7 @@ from harness.builder import probe_toolchain
 from harness.builder.fast.line_markers import MISSING, split_regions
 from harness.builder.fast.prebuilt import IMPLICIT_HEADERS, lowering, preprocess
 from harness.builder.fast.prebuilt_cache import strip_name
-from harness.builder.fast.strategy import FRONT_LOG, SCRIPT, write_fast_steps
+from harness.builder.fast.strategy import FRONT_LOG, SCRIPT, Source, write_script
 from harness.builder.targets import select_target
 from harness.builder.torch_ninja import read_plan, write_plan
 from harness.domain import BuildRequest
@@ -63,13 +63,15 @@ def write_together(programs, implicit=()):
     return "\n".join(parts) + "\n"
 
 
-def build_fast(kit, programs, folder, link_command="true"):
+def build_fast(prebuilt_cache, kit, programs, folder, link_command="true"):
     """(host code by program, entry points) of a few programs in the fast strategy; None where it does not build
     them."""
     folder.mkdir()
     request = BuildRequest(name="few", cuda_sources=(write_together(programs),))
-    reason = write_fast_steps(kit, request, folder, main_command="true", link_command=link_command)
-    assert reason is None
+    source = Source.read(request, kit)
+    assert source.refuse() is None
+    source.write(folder, [prebuilt_cache.find_added_header(kit, header) for header in source.list_added()])
+    write_script(source, folder, kit.folder, main_command="true", link_command=link_command)
     if run_compiler(["sh", SCRIPT], folder)[0] != 0:
         return None
     own = (folder / "own.cpp").read_text().partition("_NV_ANON_NAMESPACE")[0]
@@ -173,7 +175,7 @@ def plainly_made(kit, once, tmp_path):
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_both_strategies_make_the_same_of_every_program(kit, plan, plainly_made, tmp_path, part):
+def test_both_strategies_make_the_same_of_every_program(prebuilt_cache, kit, plan, plainly_made, tmp_path, part):
     absent = {name for name in ("curand_kernel.h",) if not has_header(plan, name)}
     programs = [program for program in list_programs() if not absent.intersection(program.headers)]
     assert len(programs) >= 200
@@ -181,7 +183,7 @@ def test_both_strategies_make_the_same_of_every_program(kit, plan, plainly_made,
     link = f"{plan['cxx']} cuda.cuda.o {plan['ldflags']} -o linked.so"
     unfit, groups = [], split_programs(programs)[part::PARTS]
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        built = list(pool.map(lambda few: build_fast(kit, few, tmp_path / few[0].name, link), groups))
+        built = list(pool.map(lambda few: build_fast(prebuilt_cache, kit, few, tmp_path / few[0].name, link), groups))
     for few, found in zip(groups, built, strict=True):
         if found is None:
             unfit += [program.name for program in few]
@@ -203,9 +205,9 @@ def blame_plainly(kit, programs, folder):
     return read_blamed(run_compiler(lowering(kit.steps["lower"], "all.ii", "all.cpp"), folder)[1])
 
 
-def blame_fast(kit, programs, folder):
+def blame_fast(prebuilt_cache, kit, programs, folder):
     """The same with the fast strategy's headers."""
-    build_fast(kit, programs, folder)
+    build_fast(prebuilt_cache, kit, programs, folder)
     return read_blamed((folder / FRONT_LOG).read_text())
 
 
@@ -235,6 +237,6 @@ def test_the_plain_strategy_builds_no_broken_program(kit, once, tmp_path, part):
     assert [one.name for one in others if compiles_device_plainly(kit, one, tmp_path / one.name)] == []
 
 
-def test_the_fast_strategy_builds_no_broken_program(kit, tmp_path):
-    others = list_others(blame_fast(kit, list_broken_programs(), tmp_path / "all"))
-    assert [one.name for one in others if build_fast(kit, [one], tmp_path / one.name) is not None] == []
+def test_the_fast_strategy_builds_no_broken_program(prebuilt_cache, kit, tmp_path):
+    others = list_others(blame_fast(prebuilt_cache, kit, list_broken_programs(), tmp_path / "all"))
+    assert [one.name for one in others if build_fast(prebuilt_cache, kit, [one], tmp_path / one.name) is not None] == []

@@ -1,22 +1,31 @@
 """Which sources the fast strategy takes, and what it makes of the texts it works on; no compiler is run."""
 
-import json
 import re
 import shutil
 
 import pytest
 
 from harness.builder.fast.line_markers import MISSING, keep_own, read_macros, split_regions
-from harness.builder.fast.prebuilt import SOURCE, STEPS, WORDS, PrebuiltError, PrebuiltHeaders, name_header, read_steps
+from harness.builder.fast.prebuilt import (
+    SOURCE,
+    STEPS,
+    AddedHeader,
+    PrebuiltError,
+    PrebuiltHeaders,
+    name_header,
+    read_steps,
+    write_operators,
+)
 from harness.builder.fast.strategy import (
     FRONT_FAILED,
     FRONT_LOG,
     MAIN_FAILED,
     FastBuild,
+    Source,
     join_sources,
     prepare_fast,
     refuse_source,
-    write_fast_steps,
+    write_script,
 )
 from harness.builder.fast.stub_headers import TorchNames
 from harness.builder.torch_ninja import write_plan
@@ -33,20 +42,26 @@ COMMANDS = {
 }
 
 
+ADDED = AddedHeader(texts=[("/a.h", "one;"), ("/b.h", "two;")], macros={"/a.h": {"A": "#define ADDED"}}, words=[])
+
+
+def no_words():
+    return None
+
+
 @pytest.fixture
 def kit(tmp_path):
     folder = tmp_path / "kit"
     folder.mkdir()
-    (folder / "more.json").write_text("[]")
     names = TorchNames(
         scalar_types=(("float", "Float"),), device_types=("CPU",), constants="", methods={}, functions={}
     )
     return PrebuiltHeaders(
         folder=folder, steps={name: command.split() for name, command in COMMANDS.items()}, names=names,
-        known_headers=frozenset({"ATen/ATen.h", "torch/types.h"}), closures={"c10/cuda/CUDAGuard.h": []},
-        base_files=frozenset(),
+        known_headers=frozenset({"ATen/ATen.h", "torch/types.h", "ATen/ops/add_ops.h"}), base_files=frozenset(),
+        include=folder / "include",
         host_macros="#define TORCH_KNOWN 1\n", device_macros="",
-        feature_macros={"host": {"half": "#define HALF_GUARD\n"}, "device": {}}, more_macros={},
+        feature_macros={"host": {"half": "#define HALF_GUARD\n"}, "device": {}},
         hidden_macros=frozenset({"__HALF_H__", "BLAS_VERSION"}),
     )  # fmt: skip
 
@@ -56,7 +71,12 @@ def why_unfit(kit, tmp_path, source):
     folder.mkdir()
     request = BuildRequest(name="ext", cuda_sources=(source,))
     refused = refuse_source(join_sources(request))
-    return refused or write_fast_steps(kit, request, folder, main_command="true", link_command="true")
+    source = Source.read(request, kit)
+    if reason := refused or source.refuse():
+        return reason
+    source.write(folder, [ADDED for _ in source.list_added()])
+    write_script(source, folder, kit.folder, main_command="true", link_command="true")
+    return None
 
 
 @pytest.mark.parametrize(
@@ -203,7 +223,7 @@ def test_other_steps_than_the_known_ones_are_no_kit():
     ],
 )
 def test_fast_failure_has_the_message_of_the_plain_strategy(tmp_path, returncode, has_cuda, target):
-    build = FastBuild(folder=tmp_path, readable=(), has_standard_main=True, prebuilt=tmp_path if has_cuda else None)
+    build = FastBuild(folder=tmp_path, readable=(), has_standard_main=True, find_words=no_words if has_cuda else None)
     assert build.name_failed(returncode) == target
 
 
@@ -222,7 +242,7 @@ def test_fast_failure_has_the_message_of_the_plain_strategy(tmp_path, returncode
     ],
 )
 def test_an_error_of_the_same_compiler_in_the_same_text_is_final(tmp_path, log, as_ever, returncode, decided):
-    build = FastBuild(folder=tmp_path, readable=(), has_standard_main=as_ever, prebuilt=None)
+    build = FastBuild(folder=tmp_path, readable=(), has_standard_main=as_ever)
     assert build.find_verdict(returncode, log) == (log if decided else None)
 
 
@@ -232,25 +252,32 @@ def write_front_error(folder, name):
     (folder / "body.host.ii").write_text(f'# 1 "{source}"\nvoid f() {{ {name}(); }}\n')
 
 
-@pytest.mark.parametrize(
-    ("included", "decided"), [((), True), (("cuda.h",), True), (("c10/cuda/CUDAException.h",), False)]
-)
-def test_a_name_is_unknown_unless_a_header_that_is_included_has_it(tmp_path, included, decided):
-    (tmp_path / WORDS).write_text(json.dumps({"": ["at"], "c10/cuda/CUDAException.h": ["LAUNCH_CHECK"]}))
+@pytest.mark.parametrize(("known", "decided"), [({"at"}, True), ({"at", "LAUNCH_CHECK"}, False), (None, False)])
+def test_a_name_is_unknown_unless_a_header_may_have_it(tmp_path, known, decided):
     write_front_error(tmp_path, "LAUNCH_CHECK")
-    build = FastBuild(folder=tmp_path, readable=(), has_standard_main=True, prebuilt=tmp_path, included=included)
+    words = None if known is None else (known, frozenset())
+    build = FastBuild(folder=tmp_path, readable=(), has_standard_main=True, find_words=lambda: words)
     assert (build.find_verdict(FRONT_FAILED, "") is not None) == decided
 
 
-def test_a_name_of_the_headers_of_every_source_is_never_unknown(tmp_path):
-    (tmp_path / WORDS).write_text(json.dumps({"": ["at"]}))
-    write_front_error(tmp_path, "at")
-    build = FastBuild(folder=tmp_path, readable=(), has_standard_main=True, prebuilt=tmp_path)
-    assert build.find_verdict(FRONT_FAILED, "") is None
+def test_operators_that_a_source_names_are_declared(kit, tmp_path):
+    for name in ("add", "add_ops", "sum", "sum_ops", "median"):
+        path = kit.include / "ATen" / "ops" / f"{name}.h"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#pragma once\n#include <c10/x.h>\nint {name};\n")
+    assert write_operators(kit, {"sum", "add", "at"}).split() == ["int", "add;", "int", "sum_ops;", "int", "sum;"]
+    assert why_unfit(kit, tmp_path, "#include <ATen/ops/sum.h>") is None
+    assert "int sum;" in (tmp_path / "fast" / "operators.h").read_text()
+
+
+def test_text_of_a_file_that_two_headers_add_is_written_once(kit, tmp_path):
+    why_unfit(kit, tmp_path, "#include <c10/cuda/CUDAGuard.h>\n#include <c10/cuda/CUDAStream.h>")
+    assert (tmp_path / "fast" / "added.ii").read_text() == "one;two;"
+    assert "#define ADDED" in (tmp_path / "fast" / "device.macros").read_text()
 
 
 def test_an_error_that_names_a_kit_is_not_the_candidates(tmp_path):
-    build = FastBuild(folder=tmp_path, readable=(tmp_path / "kit",), has_standard_main=True, prebuilt=None)
+    build = FastBuild(folder=tmp_path, readable=(tmp_path / "kit",), has_standard_main=True)
     missing = f"main.cpp:2:10: fatal error: {tmp_path}/kit/torch/extension.h: No such file or directory"
     assert build.find_verdict(MAIN_FAILED, missing) is None
     other = "main.cpp:2:10: fatal error: other.h: No such file or directory"

@@ -5,16 +5,15 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from harness.builder import probe_toolchain
 from harness.builder.error_excerpt import shorten_log
-from harness.builder.fast import prebuilt_cache
-from harness.builder.fast.prebuilt_cache import PrebuiltCache
+from harness.builder.fast.prebuilt_cache import NOT_YET, REQUESTS_BEFORE_PRECOMPILED, PrebuiltCache
 from harness.builder.memory_gate import MemoryGate
 from harness.builder.runner import Runner
 from harness.domain import BuildRequest, HarnessError
@@ -215,28 +214,35 @@ def test_name_of_a_missing_header_fails_in_the_fast_strategy(fast):
     assert fast.build(replace(REQUEST, cuda_sources=(source,))).status == "failed"
 
 
-def test_a_kit_is_made_when_it_is_asked_for_again(tmp_path):
+def test_a_kit_is_made_once(tmp_path):
     made = []
     shelf = PrebuiltCache(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
-    found = [shelf.find("kind", ["flags"], made.append, asked=2) for _ in range(3)]
-    assert found[0] == prebuilt_cache.NOT_YET
-    assert found[1] == found[2] == made[0]
-    assert len(made) == 1
+    found = [shelf.find("kind", ["flags"], made.append) for _ in range(3)]
+    assert found == made * 3
 
 
-def test_where_many_builds_are_to_come_the_first_request_makes_the_kit(tmp_path):
+def test_no_build_waits_for_a_precompiled_header(tmp_path):
+    may_end = threading.Event()
     shelf = PrebuiltCache(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
-    shelf.expect_many()
-    assert isinstance(shelf.find("kind", ["flags"], lambda work: None, asked=2), Path)
+    makers = []
+
+    def find():
+        return shelf.find_later("kind", ["flags"], lambda work: makers.append(work) or may_end.wait(60))
+
+    assert {find() for _ in range(REQUESTS_BEFORE_PRECOMPILED + 5)} == {NOT_YET}
+    assert shelf.take_waited_s() == 0
+    may_end.set()
+    while (found := find()) == NOT_YET:
+        time.sleep(0.01)
+    assert [found] == makers
 
 
-def test_host_headers_are_precompiled_after_enough_builds(tmp_path, idle_runner):
-    shelf = PrebuiltCache(tmp_path, probe_toolchain(), runner=idle_runner, gate=MemoryGate())
-    shelf.expect_many()
-    for find, refused in ((shelf.find_precompiled, 1), (shelf.find_precompiled_host, 3)):
-        found = [find("c++", "-O3") for _ in range(refused + 1)]
-        assert found[:refused] == [prebuilt_cache.NOT_YET] * refused
-        assert found[refused].is_dir()
+def test_few_builds_precompile_nothing(tmp_path):
+    shelf = PrebuiltCache(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
+    for _ in range(REQUESTS_BEFORE_PRECOMPILED - 1):
+        assert shelf.find_precompiled("c++", "-O3") == NOT_YET
+    time.sleep(0.1)
+    assert not list(tmp_path.glob("*/headers"))
 
 
 def test_only_what_nvcc_makes_depends_on_nvcc(tmp_path):
@@ -256,10 +262,10 @@ def test_all_others_wait_while_a_kit_is_made_and_then_have_it(tmp_path, idle_run
         (work / "whole").touch()
 
     with ThreadPoolExecutor(3) as pool:
-        maker = pool.submit(shelf.find, "kind", ["flags"], make, asked=1)
+        maker = pool.submit(shelf.find, "kind", ["flags"], make)
         assert begun.wait(60)
         other_shelf = PrebuiltCache(tmp_path, probe_toolchain(), runner=idle_runner, gate=MemoryGate())
-        others = [pool.submit(one.find, "kind", ["flags"], make, asked=1) for one in (shelf, other_shelf)]
+        others = [pool.submit(one.find, "kind", ["flags"], make) for one in (shelf, other_shelf)]
         assert not wait(others, timeout=0.5).done
         may_end.set()
         assert {future.result(timeout=60) for future in (maker, *others)} == {maker.result()}
@@ -270,9 +276,9 @@ def test_who_waits_for_a_kit_ends_when_builds_are_stopped(tmp_path, idle_runner)
     shelf = PrebuiltCache(tmp_path, probe_toolchain(), runner=idle_runner, gate=MemoryGate())
     begun, may_end = threading.Event(), threading.Event()
     with ThreadPoolExecutor(2) as pool:
-        maker = pool.submit(shelf.find, "kind", ["flags"], lambda work: begun.set() or may_end.wait(60), asked=1)
+        maker = pool.submit(shelf.find, "kind", ["flags"], lambda work: begun.set() or may_end.wait(60))
         assert begun.wait(60)
-        other = pool.submit(shelf.find, "kind", ["flags"], lambda work: None, asked=1)
+        other = pool.submit(shelf.find, "kind", ["flags"], lambda work: None)
         idle_runner.stop()
         with pytest.raises(HarnessError, match="was stopped"):
             other.result(timeout=60)
@@ -283,7 +289,7 @@ def test_who_waits_for_a_kit_ends_when_builds_are_stopped(tmp_path, idle_runner)
 def test_further_headers_are_precompiled_beside_the_cache(tmp_path):
     shelf = PrebuiltCache(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
     other = threading.Event()
-    found = shelf.find("kind", ["flags"], lambda work: other.wait(60) or work.rmdir(), asked=1, beside=other.set)
+    found = shelf.find("kind", ["flags"], lambda work: other.wait(60) or work.rmdir(), beside=other.set)
     assert found.is_dir()
 
 
@@ -295,7 +301,7 @@ def test_a_kit_that_cannot_be_made_is_not_tried_again(tmp_path):
         raise KeyError("AT_FORALL_SCALAR_TYPES")
 
     shelf = PrebuiltCache(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
-    reasons = {shelf.find("kind", ["flags"], fail, asked=1) for _ in range(3)}
+    reasons = {shelf.find("kind", ["flags"], fail) for _ in range(3)}
     assert len(tried) == len(reasons) == 1
     assert "KeyError" in reasons.pop()
     assert "AT_FORALL_SCALAR_TYPES" in next(tmp_path.glob("*/unusable.txt")).read_text()
@@ -309,12 +315,12 @@ def test_partial_header_cache_of_a_killed_process_is_not_used(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        shelf.find("kind", ["flags"], die, asked=1)
-    found = shelf.find("kind", ["flags"], lambda work: (work / "whole").touch(), asked=1)
+        shelf.find("kind", ["flags"], die)
+    found = shelf.find("kind", ["flags"], lambda work: (work / "whole").touch())
     assert sorted(path.name for path in found.iterdir()) == ["whole"]
 
 
 def test_other_flags_have_another_kit(tmp_path):
     shelf = PrebuiltCache(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
-    found = {shelf.find("kind", [flags], lambda work: None, asked=1) for flags in ("-O2", "-O3")}
+    found = {shelf.find("kind", [flags], lambda work: None) for flags in ("-O2", "-O3")}
     assert len(found) == 2

@@ -63,7 +63,7 @@ def open_process(tmp_path, monkeypatch):
 def test_a_process_that_sends_without_end_is_lost(open_process, flood):
     process = open_process(READY + FLOODS[flood])
     with pytest.raises(DeviceLost, match="sent too much"):
-        process.evaluate(JOB, expects_many=False)
+        process.evaluate(JOB)
 
 
 def test_a_process_that_prints_without_end_is_read_slowly(open_process, monkeypatch):

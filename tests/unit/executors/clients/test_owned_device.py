@@ -58,7 +58,7 @@ class Process:
     def __init__(self, owner, act):
         self.owner, self._act, self.is_closed, self.killed = owner, act, False, threading.Event()
 
-    def evaluate(self, job, *, expects_many):
+    def evaluate(self, job):
         return self._act(self)
 
     def kill(self):
