@@ -33,14 +33,39 @@ _PARAMETERS = {
     "const int64_t": "l", "const long": "l", "const int": "i", "const double": "d", "const float": "f",
     "const bool": "b",
 }  # fmt: skip
+# Types that are moved, or passed as const references.
+_CLASSES = {"o": "std::optional<at::Tensor>", "T": "std::vector<at::Tensor>", "I": "std::vector<long>"}
+_REFERENCES = {"p": "o", "V": "T", "J": "I"}
+_CLASS_NAMES = {
+    **{
+        f"{space}::optional<{tensor}>": "o"
+        for space in ("std", "torch", "c10", "at")
+        for tensor in ("at::Tensor", "torch::Tensor")
+    },
+    "std::vector<at::Tensor>": "T",
+    "std::vector<torch::Tensor>": "T",
+    "std::vector<int64_t>": "I",
+}
+_PARAMETERS |= _CLASS_NAMES
+_PARAMETERS |= {
+    form.format(name): code
+    for code, kind in _REFERENCES.items()
+    for name in _CLASS_NAMES
+    if _CLASS_NAMES[name] == kind
+    for form in ("const {}&", "{}const&")
+}
 _RESULTS = {
     "torch::Tensor": "t", "at::Tensor": "t", "void": "v", "int64_t": "l", "long": "l", "int": "i", "double": "d",
     "float": "f", "bool": "b",
     "std::vector<torch::Tensor>": "L", "std::vector<at::Tensor>": "L",
 }  # fmt: skip
-_C_TYPES = {"l": "long", "i": "int", "d": "double", "f": "float", "b": "bool", "L": "std::vector<at::Tensor>"}
+_C_TYPES = {
+    "t": "at::Tensor", "r": "at::Tensor&", "c": "const at::Tensor&", "v": "void", "l": "long", "i": "int",
+    "d": "double", "f": "float", "b": "bool", "L": "std::vector<at::Tensor>",
+    **_CLASSES, **{code: f"const {_CLASSES[kind]}&" for code, kind in _REFERENCES.items()},
+}  # fmt: skip
 _HARMLESS_INCLUDE = re.compile(
-    r"^[ \t]*#[ \t]*include[ \t]*<(torch/(extension|types|all|torch)\.h|vector|cstdint|string)>[ \t]*$", re.M
+    r"^[ \t]*#[ \t]*include[ \t]*<(torch/(extension|types|all|torch)\.h|vector|cstdint|string|optional)>[ \t]*$", re.M
 )
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _PROTOTYPE = re.compile(r"(?:extern )?(.+?[ >])(\w+) ?\((.*)\)", re.DOTALL)
@@ -124,10 +149,10 @@ def _read_prototype(statement: str) -> Prototype | None:
 
 def _read_parameter(text: str) -> str | None:
     words, equals, default = text.partition("=")
-    if equals and not re.fullmatch(r"\s*(-?[\d.]+(e-?\d+)?f?|true|false)\s*", default):
+    if equals and not re.fullmatch(r"\s*(-?[\d.]+(e-?\d+)?f?|true|false|\w+::nullopt)\s*", default):
         return None
     kind = _join(words)
-    named = re.fullmatch(r"(.*[ &])(\w+)", kind)
+    named = re.fullmatch(r"(.*[ &>])(\w+)", kind)
     if named and named[2] not in _KEYWORDS:
         kind = _join(named[1])
     return _PARAMETERS.get(kind)
@@ -138,22 +163,19 @@ def _join(text: str) -> str:
     return re.sub(r"\s*([<>])\s*", r"\1", text).strip()
 
 
-def _type(code: str) -> str:
-    return {"t": "at::Tensor", "r": "at::Tensor&", "c": "const at::Tensor&", "v": "void"}.get(code) or _C_TYPES[code]
-
-
 def _declare(prototype: Prototype) -> str:
-    return f"{_type(prototype.result)} {prototype.name}({', '.join(map(_type, prototype.parameters))});"
+    parameters = (_C_TYPES[code] for code in prototype.parameters)
+    return f"{_C_TYPES[prototype.result]} {prototype.name}({', '.join(parameters)});"
 
 
 def _write_thunk(prototype: Prototype) -> str:
     arguments = []
     for number, code in enumerate(prototype.parameters):
-        kind = "at::Tensor" if code in "trc" else _C_TYPES[code]
+        kind = "at::Tensor" if code in "trc" else _C_TYPES[_REFERENCES.get(code, code)]
         value = f"*static_cast<{kind}*>(a[{number}])"
-        arguments.append(f"static_cast<at::Tensor&&>({value})" if code == "t" else value)
+        arguments.append(f"static_cast<{kind}&&>({value})" if code == "t" or code in _CLASSES else value)
     call = f"::{prototype.name}({', '.join(arguments)})"
-    body = f"{call};" if prototype.result == "v" else f"new (r) {_type(prototype.result)}({call});"
+    body = f"{call};" if prototype.result == "v" else f"new (r) {_C_TYPES[prototype.result]}({call});"
     return f"static void thunk_{prototype.name}(void** a, void* r) {{ (void)a; (void)r; {body} }}"
 
 
@@ -174,6 +196,7 @@ def write_module(name: str, rows: Sequence[str]) -> str:
 
 _HEAD = """
 #include <new>
+#include <optional>
 #include <vector>
 #pragma GCC visibility push(hidden)
 extern "C" void harness_copy(void*, const void*);
@@ -239,6 +262,9 @@ std::unique_ptr<Slot> make_slot(char code) {
     case 'd': return std::make_unique<Typed<double>>();
     case 'f': return std::make_unique<Typed<float>>();
     case 'b': return std::make_unique<Typed<bool>>();
+    case 'o': case 'p': return std::make_unique<Typed<std::optional<at::Tensor>>>();
+    case 'T': case 'V': return std::make_unique<Typed<std::vector<at::Tensor>>>();
+    case 'I': case 'J': return std::make_unique<Typed<std::vector<int64_t>>>();
     default: return std::make_unique<Typed<at::Tensor>>();
   }
 }
@@ -250,6 +276,9 @@ std::string describe_argument(char code) {
     case 'f': return argument_text<float>();
     case 'b': return argument_text<bool>();
     case 'c': return argument_text<const at::Tensor&>();
+    case 'o': case 'p': return argument_text<std::optional<at::Tensor>>();
+    case 'T': case 'V': return argument_text<std::vector<at::Tensor>>();
+    case 'I': case 'J': return argument_text<std::vector<int64_t>>();
     default: return argument_text<at::Tensor>();
   }
 }

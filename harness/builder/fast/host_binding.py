@@ -24,6 +24,7 @@ _INCLUDES = """
 #include <stdlib.h>
 #include <forward_list>
 #include <new>
+#include <optional>
 #include <queue>
 #include <stack>
 #include <type_traits>
@@ -50,10 +51,26 @@ template <typename T, char C> struct Tensors {
 template <> struct Argument<at::Tensor&> : Tensors<at::Tensor&, 'r'> {};
 template <> struct Argument<const at::Tensor&> : Tensors<const at::Tensor&, 'c'> {};
 template <> struct Argument<at::Tensor> : Tensors<at::Tensor&&, 't'> {};
+template <typename T, char C> struct Moved {
+  static constexpr char code = C;
+  static T&& take(void* value) { return static_cast<T&&>(*static_cast<T*>(value)); }
+};
+template <typename T, char C> struct Referred {
+  static constexpr char code = C;
+  static const T& take(void* value) { return *static_cast<const T*>(value); }
+};
+template <> struct Argument<std::optional<at::Tensor>> : Moved<std::optional<at::Tensor>, 'o'> {};
+template <> struct Argument<std::vector<at::Tensor>> : Moved<std::vector<at::Tensor>, 'T'> {};
+template <> struct Argument<std::vector<long>> : Moved<std::vector<long>, 'I'> {};
+template <> struct Argument<const std::optional<at::Tensor>&> : Referred<std::optional<at::Tensor>, 'p'> {};
+template <> struct Argument<const std::vector<at::Tensor>&> : Referred<std::vector<at::Tensor>, 'V'> {};
+template <> struct Argument<const std::vector<long>&> : Referred<std::vector<long>, 'J'> {};
 template <typename T> struct Result { static constexpr char code = Argument<T>::code; };
 template <> struct Result<void> { static constexpr char code = 'v'; };
 template <> struct Result<std::vector<at::Tensor>> { static constexpr char code = 'L'; };
 template <typename T> struct Result<T&>;
+template <> struct Result<std::optional<at::Tensor>>;
+template <> struct Result<std::vector<long>>;
 namespace {  // per library: the type of F does not contain its result
 template <auto F> struct Bound;
 template <typename R, typename... A, R (*F)(A...)> struct Bound<F> {

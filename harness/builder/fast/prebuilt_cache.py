@@ -154,7 +154,7 @@ class PrebuiltCache:
         entry.mkdir(parents=True, exist_ok=True)
         with self._waiting(), self._locked(entry / LOCK):
             if self._read(entry) is None:
-                with ThreadPoolExecutor(1) as pool:
+                with self._counted(PRECOMPILING), ThreadPoolExecutor(1) as pool:
                     other = pool.submit(beside)
                     self._make(entry, entry / "headers", make)
                 other.result()
@@ -216,7 +216,7 @@ class PrebuiltCache:
         shutil.rmtree(work, ignore_errors=True)  # left by a killed process
         work.mkdir(parents=True)
         try:
-            with self._counted(PRECOMPILING), self._gate.hold(PREBUILT_BYTES):
+            with self._gate.hold(PREBUILT_BYTES):
                 make(work)
         except (PrebuiltError, KeyError, ValueError, OSError) as error:
             shutil.rmtree(work, ignore_errors=True)

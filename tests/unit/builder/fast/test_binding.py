@@ -38,6 +38,9 @@ def test_a_prototype_is_bound_without_torchs_headers():
         "extern torch::Tensor f(\n    torch::Tensor x,\n    const int64_t n\n);",
         "void f();", "void f(void);", "int64_t f(int64_t n);", "std::vector<torch::Tensor> f(at::Tensor x);",
         "torch::Tensor f(torch::Tensor const& x);", "torch::Tensor g(int n); torch::Tensor f(float x);",
+        "#include <optional>\ntorch::Tensor f(torch::optional<torch::Tensor> x = torch::nullopt);",
+        "torch::Tensor f(const c10::optional<at::Tensor>& x, std::vector< int64_t > sizes);",
+        "torch::Tensor f(std::vector<torch::Tensor> const &x, std::optional<torch::Tensor>);",
     ],
 )  # fmt: skip
 def test_plain_prototypes_are_ours(source):
@@ -48,8 +51,9 @@ def test_plain_prototypes_are_ours(source):
     "source",
     [
         "torch::Tensor f(torch::Tensor x) { return x; }", "#define T torch::Tensor\nT f(T x);", "Tensor f(Tensor x);",
-        "torch::Tensor f(torch::Tensor* x);", "torch::Tensor f(c10::optional<torch::Tensor> x);", "auto f(int n);",
-        "torch::Tensor f(std::vector<int64_t> sizes);", "torch::Tensor& f(torch::Tensor& x);", "static int f(int x);",
+        "torch::Tensor f(torch::Tensor* x);", "torch::Tensor f(c10::optional<int64_t> x);", "auto f(int n);",
+        "torch::Tensor f(std::vector<int64_t>& sizes);", "torch::Tensor f(const std::vector<int64_t> sizes);",
+        "torch::Tensor& f(torch::Tensor& x);", "static int f(int x);",
         "template <typename T> T f(T x);", "namespace a { int f(int x); }", "using torch::Tensor; Tensor f(Tensor x);",
         "torch::Tensor f(unsigned n);", "torch::Tensor f(size_t n);", "torch::Tensor f(int n = size);", "int f(int n)",
         "torch::Tensor f(int); torch::Tensor f(double);", "torch::Tensor g(int n);", "", "int f(int n) noexcept;",

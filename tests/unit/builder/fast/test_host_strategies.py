@@ -93,6 +93,13 @@ bool flip(bool x) { return !x; }
 int whole(long x) { return static_cast<int>(x); }
 int64_t count(const at::Tensor& x) { return x.numel(); }
 std::vector<torch::Tensor> several(const at::Tensor& x) { return {x, x.sum(0)}; }
+int64_t some(std::optional<torch::Tensor> x, const c10::optional<at::Tensor>& y) {
+  return (x ? x->use_count() : -1) * 10 + (y.has_value() ? y->numel() : -1);
+}
+int64_t lists(std::vector<int64_t> sizes, const std::vector<int64_t>& more) { return sizes.size() * 10 + more.size(); }
+at::Tensor joined(std::vector<at::Tensor> some, const std::vector<torch::Tensor>& more) {
+  return torch::cat(some) + torch::cat(more);
+}
 void nothing() {}
 void raises(int64_t kind) { if (kind) throw std::out_of_range("mine"); TORCH_CHECK_TYPE(false, "torch's"); }
 namespace inner { at::Tensor undefined() { return {}; } }
@@ -100,7 +107,7 @@ using inner::undefined;
 """
 NAMES = (
     "by_value", "by_reference", "numbers", "narrow", "flip", "whole", "count", "several", "nothing", "raises",
-    "undefined",
+    "undefined", "some", "lists", "joined",
 )  # fmt: skip
 BOUND_CALLS = (
     "m.by_value(x)", "m.by_value(None)", "m.by_value(3)", "m.by_value(x=x)",
@@ -109,6 +116,8 @@ BOUND_CALLS = (
     "m.numbers(1, 2**31, 3, 4, True)", "m.numbers(2**63, 2, 3, 4, True)", "m.numbers(1, 2, 'a', 4, True)",
     "m.numbers(torch.tensor(1), torch.tensor(2), torch.tensor(3.0), 4, True)", "m.narrow(1)", "m.narrow(1e300)",
     "m.flip(False)", "m.flip(None)", "m.flip(1)", "m.whole(-5)", "m.whole(2**40)", "m.count(x)", "m.several(x)",
+    "m.some(None, None)", "m.some(x, x)", "m.some(3, x)", "m.some(x)", "m.lists([1, 2], (3,))", "m.lists([1.5], [])",
+    "m.lists(x, x)", "m.joined([x, x], [x, x])", "m.joined(x, x)", "m.joined([None], [3])", "m.joined([], [])",
     "m.nothing()", "m.nothing(1)", "m.raises(0)", "m.raises(1)", "m.undefined()", "x",
     *(f"m.{name}.__{what}__" for name in NAMES for what in ("doc", "name")), "sorted(dir(m))", "m.__name__",
 )  # fmt: skip
