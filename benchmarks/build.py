@@ -26,7 +26,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from harness.builder import Builder, probe_toolchain
+from harness.builder.builder import Builder
+from harness.builder.toolchain import probe_toolchain
 from harness.domain import BuildRequest
 from harness.sandbox.policy import clean_environment, interpreter_folders, probe_isolation
 
@@ -74,7 +75,8 @@ import torch
 import torch.utils.cpp_extension
 started = time.monotonic()
 from pathlib import Path
-from harness.builder import Builder, probe_toolchain
+from harness.builder.builder import Builder
+from harness.builder.toolchain import probe_toolchain
 from harness.domain import BuildRequest
 source, cpp, cache = json.loads(sys.argv[1])
 def wrap(command, *, readable, writable):

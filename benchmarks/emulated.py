@@ -32,7 +32,8 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from harness.builder import Builder, probe_toolchain
+from harness.builder.builder import Builder
+from harness.builder.toolchain import probe_toolchain
 from harness.domain import BuildRequest
 from harness.emulator import Emulation
 from harness.hardware.gpus import find_gpu_model

@@ -24,7 +24,7 @@ os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", **EXPANDABLE_SEGMENTS, **os.environ
 
 import torch
 
-from harness.builder import probe_toolchain
+from harness.builder.toolchain import probe_toolchain
 from harness.domain import Candidate, Evaluation, Language, WorkloadName
 from harness.evaluation.settings import TimingPlan
 from harness.executors.device_evaluators import DeviceEvaluators

@@ -30,10 +30,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.builder import Builder, default_cache_folder, probe_toolchain
+from harness.builder.builder import Builder
+from harness.builder.cache import default_cache_folder
 from harness.builder.error_excerpt import name_first_error
 from harness.builder.fast.strategy import prepare_fast
 from harness.builder.targets import select_target
+from harness.builder.toolchain import probe_toolchain
 from harness.builder.torch_ninja import write_plan
 from harness.domain import BuildRequest, BuildResult
 from harness.sandbox.exchange import parse_build_request

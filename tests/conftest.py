@@ -119,7 +119,7 @@ def _why_no_gpu():
 
 
 def _why_no_nvcc():
-    from harness.builder import probe_toolchain
+    from harness.builder.toolchain import probe_toolchain
 
     toolchain = probe_toolchain()
     if toolchain.can_build_cuda:

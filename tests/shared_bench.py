@@ -29,7 +29,9 @@ class Bench:
     quickly."""
 
     def __init__(self, *, forkserver, isolation, cache, device="cpu", call_s=5.0, load_s=30.0):
-        from harness.builder import Builder, find_machine_folder, probe_toolchain
+        from harness.builder.builder import Builder
+        from harness.builder.cache import find_machine_folder
+        from harness.builder.toolchain import probe_toolchain
         from harness.evaluation.prepared_references import PreparedReferences
         from harness.evaluation.timing.device_peaks import PeakStore
         from harness.evaluation.timing.noise_floor import NoiseFloors

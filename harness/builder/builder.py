@@ -57,14 +57,6 @@ class _Compiled:
     is_uncovered: bool = False
 
 
-def default_cache_folder() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "harness" / "builds"
-
-
-def find_machine_folder(cache: Path | None) -> Path:
-    return (cache or default_cache_folder()) / "machine"
-
-
 class Builder:
     """Safe across threads and processes; identical requests are built once."""
 

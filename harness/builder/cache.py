@@ -24,6 +24,8 @@ from pathlib import Path
 
 from harness.domain import UsageError
 
+KITS, DRIVERS = "kits", "driver-*"
+READY = "ready"  # a file in complete prebuilt headers
 DEFAULT_LIMIT_BYTES = 20 * 1024**3
 IN_USE_S = 900.0
 LEFTOVER_S = 24 * 3600.0
@@ -46,6 +48,14 @@ class CacheContents:
     @property
     def size_bytes(self) -> int:
         return sum(entry.size_bytes for entry in (*self.builds, *self.prebuilt, *self.leftovers))
+
+
+def default_cache_folder() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "harness" / "builds"
+
+
+def find_machine_folder(cache: Path | None) -> Path:
+    return (cache or default_cache_folder()) / "machine"
 
 
 def find_entry(folder: Path, key: str) -> Path:

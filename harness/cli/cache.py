@@ -53,7 +53,7 @@ def prune(settings: Annotated[LocalSettings, Only("cache_dir", "cache_size")]) -
 
 
 def _find_folder(given: Path | None) -> Path:
-    from harness.builder.builder import default_cache_folder
+    from harness.builder.cache import default_cache_folder
 
     return given or default_cache_folder()
 

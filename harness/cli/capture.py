@@ -41,7 +41,7 @@ def capture(
     Then: harness run --suite captured/net --model gpt-5, harness apply captured/net --script my_script.py
     """
     os.environ.setdefault(*QUIET)
-    from harness.builder.builder import find_machine_folder
+    from harness.builder.cache import find_machine_folder
     from harness.capture.capture import capture as capture_model
     from harness.report.terminal.capture import list_capture_notes, render_capture
 

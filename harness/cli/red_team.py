@@ -98,7 +98,7 @@ def _settle(
     settings: LocalSettings, before: Sequence[tuple[Any, Basis]], results: Sequence[CorpusResult]
 ) -> list[Certificate]:
     """Write or remove the certificates of a full run."""
-    from harness.builder import find_machine_folder
+    from harness.builder.cache import find_machine_folder
     from harness.redteam.runner import settle_certificate
 
     folder = find_machine_folder(settings.cache)

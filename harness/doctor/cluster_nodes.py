@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from harness.builder import find_machine_folder
+from harness.builder.cache import find_machine_folder
 from harness.doctor.machine import find_isolation
 from harness.evaluation.certificate import check_standing
 from harness.executors.cluster.connection import (

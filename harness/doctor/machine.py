@@ -13,7 +13,7 @@ from harness.domain import EMULATED
 from harness.languages import CPU_LANGUAGE, GPU_LANGUAGE, LANGUAGES, LanguageRules
 
 if TYPE_CHECKING:
-    from harness.builder import Toolchain
+    from harness.builder.toolchain import Toolchain
     from harness.sandbox.policy import Isolation
 
 
@@ -36,7 +36,7 @@ def examine_machine(
     """Yield each check when it is known, and before a slow step its name. Start compilers and a sandbox. Store the
     devices' speed (again with `measure`) and, with `builds`, the precompiled header cache.
     """
-    from harness.builder import probe_toolchain
+    from harness.builder.toolchain import probe_toolchain
 
     yield "looking for compilers and torch"
     toolchain = probe_toolchain(architecture)
@@ -124,7 +124,7 @@ def _counter_check() -> MachinePart:
 
 
 def _speed_checks(cache_dir: Path | None, *, measure: bool) -> Iterator[MachinePart]:
-    from harness.builder import find_machine_folder
+    from harness.builder.cache import find_machine_folder
     from harness.evaluation.timing.device_peaks import PeakStore
     from harness.hardware.cuda_driver import list_gpus
     from harness.sandbox.devices import open_device
@@ -171,7 +171,7 @@ def find_isolation(isolation: Isolation) -> str:
 
 
 def _certificate_checks(cache_dir: Path | None, sandbox: str) -> list[MachinePart]:
-    from harness.builder import find_machine_folder
+    from harness.builder.cache import find_machine_folder
     from harness.evaluation.certificate import check_standing
     from harness.sandbox.devices import find_device
 

@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from harness.builder import Builder, Toolchain, default_cache_folder, probe_toolchain
+from harness.builder.builder import Builder
+from harness.builder.cache import default_cache_folder
 from harness.builder.error_excerpt import name_first_error
+from harness.builder.toolchain import Toolchain, probe_toolchain
 from harness.domain import (
     EMULATED,
     BuildRequest,

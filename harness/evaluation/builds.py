@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from threading import Thread
 
-from harness.builder import Builder
+from harness.builder.builder import Builder
 from harness.domain import EMULATED, BuildRequest, BuildResult, BuiltAhead, Candidate, Finding, HarnessError, Outcome
 from harness.evaluation.emulated.sanitizer import KernelChecker
 from harness.evaluation.record import EvaluationRecord

@@ -14,7 +14,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 
 import harness
-from harness.builder import Builder, Toolchain
+from harness.builder.builder import Builder
+from harness.builder.toolchain import Toolchain
 from harness.domain import (
     EAGER,
     FIDELITY,

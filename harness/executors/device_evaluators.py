@@ -10,8 +10,10 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-from harness.builder import Builder, Toolchain, default_cache_folder, find_machine_folder
+from harness.builder.builder import Builder
+from harness.builder.cache import default_cache_folder, find_machine_folder
 from harness.builder.targets import name_architecture
+from harness.builder.toolchain import Toolchain
 from harness.domain import (
     INCOMPLETE_ANSWER,
     NOTHING_AHEAD,

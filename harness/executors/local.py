@@ -17,7 +17,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Self
 
-from harness.builder import default_cache_folder, find_machine_folder, probe_toolchain
+from harness.builder.cache import default_cache_folder, find_machine_folder
+from harness.builder.toolchain import probe_toolchain
 from harness.domain import (
     EMULATED,
     NO_DEVICE,

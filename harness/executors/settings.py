@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from harness.builder import Toolchain
 from harness.builder.cache import DEFAULT_LIMIT_BYTES, read_cache_size
+from harness.builder.toolchain import Toolchain
 from harness.domain.options import option
 from harness.evaluation.settings import EvaluationSettings
 from harness.hardware.gpus import find_gpu_model

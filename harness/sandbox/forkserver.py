@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from harness.builder import default_cache_folder
+from harness.builder.cache import default_cache_folder
 from harness.domain import Finding, HarnessError, WireError, WorkerLost, WorkerTimeout
 from harness.protocol import Channel, make_pair
 from harness.protocol.messages import ForkserverRequest

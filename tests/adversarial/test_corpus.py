@@ -286,7 +286,7 @@ def evaluate_some(tmp_path, monkeypatch):
 def test_evaluations_carry_a_certificate_until_something_changes(evaluate_some, tmp_path):
     from dataclasses import replace
 
-    from harness.builder import find_machine_folder
+    from harness.builder.cache import find_machine_folder
     from harness.evaluation.certificate import check_standing, describe_basis, write_certificate
     from harness.redteam.runner import settle_certificate
     from harness.sandbox.devices import CpuDevice

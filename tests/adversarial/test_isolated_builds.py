@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.builder import Builder, probe_toolchain
+from harness.builder.builder import Builder
+from harness.builder.toolchain import probe_toolchain
 from harness.domain import BuildRequest
 
 KINDS = ("bubblewrap", "private_root", "filters")

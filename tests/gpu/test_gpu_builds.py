@@ -87,7 +87,8 @@ def split_programs(corpus, size):
 @pytest.fixture(scope="module")
 def make_builder(tmp_path_factory):
     """(builder, its folder) of one strategy; the fast one makes its kit at the first request."""
-    from harness.builder import Builder, probe_toolchain
+    from harness.builder.builder import Builder
+    from harness.builder.toolchain import probe_toolchain
 
     toolchain = probe_toolchain()
 

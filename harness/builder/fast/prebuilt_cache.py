@@ -22,6 +22,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO
 
+from harness.builder.cache import READY
 from harness.builder.fast import final_errors, line_markers, prebuilt, stub_headers
 from harness.builder.fast.binding import BINDING_SOURCE, OBJECT
 from harness.builder.fast.host_binding import HOST_HEADER
@@ -48,7 +49,7 @@ from harness.domain.files import try_lock
 REQUESTS_BEFORE_PRECOMPILED = 4  # a header costs as much as three or four builds save
 MAX_ENTRIES = 16
 WIDER_MACROS = "wider_macros.txt"  # of torch/extension.h, but not of the header of host code
-READY, LOCK = "ready", "lock"
+LOCK = "lock"
 POLL_S = 0.2
 LIMIT_S = 3600.0  # of each command; busy machines take minutes
 # Reasons for not using the fast strategy.

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
-from harness.builder import Builder
+from harness.builder.builder import Builder
 from harness.builder.error_excerpt import shorten_log
 from harness.domain import (
     BuildRequest,

@@ -13,8 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.builder import default_cache_folder, find_machine_folder
-from harness.builder.fast.prebuilt_cache import READY
+from harness.builder.cache import DRIVERS, KITS, READY, default_cache_folder, find_machine_folder
 from harness.hardware.memory import CGROUP
 from harness.sandbox.policy import clean_environment, interpreter_folders, probe_isolation, wrap_evaluator
 from harness.shipped import PACKAGE, find_shipped
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 SCRATCH = "/tmp"
 MOST_BUILDS_BYTES = 1 << 30
-KITS, DRIVERS = "kits", "driver-*"  # see `harness.builder.cache`
 
 
 def wrap(command: list[str], *, shared: Path) -> list[str]:

@@ -17,8 +17,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from harness.builder import default_cache_folder, find_machine_folder, probe_toolchain
-from harness.builder.cache import find_entry, pack_builds, unpack_builds
+from harness.builder.cache import default_cache_folder, find_entry, find_machine_folder, pack_builds, unpack_builds
+from harness.builder.toolchain import probe_toolchain
 from harness.domain import (
     NOTHING_AHEAD,
     BuiltAhead,

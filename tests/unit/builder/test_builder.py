@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.builder import Builder, probe_toolchain
+from harness.builder.builder import Builder
+from harness.builder.toolchain import probe_toolchain
 from harness.domain import BuildRequest, BuildToolError, HarnessError
 from harness.domain.build import GOING_ON, LOCKED, PRECOMPILING, RUNNING
 from harness.emulator import Emulation
@@ -119,7 +120,8 @@ PROGRAM = """
 import itertools
 import os
 from pathlib import Path
-from harness.builder import Builder, probe_toolchain
+from harness.builder.builder import Builder
+from harness.builder.toolchain import probe_toolchain
 from harness.domain import BuildRequest
 def wrap(command, *, readable, writable):
     return ["/bin/sh", "-c", f'echo run >> {os.getcwd()}/runs; exec "$@"', "sh", *command]

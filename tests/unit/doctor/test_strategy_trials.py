@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.builder import probe_toolchain
+from harness.builder.toolchain import probe_toolchain
 from harness.doctor.trials import _list_strategies
 
 

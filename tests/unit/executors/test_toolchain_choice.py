@@ -1,6 +1,6 @@
 import pytest
 
-from harness.builder import Toolchain
+from harness.builder.toolchain import Toolchain
 from harness.executors.device_evaluators import choose_toolchain
 from harness.executors.settings import LocalSettings, Setup
 from harness.sandbox.devices import CpuDevice, EmulatedDevice

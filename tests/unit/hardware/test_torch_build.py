@@ -1,7 +1,6 @@
 import torch
 
-from harness.builder import probe_toolchain
-from harness.builder.toolchain import find_cuda_home, import_torch_extension
+from harness.builder.toolchain import find_cuda_home, import_torch_extension, probe_toolchain
 from harness.hardware.cuda_driver import list_gpus
 from harness.hardware.host import read_torch_build
 

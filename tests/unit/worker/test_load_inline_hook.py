@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from torch.utils import cpp_extension
 
-from harness.builder import Builder, probe_toolchain
+from harness.builder.builder import Builder
+from harness.builder.toolchain import probe_toolchain
 from harness.domain import WorkerLost
 from harness.protocol import Channel, make_pair
 from harness.sandbox.exchange import parse_build_request

@@ -16,12 +16,12 @@ import pytest
 from broken_cuda_corpus import list_broken_programs
 from cuda_corpus import list_programs
 
-from harness.builder import probe_toolchain
 from harness.builder.fast.line_markers import MISSING, split_regions
 from harness.builder.fast.prebuilt import IMPLICIT_HEADERS, lowering, preprocess
 from harness.builder.fast.prebuilt_cache import strip_name
 from harness.builder.fast.strategy import FRONT_LOG, SCRIPT, Source, write_script
 from harness.builder.targets import select_target
+from harness.builder.toolchain import probe_toolchain
 from harness.builder.torch_ninja import read_plan, write_plan
 from harness.domain import BuildRequest
 

@@ -12,7 +12,7 @@ TRY = """
 import json, sys
 from dataclasses import asdict
 from pathlib import Path
-from harness.builder import probe_toolchain
+from harness.builder.toolchain import probe_toolchain
 from harness.doctor.trials import try_strategies
 toolchain = probe_toolchain()
 trials = [asdict(trial) for trial in try_strategies(toolchain, Path(sys.argv[1]))]

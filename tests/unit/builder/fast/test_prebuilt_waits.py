@@ -5,11 +5,11 @@ import time
 
 import pytest
 
-from harness.builder import probe_toolchain
 from harness.builder.fast import prebuilt_cache
 from harness.builder.fast.prebuilt_cache import PrebuiltCache
 from harness.builder.memory_gate import MemoryGate
 from harness.builder.runner import Runner
+from harness.builder.toolchain import probe_toolchain
 from harness.domain import HarnessError
 
 BUILD_LIMIT_S, MAKING_S = 0.05, 0.2

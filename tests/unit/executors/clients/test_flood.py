@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from harness.builder import probe_toolchain
+from harness.builder.toolchain import probe_toolchain
 from harness.domain import NO_PROMPT, Problem, Subject
 from harness.executors import processes
 from harness.executors.device_pool import DeviceLost

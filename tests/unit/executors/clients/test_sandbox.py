@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.builder import probe_toolchain
+from harness.builder.toolchain import probe_toolchain
 from harness.executors.clients import sandbox
 from harness.executors.evaluator_process import Start
 from harness.executors.settings import LocalSettings, Setup
