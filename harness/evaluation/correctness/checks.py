@@ -121,10 +121,10 @@ class _Checker:
         return self._check_weights_kept() if self._weights in ("identical", "loaded") else None
 
     def _try_further(self) -> _Failure | None:
-        """Use fresh inputs of each kind, one after the other. On a GPU replays do."""
+        """Use fresh inputs of each kind, one after the other, unless timed replays will."""
         ends_s = time.monotonic() + FURTHER_S
         is_cheap = self._reference.has_small_data and self._shortest_s < CHEAP_S
-        is_cheap = is_cheap and not self._reference.device.replays_calls
+        is_cheap = is_cheap and not (self._spares_slow and self._reference.device.replays_calls)
         for count, step in enumerate(islice(self._exercises.list_further(), MOST_FURTHER) if is_cheap else ()):
             if count >= LEAST_FURTHER and time.monotonic() > ends_s:
                 break
