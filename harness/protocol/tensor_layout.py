@@ -6,7 +6,7 @@ Nodes: {"t": i} (tensor i), {"list": [...]}, {"tuple": [...]}, {"dict": [[key, n
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, TypeVar
 
@@ -87,20 +87,14 @@ def count_span(shape: Sequence[int], stride: Sequence[int]) -> int:
 
 
 def place_contiguous(specs: Sequence[TensorSpec], start: int = 0) -> tuple[tuple[TensorSpec, ...], int]:
-    placed = []
-    offset = start
-    for spec in specs:
-        packed = TensorSpec(dtype=spec.dtype, shape=spec.shape, stride=row_major_stride(spec.shape), offset=offset)
-        placed.append(packed)
-        offset = align(offset + storage_bytes(packed))
-    return tuple(placed), offset
+    return place_strided([replace(spec, stride=row_major_stride(spec.shape)) for spec in specs], start)
 
 
 def place_strided(specs: Sequence[TensorSpec], start: int = 0) -> tuple[tuple[TensorSpec, ...], int]:
-    placed = []
-    offset = start
+    """Return the placed specs and the end of the last one."""
+    placed, offset = [], start
     for spec in specs:
-        placed.append(TensorSpec(dtype=spec.dtype, shape=spec.shape, stride=spec.stride, offset=offset))
+        placed.append(replace(spec, offset=offset))
         offset = align(offset + storage_bytes(spec))
     return tuple(placed), offset
 

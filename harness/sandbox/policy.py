@@ -134,11 +134,11 @@ def explain_start_failure(isolation: Isolation, timeout_s: float = PROBE_TIMEOUT
     )
 
 
-def explain_evaluator_failure(timeout_s: float = 6 * PROBE_TIMEOUT_S) -> str:
+def explain_evaluator_failure() -> str:
     """Return "" if a sandboxed evaluator can make sandboxes."""
     inner = Isolation(bubblewrap=None).wrap(["true"], readable=interpreter_folders())
     outer = wrap_evaluator(inner, readable=[*interpreter_folders(), *worker_package_files()])
-    return _explain_failure("a private root in a private root", outer, timeout_s)
+    return _explain_failure("a private root in a private root", outer, 6 * PROBE_TIMEOUT_S)
 
 
 def _explain_failure(name: str, command: Sequence[str], timeout_s: float) -> str:
