@@ -14,7 +14,7 @@ import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -60,9 +60,9 @@ SEEDS_TRIED = 6
 Inputs = tuple[dict[str, Any], list[torch.Tensor]]  # form and tensors
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class LoadedProblem:
-    """The first calls determine the following. `differentiable` are shape and dtype of outputs with a gradient.
+    """The first calls determine the last fields. `differentiable` are shape and dtype of outputs with a gradient.
     `constants` are weights that get other values. `returned_inputs` are inputs that count as outputs (`IN_PLACE`).
     """
 
@@ -71,15 +71,14 @@ class LoadedProblem:
     init_inputs: tuple[Any, ...]
     module: ModuleType
     stated: StatedInputs
-    differentiable: list[tuple[torch.Size, torch.dtype]] = field(default_factory=list, compare=False)
-    constants: list[Kind] = field(default_factory=list, compare=False)
-    returned_inputs: list[int] = field(default_factory=list, compare=False)
-    returns_nothing: list[bool] = field(default_factory=list, compare=False)
+    differentiable: Sequence[tuple[torch.Size, torch.dtype]] = ()
+    constants: Sequence[Kind] = ()
+    returned_inputs: Sequence[int] = ()
+    returns_nothing: bool = False
 
     @property
     def call(self) -> CallKind:
-        returns_nothing = bool(self.returns_nothing) and all(self.returns_nothing)
-        return "only_in_place" if returns_nothing else self.problem.call
+        return "only_in_place" if self.returns_nothing else self.problem.call
 
     @property
     def has_library(self) -> bool:
@@ -97,7 +96,7 @@ class LoadedProblem:
         """
         model = self._construct(seed, device, entry)
         if self.problem.in_place and not self.returned_inputs and device.type != "meta":
-            self.returned_inputs.extend(self._find_returned_inputs(model, device))
+            self.returned_inputs = self._find_returned_inputs(model, device)
         return adapt_call(model, self.call, self.returned_inputs)
 
     def _construct(self, seed: int, device: torch.device, entry: str = "Model") -> nn.Module:
@@ -113,7 +112,7 @@ class LoadedProblem:
                 raise ProblemError(f"{_where(self.problem)}: {entry} is a {type(model).__name__}, not an nn.Module")
             _require_sizes(model, self.problem)
             constants.replace_in(model)
-            self.constants[:] = constants.list_kinds(model) or self.constants
+            self.constants = constants.list_kinds(model) or self.constants
             model = model.to(device=device, dtype=self.dtype)
         return model.train(self.problem.training).requires_grad_(False)
 
@@ -165,20 +164,20 @@ class LoadedProblem:
             model, copies = self._construct(0, device), map_tensors(inputs, torch.clone)
             with limit_reference(_where(self.problem), "forward"), seeded(0, device):
                 outputs = flatten_value(model(*copies), torch.is_tensor, by_name=True)[1]
-            self.differentiable.extend((output.shape, output.dtype) for output in select_differentiable(outputs))
+            self.differentiable = [(output.shape, output.dtype) for output in select_differentiable(outputs)]
         if not self.differentiable:
             raise ProblemError(f"{_where(self.problem)}: BACKWARD = True, but no output is floating-point")
         return [torch.randn(shape, dtype=dtype, device=device) for shape, dtype in self.differentiable]
 
     def _find_returned_inputs(self, model: nn.Module, device: torch.device) -> list[int]:
         """Return all input tensors if any of several calls changes one: a flag may be set rarely."""
-        changes_any = False
+        changes_any, self.returns_nothing = False, True
         for seed in range(SEEDS_TRIED):
             inputs = map_tensors(self.make_inputs(seed, device), torch.clone)
             tree, tensors = flatten_value(inputs, torch.is_tensor)
             before, memory = [tensor.clone() for tensor in tensors], [tensor.detach() for tensor in tensors]
             with run_user_code(self.problem, "forward", seed, device), torch.no_grad():
-                self.returns_nothing.append(copy.deepcopy(model)(*inputs) is None)
+                self.returns_nothing &= copy.deepcopy(model)(*inputs) is None
             if not _are_the_same(flatten_value(inputs, torch.is_tensor), (tree, tensors), memory):
                 why = "forward replaces entries or memory of its inputs; write into them, or return the new tensors"
                 raise ProblemError(f"{_where(self.problem)}: IN_PLACE = True, but {why}")
