@@ -32,7 +32,7 @@ def get_init_inputs():
 INPUTS = {"x": "real"}
 SMALL = {"tokens": 43, "features": 312, "out_features": 200}
 TAGS = ("quantization", "matmul", "bf16")
-DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "scale_1e-12", "zeros")
 CASES = [
     {"name": "given"},
     {"name": "decode", "sizes": {"tokens": 32, "features": 8192, "out_features": 57344}},

@@ -312,11 +312,12 @@ def _give_most(values: Tensor, one: Tensor, generator: Generator) -> Tensor:
 
 
 def _jump(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
-    """Give each sorted value one of the ends of its row."""
+    """Give each sorted value one of the ends of its row, or the stated least value instead of the first."""
     rows = spread(given, contract)
+    first = rows[..., :1] if contract.low is None else torch.full_like(rows[..., :1], contract.low)  # type: ignore[arg-type]
     places = torch.arange(rows.size(-1), device=rows.device)
     ends = torch.randint(1, max(rows.size(-1), 2), (*rows.shape[:-1], 1), generator=generator, device=rows.device)
-    return _gather(torch.where(places < ends, rows[..., :1], rows[..., -1:]), given, contract)
+    return _gather(torch.where(places < ends, first, rows[..., -1:]), given, contract)
 
 
 def _leave_one(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
