@@ -60,7 +60,7 @@ def find(source: Path) -> Path | None:
 
 def _list_tasks(root: Path) -> Iterator[Path]:
     found = (path.parent for path in sorted(root.rglob("task.yml")))
-    return (folder for folder in found if (folder / "reference.py").is_file())
+    return (folder for folder in found if any(folder.glob("reference.*")))
 
 
 def read(root: Path, suite: str) -> Imported:
@@ -92,6 +92,8 @@ def _read_task(folder: Path) -> _Task:
         raise UnsupportedError(f"language {record['lang']} of the task is not supported: only py")
     if record.get("multi_gpu"):
         raise UnsupportedError("the task uses several GPUs")
+    if not (folder / "reference.py").is_file():
+        raise UnsupportedError("it has no reference.py")
     modules = _read_modules(folder, record)
     body = parse_module(modules["reference"], str(folder / "reference.py")).body
     functions = {one.name: one for one in body if isinstance(one, ast.FunctionDef)}
@@ -165,7 +167,7 @@ def _write_problem(task: _Task, notes: list[str]) -> str:
     """Raises UnsupportedError."""
     cases = _list_cases(task, notes)
     if not cases:
-        raise UnsupportedError("task.yml has neither tests nor benchmarks")
+        raise UnsupportedError("no test or benchmark in task.yml can be used")
     sizes = dict(next(case for _, case, _ in cases))
     source = merge_modules("reference", task.modules, _WANTED)
     unknown = next((one for one in _LOW_BIT.findall(source) if one not in ITEM_BYTES), None)
@@ -191,13 +193,17 @@ def _list_cases(task: _Task, notes: list[str]) -> list[tuple[str, dict[str, Any]
     benchmarks, tests = (_read_cases(task, kind) for kind in ("benchmarks", "tests"))
     given = [(f"benchmark-{at}", one, True) for at, one in enumerate(benchmarks)]
     given += [(f"test-{at}", one, not benchmarks) for at, one in enumerate(tests) if one not in benchmarks]
-    defaults = _list_defaults(task.generate)
-    names = list(dict.fromkeys(name for _, one, _ in given for name in one))
+    defaults, arguments = _list_defaults(task.generate), task.generate.args
+    taken = None if arguments.kwarg else {one.arg for one in (*arguments.args, *arguments.kwonlyargs)}
+    names = list(dict.fromkeys(name for _, one, _ in given for name in one if taken is None or name in taken))
     cases = []
     for case, one, is_timed in given:
         sizes = {name: one.get(name, defaults.get(name)) for name in names}
         fault = next((name for name, value in sizes.items() if not _is_size(name, value)), None)
-        if fault is None:
+        excess = next((name for name in one if name not in names), None)
+        if excess is not None:
+            notes.append(f"{task.folder}: {case} is left out: generate_input has no argument {excess}")
+        elif fault is None:
             cases.append((case, sizes, is_timed))
         else:
             notes.append(f"{task.folder}: {case} is left out: its {fault} is {sizes[fault]!r}"[:300])

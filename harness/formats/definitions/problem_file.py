@@ -134,12 +134,14 @@ def _draw(shape: str, dtype: str) -> str:
 def _write_settings(
     definition: Definition, workloads: Sequence[Workload], sizes: Sequence[Mapping[str, Any]], fixed: Sequence[str]
 ) -> str:
-    """The smallest workload is the workload `small`. Only the given values of `fixed` inputs have a meaning."""
+    """The workload `small` is the smallest, if possible without an empty axis. Only the given values of `fixed` inputs
+    have a meaning."""
     words = (definition.op_type, *definition.tags)
     lines = [f"TAGS = {tuple(word for word in words if word)!r}"]
     if fixed:
         lines.append(f"INPUTS = {dict.fromkeys(fixed, 'as_drawn')!r}")
-    smallest = min(range(len(sizes)), key=lambda at: math.prod(workloads[at].axes.values()), default=None)
+    products = [math.prod(workload.axes.values()) for workload in workloads]
+    smallest = min(range(len(sizes)), key=lambda at: (products[at] == 0, products[at]), default=None)
     if smallest is not None and sizes[smallest]:
         lines.append(f"SMALL = {sizes[smallest]!r}")
     if not workloads:

@@ -109,6 +109,13 @@ def test_derived_axes_custom_inputs_and_clashing_names_are_kept_apart(imports, r
     assert x.tolist() == [1.0, 1.0, 1.0], "inputs that the reference writes are copied"
 
 
+def test_small_workload_has_no_empty_axis_if_possible(imports, read, tmp_path):
+    workloads = [workload_of(str(size), axes={"M": size}) for size in (0, 9, 5)]
+    write_trace_set(tmp_path / "set", workloads=workloads)
+    assert imports(tmp_path / "set").returncode == 0
+    assert read().workload("small").overrides["M"] == 5
+
+
 def test_tensors_are_read_from_safetensors_files(imports, read, tmp_path):
     folder = tmp_path / "set"
     write_tensors(folder / "blob" / "a.safetensors", {"rows": [3, 1, 0, 2]})

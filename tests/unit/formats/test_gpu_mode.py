@@ -101,6 +101,11 @@ def test_single_tensor_is_passed_as_it_is(imports, read):
             TASK_YML.replace('"size": 9', '"size": [[1], [2]]'),
             "test-1 is left out: its size is [[1], [2]]",
         ),
+        (
+            REFERENCE_PY,
+            TASK_YML.replace("benchmarks:", '  - {"size": 5, "depth": 2, "seed": 1}\nbenchmarks:'),
+            "test-2 is left out: generate_input has no argument depth",
+        ),
     ],
 )
 def test_differences_are_named(reference, task, note, imports):
@@ -114,7 +119,7 @@ def test_differences_are_named(reference, task, note, imports):
     [
         ({"task": TASK_YML.replace('lang: "py"', 'lang: "cu"')}, "language cu of the task is not supported"),
         ({"task": TASK_YML + "multi_gpu: true\n"}, "the task uses several GPUs"),
-        ({"task": TASK_YML.partition("tests:")[0]}, "task.yml has neither tests nor benchmarks"),
+        ({"task": TASK_YML.partition("tests:")[0]}, "no test or benchmark in task.yml can be used"),
         ({"task": "tests: [1\n"}, "task.yml, line 2: not YAML"),
         ({"task": "tests: {a: 1}\n"}, "tests must be a list of mappings"),
         ({"reference": "x = 1\n"}, "reference.py has no function generate_input"),
