@@ -298,14 +298,12 @@ def test_on_paper_everything_is_unfolded_and_light(open_page, honest):
 
 
 @pytest.mark.slow
-def test_single_candidates_are_listed_and_no_model_is_ranked(open_page, write_report):
+def test_programs_given_as_files_are_listed_on_the_overview(open_page, write_report):
     single = material.make_evaluation("softmax", "correct", 1.2, run="file", prompt="-")
     page = open_page(write_report(lambda store, generated: store.record(single)))
-    assert "No model to rank" in page.locator("main").inner_text()
-    assert "1 evaluation of programs given as files" in page.locator("main").inner_text()
-    page.keyboard.press("e")
-    wait_for(page, "#/evaluations")
-    assert "softmax" in page.locator("main").inner_text()
+    assert "Programs given as files" in page.locator("main").inner_text()
+    page.get_by_role("cell", name="softmax").click()
+    wait_for(page, "#/candidate/1")
 
 
 @pytest.mark.slow

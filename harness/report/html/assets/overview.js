@@ -6,7 +6,10 @@ const view = { leaders: "", leaderSort: "" };
 function showOverview(main, parameters) {
   const { groups, sections } = DATA.overview;
   if (!groups.length) {
-    replaceContent(main, renderCaptured(), h("h1", {}, "No model to rank"), h("p", {}, h("a", { href: "#/evaluations" }, plural(DATA.index.count, "evaluation")), "  of programs given as files. ", h("code", {}, "harness run --suite core --model MODEL"), " evaluates a model."));
+    const list = h("div");
+    main.classList.add("wide");
+    replaceContent(main, renderCaptured(), h("h1", {}, "Programs given as files"), list);
+    showEvaluations(list, parameters);
     return;
   }
   const section = Math.min(sections.length - 1, Number(parameters.get("section") ?? pickSection()) || 0);
