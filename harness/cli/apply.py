@@ -47,7 +47,8 @@ def apply(
     if json_output:
         print_records(record)
     else:
-        print_rich(render_apply(record))
+        if record["kernels"]:
+            print_rich(render_apply(record))
         for line in list_apply_notes(record, folder):
             typer.echo(line)
     if not report.kept:

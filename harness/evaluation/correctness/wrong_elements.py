@@ -49,6 +49,8 @@ def _name_indices(hit: Tensor, count: int) -> str:
             return f"the last {count} of {size} indices"
         return f"the first {count} of {size} indices" if first == 0 else f"indices {first} to {last} of {size}"
     for period in PERIODS:
+        if period >= size:
+            break
         rests = pad(hit, (0, -size % period)).view(-1, period).any(dim=0).nonzero().reshape(-1).tolist()
         if len(rests) <= period // 2 and count == sum((size - 1 - rest) // period + 1 for rest in rests):
             return f"indices of {size} that are {_join(rests)} modulo {period}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from harness.analysis.leaderboard import LeaderboardRow, describe_unequal_problems
@@ -347,7 +348,7 @@ def format_interval(evaluation: Evaluation) -> str:
 
 def _note(one: RankedFile) -> str:
     if not one.is_correct:
-        return one.evaluation.message.partition("\n")[0][:LONGEST_REASON]
+        return shorten(one.evaluation.message.partition("\n")[0], LONGEST_REASON, placeholder=" ...")
     return "; ".join(filter(None, (_compare(one), describe_fastest(make_row(one.evaluation)))))
 
 

@@ -32,6 +32,7 @@ CASES = {
         (8, 128), *((ROWS, slice(first + 16, first + 32)) for first in range(0, 128, 32))
     ),
     "indices of 9 that are 1 modulo 2 in dimension 0": mark((9,), slice(1, None, 2)),
+    "2 of 33 indices in dimension 0": mark((33, 5), (9, ROWS), (0, ROWS)),
     "the last 150 of 400 indices in dimension 0": mark((400,), slice(250, None)),
     "the first 2 of 4 indices in dimension 0, 62.5% of these elements": mark((4, 4), 0, (1, 3)),
     "": mark((8, 8), (3, 4)),
