@@ -113,7 +113,7 @@ def test_small_workload_has_no_empty_axis_if_possible(imports, read, tmp_path):
     workloads = [workload_of(str(size), axes={"M": size}) for size in (0, 9, 5)]
     write_trace_set(tmp_path / "set", workloads=workloads)
     assert imports(tmp_path / "set").returncode == 0
-    assert read().workload("small").overrides["M"] == 5
+    assert dict(read().workload("small").overrides)["M"] == 5
 
 
 def test_tensors_are_read_from_safetensors_files(imports, read, tmp_path):
