@@ -75,6 +75,7 @@ def test_with_nothing_stored_nothing_is_comparable(command):
     assert "evaluate a run first" in stdout
 
 
+@pytest.mark.slow
 def test_a_candidate_that_got_worse_ends_with_1_and_is_named_everywhere(command, store_past, tiny_suite, tmp_path):
     store_past(WRONG, Outcome.CORRECT)
     junit, comment = tmp_path / "out" / "junit.xml", tmp_path / "comment.md"
