@@ -28,7 +28,7 @@ class Bench:
     """An evaluator with a warm forkserver in the tests' own process: what it takes to evaluate one candidate
     quickly."""
 
-    def __init__(self, *, forkserver, isolation, cache, device="cpu", call_s=5.0, load_s=30.0):
+    def __init__(self, *, forkserver, isolation, cache, device="cpu", call_s=15.0, load_s=30.0):
         from harness.builder.builder import Builder
         from harness.builder.cache import find_machine_folder
         from harness.builder.toolchain import probe_toolchain

@@ -46,7 +46,7 @@ def evaluate(open_bench):
     """Evaluates a candidate on a problem, both as source."""
     from harness.problems.discovery import parse_problem
 
-    bench = open_bench(isolation="auto", call_s=5.0)
+    bench = open_bench()
 
     def run(candidate, problem, **options):
         return bench.evaluate(candidate, parse_problem(problem, Path("toy.py"), "mine"), **options)
