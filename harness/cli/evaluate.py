@@ -121,8 +121,8 @@ def _import_folders(names: Sequence[str], options: EvaluateOptions) -> list[str]
         found += import_source(Path(name), options)
     if names and not found:
         raise UsageError(
-            f"{', '.join(names)}: problems without programs. A model's programs for them: "
-            "harness run --suite SUITE --model MODEL"
+            f"{', '.join(names)}: problems without programs. Programs for them: "
+            "harness run --suite SUITE --model MODEL, or harness evaluate FOLDER_OF_A_RUN"
         )
     return found
 
@@ -261,12 +261,15 @@ def print_report(report: EvaluationReport, options: EvaluateOptions, *, ranked: 
     """With `ranked`, the ranking says the verdicts."""
     from harness.report.terminal.tables import NARROW, choose_columns, render_evaluations
     from harness.store.columns import make_row
+    from harness.store.completions import locate_answer, read_origin
 
     single = report.all[0] if len(report.all) == 1 and not ranked else None
     shown = report.all if single else sorted(report.evaluations, key=lambda one: one.id)
     if shown and not ranked:
         rows = [make_row(one.evaluation, one.id) for one in shown]
-        print_rich(render_evaluations(rows, choose_columns(NARROW, rows)))
+        folders = {row.id: locate_answer(options.generated_dir, row) for row in rows}
+        solutions = {number: read_origin(folder, turn=0).solution for number, folder in folders.items()}
+        print_rich(render_evaluations(rows, choose_columns(NARROW, rows), solutions))
     if single is not None:
         _print_reason(single, report.sources.get(single.evaluation.subject.candidate_digest, ""))
     if report.skipped:

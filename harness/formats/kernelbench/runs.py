@@ -106,7 +106,7 @@ def _find_names(suite: str, numbers: Collection[int], settings: RunImport) -> di
     try:
         folder = settings.find_suite(suite)
     except UsageError as error:
-        raise UsageError(f"import the problems first, with the same --suite: {error}") from error
+        raise UsageError(f"import the problems of the run first, harness import FOLDER: {error}") from error
     named = {number: name for name, (number, _) in number_names(path.stem for path in list_files(folder)).items()}
     missing = sorted(set(numbers) - named.keys())
     if missing:

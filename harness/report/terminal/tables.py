@@ -6,9 +6,10 @@ Colours only repeat the words.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from textwrap import shorten
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from harness.analysis.leaderboard import LeaderboardRow, describe_unequal_problems
@@ -68,8 +69,13 @@ _MARKDOWN_HEAD = (
 )  # fmt: skip
 
 
-def render_evaluations(rows: Iterable[ResultRow], columns: Sequence[str] = DEFAULT_COLUMNS) -> Table:
-    """`columns` are fields of ResultRow; the dtype follows the workload if one was chosen."""
+def render_evaluations(
+    rows: Iterable[ResultRow],
+    columns: Sequence[str] = DEFAULT_COLUMNS,
+    solutions: Mapping[int, str] = MappingProxyType({}),
+) -> Table:
+    """`columns` are fields of ResultRow; the dtype follows the workload if one was chosen, the name of an imported
+    solution (by the row's id) the sample."""
     rows, table = list(rows), make_table()
     if "dtype" not in columns and "workload" in columns and any(row.dtype for row in rows):
         at = columns.index("workload") + 1
@@ -78,6 +84,8 @@ def render_evaluations(rows: Iterable[ResultRow], columns: Sequence[str] = DEFAU
         add_column(table, name, is_number=COLUMNS[name].is_number, whole=COLUMNS[name].is_whole)
     for row in rows:
         cells = {name: format_cell(name, getattr(row, name), row.clock) for name in columns}
+        if "sample" in cells and solutions.get(row.id):
+            cells["sample"].append_text(style_text(f" {solutions[row.id]}"))
         if "speedup" in cells and (faster := describe_fastest(row)):
             cells["speedup"].append_text(style_text(f"\n{faster}", "dim"))
         table.add_row(*cells.values())

@@ -146,7 +146,7 @@ def test_evaluate_imports_folders_of_other_formats_first(command, bench_checkout
     ("arguments", "message"),
     [
         (("import", "--format", "kernelbench", "absent"), "absent does not exist"),
-        (("import", "--format", "kernelbench", "bench-run"), "import the problems first"),
+        (("import", "--format", "kernelbench", "bench-run"), "import the problems of the run first"),
         (("export", "--format", "kernelbench", "out"), "either problems"),
         (("export", "--format", "kernelbench", "out", "--run", "absent"), "no run 'absent'"),
         (("import", "--format", "other", "bench"), "other"),

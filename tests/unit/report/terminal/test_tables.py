@@ -66,6 +66,12 @@ def test_evaluations_fit_120_columns_with_more_of_them(rows_of, every_outcome):
     assert "out_of_memory" in text
 
 
+def test_name_of_a_solution_follows_its_sample(rows_of, evaluation_of):
+    rows = rows_of(evaluation_of("correct", sample=3), evaluation_of("correct", sample=4))
+    text = render(render_evaluations(rows, ["id", "sample"], {rows[0].id: "[b]tiled"}))
+    assert [line.split() for line in text.splitlines()[2:4]] == [["1", "3", "[b]tiled"], ["2", "4"]]
+
+
 def test_markup_and_escapes_are_printed_literally(rows_of, evaluation_of):
     hostile = evaluation_of("timeout", model="[red]m[/red]", extra={"message": "x\x1b[2Jy"})
     text = render(render_evaluations(rows_of(hostile), ["model", "message"]))
