@@ -48,7 +48,7 @@ class Ordered(DerivedKind):
         dim, is_copied = dims[draw(len(dims), generator)], traits.use.has(ORDERING, on_input=True)
         for tensor, contract in self.list_allowed(traits, inputs):
             if has_many_digits(tensor):
-                rows = _view_rows(tensor, dim)
+                rows = _view_rows(tensor, -1 if contract.distinct else dim)  # other rows may have equal values
                 some = _choose_rows(rows, generator)
                 self._change_rows(rows, some, contract, generator, is_copied=is_copied)
                 _sort_some(some, generator)
