@@ -133,7 +133,7 @@ INPUT_KINDS: dict[str, Explanation] = {
     "biased": _inputs("low digits such that rounding to a narrower format errs in one direction"),
     "varied": _inputs("values inside or outside a secret stretch are 4 or 8 times as large"),
     "signed": _inputs("as `varied`, and every tensor has both signs"),
-    "scaled": _inputs("each tensor, or slices of it, times a power of two between 1/2 and 2^-24, or larger if declared"),
+    "scaled": _inputs("tensors or slices times a power of two from 1/2 to 2^-24, or larger ones if declared"),
     "shifted": _inputs("smaller or larger by 128, mostly in secret slices of the first dimension"),
     "peaked": _inputs("one element of a row exceeds the others, whose softmax is small, but not its sum"),
     "sparse": _inputs("few elements of one argument keep their values, the others are nearly zero"),
