@@ -25,7 +25,7 @@ from harness.problems.operators import OperatorCalls, OperatorUse, OperatorWatch
 from harness.protocol import KEPT_CALLS
 from harness.tensors.trees import list_leaves, list_tensors
 
-REDRAWN = 1  # more calls with derived kinds of inputs, where calls cost little
+REDRAWN = 2  # more calls with derived kinds of inputs, where calls cost little
 RERUNS = 3  # repetitions of earlier calls, where calls cost little; else 1
 OTHER_SEED = 1  # of inputs that are compared with the given ones
 
