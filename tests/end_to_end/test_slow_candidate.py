@@ -22,12 +22,13 @@ class ModelNew(nn.Module):
 
 def test_a_slow_program_is_called_once_with_each_kind_of_inputs(bench, monkeypatch):
     monkeypatch.setattr(checks, "SLOW_S", 0.02)
+    monkeypatch.setattr(checks, "CHEAP_S", 0.02)
     timed, untimed = (bench.evaluate(SLEEPING, time=time, plan=PLAN, seed=5) for time in (True, False))
     assert (timed.outcome, untimed.outcome) == ("correct", "correct"), (timed.message, untimed.message)
     assert timed.timing is not None
     few, all_calls = (Counter(trial.distribution for trial in one.correctness.trials) for one in (timed, untimed))
     assert few.keys() == all_calls.keys()
-    assert few.pop("as_given") == checks.SLOW_CALLS
+    assert few.pop("as_given") == checks.SLOW_CALLS + 1  # and one that an altered call follows
     assert set(few.values()) == {1}
     assert all_calls["as_given"] >= TRIALS
     assert all_calls.total() > few.total() + checks.SLOW_CALLS

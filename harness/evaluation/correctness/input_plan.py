@@ -25,7 +25,6 @@ from harness.problems.operators import OperatorCalls, OperatorUse, OperatorWatch
 from harness.protocol import KEPT_CALLS
 from harness.tensors.trees import list_leaves, list_tensors
 
-REDRAWN = 2  # more calls with derived kinds of inputs, where calls cost little
 RERUNS = 3  # repetitions of earlier calls, where calls cost little; else 1
 OTHER_SEED = 1  # of inputs that are compared with the given ones
 
@@ -162,7 +161,6 @@ def plan_kinds(problem: Problem, derived: Sequence[DerivedKind], *, is_small: bo
     kinds = [kind for kind in list_declared(problem) for _ in range(kind.count_calls(is_small=is_small))]
     kinds += [*derived, *(kind for kind in derived if kind.is_rarely_seen)]
     if is_small:
-        kinds += REDRAWN * [*derived]
         kinds += [GIVEN] * max(KEPT_CALLS - RERUNS - len(kinds), 0)
     return kinds
 
