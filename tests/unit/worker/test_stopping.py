@@ -21,7 +21,7 @@ def wait():
     until = time.monotonic() + 60  # longer than any test, and not for ever
     while time.monotonic() < until: time.sleep(0.001)
 def say_ready():
-    print("ready", flush=True)
+    os.write(1, b"ready\\n")  # print fails in a handler that a second signal interrupts
 """
 # A helper in a group of its own; its parent is about to end, and waits in the kernel for watches to be torn down: the
 # helper's group is orphaned by that, for which the kernel continues it. It is adopted then, as a worker's keeper does.
