@@ -61,9 +61,9 @@ class Bench:
     ):  # fmt: skip
         """The evaluation of one candidate on a problem given as source, with files `compiled` ahead. Work is attributed
         on a GPU, and on a CPU if asked for, which takes further workers. Robustness is probed only if asked for, and
-        then with time for all probes. Inputs are the same in every run."""
+        then with time for all probes. Inputs and the number of calls are the same in every run."""
         from harness.domain import EAGER, BuiltAhead, Candidate, Problem, Subject
-        from harness.evaluation.correctness import robustness
+        from harness.evaluation.correctness import checks, robustness
         from harness.evaluation.evaluator import CandidateEvaluator
         from harness.evaluation.settings import EvaluationSettings, TimingPlan
         from harness.sandbox.worker_process import TimeLimits
@@ -92,7 +92,8 @@ class Bench:
             device=self._device.name, workload="full", baseline=baselines[0].name,
         )  # fmt: skip
         ahead = BuiltAhead(compiled=compiled or {})
-        with patch.multiple(robustness, BUDGET_S=60.0 if probed else 0.0, BUDGET_SHARE=0.0):
+        budgets = patch.multiple(robustness, BUDGET_S=60.0 if probed else 0.0, BUDGET_SHARE=0.0)
+        with budgets, patch.object(checks, "FURTHER_S", 0.0):
             return evaluator.evaluate(
                 subject, found, candidate, seed=seed, rival=rival, ahead=ahead, baselines=baselines
             )
