@@ -192,6 +192,13 @@ def test_few_rows_of_a_large_tensor_are_sorted(shape, monkeypatch):
         assert min(others, len(rising) - others) <= 200
 
 
+@pytest.mark.parametrize("stride", [4, 16])
+def test_the_largest_values_lie_a_stride_apart_at_times(stride):
+    made = list(order(torch.randn(40, 64), on_input=True))
+    places = [one.topk(4).indices % stride for one in made]
+    assert sum(int((one == one[:, :1]).all(1).sum()) > 10 for one in places) >= 2
+
+
 def test_rows_are_sorted_at_times():
     made = list(order(torch.randn(40, 50), on_input=True))
     signs = [one.diff(dim=1).sign() for one in made]
