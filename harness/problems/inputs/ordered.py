@@ -90,14 +90,14 @@ def _choose_rows(rows: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def _sort_some(rows: Tensor, generator: torch.Generator) -> None:
-    """Sort about half of the rows, at times so that successive values lie a stride apart."""
+    """Sort about half of the rows, and of these half so that successive values lie a stride apart."""
     size = rows.size(-1)
-    stride = 2 ** draw(size.bit_length(), generator) if draw(2, generator) else 1
+    stride = 2 ** draw(size.bit_length(), generator)
     places = (torch.arange(size, device=rows.device) % stride).argsort(stable=True)
     ordered = rows.sort(-1, descending=bool(draw(2, generator))).values
-    ordered = torch.empty_like(ordered).index_copy_(-1, places, ordered)
-    chosen = torch.rand(rows[..., :1].shape, generator=generator, device=rows.device) < 0.5
-    rows.copy_(torch.where(chosen, ordered, rows))
+    strided = torch.empty_like(ordered).index_copy_(-1, places, ordered)
+    share = torch.rand(rows[..., :1].shape, generator=generator, device=rows.device)
+    rows.copy_(torch.where(share < 0.25, ordered, torch.where(share < 0.5, strided, rows)))
 
 
 def _stretch(rows: Tensor, generator: torch.Generator) -> None:
