@@ -53,10 +53,14 @@ class Scaled(DerivedKind):
             most = largest if is_larger else least
             if tensor.dtype is torch.float16:
                 most = min(most, LEAST_OF_FLOAT16)
-            power = most if is_larger and draw(2, generator) else 1 + int(most * draw_share(generator))
+            power = most if draw(2, generator) else 1 + int(most * draw_share(generator))
             factor = 2.0**power if is_larger else 0.5**power
             sign = SIGNS[draw(len(SIGNS), generator)] if is_larger else 0.0
-            _change_slices(self, tensor, partial(_scale, factor=factor, sign=sign), generator)
+            change = partial(_scale, factor=factor, sign=sign)
+            if traits.has_weighted_variances:
+                change_some(tensor, change, None)
+            else:
+                _change_slices(self, tensor, change, generator)
         return inputs
 
 

@@ -11,7 +11,6 @@ from harness.domain import InputContract
 from harness.problems.inputs.kind import DerivedKind, Inputs, is_continuous
 from harness.problems.inputs.tensors import PATTERNS, draw, has_many_digits, is_dense, split_for_device
 from harness.problems.inputs.traits import InputTraits
-from harness.problems.operators import VARIANCES
 
 # Of the largest magnitude: far above the constants that programs add to denominators, and so small that all elements
 # together are less than those that keep their values, if possible.
@@ -33,8 +32,7 @@ class Sparse(DerivedKind):
     is_timed = False  # timed outputs are compared element by element
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        has_close_values = traits.has_state and traits.use.has(VARIANCES)
-        if has_close_values or traits.problem.backward or not is_continuous(traits):
+        if traits.has_weighted_variances or traits.problem.backward or not is_continuous(traits):
             return False
         return bool(self.list_allowed(traits, inputs))
 

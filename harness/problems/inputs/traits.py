@@ -12,7 +12,7 @@ from torch import Tensor
 
 from harness.domain import InputContract, Problem
 from harness.problems.inputs.tensors import choose_part, draw, floating_tensors, is_dense
-from harness.problems.operators import NO_USE, OperatorUse
+from harness.problems.operators import NO_USE, VARIANCES, OperatorUse
 from harness.tensors.trees import list_leaves
 
 ANY = InputContract()
@@ -37,6 +37,11 @@ class InputTraits:
     returns_floats: bool = False
     has_state: bool = False
     weights: tuple[Tensor, ...] = ()
+
+    @property
+    def has_weighted_variances(self) -> bool:
+        """Legitimate programs differ in the variances of products whose values are nearly constant."""
+        return self.has_state and self.use.has(VARIANCES)
 
     def pair(self, inputs: Sequence[Any]) -> Iterator[tuple[Any, InputContract]]:
         """Yield each value with its contract."""
