@@ -78,11 +78,9 @@ def test_the_truth_of_a_right_program_is_computed_for_its_first_call(evaluate, b
     first, *others = evaluation.correctness.trials
     assert first.worst_ratio is not None
     assert len(others) > 3
-    assert all(trial.passed and trial.elements == 210_000 for trial in others)
-    altered = [trial for trial in others if trial.distribution == "altered"]  # of small problems only
-    assert all((trial.worst_ratio is None) == (trial not in altered) for trial in others)
+    assert all(trial.passed and trial.worst_ratio is None and trial.elements == 210_000 for trial in others)
     near_a_maximum = sum(trial.distribution == "shifted" for trial in others)  # one rounding moves these outputs most
-    assert 1 <= truths <= 1 + near_a_maximum + len(altered)
+    assert 1 <= truths <= 1 + near_a_maximum
     assert evaluation.correctness.truth == "float64"
 
 
@@ -107,7 +105,7 @@ def test_the_truth_decides_where_a_declared_tolerance_is_wide(bench, rtol, rated
     declared = parse_problem(PROBLEM + f"\nTOLERANCE = {{'atol': 1e-3, 'rtol': {rtol}}}\n", Path("declared.py"), "tiny")
     found = bench.evaluate(CANDIDATE.format(body=RIGHT), declared, attribute_work=False)
     assert found.outcome == "correct", found.message
-    trials = [trial for trial in found.correctness.trials if trial.distribution != "altered"]
+    trials = found.correctness.trials
     assert sum(trial.worst_ratio is not None for trial in trials) == (rated or len(trials))
 
 

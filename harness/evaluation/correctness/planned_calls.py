@@ -107,7 +107,7 @@ def _make_altered(maker: CallMaker) -> Iterator[Exercise]:
     seed = next(maker.seeds)
     inputs = reference.make_inputs(before.seed)
     if exchange_part(inputs, reference.make_inputs(seed), reference.traits, seed):
-        expected = Expected(partial(reference.truth_of, inputs))
+        expected = reference.expect(inputs, own_first=reference.compares_own_first)
         yield Exercise(label=ALTERED.name, seed=seed, inputs=inputs, expected=expected)
 
 

@@ -57,10 +57,8 @@ class Scaled(DerivedKind):
             factor = 2.0**power if is_larger else 0.5**power
             sign = SIGNS[draw(len(SIGNS), generator)] if is_larger else 0.0
             change = partial(_scale, factor=factor, sign=sign)
-            if traits.has_weighted_variances:
-                change_some(tensor, change, None)
-            else:
-                _change_slices(self, tensor, change, generator)
+            is_whole = traits.has_weighted_variances or self.changes_all(generator.initial_seed())
+            _change_slices(tensor, change, generator, is_whole=is_whole)
         return inputs
 
 
@@ -85,9 +83,10 @@ class Shifted(DerivedKind):
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
         shifts = [SHIFT] * traits.use.has(RAISED, on_input=True) + [-SHIFT] * traits.use.has(LOWERED, on_input=True)
         shift = shifts[draw(len(shifts), generator)] if shifts else SHIFT
+        is_whole = self.changes_all(generator.initial_seed())
         for tensor, _ in self.list_allowed(traits, inputs):
             if has_many_digits(tensor):
-                _change_slices(self, tensor, partial(torch.Tensor.add_, other=shift), generator)
+                _change_slices(tensor, partial(torch.Tensor.add_, other=shift), generator, is_whole=is_whole)
         return inputs
 
 
@@ -99,7 +98,7 @@ def _scale(part: Tensor, *, factor: float, sign: float) -> None:
 
 
 def _change_slices(
-    kind: DerivedKind, tensor: Tensor, change: Callable[[Tensor], object], generator: torch.Generator
+    tensor: Tensor, change: Callable[[Tensor], object], generator: torch.Generator, *, is_whole: bool
 ) -> None:
-    is_whole = tensor.dim() < 2 or kind.changes_all(generator.initial_seed())
+    is_whole |= tensor.dim() < 2
     change_some(tensor, change, None if is_whole else choose_part(tensor, generator, dimension=0))
