@@ -15,8 +15,9 @@ from harness.problems.inputs.tensors import choose_part, draw, draw_share, has_m
 from harness.problems.inputs.traits import InputTraits
 
 # Powers of two. Squares of the smallest values are still far above the least normal number. Where functions lose digits
-# beside 1, as tanh by exponentials does, they still have as many as the tolerance asks for; and of float16, products.
-LEAST, LEAST_OF_FUNCTIONS, LEAST_OF_FLOAT16 = 24, 8, 3
+# beside 1, as tanh by exponentials does, they still have as many as the tolerance asks for; and so have products in
+# float16, in which programs for bfloat16 compute, too.
+LEAST, LEAST_OF_FUNCTIONS, LEAST_OF_HALVES = 24, 8, 3
 LARGEST = {"large": 10, "scale_1e6": 20}  # where the problem declares these
 SIGNS = (0.0, 0.0, 1.0, -1.0)  # of larger values; 0.0: their own
 SHIFT = 128.0  # exponentials of the larger values overflow, and those of the smaller ones are zero
@@ -51,8 +52,8 @@ class Scaled(DerivedKind):
                 continue
             is_larger = largest > 0 and not contract.is_bounded and bool(draw(2, generator))
             most = largest if is_larger else least
-            if tensor.dtype is torch.float16:
-                most = min(most, LEAST_OF_FLOAT16)
+            if tensor.dtype is torch.float16 or (tensor.dtype is torch.bfloat16 and not is_larger):
+                most = min(most, LEAST_OF_HALVES)
             power = most if draw(2, generator) else 1 + int(most * draw_share(generator))
             factor = 2.0**power if is_larger else 0.5**power
             sign = SIGNS[draw(len(SIGNS), generator)] if is_larger else 0.0

@@ -41,7 +41,7 @@ def test_varied_values_of_one_sign_keep_it():
     assert any((vary(given - 0.5, "varied", seed).sign() != (given - 0.5).sign()).any() for seed in range(8))
 
 
-@pytest.mark.parametrize(("dtype", "most"), [(torch.float32, 24), (torch.float16, 3), (torch.bfloat16, 24)])
+@pytest.mark.parametrize(("dtype", "most"), [(torch.float32, 24), (torch.float16, 3), (torch.bfloat16, 3)])
 def test_scaled_values_are_whole_tensors_or_slices_times_a_power_of_two(dtype, most):
     given = torch.randn(40, 50).to(dtype)
     powers = set()
