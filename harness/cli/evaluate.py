@@ -264,9 +264,8 @@ def print_report(report: EvaluationReport, options: EvaluateOptions, *, ranked: 
     from harness.store.completions import locate_answer, read_origin
 
     single = report.all[0] if len(report.all) == 1 and not ranked else None
-    shown = report.all if single else sorted(report.evaluations, key=lambda one: one.id)
-    if shown and not ranked:
-        rows = [make_row(one.evaluation, one.id) for one in shown]
+    if report.all and not ranked:
+        rows = [make_row(one.evaluation, one.id) for one in report.all]
         folders = {row.id: locate_answer(options.generated_dir, row) for row in rows}
         solutions = {number: read_origin(folder, turn=0).solution for number, folder in folders.items()}
         print_rich(render_evaluations(rows, choose_columns(NARROW, rows), solutions))
@@ -290,7 +289,7 @@ def _print_failures(report: EvaluationReport) -> None:
     """Print each message once: whole for the harness's own failures, otherwise the first line."""
     from harness.report.terminal.tables import style_text
 
-    by_message = {one.evaluation.message: one for one in reversed(report.evaluations) if one.evaluation.message}
+    by_message = {one.evaluation.message: one for one in reversed(report.all) if one.evaluation.message}
     failed = [found for found in reversed(by_message.values()) if found.evaluation.outcome is not Outcome.CORRECT]
     failed.sort(key=lambda found: not found.evaluation.outcome.is_error)
     for stored in failed[:SHOWN_FAILURES]:

@@ -249,6 +249,7 @@ def test_finished_candidate_is_evaluated_anew_only_with_again(command, tiny_suit
     code, stdout, _ = command(*args)
     assert code == 0
     assert "2 already evaluated: 1 correct, 1 no_code (--again re-evaluates them)" in stdout
+    assert all(f" {outcome} " in stdout for outcome in ("correct", "no_code")), "the table has what was stored before"
     assert command(*args, "--again")[0] == 0
     connection = sqlite3.connect(tmp_path / "results" / "harness.db")
     assert connection.execute("SELECT count(*) FROM evaluations").fetchone() == (4,)
