@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -52,7 +53,8 @@ def import_(
     """Import problems, and solutions as runs.
 
     Reads KernelBench, KernelBench-Verified, flashinfer-bench, SOL-ExecBench and gpu-mode's reference-kernels. Results
-    in them are only reported; `harness evaluate` measures them here.
+    in them are only reported; `harness evaluate` measures them here. A KernelBench checkout brings the runs in its
+    runs/.
 
     Example: git clone https://github.com/ScalingIntelligence/KernelBench; harness import KernelBench
     """
@@ -63,17 +65,32 @@ def import_source(
     source: Path, paths: RunFolders, other_format: FormatName | None = None, names: Names = Names()
 ) -> list[str]:
     """Return the names of the runs. Raises UsageError."""
-    from harness.formats.kernelbench.format import read_kernels
-    from harness.formats.kernelbench.runs import RunImport, import_runs
+    from harness.formats.kernelbench.format import list_run_folders, read_kernels
     from harness.formats.table import recognise
 
     chosen, root = recognise(source, other_format)
     suite = names.as_suite or chosen.suite
-    kernels = read_kernels(root) if chosen.name == "kernelbench" and root.is_dir() else ()
-    if not kernels:
-        return _store(chosen.read(root, suite), paths, names.as_run, checks="kernelbench" not in chosen.name)
+    is_kernelbench = chosen.name == "kernelbench" and root.is_dir()
+    if is_kernelbench and read_kernels(root):
+        return _import_runs(source, names.as_run, suite, names, paths)
+    runs = _store(chosen.read(root, suite), paths, names.as_run, checks="kernelbench" not in chosen.name)
+    folders = list_run_folders(source) if is_kernelbench else []
+    for folder in folders:
+        run = names.as_run if names.as_run is None or len(folders) == 1 else f"{names.as_run}-{folder.name}"
+        try:
+            runs += _import_runs(folder, run, suite, names, paths)
+        except UsageError as error:
+            typer.echo(f"note: {folder} is left out: {error}", err=True)
+    return runs
+
+
+def _import_runs(folder: Path, run: str | None, suite: str, names: Names, paths: RunFolders) -> list[str]:
+    """Raises UsageError."""
+    from harness.formats.kernelbench.format import read_kernels
+    from harness.formats.kernelbench.runs import RunImport, import_runs
+
     settings = RunImport(
-        run=names.as_run,
+        run=run,
         suite=suite,
         model=names.as_model,
         language=names.as_language,
@@ -82,12 +99,12 @@ def import_source(
         find_suite=partial(find_suite_folder, problems_dir=paths.problems_dir),
     )
     runs = []
-    for run in import_runs(source, kernels, settings):
-        runs.append(run.name)
-        typer.echo(f"{count(run.kernels, 'kernel')} in {run.folder}: harness evaluate {run.name}")
-        if run.claims is not None:
-            _print_claims(run.claims)
-        for mismatch in run.mismatches:
+    for one in import_runs(folder, read_kernels(folder), settings):
+        runs.append(one.name)
+        typer.echo(f"{count(one.kernels, 'kernel')} in {one.folder}: harness evaluate {one.name}")
+        if one.claims is not None:
+            _print_claims(one.claims)
+        for mismatch in one.mismatches:
             typer.echo(mismatch, err=True)
     return runs
 
@@ -103,13 +120,13 @@ def _store(imported: Imported, paths: RunFolders, run: str | None, *, checks: bo
         typer.echo(f"note: {note}", err=True)
     if len(notes) > MAX_NOTES:
         typer.echo(f"note: and {len(notes) - MAX_NOTES} more", err=True)
-    if not stored.counts:
+    if not stored.problems:
         raise UsageError("nothing was imported: no problem can be evaluated here")
     for before, after in stored.renamed:
         typer.echo(f"renamed {before!r} to {after!r}: problem names are used as folder names", err=True)
-    for name, number in sorted(stored.counts.items()):
+    for name, number in sorted(Counter(suite for suite, _ in stored.problems).items()):
         typer.echo(f"{count(number, 'problem')} in {folder / name}: harness problems check --suite {name}")
-    solutions = [one for one in imported.solutions if one.suite in stored.counts]
+    solutions = [one for one in imported.solutions if (one.suite, one.problem) in stored.problems]
     runs = list(store_solutions(solutions, paths.generated_dir, run))
     for one in runs:
         typer.echo(f"{count(one.candidates, 'candidate')} in {one.folder}: harness evaluate {one.name}")

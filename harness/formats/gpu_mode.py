@@ -64,7 +64,7 @@ def _list_tasks(root: Path) -> Iterator[Path]:
 
 
 def read(root: Path, suite: str) -> Imported:
-    """Make one suite per folder of tasks. Raises UsageError for malformed files."""
+    """Make one suite per folder of tasks."""
     problems, solutions = [], []
     notes: list[str] = []
     for folder in _list_tasks(root):
@@ -72,11 +72,12 @@ def read(root: Path, suite: str) -> Imported:
         try:
             task = _read_task(folder)
             problems.append(ImportedProblem(suite=own, name=task.folder.name, code=_write_problem(task, notes)))
+            for path in _list_submissions(folder):
+                solutions.append(_read_submission(path, task, own))
         except UnsupportedError as error:
             notes.append(f"{folder}: {error}")
-            continue
-        for path in _list_submissions(folder):
-            solutions.append(_read_submission(path, task, own))
+        except UsageError as error:  # names the file
+            notes.append(str(error))
     return Imported(problems=tuple(problems), solutions=tuple(solutions), notes=tuple(notes))
 
 

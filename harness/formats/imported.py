@@ -63,11 +63,19 @@ def read_json_object(path: Path) -> dict[str, Any]:
     return parse_object(read_text(path), path, 1)
 
 
-def read_json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (file and line, object). Raises UsageError."""
+def read_json_lines(path: Path, malformed: list[str] | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (file and line, object). A line that holds no object is named in `malformed`; without it, raises
+    UsageError.
+    """
     for number, line in enumerate(read_text(path).split("\n"), start=1):
-        if line.strip():
+        if not line.strip():
+            continue
+        try:
             yield f"{path}, line {number}", parse_object(line, path, number)
+        except UsageError as error:
+            if malformed is None:
+                raise
+            malformed.append(str(error))
 
 
 def parse_object(text: str, path: Path, first_line: int) -> dict[str, Any]:

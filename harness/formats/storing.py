@@ -29,11 +29,11 @@ WORKLOADS = ".workloads.jsonl"  # beside a problem file: its workloads as they w
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredProblems:
-    """`counts` are problems per suite. `renamed` holds (old name, new name) of names that cannot be folder names.
-    `refused` are messages about problems that were not stored.
+    """`problems` are suites and names in the source. `renamed` holds (old name, new name) of names that cannot be
+    folder names. `refused` are messages about problems that were not stored.
     """
 
-    counts: Counter[str]
+    problems: frozenset[tuple[str, str]]
     renamed: tuple[tuple[str, str], ...]
     refused: tuple[str, ...]
 
@@ -48,18 +48,17 @@ class StoredRun:
 def store_problems(problems: Iterable[ImportedProblem], folder: Path, *, checks: bool) -> StoredProblems:
     """With `checks`, leave out files that are no valid problems. Raises UsageError before anything is written."""
     files: dict[Path, bytes] = {}
-    counts: Counter[str] = Counter()
-    renamed, refused = [], []
+    stored, renamed, refused = [], [], []
     for problem in problems:
-        name = check_name("problem", make_name(problem.name))
+        name = make_name(problem.name)
         path = folder / check_name("suite", problem.suite) / f"{name}.py"
-        if checks and (reason := _find_fault(problem, path)):
+        if reason := _find_fault(problem, name, path, checks=checks):
             refused.append(reason)
             continue
         if files.get(path, problem.code.encode()) != problem.code.encode():
             raise UsageError(f"two problems would have the file {path}: the second is {problem.name}")
         renamed += [(problem.name, name)] if name != problem.name else []
-        counts[problem.suite] += 1
+        stored.append((problem.suite, problem.name))
         files[path] = problem.code.encode()
         if problem.workloads:
             files[path.with_name(f"{name}{WORKLOADS}")] = problem.workloads.encode()
@@ -68,13 +67,15 @@ def store_problems(problems: Iterable[ImportedProblem], folder: Path, *, checks:
             raise UsageError(f"{path} exists and differs: move it away, or choose another --suite")
     for path, content in files.items():
         write_bytes(path, content)
-    return StoredProblems(counts=counts, renamed=tuple(renamed), refused=tuple(refused))
+    return StoredProblems(problems=frozenset(stored), renamed=tuple(renamed), refused=tuple(refused))
 
 
-def _find_fault(problem: ImportedProblem, path: Path) -> str:
+def _find_fault(problem: ImportedProblem, name: str, path: Path, *, checks: bool) -> str:
     try:
-        parse_problem(problem.code, path, problem.suite, executes=False)
-    except ProblemError as error:
+        check_name("problem", name)
+        if checks:
+            parse_problem(problem.code, path, problem.suite, executes=False)
+    except (UsageError, ProblemError) as error:
         return str(error)
     return ""
 

@@ -35,7 +35,7 @@ FORMATS = (
     Format(
         name="kernelbench",
         suite="kernelbench",
-        recognised_by="level1/1_Name.py, also in KernelBench/; a Parquet file; or a run's "
+        recognised_by="level1/1_Name.py, also in KernelBench/ or problems/; a Parquet file; or a run's "
         "level_1_problem_1_sample_0_kernel.py",
         find=kernelbench.find,
         read=kernelbench.read,

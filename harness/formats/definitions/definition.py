@@ -90,7 +90,7 @@ def read_definition(record: Mapping[str, Any], where: str, reference: str = "") 
         name=name,
         op_type=str(record.get("op_type") or ""),
         description=str(record.get("description") or name),
-        tags=tuple(map(str, record.get("tags") or ())),
+        tags=tuple(map(str, take(record, "tags", list, where, default=[]))),
         axes=axes,
         inputs=inputs,
         outputs=outputs,
@@ -177,19 +177,20 @@ def read_workload(record: Mapping[str, Any], definition: Definition, where: str)
     unknown = next((name for name in inputs if name not in definition.inputs), None)
     if unknown is not None:
         raise UnsupportedError(f"{where}: the workload has the input {unknown}, which its definition lacks")
-    for name in definition.inputs:
-        _require_input(name, inputs.get(name) or {}, definition, where)
+    given = {name: {"type": "random", **take(inputs, name, dict, where, default={})} for name in definition.inputs}
+    for name, spec in given.items():
+        _require_input(name, spec, definition, where)
     return Workload(
         uuid=take(record, "uuid", str, where),
         axes={axis: axes[axis] for axis in definition.free_axes},
-        inputs={name: inputs.get(name) or {"type": "random"} for name in definition.inputs},
+        inputs=given,
         tolerance=_read_tolerance(record, where),
         record=record,
     )
 
 
 def _require_input(name: str, spec: Mapping[str, Any], definition: Definition, where: str) -> None:
-    kind, value = spec.get("type", "random"), spec.get("value")
+    kind, value = spec["type"], spec.get("value")
     if kind not in ("random", "scalar", "safetensors", "custom"):
         raise UnsupportedError(f"{where}: input {name} has the unknown type {kind!r}")
     if kind == "custom" and not definition.input_maker:

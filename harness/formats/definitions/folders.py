@@ -33,6 +33,7 @@ from harness.formats.imported import (
 from harness.formats.merging import merge_modules, rename_clashes
 
 Lines = Iterable[tuple[str, Mapping[str, Any]]]  # (file and line, object)
+LEFT_OUT = (UnsupportedError, UsageError)
 
 
 @dataclass
@@ -46,27 +47,27 @@ class DefinitionReader:
     solutions: list[ImportedSolution] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     definitions: dict[str, Definition] = field(default_factory=dict)
-    files: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    named: dict[tuple[str, str], Path] = field(default_factory=dict)  # files by kind and name
 
     def add_problem(self, record: Mapping[str, Any], path: Path, lines: Lines, reference: str = "") -> None:
-        with self._noting():
-            definition = read_definition(record, str(path), reference)
-            workloads = list(self._read_workloads(definition, lines, path))
-            chosen = choose_evenly(workloads)
-            code = write_problem(definition, chosen, self.origin)
-            if len(chosen) < len(workloads):
-                self.notes.append(f"{definition.name}: {len(chosen)} of {len(workloads)} workloads, evenly chosen")
-            kept = [{"definition": definition.name, "workload": one.record} for one in chosen]
-            self.problems.append(
-                ImportedProblem(
-                    suite=self.suite,
-                    name=definition.name,
-                    code=code,
-                    workloads="".join(f"{json.dumps(one)}\n" for one in kept),
-                )
+        """Raises UnsupportedError, and UsageError for another form."""
+        definition = read_definition(record, str(path), reference)
+        self._require_new("definition", definition.name, path)
+        workloads = list(self._read_workloads(definition, lines, path))
+        chosen = choose_evenly(workloads)
+        code = write_problem(definition, chosen, self.origin)
+        if len(chosen) < len(workloads):
+            self.notes.append(f"{definition.name}: {len(chosen)} of {len(workloads)} workloads, evenly chosen")
+        kept = [{"definition": definition.name, "workload": one.record} for one in chosen]
+        self.problems.append(
+            ImportedProblem(
+                suite=self.suite,
+                name=definition.name,
+                code=code,
+                workloads="".join(f"{json.dumps(one)}\n" for one in kept),
             )
-            self.definitions[definition.name] = definition
-            self.files.setdefault("definitions", []).append((definition.name, str(path)))
+        )
+        self.definitions[definition.name] = definition
 
     def _read_workloads(self, definition: Definition, lines: Lines, path: Path) -> Iterator[Workload]:
         seen: set[str] = set()
@@ -76,28 +77,32 @@ class DefinitionReader:
                 if workload.uuid in seen:
                     raise UnsupportedError(f"{where}: another workload has the uuid {workload.uuid}")
                 located = locate_tensors(workload, definition, (self.root, path.parent), where)
-            except UnsupportedError as error:
+            except LEFT_OUT as error:
                 self.notes.append(str(error))
                 continue
             seen.add(workload.uuid)
             yield located
 
     def add_solution(self, record: Mapping[str, Any], path: Path, binding: str) -> None:
-        with self._noting():
-            self.solutions.append(read_solution(record, self.definitions, self.suite, binding, str(path)))
-            self.files.setdefault("solutions", []).append((self.solutions[-1].name, str(path)))
+        """Raises as `add_problem`."""
+        solution = read_solution(record, self.definitions, self.suite, binding, str(path))
+        self._require_new("solution", solution.name, path)
+        self.solutions.append(solution)
+
+    def _require_new(self, kind: str, name: str, path: Path) -> None:
+        other = self.named.setdefault((kind, name), path)
+        if other != path:
+            raise UnsupportedError(f"{path} is left out: {other} has a {kind} of the same name {name!r}")
 
     @contextmanager
-    def _noting(self) -> Iterator[None]:
+    def noting(self) -> Iterator[None]:
+        """Note why a file is left out."""
         try:
             yield
-        except UnsupportedError as error:
+        except LEFT_OUT as error:
             self.notes.append(str(error))
 
     def finish(self) -> Imported:
-        """Raises UsageError for two of one name."""
-        for names in self.files.values():
-            name_twice(names)
         return Imported(problems=tuple(self.problems), solutions=tuple(self.solutions), notes=tuple(self.notes))
 
 
@@ -309,32 +314,25 @@ def _write_name(word: str, definition: Definition) -> str:
     return _write_axis(word, definition) if word in definition.axes else word
 
 
-def name_twice(names: Sequence[tuple[str, str]]) -> None:
-    """Raises UsageError for two of one name. `names` are (name, file)."""
-    seen: dict[str, str] = {}
-    for name, file in names:
-        if name in seen:
-            raise UsageError(f"two files have the name {name!r}: {seen[name]} and {file}; rename one of them")
-        seen[name] = file
-
-
 def find_flashinfer(source: Path) -> Path | None:
     roots = (source, *(path for path in sorted(source.glob("*")) if path.is_dir()))
     return next((root for root in roots if any((root / "definitions").rglob("*.json"))), None)
 
 
 def read_flashinfer(root: Path, suite: str) -> Imported:
-    """Raises UsageError for malformed files."""
     lines: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
-    for path in sorted((root / "workloads").rglob("*.jsonl")):
-        for where, record in read_json_lines(path):
-            lines.setdefault(str(record.get("definition", path.stem)), []).append((where, record))
     reader = DefinitionReader("flashinfer-bench", suite, root)
+    for path in sorted((root / "workloads").rglob("*.jsonl")):
+        with reader.noting():
+            for where, record in read_json_lines(path, reader.notes):
+                lines.setdefault(str(record.get("definition", path.stem)), []).append((where, record))
     for path in sorted((root / "definitions").rglob("*.json")):
-        record = read_json_object(path)
-        reader.add_problem(record, path, lines.get(str(record.get("name")), ()))
+        with reader.noting():
+            record = read_json_object(path)
+            reader.add_problem(record, path, lines.get(str(record.get("name")), ()))
     for path in sorted((root / "solutions").rglob("*.json")):
-        reader.add_solution(read_json_object(path), path, "tvm-ffi")
+        with reader.noting():
+            reader.add_solution(read_json_object(path), path, "tvm-ffi")
     return reader.finish()
 
 
@@ -348,16 +346,18 @@ def _list_definitions(root: Path) -> Iterator[Path]:
 
 
 def read_sol_execbench(root: Path, suite: str) -> Imported:
-    """Raises UsageError for malformed files."""
     reader = DefinitionReader("SOL-ExecBench", suite, root)
     folders = list(_list_definitions(root))
     for folder in folders:
         path, source = folder / "definition.json", folder / "reference.py"
-        reference = read_text(source) if source.is_file() else ""
-        reader.add_problem(read_json_object(path), path, read_json_lines(folder / "workload.jsonl"), reference)
+        with reader.noting():
+            reference = read_text(source) if source.is_file() else ""
+            lines = read_json_lines(folder / "workload.jsonl", reader.notes)
+            reader.add_problem(read_json_object(path), path, lines, reference)
     for folder in folders:
         for path in sorted(folder.glob("solution*.json")):
-            reader.add_solution(_fill_contents(read_json_object(path), folder), path, "torch")
+            with reader.noting():
+                reader.add_solution(_fill_contents(read_json_object(path), folder), path, "torch")
     return reader.finish()
 
 

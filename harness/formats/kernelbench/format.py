@@ -25,6 +25,8 @@ from harness.problems.discovery import bound_names
 from harness.syntax import try_parse
 
 CHECKOUT_FOLDER = "KernelBench"  # of levels, in a checkout
+OTHER_FOLDER = "problems"  # of levels, elsewhere
+RUNS_FOLDER = "runs"  # beside it
 EVAL_RESULTS = "eval_results.json"
 BASELINE_TIMES = "baseline_time_torch.json"
 PARQUET_COLUMNS = ("code", "level", "name", "problem_id")
@@ -89,8 +91,8 @@ def find(source: Path) -> Path | None:
     is_level = any(_LEVEL_FOLDER.fullmatch(level.name) and any(level.glob("[0-9]*_*.py")) for level in levels)
     if is_level or any(source.glob("level_*_problem_*_sample_*_kernel.py")):
         return source
-    inner = source / CHECKOUT_FOLDER
-    return find(inner) if inner.is_dir() and find_verified(source) is None else None
+    inner = (source / name for name in (CHECKOUT_FOLDER, OTHER_FOLDER) if (source / name).is_dir())
+    return None if find_verified(source) else next(filter(None, map(find, inner)), None)
 
 
 def read(source: Path, suite: str) -> Imported:
@@ -183,6 +185,11 @@ def read_kernels(folder: Path) -> tuple[BenchKernel, ...]:
             level, number, sample = map(int, match.groups())
             found.append(BenchKernel(level=level, number=number, sample=sample, source=read_text(path)))
     return tuple(sorted(found, key=lambda kernel: (kernel.level, kernel.number, kernel.sample)))
+
+
+def list_run_folders(checkout: Path) -> list[Path]:
+    folders = sorted((checkout / RUNS_FOLDER).glob("*/"))
+    return [folder for folder in folders if any(folder.glob("level_*_problem_*_sample_*_kernel.py"))]
 
 
 def write_kernels(kernels: Iterable[BenchKernel], folder: Path) -> None:

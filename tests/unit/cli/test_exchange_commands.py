@@ -124,6 +124,20 @@ def test_an_export_says_what_it_leaves_out(command, bench_checkout, tmp_path, ev
     assert "left out: 2 evaluations of other workloads than full, or in another dtype" in stderr
 
 
+def test_runs_of_a_checkout_are_imported_with_its_problems(command, bench_checkout, tmp_path):
+    bench_checkout.rename(tmp_path / "KernelBench")
+    (tmp_path / "checkout" / "runs").mkdir(parents=True)
+    (tmp_path / "KernelBench").rename(tmp_path / "checkout" / "KernelBench")
+    (tmp_path / "bench-run").rename(tmp_path / "checkout" / "runs" / "sound")
+    odd = tmp_path / "checkout" / "runs" / "odd"
+    odd.mkdir()
+    (odd / "level_7_problem_1_sample_0_kernel.py").write_text(PROGRAM)
+    code, stdout, stderr = command("import", "checkout")
+    assert code == 0
+    assert "2 kernels in generated/sound: harness evaluate sound" in stdout
+    assert "note: checkout/runs/odd is left out" in stderr
+
+
 def test_a_checkout_is_recognised_by_its_folder_of_levels(command, bench_checkout, tmp_path):
     (tmp_path / "checkout").mkdir()
     bench_checkout.rename(tmp_path / "checkout" / "KernelBench")
