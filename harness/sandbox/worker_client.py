@@ -46,7 +46,6 @@ from harness.tensors.seeding import read_seed
 from harness.tensors.slices import has_same_bits, pack_by_dtype
 
 MAX_REPORTED_NS = 10**15
-WORD_BYTES = 8
 DOORBELL_POLLS = 4000  # between two checks of everything else: about 0.2 ms
 
 # "compile": compiles the kernels of a JIT language for the emulated GPU, and runs none; "compile_all": with every
@@ -224,7 +223,7 @@ class WorkerClient:
     def inputs_unchanged(self, placed: PlacedInputs) -> bool:
         """Compares bits."""
         pairs = zip(placed.specs, placed.tensors, strict=True)
-        return all(_are_same(self._storage_bytes(spec), flat_bytes(tensor)) for spec, tensor in pairs)
+        return all(has_same_bits(self._storage_bytes(spec), flat_bytes(tensor)) for spec, tensor in pairs)
 
     def arm(self, placed: PlacedInputs, *, in_window: bool = False) -> None:
         """Announce a call. The worker wakes its threads and device and waits for GO or REST, or `in_window` polls the
@@ -392,14 +391,6 @@ def describe(tensor: Tensor) -> TensorSpec:
 
 def flat_bytes(tensor: Tensor) -> Tensor:
     return tensor.as_strided((count_span(tensor.shape, tensor.stride()),), (1,)).view(torch.uint8)
-
-
-def _are_same(found: Tensor, written: Tensor) -> bool:
-    if found.device != written.device:
-        return has_same_bits(found, written)
-    if written.numel() % WORD_BYTES or written.data_ptr() % WORD_BYTES or found.data_ptr() % WORD_BYTES:
-        return torch.equal(found, written)
-    return torch.equal(found.view(torch.int64), written.view(torch.int64))
 
 
 def _read_us(time_ns: object, least_ns: int = 0) -> float:

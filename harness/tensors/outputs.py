@@ -11,12 +11,13 @@ from enum import IntEnum
 from functools import cache
 from itertools import count
 from math import prod
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor
 
 from harness.protocol import ITEM_BYTES, TensorSpec, add_state, have_same_nesting, storage_bytes
+from harness.tensors.single_pass import find_kernels
 from harness.tensors.slices import SLICE_ELEMENTS, count_bytes, cut_pairs, cut_slices, cut_stretch, has_same_bits
 
 Place = TypeVar("Place", int, Tensor)
@@ -192,6 +193,10 @@ def _digest(tensor: Tensor) -> Tensor:
     size_bytes = tensor.numel() * item_bytes
     word_bytes = 1 if size_bytes % WORD_BYTES else WORD_BYTES
     row_bytes = ROW_WORDS * word_bytes
+    if word_bytes == WORD_BYTES and tensor.is_contiguous() and _is_aligned(tensor):
+        whole = tensor.detach().view(-1).view(torch.int32)
+        if kernels := find_kernels(whole, dtypes=(torch.int32,)):
+            return cast("Tensor", kernels.sum_words(whole, key)).cpu()
     sums = torch.zeros(-(-size_bytes // row_bytes), dtype=torch.int64, device=tensor.device)
     elements = ROWS_AT_ONCE[tensor.device.type] * row_bytes // item_bytes
     for first, (part,) in cut_slices(tensor.detach(), elements=elements):
@@ -206,8 +211,11 @@ def _digest(tensor: Tensor) -> Tensor:
 def _as_words(part: Tensor, word_bytes: int) -> Tensor:
     if word_bytes == 1:
         return part.view(torch.uint8).long()
-    is_aligned = (part.storage_offset() * part.element_size()) % WORD_BYTES == 0
-    return (part if is_aligned else part.clone()).view(torch.int32).long()
+    return (part if _is_aligned(part) else part.clone()).view(torch.int32).long()
+
+
+def _is_aligned(part: Tensor) -> bool:
+    return not int(part.storage_offset()) * part.element_size() % WORD_BYTES
 
 
 @cache

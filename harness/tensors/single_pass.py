@@ -5,6 +5,7 @@ a GPU that takes most of the time of an evaluation whose outputs have gigabytes.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from functools import cache
 from types import ModuleType
 
@@ -16,10 +17,10 @@ DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 _log = logging.getLogger(__name__)
 
 
-def find_kernels(*tensors: Tensor) -> ModuleType | None:
+def find_kernels(*tensors: Tensor, dtypes: Sequence[torch.dtype] = DTYPES) -> ModuleType | None:
     """Return `single_pass_kernels` if it can measure these tensors, which have one shape, dtype and device."""
     fits = all(
-        one.is_cuda and one.is_contiguous() and one.dtype in DTYPES and one.numel() >= LEAST_ELEMENTS for one in tensors
+        one.is_cuda and one.is_contiguous() and one.dtype in dtypes and one.numel() >= LEAST_ELEMENTS for one in tensors
     )
     return _load_kernels() if fits else None
 

@@ -1,5 +1,5 @@
 """Triton kernels that measure large tensors in one pass over each. `harness.tensors.single_pass` imports this module
-where Triton works. A program takes a tile, and writes its part of each result in float64.
+where Triton works. A program takes a tile, and writes its part of each result in float64, or in int64 for digests.
 """
 
 from __future__ import annotations
@@ -37,6 +37,18 @@ def measure_errors(own: Tensor, found: Tensor, share: float, least: float, *, al
     return int(failed), int(lost), squares
 
 
+def sum_words(words: Tensor, key: Tensor) -> Tensor:
+    """Return the sums of rows of 32-bit words times 64-bit numbers, modulo 2^64. `key` has as many as a row, which is
+    a multiple of a tile; the last row may be shorter.
+    """
+    tile = ROWS.value * BLOCK.value
+    rows = triton.cdiv(words.numel(), key.numel())
+    parts = torch.zeros((rows, key.numel() // tile), dtype=torch.int64, device=words.device)
+    with torch.cuda.device(words.device) if words.is_cuda else nullcontext():
+        _sum_words[(triton.cdiv(words.numel(), tile),)](words, key, parts, words.numel(), key.numel())
+    return parts.sum(dim=1)
+
+
 def _run(kernel: triton.JITFunction, values: Tensor, *others: Tensor | float, results: int) -> Tensor:
     programs = triton.cdiv(values.numel(), ROWS.value * BLOCK.value)
     parts = torch.empty((programs, results), dtype=torch.float64, device=values.device)
@@ -54,6 +66,15 @@ def _load_tile(values, count):  # type: ignore[no-untyped-def]
     if tile.dtype != tl.float64:
         tile = tile.to(tl.float32)
     return tile, at < count
+
+
+@triton.jit
+def _sum_words(words, key, parts, count, row_words):  # type: ignore[no-untyped-def]
+    first = tl.program_id(0).to(tl.int64) * ROWS * BLOCK
+    at = first + tl.arange(0, ROWS * BLOCK)
+    tile = tl.load(words + at, mask=at < count, other=0).to(tl.int64)
+    numbers = tl.load(key + first % row_words + tl.arange(0, ROWS * BLOCK))
+    tl.store(parts + tl.program_id(0), tl.sum(tile * numbers, axis=0))
 
 
 @triton.jit

@@ -15,6 +15,8 @@ from harness.tensors.seeding import keep_seed
 from harness.tensors.trees import map_tensors
 
 SLICE_ELEMENTS = 4 << 20
+EQUAL_ELEMENTS = 1 << 27  # compared at a time on a GPU, which waits after each
+WORD_BYTES = 8
 WHOLE_BYTES = 64 << 20  # non-contiguous tensors up to this size are copied at once
 
 
@@ -24,7 +26,15 @@ def count_bytes(tensors: Iterable[Tensor]) -> int:
 
 def has_same_bits(a: Tensor, b: Tensor) -> bool:
     """NaN equals itself; 0.0 differs from -0.0. The devices may differ."""
-    return all(torch.equal(left.view(torch.uint8), right.view(torch.uint8)) for left, right in cut_pairs(a, b))
+    elements = EQUAL_ELEMENTS if a.is_cuda and b.is_cuda else SLICE_ELEMENTS
+    return all(_are_equal(left, right) for left, right in cut_pairs(a, b, elements=elements))
+
+
+def _are_equal(*parts: Tensor) -> bool:
+    starts = [at for one in parts for at in (one.data_ptr(), one.storage_offset() * one.element_size())]
+    is_aligned = not any(at % WORD_BYTES for at in (*starts, parts[0].nbytes))
+    left, right = (one.view(torch.int64 if is_aligned else torch.uint8) for one in parts)
+    return torch.equal(left, right)
 
 
 def cut_slices(
@@ -58,10 +68,10 @@ def cut_stretch(tensor: Tensor, first: int, last: int) -> Tensor:
     return tensor[low:high].reshape(-1)[first - start : last - start]
 
 
-def cut_pairs(a: Tensor, b: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+def cut_pairs(a: Tensor, b: Tensor, elements: int = SLICE_ELEMENTS) -> Iterator[tuple[Tensor, Tensor]]:
     """Use the GPU if one tensor is there: it reads host memory faster than copies arrive in it."""
     where = a.device if a.is_cuda else b.device
-    for _, (left, right) in cut_slices(a, b, elements=SLICE_ELEMENTS):
+    for _, (left, right) in cut_slices(a, b, elements=elements):
         yield left.to(where), right.to(where)
 
 

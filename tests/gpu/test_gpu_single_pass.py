@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from harness.evaluation.correctness import comparison
-from harness.tensors import fill_values
+from harness.tensors import fill_values, outputs
 from harness.tensors.single_pass import LEAST_ELEMENTS, find_kernels
 
 pytestmark = pytest.mark.gpu
@@ -34,3 +34,13 @@ def test_one_pass_measures_as_operators_do(monkeypatch, dtype, special, alone):
     assert fills.size == pytest.approx(expected_fills.size, rel=1e-6, nan_ok=True)
     assert errors[:2] == expected[:2]
     assert errors[2] == pytest.approx(expected[2], rel=1e-4, nan_ok=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64])
+def test_one_pass_digests_as_operators_do(monkeypatch, dtype):
+    values = torch.randn(LEAST_ELEMENTS * 2 + 78, device="cuda").to(dtype)
+    digest = outputs._digest(values)
+    monkeypatch.setattr(outputs, "find_kernels", lambda *_, **__: None)
+    assert outputs._digest(values).equal(digest)
+    values[-1] += 1
+    assert (outputs._digest(values) != digest).sum() == 1

@@ -118,7 +118,8 @@ class CallMaker:
             return ()
         (self._fit if exercise.expected.is_calm else self._failed).add(kind)
         if self.reference.compares_own_first:
-            self.reference.device.release_allocator_cache()  # the worker may need it for the call
+            need = self.reference.need.count_worker_bytes(self.reference.footprint.kept_calls)
+            self.reference.device.release_allocator_cache(needed_bytes=need)  # the worker may need it for the call
         return (exercise,)
 
     def _draw_seed(self, kind: DerivedKind) -> int:

@@ -28,6 +28,7 @@ from harness.problems.loading import LoadedProblem
 from harness.sandbox.memory_limits import count_free_bytes, is_out_of_memory, limit_memory
 from harness.sandbox.memory_plan import USABLE_SHARE
 from harness.tensors.outputs import Difference, FlatOutputs, find_difference, widen_small
+from harness.tensors.single_pass import find_kernels
 from harness.tensors.slices import SLICE_ELEMENTS, cut_slices, has_same_bits
 from harness.tensors.trees import list_leaves
 
@@ -183,11 +184,14 @@ def describe_varying(what: str) -> str:
 
 
 def has_only_numbers(outputs: FlatOutputs) -> bool:
-    return all(
-        bool(widen_small(part).isfinite().all())
-        for tensor in outputs.tensors
-        for _, (part,) in cut_slices(tensor, elements=SLICE_ELEMENTS)
-    )
+    return all(map(_holds_only_numbers, outputs.tensors))
+
+
+def _holds_only_numbers(tensor: Tensor) -> bool:
+    if kernels := find_kernels(tensor):
+        _, _, special = kernels.find_extremes(tensor)
+        return not special
+    return all(bool(widen_small(part).isfinite().all()) for _, (part,) in cut_slices(tensor, elements=SLICE_ELEMENTS))
 
 
 def measure_inputs(loaded: LoadedProblem) -> int:

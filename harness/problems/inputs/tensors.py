@@ -13,6 +13,7 @@ from harness.protocol import count_span
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 MASKED = -1e4  # or less is added to scores that do not count
 FEW = 8  # most elements or slices of a sparse choice
+SAMPLED = 1 << 20  # elements
 PART = 1 << 23  # elements that are refilled at a time, or one row
 # Elements that are changed at a time, or one row: on a CPU few enough for its cache, on a GPU enough to fill it.
 PARTS = {"cpu": 1 << 20, "cuda": 1 << 25}
@@ -68,6 +69,9 @@ def find_inexact(values: Tensor) -> Tensor:
 
 
 def has_many_digits(tensor: Tensor) -> bool:
+    """Judge a large tensor by a sample."""
+    if tensor.is_contiguous():
+        tensor = tensor.view(-1)[:: max(tensor.numel() // SAMPLED, 1) | 1]  # odd, so that it meets all columns
     count = torch.zeros((), dtype=torch.int64, device=tensor.device)  # there, for one transfer at the end
     for part in split_for_device(tensor):
         count += find_inexact(part).count_nonzero()

@@ -199,7 +199,8 @@ class Device(ABC):
         return 0
 
     @abstractmethod
-    def release_allocator_cache(self) -> None: ...
+    def release_allocator_cache(self, *, needed_bytes: int | None = None) -> None:
+        """Do nothing if `needed_bytes` are free."""
 
     def release_memory(self) -> None:
         self._flush_buffer = None

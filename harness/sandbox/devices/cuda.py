@@ -97,8 +97,10 @@ class CudaDevice(Device):
         free_bytes, total_bytes = torch.cuda.mem_get_info(self.torch_device)
         return total_bytes - free_bytes
 
-    def release_allocator_cache(self) -> None:
+    def release_allocator_cache(self, *, needed_bytes: int | None = None) -> None:
         """Free cuBLAS's workspaces, too, which may be in large blocks of torch's cache."""
+        if needed_bytes is not None and torch.cuda.mem_get_info(self.torch_device)[0] >= needed_bytes:
+            return
         torch._C._cuda_clearCublasWorkspaces()
         torch.cuda.empty_cache()
 

@@ -29,6 +29,7 @@ from harness.sandbox.replies import parse_outputs, read_list, read_pairs
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient, flat_bytes
 from harness.sandbox.worker_process import WorkerLimits, WorkerProcess
 from harness.tensors.outputs import FlatOutputs
+from harness.tensors.slices import has_same_bits
 
 MOST_REASON_CHARACTERS = 200
 MOST_PAGES = 4096
@@ -97,7 +98,7 @@ class Recording:
 
     def _has_inputs(self, placed: PlacedInputs) -> bool:
         pairs = zip(self._view_inputs(), placed.tensors, strict=True)
-        return all(torch.equal(view, flat_bytes(tensor)) for view, tensor in pairs)
+        return all(has_same_bits(view, flat_bytes(tensor)) for view, tensor in pairs)
 
     def _view_inputs(self) -> list[Tensor]:
         return [self.pages.view(self.inputs_at + spec.offset, storage_bytes(spec)) for spec in self._list_inputs()]

@@ -39,6 +39,12 @@ for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64):
         assert kernels.measure_errors(values, found, 1e9, 1e9, alone=True)[0] == 1
         values[-1], values[0] = math.inf, math.nan
         assert kernels.find_extremes(values)[2] == min(count, 2)
+limits = torch.iinfo(torch.int64)
+key = torch.randint(limits.min, limits.max, (8192,))
+for count in (1, 4096, 8192, 20001):
+    words = torch.randint(-(1 << 31), 1 << 31, (count,)).int()
+    expected = [(part.long() * key[: len(part)]).sum() for part in words.split(len(key))]
+    assert kernels.sum_words(words, key).equal(torch.stack(expected))
 """
 
 
