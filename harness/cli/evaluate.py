@@ -29,6 +29,10 @@ USAGE_EXIT_CODE = 2
 NO_VERDICT_EXIT_CODE = 3  # as for failures of the harness
 SHOWN_FAILURES = 5
 SHOWN_LINES = 3
+FIRST = (
+    "the first evaluation starts PyTorch and compilers, which takes 10 to 30 s, and\n"
+    "minutes for the first C++ or CUDA build of a machine"
+)
 
 
 def evaluate(
@@ -196,7 +200,7 @@ def _watch(
     missing = next((file for file in files if not file.is_file()), None)
     if missing is not None:
         raise UsageError(f"cannot watch {missing}: there is no such file")
-    typer.echo(f"watching {', '.join(map(str, files))}; Ctrl-C ends it", err=True)
+    typer.echo(f"watching {', '.join(map(str, files))}; Ctrl-C ends it\n{FIRST}", err=True)
     asyncio.run(watch_files(files, Path(problem), make_task, options, report))
 
 
@@ -205,7 +209,7 @@ def _print_event(event: WatchEvent) -> None:
 
     verdict = event.evaluation if event.stored is None else event.stored.evaluation
     assert verdict is not None
-    prefix, more = ("", "") if event.stored is not None else ("outputs ", ", more checks follow")
+    prefix, more = ("", "") if event.stored is not None else ("outputs ", "; times and more checks follow")
     speedup = f" {format_interval(verdict)}" if verdict.timing is not None else ""
     said = f"{prefix if verdict.outcome is Outcome.CORRECT else ''}{verdict.outcome}{speedup}"
     line = f"{time.strftime('%H:%M:%S')} {event.file}: {said} ({event.after_s:.1f} s){more}"

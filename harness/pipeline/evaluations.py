@@ -205,9 +205,6 @@ class Evaluations:
         """Raises UsageError for a lacking workload."""
         return self._find(self._require_place(task))
 
-    def is_emulated(self, task: Task) -> bool:
-        return any(one.emulated_gpu for one in self.executor.devices(task.subject.language))
-
     def _require_place(self, task: Task) -> Task:
         placed = self._place(task)
         if placed is None:

@@ -62,6 +62,7 @@ async def _compare_close(
 
 
 POLL_S = 0.05
+LONG_S = 10.0  # a verdict that takes longer is preceded by a check of the outputs
 GONE = "cannot be read: waiting for it"
 
 
@@ -87,12 +88,12 @@ async def watch_files(
     report: Callable[[WatchEvent], None],
 ) -> None:
     """Report events of all files, then of changed ones, without end; a changed problem file changes all. Outputs are
-    checked in evaluator processes of their own, which start at once: beside all other checks on the emulated device,
-    otherwise before them. Raises HarnessError for faults of the machine.
+    checked first, in evaluator processes of their own, except on the emulated device while verdicts are quick there.
+    Raises HarnessError for faults of the machine.
     """
     quick = replace(options, fidelity="correctness", profile=False, attribute_work=False, check_kernels=False)
     with open_results(options) as results, open_executor(quick) as outputs, open_executor(options) as whole:
-        contents, is_warm = Contents([*files, problem]), False
+        contents, is_warm, last_s = Contents([*files, problem]), False, 0.0
         checks = WholeChecks(lambda task: _evaluate_whole(task, Evaluations(options, whole, results)))
         while True:
             await asyncio.sleep(POLL_S)
@@ -102,25 +103,33 @@ async def watch_files(
                 try:
                     if not file.is_file():
                         raise UsageError(GONE)
-                    task, first = make_task(file), Evaluations(options, outputs, results)
+                    task = make_task(file)
                     event = WatchEvent(file=file, source="" if task.candidate is None else task.candidate.source)
+                    version = Version(event=event, task=task, began_s=began_s)
+                    is_emulated = any(one.emulated_gpu for one in whole.devices(task.subject.language))
+                    is_quick = is_emulated and last_s <= LONG_S
+                    first = Evaluations(options, whole if is_quick else outputs, results)
                     stored = None if options.again else first.find(task)
+                    was_warm, is_warm = is_warm, True
                     if stored is not None:
                         report(replace(event, stored=stored, after_s=time.monotonic() - began_s))
-                    version = Version(event=event, task=task, began_s=began_s)
-                    if stored is None and is_warm and first.is_emulated(task):
+                        if not was_warm:
+                            await first.try_out(task)
+                        continue
+                    if is_emulated:
                         checks.add(version)
                         checks.begin()
-                    if stored is None or not is_warm:
-                        evaluation, is_warm = await first.try_out(task), True
-                    if stored is None and not checks.has_ended(version):
-                        report(replace(event, evaluation=evaluation, after_s=time.monotonic() - began_s))
-                        checks.add(version)
+                    if not is_quick:
+                        evaluation = await first.try_out(task)
+                        if not checks.has_ended(version):
+                            report(replace(event, evaluation=evaluation, after_s=time.monotonic() - began_s))
+                            checks.add(version)
                 except (UsageError, ProblemError) as error:  # the next change may mend it
                     checks.forget(file)
                     report(WatchEvent(file=file, reason=str(error)))
             for event in checks.take_ended():
                 report(event)
+                last_s = 0.0 if event.stored is None else event.stored.evaluation.duration_s
             checks.begin(contents.has_changed)
 
 
