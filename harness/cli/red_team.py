@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -81,13 +80,12 @@ def _evaluate(team: RedTeam, files: Sequence[CorpusFile]) -> list[CorpusResult]:
     from harness.cli.progress import show_steps
     from harness.report.terminal.progress import Step
 
-    began_s = time.monotonic()
     results: list[CorpusResult] = []
 
     def read() -> list[Step]:
         done, unexpected = len(results), sum(not one.as_expected for one in results)
         note = f"{done} of {len(files)}" + (f", {unexpected} not as expected" if unexpected else "")
-        return [Step(name="evaluating", total=len(files), done=done, worked=done, note=note, began_s=began_s)]
+        return [Step(name="evaluating", total=len(files), done=done, worked=done, note=note)]
 
     with show_steps(read):
         team.evaluate(files, results.append)

@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from math import inf
-from time import monotonic
 from typing import TYPE_CHECKING, Literal, get_args
 
 from harness.analysis.leaderboard import LeaderboardRow
@@ -134,13 +133,13 @@ class Evaluations:
         if not wanted:
             return
         extended = [task for task in wanted if task.has_extensions]
-        note_once, began_s, report = cache(partial(_note_other_process, len(wanted))), monotonic(), self.report
+        note_once, report = cache(partial(_note_other_process, len(wanted))), self.report
 
         def read() -> list[Step]:
             done = len(report.evaluations), report.count(Outcome.CORRECT)
             finished = {one.evaluation.subject.candidate_digest for one in report.evaluations}
             to_build = [task for task in extended if task.subject.candidate_digest not in finished]
-            return read_steps(self.executor, len(wanted), done, began_s, builds=(len(extended), len(to_build)))
+            return read_steps(self.executor, len(wanted), done, builds=(len(extended), len(to_build)))
 
         def show_wait() -> AbstractContextManager[None]:
             return nullcontext(note_once())

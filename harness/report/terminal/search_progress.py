@@ -111,7 +111,7 @@ class SearchProgress:
         """Samples of one turn."""
         ended, total = len(self._ended), len(self._histories)
         note = f"{ended} of {total}"
-        return Step(name="asking", total=total, done=ended, worked=ended, note=note, began_s=self._began_s)
+        return Step(name="asking", total=total, done=ended, worked=ended, note=note)
 
     def list_problems(self) -> list[ProblemProgress]:
         keys: dict[str, list[SampleKey]] = {}
