@@ -40,6 +40,7 @@ from harness.evaluation.correctness.truth import (
     TruthKey,
     compute_truth,
     copy_tensors,
+    detach_tensors,
     estimate_float64_bytes,
     find_later_changes,
     keep_on_host,
@@ -205,7 +206,9 @@ class Reference:
         return {name: _mix(before, later, share) for (name, before), later in pairs}
 
     def outputs_of(self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None) -> FlatOutputs:
-        return self.run_on(copy_tensors(inputs, self.computes_on), state)
+        is_read_only = self.computes_on is None and not self.changes_inputs
+        used = detach_tensors(inputs) if is_read_only else copy_tensors(inputs, self.computes_on)
+        return self.run_on(used, state)
 
     def run_on(self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None) -> FlatOutputs:
         """The call may change `inputs`, which are on the device. Raises ProblemError."""
@@ -315,9 +318,10 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
     is_kept = not on_host and bool(list_memory(inputs) & list_memory(used))  # by the problem: never changed in place
     if _may_share_memory(inputs, used):
         used = copy_tensors(used)
+    versions = _list_versions(used)
     outputs, changing = run_and_compare_state(loaded, model, used)
     require_device(loaded, outputs, device.torch_device)
-    changes_inputs = loaded.problem.in_place or _differ(inputs, used)
+    changes_inputs = loaded.problem.in_place or _list_versions(used) != versions or _differ(inputs, used)
     del used
     require_weights_known(loaded, model, state)
     draws_numbers = loaded.problem.seeded_calls and have_advanced(generators, device.torch_device)
@@ -425,6 +429,11 @@ def _may_share_memory(inputs: Sequence[Any], used: Sequence[Any]) -> bool:
     tensors = list_tensors(used)
     overlaps = any(0 in tensor.stride() for tensor in tensors if tensor.layout is torch.strided)
     return overlaps or len(list_memory(used)) < len(tensors) or bool(list_memory(inputs) & list_memory(used))
+
+
+def _list_versions(inputs: Sequence[Any]) -> list[int]:
+    """An operator that works in place counts, also if it happens to change nothing."""
+    return [tensor._version for tensor in list_tensors(inputs) if not tensor.is_inference()]
 
 
 def _differ(inputs: Sequence[Any], used: Sequence[Any]) -> bool:

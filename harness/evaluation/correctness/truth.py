@@ -321,6 +321,11 @@ def copy_tensors(inputs: Sequence[Any], device: torch.device | None = None) -> t
     return keep_seed(map_tensors(tuple(inputs), make_copy), inputs)
 
 
+def detach_tensors(inputs: Sequence[Any]) -> tuple[Any, ...]:
+    """Share memory, but not flags such as `requires_grad`, which a reference may set."""
+    return keep_seed(map_tensors(tuple(inputs), torch.Tensor.detach), inputs)
+
+
 def keep_on_host(outputs: FlatOutputs) -> FlatOutputs:
     return replace(outputs, tensors=tuple(copy_to(tensor, HOST) for tensor in outputs.tensors))
 

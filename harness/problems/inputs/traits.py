@@ -67,7 +67,7 @@ def exchange_part(inputs: Sequence[Any], others: Sequence[Any], traits: InputTra
     element by element.
     """
     pairs = [
-        (mine, theirs)
+        (mine.detach(), theirs.detach())
         for (mine, contract), theirs in zip(traits.pair(inputs), list_leaves(others), strict=True)
         if isinstance(mine, Tensor) and mine.numel() and is_dense(mine) and _is_elementwise(contract)
     ]  # fmt: skip
