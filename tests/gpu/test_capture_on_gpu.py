@@ -83,7 +83,8 @@ def test_kernels_of_the_decoder_are_measured_in_each_mode(applied, mode):
 
 def test_gain_of_the_decoder_is_as_predicted_and_tokens_are_equal(applied):
     record = applied[1]
-    assert record["modes"]["eager"]["gain"] == pytest.approx(record["predicted"], rel=0.2)
+    # shares are of the time in which the GPU works; of a small model the host limits the other modes
+    assert record["modes"]["graph"]["gain"] == pytest.approx(record["predicted"], rel=0.2)
     assert record["tokens"] == record["asked_tokens"]
 
 
