@@ -14,7 +14,7 @@ from torch import Tensor
 from harness.domain import Problem
 from harness.evaluation.correctness.calls import CallMaker, Exercise
 from harness.evaluation.correctness.input_plan import RERUNS, plan_kinds
-from harness.evaluation.correctness.reference import Reference
+from harness.evaluation.correctness.reference import SMALL_CALL_S, Reference
 from harness.evaluation.correctness.truth import Expected
 from harness.evaluation.correctness.variations import find_nearby, make_later_states, make_other_weights
 from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind
@@ -146,8 +146,8 @@ def plan_calls(
 def plan_few_steps(
     problem: Problem, *, changes_state: bool, source: random.Random, derived: Sequence[DerivedKind] = ()
 ) -> tuple[PlannedCalls, ...]:
-    """Plan for cases that are not checked in full: a random third of the declared distributions and the derived kinds,
-    at least two calls.
+    """Plan for cases that are not checked in full: a random third of the declared distributions and the `derived`
+    kinds, at least two calls.
     """
     declared = list_declared(problem)
     named = [kind for kind in declared if kind.name in problem.distributions]
@@ -178,6 +178,8 @@ class Exercises(CallMaker):
                 hides_weights=reference.hides_weights,
             )
         else:
+            if reference.call_s > SMALL_CALL_S:
+                derived = tuple(self.source.sample(derived, -(-len(derived) // 2)))
             steps = plan_few_steps(problem, changes_state=changes_state, source=self.source, derived=derived)
         self.steps = reduce_steps(steps, reference.plan) if fully or not reference.plan.stress else steps
         self._ahead: dict[int, tuple[Exercise, ...]] = {}
