@@ -28,7 +28,7 @@ from harness.domain import (
     UsageError,
     WorkloadName,
 )
-from harness.domain.suggestions import explain_unknown
+from harness.domain.errors import explain_unknown
 from harness.languages import GPU_LANGUAGE
 
 if TYPE_CHECKING:

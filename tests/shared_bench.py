@@ -32,9 +32,9 @@ class Bench:
         from harness.builder.builder import Builder
         from harness.builder.cache import find_machine_folder
         from harness.builder.toolchain import probe_toolchain
-        from harness.evaluation.prepared_references import PreparedReferences
-        from harness.evaluation.timing.device_peaks import PeakStore
-        from harness.evaluation.timing.noise_floor import NoiseFloors
+        from harness.evaluation.steps import PreparedReferences
+        from harness.evaluation.timing.roofline import PeakStore
+        from harness.evaluation.timing.system_conditions import NoiseFloors
         from harness.sandbox.devices import Device, open_device
         from harness.sandbox.policy import clean_environment, interpreter_folders
         from harness.sandbox.workers_ahead import WorkersAhead
@@ -106,8 +106,7 @@ class Bench:
         return self.compilation_ahead(gpu).compile(problem, "full", candidate)
 
     def compilation_ahead(self, gpu="H100"):
-        from harness.evaluation.emulated.jit_compilation import CompilationAhead
-        from harness.evaluation.emulated.launch_limits import LaunchChecker
+        from harness.evaluation.emulated.jit_compilation import CompilationAhead, LaunchChecker
         from harness.sandbox.devices import EmulatedDevice
         from harness.sandbox.worker_process import TimeLimits
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 from harness.analysis.side_by_side import DiffResult, Pair, compare_rows
 from harness.domain import UsageError
-from harness.domain.suggestions import suggest
+from harness.domain.errors import suggest
 from harness.store.columns import ResultRow
 from harness.store.completions import locate_answer, read_prompt, read_spent
 from harness.store.results import EVERYTHING, ResultFilter, ResultStore, explain_no_match

@@ -35,7 +35,7 @@ from harness.domain import BuildRequest, BuildResult, BuildToolError, HarnessErr
 from harness.domain.build import LOCKED, RUNNING
 from harness.domain.files import try_lock
 from harness.emulator import Emulation
-from harness.hardware.memory import count_oom_kills
+from harness.hardware.host import count_oom_kills
 
 # Matches whole lines only: a source can make the compiler print something similar.
 _KILLED = re.compile(

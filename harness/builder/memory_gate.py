@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from harness.hardware.memory import available_memory_bytes
+from harness.hardware.host import available_memory_bytes
 
 PLAIN_BUILD_BYTES = 1_300_000_000  # peak: 2.2 GB for nvcc's front end with torch's headers, 1.5 GB for g++
 FAST_BUILD_BYTES = 900_000_000

@@ -47,7 +47,7 @@ from harness.problems.discovery import find_suite
 from harness.problems.inputs.tensors import perturb
 from harness.store.queries import ResultFilter
 from harness.store.results import ResultStore
-from harness.tensors.trees import list_tensors, map_tensors
+from harness.tensors.values import list_tensors, map_tensors
 
 APPLIED = "applied"
 KEPT_CALLS = 4  # of the script, with the arguments that it gives

@@ -41,10 +41,10 @@ from harness.capture.watch import CallForm, Watch
 from harness.domain import ProblemError, StoreError, UsageError
 from harness.domain.files import raising, read_json_record, replace_text
 from harness.evaluation.case_validation import admit_cases
-from harness.evaluation.timing.device_peaks import PeakStore
+from harness.evaluation.timing.roofline import PeakStore
 from harness.problems.discovery import read_problem
 from harness.sandbox.devices import Device, open_device
-from harness.tensors.trees import list_tensors
+from harness.tensors.values import list_tensors
 
 MAX_OPERATORS = 48  # of one problem
 NEAR_PEAK = 0.9

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from harness.analysis.intervals import bootstrap_ratio_interval
 from harness.capture.runtime import Dispatch, enable, fork_random_numbers, list_gpus
 from harness.problems.inputs.tensors import perturb
-from harness.tensors.trees import list_tensors, map_tensors
+from harness.tensors.values import list_tensors, map_tensors
 
 FACTOR = 8.0  # of what one rounding of the weights changes
 PAIRS = 15

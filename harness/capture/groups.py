@@ -9,8 +9,8 @@ from torch import nn
 from harness.capture.graph_code import list_state
 from harness.capture.problem_text import list_facts
 from harness.capture.watch import CallForm, ModuleRecord, Watch
-from harness.evaluation.timing.device_peaks import DevicePeaks
-from harness.tensors.slices import count_bytes
+from harness.evaluation.timing.roofline import DevicePeaks
+from harness.tensors.values import count_bytes
 
 OVERHEAD_FRACTION = 0.1  # of the roofline: below, a call consists mostly of launches and small operators
 

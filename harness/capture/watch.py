@@ -24,8 +24,7 @@ from harness.capture.runtime import list_gpus
 from harness.capture.script import EnoughCalls
 from harness.capture.values import TensorFacts, describe, merge
 from harness.problems.operators import OperatorCosts
-from harness.tensors.slices import count_bytes
-from harness.tensors.trees import list_tensors, map_leaves
+from harness.tensors.values import count_bytes, list_tensors, map_leaves
 
 MAX_FORMS = 64  # different calls of one module that are kept
 PREFIX = "harness.capture "

@@ -21,7 +21,7 @@ import typer
 from typer.core import TyperArgument, TyperCommand
 
 from harness.domain import Baseline, HarnessError
-from harness.domain.suggestions import suggest
+from harness.domain.errors import suggest
 
 
 def complete_suite(context: typer.Context, incomplete: str) -> list[str]:

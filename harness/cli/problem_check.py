@@ -16,10 +16,10 @@ from harness.domain import Admission, Check, Problem, ProblemError, ReferenceSto
 from harness.domain.options import RunFolders
 from harness.executors.settings import LocalSettings
 from harness.pipeline.data_folders import find_named_problem, find_suite_folder
-from harness.problems.apart import list_running_steps, run_apart
 from harness.problems.discovery import list_files
 from harness.problems.setting_names import describe_settings
 from harness.problems.steps import set_reference_limit
+from harness.problems.watched_process import list_running_steps, run_apart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

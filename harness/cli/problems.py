@@ -27,9 +27,9 @@ from harness.domain.files import explain_failure
 from harness.pipeline.data_folders import find_named_problem, find_suite_folder
 from harness.pipeline.listings import catalogue
 from harness.pipeline.listings.catalogue import BaselineTime, CaseEntry, FoundProblem, Inputs, SuiteEntry
-from harness.problems.apart import describe_inputs, list_running_steps
 from harness.problems.discovery import list_files, read_problem
 from harness.problems.steps import set_reference_limit
+from harness.problems.watched_process import describe_inputs, list_running_steps
 from harness.report.terminal.tables import format_time_us, make_table, style_text
 from harness.report.values import make_printable
 from harness.shipped import find_shipped

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from harness.evaluation.certificate import Basis, Certificate
-    from harness.redteam.runner import CorpusFile, CorpusResult, RedTeam
+    from harness.redteam import CorpusFile, CorpusResult, RedTeam
 
 _STYLES = {"caught": "green", "passed": "green", "skipped": "dim"}
 
@@ -43,7 +43,7 @@ def red_team(
 
     Example: harness red-team --only 'attacks/forged*'
     """
-    from harness.redteam.runner import RedTeam, RedTeamSettings, choose_files, read_corpus
+    from harness.redteam import RedTeam, RedTeamSettings, choose_files, read_corpus
 
     files = choose_files(read_corpus(_find_corpus(corpus)), only)
     with RedTeam(RedTeamSettings(local=settings)) as team:
@@ -97,7 +97,7 @@ def _settle(
 ) -> list[Certificate]:
     """Write or remove the certificates of a full run."""
     from harness.builder.cache import find_machine_folder
-    from harness.redteam.runner import settle_certificate
+    from harness.redteam import settle_certificate
 
     folder = find_machine_folder(settings.cache)
     settled = (settle_certificate(folder, device, basis, results) for device, basis in before)
@@ -122,7 +122,7 @@ def _print(results: Sequence[CorpusResult], certificates: Sequence[Certificate],
 
 def _make_table(results: Sequence[CorpusResult]) -> Table:
     """Sort unexpected results first."""
-    from harness.redteam.runner import LAYERS
+    from harness.redteam import LAYERS
     from harness.report.terminal.tables import make_table, style_text
 
     table = make_table("=layer", "file", "=result", "=by", ">s")

@@ -11,7 +11,7 @@ import typer
 from harness.cli.output import print_records, print_rich
 from harness.cli.results import AsJson, StoredPanel
 from harness.domain import FILE_RUN, NO_DEVICE, UsageError
-from harness.domain.suggestions import suggest
+from harness.domain.errors import suggest
 
 if TYPE_CHECKING:
     from harness.report.terminal.turn_details import SampleTurns

@@ -125,7 +125,7 @@ def _counter_check() -> MachinePart:
 
 def _speed_checks(cache_dir: Path | None, *, measure: bool) -> Iterator[MachinePart]:
     from harness.builder.cache import find_machine_folder
-    from harness.evaluation.timing.device_peaks import PeakStore
+    from harness.evaluation.timing.roofline import PeakStore
     from harness.hardware.cuda_driver import list_gpus
     from harness.sandbox.devices import open_device
 

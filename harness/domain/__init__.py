@@ -1,9 +1,6 @@
 """Domain model as frozen types. Imports only the standard library."""
 
 from harness.domain.build import NOTHING_AHEAD, BuildRequest, BuildResult, BuildStatus, BuiltAhead
-from harness.domain.contract import KINDS as CONTRACT_KINDS
-from harness.domain.contract import STRUCTURES as CONTRACT_STRUCTURES
-from harness.domain.contract import InputContract
 from harness.domain.errors import (
     BuildToolError,
     DeviceError,
@@ -42,12 +39,22 @@ from harness.domain.evaluation import (
     weighted_mean,
 )
 from harness.domain.evidence import (
+    EAGER,
+    INEXACT,
+    LIBRARY_CLASS,
     NCU_METRICS,
+    Baseline,
+    BaselineResult,
+    Block,
+    Clock,
     Conditions,
     CounterReport,
     KernelCounters,
     LaunchedKernels,
     RooflineBounds,
+    TimedBaseline,
+    Timing,
+    TimingVerdict,
     WithoutCustom,
     Work,
 )
@@ -87,6 +94,7 @@ from harness.domain.problem import (
     Case,
     CaseSizes,
     Check,
+    InputContract,
     Precision,
     Problem,
     SizeRange,
@@ -95,15 +103,5 @@ from harness.domain.problem import (
     Workload,
     WorkloadName,
 )
-from harness.domain.timing import (
-    EAGER,
-    INEXACT,
-    LIBRARY_CLASS,
-    Baseline,
-    BaselineResult,
-    Block,
-    Clock,
-    TimedBaseline,
-    Timing,
-    TimingVerdict,
-)
+from harness.domain.problem import KINDS as CONTRACT_KINDS
+from harness.domain.problem import STRUCTURES as CONTRACT_STRUCTURES

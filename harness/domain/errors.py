@@ -1,4 +1,11 @@
-"""Exception tree: failures of the harness, its settings or its machine. Messages state cause, location and remedy."""
+"""Exception tree: failures of the harness, its settings or its machine. Messages state cause, location and remedy, and
+suggest names for unknown ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 
 class HarnessError(Exception):
@@ -51,3 +58,23 @@ class BuildToolError(HarnessError):
 
 class NoVerdict(HarnessError):
     """An evaluation service gave no verdict about the candidate."""
+
+
+SIMILAR = 0.6  # of difflib's ratio
+NAMES_SHOWN = 10
+
+
+def suggest(name: object, known: Iterable[str], otherwise: str | None = None, *, most: int = 1) -> str:
+    """Return "did you mean NAME?" for known names that are similar, or `otherwise` (by default some known names)."""
+    names = list(known)
+    near = get_close_matches(str(name), names, n=most, cutoff=SIMILAR)
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    more = ", ..." if len(names) > NAMES_SHOWN else ""
+    return f"known: {', '.join(names[:NAMES_SHOWN]) or 'none'}{more}" if otherwise is None else otherwise
+
+
+def explain_unknown(what: str, name: object, known: Iterable[str]) -> str:
+    names = list(known)
+    hint = suggest(name, names, "")
+    return f"unknown {what} {name!r}; {f'{hint} ' if hint else ''}choose among {', '.join(names) or 'none'}"

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
-from harness.domain.evidence import CounterReport, RooflineBounds, Work
+from harness.domain.evidence import BaselineResult, CounterReport, RooflineBounds, Timing, TimingVerdict, Work
 from harness.domain.generation import Candidate, Language
 from harness.domain.problem import Precision, WorkloadName
-from harness.domain.timing import BaselineResult, Timing, TimingVerdict
 
 NO_DEVICE = "none"  # device name: none was needed (no code, rejected, not built)
 EMULATED = "emulated"  # device name: CUDA on the CPU, correctness only

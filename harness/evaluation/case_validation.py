@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import torch
 
-from harness.construction.random_weights import HOST
+from harness.construction.weights import HOST
 from harness.domain import (
     Admission,
     Case,

@@ -31,8 +31,7 @@ from harness.domain import (
 from harness.evaluation.timing.clocks import decide
 from harness.problems.loading import load_problem
 from harness.problems.shrink import list_sizes
-from harness.tensors.slices import count_bytes
-from harness.tensors.trees import list_tensors
+from harness.tensors.values import count_bytes, list_tensors
 
 OF_EVERY_CASE = (Outcome.BUILD_ERROR, Outcome.REJECTED)  # such failures name no case
 

@@ -37,7 +37,6 @@ from harness.domain import (
     TimedBaseline,
     WorkloadName,
 )
-from harness.evaluation.builds import CandidateBuilds, NvccCheck, may_change_verdict
 from harness.evaluation.certificate import Certificate
 from harness.evaluation.correctness.reference import usable_threads
 from harness.evaluation.emulated.jit_compilation import CompilationAhead
@@ -45,14 +44,12 @@ from harness.evaluation.emulated.sanitizer import KernelChecker
 from harness.evaluation.integrity.sandbox_causes import explaining_missing_packages, note_output
 from harness.evaluation.method import evaluate_candidate
 from harness.evaluation.model_construction import find_load_error
-from harness.evaluation.model_workers import ModelWorkers, forget_frames
-from harness.evaluation.prepared_references import PreparedReferences
+from harness.evaluation.model_workers import CandidateBuilds, ModelWorkers, NvccCheck, forget_frames, may_change_verdict
 from harness.evaluation.record import EvaluationRecord
 from harness.evaluation.settings import EvaluationSettings
-from harness.evaluation.steps import CandidateTask, EvaluationTools
-from harness.evaluation.timing.device_peaks import PeakStore
-from harness.evaluation.timing.noise_floor import NoiseFloors
-from harness.evaluation.timing.roofline import Roofline
+from harness.evaluation.steps import CandidateTask, EvaluationTools, PreparedReferences
+from harness.evaluation.timing.roofline import PeakStore, Roofline
+from harness.evaluation.timing.system_conditions import NoiseFloors
 from harness.hardware.host import cpu_name, read_torch_build
 from harness.languages import LANGUAGES
 from harness.sandbox.devices import Device

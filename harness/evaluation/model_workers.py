@@ -1,25 +1,44 @@
-"""Opens workers for the candidate and the baseline of one evaluation, and attributes failed allocations."""
+"""Opens workers for the candidate and the baseline of one evaluation, answers their build requests, and attributes
+failed allocations.
+"""
 
 from __future__ import annotations
 
 import json
+import random
 import re
 import traceback
 from base64 import b64decode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePath
-from typing import Any
+from threading import Thread
+from typing import Any, Literal
 
-from harness.domain import EAGER, Candidate, CandidateFailure, Finding, Outcome, TimedBaseline
-from harness.evaluation.builds import CandidateBuilds
+from harness.builder.builder import Builder
+from harness.domain import (
+    EAGER,
+    EMULATED,
+    LIBRARY_CLASS,
+    BuildRequest,
+    BuildResult,
+    BuiltAhead,
+    Candidate,
+    CandidateFailure,
+    Finding,
+    HarnessError,
+    Outcome,
+    TimedBaseline,
+)
+from harness.evaluation.correctness.checks import compare_expected
 from harness.evaluation.correctness.reference import Reference, usable_threads
+from harness.evaluation.emulated.sanitizer import KernelChecker
 from harness.evaluation.model_construction import CANDIDATE_ENTRY, construct_with_state
-from harness.evaluation.timing.baselines import COMPILE_MODES, blaming_baseline, require_available, require_right
+from harness.evaluation.record import EvaluationRecord
 from harness.evaluation.timing.replay_statistics import count_rounds
-from harness.languages import LANGUAGES
+from harness.languages import LANGUAGES, compiles_in_worker
 from harness.languages.torch import INDUCTOR
 from harness.problems.loading import workload_source
 from harness.sandbox.devices import Device
@@ -31,6 +50,162 @@ from harness.sandbox.model_session import ModelSession, open_session
 from harness.sandbox.worker_client import Mode, Program
 from harness.sandbox.worker_process import TimeLimits
 from harness.sandbox.workers_ahead import WorkersAhead
+
+SECOND_LOAD_SHARE = 1 / 8  # of the time limits
+
+
+class CandidateBuilds:
+    """Thread-safe. `builds_beside` also builds for `checker`, which needs an untimed device."""
+
+    def __init__(
+        self, builder: Builder, checker: KernelChecker | None, nvcc: NvccCheck | None, *, builds_beside: bool = False
+    ) -> None:
+        self.builder = builder
+        self._checker = checker
+        self._builds_beside = builds_beside
+        self.nvcc = nvcc
+        self._built_ahead: dict[str, BuildResult] = {}
+        self._hung_ahead: set[str] = set()  # digests of candidates
+
+    def add_ahead(self, ahead: BuiltAhead, candidate: Candidate | None) -> None:
+        self._built_ahead |= ahead.builds
+        if ahead.hung and candidate is not None:
+            self._hung_ahead.add(candidate.digest)
+
+    def reduce_limits(self, limits: TimeLimits, candidate: Candidate) -> TimeLimits:
+        """Return the limits for a candidate: only one that compiles in its worker has longer for its first call."""
+        share = SECOND_LOAD_SHARE if candidate.digest in self._hung_ahead else 1.0
+        first_call_s = limits.first_call_s if compiles_in_worker(candidate.source) else limits.call_s
+        return replace(limits, load_s=limits.load_s * share, first_call_s=first_call_s)
+
+    def answer_for(self, record: EvaluationRecord, candidate: Candidate, *, ahead: bool = False) -> AnswerBuild:
+        """Return a function that builds and records requests; `ahead` also builds for the sanitizer."""
+
+        def answer(request: BuildRequest) -> BuildResult:
+            refusal = LANGUAGES[candidate.language].refuses(request)
+            result = self._refuse(request, refusal) if refusal else self._build(request, ahead=ahead)
+            record.add_build(request, result)
+            return result
+
+        return answer
+
+    def _build(self, request: BuildRequest, *, ahead: bool) -> BuildResult:
+        if self._builds_beside and not ahead and self._checker is not None and request.needs_cuda:
+            Thread(target=self._checker.build_ahead, args=(request,), daemon=True).start()
+        result = self.builder.build(request)
+        if self.nvcc is not None:
+            result = self.nvcc.correct(result)
+        if ahead and self._checker is not None and request.needs_cuda and result.extension is not None:
+            self._checker.build_ahead(request)
+        if result.status == "cached":
+            # The record shows the prebuild with its duration, once.
+            result = self._built_ahead.pop(result.key, result)
+        return result
+
+    def _refuse(self, request: BuildRequest, reason: str) -> BuildResult:
+        key, log = self.builder.key(request), f"error: {reason}"
+        return BuildResult(key=key, status="refused", extension=None, log=log, duration_s=0.0)
+
+
+class NvccCheck:
+    def __init__(self, compiler: Builder) -> None:
+        self._compiler = compiler
+        self._corrected: dict[str, BuildResult] = {}  # by key of the emulated build
+
+    def correct(self, result: BuildResult) -> BuildResult:
+        return self._corrected.get(result.key, result)
+
+    def find_disagreement(self, record: EvaluationRecord) -> bool:
+        """Return True if a result changed, so the candidate must run again."""
+        differs = False
+        with record.phase("nvcc"):
+            for request, result in zip(record.requests, record.builds, strict=True):
+                if not request.needs_cuda or result.strategy != EMULATED or result.key in self._corrected:
+                    continue
+                try:
+                    corrected = reconcile_builds(result, self._compiler.build(request))
+                except HarnessError as error:
+                    message = f"not compiled with nvcc: {error}"
+                    record.findings.append(Finding(check="nvcc", severity="note", message=message))
+                    continue
+                if corrected is not result:
+                    self._corrected[result.key] = corrected
+                    differs = True
+        return differs
+
+
+def may_change_verdict(builds: Iterable[BuildResult], outcome: Outcome) -> bool:
+    """nvcc may refuse a correct program, or build one that the emulator does not. It excuses no failure at run time."""
+    return outcome in (Outcome.CORRECT, Outcome.NOT_RUN) or any(build.extension is None for build in builds)
+
+
+def reconcile_builds(emulated: BuildResult, compiled: BuildResult) -> BuildResult:
+    """A failure of nvcc counts; one of the emulator alone is a gap in its coverage."""
+    if compiled.status in ("failed", "refused"):
+        return compiled
+    if compiled.extension is not None and emulated.status == "failed":
+        log = f"nvcc builds it, the emulated device does not:\n{emulated.log}"
+        return replace(emulated, status="uncovered", log=log)
+    return emulated
+
+
+# Max-autotune's own graphs would gain nothing: recorded work is replayed as a graph.
+COMPILE_MODES = {"compile": "default", "compile-max-autotune": "max-autotune-no-cudagraphs"}
+MOST_CHARACTERS = 300
+
+
+class BaselineFailure(Exception):
+    """The message is the reason."""
+
+    def describe(self, baseline: TimedBaseline) -> Finding:
+        severity: Literal["note", "warning"] = "note" if isinstance(self, BaselineUnavailable) else "warning"
+        return Finding(check="baseline", severity=severity, message=f"not timed against {baseline.name}: {self}")
+
+
+class BaselineUnavailable(BaselineFailure):
+    """The problem or the device has no such baseline."""
+
+
+def require_available(baseline: TimedBaseline, reference: Reference) -> None:
+    """Raises BaselineUnavailable."""
+    if baseline.name == "eager-tf32" and not reference.device.has_tf32:
+        raise BaselineUnavailable(f"{reference.device.name} has no TF32 units")
+    if baseline.name == "library" and not reference.loaded.has_library:
+        raise BaselineUnavailable(f"the problem's file has no class {LIBRARY_CLASS}(Model)")
+
+
+@contextmanager
+def blaming_baseline() -> Iterator[None]:
+    """Raises BaselineFailure instead of a failure of the worker, unless memory is short, which may be repeated."""
+    try:
+        yield
+    except CandidateFailure as failure:
+        if failure.outcome is Outcome.OUT_OF_MEMORY:
+            raise
+        raise BaselineFailure(f"{failure.outcome}: {failure.message}"[:MOST_CHARACTERS]) from failure
+
+
+@contextmanager
+def sparing_memory() -> Iterator[None]:
+    """Raises BaselineFailure where memory is short: a further baseline is not worth another evaluation."""
+    try:
+        yield
+    except CandidateFailure as failure:
+        if failure.outcome is not Outcome.OUT_OF_MEMORY:
+            raise
+        raise BaselineFailure(f"memory was short: {failure.message}"[:MOST_CHARACTERS]) from failure
+
+
+def require_right(session: ModelSession, reference: Reference) -> None:
+    """Compare a call with the truth. Raises BaselineFailure."""
+    seed = random.Random(f"baseline {reference.seed}").getrandbits(62)
+    inputs = reference.make_inputs(seed)
+    session.reset_state()
+    run = session.call(inputs, reference.device, look=False)
+    outcome, trial = compare_expected(run, reference.expect(inputs, own_first=True), reference, "baseline")
+    if outcome is not None:
+        raise BaselineFailure(f"its outputs are wrong: {trial.message}"[:MOST_CHARACTERS])
+
 
 HOARD_BYTES = 3 << 30  # allowed beyond the planned memory of a worker: others may have started since
 HOARD_SHARE = 0.5  # of the planned memory, also allowed

@@ -35,9 +35,16 @@ from harness.evaluation.correctness.truth import (
 )
 from harness.problems.loading import LoadedProblem
 from harness.tensors.outputs import FlatOutputs, find_difference, widen_small
-from harness.tensors.seeding import have_advanced, keep_seed, read_generators, seed_call
-from harness.tensors.slices import count_bytes, has_same_bits
-from harness.tensors.trees import list_tensors, map_tensors
+from harness.tensors.values import (
+    count_bytes,
+    has_same_bits,
+    have_advanced,
+    keep_seed,
+    list_tensors,
+    map_tensors,
+    read_generators,
+    seed_call,
+)
 
 # The format that a candidate would use to save on precision.
 COARSER = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 
 from harness.domain import (
@@ -15,16 +15,16 @@ from harness.domain import (
     Finding,
     Outcome,
     Problem,
+    ProblemTooLarge,
     Rival,
     Subject,
     TimedBaseline,
     WorkloadName,
 )
-from harness.evaluation.builds import CandidateBuilds
 from harness.evaluation.cases import WHOLE, CaseRun
 from harness.evaluation.correctness.checks import check_correctness
 from harness.evaluation.correctness.planned_calls import Exercises
-from harness.evaluation.correctness.reference import Reference
+from harness.evaluation.correctness.reference import Reference, prepare_reference
 from harness.evaluation.correctness.robustness import probe_candidate
 from harness.evaluation.counters import count_in_hardware
 from harness.evaluation.emulated.sanitizer import KernelChecker, explained_by_kernels
@@ -32,21 +32,88 @@ from harness.evaluation.integrity.address_sanitizer import call_under_sanitizer
 from harness.evaluation.integrity.attribution import attribute_work, confirm_custom_code, name_custom_kernels
 from harness.evaluation.integrity.static_checks import warn_of_narrow_formats
 from harness.evaluation.model_construction import construct_model, load_only
-from harness.evaluation.model_workers import ModelWorkers
-from harness.evaluation.prepared_references import PreparedReferences
+from harness.evaluation.model_workers import CandidateBuilds, ModelWorkers
 from harness.evaluation.record import EvaluationRecord
 from harness.evaluation.results import StepResult
 from harness.evaluation.settings import EvaluationSettings
 from harness.evaluation.timing.apart import await_idle
 from harness.evaluation.timing.candidate_timing import CandidateTimer
-from harness.evaluation.timing.noise_floor import NoiseFloors
 from harness.evaluation.timing.roofline import Roofline
+from harness.evaluation.timing.system_conditions import NoiseFloors
 from harness.languages import CPU_LANGUAGE, LANGUAGES
-from harness.problems.apart import read_init_inputs
+from harness.problems.loading import LoadedProblem
+from harness.problems.watched_process import read_init_inputs
 from harness.sandbox.devices import Device
 from harness.sandbox.gpu.recording import NotReplayable, Recording
-from harness.sandbox.memory_plan import plan_in_full
+from harness.sandbox.memory_plan import Thrift, plan_in_full
 from harness.sandbox.model_session import ModelSession
+from harness.sandbox.workers_ahead import WorkersAhead
+
+KEPT_SHARE = 4  # a reference is kept while so many times its plan's memory are free
+KEPT_PROBLEMS = 4  # builds end in any order, so candidates of a few problems alternate
+Key = tuple[str, int]  # problem, and the seed of an evaluation
+
+
+class PreparedReferences:
+    """References are kept, and workers wait, only if memory is plentiful, so that no check is dropped for them."""
+
+    def __init__(self, ahead: WorkersAhead) -> None:
+        self._ahead = ahead
+        self._kept: list[tuple[Key, Reference]] = []
+        self._last: list[Key] = []  # the newest at the end
+
+    def begin(self, problem: Problem, seed: int) -> None:
+        """Call before each evaluation: others of the same problem and seed have the same references."""
+        key = problem.digest, seed
+        others = [one for one in self._last if one[0] != problem.digest]
+        self._last = [*others[1 - KEPT_PROBLEMS :], key]
+        self._drop(lambda one: one not in self._last)
+
+    @contextmanager
+    def borrow(
+        self, loaded: LoadedProblem, device: Device, seeds: tuple[int, int], thrift: Thrift
+    ) -> Iterator[Reference]:
+        """Do not keep a reference after a failed allocation. For `seeds` and errors see `prepare_reference`."""
+        reference = self._take(loaded, seeds, thrift) or self._prepare(loaded, device, seeds, thrift)
+        try:
+            yield reference
+        finally:
+            is_plentiful = device.keeps_references and thrift == "planned" and reference.has_full_plan
+            if is_plentiful and reference.plan.device_bytes * KEPT_SHARE < device.measure_room().device_bytes:
+                self._kept.append((self._last[-1], reference))
+            else:
+                reference.close()
+
+    def close(self) -> None:
+        self._drop(lambda _: True)
+
+    def _drop(self, is_dropped: Callable[[Key], bool]) -> None:
+        dropped = [reference for key, reference in self._kept if is_dropped(key)]
+        self._kept = [one for one in self._kept if not is_dropped(one[0])]
+        for reference in dropped:
+            reference.close()
+
+    def _take(self, loaded: LoadedProblem, seeds: tuple[int, int], thrift: Thrift) -> Reference | None:
+        if thrift != "planned":
+            self._ahead.release()
+            self.close()
+        wanted = seeds[0], loaded.workload, loaded.problem
+        for at, (_, kept) in enumerate(self._kept):
+            if (kept.seed, kept.loaded.workload, kept.loaded.problem) == wanted:
+                return self._kept.pop(at)[1]
+        return None
+
+    def _prepare(self, loaded: LoadedProblem, device: Device, seeds: tuple[int, int], thrift: Thrift) -> Reference:
+        if self._ahead.some_wait or self._kept:
+            with suppress(ProblemTooLarge):
+                reference = prepare_reference(loaded, device, *seeds, thrift=thrift)
+                if reference.has_full_plan:
+                    return reference
+                del reference
+            self._ahead.release()
+            self.close()
+        return prepare_reference(loaded, device, *seeds, thrift=thrift)
+
 
 NOTHING = StepResult()
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from harness.domain import BaselineResult, Comparison, Finding, Outcome, Rival, TimedBaseline, Timing
 from harness.evaluation.cases import CaseRun
+from harness.evaluation.model_workers import BaselineFailure, sparing_memory
 from harness.evaluation.record import EvaluationRecord
 from harness.evaluation.results import StepResult, TimingResult
 from harness.evaluation.steps import NOTHING, CaseContext
-from harness.evaluation.timing.baselines import BaselineFailure, sparing_memory
 from harness.evaluation.timing.clocks import interval_of
 from harness.evaluation.timing.replay_timing import record_call
 from harness.sandbox.gpu.recording import NotReplayable

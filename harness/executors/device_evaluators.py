@@ -25,13 +25,12 @@ from harness.domain import (
 )
 from harness.emulator import Emulation
 from harness.evaluation.certificate import check_standing
-from harness.evaluation.emulated.jit_compilation import CompilationAhead
-from harness.evaluation.emulated.launch_limits import LaunchChecker
+from harness.evaluation.emulated.jit_compilation import CompilationAhead, LaunchChecker
 from harness.evaluation.emulated.sanitizer import KernelChecker
 from harness.evaluation.evaluator import CandidateEvaluator
-from harness.evaluation.prepared_references import PreparedReferences
-from harness.evaluation.timing.device_peaks import PeakStore
-from harness.evaluation.timing.noise_floor import NoiseFloors
+from harness.evaluation.steps import PreparedReferences
+from harness.evaluation.timing.roofline import PeakStore
+from harness.evaluation.timing.system_conditions import NoiseFloors
 from harness.executors.locks import SayFor
 from harness.executors.settings import Setup
 from harness.executors.tasks import Task

@@ -11,7 +11,7 @@ from typing import Any
 from harness.domain import DeviceError, Evaluation, WireError
 from harness.domain.build import GOING_ON, LOCKED, PRECOMPILING
 from harness.executors.clients import sandbox
-from harness.executors.device_pool import DeviceLost
+from harness.executors.device_pool import DeviceLost, Job
 from harness.executors.evaluator_process import (
     END_S,
     LEAST_BYTES,
@@ -25,7 +25,6 @@ from harness.executors.evaluator_process import (
     Waiting,
     decode_answer,
 )
-from harness.executors.placement import Job
 from harness.problems.watched_process import ProcessEnded, WatchedProcess
 from harness.sandbox.forkserver import EXPANDABLE_SEGMENTS
 from harness.sandbox.worker_process import OutputTail

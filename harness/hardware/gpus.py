@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harness.domain import UsageError
-from harness.domain.suggestions import explain_unknown
+from harness.domain.errors import explain_unknown
 
 DEFAULT_TARGET = "A100"  # of the emulated device
 

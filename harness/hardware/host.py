@@ -1,16 +1,21 @@
-"""Facts about the processor and the build of torch of this machine."""
+"""Facts about this machine's processor, build of torch, and memory in bytes (the minimum of the machine's and the
+limits of this process's control groups). Linux only.
+"""
 
 from __future__ import annotations
 
 import platform
+import re
 import runpy
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from harness.domain import HarnessError
+from harness.domain import DeviceError, HarnessError
 
 
 def cpu_name() -> str:
@@ -34,3 +39,85 @@ def read_torch_build() -> TorchBuild:
         raise HarnessError("torch is not installed: pip install torch")
     facts = runpy.run_path(str(Path(spec.origin).with_name("version.py")))
     return TorchBuild(version=str(facts["__version__"]), cuda=facts["cuda"])
+
+
+PROC, CGROUP = Path("/proc"), Path("/sys/fs/cgroup")
+_UNLIMITED_BYTES = 1 << 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryState:
+    available_bytes: int
+    shared_bytes: int
+
+
+def available_memory_bytes(proc: Path = PROC, cgroup: Path = CGROUP) -> int:
+    return read_memory_state(proc, cgroup).available_bytes
+
+
+def read_memory_state(proc: Path = PROC, cgroup: Path = CGROUP) -> MemoryState:
+    """Page cache of a control group counts as available: Linux reclaims it first."""
+    meminfo = (proc / "meminfo").read_text()
+    headrooms = [max(limit_bytes - used_bytes, 0) for limit_bytes, used_bytes in _read_control_groups(proc, cgroup)]
+    available_bytes = min([_read_meminfo(meminfo, "MemAvailable"), *headrooms])
+    return MemoryState(available_bytes=available_bytes, shared_bytes=_read_meminfo(meminfo, "Shmem"))
+
+
+def total_memory_bytes(proc: Path = PROC, cgroup: Path = CGROUP) -> int:
+    limits = [limit_bytes for limit_bytes, _ in _read_control_groups(proc, cgroup)]
+    return min([_read_meminfo((proc / "meminfo").read_text(), "MemTotal"), *limits])
+
+
+def count_oom_kills() -> int | None:
+    """Count OOM kills on this machine since boot; None if unknown."""
+    with suppress(OSError):
+        found = re.search(r"^oom_kill (\d+)$", Path("/proc/vmstat").read_text(), re.MULTILINE)
+        return None if found is None else int(found[1])
+    return None
+
+
+def _read_meminfo(text: str, name: str) -> int:
+    found = re.search(rf"^{name}:\s+(\d+) kB$", text, re.MULTILINE)
+    if found is None:
+        raise DeviceError(f"/proc/meminfo has no {name} line: this version of Linux is too old")
+    return int(found[1]) * 1024
+
+
+def _read_control_groups(proc: Path, cgroup: Path) -> list[tuple[int, int]]:
+    """Return (limit, used) bytes of every control group that limits this process's memory."""
+    groups = proc / "self" / "cgroup"
+    found = []
+    for line in groups.read_text().splitlines() if groups.exists() else []:
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            found += list(_read_limits(_folders(path, (cgroup, cgroup / "unified")), 2))
+        elif "memory" in controllers.split(","):
+            found += list(_read_limits(_folders(path, (cgroup / "memory",)), 1))
+    return found
+
+
+def _folders(path: str, roots: Iterable[Path]) -> Iterator[Path]:
+    """Yield the group's folder and its ancestors; a container may see only some of them."""
+    for root in roots:
+        folder = root / path.lstrip("/")
+        while folder.is_relative_to(root):
+            yield folder
+            folder = folder.parent
+
+
+def _read_limits(folders: Iterable[Path], version: int) -> Iterator[tuple[int, int]]:
+    """Yield (limit, used) bytes of each group with a limit; `version` 1 or 2 is the cgroup file layout."""
+    limit_name, use_name, cached = {
+        1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+        2: ("memory.max", "memory.current", "inactive_file"),
+    }[version]
+    for folder in folders:
+        try:
+            limit = (folder / limit_name).read_text().strip()
+            if limit == "max" or int(limit) >= _UNLIMITED_BYTES:
+                continue
+            used_bytes = int((folder / use_name).read_text())
+            statistics = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+        except OSError:
+            continue
+        yield int(limit), used_bytes - int(statistics.get(cached, 0))

@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.copies.fingerprints import is_reference_copy, normalise
+from harness.copies import is_reference_copy, normalise
 from harness.domain import Completion, Evaluation, Problem, ProviderError, Rival, Sample, SampleKey
 from harness.generate.prompting import render_feedback
 from harness.generate.providers.endpoint_errors import EndpointRefused, RunRefused

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from harness.domain import Problem, RunManifest, StoreError, Subject, UsageError
-from harness.domain.suggestions import suggest
+from harness.domain.errors import suggest
 from harness.problems.discovery import find_problem, list_files, read_problem
 from harness.shipped import find_shipped
 from harness.store.runs import list_runs, locate_reference, read_manifest

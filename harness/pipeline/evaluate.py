@@ -18,13 +18,13 @@ from harness.domain import (
     UsageError,
     WorkloadName,
 )
-from harness.domain.suggestions import suggest
+from harness.domain.errors import suggest
 from harness.executors.tasks import Origin, Task, make_task
 from harness.languages import detect_language
 from harness.pipeline.candidate_file import name_candidate, read_candidate
 from harness.pipeline.data_folders import find_named_problem, find_run_problem
 from harness.pipeline.options import EvaluateOptions
-from harness.problems.apart import describe_inputs
+from harness.problems.watched_process import describe_inputs
 from harness.problems.workloads import describe_lacking_workload, provide_workload
 from harness.store.runs import find_run, load_samples, read_manifest, require_unedited
 

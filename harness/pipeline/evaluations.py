@@ -34,8 +34,7 @@ from harness.pipeline.provenance import Provenance
 from harness.problems.workloads import describe_lacking_workload, provide_workload
 from harness.report.export.table_files import write_csvs
 from harness.report.terminal.progress import Step, read_steps
-from harness.store.reservations import Reservations
-from harness.store.results import ResultFilter, ResultStore, StoredEvaluation
+from harness.store.results import Reservations, ResultFilter, ResultStore, StoredEvaluation
 
 if TYPE_CHECKING:
     from harness.search.options import Screen

@@ -18,7 +18,7 @@ from harness.generate.providers.base import Provider, RecordedProvider, name_rec
 from harness.generate.sampler import Asker, Plan, SessionReport
 from harness.pipeline.chains import Session, ShowSearch, follow_all
 from harness.pipeline.data_folders import find_folder, find_suite_folder
-from harness.problems.apart import describe_inputs
+from harness.problems.watched_process import describe_inputs
 from harness.report.terminal.search_progress import SearchProgress
 from harness.store.runs import discard_empty_run, has_sample, hold_run, write_manifest, write_reference
 

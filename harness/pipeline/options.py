@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import ClassVar, Literal, get_args
 
 from harness.domain import EAGER, LIBRARY_CLASS, Baseline, Precision, TimedBaseline, UsageError, WorkloadName
+from harness.domain.errors import explain_unknown
 from harness.domain.files import raising, read_python
 from harness.domain.options import RunFolders, option
-from harness.domain.suggestions import explain_unknown
 from harness.executors.settings import LocalSettings
 from harness.syntax import parse_python
 

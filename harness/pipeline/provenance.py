@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.copies.fingerprints import find_own_values, list_fenced, take_fingerprint
+from harness.copies import find_own_values, list_fenced, take_fingerprint
 from harness.domain import FILE_RUN, FROM_FILE, Evaluation, Finding, Problem, SampleKey, Subject, UsageError
 from harness.store.completions import has_run, read_prompt
 from harness.store.results import ResultStore, StoredEvaluation

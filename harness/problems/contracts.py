@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain import CONTRACT_KINDS, CONTRACT_STRUCTURES, InputContract, ProblemError
-from harness.domain.suggestions import explain_unknown
+from harness.domain.errors import explain_unknown
 
 
 def read_contracts(given: Any, path: Path) -> tuple[InputContract, ...]:

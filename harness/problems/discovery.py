@@ -23,8 +23,8 @@ from harness.domain import (
     UsageError,
     Workload,
 )
+from harness.domain.errors import suggest
 from harness.domain.files import BYTE_ORDER_MARK, raising, read_python
-from harness.domain.suggestions import suggest
 from harness.problems.cases import read_cases, read_numbers
 from harness.problems.contracts import read_contracts
 from harness.problems.setting_names import require_known_names

@@ -25,10 +25,11 @@ from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
 from harness.construction.calls import adapt_call, select_differentiable
-from harness.construction.constant_weights import ConstantWeights, Kind
-from harness.construction.random_weights import (
+from harness.construction.weights import (
     HOST,
+    ConstantWeights,
     DrawOnDevice,
+    Kind,
     keep_default_dtype,
     run_with_default,
     seed_generators,
@@ -53,8 +54,7 @@ from harness.problems.operators import replace_compiler
 from harness.problems.steps import limit_reference
 from harness.protocol import flatten_value
 from harness.syntax import parse_python
-from harness.tensors.slices import has_same_bits
-from harness.tensors.trees import map_tensors
+from harness.tensors.values import has_same_bits, map_tensors
 
 SEEDS_TRIED = 6
 Inputs = tuple[dict[str, Any], list[torch.Tensor]]  # form and tensors

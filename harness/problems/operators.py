@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from harness.tensors.trees import list_tensors, memory_of
+from harness.tensors.values import list_tensors, memory_of
 
 COMPILER = "torch._dynamo"
 

@@ -7,8 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from harness.domain import Language, Problem, ProblemError, ReferenceStopped, Workload, WorkloadName
-from harness.problems.apart import run_apart
 from harness.problems.discovery import parse_problem
+from harness.problems.watched_process import run_apart
 
 
 @lru_cache(maxsize=1024)  # an evaluation service sees ever more problems

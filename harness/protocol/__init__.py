@@ -1,7 +1,6 @@
 """Protocol between evaluator and worker. Each end validates the messages it receives. Does not import torch."""
 
-from harness.protocol.channel import GO, REST, Channel, make_pair
-from harness.protocol.doorbell import HELD_US, Doorbell, Signal, make_doorbell
+from harness.protocol.channel import GO, HELD_US, REST, Channel, Doorbell, Signal, make_doorbell, make_pair
 from harness.protocol.tensor_layout import (
     ITEM_BYTES,
     KEPT_CALLS,

@@ -1,11 +1,14 @@
 """Framed JSON messages with file descriptors, and single-byte signals, over a Unix stream socket.
 
-Header: body length and number of descriptors (big-endian 32 bits each). A malformed frame raises WireError.
+Header: body length and number of descriptors (big-endian 32 bits each). A malformed frame raises WireError. An answer
+has its request's kind, unless it is a `WorkerReply`.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
+import mmap
 import os
 import re
 import select
@@ -14,10 +17,65 @@ import struct
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from enum import IntEnum, StrEnum
 from functools import partial
 from typing import Any, TypeVar
 
 from harness.domain import WireError, WorkerLost, WorkerTimeout
+
+
+class WorkerRequest(StrEnum):
+    WARM = "warm"
+    SETTLE = "settle"
+    START = "start"
+    CONSTRUCT = "construct"
+    DUMP_STATE = "dump_state"
+    LOAD_STATE = "load_state"
+    HOLD_STATE = "hold_state"
+    CALL = "call"  # answered by ARMED, then CALLED or DISARMED
+    WINDOW = "window"  # likewise
+    RECORD = "record"
+    EXPORT = "export"
+    STORE = "store"
+    RECOPY = "recopy"
+    PIN = "pin"
+    PROFILE = "profile"
+    DESCRIBE_ABLATION = "describe_ablation"
+    CONFIGURE_EMULATORS = "configure_emulators"
+    TAKE_KERNEL_FINDINGS = "take_kernel_findings"
+    READ_COMPILED = "read_compiled"
+    COLLECT = "collect"
+    # To a process that replays recorded work instead of running a candidate.
+    OPEN_REPLAYER = "open_replayer"
+    MAP_PAGES = "map_pages"
+    BUILD_GRAPH = "build_graph"
+    REPLAY = "replay"
+    REPLAY_IN_ROW = "replay_in_row"
+    UNLOAD = "unload"
+
+
+class WorkerReply(StrEnum):
+    UP = "up"  # unasked, when the worker has started
+    ARMED = "armed"
+    CALLED = "called"
+    DISARMED = "disarmed"
+    FAILED = "failed"  # instead of any other
+    BUILD = "build"  # a request in the middle of any other; the evaluator answers with BUILT
+
+
+BUILT = "built"
+
+
+class ForkserverRequest(StrEnum):
+    PRELOAD = "preload"
+    SPAWN = "spawn"
+    KILL = "kill"
+    PAUSE = "pause"
+    RESUME = "resume"  # without a reply
+    FORGET_USE = "forget_use"
+    COUNT_USED = "count_used"
+    FIND = "find"
+
 
 _SURROGATE = re.compile(rb"(?<!\\)(?:\\\\)*\\u[dD][89a-fA-F]")
 _HEADER = struct.Struct(">II")
@@ -183,3 +241,91 @@ def _parse(body: bytes) -> Message:
 def make_pair() -> tuple[socket.socket, socket.socket]:
     """Child programs cannot inherit the sockets."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+
+
+SIZE_BYTES = 1 << 16
+HELD_US = 45_000  # at least, from GO_AHEAD_OF_STREAMS on
+_SIGNAL, _SHIFT, _SEED, _ANSWER, _COUNT, _ADDRESSES = 0, 1, 2, 8, 9, 16
+MAX_ADDRESSES = SIZE_BYTES // 8 - _ADDRESSES
+_KINDS = 8
+_WORD = (1 << 64) - 1
+
+
+class Signal(IntEnum):
+    """WAKE: make the device's context resident. GO: call. REST: no call. GO_AHEAD_OF_STREAMS: call while torch's other
+    streams are held back, and wait for the current one only."""
+
+    WAKE = 1
+    GO = 2
+    REST = 3
+    GO_AHEAD_OF_STREAMS = 4
+
+
+class Doorbell:
+    """A page of host memory for signals and answers without system calls. Both ends spin. The page is untrusted.
+
+    | word (64 bits) | written by | meaning |
+    | --- | --- | --- |
+    | 0 | evaluator | signal: 8 * number + kind; a new number each time |
+    | 1 | evaluator | with a call: shift of the inputs in bytes |
+    | 2 | evaluator | with a call: seed of torch's generators, if calls are seeded |
+    | 8 | worker | answer: the last completed signal |
+    | 9 | worker | number of output tensors |
+    | 16... | worker | device address of each output tensor |
+
+    `descriptor` is a memory file of SIZE_BYTES, which stays open.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._words = memoryview(mmap.mmap(descriptor, SIZE_BYTES)).cast("Q")
+        self._seen = self._words[_SIGNAL]
+
+    def ring(self, kind: Signal, shift_bytes: int = 0, seed: int = 0) -> int:
+        """Return the value of the answer."""
+        self._words[_SHIFT], self._words[_SEED] = shift_bytes, seed
+        self._seen = (self._seen // _KINDS + 1) * _KINDS + kind
+        self._words[_SIGNAL] = self._seen
+        return self._seen
+
+    def has_answered(self, signal: int, *, looks: int) -> bool:
+        """Poll up to `looks` times (50 ns each)."""
+        words = self._words
+        return any(words[_ANSWER] == signal for _ in range(looks))
+
+    def read_call(self) -> tuple[int, ...]:
+        """Return the addresses of the outputs, at most MAX_ADDRESSES."""
+        count = min(self._words[_COUNT], MAX_ADDRESSES)
+        return tuple(self._words[_ADDRESSES : _ADDRESSES + count])
+
+    def await_signal(self) -> Signal:
+        words, seen = self._words, self._seen
+        while words[_SIGNAL] == seen:
+            pass
+        self._seen = words[_SIGNAL]
+        return Signal(self._seen % _KINDS)
+
+    def read_shift(self) -> int:
+        """Valid during a call."""
+        return self._words[_SHIFT]
+
+    def read_seed(self) -> int:
+        """Valid during a call."""
+        return self._words[_SEED]
+
+    def answer(self) -> None:
+        self._words[_ANSWER] = self._seen
+
+    def answer_call(self, addresses: Sequence[int]) -> None:
+        words = self._words
+        words[_COUNT] = len(addresses)
+        for index, address in enumerate(addresses[:MAX_ADDRESSES], start=_ADDRESSES):
+            words[index] = address & _WORD
+        words[_ANSWER] = self._seen
+
+
+def make_doorbell() -> int:
+    """Seal the size, since an access beyond a shrunk file would kill the process."""
+    descriptor = os.memfd_create("harness-doorbell", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(descriptor, SIZE_BYTES)
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+    return descriptor

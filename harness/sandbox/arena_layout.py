@@ -14,8 +14,7 @@ from harness.protocol import ITEM_BYTES, Region, TensorSpec, count_kept_calls, h
 from harness.protocol.tensor_layout import ALIGNMENT_BYTES, MOST_KEPT, align, place_strided
 from harness.sandbox.worker_client import Called, describe
 from harness.tensors.outputs import FlatOutputs
-from harness.tensors.slices import count_bytes
-from harness.tensors.trees import list_tensors
+from harness.tensors.values import count_bytes, list_tensors
 
 OUTPUT_OFFSETS = 4096  # 256 bytes apart
 LEAST_BYTES = 1 << 16

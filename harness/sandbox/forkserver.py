@@ -19,10 +19,9 @@ from typing import IO, Any
 from harness.builder.cache import default_cache_folder
 from harness.domain import Finding, HarnessError, WireError, WorkerLost, WorkerTimeout
 from harness.protocol import Channel, make_pair
-from harness.protocol.messages import ForkserverRequest
+from harness.protocol.channel import ForkserverRequest
 from harness.protocol.process_tree import children_of, find_innermost
 from harness.sandbox.gpu.driver_library import find_driver_library
-from harness.sandbox.memory_watchdog import MemoryWatch
 from harness.sandbox.policy import (
     Isolation,
     clean_environment,
@@ -31,7 +30,7 @@ from harness.sandbox.policy import (
     readable_paths,
     worker_package_files,
 )
-from harness.sandbox.worker_process import OutputTail, StillRunning, WorkerLimits, WorkerProcess
+from harness.sandbox.worker_process import MemoryWatch, OutputTail, StillRunning, WorkerLimits, WorkerProcess
 
 START_TIMEOUT_S = 120.0
 NVIDIA_DEVICE = "/dev/nvidiactl"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from harness.hardware.memory import available_memory_bytes
+from harness.hardware.host import available_memory_bytes
 from harness.sandbox.memory_plan import USABLE_SHARE
 from harness.sandbox.worker_process import WorkerLimits
 

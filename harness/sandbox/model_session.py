@@ -20,7 +20,7 @@ from harness.protocol import KEPT_CALLS, Region, TensorSpec, count_span
 from harness.protocol.tensor_layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES
 from harness.sandbox.arena_layout import OUTPUT_OFFSETS, Footprint, outline
 from harness.sandbox.devices import Device, SharedArena
-from harness.sandbox.failure import fatal_failure
+from harness.sandbox.exchange import fatal_failure
 from harness.sandbox.memory_probe import (
     EarlierOutputs,
     Element,
@@ -33,7 +33,7 @@ from harness.sandbox.memory_probe import (
 from harness.sandbox.worker_client import Called, PlacedInputs, Program, WorkerClient, describe, open_client
 from harness.sandbox.worker_process import Stopped, WorkerLimits, WorkerProcess
 from harness.tensors.outputs import Change, FlatOutputs, KeptOutputs, OutputPlaces, Sample, TensorRecord, choose_sample
-from harness.tensors.slices import HOST, copy_to, count_bytes
+from harness.tensors.values import HOST, copy_to, count_bytes
 
 PROFILED_CALLS = 5  # at most; fewer if they are slow, see `harness.worker.instrumentation`
 MAX_PINS = 6

@@ -11,7 +11,7 @@ import torch
 from harness.domain import WireError
 from harness.domain.records import make_value
 from harness.protocol import TensorSpec, flatten_value, rebuild_value
-from harness.sandbox.failure import protocol_failure
+from harness.sandbox.exchange import protocol_failure
 
 MAX_ELEMENTS = 1 << 48
 MAX_ADDRESS = 1 << 64

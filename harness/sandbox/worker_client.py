@@ -32,18 +32,23 @@ from harness.protocol import (
     place_contiguous,
     storage_bytes,
 )
-from harness.protocol.channel import SEED_BYTES
-from harness.protocol.messages import WorkerReply, WorkerRequest
+from harness.protocol.channel import SEED_BYTES, WorkerReply, WorkerRequest
 from harness.protocol.tensor_layout import MOST_KEPT, place_strided
 from harness.sandbox.devices import Device, SharedArena
-from harness.sandbox.exchange import BETWEEN_CALLS_S, AnswerBuild, Exchange, require_kind
-from harness.sandbox.failure import explain_failure, fatal_failure, protocol_failure
+from harness.sandbox.exchange import (
+    BETWEEN_CALLS_S,
+    AnswerBuild,
+    Exchange,
+    explain_failure,
+    fatal_failure,
+    protocol_failure,
+    require_kind,
+)
 from harness.sandbox.memory_limits import limit_worker
 from harness.sandbox.memory_probe import Element
 from harness.sandbox.replies import parse_outputs, parse_pages, parse_spec, read_as, read_list, read_pairs
 from harness.sandbox.worker_process import StillRunning, Stopped, TimeLimits, WorkerLimits, WorkerProcess
-from harness.tensors.seeding import read_seed
-from harness.tensors.slices import has_same_bits, pack_by_dtype
+from harness.tensors.values import has_same_bits, pack_by_dtype, read_seed
 
 MAX_REPORTED_NS = 10**15
 DOORBELL_POLLS = 4000  # between two checks of everything else: about 0.2 ms

@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 
 from harness.domain import HarnessError, WireError, WorkerLost, WorkerTimeout
-from harness.protocol.messages import WorkerRequest
+from harness.protocol.channel import WorkerRequest
 from harness.sandbox.devices import Device
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.gpu.recording import NotReplayable, Replayer, start_replayer

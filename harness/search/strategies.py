@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from harness.domain import UsageError
-from harness.domain.suggestions import explain_unknown
+from harness.domain.errors import explain_unknown
 from harness.search.history import History, rank
 from harness.search.strategy import Ask, Decision, Stop, Strategy
 

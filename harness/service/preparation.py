@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.domain import EMULATED, Language, Problem, UsageError
-from harness.domain.suggestions import suggest
+from harness.domain.errors import suggest
 from harness.executors.executor import Executor
 from harness.executors.tasks import Origin, Task, make_task
 from harness.languages import CPU_LANGUAGE, GPU_LANGUAGE, LANGUAGES, detect_language

@@ -7,10 +7,9 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.domain import INEXACT, UNTIMED, Outcome, UsageError
+from harness.domain.errors import explain_unknown, suggest
 from harness.domain.options import option
-from harness.domain.suggestions import explain_unknown, suggest
-from harness.store.columns import COLUMNS
-from harness.store.filters import Kind, compile_condition, list_compared
+from harness.store.columns import COLUMNS, Kind, compile_condition, list_compared
 from harness.store.serialization import decode_evaluation, encode_columns
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ class ResultFilter:
     """Every field that is not None must match; strings may contain the wildcards `*` and `?`.
 
     `min_own_share` is the minimum share of time in the candidate's code, which must affect the outputs. `condition`
-    is an expression over the columns of ResultRow, see `harness.store.filters`.
+    is an expression over the columns of ResultRow, see `harness.store.columns`.
     """
 
     title: ClassVar[str] = "Options"

@@ -4,24 +4,26 @@ become StoreError.
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
 
 from harness import __version__
 from harness.domain import FILE_RUN, Evaluation, StoreError, Subject
-from harness.domain.files import explain_failure
-from harness.domain.suggestions import suggest
-from harness.store.columns import COLUMNS, ResultRow
-from harness.store.filters import list_compared
+from harness.domain.errors import suggest
+from harness.domain.files import explain_failure, raising
+from harness.store.columns import COLUMNS, ResultRow, list_compared
 from harness.store.queries import COLUMN_KINDS, ResultFilter, build_query, check_columns, list_against, order_by
 from harness.store.schema import connect_reader, connect_writer, transaction
 from harness.store.serialization import (
@@ -282,7 +284,7 @@ EXACT, PART = "exact", "part"
 def add_fingerprints(connection: sqlite3.Connection, candidate: str, source: str) -> None:
     if _is_known(connection, candidate):
         return
-    from harness.copies.fingerprints import take_fingerprint
+    from harness.copies import take_fingerprint
 
     fingerprint = take_fingerprint(source)
     rows = [(fingerprint.exact, EXACT, candidate), *((value, PART, candidate) for value in fingerprint.values)]
@@ -326,3 +328,48 @@ def explain_no_match(store: ResultStore, where: ResultFilter) -> str:
         if not any(fnmatchcase(one, value) for one in known):
             return f"no {column} {value!r} in {store.path}; {suggest(value, known)}"
     return f"no evaluation in {store.path} matches all filters; remove one, or list all with `harness results`"
+
+
+LOCK_FILE = ".evaluating"
+
+
+class Reservations:
+    """Open at most one per process and folder: POSIX drops all locks when any descriptor of the file is closed."""
+
+    def __init__(self, results_dir: Path) -> None:
+        self.path = results_dir / LOCK_FILE
+        with raising(StoreError, f"write {self.path}"):
+            self._file: IO[bytes] = self.path.open("ab")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    @contextmanager
+    def hold(self, subject: Subject, emulated_gpu: str) -> Iterator[bool]:
+        """Yield False if another process holds the reservation; do not wait."""
+        text = f"{identity_of(subject)} {subject.problem_digest} {emulated_gpu}"
+        offset = int(sha256(text.encode()).hexdigest()[:15], 16)
+        if not self._lock(offset):
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            fcntl.lockf(self._file, fcntl.LOCK_UN, 1, offset, os.SEEK_SET)
+
+    def _lock(self, offset: int) -> bool:
+        try:
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, offset, os.SEEK_SET)
+        except (BlockingIOError, PermissionError):  # POSIX allows either errno for a held lock
+            return False
+        except OSError as error:
+            raise StoreError(
+                f"cannot lock {self.path}: {explain_failure(error)}. Without locks two processes may evaluate "
+                "the same candidate: choose a folder on a file system with locks with --results-dir"
+            ) from error
+        return True

@@ -45,8 +45,8 @@ from harness.domain import (
     StoreError,
     UsageError,
 )
+from harness.domain.errors import suggest
 from harness.domain.records import make_value
-from harness.domain.suggestions import suggest
 from harness.store.durable_files import (
     read_bytes,
     read_json,

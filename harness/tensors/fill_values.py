@@ -13,7 +13,7 @@ from torch import Tensor
 
 from harness.tensors.outputs import widen_small
 from harness.tensors.single_pass import find_kernels
-from harness.tensors.slices import cut_slices
+from harness.tensors.values import cut_slices
 
 FAR = 30.0  # times the mean size of the other elements
 LEAST_OTHERS = 1 / 64  # of all elements; fewer are what cancels beside usual values

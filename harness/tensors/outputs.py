@@ -18,7 +18,7 @@ from torch import Tensor
 
 from harness.protocol import ITEM_BYTES, TensorSpec, add_state, have_same_nesting, storage_bytes
 from harness.tensors.single_pass import find_kernels
-from harness.tensors.slices import SLICE_ELEMENTS, count_bytes, cut_pairs, cut_slices, cut_stretch, has_same_bits
+from harness.tensors.values import SLICE_ELEMENTS, count_bytes, cut_pairs, cut_slices, cut_stretch, has_same_bits
 
 Place = TypeVar("Place", int, Tensor)
 

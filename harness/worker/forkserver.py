@@ -19,7 +19,7 @@ from typing import Any
 
 from harness.domain import WorkerLost
 from harness.protocol import Channel
-from harness.protocol.messages import ForkserverRequest
+from harness.protocol.channel import ForkserverRequest
 from harness.protocol.process_tree import find_tree, read_bytes, state_of, threads_of
 from harness.worker.compiled_files import preload_compilers
 from harness.worker.init_process import run_sandboxed

@@ -17,7 +17,7 @@ import torch
 from torch.utils import cpp_extension
 
 from harness.protocol import Channel
-from harness.protocol.messages import WorkerReply
+from harness.protocol.channel import WorkerReply
 from harness.worker.emulated.link import EmulatorLink
 from harness.worker.instrumentation import Observer
 

@@ -19,11 +19,10 @@ import torch
 from torch.nn.parameter import is_lazy
 
 from harness.construction.calls import make_call
-from harness.construction.constant_weights import ConstantWeights
-from harness.construction.random_weights import DrawOnDevice, run_with_default, seed_generators
+from harness.construction.weights import ConstantWeights, DrawOnDevice, run_with_default, seed_generators
 from harness.domain import WorkerLost
 from harness.protocol import GO, Channel, TensorSpec, add_state, count_kept_calls, flatten_value, rebuild_value
-from harness.protocol.messages import WorkerReply
+from harness.protocol.channel import WorkerReply
 from harness.worker import compiled_files
 from harness.worker.emulated.link import EmulatorLink
 from harness.worker.instrumentation import Observer

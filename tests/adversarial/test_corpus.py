@@ -50,7 +50,7 @@ def get_init_inputs(): return []
 def team(build_cache, tmp_path_factory):
     from harness.executors.settings import LocalSettings
     from harness.hardware.cuda_driver import list_gpus
-    from harness.redteam.runner import RedTeam, RedTeamSettings
+    from harness.redteam import RedTeam, RedTeamSettings
     from harness.sandbox.worker_process import TimeLimits
 
     limits = TimeLimits(load_s=30.0, first_call_s=5.0, call_s=5.0)
@@ -67,7 +67,7 @@ def team(build_cache, tmp_path_factory):
 @pytest.fixture
 def evaluate(bench, team):
     """The result of a file of the corpus."""
-    from harness.redteam.runner import conclude
+    from harness.redteam import conclude
 
     def run(file):
         if file.name in QUICK and file.device == "cpu":
@@ -86,7 +86,7 @@ def list_cases():
 
 @pytest.mark.parametrize("name", list_cases())
 def test_an_attack_is_caught_and_a_control_is_accepted(name, team, evaluate, request, needs_compiler):
-    from harness.redteam.runner import read_file
+    from harness.redteam import read_file
 
     file = read_file(CORPUS / f"{name}.py", CORPUS)
     missing = team.find_missing(file)
@@ -101,7 +101,7 @@ def test_an_attack_is_caught_and_a_control_is_accepted(name, team, evaluate, req
 
 
 def test_every_layer_is_represented_without_the_slow_files():
-    from harness.redteam.runner import LAYERS, read_file
+    from harness.redteam import LAYERS, read_file
 
     files = [read_file(CORPUS / f"{name}.py", CORPUS) for name in QUICK]
     for device in ("cpu", "gpu"):
@@ -110,7 +110,7 @@ def test_every_layer_is_represented_without_the_slow_files():
 
 
 def test_the_corpus_has_attacks_of_every_layer_and_honest_controls():
-    from harness.redteam.runner import LAYERS, read_corpus
+    from harness.redteam import LAYERS, read_corpus
 
     files = read_corpus(CORPUS)
     cpu = [file for file in files if file.device == "cpu"]
@@ -138,7 +138,7 @@ def write_corpus(tmp_path):
 
 def test_emulated_program_keeps_its_language_and_is_untimed(write_corpus):
     from harness.domain import UsageError
-    from harness.redteam.runner import read_file
+    from harness.redteam import read_file
 
     code = "import triton\n@triton.jit\ndef add(x): ...\n"
     file = read_file(*write_corpus(device="emulated", code=code))
@@ -148,7 +148,7 @@ def test_emulated_program_keeps_its_language_and_is_untimed(write_corpus):
 
 
 def test_a_header_is_read_whole(write_corpus):
-    from harness.redteam.runner import read_file
+    from harness.redteam import read_file
 
     file = read_file(*write_corpus(mechanism="it might\n    work, on\n    three lines"))
     assert (file.name, file.title, file.layer) == ("attacks/one", "Does nothing.", "time")
@@ -158,7 +158,7 @@ def test_a_header_is_read_whole(write_corpus):
 
 
 def test_a_control_may_have_to_be_faster(write_corpus):
-    from harness.redteam.runner import read_file
+    from harness.redteam import read_file
 
     file = read_file(*write_corpus("controls", layer=None, expected="correct, faster than 2.5", timed="yes"))
     assert (file.layer, file.expected, file.faster_than) == ("control", ("correct",), 2.5)
@@ -190,7 +190,7 @@ def test_a_control_may_have_to_be_faster(write_corpus):
 )
 def test_a_header_that_is_not_as_it_must_be_is_refused(write_corpus, changes, complaint):
     from harness.domain import UsageError
-    from harness.redteam.runner import read_file
+    from harness.redteam import read_file
 
     with pytest.raises(UsageError, match=r"red-team\.md") as caught:
         read_file(*write_corpus(**changes))
@@ -199,7 +199,7 @@ def test_a_header_that_is_not_as_it_must_be_is_refused(write_corpus, changes, co
 
 def test_a_field_that_stands_twice_is_refused(write_corpus):
     from harness.domain import UsageError
-    from harness.redteam.runner import read_file
+    from harness.redteam import read_file
 
     path, corpus = write_corpus()
     path.write_text(path.read_text().replace("timed: no", "timed: no\ntimed: yes"))
@@ -224,7 +224,7 @@ def test_a_field_that_stands_twice_is_refused(write_corpus):
     ],
 )
 def test_attack_is_caught_by_the_outcomes_in_its_header(write_corpus, expected, outcome, verdict, speedup, result):
-    from harness.redteam.runner import conclude, read_file
+    from harness.redteam import conclude, read_file
 
     file = read_file(*write_corpus(expected=expected, timed="yes"))
     assert conclude(file, make_evaluation(outcome, verdict, speedup)).result == result
@@ -242,7 +242,7 @@ def test_attack_is_caught_by_the_outcomes_in_its_header(write_corpus, expected, 
     ],
 )
 def test_a_control_that_must_be_faster_is_accepted_only_if_it_is(write_corpus, outcome, verdict, speedup, result):
-    from harness.redteam.runner import conclude, read_file
+    from harness.redteam import conclude, read_file
 
     file = read_file(*write_corpus("controls", layer=None, expected="correct, faster than 2", timed="yes"))
     assert conclude(file, make_evaluation(outcome, verdict, speedup)).result == result
@@ -268,7 +268,7 @@ def make_evaluation(outcome, verdict, speedup):
 def evaluate_some(tmp_path, monkeypatch):
     """Evaluates files of the corpus with a new executor, which keeps what it knows in the test's folder."""
     from harness.executors.settings import LocalSettings
-    from harness.redteam.runner import RedTeam, RedTeamSettings, read_file
+    from harness.redteam import RedTeam, RedTeamSettings, read_file
 
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
@@ -288,7 +288,7 @@ def test_evaluations_carry_a_certificate_until_something_changes(evaluate_some, 
 
     from harness.builder.cache import find_machine_folder
     from harness.evaluation.certificate import check_standing, describe_basis, write_certificate
-    from harness.redteam.runner import settle_certificate
+    from harness.redteam import settle_certificate
     from harness.sandbox.devices import CpuDevice
 
     device, machine = CpuDevice(), find_machine_folder(tmp_path)
@@ -308,7 +308,7 @@ def test_a_run_with_a_surprise_ends_the_certificate_before_it(evaluate, tmp_path
     from dataclasses import replace
 
     from harness.evaluation.certificate import describe_basis, read_certificate
-    from harness.redteam.runner import read_file, settle_certificate
+    from harness.redteam import read_file, settle_certificate
     from harness.sandbox.devices import CpuDevice
 
     device = CpuDevice()

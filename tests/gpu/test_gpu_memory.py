@@ -7,7 +7,7 @@ import pytest
 
 from harness.evaluation.settings import TimingPlan
 from harness.sandbox.devices import CudaDevice
-from harness.tensors.slices import HOST, copy_to
+from harness.tensors.values import HOST, copy_to
 
 pytestmark = pytest.mark.gpu
 

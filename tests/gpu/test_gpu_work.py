@@ -133,7 +133,7 @@ def test_a_kernel_that_is_replayed_in_a_graph_is_no_decoy(gpu_bench):
 
 
 def test_a_gpu_moves_memory_and_multiplies():
-    from harness.evaluation.timing.device_peaks import measure_peaks
+    from harness.evaluation.timing.roofline import measure_peaks
     from harness.sandbox.devices import CudaDevice
 
     peaks = measure_peaks(CudaDevice())

@@ -12,9 +12,15 @@ from itertools import islice
 from typing import Any, Literal
 
 from harness.domain import CandidateFailure, Correctness, Finding, Outcome, Trial
-from harness.evaluation.correctness.aliasing import REUSES_OUTPUT, AliasCheck, describe_change, find_worst_allowed
 from harness.evaluation.correctness.allowed_errors import SLIGHT
-from harness.evaluation.correctness.calls import Exercise, add_spread
+from harness.evaluation.correctness.calls import (
+    REUSES_OUTPUT,
+    AliasCheck,
+    Exercise,
+    add_spread,
+    describe_change,
+    find_worst_allowed,
+)
 from harness.evaluation.correctness.comparison import describe_tree
 from harness.evaluation.correctness.planned_calls import FRESH, Exercises, PlannedCalls
 from harness.evaluation.correctness.reference import Reference, refuse_late_change

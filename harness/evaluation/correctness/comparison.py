@@ -25,7 +25,7 @@ from harness.protocol import have_same_nesting
 from harness.tensors.fill_values import Fills, find_fills
 from harness.tensors.outputs import FlatOutputs, widen_small
 from harness.tensors.single_pass import find_kernels
-from harness.tensors.slices import cut_slices
+from harness.tensors.values import cut_slices
 
 SURE_FACTOR, SURE_RTOL = 2.0, 0.1
 MOST_SIZE = torch.finfo(torch.float32).max  # of all values together, so that no sum of some overflows

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from harness.domain import InputContract, Problem, ProblemError, ReferenceStopped
-from harness.problems.apart import run_apart
+from harness.problems.watched_process import run_apart
 
 if TYPE_CHECKING:
     from harness.problems.loading import LoadedProblem
@@ -51,7 +51,7 @@ def _infer_from(loaded: LoadedProblem, *, runs: bool = True) -> tuple[InputContr
     """Without a run of the reference, infer from draws alone."""
     import torch
 
-    from harness.construction.random_weights import HOST
+    from harness.construction.weights import HOST
     from harness.evaluation.correctness.input_plan import infer_contracts, watch_reference
     from harness.problems.inputs.rare import Draws
     from harness.problems.operators import NO_USE

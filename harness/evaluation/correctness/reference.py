@@ -75,9 +75,18 @@ from harness.sandbox.memory_plan import (
     plan_smallest,
 )
 from harness.tensors.outputs import Difference, FlatOutputs
-from harness.tensors.seeding import have_advanced, read_generators, seed_call
-from harness.tensors.slices import HOST, copy_all_to, copy_to, count_bytes, has_same_bits
-from harness.tensors.trees import list_memory, list_tensors
+from harness.tensors.values import (
+    HOST,
+    copy_all_to,
+    copy_to,
+    count_bytes,
+    has_same_bits,
+    have_advanced,
+    list_memory,
+    list_tensors,
+    read_generators,
+    seed_call,
+)
 
 ENTRY = "Model"
 SMALL_BYTES = 64 << 20

@@ -29,8 +29,7 @@ from harness.sandbox.memory_limits import count_free_bytes, is_out_of_memory, li
 from harness.sandbox.memory_plan import USABLE_SHARE
 from harness.tensors.outputs import Difference, FlatOutputs, find_difference, widen_small
 from harness.tensors.single_pass import find_kernels
-from harness.tensors.slices import SLICE_ELEMENTS, cut_slices, has_same_bits
-from harness.tensors.trees import list_leaves
+from harness.tensors.values import SLICE_ELEMENTS, cut_slices, has_same_bits, list_leaves
 
 INPUT_SHAPES = "shapes of what get_inputs() returns"
 OUTPUT_FORM = "structure, shapes or plain numbers of what forward returns"

@@ -23,7 +23,7 @@ from harness.problems.inputs.kind import GIVEN
 from harness.problems.inputs.kinds import DECLARED, MIXED
 from harness.sandbox.model_session import ModelSession, Run, Weights
 from harness.tensors.outputs import find_difference
-from harness.tensors.trees import list_tensors
+from harness.tensors.values import list_tensors
 
 BUDGET_S = 0.8  # for all probes of a candidate; or, if larger,
 BUDGET_SHARE = 0.25  # of the duration of its correctness check

@@ -21,9 +21,19 @@ from harness.problems.steps import limit_reference
 from harness.protocol import flatten_value
 from harness.sandbox.memory_limits import count_free_bytes, limit_memory
 from harness.tensors.outputs import FlatOutputs, widen_small
-from harness.tensors.seeding import keep_seed, read_seed, seeded_call
-from harness.tensors.slices import HOST, copy_to, count_bytes, cut_slices, has_same_bits
-from harness.tensors.trees import list_tensors, map_tensors, memory_of
+from harness.tensors.values import (
+    HOST,
+    copy_to,
+    count_bytes,
+    cut_slices,
+    has_same_bits,
+    keep_seed,
+    list_tensors,
+    map_tensors,
+    memory_of,
+    read_seed,
+    seeded_call,
+)
 
 # Inputs, weights and outputs are counted; intermediates are assumed to need as much again.
 INTERMEDIATES = 2.0

@@ -31,9 +31,7 @@ from harness.problems.operators import OperatorCalls
 from harness.problems.steps import limit_reference
 from harness.sandbox.arena_layout import Footprint
 from harness.tensors.outputs import FlatOutputs
-from harness.tensors.seeding import keep_seed
-from harness.tensors.slices import HOST, count_bytes
-from harness.tensors.trees import list_tensors, map_tensors
+from harness.tensors.values import HOST, count_bytes, keep_seed, list_tensors, map_tensors
 
 LARGEST_CUT = 4  # a dimension loses at most this fraction (1 in 4)
 LATER_S = 0.5  # for the calls before a later state

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from harness.domain import CandidateFailure, Finding, Outcome
 from harness.languages import LANGUAGES
-from harness.sandbox.failure import protocol_failure
+from harness.sandbox.exchange import protocol_failure
 from harness.syntax import try_parse
 
 MAX_FINDINGS = 64

@@ -38,8 +38,7 @@ from harness.evaluation.emulated.findings import (
     put_causes_first,
     report_kernel_findings,
 )
-from harness.evaluation.emulated.jit_compilation import list_compiled
-from harness.evaluation.emulated.launch_limits import LaunchChecker
+from harness.evaluation.emulated.jit_compilation import LaunchChecker, list_compiled
 from harness.evaluation.model_construction import CANDIDATE_ENTRY, construct_with_state
 from harness.evaluation.results import StepResult
 from harness.problems.loading import load_problem

@@ -21,7 +21,7 @@ from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
 from harness.evaluation.model_construction import construct_with_state
 from harness.evaluation.results import StepResult
-from harness.sandbox.failure import protocol_failure
+from harness.sandbox.exchange import protocol_failure
 from harness.sandbox.model_session import ModelSession
 from harness.sandbox.replies import read_as
 from harness.sandbox.worker_client import Mode

@@ -41,9 +41,8 @@ from harness.evaluation.timing.clocks import (
     is_surely_slower,
     summarise_blocks,
 )
-from harness.evaluation.timing.noise_floor import find_device_floor
 from harness.evaluation.timing.paired import mark_disturbed_unreliable, pin_to_cores
-from harness.evaluation.timing.system_conditions import ConditionSampler
+from harness.evaluation.timing.system_conditions import ConditionSampler, find_device_floor
 from harness.sandbox.devices import Device
 from harness.sandbox.model_session import ModelSession, Run
 

@@ -14,10 +14,10 @@ from harness.evaluation.model_workers import ModelWorkers
 from harness.evaluation.results import TimingResult
 from harness.evaluation.settings import EvaluationSettings, TimingPlan, share_plan, shorten_plan
 from harness.evaluation.timing.apart import ApartTimer, CallTime, Open, ReportedApartTimer, time_calls
-from harness.evaluation.timing.noise_floor import NoiseFloors, NoiseKey
 from harness.evaluation.timing.paired import PairedTimer, pin_to_cores
 from harness.evaluation.timing.replay_statistics import label_bound
 from harness.evaluation.timing.replay_timing import Keep, ReplayTimer, keep_baseline, record_call, record_rival
+from harness.evaluation.timing.system_conditions import NoiseFloors, NoiseKey
 from harness.sandbox.gpu.recording import KeptBaseline, NotReplayable, Recording
 from harness.sandbox.memory_plan import USABLE_SHARE
 from harness.sandbox.model_session import ModelSession

@@ -17,7 +17,7 @@ from harness.evaluation.correctness.truth import Expected, Truth, TruthLeaf, tru
 from harness.evaluation.settings import Choice
 from harness.problems.inputs.kind import GIVEN, InputKind
 from harness.problems.inputs.kinds import find_kind
-from harness.sandbox.failure import fatal_failure
+from harness.sandbox.exchange import fatal_failure
 from harness.sandbox.memory_probe import shares_memory_within
 from harness.sandbox.model_session import Run
 from harness.tensors.outputs import FlatOutputs, Sample, choose_sample

@@ -18,7 +18,7 @@ from typing import Any
 from torch import Tensor
 
 from harness.domain import Block, Conditions, Finding
-from harness.evaluation.correctness.aliasing import REUSES_OUTPUT, describe_change, find_worst_allowed
+from harness.evaluation.correctness.calls import REUSES_OUTPUT, describe_change, find_worst_allowed
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.results import TimingResult
 from harness.evaluation.settings import PATIENCE, TimingPlan
@@ -37,8 +37,7 @@ from harness.evaluation.timing.clocks import (
     median_reported_us,
     summarise_blocks,
 )
-from harness.evaluation.timing.noise_floor import find_device_floor
-from harness.evaluation.timing.system_conditions import ConditionSampler
+from harness.evaluation.timing.system_conditions import ConditionSampler, find_device_floor
 from harness.sandbox.memory_probe import MemorySample
 from harness.sandbox.model_session import ModelSession
 from harness.tensors.outputs import Change

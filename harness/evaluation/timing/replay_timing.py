@@ -19,10 +19,10 @@ import torch
 from harness.domain import Conditions, HarnessError
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
+from harness.evaluation.model_workers import blaming_baseline
 from harness.evaluation.results import TimingResult
 from harness.evaluation.settings import TimingPlan
 from harness.evaluation.timing.apart import time_calls, warm_up
-from harness.evaluation.timing.baselines import blaming_baseline
 from harness.evaluation.timing.chosen_calls import TimedSeeds, deal_changed_steps, draw_seed, find_wrong_call
 from harness.evaluation.timing.clocks import GIVEN, call_suspect, is_surely_slower
 from harness.evaluation.timing.paired import mark_disturbed_unreliable, pin_to_cores

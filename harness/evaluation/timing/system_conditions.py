@@ -1,15 +1,22 @@
-"""Samples load by other processes, clocks, temperature and throttling during timing. An unavailable fact is None."""
+"""Samples load by other processes, clocks, temperature and throttling during timing (an unavailable fact is None), and
+measures noise floors: how far from 1 the speedup of a program over itself can be.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import json
+import math
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.domain import Conditions
+from harness.domain import Conditions, StoreError, Timing
+from harness.domain.files import raising, read_json_record, replace_text
 from harness.sandbox.devices import Device
 
 SAMPLE_EVERY_S = 0.1
@@ -129,3 +136,83 @@ def _read_busy_s(cores: set[int]) -> float | None:
             user, nice, system, _idle, _waiting, interrupt, soft, stolen = map(int, fields[:8])
             total += user + nice + system + interrupt + soft + stolen
     return total / ticks
+
+
+# Persistent difference between two processes with the same program (memory layout, cache mapping, wake-up): a share of
+# a call plus microseconds. Measured with A/A pairs of every core problem; see docs/measurement.md.
+DEVICE_FLOORS = {"cuda": (0.03, 10.0), "cpu": (0.05, 8.0)}
+PAIRS = 3  # of processes
+SLOW_CALL_US = 200_000.0  # longer calls are measured with one pair
+MARGIN = 1.5  # a few pairs underestimate the maximum
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseKey:
+    problem_digest: str
+    workload: str
+    baseline: str
+    device_type: str
+    machine: str  # hardware, torch, threads, harness
+
+    def __str__(self) -> str:
+        return json.dumps([self.problem_digest, self.workload, self.baseline, self.device_type, self.machine])
+
+
+class NoiseFloors:
+    """From A/A pairs in fresh processes, cached per problem, machine and version (on a GPU pairs of every measurement),
+    and never below `DEVICE_FLOORS`.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._path = None if folder is None else folder / "noise.json"
+        self._known: dict[str, float] = {}
+
+    def find(self, key: NoiseKey, measure_pair: Callable[[], Timing]) -> float:
+        """`measure_pair` times the baseline against itself in fresh processes. A disturbed result is not cached, one
+        under allowed load only in memory.
+        """
+        name = str(key)
+        if name not in self._known and self._path is not None and name in (record := read_record(self._path)):
+            self._known[name] = float(record[name])
+        if name in self._known:
+            return self._known[name]
+        timings = list(_measure_pairs(measure_pair))
+        floor = math.expm1(MARGIN * max(abs(math.log(timing.speedup)) for timing in timings))
+        if any(timing.conditions and timing.conditions.disturbed for timing in timings):
+            return floor
+        self._known[name] = floor
+        if self._path is not None and not any(map(_was_loaded, timings)):
+            add_to_record(self._path, {name: floor})
+        return floor
+
+
+def _was_loaded(timing: Timing) -> bool:
+    load = None if timing.conditions is None else timing.conditions.foreign_load
+    return load is not None and load > calm_load()
+
+
+def _measure_pairs(measure_pair: Callable[[], Timing]) -> Iterator[Timing]:
+    for _ in range(PAIRS):
+        timing = measure_pair()
+        yield timing
+        if timing.baseline_us > SLOW_CALL_US:
+            return
+
+
+def find_device_floor(device_type: str, call_us: float) -> float:
+    share, each_us = DEVICE_FLOORS[device_type]
+    return share + each_us / call_us
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """Return {} without a file. Raises StoreError for a damaged one."""
+    return read_json_record(path, "remove it, it will be measured again") or {}
+
+
+def add_to_record(path: Path, values: Mapping[str, Any]) -> None:
+    with raising(StoreError, f"write {path}"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            merged = {**read_record(path), **values}
+            replace_text(path, json.dumps(merged, indent=1, sort_keys=True))

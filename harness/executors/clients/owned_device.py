@@ -10,10 +10,9 @@ from dataclasses import replace
 from threading import Event, Thread
 
 from harness.domain import DeviceError, Evaluation, Outcome, ReferenceStopped
-from harness.executors.device_pool import DeviceLost
+from harness.executors.device_pool import DeviceLost, Job
 from harness.executors.executor import DeviceFacts
 from harness.executors.locks import Check, hold_cores_to_time, hold_to_evaluate
-from harness.executors.placement import Job
 from harness.executors.processes import EvaluatorProcess
 from harness.executors.settings import LocalSettings
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.builder.cache import DRIVERS, KITS, READY, default_cache_folder, find_machine_folder
-from harness.hardware.memory import CGROUP
+from harness.hardware.host import CGROUP
 from harness.sandbox.policy import clean_environment, interpreter_folders, probe_isolation, wrap_evaluator
 from harness.shipped import PACKAGE, find_shipped
 

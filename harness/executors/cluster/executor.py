@@ -31,10 +31,9 @@ from harness.executors.cluster.connection import (
     make_version_reader,
     read_own_versions,
 )
-from harness.executors.device_pool import DeviceLost, DevicePool
+from harness.executors.device_pool import DeviceLost, DevicePool, Job
 from harness.executors.executor import DeviceFacts, ExecutorStatus
 from harness.executors.local import LocalExecutor
-from harness.executors.placement import Job
 from harness.executors.settings import LocalSettings
 from harness.executors.tasks import Task
 from harness.languages import LANGUAGES

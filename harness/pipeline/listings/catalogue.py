@@ -21,9 +21,8 @@ from harness.domain import (
     Tolerance,
     WorkloadName,
 )
-from harness.domain.suggestions import suggest
+from harness.domain.errors import suggest
 from harness.pipeline.data_folders import list_suite_roots
-from harness.problems.apart import describe_inputs
 from harness.problems.discovery import (
     is_library,
     list_files,
@@ -32,6 +31,7 @@ from harness.problems.discovery import (
     read_suite_settings,
 )
 from harness.problems.setting_names import describe_settings, describe_tolerance
+from harness.problems.watched_process import describe_inputs
 from harness.store.results import ResultFilter, ResultStore
 from harness.syntax import parse_python
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.domain import FILE_RUN, Outcome, RunManifest, StoreError, UsageError
+from harness.domain.errors import suggest
 from harness.domain.files import raising
-from harness.domain.suggestions import suggest
 from harness.report.export.table_files import write_csvs
 from harness.store.columns import ResultRow
 from harness.store.results import ResultStore

@@ -13,7 +13,7 @@ from harness.domain import Problem
 from harness.problems.inputs.kind import InputKind, Inputs
 from harness.problems.inputs.tensors import PART, choose_part, floating_tensors, split_parts
 from harness.problems.inputs.traits import InputTraits
-from harness.tensors.trees import map_tensors
+from harness.tensors.values import map_tensors
 
 PART_BYTES = 32  # temporary memory per element of a part
 PADDING = 8  # elements between two rows: rows stay aligned for vector loads

@@ -20,7 +20,7 @@ from harness.problems.inputs.tensors import (
     without_repeats,
 )
 from harness.problems.operators import INTEGERS, OperatorUse
-from harness.tensors.slices import has_same_bits
+from harness.tensors.values import has_same_bits
 
 # Their results are undefined if integers that were unique no longer are.
 SCATTERING = {

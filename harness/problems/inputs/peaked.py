@@ -12,7 +12,7 @@ from harness.problems.inputs.kind import DerivedKind, Inputs, is_continuous
 from harness.problems.inputs.tensors import MASKED, choose_part, draw, draw_share, has_many_digits
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.operators import INTEGERS
-from harness.tensors.trees import list_tensors
+from harness.tensors.values import list_tensors
 
 EXPONENTIALS = ("softmax", "exp", "logsumexp", "logcumsumexp", "logaddexp", "attention")  # words of names
 # Logarithms of the peak's weight / that of all others together. Sums that hold both lose digits of a small share, which

@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 from harness.problems.inputs.kind import DerivedKind, Inputs
 from harness.problems.inputs.tensors import FLOATS, choose_part
 from harness.problems.inputs.traits import InputTraits
-from harness.tensors.trees import list_tensors
+from harness.tensors.values import list_tensors
 
 PARTS = 2  # that get one of the values: elements, or slices along one dimension
 PARAMETERS_SHARE = 16  # a draw of at most one in so many elements of the largest input is no data

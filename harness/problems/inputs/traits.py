@@ -13,7 +13,7 @@ from torch import Tensor
 from harness.domain import InputContract, Problem
 from harness.problems.inputs.tensors import choose_part, draw, floating_tensors, is_dense
 from harness.problems.operators import NO_USE, VARIANCES, OperatorUse
-from harness.tensors.trees import list_leaves
+from harness.tensors.values import list_leaves
 
 ANY = InputContract()
 ELEMENTWISE = ("integer", "index")  # if stated; and real numbers

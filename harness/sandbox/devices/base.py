@@ -13,7 +13,7 @@ import torch
 
 from harness.domain import DeviceError
 from harness.hardware.gpus import GpuModel
-from harness.hardware.memory import available_memory_bytes
+from harness.hardware.host import available_memory_bytes
 from harness.protocol import TensorSpec, device_memory, storage_bytes
 from harness.sandbox.memory_plan import Room
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 
-from harness.hardware.memory import available_memory_bytes
+from harness.hardware.host import available_memory_bytes
 from harness.protocol import device_memory
 from harness.sandbox.devices.base import Device, GpuArena, SharedArena
 from harness.sandbox.devices.cpu import MINIMUM_CACHE_BYTES, CpuDevice

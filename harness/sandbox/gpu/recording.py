@@ -17,11 +17,10 @@ from torch import Tensor
 
 from harness.domain import DeviceError, WireError, WorkerLost, WorkerTimeout
 from harness.protocol import ITEM_BYTES, TensorSpec, storage_bytes
-from harness.protocol.channel import MAX_DESCRIPTORS
+from harness.protocol.channel import MAX_DESCRIPTORS, WorkerRequest
 from harness.protocol.device_memory import FIRST_ADDRESS, RANGE_BYTES
-from harness.protocol.messages import WorkerRequest
 from harness.sandbox.devices import Device
-from harness.sandbox.failure import protocol_failure
+from harness.sandbox.exchange import protocol_failure
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.gpu.worker_memory import WorkerPages, export_pages
 from harness.sandbox.model_session import POISON, Run
@@ -29,7 +28,7 @@ from harness.sandbox.replies import parse_outputs, read_list, read_pairs
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient, flat_bytes
 from harness.sandbox.worker_process import WorkerLimits, WorkerProcess
 from harness.tensors.outputs import FlatOutputs
-from harness.tensors.slices import has_same_bits
+from harness.tensors.values import has_same_bits
 
 MOST_REASON_CHARACTERS = 200
 MOST_PAGES = 4096

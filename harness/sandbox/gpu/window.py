@@ -21,13 +21,13 @@ from harness.protocol import HELD_US, Signal, TensorSpec, storage_bytes
 from harness.protocol.tensor_layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES, MOST_KEPT
 from harness.sandbox.arena_layout import Footprint, outline
 from harness.sandbox.devices import INPUT_SLACK_BYTES, CudaDevice, Device, SharedArena
-from harness.sandbox.failure import fatal_failure
+from harness.sandbox.exchange import fatal_failure
 from harness.sandbox.gpu.recording import NotReplayable, Recording, make_recording
 from harness.sandbox.gpu.worker_memory import Stretch, WorkerMemory, view_outputs
 from harness.sandbox.model_session import POISON, ModelSession, Run
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient
 from harness.tensors.outputs import FlatOutputs
-from harness.tensors.slices import count_bytes
+from harness.tensors.values import count_bytes
 
 LONGEST_INTERRUPTED = 4  # times HELD_US: longer calls are slow ones
 QUIET_S = 2.0  # for work that a worker left running on the device

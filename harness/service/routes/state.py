@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse, Response
 
 from harness import __version__
 from harness.executors.executor import ExecutorStatus
-from harness.hardware.memory import available_memory_bytes
+from harness.hardware.host import available_memory_bytes
 from harness.service.answers import format_time
 from harness.service.queue import State
 from harness.service.service import Service

@@ -11,8 +11,8 @@ from harness.domain import PROBLEM_SETTINGS, Language, Problem
 from harness.generate.machine_facts import read_host_facts
 from harness.generate.prompting import render_prompt
 from harness.pipeline.data_folders import find_folder
-from harness.problems.apart import describe_inputs
 from harness.problems.discovery import find_suite
+from harness.problems.watched_process import describe_inputs
 from harness.service.preparation import find_named_suite
 
 PROMPT = "plain"

@@ -21,7 +21,7 @@ from mcp.types import CallToolResult, TextContent
 from pydantic import Field
 
 from harness import __version__
-from harness.copies.fingerprints import is_reference_copy
+from harness.copies import is_reference_copy
 from harness.domain import (
     EMULATED,
     CounterReport,

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from harness.builder.memory_gate import GROWING_S, MemoryGate
-from harness.hardware.memory import available_memory_bytes
+from harness.hardware.host import available_memory_bytes
 
 GIB = 1 << 30
 

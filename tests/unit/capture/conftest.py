@@ -31,7 +31,7 @@ def capture(tmp_path, monkeypatch, capsys, measured_peaks):
 @pytest.fixture(scope="session")
 def measured_peaks(tmp_path_factory):
     """Of a machine whose peaks are known already, so that no test measures them."""
-    from harness.evaluation.timing.device_peaks import FILE_NAME, name_device
+    from harness.evaluation.timing.roofline import FILE_NAME, name_device
     from harness.sandbox.devices import open_device
 
     folder = tmp_path_factory.mktemp("cache")

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from harness.capture.capture import copy_state, load_text
-from harness.problems.apart import describe_inputs
 from harness.problems.discovery import find_suite
+from harness.problems.watched_process import describe_inputs
 
 MLP = """
 class Mlp(nn.Module):

@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from harness.construction.constant_weights import ConstantWeights
-from harness.construction.random_weights import DrawOnDevice
+from harness.construction.weights import ConstantWeights, DrawOnDevice
 
 FILL = {
     "init": lambda tensor: nn.init.normal_(nn.Parameter(tensor)),

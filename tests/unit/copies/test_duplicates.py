@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.copies.fingerprints import is_reference_copy, normalise
+from harness.copies import is_reference_copy, normalise
 
 PROGRAM = 'source = r"""\nint x;  // one\n"""\n\n\nclass ModelNew:\n    def forward(self, a):\n        return a + 1\n'
 REFERENCE = "class Model(nn.Module):\n    '''Adds.'''\n\n    def forward(self, a):\n        return a + 1\n"

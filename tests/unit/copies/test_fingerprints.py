@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.copies.fingerprints import MIN_KERNEL, find_own_values, list_fenced, normalise, take_fingerprint
+from harness.copies import MIN_KERNEL, find_own_values, list_fenced, normalise, take_fingerprint
 
 ROOT = Path(__file__).parents[3]
 KERNEL = """

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.domain.suggestions import explain_unknown, suggest
+from harness.domain.errors import explain_unknown, suggest
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ import threading
 import pytest
 
 from harness.domain import BuildRequest, BuildResult, Candidate
-from harness.evaluation.builds import CandidateBuilds
+from harness.evaluation.model_workers import CandidateBuilds
 from harness.evaluation.record import EvaluationRecord
 
 CUDA = BuildRequest(name="k", cuda_sources=("__global__ void k() {}",))

@@ -102,7 +102,7 @@ def package(tmp_path_factory):
     ("name", "decides"),
     [
         ("analysis/intervals.py", True),
-        ("store/machine_cache.py", True),
+        ("evaluation/timing/system_conditions.py", True),
         ("syntax/__init__.py", True),
         ("construction/calls.py", True),
         ("evaluation/evaluator.py", True),

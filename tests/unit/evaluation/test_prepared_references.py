@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.domain import Problem
-from harness.evaluation.prepared_references import KEPT_PROBLEMS, PreparedReferences
+from harness.evaluation.steps import KEPT_PROBLEMS, PreparedReferences
 from harness.problems.loading import load_problem
 from harness.sandbox.devices import CpuDevice
 from harness.sandbox.gpu.recording import KeptBaseline

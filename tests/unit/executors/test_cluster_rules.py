@@ -7,7 +7,7 @@ import pytest
 from harness.builder.cache import find_entry, pack_builds, unpack_builds
 from harness.doctor.cluster_nodes import explain
 from harness.domain import BuildResult
-from harness.evaluation.builds import BuiltAhead
+from harness.evaluation.model_workers import BuiltAhead
 from harness.executors.cluster.connection import Built, Versions, share_cores, unpack
 
 KEY = "ab" * 32

@@ -6,9 +6,8 @@ from concurrent.futures import Future
 import pytest
 
 from harness.domain import NO_PROMPT, DeviceError, Evaluation, Outcome, Problem, ReferenceStopped, Subject
-from harness.executors.device_pool import MOST_LOSSES, DeviceLost, DevicePool
+from harness.executors.device_pool import MOST_LOSSES, DeviceLost, DevicePool, Job
 from harness.executors.executor import DeviceFacts, run_tasks
-from harness.executors.placement import Job
 from harness.executors.tasks import Task
 
 

@@ -4,7 +4,7 @@ import pytest
 from test_device_pool import make_task
 
 from harness.domain import DeviceError
-from harness.executors.placement import (
+from harness.executors.device_pool import (
     MOST_IN_A_ROW,
     MOST_OF_A_PROBLEM,
     MOST_UPCOMING,

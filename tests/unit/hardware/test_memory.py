@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from harness.hardware.memory import available_memory_bytes, read_memory_state, total_memory_bytes
+from harness.hardware.host import available_memory_bytes, read_memory_state, total_memory_bytes
 
 KIB = 1024
 LAYOUTS = {

@@ -4,7 +4,7 @@ raises on a GPU; tests/gpu/test_gpu_problems.py runs such code there."""
 import pytest
 import torch
 
-from harness.construction.random_weights import run_with_default
+from harness.construction.weights import run_with_default
 
 GPU = torch.device("cuda", 0)
 ERRORS = (

@@ -15,12 +15,11 @@ import torch
 from harness.domain import Problem, ProblemError, ReferenceStopped
 from harness.evaluation.correctness.truth import run_reference
 from harness.problems import watched_process
-from harness.problems.apart import read_init_inputs, run_apart
 from harness.problems.discovery import read_problem
 from harness.problems.loading import load_problem
 from harness.problems.shrink import EMULATED_BUDGET, reduce_problem
 from harness.problems.steps import DEFAULT_LIMIT_S, MEMORY_BYTES, limit_reference, read_steps, set_reference_limit
-from harness.problems.watched_process import ProcessEnded, WatchedProcess
+from harness.problems.watched_process import ProcessEnded, WatchedProcess, read_init_inputs, run_apart
 from harness.protocol.process_tree import state_of
 
 SOURCE = """
@@ -237,7 +236,7 @@ def test_after_an_end_the_next_call_has_a_process_again():
 def test_a_process_of_calls_ends_with_its_parent_whatever_it_runs(tmp_path):
     parent = f"""
 import os, threading, time
-from harness.problems.apart import run_apart
+from harness.problems.watched_process import run_apart
 code = "echo $$ > {tmp_path}/started; echo $PPID > {tmp_path}/pid; exec sleep 1000"
 threading.Thread(target=run_apart, args=(os.system, code), daemon=True).start()
 while not os.path.exists("{tmp_path}/pid") or not os.path.getsize("{tmp_path}/pid"):

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from harness.protocol import Doorbell, Signal, make_doorbell
-from harness.protocol.doorbell import MAX_ADDRESSES, SIZE_BYTES
+from harness.protocol.channel import MAX_ADDRESSES, SIZE_BYTES
 
 PATIENCE_S = 60.0
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.protocol.messages import WorkerRequest
+from harness.protocol.channel import WorkerRequest
 from harness.worker.program import Worker
 from harness.worker.recorder.replayer import ReplayServer
 

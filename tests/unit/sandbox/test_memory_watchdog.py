@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from harness.domain import HarnessError
-from harness.hardware.memory import MemoryState
-from harness.sandbox import memory_watchdog
-from harness.sandbox.memory_watchdog import MemoryWatch
+from harness.hardware.host import MemoryState
+from harness.sandbox import worker_process
+from harness.sandbox.worker_process import MemoryWatch
 
 GIB = 1 << 30
 
@@ -48,7 +48,7 @@ def test_memory_released_at_the_end_of_a_worker_is_charged_to_it(arena):
 
 
 def test_memory_not_released_by_a_worker_is_not_charged_to_it(arena, monkeypatch):
-    monkeypatch.setattr(memory_watchdog, "RECOVERY_S", 0.0)
+    monkeypatch.setattr(worker_process, "RECOVERY_S", 0.0)
     watch = watch_through(view(10 * GIB), view(0), view(1 * GIB))
     with pytest.raises(HarnessError) as raised:
         watch.find_overuse(arena)
@@ -81,7 +81,7 @@ ctypes.CDLL(None).syscall({{"x86_64": 60, "aarch64": 93}}[__import__("os").uname
     ids=["memory", "memory file", "files"],
 )
 def test_a_process_without_its_main_thread_hides_nothing(arena, take, found, monkeypatch):
-    monkeypatch.setattr(memory_watchdog, "MAX_OPEN_FILES", 200)
+    monkeypatch.setattr(worker_process, "MAX_OPEN_FILES", 200)
     program = HEADLESS.format(take=take)
     with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         watch = MemoryWatch(process.pid, 48 << 20)

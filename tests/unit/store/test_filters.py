@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.domain import UsageError
-from harness.store.filters import compile_condition
+from harness.store.columns import compile_condition
 from harness.store.queries import COLUMN_KINDS
 from harness.store.results import ResultFilter, ResultStore
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from harness.tensors.outputs import find_difference
-from harness.tensors.slices import cut_slices, has_same_bits
+from harness.tensors.values import cut_slices, has_same_bits
 
 NAN, INF = math.nan, math.inf
 
@@ -65,7 +65,7 @@ def test_slices_put_together_are_the_tensor_in_row_major_order(elements, order):
 MEASURE = """
 import sys, torch
 from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
-from harness.tensors.slices import has_same_bits
+from harness.tensors.values import has_same_bits
 from harness.tensors.outputs import find_difference
 from harness.tensors.outputs import FlatOutputs
 from harness.evaluation.correctness.truth import trust_outputs

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from harness.domain import Outcome
-from harness.sandbox.failure import explain_failure
+from harness.sandbox.exchange import explain_failure
 from harness.worker.memory import WrongOutputs, flatten_outputs, require_dense
 
 ONE = torch.ones(2)

@@ -18,7 +18,7 @@ from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.truth import Truth, TruthLeaf, compute_truth, flatten_outputs
 from harness.problems.discovery import find_problem, find_suite
 from harness.problems.loading import load_problem
-from harness.tensors.trees import map_tensors
+from harness.tensors.values import map_tensors
 
 CPU = torch.device("cpu")
 CORE = Path(__file__).parents[4] / "reference_models" / "core"

@@ -3,7 +3,6 @@
 import pytest
 
 from harness.domain import BuildResult, CandidateFailure, Finding, Outcome
-from harness.evaluation.builds import may_change_verdict, reconcile_builds
 from harness.evaluation.emulated.findings import (
     choose_outcome,
     drop_repeated,
@@ -14,6 +13,7 @@ from harness.evaluation.emulated.findings import (
     report_kernel_findings,
 )
 from harness.evaluation.emulated.sanitizer import _conclude, _drop_repetition, _SanitizerPass, explain
+from harness.evaluation.model_workers import may_change_verdict, reconcile_builds
 
 RACE = {
     "check": "race", "severity": "error", "message": "two threads write s[3]", "file": "cuda.cu", "line": 12,

@@ -9,9 +9,9 @@ import pytest
 from simulated_gpu import SimulatedSession, make_reference
 
 from harness.domain import CandidateFailure, Outcome
+from harness.evaluation.model_workers import BaselineFailure
 from harness.evaluation.timing import apart
 from harness.evaluation.timing.apart import CALLS, MOST_CALLS, time_calls
-from harness.evaluation.timing.baselines import BaselineFailure
 from harness.evaluation.timing.replay_timing import keep_baseline
 
 CALL_US = 80.0

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from harness.domain import StoreError
-from harness.evaluation.timing.device_peaks import FILE_NAME, DevicePeaks, PeakStore, measure_peaks, name_device
+from harness.evaluation.timing.roofline import FILE_NAME, DevicePeaks, PeakStore, measure_peaks, name_device
 from harness.sandbox.devices import CpuDevice
 
 CPU = CpuDevice()

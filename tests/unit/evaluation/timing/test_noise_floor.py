@@ -3,7 +3,8 @@ import json
 import pytest
 
 from harness.domain import Block, Conditions, StoreError, Timing
-from harness.evaluation.timing.noise_floor import (
+from harness.domain.files import add_to_record, read_record
+from harness.evaluation.timing.system_conditions import (
     MARGIN,
     PAIRS,
     SLOW_CALL_US,
@@ -11,7 +12,6 @@ from harness.evaluation.timing.noise_floor import (
     NoiseKey,
     find_device_floor,
 )
-from harness.store.machine_cache import add_to_record, read_record
 
 KEY = NoiseKey(problem_digest="abc", workload="full", baseline="eager", device_type="cpu", machine="a chip")
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from harness.domain import Problem, Timing
 from harness.evaluation.correctness.reference import prepare_reference
-from harness.evaluation.timing.device_peaks import DevicePeaks
 from harness.evaluation.timing.roofline import (
+    DevicePeaks,
     Roofline,
     Traffic,
     assess,

@@ -7,9 +7,8 @@ import pytest
 from harness.builder.toolchain import probe_toolchain
 from harness.domain import NO_PROMPT, Problem, Subject
 from harness.executors import processes
-from harness.executors.device_pool import DeviceLost
+from harness.executors.device_pool import DeviceLost, Job
 from harness.executors.evaluator_process import Start
-from harness.executors.placement import Job
 from harness.executors.processes import EvaluatorProcess
 from harness.executors.settings import LocalSettings, Setup
 from harness.executors.tasks import Task

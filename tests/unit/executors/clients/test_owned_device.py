@@ -21,8 +21,7 @@ from harness.domain import (
 )
 from harness.executors.clients import owned_device
 from harness.executors.clients.owned_device import OwnedDevice
-from harness.executors.device_pool import DeviceLost
-from harness.executors.placement import Job
+from harness.executors.device_pool import DeviceLost, Job
 from harness.executors.settings import LocalSettings
 from harness.executors.tasks import Task
 

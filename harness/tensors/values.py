@@ -1,18 +1,108 @@
-"""Compares and copies large tensors in slices, to save memory."""
+"""Traverses nested values with tensors, seeds torch before a call so that reference and worker draw the same random
+numbers, and compares and copies large tensors in slices, to save memory.
+"""
 
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import chain
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from harness.protocol import count_span, device_memory, group_equal
-from harness.tensors.seeding import keep_seed
-from harness.tensors.trees import map_tensors
+
+
+class SeededInputs(tuple[Any, ...]):
+    seed: int
+
+    @classmethod
+    def make(cls, inputs: Iterable[Any], seed: int) -> SeededInputs:
+        made = cls(inputs)
+        made.seed = seed
+        return made
+
+
+def seed_call(inputs: Iterable[Any], input_seed: int) -> SeededInputs:
+    """Derive torch's seed from the secret seed of the inputs."""
+    return SeededInputs.make(inputs, random.Random(f"call {input_seed}").getrandbits(62))
+
+
+def read_seed(inputs: Sequence[Any]) -> int | None:
+    return inputs.seed if isinstance(inputs, SeededInputs) else None
+
+
+def keep_seed(changed: Iterable[Any], inputs: Sequence[Any]) -> tuple[Any, ...]:
+    seed = read_seed(inputs)
+    return tuple(changed) if seed is None else SeededInputs.make(changed, seed)
+
+
+@contextmanager
+def seeded_call(model: nn.Module, inputs: Sequence[Any]) -> Iterator[None]:
+    """Restore the generators afterwards."""
+    seed = read_seed(inputs)
+    if seed is None:
+        yield
+        return
+    used = {
+        tensor.device for tensor in chain(list_tensors(inputs), model.parameters(), model.buffers()) if tensor.is_cuda
+    }
+    with torch.random.fork_rng(devices=list(used)):
+        torch.default_generator.manual_seed(seed)
+        for device in used:
+            torch.cuda.default_generators[device.index].manual_seed(seed)
+        yield
+
+
+def read_generators(device: torch.device) -> tuple[Tensor, ...]:
+    """Their state advances if a call draws random numbers."""
+    host = (torch.random.get_rng_state(),)
+    return (*host, torch.cuda.get_rng_state(device)) if device.type == "cuda" else host
+
+
+def have_advanced(before: Sequence[Tensor], device: torch.device) -> bool:
+    return not all(torch.equal(one, other) for one, other in zip(before, read_generators(device), strict=True))
+
+
+def list_leaves(value: Any) -> Iterator[Any]:
+    """Yield values that are no list, tuple or dict, in order."""
+    if isinstance(value, list | tuple | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from list_leaves(item)
+    else:
+        yield value
+
+
+def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
+    if isinstance(value, list):
+        return [map_leaves(item, change) for item in value]
+    if isinstance(value, tuple):
+        return tuple(map_leaves(item, change) for item in value)
+    if isinstance(value, dict):
+        return {key: map_leaves(item, change) for key, item in value.items()}
+    return change(value)
+
+
+def list_tensors(value: Any) -> list[Tensor]:
+    return [leaf for leaf in list_leaves(value) if isinstance(leaf, Tensor)]
+
+
+def map_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
+    return map_leaves(value, lambda leaf: change(leaf) if isinstance(leaf, Tensor) else leaf)
+
+
+def list_memory(value: Any) -> set[int]:
+    return {memory_of(tensor) for tensor in list_tensors(value) if tensor.layout is torch.strided}
+
+
+def memory_of(tensor: Tensor) -> int:
+    """Return the address of the storage; 0 for layouts without one."""
+    return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else 0
+
 
 SLICE_ELEMENTS = 4 << 20
 EQUAL_ELEMENTS = 1 << 27  # compared at a time on a GPU, which waits after each
