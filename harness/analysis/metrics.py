@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from math import exp, fsum, log, sqrt
 
 from harness.domain import INEXACT, Outcome, UsageError
@@ -195,3 +196,35 @@ def _trace_point(problems: Sequence[_ShareOfProblem], threshold: float) -> Curve
     share = fsum(problem.find_share(threshold) for problem in problems) / len(problems)
     low, high = bound_share(min(share, 1.0), len(problems))
     return CurvePoint(threshold=threshold, share=share, low=low, high=high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """US dollars per million tokens, for models matching a pattern with `*` and `?`."""
+
+    model: str
+    prompt_usd: float
+    completion_usd: float
+
+    def compute_usd(self, prompt_tokens: int, completion_tokens: int) -> float:
+        return (self.prompt_usd * prompt_tokens + self.completion_usd * completion_tokens) / 1e6
+
+
+def find_price(prices: Iterable[Price], model: str) -> Price | None:
+    return next((price for price in prices if fnmatchcase(model, price.model)), None)
+
+
+def parse_prices(texts: list[str] | None) -> tuple[Price, ...]:
+    """Raises UsageError."""
+    return tuple(map(_parse_price, texts or ()))
+
+
+def _parse_price(text: str) -> Price:
+    model, _, amounts = text.rpartition("=")
+    try:
+        prompt_usd, completion_usd = map(float, amounts.split("/"))
+        if not (model and 0 <= prompt_usd < float("inf") and 0 <= completion_usd < float("inf")):
+            raise ValueError(text)
+    except ValueError as error:
+        raise UsageError(f"--price {text!r}: expected MODEL=IN/OUT in dollars, like 'gpt-5*=1.25/10'") from error
+    return Price(model=model, prompt_usd=prompt_usd, completion_usd=completion_usd)

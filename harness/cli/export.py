@@ -63,7 +63,7 @@ def export(
     from harness.formats.definitions.traces import export_traces
     from harness.formats.kernelbench.export import count_left_out, export_problems, export_run
     from harness.pipeline.data_folders import find_suite_folder, list_run_problems
-    from harness.report.export.trackers import export_to_tracker
+    from harness.report.export.table_files import export_to_tracker
     from harness.store.runs import find_run, read_manifest
 
     if bool(only_suite) == bool(only_run):

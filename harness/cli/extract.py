@@ -19,7 +19,7 @@ from harness.domain.options import RunFolders
 
 if TYPE_CHECKING:
     from harness.domain import Sample
-    from harness.generate.extraction.stored import ExtractionChange
+    from harness.generate.extraction.extractor import ExtractionChange
 
 NOTHING_FOUND_EXIT_CODE = CHANGED_EXIT_CODE = 1
 
@@ -92,7 +92,7 @@ def _extract_again(
     runs: Sequence[str] | None, generated_dir: Path, write: bool, show_diff: bool, json_output: bool
 ) -> tuple[list[ExtractionChange], list[str]]:
     """Return (changes, errors of unreadable samples)."""
-    from harness.generate.extraction.stored import ExtractionChange, reextract
+    from harness.generate.extraction.extractor import ExtractionChange, reextract
     from harness.store.runs import list_runs
 
     count, changes, damaged = 0, list[ExtractionChange](), list[str]()

@@ -24,9 +24,9 @@ from harness.cli.progress import show_slow_steps
 from harness.cli.results import StoredPanel
 from harness.domain import Language, Problem, ProblemError, StoreError, UsageError, WorkloadName
 from harness.domain.files import explain_failure
+from harness.pipeline import listings
 from harness.pipeline.data_folders import find_named_problem, find_suite_folder
-from harness.pipeline.listings import catalogue
-from harness.pipeline.listings.catalogue import BaselineTime, CaseEntry, FoundProblem, Inputs, SuiteEntry
+from harness.pipeline.listings import BaselineTime, CaseEntry, FoundProblem, Inputs, SuiteEntry
 from harness.problems.discovery import list_files, read_problem
 from harness.problems.steps import set_reference_limit
 from harness.problems.watched_process import describe_inputs, list_running_steps
@@ -64,7 +64,7 @@ def list_suites(*, paths: SuitesFolder, as_json: JsonOption = False) -> None:
 
     Example: harness problems suites
     """
-    entries = catalogue.list_suites(paths.problems_dir)
+    entries = listings.list_suites(paths.problems_dir)
     if as_json:
         print_records(*map(asdict, entries))
     else:
@@ -105,13 +105,13 @@ def find_problems(
 
     Example: harness problems find attention paged
     """
-    found = catalogue.search_problems(words, paths.problems_dir)
+    found = listings.search_problems(words, paths.problems_dir)
     if as_json:
         print_records(*map(asdict, found))
     elif found:
         print_rich(render_found(found))
     if not found:
-        hint = catalogue.suggest_words(words, paths.problems_dir)
+        hint = listings.suggest_words(words, paths.problems_dir)
         typer.echo(f"no problem mentions {' and '.join(map(repr, words))}{hint and f'; {hint}'}", err=True)
         raise typer.Exit(NOTHING_FOUND_EXIT_CODE)
 
@@ -141,15 +141,15 @@ def show_problem(
     problem = find_named_problem(name, suite, paths.problems_dir)
     set_reference_limit(limits.reference_timeout_s)
     with show_slow_steps("loading", list_running_steps):
-        cases = catalogue.describe_cases(problem)
+        cases = listings.describe_cases(problem)
         contracts = describe_contracts(problem)
     facts = ProblemFacts(
         problem=problem,
-        settings=catalogue.describe_settings_in_force(problem),
-        unset_flags=catalogue.list_unset_flags(problem),
+        settings=listings.describe_settings_in_force(problem),
+        unset_flags=listings.list_unset_flags(problem),
         cases=cases,
         contracts=contracts,
-        baseline_times=catalogue.find_baseline_times(problem, folders.results_dir),
+        baseline_times=listings.find_baseline_times(problem, folders.results_dir),
     )
     if as_json:
         print_records(record_problem(facts))

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.progress import TaskID
 
-    from harness.report.terminal.progress import Step
-    from harness.report.terminal.search_progress import ProblemProgress, SearchProgress
+    from harness.report.terminal.search_progress import ProblemProgress, SearchProgress, Step
 
 LINE_EVERY_S, BARS_EVERY_S = 10.0, 0.5
 STEPS_EVERY_S = 1.0
@@ -40,7 +39,7 @@ def show_steps(read: Callable[[], Sequence[Step]], *, line_every_s: float = LINE
 def _show_bars(read: Callable[[], Sequence[Step]], console: Console) -> Iterator[None]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from harness.report.terminal.progress import TimeLeft
+    from harness.report.terminal.search_progress import TimeLeft
 
     time_left = TimeLeft()
     columns = (TextColumn("{task.description:<8}"), BarColumn(bar_width=8), TimeElapsedColumn())
@@ -59,7 +58,7 @@ def _show_bars(read: Callable[[], Sequence[Step]], console: Console) -> Iterator
 
 @contextmanager
 def _print_steps(read: Callable[[], Sequence[Step]], every_s: float) -> Iterator[None]:
-    from harness.report.terminal.progress import TimeLeft
+    from harness.report.terminal.search_progress import TimeLeft
 
     time_left = TimeLeft()
 

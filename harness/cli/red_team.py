@@ -78,7 +78,7 @@ def _describe_devices(team: RedTeam) -> list[tuple[Any, Basis]]:
 
 def _evaluate(team: RedTeam, files: Sequence[CorpusFile]) -> list[CorpusResult]:
     from harness.cli.progress import show_steps
-    from harness.report.terminal.progress import Step
+    from harness.report.terminal.search_progress import Step
 
     results: list[CorpusResult] = []
 

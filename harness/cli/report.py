@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.analysis.prices import parse_prices
+from harness.analysis.metrics import parse_prices
 from harness.capture.options import FOLDER
 from harness.cli.options import Only, Without, complete_run
 from harness.cli.output import print_records
@@ -84,7 +84,7 @@ def report(
 
 def _serve(results_dir: Path, choice: ReportChoice, port: int, *, as_json: bool) -> None:
     """Return after Ctrl-C, which is the usual end."""
-    from harness.report.html.live import LivePage, LiveServer
+    from harness.report.html.page import LivePage, LiveServer
 
     with LiveServer(LivePage(results_dir, choice), port) as server, suppress(KeyboardInterrupt):
         if as_json:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from harness.analysis.metrics import combine_clocks, geometric_mean
 from harness.cli.options import Only, Panel, complete_baseline
 from harness.cli.output import print_records, print_rich
-from harness.domain import UsageError
+from harness.domain import Outcome, UsageError
 from harness.domain.options import option
+from harness.report.terminal.tables import add_column, format_cell, make_table
+from harness.report.values import format_rate
 from harness.store.queries import ResultFilter
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from harness.store.columns import ResultRow
     from harness.store.results import ResultStore
 
@@ -167,7 +172,6 @@ def _write_parquet(rows: Sequence[ResultRow], columns: Sequence[str] | None, pat
 
 
 def _print_groups(values: Iterable[tuple[Any, ...]], columns: Sequence[str], *, as_csv: bool, as_json: bool) -> None:
-    from harness.report.group_by import SUMMARY_COLUMNS, count_groups, render_groups
 
     groups = count_groups(values)
     records = [dict(zip(columns, shared, strict=True)) | dict(counts) for shared, counts in groups.items()]
@@ -200,3 +204,39 @@ def _state_count(shown: int, matches: int, which: str) -> str:
     if matches > shown:
         return f"{which} {shown} of {matches} evaluations; --limit 0 shows all. `harness show ID` shows one."
     return f"{matches} evaluation{'s' if matches != 1 else ''}. `harness show ID` shows one."
+
+
+SUMMARY_COLUMNS = ("evaluations", "correct", "correct_share", "timed", "speedup", "speedup_clock")
+Groups = Mapping[tuple[Any, ...], Mapping[str, Any]]
+
+
+def count_groups(values: Iterable[tuple[Any, ...]]) -> Groups:
+    """Map combinations of values, in order of occurrence, to SUMMARY_COLUMNS. Tuples are (outcome, speedup or None,
+    clock, *values).
+    """
+    groups: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
+    for outcome, speedup, clock, *shared in values:
+        groups.setdefault(tuple(shared), []).append((outcome, speedup, clock or "call"))
+    return {shared: _summarise(members) for shared, members in groups.items()}
+
+
+def _summarise(members: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+    correct = sum(outcome == Outcome.CORRECT for outcome, _, _ in members)
+    timed = [(speedup, clock) for _, speedup, clock in members if speedup is not None]
+    speedup, clock = geometric_mean([one for one, _ in timed]), combine_clocks(clock for _, clock in timed)
+    counts = (len(members), correct, correct / len(members), len(timed), speedup, clock)
+    return dict(zip(SUMMARY_COLUMNS, counts, strict=True))
+
+
+def render_groups(groups: Groups, columns: Sequence[str]) -> Table:
+    table = make_table()
+    for name in columns:
+        add_column(table, name)
+    for name in ("evaluations", "correct", "share", "timed", "speedup"):
+        add_column(table, name, is_number=True, whole=True)
+    for shared, counts in groups.items():
+        cells = (format_cell(name, value) for name, value in zip(columns, shared, strict=True))
+        numbers = [f"{counts[name]:,}" for name in ("evaluations", "correct", "timed")]
+        numbers.insert(2, format_rate(counts["correct_share"]))
+        table.add_row(*cells, *numbers, format_cell("speedup", counts["speedup"], counts["speedup_clock"]))
+    return table

@@ -17,7 +17,7 @@ from harness.report.values import count
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from harness.pipeline.listings.stored_runs import StoredRun
+    from harness.pipeline.listings import StoredRun
 
 runs_app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -45,7 +45,7 @@ def list_runs(
 
     Example: harness runs list --tag final
     """
-    from harness.pipeline.listings.stored_runs import list_stored_runs
+    from harness.pipeline.listings import list_stored_runs
 
     stored = list_stored_runs(folders.generated_dir, folders.results_dir)
     runs = [run for run in stored if tag is None or tag in run.tags]
@@ -104,7 +104,7 @@ def remove(
 
     Example: harness runs rm my-run
     """
-    from harness.pipeline.listings.stored_runs import find_stored_run, remove_stored_run
+    from harness.pipeline.listings import find_stored_run, remove_stored_run
 
     run = find_stored_run(name, folders.generated_dir, folders.results_dir)
     content = f"{count(run.answers, 'answer')} and {count(run.evaluations, 'evaluation')} of run {name}"

@@ -14,7 +14,7 @@ from harness.domain import FILE_RUN, NO_DEVICE, UsageError
 from harness.domain.errors import suggest
 
 if TYPE_CHECKING:
-    from harness.report.terminal.turn_details import SampleTurns
+    from harness.report.terminal.sources import SampleTurns
     from harness.store.columns import ResultRow
     from harness.store.results import ResultFilter, ResultStore, StoredEvaluation
 
@@ -46,7 +46,7 @@ def show(
         source = store.source(stored.evaluation.subject.candidate_digest)
         turns = _find_turns(store, stored, folders.generated_dir)
     if trace is not None:
-        from harness.report.export.trace_files import write_trace
+        from harness.report.export.json_records import write_trace
 
         write_trace(stored, trace)
         typer.echo(f"{trace}: open it with https://ui.perfetto.dev", err=True)
@@ -73,7 +73,7 @@ def find_evaluation(store: ResultStore, name: str) -> StoredEvaluation:
 
 
 def _find_turns(store: ResultStore, stored: StoredEvaluation, generated_dir: Path) -> SampleTurns:
-    from harness.report.terminal.turn_details import SampleTurns
+    from harness.report.terminal.sources import SampleTurns
     from harness.store.completions import locate_answer, read_origin, read_prompt, read_spent
     from harness.store.results import ResultFilter
 

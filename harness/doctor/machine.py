@@ -97,7 +97,7 @@ def _trial_check(rules: LanguageRules) -> MachinePart:
 
 def _package_check(rules: LanguageRules) -> MachinePart:
     """Check whether the packages are installed without running any."""
-    from harness.languages.devices import find_devices
+    from harness.languages import find_devices
 
     missing = rules.find_missing(EMULATED in find_devices("auto", rules.name))
     without_it = f"no language {rules.name}: {missing}"

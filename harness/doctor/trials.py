@@ -32,8 +32,7 @@ from harness.executors.device_evaluators import DeviceEvaluators
 from harness.executors.settings import LocalSettings, Setup
 from harness.executors.tasks import Origin, make_task
 from harness.hardware.gpus import DEFAULT_TARGET, find_gpu_model
-from harness.languages import CPU_LANGUAGE, GPU_LANGUAGE, LanguageRules
-from harness.languages.devices import find_devices
+from harness.languages import CPU_LANGUAGE, GPU_LANGUAGE, LanguageRules, find_devices
 from harness.sandbox.devices import open_device
 from harness.sandbox.policy import clean_environment, interpreter_folders, probe_isolation
 

@@ -3,13 +3,17 @@
 `runtime/` holds the replacement headers. Unsupported constructs are reported by name.
 """
 
-from harness.emulator.headers import RUNTIME, Emulation, digest_emulator, digest_runtime, write_target
 from harness.emulator.sources import (
+    RUNTIME,
+    Emulation,
     Prepared,
     Unit,
     begins_with_syntax_error,
+    digest_emulator,
+    digest_runtime,
     drop_cuda_libraries,
     explain_failure,
     find_unknown_name,
     prepare_sources,
+    write_target,
 )

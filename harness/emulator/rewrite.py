@@ -15,13 +15,12 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from harness.emulator.device_queries import rename_host_names
-from harness.emulator.launches import find_callee, find_chevrons_end, list_pointers, rewrite_indices
+from harness.emulator.launches import find_callee, find_chevrons_end, list_pointers, rename_host_names, rewrite_indices
 from harness.emulator.nvcc_rules import find_errors, read_body
 from harness.emulator.ptx.arithmetic import PtxError
 from harness.emulator.ptx.instructions import write_ptx
+from harness.emulator.scopes import SimpleKernels
 from harness.emulator.shared_memory import read_shared_declaration, write_shared_declaration
-from harness.emulator.simple_kernels import SimpleKernels
 from harness.syntax.cpp import (
     LAUNCH_BOUNDS,
     Token,

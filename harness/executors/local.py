@@ -42,7 +42,7 @@ from harness.executors.tasks import Task
 from harness.hardware.cuda_driver import list_gpus
 from harness.hardware.gpus import DEFAULT_TARGET, find_gpu_model, match_gpu_model
 from harness.hardware.host import available_memory_bytes, cpu_name
-from harness.languages.devices import find_devices
+from harness.languages import find_devices
 from harness.problems.steps import set_reference_limit
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.policy import explain_evaluator_failure, probe_isolation

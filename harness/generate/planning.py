@@ -14,9 +14,8 @@ from harness.domain import (
     SampleKey,
     UsageError,
 )
-from harness.generate.machine_facts import GpuFacts, find_gpu, read_gpu_facts, read_host_facts
 from harness.generate.options import GenerateOptions
-from harness.generate.prompting import render_prompt
+from harness.generate.prompting import GpuFacts, find_gpu, read_gpu_facts, read_host_facts, render_prompt
 from harness.generate.sampler import Plan
 from harness.languages import LANGUAGES
 from harness.problems.discovery import find_problem, find_suite

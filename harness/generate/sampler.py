@@ -13,7 +13,7 @@ from pathlib import Path
 from harness.domain import Candidate, Completion, Finding, Problem, Prompt, RunManifest, SampleKey
 from harness.generate.extraction.extractor import extract_candidate
 from harness.generate.extraction.notes import explain_incomplete
-from harness.generate.providers.base import CompletionRequest, Provider
+from harness.generate.providers import CompletionRequest, Provider
 from harness.store.runs import write_sample
 
 # Writes wait for fsync, not for the CPU.

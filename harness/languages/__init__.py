@@ -1,9 +1,13 @@
-"""The languages that kernels are written in, one file each, with its rules."""
+"""The languages that kernels are written in, one file each, with its rules, and the devices for them."""
 
+from __future__ import annotations
+
+import re
 from importlib import import_module
 from typing import get_args
 
-from harness.domain import Finding, Language
+from harness.domain import Finding, Language, UsageError
+from harness.hardware.cuda_driver import list_gpus
 from harness.languages.rules import LanguageRules
 
 # In the order of detection: a Helion program may also hold Triton kernels, a Triton program may also build extensions,
@@ -42,3 +46,29 @@ def compiles_in_worker(source: str) -> bool:
 
 def _find_compilers(source: str) -> list[LanguageRules]:
     return [rules for rules in LANGUAGES.values() if rules.word and rules.word in source]
+
+
+def find_devices(wanted: str, language: Language) -> tuple[str, ...]:
+    """`auto` selects the CPU for cpp, and all GPUs or else `emulated` for cuda. Empty if `wanted` does not suit the
+    language. Raises UsageError.
+    """
+    kinds = LANGUAGES[language].devices
+    if wanted == "auto":
+        wanted = next(kind for kind in kinds if kind != "cuda" or list_gpus())
+    kind, _, indices = wanted.partition(":")
+    if not re.fullmatch(r"cpu|emulated|cuda(:\d+(,\d+)*)?", wanted):
+        raise UsageError(f"unknown device {wanted!r}; expected auto, cpu, emulated, cuda, cuda:N or cuda:N,M")
+    count = len(list_gpus()) if kind == "cuda" else 0
+    if kind == "cuda" and not count:
+        raise UsageError(
+            f"{wanted} was requested with --device, but no NVIDIA GPU was found on this machine: leave the option "
+            "out, or see what `harness doctor` reports"
+        )
+    if kind not in kinds:
+        return ()
+    if kind != "cuda":
+        return (wanted,)
+    chosen = sorted({int(index) for index in indices.split(",")}) if indices else list(range(count))
+    if not chosen or chosen[-1] >= count:
+        raise UsageError(f"{wanted} was requested, but this machine has {count} usable GPUs")
+    return tuple(f"cuda:{index}" for index in chosen)

@@ -24,17 +24,16 @@ from harness.problems.workloads import describe_lacking_workload
 from harness.report.terminal.search_progress import OTHER_PROCESS, SearchProgress
 from harness.report.terminal.tables import format_speedup
 from harness.report.verdict_text import PLAIN_TORCH, lacks_kernel
-from harness.search.conversation import count_tokens, make_prompt
 from harness.search.feedback import Feedback
 from harness.search.history import History, Turn
 from harness.search.options import ONE_TURN, SearchOptions
-from harness.search.strategy import Ask, Stop, Strategy, decide
+from harness.search.strategy import Ask, Stop, Strategy, count_tokens, decide, make_prompt
 from harness.store.completions import read_prompt
 from harness.store.runs import has_sample, load_sample, locate_sample, require_unedited, write_search
 
 if TYPE_CHECKING:
     from harness.analysis.leaderboard import LeaderboardRow
-    from harness.analysis.prices import Price
+    from harness.analysis.metrics import Price
     from harness.generate.sampler import SessionReport
     from harness.pipeline.evaluations import EvaluationReport, Evaluations
 

@@ -13,19 +13,18 @@ from typing import Any
 
 from harness.domain import EMULATED, NO_DEVICE, UNTIMED, Outcome, Problem, Prompt, SampleKey, UsageError, WorkloadName
 from harness.generate.options import GenerateOptions
-from harness.generate.providers.base import RecordedProvider
+from harness.generate.providers import RecordedProvider
 from harness.generate.sampler import Plan
 from harness.hardware.cuda_driver import list_gpus
 from harness.hardware.host import cpu_name
-from harness.languages.devices import find_devices
+from harness.languages import find_devices
 from harness.pipeline.evaluate import choose_workload
 from harness.pipeline.generate import plan_dry_run
 from harness.pipeline.improve import choose_strategy, find_model_price
 from harness.pipeline.options import EvaluateOptions
 from harness.problems.workloads import describe_lacking_workload
-from harness.search.conversation import CHARACTERS_PER_TOKEN, count_tokens
 from harness.search.options import SearchOptions
-from harness.search.strategies import BEST_OF_N
+from harness.search.strategy import BEST_OF_N, CHARACTERS_PER_TOKEN, count_tokens
 from harness.store.completions import Spent, list_spent
 from harness.store.results import ResultFilter, ResultStore
 from harness.store.runs import MANIFEST, list_keys, merge_manifest, read_search

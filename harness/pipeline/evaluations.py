@@ -33,7 +33,7 @@ from harness.pipeline.options import EVERY_TASK, EvaluateOptions, Selection
 from harness.pipeline.provenance import Provenance
 from harness.problems.workloads import describe_lacking_workload, provide_workload
 from harness.report.export.table_files import write_csvs
-from harness.report.terminal.progress import Step, read_steps
+from harness.report.terminal.search_progress import Step, read_steps
 from harness.store.results import Reservations, ResultFilter, ResultStore, StoredEvaluation
 
 if TYPE_CHECKING:
@@ -372,7 +372,7 @@ class Screening:
 def open_screening(screen: Screen | None, options: EvaluateOptions, language: Language) -> Iterator[Screening | None]:
     """Raises UsageError if the screening device does not fit, or is the evaluating one."""
     from harness.executors.local import LocalExecutor
-    from harness.languages.devices import find_devices
+    from harness.languages import find_devices
 
     if screen is None:
         yield None

@@ -14,7 +14,7 @@ import harness
 from harness.domain import UsageError
 from harness.generate.options import GenerateOptions
 from harness.generate.planning import GenerationSettings, make_plan
-from harness.generate.providers.base import Provider, RecordedProvider, name_recorded_model
+from harness.generate.providers import Provider, RecordedProvider, name_recorded_model
 from harness.generate.sampler import Asker, Plan, SessionReport
 from harness.pipeline.chains import Session, ShowSearch, follow_all
 from harness.pipeline.data_folders import find_folder, find_suite_folder

@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import get_args
 
-from harness.analysis.prices import Price, find_price
+from harness.analysis.metrics import Price, find_price
 from harness.analysis.samples import find_best
 from harness.domain import EMULATED, FROM_FILE, Candidate, Language, Problem, UsageError
 from harness.domain.files import replace_text
@@ -27,14 +27,13 @@ from harness.pipeline.options import EvaluateOptions
 from harness.report.terminal.search_progress import SearchProgress
 from harness.search.feedback import summarise
 from harness.search.options import ONE_TURN, SearchOptions
-from harness.search.strategies import find_strategy
-from harness.search.strategy import Strategy
+from harness.search.strategy import Strategy, find_strategy
 from harness.store.runs import find_run, locate_reference, read_manifest
 
 
 def choose_strategy(search: SearchOptions, language: Language, options: EvaluateOptions) -> Strategy:
     """Raises UsageError, also if the strategy needs timing and there is none."""
-    from harness.languages.devices import find_devices
+    from harness.languages import find_devices
 
     names = find_devices(options.device, language)
     is_timed = options.fidelity != "correctness" and bool(names) and names[0] != EMULATED

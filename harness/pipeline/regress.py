@@ -219,7 +219,7 @@ def _make_task(stored: StoredEvaluation, source: str | None, options: EvaluateOp
 
 def check_extraction(rows: Sequence[ResultRow], generated_dir: Path) -> list[Change]:
     """Skip samples deleted from generated/."""
-    from harness.generate.extraction.stored import reextract
+    from harness.generate.extraction.extractor import reextract
     from harness.store.runs import has_sample, load_sample, locate_run
 
     changes = []

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from harness.analysis.prices import Price, parse_prices
+from harness.analysis.metrics import Price, parse_prices
 from harness.domain import Candidate
 from harness.domain.options import option
-from harness.search.conversation import CONTEXT_TOKENS
-from harness.search.strategies import AUTO
-from harness.search.strategy import ROOFLINE, Limits, Strategy, Target, parse_target
+from harness.search.strategy import AUTO, CONTEXT_TOKENS, ROOFLINE, Limits, Strategy, Target, parse_target
 
 Screen = Literal["small", "emulated"]
 

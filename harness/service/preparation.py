@@ -17,7 +17,7 @@ from harness.pipeline.evaluate import choose_workload
 from harness.pipeline.options import EvaluateOptions, read_baselines
 from harness.problems.discovery import list_files, parse_problem, read_problem
 from harness.problems.workloads import describe_lacking_workload, provide_workload
-from harness.service.submission import Submission
+from harness.service.queue import Submission
 
 RUN, INLINE_SUITE = "service", "submitted"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,200}")  # no path: requests must not name files

@@ -22,9 +22,8 @@ from harness.pipeline.provenance import KnownSolutions
 from harness.report.export.json_records import dump_json, evaluation_record
 from harness.service.metrics import Metrics
 from harness.service.preparation import find_submitted_problem, make_submitted_task
-from harness.service.queue import Entry, Limits, NewTask, State, TaskQueue
+from harness.service.queue import Entry, Limits, NewTask, State, Submission, TaskQueue
 from harness.service.settings import ServiceSettings
-from harness.service.submission import Submission
 from harness.store.results import StoredEvaluation
 
 REMEMBERED_PROBLEMS = 256

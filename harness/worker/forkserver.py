@@ -24,8 +24,7 @@ from harness.protocol.process_tree import find_tree, read_bytes, state_of, threa
 from harness.worker.compiled_files import preload_compilers
 from harness.worker.init_process import run_sandboxed
 from harness.worker.isolation import namespaces
-from harness.worker.isolation.linux import libc
-from harness.worker.isolation.reaper import require_child_lists, shell_status
+from harness.worker.isolation.linux import libc, require_child_lists, shell_status
 
 HUGE_BYTES = 2 << 20
 _MADV_COLLAPSE = 25

@@ -17,7 +17,7 @@ from harness.protocol import Channel
 from harness.protocol.process_tree import find_tree
 from harness.worker.isolation import namespaces
 from harness.worker.isolation.landlock import Access
-from harness.worker.isolation.reaper import end_descendants, shell_status, wait_for
+from harness.worker.isolation.linux import end_descendants, shell_status, wait_for
 
 POLL_S = 0.25
 OWN_THREADS = "/proc/self/task"  # CUDA's driver fails if it cannot set its threads' names

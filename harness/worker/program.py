@@ -28,10 +28,20 @@ from harness.worker.emulated.link import EmulatorLink
 from harness.worker.instrumentation import Observer
 from harness.worker.languages import Preparation, prepare_languages
 from harness.worker.load_inline_hook import LoadInlineHook
-from harness.worker.memory import HeldState, SharedMemory, WrongOutputs, describe, read_outputs, require_dense
+from harness.worker.memory import (
+    HeldState,
+    SharedMemory,
+    Window,
+    WrongOutputs,
+    address_of,
+    count_released_bytes,
+    describe,
+    export_pages,
+    read_outputs,
+    require_dense,
+)
 from harness.worker.recorder.driver_calls import CallRecorder, NotRecordable
 from harness.worker.recorder.replayer import ReplayServer
-from harness.worker.window import Window, address_of, count_released_bytes, export_pages
 
 MODULE_NAME = "candidate"
 COMPILED = "compiled"  # folder

@@ -8,7 +8,7 @@ import json
 from chat_server import ChatServer, Reply
 
 from harness.domain import Completion, Prompt, SampleKey, TokenLimitName
-from harness.generate.providers.base import CompletionRequest
+from harness.generate.providers import CompletionRequest
 from harness.generate.providers.endpoint_errors import RetryPolicy
 from harness.generate.providers.openai_compatible import EndpointSettings, open_endpoint
 

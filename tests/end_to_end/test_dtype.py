@@ -14,7 +14,7 @@ from harness.pipeline.evaluate import sample_tasks
 from harness.pipeline.options import EvaluateOptions
 from harness.problems.discovery import parse_problem
 from harness.service.preparation import find_submitted_problem
-from harness.service.submission import Submission
+from harness.service.queue import Submission
 
 SCALED = "return x * self.weight"
 ROUNDED = "x = x.bfloat16().to(x.dtype)"

@@ -8,7 +8,7 @@ import pytest
 
 from harness.domain import SampleKey
 from harness.generate.extraction.extractor import extract_candidate
-from harness.generate.providers.base import RecordedProvider, name_recorded_model
+from harness.generate.providers import RecordedProvider, name_recorded_model
 from harness.store.runs import locate_sample, read_completion
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -242,7 +242,7 @@ class ModelNew(nn.Module):
 def test_the_facts_for_prompts_come_from_the_gpu_that_is_here():
     import torch
 
-    from harness.generate.machine_facts import read_gpu_facts
+    from harness.generate.prompting import read_gpu_facts
 
     facts = read_gpu_facts()
     properties = torch.cuda.get_device_properties(0)

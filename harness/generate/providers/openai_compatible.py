@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from harness.domain import Completion, SampleKey, TokenLimitName, UsageError
-from harness.generate.providers.base import CompletionRequest
+from harness.generate.providers import CompletionRequest
 from harness.generate.providers.chat_response import describe_body, read_answer
 from harness.generate.providers.endpoint_errors import (
     AttemptFailed,

@@ -17,8 +17,7 @@ from harness.analysis.leaderboard import (
     list_members,
     rank_samples,
 )
-from harness.analysis.metrics import CURVE_THRESHOLDS, trace_fast_curve
-from harness.analysis.prices import Price, find_price
+from harness.analysis.metrics import CURVE_THRESHOLDS, Price, find_price, trace_fast_curve
 from harness.analysis.ranking import list_ranked
 from harness.analysis.samples import Section
 from harness.domain import Outcome

@@ -18,7 +18,14 @@ from harness.domain import (
     Trial,
     Work,
 )
-from harness.report.terminal.sources import CompilerText, drop_installed_frames, render_excerpt
+from harness.report.terminal.sources import (
+    NO_TURNS,
+    CompilerText,
+    SampleTurns,
+    drop_installed_frames,
+    render_excerpt,
+    render_turns,
+)
 from harness.report.terminal.tables import (
     format_speedup,
     format_time_us,
@@ -29,7 +36,6 @@ from harness.report.terminal.tables import (
     style_text,
 )
 from harness.report.terminal.timing_details import list_conditions, render_timing
-from harness.report.terminal.turn_details import NO_TURNS, SampleTurns, render_turns
 from harness.report.values import make_printable
 from harness.report.verdict_text import (
     WITHOUT_CUSTOM,

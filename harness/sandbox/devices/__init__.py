@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.domain import EMULATED, Language
-from harness.languages.devices import find_devices
+from harness.languages import find_devices
 from harness.sandbox.devices.base import Device, SharedArena
 from harness.sandbox.devices.cpu import CpuDevice, EmulatedDevice
 from harness.sandbox.devices.cuda import INPUT_SLACK_BYTES, CudaDevice

@@ -54,8 +54,7 @@ def list_tasks(
     problems_dir: Path | str | None = None,
 ) -> Iterator[KernelTask]:
     """Yield all problems of a suite, or the named ones. The prompt describes `gpu`, which measures the reward."""
-    from harness.generate.machine_facts import find_gpu, read_host_facts
-    from harness.generate.prompting import render_prompt
+    from harness.generate.prompting import find_gpu, read_host_facts, render_prompt
     from harness.pipeline.data_folders import find_folder, find_suite_folder
     from harness.problems.discovery import find_problem, find_suite
 

@@ -13,12 +13,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from harness.domain import Baseline, Fidelity, Outcome, ProblemError, UsageError
 from harness.languages import LANGUAGES
-from harness.service.answers import ask_to_retry, format_time, refuse
-from harness.service.queue import Entry, NewTask
-from harness.service.requests import Priority, Text, describe_errors
+from harness.service.answers import Priority, Text, ask_to_retry, describe_errors, format_time, refuse
+from harness.service.queue import PRIORITIES, Entry, NewTask, Submission
 from harness.service.routes.v1 import delete_task
 from harness.service.service import Service
-from harness.service.submission import PRIORITIES, Submission
 
 WORKFLOW = "kernelbench"
 TASK_FIELDS = ("task_id", "status", "error_message", "error_code", "submitted_at", "completed_at")

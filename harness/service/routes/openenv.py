@@ -17,13 +17,11 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from harness.domain import HarnessError, Language, NoVerdict, ProblemError, UsageError
 from harness.service.adapters.scoring import KernelTask, list_tasks
-from harness.service.answers import answer_task
+from harness.service.answers import EvaluationRequest, Text, answer_task, describe_errors
 from harness.service.preparation import choose_prompted_language, find_named_suite
-from harness.service.queue import Entry, QueueFull
-from harness.service.requests import EvaluationRequest, Text, describe_errors
+from harness.service.queue import Entry, QueueFull, Submission
 from harness.service.reward import score_verdict
 from harness.service.service import Service
-from harness.service.submission import Submission
 
 LONGEST_STEP_S = 3600.0
 

@@ -10,9 +10,8 @@ from fastapi import APIRouter, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
-from harness.service.answers import answer_task, describe_task, refuse
+from harness.service.answers import EvaluationRequest, answer_task, describe_task, refuse
 from harness.service.queue import Entry
-from harness.service.requests import EvaluationRequest
 from harness.service.service import Service
 
 LONGEST_WAIT_S = 60.0

@@ -8,8 +8,7 @@ from typing import Any
 
 from harness.analysis.explanations import SETTINGS
 from harness.domain import PROBLEM_SETTINGS, Language, Problem
-from harness.generate.machine_facts import read_host_facts
-from harness.generate.prompting import render_prompt
+from harness.generate.prompting import read_host_facts, render_prompt
 from harness.pipeline.data_folders import find_folder
 from harness.problems.discovery import find_suite
 from harness.problems.watched_process import describe_inputs

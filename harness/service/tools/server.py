@@ -37,15 +37,14 @@ from harness.executors.executor import Executor
 from harness.executors.local import LocalExecutor
 from harness.executors.tasks import Task
 from harness.generate.prompting import render_feedback
-from harness.languages import CPU_LANGUAGE, GPU_LANGUAGE, LANGUAGES
-from harness.languages.devices import find_devices
+from harness.languages import CPU_LANGUAGE, GPU_LANGUAGE, LANGUAGES, find_devices
 from harness.pipeline.data_folders import find_folder
 from harness.pipeline.evaluations import Evaluations, open_results
 from harness.search.feedback import Feedback, clean, list_told_findings, make_feedback
 from harness.search.history import History, Turn
 from harness.service.preparation import find_submitted_problem, make_submitted_task
+from harness.service.queue import Submission
 from harness.service.settings import ToolSettings
-from harness.service.submission import Submission
 from harness.service.tools.problem_facts import PROMPT, describe_problem, list_suite, render_task
 from harness.store.completions import has_run
 from harness.store.results import ResultFilter, StoredEvaluation

@@ -30,8 +30,9 @@ from harness.worker.isolation.linux import (
     mount,
     pivot_root,
     set_mount_attributes,
+    shell_status,
+    wait_for,
 )
-from harness.worker.isolation.reaper import shell_status, wait_for
 
 CANNOT = 125
 

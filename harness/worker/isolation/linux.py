@@ -1,9 +1,15 @@
-"""Wraps system calls that Python 3.11 does not; failures raise OSError."""
+"""Wraps system calls that Python 3.11 does not (failures raise OSError), waits for processes and ends descendants."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
+import signal
+import time
+from pathlib import Path
+
+from harness.protocol.process_tree import find_tree
 
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND = 2, 4, 8, 0x1000
 MS_REC, MS_PRIVATE = 0x4000, 0x40000
@@ -52,3 +58,32 @@ def pivot_root(new_root: str, old_root: str) -> None:
     if machine not in _SYS_PIVOT_ROOT:
         raise OSError(f"pivot_root has no known number on {machine}")
     system_call("pivot_root", _SYS_PIVOT_ROOT[machine], os.fsencode(new_root), os.fsencode(old_root))
+
+
+def require_child_lists() -> None:
+    """Raises OSError if Linux lacks lists of children; then workers could not be stopped."""
+    if not Path("/proc/self/task", str(os.getpid()), "children").exists():
+        raise OSError("Linux was built without CONFIG_PROC_CHILDREN: no /proc/<pid>/task/<tid>/children")
+
+
+def wait_for(child: int) -> int:
+    while True:
+        pid, status = os.wait()
+        if pid == child:
+            return shell_status(status)
+
+
+def shell_status(status: int) -> int:
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
+
+
+def end_descendants() -> None:
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            for process in find_tree(os.getpid()) - {os.getpid()}:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+            time.sleep(0.001)

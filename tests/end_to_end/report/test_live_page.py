@@ -7,8 +7,7 @@ import pytest
 import report_material as material
 from report_material import wait_for
 
-from harness.report.html.live import LivePage, LiveServer
-from harness.report.html.page import ReportChoice
+from harness.report.html.page import LivePage, LiveServer, ReportChoice
 from harness.store.results import ResultStore
 
 

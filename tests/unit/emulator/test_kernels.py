@@ -14,8 +14,8 @@ import pytest
 import torch
 
 from harness.emulator import Emulation
-from harness.emulator.headers import RUNTIME, list_headers, write_target
 from harness.emulator.rewrite import rewrite_device_source
+from harness.emulator.sources import RUNTIME, list_headers, write_target
 from harness.hardware.gpus import find_gpu_model
 
 PROGRAMS = Path(__file__).parent / "programs"

@@ -8,7 +8,6 @@ import pytest
 import harness.emulator
 from harness.domain import BuildRequest, UsageError
 from harness.emulator import Emulation
-from harness.emulator.headers import write_target
 from harness.emulator.sources import (
     begins_with_syntax_error,
     drop_cuda_libraries,
@@ -17,6 +16,7 @@ from harness.emulator.sources import (
     find_unknown_name,
     prepare_sources,
     read_cuda_flags,
+    write_target,
 )
 from harness.hardware.gpus import GPU_MODELS, GpuModel, find_gpu_model
 

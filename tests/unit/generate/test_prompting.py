@@ -11,8 +11,7 @@ import pytest
 import harness
 from harness.domain import PROBLEM_SETTINGS, Language, Problem, UsageError
 from harness.generate.extraction.extractor import find_code
-from harness.generate.machine_facts import find_gpu, read_host_facts
-from harness.generate.prompting import list_prompts, render_prompt
+from harness.generate.prompting import find_gpu, list_prompts, read_host_facts, render_prompt
 from harness.hardware.gpus import GPU_MODELS
 from harness.languages import LANGUAGES
 from harness.problems.discovery import parse_problem

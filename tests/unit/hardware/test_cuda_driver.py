@@ -32,9 +32,9 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
 """
 PROGRAM = """
 import sys
-from harness.generate.machine_facts import read_gpu_facts
+from harness.generate.prompting import read_gpu_facts
 from harness.hardware.cuda_driver import list_gpus
-from harness.languages.devices import find_devices
+from harness.languages import find_devices
 print(read_gpu_facts())
 print([gpu.name for gpu in list_gpus()], find_devices("auto", "cuda"), find_devices("cuda:1", "cuda"))
 print("torch" in sys.modules)

@@ -1,4 +1,4 @@
-from harness.report.terminal.progress import describe_builds
+from harness.report.terminal.search_progress import describe_builds
 
 
 def test_builds_are_counted_by_strategy_with_the_commonest_reasons():

@@ -4,7 +4,7 @@ import pytest
 
 from harness.pipeline.improve import _profile_in
 from harness.pipeline.options import EvaluateOptions
-from harness.search.strategies import STRATEGIES
+from harness.search.strategy import STRATEGIES
 
 
 @pytest.mark.parametrize(

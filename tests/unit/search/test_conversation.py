@@ -1,8 +1,7 @@
 """The messages of a turn."""
 
 from harness.domain import Prompt
-from harness.search.conversation import make_prompt
-from harness.search.strategy import Ask
+from harness.search.strategy import Ask, make_prompt
 
 FIRST = Prompt(name="plain", problem="add", language="cpp", text="Make it fast.")
 

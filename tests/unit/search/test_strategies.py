@@ -7,8 +7,19 @@ import pytest
 
 from harness.domain import Comparison, RooflineBounds, UsageError
 from harness.search.history import History
-from harness.search.strategies import BEST_OF_N, OPTIMISE, REPAIR, find_strategy, make_beam, make_evolve
-from harness.search.strategy import Ask, Limits, Stop, Target, decide
+from harness.search.strategy import (
+    BEST_OF_N,
+    OPTIMISE,
+    REPAIR,
+    Ask,
+    Limits,
+    Stop,
+    Target,
+    decide,
+    find_strategy,
+    make_beam,
+    make_evolve,
+)
 
 MANY = Limits(turns=100)
 BEAM = make_beam()

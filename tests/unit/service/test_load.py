@@ -3,8 +3,7 @@ import random
 import sqlite3
 
 from harness.client import Client
-from harness.service.queue import Limits, NewTask, TaskQueue
-from harness.service.submission import Submission
+from harness.service.queue import Limits, NewTask, Submission, TaskQueue
 
 
 def test_many_clients_with_duplicates_lose_nothing_and_evaluate_each_task_once(server, request_of):

@@ -9,8 +9,7 @@ from torch import nn
 from harness.protocol import Doorbell, Signal, make_doorbell
 from harness.sandbox.worker_client import describe
 from harness.tensors.values import pack_by_dtype
-from harness.worker.memory import HeldState
-from harness.worker.window import Window
+from harness.worker.memory import HeldState, Window
 
 
 class Inner(nn.Module):

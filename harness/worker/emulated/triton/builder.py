@@ -20,8 +20,7 @@ from harness.worker.emulated.link import EmulatorLink
 from harness.worker.emulated.triton import arithmetic
 from harness.worker.emulated.triton.arithmetic import NotCovered
 from harness.worker.emulated.triton.assembly import interpret
-from harness.worker.emulated.triton.memory import Access, IllegalAccess, LaunchMemory, find_unwritten
-from harness.worker.emulated.triton.turns import Turns
+from harness.worker.emulated.triton.memory import Access, IllegalAccess, LaunchMemory, Turns, find_unwritten
 
 _ACQUIRING = (ir.MEM_SEMANTIC.ACQUIRE, ir.MEM_SEMANTIC.ACQUIRE_RELEASE)
 _RELEASING = (ir.MEM_SEMANTIC.RELEASE, ir.MEM_SEMANTIC.ACQUIRE_RELEASE)

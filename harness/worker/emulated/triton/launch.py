@@ -28,8 +28,7 @@ from harness.worker.emulated.tensors import is_on_host
 from harness.worker.emulated.triton import arithmetic, combining, rewriting
 from harness.worker.emulated.triton.arithmetic import NotCovered
 from harness.worker.emulated.triton.builder import CheckedBuilder, TimeLimit
-from harness.worker.emulated.triton.memory import IllegalAccess, LaunchMemory, fill_new
-from harness.worker.emulated.triton.turns import OtherProgramFailed, Turns
+from harness.worker.emulated.triton.memory import IllegalAccess, LaunchMemory, OtherProgramFailed, Turns, fill_new
 
 _NUMBERS = {
     "u1": tl.int1, "fp16": tl.float16, "bf16": tl.bfloat16, "fp32": tl.float32, "fp64": tl.float64,

@@ -3,14 +3,15 @@ import json
 import pytest
 
 from harness.domain import Block, Conditions, StoreError, Timing
-from harness.domain.files import add_to_record, read_record
 from harness.evaluation.timing.system_conditions import (
     MARGIN,
     PAIRS,
     SLOW_CALL_US,
     NoiseFloors,
     NoiseKey,
+    add_to_record,
     find_device_floor,
+    read_record,
 )
 
 KEY = NoiseKey(problem_digest="abc", workload="full", baseline="eager", device_type="cpu", machine="a chip")

@@ -1,7 +1,7 @@
 import pytest
 
 from harness.domain import Candidate, Completion, Sample, SampleKey
-from harness.generate.extraction.stored import reextract
+from harness.generate.extraction.extractor import reextract
 
 PROGRAM = "class ModelNew:\n    x = 1\n"
 OTHER = "class ModelNew:\n    x = 2\n"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from harness.domain import Block, StoreError, Work
-from harness.report.export.trace_files import write_trace
+from harness.report.export.json_records import write_trace
 from harness.store.results import StoredEvaluation
 
 BLOCK = Block(

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from harness.report.export.trackers import export_to_tracker
+from harness.report.export.table_files import export_to_tracker
 from harness.store.columns import COLUMNS
 from harness.store.results import ResultStore
 

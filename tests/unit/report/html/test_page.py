@@ -11,7 +11,7 @@ from hashlib import sha256
 
 import pytest
 
-from harness.analysis.prices import Price
+from harness.analysis.metrics import Price
 from harness.domain import StoreError, UsageError
 from harness.report.html.page import PAGE, ReportChoice, render_report
 from harness.store.results import DATABASE_NAME, ResultFilter, ResultStore

@@ -4,7 +4,7 @@ import time
 
 from harness.cli.progress import show_slow_steps, show_steps
 from harness.executors.executor import DeviceStatus, ExecutorStatus
-from harness.report.terminal.progress import Step, TimeLeft, count_finished, read_steps
+from harness.report.terminal.search_progress import Step, TimeLeft, count_finished, read_steps
 
 
 class FixedExecutor:

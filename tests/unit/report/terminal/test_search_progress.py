@@ -5,7 +5,7 @@ import time
 import pytest
 from rich.console import Console
 
-from harness.analysis.prices import Price
+from harness.analysis.metrics import Price
 from harness.cli.progress import show_search
 from harness.domain import Completion, SampleKey
 from harness.executors.executor import DeviceStatus, ExecutorStatus
