@@ -14,11 +14,13 @@ from harness.domain import InputContract
 from harness.problems.inputs.conformity import spread
 from harness.problems.inputs.kind import DerivedKind, Inputs
 from harness.problems.inputs.tensors import (
+    FEW,
     FLOATS,
     MASKED,
     choose_part,
     draw,
     draw_share,
+    exchange_few,
     find_marks,
     is_dense,
     split_for_device,
@@ -34,7 +36,7 @@ POWERS = (0.25, 1.0, 4.0)  # of probabilities, and of the positions of sorted va
 SCALED = ("symmetric", "positive_definite", "triangular")
 DISCRETE = ("mask", "integer", "index", "one_hot", "permutation", "counts", "probabilities")
 EXTREME_ONE_IN = 4  # changed integers
-LIMITS_ONE_IN = 3  # changes beside those of another kind
+LIMITS_ONE_IN = 2  # changes beside those of another kind
 LEAST_SHARE = 0.75  # of equal elements
 
 
@@ -252,7 +254,8 @@ def _change_permutation(given: Tensor, contract: InputContract, generator: Gener
     drawn = draws.argsort(-1)
     places = torch.arange(rows.size(-1), device=rows.device).expand_as(rows)
     choice = draw(EXTREME_ONE_IN, generator)
-    chosen = places if choice == 0 else places.flip(-1) if choice == 1 else drawn
+    ordered = (places, places.flip(-1), exchange_few(places, generator))
+    chosen = ordered[choice] if choice < len(ordered) else drawn
     return _gather(chosen.to(given.dtype), given, contract)
 
 
@@ -297,11 +300,21 @@ def _change_positive_definite(given: Tensor, contract: InputContract, generator:
     return given * (factors[..., :, None] * factors[..., None, :])
 
 
-def _repeat_one(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
+def _go_to_limit(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
+    if given.dim() and draw(2, generator):
+        return exchange_few(_put_in_order(given, contract, generator), generator)
     changed = _change_integers(given, contract, generator)
     if not contract.is_stated:  # they may have to differ
         return changed
     return _give_most(changed, changed.flatten()[draw(changed.numel(), generator)], generator)
+
+
+def _put_in_order(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
+    if contract.is_stated and draw(2, generator):
+        low, high = _find_range(given, contract)
+        places = torch.arange(given.size(-1), device=given.device) % (high - low + 1)
+        return (low + places).to(given.dtype).expand_as(given)
+    return given.flatten().sort().values.view(given.shape)
 
 
 def _give_most(values: Tensor, one: Tensor, generator: Generator) -> Tensor:
@@ -316,16 +329,24 @@ def _jump(given: Tensor, contract: InputContract, generator: Generator) -> Tenso
     rows = spread(given, contract)
     first = rows[..., :1] if contract.low is None else torch.full_like(rows[..., :1], contract.low)  # type: ignore[arg-type]
     places = torch.arange(rows.size(-1), device=rows.device)
-    ends = torch.randint(1, max(rows.size(-1), 2), (*rows.shape[:-1], 1), generator=generator, device=rows.device)
+    least = int(contract.low is None or bool((rows[..., 0] == float(contract.low)).all()))  # is the first fixed?
+    ends = torch.randint(least, max(rows.size(-1), 2), (*rows.shape[:-1], 1), generator=generator, device=rows.device)
     return _gather(torch.where(places < ends, first, rows[..., -1:]), given, contract)
 
 
 def _leave_one(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
-    """Give all elements of a row but one the same value. If possible, that one keeps its own."""
+    """Give all elements, or all of each row but one, the same value. If possible, that one keeps its own."""
     if contract.structure == "lengths" or not given.dim():
         return _change_mask(given, contract, generator)
     low, high = (given.new_tensor(mark) for mark in _find_marks(given))
-    kept, other = (high, low) if contract.structure == "nonempty" or draw(2, generator) else (low, high)
+    needs_one = contract.structure == "nonempty"
+    if draw(2, generator):
+        few = int(FEW ** draw_share(generator))
+        places = torch.randint(given.numel(), (few,), generator=generator, device=given.device)
+        rare, most = (low, high) if needs_one or draw(2, generator) else (high, low)
+        changed = most.expand_as(given).flatten().index_fill(0, places, rare).view(given.shape)
+        return _keep_one_in_each_row(changed, given, low) if needs_one or float(low) <= MASKED else changed
+    kept, other = (high, low) if needs_one or draw(2, generator) else (low, high)
     shares = torch.rand(given.shape, generator=generator, device=given.device)
     places = torch.where(given == kept, shares, shares - 1).argmax(-1, keepdim=True)
     changed = other.expand_as(given).scatter(-1, places, kept.expand_as(places))
@@ -351,7 +372,7 @@ def _empty_most(given: Tensor, contract: InputContract, generator: Generator) ->
 
 Change = Callable[[Tensor, InputContract, Generator], Tensor]
 _LIMITS: dict[str, Change] = {
-    "mask": _leave_one, "integer": _repeat_one, "index": _repeat_one, "probabilities": _empty_most, "sorted": _jump,
+    "mask": _leave_one, "integer": _go_to_limit, "index": _go_to_limit, "probabilities": _empty_most, "sorted": _jump,
     "counts": _count_one,
 }  # fmt: skip
 _CHANGES: dict[str, Change] = {

@@ -9,7 +9,15 @@ from torch import Tensor
 
 from harness.domain import InputContract
 from harness.problems.inputs.kind import DerivedKind, Inputs
-from harness.problems.inputs.tensors import PATTERNS, choose_part, count_part, draw, has_many_digits, split_for_device
+from harness.problems.inputs.tensors import (
+    PATTERNS,
+    choose_part,
+    count_part,
+    draw,
+    exchange_few,
+    has_many_digits,
+    split_for_device,
+)
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.operators import ORDERING
 
@@ -90,14 +98,18 @@ def _choose_rows(rows: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def _sort_some(rows: Tensor, generator: torch.Generator) -> None:
-    """Sort about half of the rows, and of these half so that successive values lie a stride apart."""
+    """Sort about half of the rows: of these half so that successive values lie a stride apart, a quarter but for few
+    elements.
+    """
     size = rows.size(-1)
     stride = 2 ** draw(size.bit_length(), generator)
     places = (torch.arange(size, device=rows.device) % stride).argsort(stable=True)
     ordered = rows.sort(-1, descending=bool(draw(2, generator))).values
     strided = torch.empty_like(ordered).index_copy_(-1, places, ordered)
     share = torch.rand(rows[..., :1].shape, generator=generator, device=rows.device)
-    rows.copy_(torch.where(share < 0.25, ordered, torch.where(share < 0.5, strided, rows)))
+    nearly = exchange_few(ordered, generator)
+    ordered = torch.where(share < 0.12, nearly, torch.where(share < 0.25, ordered, strided))
+    rows.copy_(torch.where(share < 0.5, ordered, rows))
 
 
 def _stretch(rows: Tensor, generator: torch.Generator) -> None:

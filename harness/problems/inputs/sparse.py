@@ -15,15 +15,18 @@ from harness.problems.inputs.traits import InputTraits
 # Of the largest magnitude: far above the constants that programs add to denominators, and so small that all elements
 # together are less than those that keep their values, if possible.
 NEARLY_ZERO = (1e-6, 1e-4)
-LEAST_ELEMENTS = 1024
+LEAST_ELEMENTS = 256
 LARGEST_SHARE = 16  # at most one in so many elements is scattered, or in the stretch
+SMALLEST_POWER = 5  # with weights, 2^5 times fewer
+REACHED = 2.0  # divided by the number of elements: the least one of those that zero belongs to, or less
 FILL = 0.5  # of whose repetitions sums and squares are exact
 
 
 class Sparse(DerivedKind):
     """Changes one tensor, since a product of several that are nearly zero has nothing but roundings. The other elements
     are nearly zero, zero or `FILL`, so that parts of the inputs are equal wherever a program samples them. With weights
-    all are zero, and no variance is computed: legitimate programs differ in that of nearly constant values.
+    all are zero, and so few keep their values that most rows have some: legitimate programs differ in variances of
+    nearly constant values.
     """
 
     name = "sparse"
@@ -32,9 +35,8 @@ class Sparse(DerivedKind):
     is_timed = False  # timed outputs are compared element by element
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        if traits.has_weighted_variances or traits.problem.backward or not is_continuous(traits):
-            return False
-        return bool(self.list_allowed(traits, inputs))
+        is_usable = is_continuous(traits) and not traits.problem.backward
+        return is_usable and bool(self.list_allowed(traits, inputs))
 
     def allows(self, contract: InputContract) -> bool:
         low, high = contract.low or 0, contract.high or 0
@@ -45,15 +47,18 @@ class Sparse(DerivedKind):
         shares = [(tensor, share) for tensor in tensors if (share := _find_share(tensor)) is not None]
         if shares:
             tensor, share = shares[draw(len(shares), generator)]
-            choice = 2 if traits.has_state else draw(4, generator)
-            _fill_most(tensor, share if choice == 0 else 0.0, FILL if choice == 1 else 0.0, generator)
+            few = tensor.numel() // LARGEST_SHARE
+            if traits.has_state:
+                _fill_most(tensor, max(few >> draw(SMALLEST_POWER + 1, generator), 1), 0.0, 0.0, generator)
+            else:
+                choice, few = draw(4, generator), min(few, PATTERNS[tensor.dtype].few)
+                _fill_most(tensor, few, share if choice == 0 else 0.0, FILL if choice == 1 else 0.0, generator)
         return inputs
 
 
-def _fill_most(tensor: Tensor, share: float, value: float, generator: torch.Generator) -> None:
+def _fill_most(tensor: Tensor, few: int, share: float, value: float, generator: torch.Generator) -> None:
     count = tensor.numel()
     flat = tensor.as_strided((count,), (1,))
-    few = min(count // LARGEST_SHARE, PATTERNS[tensor.dtype].few)
     places = torch.randint(count, (few,), generator=generator, device=tensor.device)
     length = 1 + draw(few, generator)
     first = draw(count - length + 1, generator)
@@ -77,4 +82,5 @@ def _find_share(tensor: Tensor) -> float | None:
     least, most = float(low), float(high)
     lowest, highest = NEARLY_ZERO
     share = max(lowest, min(highest, PATTERNS[tensor.dtype].few / (4 * tensor.numel())))
-    return share if math.isfinite(most) and least <= share * most else None
+    is_reached = math.isfinite(most) and least <= max(share, REACHED / tensor.numel()) * most
+    return share if is_reached else None

@@ -147,6 +147,17 @@ def choose_part(
     return mask.view(shape)
 
 
+def exchange_few(rows: Tensor, generator: torch.Generator) -> Tensor:
+    """Exchange few elements of each row, at the same places of all, and mostly one near an end with any other."""
+    size = rows.size(-1)
+    order = torch.arange(size, device=rows.device)
+    for _ in range(int(FEW ** draw_share(generator))):
+        near = min(int(size ** draw_share(generator)), size) - 1
+        pair = [near if draw(2, generator) else size - 1 - near, draw(size, generator)]
+        order[pair] = order[pair[::-1]]
+    return rows.index_select(-1, order)
+
+
 def draw(high: int, generator: torch.Generator) -> int:
     return int(torch.randint(high, (), generator=generator, device=generator.device))
 

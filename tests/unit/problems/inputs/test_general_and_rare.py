@@ -72,6 +72,25 @@ def test_lengths_become_shorter_but_not_empty():
     assert set(alter_one(torch.ones(50, dtype=torch.long)).tolist()) == {0, 1}
 
 
+def test_masks_are_whole_and_indices_in_order_at_times_but_for_few_elements():
+    mask, places = torch.rand(30, 40) < 0.5, torch.randint(40, (40,))
+    contracts = (InputContract(kind="mask"), InputContract(kind="index", low=0, high=50, is_stated=True))
+    traits = InputTraits(problem=PROBLEM, contracts=contracts)
+    found = [GENERAL.change_discrete((mask, places), traits, torch.Generator().manual_seed(one)) for one in range(60)]
+    assert any(0 < int((~one).sum()) <= 8 for one, _ in found)
+    assert any(0 < int((one != torch.arange(40)).sum()) <= 16 for _, one in found)
+
+
+def test_the_first_of_sorted_values_may_be_the_last_unless_all_begin_with_the_least():
+    contract = InputContract(kind="sorted", low=0, is_stated=True)
+    traits = InputTraits(problem=PROBLEM, contracts=(contract,))
+    for first in (0, 3):
+        given = torch.tensor([first, 5, 9, 12])
+        seeds = (seed for seed in range(300) if GENERAL.changes_all(seed))
+        found = {int(GENERAL.change((given,), traits, torch.Generator().manual_seed(seed))[0][0]) for seed in seeds}
+        assert found == ({0, 12} if first else {0})
+
+
 def test_sorted_integers_stay_sorted_between_the_same_ends():
     altered = alter_one(torch.arange(0, 640, 64))
     assert (altered[0], altered[-1]) == (0, 576)
@@ -198,7 +217,7 @@ def test_an_inferred_contract_is_general_and_names_structure(value, words):
 def state(value, **contract):
     stated = InputContract(argument="x", is_stated=True, **contract)
     traits = InputTraits(problem=PROBLEM, contracts=(complete_contract(stated, value, value, NO_USE, is_related=True),))
-    return traits, [GENERAL.change((value,), traits, torch.Generator().manual_seed(seed))[0] for seed in range(30)]
+    return traits, [GENERAL.change((value,), traits, torch.Generator().manual_seed(seed))[0] for seed in range(60)]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64])
@@ -235,8 +254,7 @@ def test_only_discrete_values_are_compared_where_roundings_count():
 def test_most_indices_are_equal_at_times(contract):
     _, changed = state(torch.randint(3, 50, (40, 50)), **contract)
     shares = [float((one == one.mode().values.mode().values).float().mean()) for one in changed]
-    assert sum(share > 0.7 for share in shares) >= 2
-    assert sum(share > 0.7 for share in shares) <= 15
+    assert 1 <= sum(share > 0.7 for share in shares) <= 15
 
 
 def test_one_row_has_all_entries_at_times():
