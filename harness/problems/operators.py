@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -104,6 +105,7 @@ ORDERING = {
 DROPOUT = "bernoulli_.float"  # an overload
 # Hardware may approximate these, or a program loses digits beside 1: words of names.
 FUNCTIONS = {"tanh", "sigmoid", "gelu", "silu", "mish", "lstm", "gru", "rnn", "softplus", "elu", "expm1", "log1p"}
+LIMITING = {"add", "sub", "clamp", "clamp_min", "clamp_max", "maximum", "gt", "ge", "lt", "le"}
 FARTHEST = 1000.0  # mean / deviation
 MULTIPLYING = ("mm", "mv", "dot", "conv", "linear", "attention", "lstm", "gru", "rnn", "fft")
 # Positions of the arguments whose last dimension is summed over.
@@ -113,7 +115,8 @@ PRODUCTS = {"mm": 0, "bmm": 0, "mv": 0, "dot": 0, "addmm": 1, "baddbmm": 1, "add
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorCall:
     """`overload` is such as `bernoulli.p`. With `on_input`, an argument is an input of the reference. `terms` counts
-    the terms of one sum, in reductions without products. `dim` is None for all dimensions.
+    the terms of one sum, in reductions without products. `dim` is None for all dimensions. With `is_narrow` the result
+    has 8-bit values.
     """
 
     name: str
@@ -122,6 +125,7 @@ class OperatorCall:
     converts_to_integers: bool
     terms: int
     dim: int | None = None
+    is_narrow: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,8 +147,13 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class OperatorUse:
+    """`above_constants` are the largest values that a smaller constant is added to or compared with, divided by this
+    constant, as powers of two.
+    """
+
     calls: frozenset[OperatorCall]
     terms: Terms = Terms()
+    above_constants: tuple[int, ...] = ()
 
     def has(self, names: Collection[str], *, on_input: bool = False) -> bool:
         """Include in-place variants; with `on_input`, require an input as argument."""
@@ -181,6 +190,7 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
         self._addresses = {memory_of(tensor) for tensor in list_tensors(inputs)}
         self._calls: set[OperatorCall] = set()
         self._operators = self._functions = self._added = self._multiplied = 0
+        self._above: set[int] = set()
 
     @property
     def use(self) -> OperatorUse:
@@ -191,7 +201,7 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
             multiplied=self._multiplied,
             truncated=self._multiplied,
         )
-        return OperatorUse(frozenset(self._calls), terms)
+        return OperatorUse(frozenset(self._calls), terms, tuple(sorted(self._above)))
 
     def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         name = name_operator(operator)
@@ -203,8 +213,11 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
             converts_to_integers=converts and args[0].is_floating_point(),
             terms=_count_terms(args[0], result) if name in REDUCING else 0,
             dim=_find_dim(operator, args, kwargs) if name in ORDERING else None,
+            is_narrow=any(one.element_size() == 1 and one.dtype is not torch.bool for one in list_tensors(result)),
         )
         self._calls.add(call)
+        if name.removesuffix("_") in LIMITING:
+            self._above.update(_compare_constants(args, kwargs))
         read, made = list_tensors(args), list_tensors(result)
         if not operator.is_view and any(one.is_floating_point() or one.is_complex() for one in made):
             added = _count_products(name, args) or _count_added(operator, name, read, made)
@@ -212,6 +225,15 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
             self._functions += not FUNCTIONS.isdisjoint(name.split("_"))
             self._added += int(added * _weigh_squares(args[0])) if name in VARIANCES else added
             self._multiplied += added if any(word in name for word in MULTIPLYING) else 0
+
+
+def _compare_constants(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[int]:
+    value = args[0]
+    constants = [abs(one) for one in (*args[1:], kwargs.get("min"), kwargs.get("max")) if isinstance(one, float)]
+    if not constants or not isinstance(value, torch.Tensor) or not value.numel() or not value.is_floating_point():
+        return
+    largest = max(map(abs, map(float, value.detach().double().aminmax())))
+    yield from (math.ceil(math.log2(largest / one)) for one in constants if 0 < one < largest < math.inf)
 
 
 def _find_dim(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int | None:

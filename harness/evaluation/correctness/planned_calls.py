@@ -17,9 +17,9 @@ from harness.evaluation.correctness.input_plan import RERUNS, plan_kinds
 from harness.evaluation.correctness.reference import SMALL_CALL_S, Reference
 from harness.evaluation.correctness.truth import Expected
 from harness.evaluation.correctness.variations import find_nearby, make_later_states, make_other_weights
-from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind
+from harness.problems.inputs.kind import GIVEN, ROUNDED, DerivedKind, InputKind, may_be_rounded
 from harness.problems.inputs.kinds import MIXED, list_declared
-from harness.problems.inputs.traits import exchange_part
+from harness.problems.inputs.traits import exchange_part, exchange_slices
 from harness.sandbox.memory_plan import TRIALS, MemoryPlan
 
 MOST_CALLS = 128  # before a state that is new to the candidate
@@ -99,9 +99,12 @@ def _make_nearby(maker: CallMaker) -> Iterator[Exercise]:
 
 
 def _make_altered(maker: CallMaker) -> Iterator[Exercise]:
-    """Differ from the inputs of the call before in few elements, or a part, of one argument: a candidate that keeps
-    results for a sample of its inputs returns the earlier ones.
+    """Differ from the inputs of the call before in few elements, or a part, of one argument, or in the order of its
+    elements: a candidate that keeps results for samples or sums of its inputs returns the earlier ones.
     """
+    if may_be_rounded(maker.reference.traits) and maker.source.randrange(2):
+        yield from _make_reordered(maker)
+        return
     reference, before = maker.reference, maker.make_declared(GIVEN)
     yield before
     seed = next(maker.seeds)
@@ -109,6 +112,15 @@ def _make_altered(maker: CallMaker) -> Iterator[Exercise]:
     if exchange_part(inputs, reference.make_inputs(seed), reference.traits, seed):
         expected = reference.expect(inputs, own_first=reference.compares_own_first)
         yield Exercise(label=ALTERED.name, seed=seed, inputs=inputs, expected=expected)
+
+
+def _make_reordered(maker: CallMaker) -> Iterator[Exercise]:
+    reference, seed = maker.reference, next(maker.seeds)
+    for is_before in (True, False):
+        inputs = reference.make_inputs(seed)
+        if exchange_slices(inputs, reference.traits, seed, is_before=is_before):
+            expected = reference.expect(inputs, own_first=reference.compares_own_first)
+            yield Exercise(label=ALTERED.name, seed=seed, inputs=inputs, expected=expected, kind=ROUNDED)
 
 
 ALTERED = PlannedCalls("altered", _make_altered)

@@ -54,7 +54,13 @@ class Given(InputKind):
     name = "as_given"
 
 
-GIVEN = Given()
+class Rounded(InputKind):
+    """Given values, of which one tensor has few digits."""
+
+    name = "rounded"
+
+
+GIVEN, ROUNDED = Given(), Rounded()
 
 
 class DerivedKind(InputKind):
@@ -106,6 +112,14 @@ class DerivedKind(InputKind):
 
     def count_bytes(self, inputs: Sequence[Any]) -> int:
         return count_change_bytes(inputs)
+
+
+STEPS = {"round", "floor", "ceil", "trunc", "frac", "fmod", "remainder", "floor_divide", "sign", "sgn", "heaviside"}
+
+
+def may_be_rounded(traits: InputTraits) -> bool:
+    """True if equal values, and exact halves, do not make legitimate programs differ."""
+    return is_continuous(traits) and not traits.use.has(STEPS) and not any(call.is_narrow for call in traits.use.calls)
 
 
 def is_continuous(traits: InputTraits) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
@@ -11,11 +12,12 @@ import torch
 from torch import Tensor
 
 from harness.domain import InputContract, Problem
-from harness.problems.inputs.tensors import choose_part, draw, floating_tensors, is_dense
+from harness.problems.inputs.tensors import PATTERNS, choose_part, draw, floating_tensors, is_dense, split_for_device
 from harness.problems.operators import NO_USE, VARIANCES, OperatorUse
 from harness.tensors.values import list_leaves
 
 ANY = InputContract()
+KEPT_DIGITS = 7
 ELEMENTWISE = ("integer", "index")  # if stated; and real numbers
 
 
@@ -78,6 +80,35 @@ def exchange_part(inputs: Sequence[Any], others: Sequence[Any], traits: InputTra
     chosen = choose_part(mine, generator)
     mine.copy_(torch.where(chosen, theirs, mine))
     return True
+
+
+def exchange_slices(inputs: Sequence[Any], traits: InputTraits, seed: int, *, is_before: bool) -> bool:
+    """Round one tensor so that its sums are exact in any order; unless `is_before`, also exchange two slices of it, in
+    place. Return False if none may change element by element.
+    """
+    tensors = [
+        one for one, contract in traits.pair(inputs)
+        if isinstance(one, Tensor) and one.dim() and one.numel() and is_dense(one) and _is_elementwise(contract)
+    ]  # fmt: skip
+    if not tensors:
+        return False
+    generator = torch.Generator(device=tensors[0].device).manual_seed(seed)
+    one = tensors[draw(len(tensors), generator)]
+    if one.dtype in PATTERNS:
+        _round(one)
+    dim = min(1 + draw(one.dim(), generator), one.dim() - 1)
+    pair = torch.randint(one.size(dim), (2,), generator=generator, device=one.device)
+    if not is_before:
+        one.index_copy_(dim, pair, one.index_select(dim, pair.flip(0)))
+    return True
+
+
+def _round(tensor: Tensor) -> None:
+    largest = max(map(abs, map(float, tensor.aminmax())))
+    if 0 < largest < math.inf:
+        step = 2.0 ** (math.floor(math.log2(largest)) - KEPT_DIGITS)
+        for part in split_for_device(tensor):
+            part.copy_((part / step).trunc() * step)
 
 
 def _is_elementwise(contract: InputContract) -> bool:
