@@ -25,6 +25,7 @@ HIGHEST = (
 )
 NEARLY_EQUAL = 0.5  # or less is the distance of the others from zero
 USUALLY = 4  # in all but one of so many calls
+OVERFLOWING = 128  # and a little more: two such products, of which a program must subtract the larger one
 
 
 class Peaked(DerivedKind):
@@ -86,6 +87,10 @@ def _raise_one_product(vectors: Sequence[Tensor], generator: Generator) -> None:
     queries.select(-1, term).fill_(1)
     raised = keys.select(-1, term)
     raised.zero_()
+    if not draw(USUALLY, generator):
+        for more, at in ((0, place), (1 + draw(3, generator), draw(size, generator))):
+            raised.select(axis, at).fill_(round((OVERFLOWING + more) * math.sqrt(terms)))
+        return
     raised.select(axis, place).copy_((heights * math.sqrt(terms)).expand_as(raised.select(axis, place)))
     for one in values:
         if one.size(axis) == size:

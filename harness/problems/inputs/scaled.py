@@ -18,9 +18,14 @@ from harness.problems.inputs.traits import InputTraits
 # beside 1, as tanh by exponentials does, they still have as many as the tolerance asks for; and so have products in
 # float16, in which programs for bfloat16 compute, too.
 LEAST, LEAST_OF_FUNCTIONS, LEAST_OF_HALVES = 24, 8, 3
+# Of the reference's constants: values go so far below them that adding one and taking the maximum give the same. With
+# squares of smaller ones, sums vanish.
+BELOW, LEAST_AT_CONSTANTS = 14, 58
 LARGEST = {"large": 10, "scale_1e6": 20}  # where the problem declares these
 SIGNS = (0.0, 0.0, 1.0, -1.0)  # of larger values; 0.0: their own
 SHIFT = 128.0  # exponentials of the larger values overflow, and those of the smaller ones are zero
+LOWEST = {torch.float16: 7}  # powers of two times that, of values that a maximum takes
+LOWEST_OF_OTHERS = 25
 RAISED = {"_softmax", "_log_softmax", "_safe_softmax", "logsumexp", "amin", "min", "cummin"}
 LOWERED = {
     "amax", "max", "cummax", "max_pool1d", "max_pool2d_with_indices", "max_pool3d_with_indices", "mkldnn_max_pool2d",
@@ -55,6 +60,8 @@ class Scaled(DerivedKind):
             if tensor.dtype is torch.float16 or (tensor.dtype is torch.bfloat16 and not is_larger):
                 most = min(most, LEAST_OF_HALVES)
             power = most if draw(2, generator) else 1 + int(most * draw_share(generator))
+            if most == LEAST and traits.use.above_constants and draw(2, generator):
+                power = _reach_constant(traits.use.above_constants, generator)
             factor = 2.0**power if is_larger else 0.5**power
             sign = SIGNS[draw(len(SIGNS), generator)] if is_larger else 0.0
             change = partial(_scale, factor=factor, sign=sign)
@@ -72,9 +79,8 @@ class Shifted(DerivedKind):
     is_rarely_seen = True
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        if list_stress(traits.problem) or not self.list_allowed(traits, inputs):
-            return False
-        if not traits.use.has(RAISED | LOWERED, on_input=True):
+        names = LOWERED if list_stress(traits.problem) else RAISED | LOWERED
+        if not traits.use.has(names, on_input=True) or not self.list_allowed(traits, inputs):
             return False
         return is_continuous(traits) or (traits.use.orders_values and not traits.use.converts_to_integers)
 
@@ -84,11 +90,20 @@ class Shifted(DerivedKind):
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
         shifts = [SHIFT] * traits.use.has(RAISED, on_input=True) + [-SHIFT] * traits.use.has(LOWERED, on_input=True)
         shift = shifts[draw(len(shifts), generator)] if shifts else SHIFT
-        is_whole = self.changes_all(generator.initial_seed())
+        is_whole, is_far = self.changes_all(generator.initial_seed()), shift < 0 and draw(2, generator)
         for tensor, _ in self.list_allowed(traits, inputs):
             if has_many_digits(tensor):
-                _change_slices(tensor, partial(torch.Tensor.add_, other=shift), generator, is_whole=is_whole)
+                lowest = LOWEST.get(tensor.dtype, LOWEST_OF_OTHERS) if is_far else 0
+                far = lowest if draw(2, generator) else draw(lowest + 1, generator)
+                change = partial(torch.Tensor.add_, other=shift * 2.0**far)
+                _change_slices(tensor, change, generator, is_whole=is_whole)
         return inputs
+
+
+def _reach_constant(above: Sequence[int], generator: torch.Generator) -> int:
+    """Return a power that takes a value of the first or second degree below one of the constants."""
+    power = (above[draw(len(above), generator)] + BELOW) // (1 + draw(2, generator))
+    return min(power, LEAST_AT_CONSTANTS)
 
 
 def _scale(part: Tensor, *, factor: float, sign: float) -> None:
