@@ -13,6 +13,7 @@ from harness.problems.inputs.declared import list_stress
 from harness.problems.inputs.kind import DerivedKind, Inputs, is_continuous
 from harness.problems.inputs.tensors import choose_part, draw, draw_share, has_many_digits
 from harness.problems.inputs.traits import InputTraits
+from harness.problems.operators import PRODUCTS
 
 # Powers of two. Squares of the smallest values are still far above the least normal number. Where functions lose digits
 # beside 1, as tanh by exponentials does, they still have as many as the tolerance asks for; and so have products in
@@ -21,6 +22,7 @@ LEAST, LEAST_OF_FUNCTIONS, LEAST_OF_HALVES = 24, 8, 3
 # Of the reference's constants: values go so far below them that adding one and taking the maximum give the same. With
 # squares of smaller ones, sums vanish.
 BELOW, LEAST_AT_CONSTANTS = 14, 58
+LEAST_OF_ROWS = 5  # of matrices that are multiplied: fast products have errors of the size of the largest row
 LARGEST = {"large": 10, "scale_1e6": 20}  # where the problem declares these
 SIGNS = (0.0, 0.0, 1.0, -1.0)  # of larger values; 0.0: their own
 SHIFT = 128.0  # exponentials of the larger values overflow, and those of the smaller ones are zero
@@ -51,6 +53,8 @@ class Scaled(DerivedKind):
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
         least = LEAST_OF_FUNCTIONS if traits.use.terms.functions else LEAST
+        is_whole = traits.has_weighted_variances or self.changes_all(generator.initial_seed())
+        has_mixed_rows = not is_whole and traits.use.has(PRODUCTS)
         largest = max(LARGEST.get(one, 0) for one in traits.problem.distributions)
         for tensor, contract in self.list_allowed(traits, inputs):
             if not has_many_digits(tensor):
@@ -59,13 +63,14 @@ class Scaled(DerivedKind):
             most = largest if is_larger else least
             if tensor.dtype is torch.float16 or (tensor.dtype is torch.bfloat16 and not is_larger):
                 most = min(most, LEAST_OF_HALVES)
+            if has_mixed_rows and tensor.dim() == 2:
+                most = min(most, LEAST_OF_ROWS)
             power = most if draw(2, generator) else 1 + int(most * draw_share(generator))
             if most == LEAST and traits.use.above_constants and draw(2, generator):
                 power = _reach_constant(traits.use.above_constants, generator)
             factor = 2.0**power if is_larger else 0.5**power
             sign = SIGNS[draw(len(SIGNS), generator)] if is_larger else 0.0
             change = partial(_scale, factor=factor, sign=sign)
-            is_whole = traits.has_weighted_variances or self.changes_all(generator.initial_seed())
             _change_slices(tensor, change, generator, is_whole=is_whole)
         return inputs
 
