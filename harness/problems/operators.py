@@ -232,7 +232,7 @@ def _compare_constants(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterato
     constants = [abs(one) for one in (*args[1:], kwargs.get("min"), kwargs.get("max")) if isinstance(one, float)]
     if not constants or not isinstance(value, torch.Tensor) or not value.numel() or not value.is_floating_point():
         return
-    largest = max(map(abs, map(float, value.detach().double().aminmax())))
+    largest = max(map(abs, map(float, value.detach().aminmax())))
     yield from (math.ceil(math.log2(largest / one)) for one in constants if 0 < one < largest < math.inf)
 
 
