@@ -29,6 +29,7 @@ USAGE_EXIT_CODE = 2
 NO_VERDICT_EXIT_CODE = 3  # as for failures of the harness
 SHOWN_FAILURES = 5
 SHOWN_LINES = 3
+UNTRIED = "probes"  # whose notes, on what was not tried, say nothing about the program
 FIRST = (
     "the first evaluation starts PyTorch and compilers, which takes 10 to 30 s, and\n"
     "minutes for the first C++ or CUDA build of a machine"
@@ -286,7 +287,15 @@ def print_report(report: EvaluationReport, options: EvaluateOptions, *, ranked: 
         names = ", ".join(sorted(set(report.without_workload)))
         typer.echo(f"no {options.workload or 'reduced'} workload: {names}")
     if single is None and not ranked:
+        _print_unranked(report)
         _print_failures(report)
+
+
+def _print_unranked(report: EvaluationReport) -> None:
+    timed = [one for one in report.all if one.evaluation.outcome is Outcome.CORRECT and one.evaluation.timing]
+    unranked = [one.id for one in timed if one.evaluation.speedup is None]
+    if unranked:
+        typer.echo(f"{len(unranked)} correct, with times that are not ranked; the reason: harness show {unranked[0]}")
 
 
 def _print_failures(report: EvaluationReport) -> None:
@@ -327,6 +336,8 @@ def _print_reason(stored: StoredEvaluation, source: str) -> None:
         _print_lines(source, [*quoted, *(one for one in evaluation.findings if one.severity == "fatal")])
     for severity in ("warning", "note"):
         for finding in evaluation.findings:
+            if finding.check == UNTRIED and finding.severity == "note":
+                continue
             if finding.severity == severity and finding.message not in evaluation.message and finding not in causes:
                 is_as_of_a_compiler = any(f": {word}: " in finding.message for word in (severity, "error"))
                 prefix = "" if is_as_of_a_compiler else f"{severity}: "

@@ -24,6 +24,7 @@ from harness.cli.progress import show_slow_steps
 from harness.cli.results import StoredPanel
 from harness.domain import Language, Problem, ProblemError, StoreError, UsageError, WorkloadName
 from harness.domain.files import explain_failure
+from harness.languages import CPU_LANGUAGE
 from harness.pipeline import listings
 from harness.pipeline.data_folders import find_named_problem, find_suite_folder
 from harness.pipeline.listings import BaselineTime, CaseEntry, FoundProblem, Inputs, SuiteEntry
@@ -196,6 +197,8 @@ def create_problem(
     typer.echo(f"wrote {' and '.join(map(str, files))}. Edit, then run")
     typer.echo(f"    harness problems check {path}")
     typer.echo(f"    harness evaluate {'KERNEL.py' if kernel is None else last} --problem {path}")
+    if kernel == CPU_LANGUAGE:
+        typer.echo("With --workload small: seconds, instead of minutes for its full sizes on a CPU.")
 
 
 problems_app.command("check", cls=GroupedCommand)(expand_panels(check_problems))

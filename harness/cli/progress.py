@@ -1,4 +1,4 @@
-"""Shows progress on stderr: bars or a table in a terminal, lines every ten seconds elsewhere."""
+"""Shows progress on stderr: bars or a table in a terminal, changes every ten seconds elsewhere, and a line a minute."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from harness.report.terminal.search_progress import ProblemProgress, SearchProgress, Step
 
 LINE_EVERY_S, BARS_EVERY_S = 10.0, 0.5
+SAME_LINE_EVERY = 6  # times a changed one's interval
 STEPS_EVERY_S = 1.0
 COLUMNS = 80
 FRAMES_PER_S = 2
@@ -60,11 +61,14 @@ def _show_bars(read: Callable[[], Sequence[Step]], console: Console) -> Iterator
 def _print_steps(read: Callable[[], Sequence[Step]], every_s: float) -> Iterator[None]:
     from harness.report.terminal.search_progress import TimeLeft
 
-    time_left = TimeLeft()
+    time_left, printed, at_s = TimeLeft(), "", 0.0
 
     def print_line() -> None:
-        parts = [f"{step.name}: {time_left.describe(step)}" for step in read()]
-        typer.echo("; ".join(parts), err=True)
+        nonlocal printed, at_s
+        line = "; ".join(f"{step.name}: {time_left.describe(step)}" for step in read())
+        if line != printed or time.monotonic() - at_s >= SAME_LINE_EVERY * every_s:
+            printed, at_s = line, time.monotonic()
+            typer.echo(line, err=True)
 
     with _repeat(print_line, every_s):
         yield

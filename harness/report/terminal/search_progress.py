@@ -104,7 +104,7 @@ def read_steps(executor: Executor, total: int, counts: tuple[int, int], *, build
 
 def _describe_device(device: DeviceStatus, to_come: float, waits: bool) -> Step:
     total = device.done + device.running + device.waiting + round(to_come)
-    note = f"{device.done} done, {device.waiting} waiting{'' if device.running else ', idle'}"
+    note = f"{device.done} done, {device.waiting} waiting{'' if device.running or device.waiting else ', idle'}"
     return Step(name=device.name, total=total, done=device.done, worked=device.done, note=note, waits=waits)
 
 
