@@ -98,17 +98,18 @@ def _choose_rows(rows: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def _sort_some(rows: Tensor, generator: torch.Generator) -> None:
-    """Sort about half of the rows: of these half so that successive values lie a stride apart, a quarter but for few
+    """Sort about half of the rows: of these half so that successive values lie a stride apart, others but for few
     elements.
     """
     size = rows.size(-1)
     stride = 2 ** draw(size.bit_length(), generator)
     places = (torch.arange(size, device=rows.device) % stride).argsort(stable=True)
-    ordered = rows.sort(-1, descending=bool(draw(2, generator))).values
+    falls, share = torch.rand((2, *rows[..., :1].shape), generator=generator, device=rows.device)
+    ordered = rows.sort(-1).values
+    ordered = torch.where(falls < 0.5, ordered.flip(-1), ordered)
     strided = torch.empty_like(ordered).index_copy_(-1, places, ordered)
-    share = torch.rand(rows[..., :1].shape, generator=generator, device=rows.device)
     nearly = exchange_few(ordered, generator)
-    ordered = torch.where(share < 0.12, nearly, torch.where(share < 0.25, ordered, strided))
+    ordered = torch.where(share < 0.15, nearly, torch.where(share < 0.25, ordered, strided))
     rows.copy_(torch.where(share < 0.5, ordered, rows))
 
 

@@ -22,7 +22,7 @@ LEAST, LEAST_OF_FUNCTIONS, LEAST_OF_HALVES = 24, 8, 3
 # Of the reference's constants: values go so far below them that adding one and taking the maximum give the same. With
 # squares of smaller ones, sums vanish.
 BELOW, LEAST_AT_CONSTANTS = 14, 58
-LEAST_OF_ROWS = 5  # of matrices that are multiplied: fast products have errors of the size of the largest row
+LEAST_OF_ROWS = 3  # of matrices that are multiplied: fast products have errors of the size of the largest row
 LARGEST = {"large": 10, "scale_1e6": 20}  # where the problem declares these
 SIGNS = (0.0, 0.0, 1.0, -1.0)  # of larger values; 0.0: their own
 SHIFT = 128.0  # exponentials of the larger values overflow, and those of the smaller ones are zero
@@ -66,8 +66,9 @@ class Scaled(DerivedKind):
             if has_mixed_rows and tensor.dim() == 2:
                 most = min(most, LEAST_OF_ROWS)
             power = most if draw(2, generator) else 1 + int(most * draw_share(generator))
-            if most == LEAST and traits.use.above_constants and draw(2, generator):
-                power = _reach_constant(traits.use.above_constants, generator)
+            above = traits.use.above_constants if most == LEAST else ()
+            if above and draw(3, generator):
+                power = min(above[draw(len(above), generator)] + BELOW, LEAST_AT_CONSTANTS)
             factor = 2.0**power if is_larger else 0.5**power
             sign = SIGNS[draw(len(SIGNS), generator)] if is_larger else 0.0
             change = partial(_scale, factor=factor, sign=sign)
@@ -103,12 +104,6 @@ class Shifted(DerivedKind):
                 change = partial(torch.Tensor.add_, other=shift * 2.0**far)
                 _change_slices(tensor, change, generator, is_whole=is_whole)
         return inputs
-
-
-def _reach_constant(above: Sequence[int], generator: torch.Generator) -> int:
-    """Return a power that takes a value of the first or second degree below one of the constants."""
-    power = (above[draw(len(above), generator)] + BELOW) // (1 + draw(2, generator))
-    return min(power, LEAST_AT_CONSTANTS)
 
 
 def _scale(part: Tensor, *, factor: float, sign: float) -> None:

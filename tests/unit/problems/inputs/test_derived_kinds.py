@@ -235,7 +235,7 @@ def test_few_rows_of_a_large_tensor_are_sorted(shape, monkeypatch):
 def test_the_largest_values_lie_a_stride_apart_at_times(stride):
     made = list(order(torch.randn(40, 64), on_input=True))
     places = [one.topk(4).indices % stride for one in made]
-    assert sum(int((one == one[:, :1]).all(1).sum()) > 10 for one in places) >= 2
+    assert sum(int((one == one[:, :1]).all(1).sum()) > 8 for one in places) >= 2
 
 
 def test_rows_are_sorted_at_times():
