@@ -70,7 +70,7 @@ def evaluate(
 ) -> None:
     """Build, verify and time candidates, and store the results.
 
-    Without a GPU, CUDA candidates run on an emulated device: verified, not timed.
+    Without a GPU, CUDA and Triton candidates run on an emulated device: verified, not timed.
 
     Interrupt it at any time; the same command resumes. Concurrent commands share the work.
 

@@ -75,4 +75,5 @@ def recognise(source: Path, asked: FormatName | None) -> tuple[Format, Path]:
         names = " and ".join(one.name for one, _ in found)
         raise UsageError(f"{source} has the files of {names}: choose one with --format")
     known = [f"\n  {one.name}: {one.recognised_by}" for one in FORMATS if asked in (None, one.name)]
-    raise UsageError(f"{source} is in no known format. Recognised are{''.join(known)}")
+    fault = "in no known format" if asked is None else f"not in the format {asked}"
+    raise UsageError(f"{source} is {fault}. Recognised are{''.join(known)}")

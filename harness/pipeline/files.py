@@ -62,7 +62,7 @@ async def _compare_close(
 
 
 POLL_S = 0.05
-LONG_S = 10.0  # a verdict that takes longer is preceded by a check of the outputs
+LONG_S = 30.0  # a verdict that takes longer is preceded by a check of the outputs
 GONE = "cannot be read: waiting for it"
 
 

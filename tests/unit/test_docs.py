@@ -1,9 +1,11 @@
-"""Links between the pages of the documentation, and its index."""
+"""Links between the pages of the documentation, its index, and the commands that it shows."""
 
 import re
 from pathlib import Path
 
 import pytest
+
+from harness.cli.main import build_group
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(path for glob in ("*.md", "docs/*.md", "recordings/*.md") for path in ROOT.glob(glob))
@@ -35,3 +37,47 @@ def test_the_index_lists_every_page():
 
 def test_the_readme_fits_in_120_lines():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
+
+
+@pytest.fixture(scope="module")
+def commands():
+    """Commands by their words: ("runs", "rm")."""
+    group = build_group()
+    group.load_all()
+    found = {(name,): command for name, command in group.commands.items()}
+    return found | {
+        (*words, name): part
+        for words, command in found.items()
+        for name, part in getattr(command, "commands", {}).items()
+    }
+
+
+def list_calls(page):
+    """(command, rest) of the lines and code of a page that call `harness`."""
+    text = re.sub(r"\\\n", " ", page.read_text(encoding="utf-8"))
+    shown = re.findall(r"^(?:    |\$ )(.*)$", text, re.MULTILINE) + re.findall(r"`([^`\n]+)`", text)
+    return [call for one in shown for call in re.findall(r"(?<![\w./-])harness ([a-z][a-z-]+)\b([^#|;&]*)", one)]
+
+
+def test_every_command_and_option_that_a_page_shows_exists(commands):
+    calls = [(page.name, *call) for page in PAGES for call in list_calls(page)]
+    wrong = []
+    for page, name, rest in calls:
+        words = rest.split()
+        parts = (name, words[0]) if words and (name, words[0]) in commands else (name,)
+        known = {
+            option
+            for one in commands.get(parts, commands["run",]).params
+            for option in (*one.opts, *one.secondary_opts)
+        }
+        used = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+        wrong += [] if parts in commands and used <= known | {"--help"} else [f"{page}: harness {name}{rest}"]
+    assert len(calls) > 100
+    assert wrong == []
+
+
+def test_every_command_option_and_argument_says_what_it_is(commands):
+    parameters = [(words, one.name, one.help) for words, command in commands.items() for one in command.params]
+    assert [words for words, command in commands.items() if not command.help] == []
+    assert [one for one in parameters if not one[2]] == []
+    assert len(parameters) > 300
