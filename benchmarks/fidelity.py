@@ -21,10 +21,9 @@ from statistics import median
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from harness.domain import Candidate, Evaluation, Fidelity, Problem
-from harness.executors.executor import Executor
+from harness.executors.executor import Executor, Origin, Task, make_task
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
-from harness.executors.tasks import Origin, Task, make_task
 
 FIDELITIES: tuple[Fidelity, ...] = ("correctness", "quick", "full")
 PROBLEM = """

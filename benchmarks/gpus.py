@@ -22,7 +22,7 @@ from harness.executors.cluster.connection import LOCAL, ClusterSettings
 from harness.executors.cluster.executor import RayExecutor
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
-from harness.hardware.cuda_driver import list_gpus
+from harness.hardware.host import list_gpus
 
 SIDE = 1024
 

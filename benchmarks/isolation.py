@@ -14,9 +14,9 @@ import time
 from pathlib import Path
 
 from harness.domain import Candidate, Outcome
+from harness.executors.executor import Origin, Task, make_task
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
-from harness.executors.tasks import Origin, Task, make_task
 from harness.problems.discovery import read_problem
 
 REPEATS = 10

@@ -28,8 +28,8 @@ from harness.builder.toolchain import probe_toolchain
 from harness.domain import Candidate, Evaluation, Language, WorkloadName
 from harness.evaluation.settings import TimingPlan
 from harness.executors.device_evaluators import DeviceEvaluators
+from harness.executors.executor import Origin, Task, make_task
 from harness.executors.settings import LocalSettings, Setup
-from harness.executors.tasks import Origin, Task, make_task
 from harness.formats.kernelbench.format import BenchProblem, keep_semantics, read_problems
 from harness.problems.discovery import read_problem
 from harness.problems.workloads import provide_workload

@@ -22,9 +22,9 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 import torch
 
 from harness.domain import Candidate, Evaluation, Problem
+from harness.executors.executor import Origin, Task, make_task
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
-from harness.executors.tasks import Origin, Task, make_task
 from harness.sandbox.devices import Device, open_device
 
 SIZES = {"cuda": (2_000, 6_000, 20_000, 100_000, 600_000), "cpp": (1 << 12, 1 << 16, 1 << 20)}

@@ -21,9 +21,9 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from harness.domain import Candidate, Evaluation, Fidelity, Problem, Timing
 from harness.evaluation.settings import TimingPlan
+from harness.executors.executor import Origin, Task, make_task
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
-from harness.executors.tasks import Origin, Task, make_task
 from harness.problems.discovery import find_suite
 
 CORE = Path(__file__).resolve().parents[1] / "reference_models" / "core"

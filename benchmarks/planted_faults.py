@@ -19,9 +19,9 @@ from pathlib import Path
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from harness.domain import Candidate, Evaluation, Fidelity, Outcome, Problem
+from harness.executors.executor import Origin, make_task
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
-from harness.executors.tasks import Origin, make_task
 
 SIDE, GOAL = 256, 0.99
 MODULE = """

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.domain import Candidate, Evaluation, Outcome, Problem
-from harness.executors.tasks import Origin, Task, make_task
+from harness.executors.executor import Origin, Task, make_task
 from harness.generate.extraction.extractor import find_code
 from harness.pipeline.provenance import Provenance
 from harness.problems.discovery import find_problem

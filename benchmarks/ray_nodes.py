@@ -38,10 +38,9 @@ from harness.domain import (
 )
 from harness.executors.cluster.connection import ClusterSettings
 from harness.executors.cluster.executor import RayExecutor
-from harness.executors.executor import DeviceFacts, ExecutorStatus, run_tasks
+from harness.executors.executor import DeviceFacts, ExecutorStatus, Origin, Task, make_task, run_tasks
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
-from harness.executors.tasks import Origin, Task, make_task
 
 GOAL_SCALING = 3.4
 VERDICTS_BETWEEN = 2  # losses, per node

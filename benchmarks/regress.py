@@ -30,10 +30,9 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 from harness.analysis.change_detection import GateRule, classify_change, needs_more
 from harness.analysis.intervals import bootstrap_ratio_interval
 from harness.domain import Candidate, Evaluation, Outcome, Problem, Timing
-from harness.executors.executor import run_tasks
+from harness.executors.executor import Origin, Task, make_task, run_tasks
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
-from harness.executors.tasks import Origin, Task, make_task
 from harness.generate.extraction.extractor import find_code
 from harness.problems.discovery import find_problem
 from harness.store.results import ResultFilter, ResultStore

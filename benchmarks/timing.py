@@ -19,9 +19,9 @@ import torch
 
 from harness.domain import Candidate, Evaluation, Outcome
 from harness.evaluation.settings import TimingPlan
+from harness.executors.executor import Origin, make_task
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
-from harness.executors.tasks import Origin, make_task
 from harness.problems.discovery import read_problem
 from harness.problems.loading import load_problem
 from harness.sandbox.devices import CpuDevice

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from torch import nn
 
     from harness.capture.apply import ApplyReport
+    from harness.executors.executor import Task
     from harness.executors.settings import LocalSettings
-    from harness.executors.tasks import Task
     from harness.pipeline.options import EvaluateOptions
     from harness.search.history import History
     from harness.search.strategy import Strategy
@@ -150,11 +150,10 @@ class Evaluator:
     def _make_task(
         self, candidate: StrPath, problem: StrPath, language: Language | None, options: EvaluateOptions
     ) -> Task:
-        from harness.executors.tasks import Origin
+        from harness.executors.executor import Origin
         from harness.languages import LANGUAGES, detect_language
-        from harness.pipeline.candidate_file import read_submission
         from harness.pipeline.data_folders import find_named_problem
-        from harness.pipeline.evaluate import make_candidate_task
+        from harness.pipeline.evaluate import make_candidate_task, read_submission
 
         if language is not None:
             _require_known("language", language, LANGUAGES)

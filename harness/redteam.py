@@ -26,10 +26,9 @@ from harness.evaluation.certificate import (
     write_certificate,
 )
 from harness.evaluation.settings import TimingPlan
-from harness.executors.executor import run_tasks
+from harness.executors.executor import Origin, Task, make_task, run_tasks
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
-from harness.executors.tasks import Origin, Task, make_task
 from harness.languages import CPU_LANGUAGE, GPU_LANGUAGE, LANGUAGES, detect_language
 from harness.problems.discovery import read_problem
 from harness.sandbox.devices import Device, find_device

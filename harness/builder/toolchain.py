@@ -14,8 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from harness.builder.targets import name_architecture, require_architecture
-from harness.hardware.cuda_driver import list_gpus
-from harness.hardware.host import read_torch_build
+from harness.hardware.host import list_gpus, read_torch_build
 
 DEFAULT_ARCHITECTURE = "9.0a"
 DEFAULT_CUDA_HOME = "/usr/local/cuda"

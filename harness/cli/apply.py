@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.options import JsonOption, Only
-from harness.cli.output import print_records, print_rich
+from harness.cli.options import JsonOption, Only, print_records, print_rich
 from harness.cli.results import StoredPanel
 
 NOTHING_APPLIED = 1

@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from harness.capture.options import FOLDER, RECORD, CaptureOptions
-from harness.cli.options import JsonOption, Only
-from harness.cli.output import print_records, print_rich
+from harness.cli.options import JsonOption, Only, print_records, print_rich
 from harness.executors.settings import LocalSettings
 from harness.store.runs import check_name
 

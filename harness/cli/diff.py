@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from harness.cli.options import Only
-from harness.cli.output import print_records, write_text
+from harness.cli.options import Only, print_records, write_text
 from harness.cli.results import AsJson, StoredPanel
 from harness.store.queries import ResultFilter
 

@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.options import JsonOption, Only
-from harness.cli.output import print_records, print_rich
+from harness.cli.options import JsonOption, Only, print_records, print_rich
 from harness.doctor.machine import MachinePart, examine_machine
 from harness.domain import EMULATED
 from harness.languages import LANGUAGES, LanguageRules

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.options import JsonOption, complete_problem, complete_run, complete_suite
-from harness.cli.output import print_records, print_rich
+from harness.cli.options import JsonOption, complete_problem, complete_run, complete_suite, print_records, print_rich
 from harness.domain import EMULATED, FILE_RUN, Language, Outcome, UsageError
 from harness.pipeline.options import EVERY_TASK, EvaluateOptions, Selection
 
 if TYPE_CHECKING:
     from harness.analysis.ranking import RankedFile
     from harness.domain import Evaluation, Finding
-    from harness.executors.tasks import Task
+    from harness.executors.executor import Task
     from harness.pipeline.evaluations import EvaluationReport
     from harness.pipeline.files import WatchEvent
     from harness.store.results import StoredEvaluation

@@ -23,8 +23,7 @@ from harness.analysis.explanations import (
     Explanation,
 )
 from harness.analysis.table_columns import TABLE_COLUMNS
-from harness.cli.options import JsonOption
-from harness.cli.output import print_records, print_rich
+from harness.cli.options import JsonOption, print_records, print_rich
 from harness.domain import UsageError
 from harness.report.terminal.tables import style_text
 from harness.store.columns import COLUMNS

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.options import JsonOption, Only
-from harness.cli.output import print_records
+from harness.cli.options import JsonOption, Only, print_records
 from harness.domain import UsageError
 from harness.domain.files import find_wide_encoding, raising
 from harness.domain.options import RunFolders

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.options import JsonOption, RunOption, SuiteOption, Without
-from harness.cli.output import print_records
+from harness.cli.options import JsonOption, RunOption, SuiteOption, Without, print_records
 from harness.domain import Language, UsageError
 from harness.generate.options import GenerateOptions
 from harness.pipeline.options import EvaluateOptions

@@ -15,13 +15,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import Field, fields, is_dataclass, replace
 from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_type_hints
 
 import typer
 from typer.core import TyperArgument, TyperCommand
 
-from harness.domain import Baseline, HarnessError
+from harness.domain import Baseline, HarnessError, StoreError
 from harness.domain.errors import suggest
+from harness.domain.files import raising, replacing
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 def complete_suite(context: typer.Context, incomplete: str) -> list[str]:
@@ -256,3 +260,28 @@ def _shorten(parameter: Any, usage: str) -> str:
     if isinstance(parameter, TyperArgument):
         return _TYPE.sub("", usage).strip()
     return _TYPE.sub(lambda match: PLACEHOLDERS.get(match[1], "TEXT"), usage)
+
+
+STDOUT = Path("-")
+
+
+def print_records(*records: Any) -> None:
+    """Print one JSON object per line."""
+    from harness.report.export.json_records import dump_json
+
+    typer.echo(dump_json(*records), nl=False)
+
+
+def print_rich(content: RenderableType) -> None:
+    from rich.console import Console
+
+    Console().print(content)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Path `-` prints the text. On StoreError an older file is kept."""
+    if path == STDOUT:
+        typer.echo(text, nl=False)
+        return
+    with raising(StoreError, f"write {path}", "; choose another file"), replacing(path) as partial:
+        partial.write_bytes(text.encode("utf-8", "replace"))

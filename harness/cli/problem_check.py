@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.cli.options import JsonOption, Only, SuiteOption, complete_problem
-from harness.cli.output import print_rich
+from harness.cli.options import JsonOption, Only, SuiteOption, complete_problem, print_rich
 from harness.cli.progress import show_slow_steps
 from harness.domain import Admission, Check, Problem, ProblemError, ReferenceStopped, UsageError
 from harness.domain.options import RunFolders
@@ -18,8 +17,7 @@ from harness.executors.settings import LocalSettings
 from harness.pipeline.data_folders import find_named_problem, find_suite_folder
 from harness.problems.discovery import list_files
 from harness.problems.setting_names import describe_settings
-from harness.problems.steps import set_reference_limit
-from harness.problems.watched_process import list_running_steps, run_apart
+from harness.problems.watched_process import list_running_steps, run_apart, set_reference_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,7 +87,7 @@ def _read_named(name: str, suite: str, problems_dir: Path | None) -> Problem | P
 
 
 def _choose_device(name: str) -> str:
-    from harness.hardware.cuda_driver import list_gpus
+    from harness.hardware.host import list_gpus
 
     count = len(list_gpus())
     if name == "auto":

@@ -17,8 +17,9 @@ from harness.cli.options import (
     SuiteOption,
     complete_problem,
     expand_panels,
+    print_records,
+    print_rich,
 )
-from harness.cli.output import print_records, print_rich
 from harness.cli.problem_check import ReferenceLimit, SuitesFolder, check_problems
 from harness.cli.progress import show_slow_steps
 from harness.cli.results import StoredPanel
@@ -29,8 +30,7 @@ from harness.pipeline import listings
 from harness.pipeline.data_folders import find_named_problem, find_suite_folder
 from harness.pipeline.listings import BaselineTime, CaseEntry, FoundProblem, Inputs, SuiteEntry
 from harness.problems.discovery import list_files, read_problem
-from harness.problems.steps import set_reference_limit
-from harness.problems.watched_process import describe_inputs, list_running_steps
+from harness.problems.watched_process import describe_inputs, list_running_steps, set_reference_limit
 from harness.report.terminal.tables import format_time_us, make_table, style_text
 from harness.report.values import make_printable
 from harness.shipped import find_shipped

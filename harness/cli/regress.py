@@ -96,7 +96,7 @@ def regress(
 def _report(
     changes: Sequence[Change], code: int, *, junit: Path | None, markdown: Path | None, json_file: Path | None
 ) -> None:
-    from harness.cli.output import write_text
+    from harness.cli.options import write_text
     from harness.report.export.json_records import dump_json
     from harness.report.terminal.regress import changes_record, format_junit, format_markdown
 

@@ -11,8 +11,7 @@ import typer
 
 from harness.analysis.metrics import parse_prices
 from harness.capture.options import FOLDER
-from harness.cli.options import Only, Without, complete_run
-from harness.cli.output import print_records
+from harness.cli.options import Only, Without, complete_run, print_records
 from harness.cli.results import AsJson, StoredPanel
 from harness.domain.options import RunFolders
 from harness.store.queries import ResultFilter

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.analysis.metrics import combine_clocks, geometric_mean
-from harness.cli.options import Only, Panel, complete_baseline
-from harness.cli.output import print_records, print_rich
+from harness.cli.options import Only, Panel, complete_baseline, print_records, print_rich
 from harness.domain import Outcome, UsageError
 from harness.domain.options import option
 from harness.report.terminal.tables import add_column, format_cell, make_table

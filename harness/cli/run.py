@@ -76,7 +76,7 @@ def run(
 
 
 def _print_estimate(asked: GenerateOptions, options: EvaluateOptions, search: SearchOptions, *, as_json: bool) -> None:
-    from harness.cli.output import print_records, print_rich
+    from harness.cli.options import print_records, print_rich
     from harness.pipeline.dry_run import estimate_run
 
     estimate = estimate_run(asked, options, search)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.options import GroupedCommand, Only, complete_run, expand_panels
-from harness.cli.output import print_records, print_rich
+from harness.cli.options import GroupedCommand, Only, complete_run, expand_panels, print_records, print_rich
 from harness.cli.results import AsJson, StoredPanel
 from harness.domain import FILE_RUN
 from harness.report.values import count

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.output import print_records, print_rich
+from harness.cli.options import print_records, print_rich
 from harness.cli.results import AsJson, StoredPanel
 from harness.domain import FILE_RUN, NO_DEVICE, UsageError
 from harness.domain.errors import suggest

@@ -105,7 +105,7 @@ def _package_check(rules: LanguageRules) -> MachinePart:
 
 
 def _gpu_checks() -> list[MachinePart]:
-    from harness.hardware.cuda_driver import list_gpus
+    from harness.hardware.host import list_gpus
 
     without_it = "CUDA candidates are emulated: checked on the CPU, not timed"
     checks = [_make_part(f"GPU cuda:{index}", gpu.name, without_it) for index, gpu in enumerate(list_gpus())]
@@ -126,7 +126,7 @@ def _counter_check() -> MachinePart:
 def _speed_checks(cache_dir: Path | None, *, measure: bool) -> Iterator[MachinePart]:
     from harness.builder.cache import find_machine_folder
     from harness.evaluation.timing.roofline import PeakStore
-    from harness.hardware.cuda_driver import list_gpus
+    from harness.hardware.host import list_gpus
     from harness.sandbox.devices import open_device
 
     store = PeakStore(find_machine_folder(cache_dir))

@@ -29,8 +29,8 @@ from harness.domain import (
 )
 from harness.emulator import Emulation
 from harness.executors.device_evaluators import DeviceEvaluators
+from harness.executors.executor import Origin, make_task
 from harness.executors.settings import LocalSettings, Setup
-from harness.executors.tasks import Origin, make_task
 from harness.hardware.gpus import DEFAULT_TARGET, find_gpu_model
 from harness.languages import CPU_LANGUAGE, GPU_LANGUAGE, LanguageRules, find_devices
 from harness.sandbox.devices import open_device

@@ -31,9 +31,9 @@ from harness.evaluation.evaluator import CandidateEvaluator
 from harness.evaluation.steps import PreparedReferences
 from harness.evaluation.timing.roofline import PeakStore
 from harness.evaluation.timing.system_conditions import NoiseFloors
+from harness.executors.executor import Task
 from harness.executors.locks import SayFor
 from harness.executors.settings import Setup
-from harness.executors.tasks import Task
 from harness.hardware.gpus import GpuModel
 from harness.languages import LANGUAGES
 from harness.problems.workloads import complete_problem

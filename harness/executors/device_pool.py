@@ -17,8 +17,7 @@ from itertools import count
 from typing import Protocol
 
 from harness.domain import NOTHING_AHEAD, BuiltAhead, DeviceError, Evaluation, HarnessError, Outcome, ReferenceStopped
-from harness.executors.executor import DeviceFacts, DeviceStatus
-from harness.executors.tasks import Task
+from harness.executors.executor import DeviceFacts, DeviceStatus, Task
 
 MOST_IN_A_ROW = 8  # jobs of one owner, while others wait
 MOST_OF_A_PROBLEM = 32  # jobs in a row, while others of the owner wait

@@ -26,16 +26,15 @@ from typing import TYPE_CHECKING, Any
 
 from harness.domain import Evaluation, WireError
 from harness.domain.records import make_value
-from harness.problems.steps import ProcessInterrupted
-from harness.problems.watched_process import connect
+from harness.problems.watched_process import ProcessInterrupted, connect
 from harness.store.serialization import decode_evaluation, encode_environment, encode_evaluation
 
 if TYPE_CHECKING:
     from harness.domain import BuiltAhead
     from harness.executors.device_evaluators import DeviceEvaluators
+    from harness.executors.executor import Task
     from harness.executors.locks import SayFor
     from harness.executors.settings import Setup
-    from harness.executors.tasks import Task
     from harness.sandbox.devices import Device
 
 
@@ -113,7 +112,7 @@ END_S = 5.0  # for this process to end its children
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
     """With `alone`, timing excludes builds. Otherwise evaluations run beside builds, and timing in other processes
-    excludes both. `is_sandboxed` marks a process for a client's problem files, see `harness.executors.clients.sandbox`;
+    excludes both. `is_sandboxed` marks a process for a client's problem files, see `harness.executors.clients`;
     it builds ahead on the `build_cores`.
     """
 
@@ -183,8 +182,7 @@ def _serve(
     line: Connection, messages: queue.SimpleQueue[Any], has_ended: threading.Event, started: list[DeviceEvaluators]
 ) -> None:
     from harness.domain import HarnessError
-    from harness.executors.clients.builds import BuildsAhead
-    from harness.executors.clients.sandbox import settle
+    from harness.executors.clients import BuildsAhead, settle
     from harness.executors.locks import hold_to_evaluate
 
     start: Start | None = messages.get()
@@ -235,7 +233,7 @@ def _open(start: Start, say: SayFor, report_builds: Callable[[], None]) -> tuple
     gc.disable()  # a tenth of the time to import torch
     from harness.executors.device_evaluators import DeviceEvaluators
     from harness.executors.locks import hold_cores_to_time
-    from harness.problems.steps import set_reference_limit
+    from harness.problems.watched_process import set_reference_limit
     from harness.sandbox.devices import open_device
     from harness.sandbox.memory_limits import keep_freed_memory
 

@@ -31,19 +31,16 @@ from harness.domain import (
     UsageError,
 )
 from harness.domain.build import LOCKED, PRECOMPILING
-from harness.executors.clients.owned_device import OwnedDevice
 from harness.executors.device_pool import CorePlan, DevicePool, Job, divide_cores
 from harness.executors.evaluator_process import Start
-from harness.executors.executor import DeviceFacts, ExecutorStatus
+from harness.executors.executor import DeviceFacts, ExecutorStatus, Task
 from harness.executors.locks import BUILD_TAKEN, hold_cores_to_build
-from harness.executors.processes import EvaluatorProcess, choose_visible
+from harness.executors.processes import EvaluatorProcess, OwnedDevice, choose_visible
 from harness.executors.settings import LocalSettings, Setup
-from harness.executors.tasks import Task
-from harness.hardware.cuda_driver import list_gpus
 from harness.hardware.gpus import DEFAULT_TARGET, find_gpu_model, match_gpu_model
-from harness.hardware.host import available_memory_bytes, cpu_name
+from harness.hardware.host import available_memory_bytes, cpu_name, list_gpus
 from harness.languages import find_devices
-from harness.problems.steps import set_reference_limit
+from harness.problems.watched_process import set_reference_limit
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.policy import explain_evaluator_failure, probe_isolation
 

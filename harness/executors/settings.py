@@ -9,7 +9,7 @@ from harness.builder.toolchain import Toolchain
 from harness.domain.options import option
 from harness.evaluation.settings import EvaluationSettings
 from harness.hardware.gpus import find_gpu_model
-from harness.problems.steps import DEFAULT_LIMIT_S
+from harness.problems.watched_process import DEFAULT_LIMIT_S
 from harness.sandbox.policy import Isolation
 
 

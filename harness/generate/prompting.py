@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 
 from harness.domain import CASES_FUNCTION, PROBLEM_SETTINGS, Language, Problem, Prompt, UsageError
 from harness.domain.errors import suggest
-from harness.hardware.cuda_driver import list_gpus
 from harness.hardware.gpus import GpuModel, find_gpu_model, match_gpu_model
+from harness.hardware.host import list_gpus
 from harness.languages import GPU_LANGUAGE, LANGUAGES
 from harness.problems.discovery import bound_names, is_library
 from harness.shipped import find_shipped

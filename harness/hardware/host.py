@@ -1,9 +1,10 @@
-"""Facts about this machine's processor, build of torch, and memory in bytes (the minimum of the machine's and the
-limits of this process's control groups). Linux only.
+"""Facts about this machine's processor, GPUs (without importing torch), build of torch, and memory in bytes (the
+minimum of the machine's and the limits of this process's control groups). Linux only.
 """
 
 from __future__ import annotations
 
+import ctypes
 import platform
 import re
 import runpy
@@ -121,3 +122,73 @@ def _read_limits(folders: Iterable[Path], version: int) -> Iterator[tuple[int, i
         except OSError:
             continue
         yield int(limit), used_bytes - int(statistics.get(cached, 0))
+
+
+# CUdevice_attribute
+_MULTIPROCESSORS, _L2_BYTES = 16, 38
+_CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76
+_SHARED_BYTES_PER_MULTIPROCESSOR, _SHARED_BYTES_PER_BLOCK = 81, 97
+_NAME_BYTES = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuProperties:
+    name: str
+    capability: tuple[int, int]
+    memory_bytes: int
+    multiprocessors: int
+    l2_bytes: int
+    shared_bytes_per_multiprocessor: int
+    shared_bytes_per_block: int
+
+    @property
+    def architecture(self) -> str:
+        """Has the form of TORCH_CUDA_ARCH_LIST."""
+        major, minor = self.capability
+        return f"{major}.{minor}"
+
+
+def list_gpus() -> tuple[GpuProperties, ...]:
+    """Empty without a driver that runs torch's CUDA version."""
+    driver = _open_driver()
+    count = ctypes.c_int()
+    if driver is None or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
+        return ()
+    return tuple(_read_properties(driver, index) for index in range(count.value))
+
+
+@cache
+def _open_driver() -> ctypes.CDLL | None:
+    """Return None if torch cannot use it; CUDA runs on drivers of the same major version or a later one."""
+    cuda, version = read_torch_build().cuda, ctypes.c_int()
+    if cuda is None:
+        return None
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
+    if driver.cuInit(0) != 0 or driver.cuDriverGetVersion(ctypes.byref(version)) != 0:
+        return None
+    return driver if version.value // 1000 >= int(cuda.partition(".")[0]) else None
+
+
+def _read_properties(driver: ctypes.CDLL, index: int) -> GpuProperties:
+    device, name, memory = ctypes.c_int(), ctypes.create_string_buffer(_NAME_BYTES), ctypes.c_size_t()
+    driver.cuDeviceGet(ctypes.byref(device), index)
+    driver.cuDeviceGetName(name, _NAME_BYTES, device)
+    driver.cuDeviceTotalMem_v2(ctypes.byref(memory), device)
+
+    def read(attribute: int) -> int:
+        value = ctypes.c_int()
+        driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, device)
+        return value.value
+
+    return GpuProperties(
+        name=name.value.decode(),
+        capability=(read(_CAPABILITY_MAJOR), read(_CAPABILITY_MINOR)),
+        memory_bytes=memory.value,
+        multiprocessors=read(_MULTIPROCESSORS),
+        l2_bytes=read(_L2_BYTES),
+        shared_bytes_per_multiprocessor=read(_SHARED_BYTES_PER_MULTIPROCESSOR),
+        shared_bytes_per_block=read(_SHARED_BYTES_PER_BLOCK),
+    )

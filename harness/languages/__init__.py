@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import get_args
 
 from harness.domain import Finding, Language, UsageError
-from harness.hardware.cuda_driver import list_gpus
+from harness.hardware.host import list_gpus
 from harness.languages.rules import LanguageRules
 
 # In the order of detection: a Helion program may also hold Triton kernels, a Triton program may also build extensions,

@@ -15,8 +15,7 @@ from harness.domain import EMULATED, NO_DEVICE, UNTIMED, Outcome, Problem, Promp
 from harness.generate.options import GenerateOptions
 from harness.generate.providers import RecordedProvider
 from harness.generate.sampler import Plan
-from harness.hardware.cuda_driver import list_gpus
-from harness.hardware.host import cpu_name
+from harness.hardware.host import cpu_name, list_gpus
 from harness.languages import find_devices
 from harness.pipeline.evaluate import choose_workload
 from harness.pipeline.generate import plan_dry_run

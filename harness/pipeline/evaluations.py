@@ -25,8 +25,7 @@ from harness.domain import (
     Subject,
     UsageError,
 )
-from harness.executors.executor import DeviceFacts, Executor, Submissions, finish_all
-from harness.executors.tasks import Task
+from harness.executors.executor import DeviceFacts, Executor, Submissions, Task, finish_all
 from harness.languages import CPU_LANGUAGE, LANGUAGES
 from harness.pipeline.evaluate import choose_workload, open_executor
 from harness.pipeline.options import EVERY_TASK, EvaluateOptions, Selection

@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.analysis.ranking import RankedFile, find_close, rank_files
 from harness.domain import Evaluation, ProblemError, UsageError
-from harness.executors.tasks import Task
+from harness.executors.executor import Task
 from harness.pipeline.evaluate import open_executor
 from harness.pipeline.evaluations import EvaluationReport, Evaluations, ShowSteps, open_evaluations, open_results
 from harness.pipeline.options import EVERY_TASK, EvaluateOptions, Selection

@@ -17,10 +17,9 @@ from harness.domain.files import replace_text
 from harness.generate.options import GenerateOptions, ProviderName
 from harness.generate.sampler import Plan
 from harness.languages import detect_language
-from harness.pipeline.candidate_file import read_candidate
 from harness.pipeline.chains import ONCE, SampleSearch, SearchReport, Session, ShowSearch, follow_all
 from harness.pipeline.data_folders import find_folder, find_run_problem
-from harness.pipeline.evaluate import check_plan
+from harness.pipeline.evaluate import check_plan, read_candidate
 from harness.pipeline.evaluations import open_screening
 from harness.pipeline.generate import open_asker, open_run, prepare_run
 from harness.pipeline.options import EvaluateOptions

@@ -15,7 +15,7 @@ from harness.store.results import ResultStore, StoredEvaluation
 from harness.store.runs import CANDIDATE, locate_run, locate_sample
 
 if TYPE_CHECKING:
-    from harness.executors.tasks import Task
+    from harness.executors.executor import Task
 
 LOG = logging.getLogger(__name__)
 NEAR_DUPLICATE, CONTAMINATED = "near_duplicate", "contaminated"

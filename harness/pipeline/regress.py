@@ -30,14 +30,14 @@ from harness.domain import (
 )
 from harness.domain.files import raising
 from harness.domain.options import option
-from harness.hardware.cuda_driver import list_gpus
+from harness.hardware.host import list_gpus
 from harness.languages import LANGUAGES
 from harness.pipeline.options import read_baselines
 from harness.store.columns import COLUMNS, ResultRow
 from harness.store.results import ResultFilter, ResultStore, StoredEvaluation, explain_no_match
 
 if TYPE_CHECKING:
-    from harness.executors.tasks import Task
+    from harness.executors.executor import Task
     from harness.pipeline.evaluations import Evaluations, ShowSteps
     from harness.pipeline.options import EvaluateOptions
 
@@ -189,7 +189,7 @@ def _conditions_of(evaluation: Evaluation) -> tuple[Outcome, dict[str, str]]:
 
 def _make_task(stored: StoredEvaluation, source: str | None, options: EvaluateOptions) -> Task:
     """Use the current version of the problem and the stored seed."""
-    from harness.executors.tasks import Origin, make_task
+    from harness.executors.executor import Origin, make_task
     from harness.generate.extraction.notes import EXTRACTION
     from harness.pipeline.data_folders import find_evaluated_problem
 

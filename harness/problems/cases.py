@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 
 from harness.domain import CASES_FUNCTION, Case, CaseSizes, ProblemError, SizeRange, SizeValue, Tolerance
 from harness.domain.errors import explain_unknown
-from harness.problems.steps import limit_reference
-from harness.problems.watched_process import run_apart
+from harness.problems.watched_process import limit_reference, run_apart
 
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 SECRET = "secret"  # the case of RANGES

@@ -51,7 +51,7 @@ from harness.problems.inputs.kinds import change_inputs, find_kind
 from harness.problems.inputs.stated import StatedInputs
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.operators import replace_compiler
-from harness.problems.steps import limit_reference
+from harness.problems.watched_process import limit_reference
 from harness.protocol import flatten_value
 from harness.syntax import parse_python
 from harness.tensors.values import has_same_bits, map_tensors

@@ -21,7 +21,7 @@ from harness.domain import Problem, ProblemError, ReferenceStopped, SizeValue, W
 from harness.problems.discovery import parse_source
 from harness.problems.loading import LoadedProblem, load_problem
 from harness.problems.operators import OperatorCosts, replace_compiler
-from harness.problems.steps import limit_reference
+from harness.problems.watched_process import limit_reference
 from harness.syntax import list_assigned
 
 REDUCED: WorkloadName = "reduced"

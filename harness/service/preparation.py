@@ -8,12 +8,10 @@ from pathlib import Path
 
 from harness.domain import EMULATED, Language, Problem, UsageError
 from harness.domain.errors import suggest
-from harness.executors.executor import Executor
-from harness.executors.tasks import Origin, Task, make_task
+from harness.executors.executor import Executor, Origin, Task, make_task
 from harness.languages import CPU_LANGUAGE, GPU_LANGUAGE, LANGUAGES, detect_language
-from harness.pipeline.candidate_file import extract_program, read_submission
 from harness.pipeline.data_folders import find_suite_folder, list_suite_roots
-from harness.pipeline.evaluate import choose_workload
+from harness.pipeline.evaluate import choose_workload, extract_program, read_submission
 from harness.pipeline.options import EvaluateOptions, read_baselines
 from harness.problems.discovery import list_files, parse_problem, read_problem
 from harness.problems.workloads import describe_lacking_workload, provide_workload

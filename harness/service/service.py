@@ -16,8 +16,7 @@ from threading import Event, Lock, Thread
 from time import monotonic, time
 
 from harness.domain import Evaluation, HarnessError, Outcome, Problem, ProblemError, UsageError
-from harness.executors.executor import Executor
-from harness.executors.tasks import Task
+from harness.executors.executor import Executor, Task
 from harness.pipeline.provenance import KnownSolutions
 from harness.report.export.json_records import dump_json, evaluation_record
 from harness.service.metrics import Metrics

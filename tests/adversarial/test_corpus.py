@@ -49,7 +49,7 @@ def get_init_inputs(): return []
 @pytest.fixture(scope="module")
 def team(build_cache, tmp_path_factory):
     from harness.executors.settings import LocalSettings
-    from harness.hardware.cuda_driver import list_gpus
+    from harness.hardware.host import list_gpus
     from harness.redteam import RedTeam, RedTeamSettings
     from harness.sandbox.worker_process import TimeLimits
 

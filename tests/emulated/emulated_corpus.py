@@ -276,7 +276,7 @@ class Bench:
             run_tasks(self._executor(gpu), [*firsts, *others], hand_over)
 
     def _make_task(self, program: Program, candidate: Candidate):
-        from harness.executors.tasks import Origin, make_task
+        from harness.executors.executor import Origin, make_task
 
         problem = write_problem(program)
         return make_task(problem, candidate, Origin(run="corpus", model="-"), language=candidate.language)

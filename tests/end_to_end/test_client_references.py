@@ -9,9 +9,9 @@ from textwrap import indent
 import pytest
 
 from harness.domain import Candidate
+from harness.executors.executor import Origin, make_task
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
-from harness.executors.tasks import Origin, make_task
 from harness.problems.discovery import parse_problem
 from harness.sandbox.policy import explain_evaluator_failure
 

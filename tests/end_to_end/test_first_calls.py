@@ -5,9 +5,9 @@ import time
 import pytest
 
 from harness.domain import Candidate, Outcome, Problem
+from harness.executors.executor import Origin, make_task
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
-from harness.executors.tasks import Origin, make_task
 from harness.sandbox.worker_process import TimeLimits
 
 SLEEPS = """

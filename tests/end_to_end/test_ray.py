@@ -14,12 +14,11 @@ import pytest
 
 import harness
 from harness.domain import Candidate, Problem, UsageError
-from harness.executors import tasks
+from harness.executors import executor as submission
 from harness.executors.cluster.connection import ClusterSettings
 from harness.executors.cluster.executor import LOOK_EVERY_S, RayExecutor
-from harness.executors.executor import run_tasks
+from harness.executors.executor import Origin, run_tasks
 from harness.executors.settings import LocalSettings
-from harness.executors.tasks import Origin
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # Ray's own warnings
 ROOT = Path(__file__).resolve().parents[2]
@@ -165,7 +164,7 @@ def evaluate_scripted(executor, count, language="cpp"):
 def make_task(sample, language="cpp"):
     problem = Problem(name="add", suite="tiny", source="import torch")
     candidate = Candidate(source="pass", language=language, rule="file")
-    return tasks.make_task(problem, candidate, Origin(run="r", sample=sample, model="m"), language=language)
+    return submission.make_task(problem, candidate, Origin(run="r", sample=sample, model="m"), language=language)
 
 
 def test_only_the_program_that_ends_three_devices_is_suspect(cluster, tmp_path):

@@ -188,7 +188,7 @@ class PrebuiltCache:
     def _read(self, entry: Path) -> Path | str | None:
         """Return the entry, the reason why it cannot be made, or None if never tried."""
         if (entry / READY).exists():
-            with suppress(OSError):  # of another cache, see `harness.executors.clients.sandbox`
+            with suppress(OSError):  # of another cache, see `harness.executors.clients`
                 os.utime(entry)
             return entry / "headers"
         unusable = entry / UNUSABLE

@@ -17,7 +17,7 @@ from harness.domain import ProblemError, WireError
 from harness.evaluation.correctness.precision import reference_precision, widened
 from harness.problems.inputs.tensors import has_many_digits
 from harness.problems.loading import LoadedProblem
-from harness.problems.steps import limit_reference
+from harness.problems.watched_process import limit_reference
 from harness.protocol import flatten_value
 from harness.sandbox.memory_limits import count_free_bytes, limit_memory
 from harness.tensors.outputs import FlatOutputs, widen_small

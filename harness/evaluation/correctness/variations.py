@@ -28,7 +28,7 @@ from harness.evaluation.correctness.truth import (
 )
 from harness.problems.inputs.tensors import split_parts, without_repeats
 from harness.problems.operators import OperatorCalls
-from harness.problems.steps import limit_reference
+from harness.problems.watched_process import limit_reference
 from harness.sandbox.arena_layout import Footprint
 from harness.tensors.outputs import FlatOutputs
 from harness.tensors.values import HOST, count_bytes, keep_seed, list_tensors, map_tensors

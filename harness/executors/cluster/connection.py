@@ -31,11 +31,10 @@ from harness.domain import (
 )
 from harness.executors.device_evaluators import DeviceEvaluators
 from harness.executors.device_pool import divide_cores
-from harness.executors.executor import DeviceFacts, Executor
+from harness.executors.executor import DeviceFacts, Executor, Task
 from harness.executors.local import LocalExecutor
 from harness.executors.locks import hold_cores_to_build
 from harness.executors.settings import LocalSettings, Setup
-from harness.executors.tasks import Task
 from harness.sandbox.policy import probe_isolation
 from harness.shipped import name_install
 

@@ -32,10 +32,9 @@ from harness.executors.cluster.connection import (
     read_own_versions,
 )
 from harness.executors.device_pool import DeviceLost, DevicePool, Job
-from harness.executors.executor import DeviceFacts, ExecutorStatus
+from harness.executors.executor import DeviceFacts, ExecutorStatus, Task
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
-from harness.executors.tasks import Task
 from harness.languages import LANGUAGES
 
 KINDS = ("cuda", "cpu", EMULATED)

@@ -33,9 +33,8 @@ from harness.domain import (
     UsageError,
     WorkloadName,
 )
-from harness.executors.executor import Executor
+from harness.executors.executor import Executor, Task
 from harness.executors.local import LocalExecutor
-from harness.executors.tasks import Task
 from harness.generate.prompting import render_feedback
 from harness.languages import CPU_LANGUAGE, GPU_LANGUAGE, LANGUAGES, find_devices
 from harness.pipeline.data_folders import find_folder

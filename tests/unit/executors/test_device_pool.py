@@ -7,8 +7,7 @@ import pytest
 
 from harness.domain import NO_PROMPT, DeviceError, Evaluation, Outcome, Problem, ReferenceStopped, Subject
 from harness.executors.device_pool import MOST_LOSSES, DeviceLost, DevicePool, Job
-from harness.executors.executor import DeviceFacts, run_tasks
-from harness.executors.tasks import Task
+from harness.executors.executor import DeviceFacts, Task, run_tasks
 
 
 class FailingDevice:

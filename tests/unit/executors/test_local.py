@@ -12,12 +12,12 @@ import pytest
 
 from harness.domain import TRUNCATED, Candidate, DeviceError, Finding, Problem, UsageError
 from harness.domain.build import LOCKED, PRECOMPILING
-from harness.executors import processes, tasks
-from harness.executors.executor import run_tasks
+from harness.executors import executor as submission
+from harness.executors import processes
+from harness.executors.executor import Origin, run_tasks
 from harness.executors.local import LocalExecutor
 from harness.executors.locks import BUILD_TAKEN, hold_cores_to_time
 from harness.executors.settings import LocalSettings
-from harness.executors.tasks import Origin
 
 HEAD = "import torch\nfrom torch import nn\n"
 GOOD = f"{HEAD}class ModelNew(nn.Module):\n    def forward(self, a, b):\n        return a + b\n"
@@ -43,7 +43,7 @@ class ModelNew(nn.Module):
 def make_task(source, *, language="cpp", sample=0, problem_source=PROBLEM):
     problem = Problem(name="add", suite="tiny", source=problem_source)
     candidate = None if source is None else Candidate(source=source, language=language, rule="file")
-    return tasks.make_task(problem, candidate, Origin(run="r", sample=sample, model="m"), language=language)
+    return submission.make_task(problem, candidate, Origin(run="r", sample=sample, model="m"), language=language)
 
 
 @pytest.fixture(scope="module")

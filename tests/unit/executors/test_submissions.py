@@ -3,8 +3,7 @@
 from concurrent.futures import Future
 
 from harness.domain import Candidate, Evaluation, Outcome, Problem
-from harness.executors.executor import run_tasks
-from harness.executors.tasks import Origin, make_task
+from harness.executors.executor import Origin, make_task, run_tasks
 
 
 class BuildsLast:

@@ -33,7 +33,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
 PROGRAM = """
 import sys
 from harness.generate.prompting import read_gpu_facts
-from harness.hardware.cuda_driver import list_gpus
+from harness.hardware.host import list_gpus
 from harness.languages import find_devices
 print(read_gpu_facts())
 print([gpu.name for gpu in list_gpus()], find_devices("auto", "cuda"), find_devices("cuda:1", "cuda"))

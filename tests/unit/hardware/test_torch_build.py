@@ -1,8 +1,7 @@
 import torch
 
 from harness.builder.toolchain import find_cuda_home, import_torch_extension, probe_toolchain
-from harness.hardware.cuda_driver import list_gpus
-from harness.hardware.host import read_torch_build
+from harness.hardware.host import list_gpus, read_torch_build
 
 
 def test_the_build_of_torch_is_known_without_importing_it():

@@ -7,7 +7,7 @@ import pytest
 
 import harness
 from harness.domain import BuildRequest, Language, UsageError
-from harness.hardware.cuda_driver import list_gpus
+from harness.hardware.host import list_gpus
 from harness.languages import LANGUAGES, detect_language, find_devices, list_compiled_in_worker
 from harness.languages.rules import explain_missing
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.domain import UsageError
-from harness.pipeline.candidate_file import name_candidate, read_candidate, read_submission
+from harness.pipeline.evaluate import name_candidate, read_candidate, read_submission
 
 PROGRAM = "from torch import nn\n\n\nclass ModelNew(nn.Module):\n    def forward(self, x):\n        return x\n"
 FENCED = f"```python\n{PROGRAM}```\n"

@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from harness.domain import Candidate, DeviceError, Problem
-from harness.executors.executor import DeviceFacts, ExecutorStatus
-from harness.executors.tasks import Origin, make_task
+from harness.executors.executor import DeviceFacts, ExecutorStatus, Origin, make_task
 from harness.pipeline.evaluations import Evaluations, open_results
 from harness.pipeline.options import EvaluateOptions
 

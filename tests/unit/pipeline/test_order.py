@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from harness.domain import Candidate, Problem
-from harness.executors.tasks import Origin, make_task
+from harness.executors.executor import Origin, make_task
 from harness.pipeline.evaluate import open_executor
 from harness.pipeline.evaluations import order_by_duration
 from harness.pipeline.options import EvaluateOptions

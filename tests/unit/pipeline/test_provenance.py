@@ -8,7 +8,7 @@ import pytest
 
 from harness.domain import FILE_RUN, Candidate, Prompt, RunManifest, SampleKey, UsageError
 from harness.domain.generation import Completion
-from harness.executors.tasks import Origin, make_task
+from harness.executors.executor import Origin, make_task
 from harness.pipeline.provenance import Provenance
 from harness.problems.discovery import find_problem
 from harness.store.results import DATABASE_NAME, ResultStore

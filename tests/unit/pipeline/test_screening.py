@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.domain import Candidate
-from harness.executors.executor import DeviceFacts
-from harness.executors.tasks import Origin, make_task
+from harness.executors.executor import DeviceFacts, Origin, make_task
 from harness.pipeline.evaluations import Screening
 from harness.pipeline.options import EvaluateOptions
 from harness.problems.discovery import parse_problem

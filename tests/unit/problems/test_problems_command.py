@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from harness.cli.problems import problems_app
 from harness.domain import UsageError
-from harness.problems.steps import DEFAULT_LIMIT_S, set_reference_limit
+from harness.problems.watched_process import DEFAULT_LIMIT_S, set_reference_limit
 
 GOOD = """'''Multiplies by a weight.'''
 import torch

@@ -18,8 +18,17 @@ from harness.problems import watched_process
 from harness.problems.discovery import read_problem
 from harness.problems.loading import load_problem
 from harness.problems.shrink import EMULATED_BUDGET, reduce_problem
-from harness.problems.steps import DEFAULT_LIMIT_S, MEMORY_BYTES, limit_reference, read_steps, set_reference_limit
-from harness.problems.watched_process import ProcessEnded, WatchedProcess, read_init_inputs, run_apart
+from harness.problems.watched_process import (
+    DEFAULT_LIMIT_S,
+    MEMORY_BYTES,
+    ProcessEnded,
+    WatchedProcess,
+    limit_reference,
+    read_init_inputs,
+    read_steps,
+    run_apart,
+    set_reference_limit,
+)
 from harness.protocol.process_tree import state_of
 
 SOURCE = """
@@ -52,7 +61,7 @@ STEPS = [
 ]
 WATCHED = """
 import ctypes, itertools, os, signal, subprocess, sys, time
-from harness.problems.steps import limit_reference, set_reference_limit
+from harness.problems.watched_process import limit_reference, set_reference_limit
 from harness.problems.watched_process import connect
 
 line, (limit_s,) = connect(sys.argv[1:])

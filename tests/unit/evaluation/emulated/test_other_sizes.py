@@ -3,8 +3,8 @@
 import pytest
 
 from harness.domain import CandidateFailure, Finding, Outcome, Problem
-from harness.evaluation.emulated import other_sizes
-from harness.evaluation.emulated.other_sizes import evaluate_with_other_sizes
+from harness.evaluation import method
+from harness.evaluation.method import evaluate_with_other_sizes
 from harness.evaluation.record import EvaluationRecord
 from harness.problems.shrink import describe_sizes, fit_problem
 
@@ -94,7 +94,7 @@ def test_kernels_that_run_at_no_size_leave_the_first_verdict():
 
 
 def test_no_other_sizes_are_begun_when_too_much_time_is_spent(monkeypatch):
-    monkeypatch.setattr(other_sizes, "MOST_S", -1.0)
+    monkeypatch.setattr(method, "MOST_S", -1.0)
     asked = []
 
     def evaluate(even):

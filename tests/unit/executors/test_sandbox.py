@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.builder.toolchain import probe_toolchain
-from harness.executors.clients import sandbox
+from harness.executors import clients
 from harness.executors.evaluator_process import Start
 from harness.executors.settings import LocalSettings, Setup
 from harness.sandbox.policy import explain_evaluator_failure, probe_isolation
@@ -90,8 +90,8 @@ def probed(tmp_path_factory):
     os.environ["HARNESS_SERVICE_TOKEN"] = "secret"
     try:
         printed = subprocess.run(
-            sandbox.wrap([sys.executable, *arguments], shared=folder / "cache"),
-            env=sandbox.make_environment({}), capture_output=True, check=True, cwd="/",
+            clients.wrap([sys.executable, *arguments], shared=folder / "cache"),
+            env=clients.make_environment({}), capture_output=True, check=True, cwd="/",
         )  # fmt: skip
     finally:
         del os.environ["HARNESS_SERVICE_TOKEN"]
@@ -138,8 +138,8 @@ def test_all_its_processes_end_with_the_one_that_started_it(tmp_path):
         pytest.skip(f"needs user namespaces: {why}")
     (tmp_path / "kits").mkdir()
     forks = "import os, time\nos.fork()\nos.fork()\nos.setsid()\nprint('up', flush=True)\ntime.sleep(60)"
-    command, environment = [sys.executable, "-c", forks], sandbox.make_environment({})
-    process = subprocess.Popen(sandbox.wrap(command, shared=tmp_path), env=environment, stdout=subprocess.PIPE, cwd="/")
+    command, environment = [sys.executable, "-c", forks], clients.make_environment({})
+    process = subprocess.Popen(clients.wrap(command, shared=tmp_path), env=environment, stdout=subprocess.PIPE, cwd="/")
     with process, process.stdout:
         for _ in range(2):
             process.stdout.readline()
@@ -160,7 +160,7 @@ def test_it_begins_with_links_to_prebuilt_parts_and_copies_of_measurements(tmp_p
     setup = Setup(settings=settings, toolchain=probe_toolchain(), isolation=probe_isolation("none"))
     floors = shared / "machine/cuda-0"
     start = Start(setup=setup, device="cpu", checks=False, floors=floors, alone=False, build_cores=frozenset({0}))
-    settled, own = sandbox.settle(start), tmp_path / "harness" / "builds"
+    settled, own = clients.settle(start), tmp_path / "harness" / "builds"
     assert settled.setup.settings.cache == own
     assert sorted(path.relative_to(own).as_posix() for path in own.glob("*/*")) == ["kits/made", "machine/cuda-0"]
     assert (own / "kits/made").is_symlink() and (own / "driver-1").is_symlink()

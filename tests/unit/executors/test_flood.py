@@ -9,9 +9,9 @@ from harness.domain import NO_PROMPT, Problem, Subject
 from harness.executors import processes
 from harness.executors.device_pool import DeviceLost, Job
 from harness.executors.evaluator_process import Start
+from harness.executors.executor import Task
 from harness.executors.processes import EvaluatorProcess
 from harness.executors.settings import LocalSettings, Setup
-from harness.executors.tasks import Task
 from harness.sandbox.policy import explain_evaluator_failure, probe_isolation
 
 pytestmark = pytest.mark.slow

@@ -19,11 +19,11 @@ from harness.domain import (
     Timing,
     Trial,
 )
-from harness.executors.clients import owned_device
-from harness.executors.clients.owned_device import OwnedDevice
+from harness.executors import processes
 from harness.executors.device_pool import DeviceLost, Job
+from harness.executors.executor import Task
+from harness.executors.processes import OwnedDevice
 from harness.executors.settings import LocalSettings
-from harness.executors.tasks import Task
 
 SUBJECT = Subject(
     run="r",
@@ -150,7 +150,7 @@ def test_client_process_is_killed_at_its_time_limit_without_restart():
 
 
 def test_time_for_shared_headers_is_not_counted_up_to_a_limit(monkeypatch):
-    monkeypatch.setattr(owned_device, "MOST_PRECOMPILING_S", 0.3)
+    monkeypatch.setattr(processes, "MOST_PRECOMPILING_S", 0.3)
 
     def precompile(process):
         process.precompiling_s = 1e6  # as a process that is not trusted may say

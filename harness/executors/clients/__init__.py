@@ -1,1 +1,0 @@
-"""Evaluates problem files that clients of a service send."""
