@@ -249,7 +249,7 @@ def _score_group(
         geometric_mean_speedup=geometric_mean([one.speedup for one in timed if one.speedup is not None]),
         timed=len(timed),
         at_k=tuple(_rank_at_k(once, k, is_timed=is_timed) for k in sorted(ks)),
-        hardware=_list_hardware(latest),
+        hardware=tuple(sorted({one.hardware for one in latest.values() if one.device != NO_DEVICE} - {""})),
         runs=tuple(sorted({run for run, _, _ in latest})),
         speedup_low=low,
         speedup_high=high,
@@ -301,10 +301,6 @@ def _average_over_faster(timed: Iterable[ResultRow]) -> Iterator[tuple[str, floa
             by_name[one.fastest_baseline].append(one.over_fastest)
     for name, speedups in sorted(by_name.items()):
         yield name, geometric_mean(speedups) or 0.0, len(speedups)
-
-
-def _list_hardware(latest: _Latest) -> tuple[str, ...]:
-    return tuple(sorted({one.hardware for one in latest.values() if one.device != NO_DEVICE} - {""}))
 
 
 def _draws_by_problem(latest: _Latest, asked: Collection[str]) -> list[Draws]:

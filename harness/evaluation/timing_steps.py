@@ -137,7 +137,7 @@ def compare_with_rival(
                 comparison, doubt = _measure_pairs(rival, measure)
                 if comparison.is_gain:
                     again, doubt = _measure_pairs(rival, measure)
-                    comparison = _take_lower(comparison, again)
+                    comparison = again if (again.speedup_low or 0.0) < (comparison.speedup_low or 0.0) else comparison
         except Exception as error:  # noqa: BLE001 - a hostile rival may cause any
             comparison, doubt = None, str(error)
     if doubt:
@@ -149,10 +149,6 @@ def compare_with_rival(
 def _measure_pairs(rival: Rival, measure: Callable[[], TimingResult]) -> tuple[Comparison, str]:
     result = measure()
     return summarise_pairs(rival, result), find_doubt(result)
-
-
-def _take_lower(first: Comparison, second: Comparison) -> Comparison:
-    return second if (second.speedup_low or 0.0) < (first.speedup_low or 0.0) else first
 
 
 def _may_gain(timing: Timing, rival: Rival, run: CaseRun) -> bool:

@@ -150,10 +150,6 @@ class _Compilation:
     def refused(self) -> list[KernelFinding]:
         return [one for one in self.found if one.decides]
 
-    @property
-    def is_conclusive(self) -> bool:
-        return self.failure is None or bool(self.refused)
-
 
 def list_compiled(findings: Iterable[Finding]) -> frozenset[str]:
     """Return kernels that the compiler accepted, according to a check's findings."""
@@ -167,7 +163,7 @@ def compile_kernels(
     compilation = _Compilation()
     for loaded in _list_sizes(problem, workload):
         compilation = _compile(launches, loaded, candidate)
-        if compilation.is_conclusive:
+        if compilation.failure is None or compilation.refused:
             break
     return _conclude(compilation)
 

@@ -98,7 +98,7 @@ def measure_peaks(device: Device) -> DevicePeaks:
     try:
         with torch.no_grad(), _all_threads():
             bandwidth = _measure_bandwidth(device)
-            tflops, dtype = max(_measure_products(device))
+            tflops, dtype = max((_measure_product(device, name), name) for name in device.matrix_formats)
     except torch.OutOfMemoryError as error:
         raise HarnessError(
             f"not enough memory to measure the peaks of {device.name}: {error}; end other programs that use it"
@@ -131,10 +131,6 @@ def _measure_bandwidth(device: Device) -> float:
         small.nbytes / _best_s(device, small.sum, before=device.flush_cache),
     )
     return max(rates)
-
-
-def _measure_products(device: Device) -> list[tuple[float, str]]:
-    return [(_measure_product(device, name), name) for name in device.matrix_formats]
 
 
 def _measure_product(device: Device, name: str) -> float:
