@@ -290,7 +290,7 @@ def _combine(report: ApplyReport, expected: Expected, modes: Sequence[str]) -> N
         return
     saved = sum(1 - 1 / one.predicted for one in report.kept if one.predicted)
     report.predicted = 1 / max(1 - saved, 1e-9)
-    report.tokens = compare_tokens(expected.model, dispatches, expected.calls, report.asked_tokens)
+    report.tokens = compare_tokens(expected, dispatches, report.asked_tokens)
     report.modes = measure_modes(dispatches, expected, modes)
 
 

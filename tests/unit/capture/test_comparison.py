@@ -13,6 +13,7 @@ from harness.capture.comparison import (
     copy_structure,
     describe_difference,
     expect,
+    generate,
     measure_gain,
     measure_modes,
 )
@@ -87,9 +88,24 @@ def test_greedy_tokens_are_compared_at_the_captured_shapes(change, same, kept):
     model = Words()
     calls = [((), {"ids": torch.randint(50, (2, 6)), "scale": 2.0, "kept": kept})]
     dispatches = replace_mix(model, change)
-    assert (compare_tokens(model, dispatches, calls, 10) == 10) is same
+    assert (compare_tokens(expect(model, calls), dispatches, 10) == 10) is same
     assert dispatches[0].used == 10
     assert "forward" not in vars(model.mix)
+
+
+def test_a_token_that_the_model_scores_alike_counts_as_equal():
+    model, rounding = Words(), 1e-6
+    model.head.weight.data[25:] = model.head.weight.data[:25] + rounding * torch.randn(25, 8)
+    model.head.bias.data[25:] = model.head.bias.data[:25]
+    calls = [((), {"ids": torch.randint(50, (2, 6))})]
+    dispatches = replace_mix(model, rounding * torch.randn(8))
+    given = calls[0][1]["ids"]
+    tokens = []
+    for used in ([], dispatches):
+        with applied(used):
+            tokens.append([scores.argmax(-1).tolist() for _, scores in generate(model, calls[0], given, 10)])
+    assert tokens[0] != tokens[1]
+    assert compare_tokens(expect(model, calls), dispatches, 10) == 10
 
 
 @pytest.mark.parametrize("gradients", [False, True])
