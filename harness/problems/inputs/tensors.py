@@ -69,7 +69,7 @@ def find_inexact(values: Tensor) -> Tensor:
 
 
 def has_many_digits(tensor: Tensor) -> bool:
-    """Judge a large tensor by a sample."""
+    """Of a large tensor, look at a sample."""
     if tensor.is_contiguous():
         tensor = tensor.view(-1)[:: max(tensor.numel() // SAMPLED, 1) | 1]  # odd, so that it meets all columns
     count = torch.zeros((), dtype=torch.int64, device=tensor.device)  # there, for one transfer at the end

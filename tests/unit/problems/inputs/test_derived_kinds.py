@@ -78,7 +78,7 @@ def test_sparse_values_leave_other_elements_equal():
     assert 4 <= sum(share > 0.8 for share in shares) < 12
 
 
-def test_sparse_values_of_references_with_weights_are_zero_but_for_a_share_of_each_large_part():
+def test_sparse_values_beside_weights_keep_a_share_of_each_part():
     given = torch.randn(256, 256)
     for seed in range(12):
         find_kind("sparse").change((changed := given.clone(),), WEIGHTED, torch.Generator().manual_seed(seed))

@@ -72,7 +72,7 @@ def test_lengths_become_shorter_but_not_empty():
     assert set(alter_one(torch.ones(50, dtype=torch.long)).tolist()) == {0, 1}
 
 
-def test_masks_are_whole_and_indices_in_order_at_times_but_for_few_elements():
+def test_masks_are_full_and_indices_ordered_but_for_few_elements():
     mask, places = torch.rand(30, 40) < 0.5, torch.randint(40, (40,))
     contracts = (InputContract(kind="mask"), InputContract(kind="index", low=0, high=50, is_stated=True))
     traits = InputTraits(problem=PROBLEM, contracts=contracts)
@@ -81,7 +81,7 @@ def test_masks_are_whole_and_indices_in_order_at_times_but_for_few_elements():
     assert any(0 < int((one != torch.arange(40)).sum()) <= 16 for _, one in found)
 
 
-def test_the_first_of_sorted_values_may_be_the_last_unless_all_begin_with_the_least():
+def test_sorted_values_begin_with_the_last_unless_all_begin_alike():
     contract = InputContract(kind="sorted", low=0, is_stated=True)
     traits = InputTraits(problem=PROBLEM, contracts=(contract,))
     for first in (0, 3):
