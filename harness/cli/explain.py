@@ -40,7 +40,8 @@ def explain(
         str,
         typer.Argument(
             metavar="WORD",
-            help="A word of results or of problem files. [default: list all]",
+            help="A word of results or of problem files, a command, or an option without its dashes. [default: list "
+            "all words of results and problem files]",
             autocompletion=_complete_word,
             show_default=False,
         ),
@@ -49,7 +50,7 @@ def explain(
     as_json: JsonOption = False,
 ) -> None:
     """Explain an outcome, verdict, finding, clock, baseline, kind of inputs, column or setting of a problem: what it
-    means, what to do, and the page of the documentation.
+    means, what to do, and the page of the documentation. Commands and options have their help texts.
 
     Example: harness explain wrong_value
     """
@@ -94,6 +95,7 @@ def _find_entries(word: str) -> list[tuple[str, str, Explanation]]:
     simple = _simplify(word)
     entries = {(name, kind): about for name, kind, about in list_entries()}
     found = [(name, kind, about) for (name, kind), about in entries.items() if _simplify(name) == simple]
+    found += _find_usage(simple)
     if not found:
         names = {_simplify(name): name for name, _ in entries}
         near = [name for one, name in names.items() if len(simple) > 2 and simple in one]
@@ -101,6 +103,25 @@ def _find_entries(word: str) -> list[tuple[str, str, Explanation]]:
         hint = f" Did you mean {', '.join(near)}?" if near else ""
         raise UsageError(f"nothing is called {word!r}.{hint} `harness explain` lists all words")
     return found
+
+
+def _find_usage(simple: str) -> Iterator[tuple[str, str, Explanation]]:
+    """Find commands and options by their help texts."""
+    from harness.cli.main import list_commands
+
+    options: dict[tuple[str, str], list[str]] = {}
+    for words, command in list_commands().items():
+        if simple in (words[-1], "_".join(words)):
+            summary = " ".join(command.help.partition("\n\n")[0].split()).removesuffix(".")
+            name = f"harness {' '.join(words)}"
+            yield name, "command", Explanation(summary, f"options: {name} --help", "getting-started.md")
+        for option, about in ((one, parameter.help) for parameter in command.params for one in parameter.opts):
+            if option.startswith("-") and _simplify(option.lstrip("-")) == simple:
+                options.setdefault((option, about.partition(" [default:")[0].removesuffix(".")), []).append(
+                    " ".join(words)
+                )
+    for (option, about), names in options.items():
+        yield option, f"option of {', '.join(names)}", Explanation(about, "", "configuration.md")
 
 
 def _simplify(word: str) -> str:

@@ -110,6 +110,19 @@ def build_group() -> CommandGroup:
     return group
 
 
+def list_commands() -> dict[tuple[str, ...], Any]:
+    """By their words, such as ("runs", "rm")."""
+    group = build_group()
+    group.load_all()
+    found: dict[tuple[str, ...], Any] = {(name,): command for name, command in group.commands.items()}
+    parts = [
+        ((name, part), one)
+        for (name,), command in found.items()
+        for part, one in getattr(command, "commands", {}).items()
+    ]
+    return found | dict(parts)
+
+
 class _Notes(logging.Handler):
     """Prints messages that a command logs."""
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.main import build_group
+from harness.cli.main import list_commands
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(path for glob in ("*.md", "docs/*.md", "recordings/*.md") for path in ROOT.glob(glob))
@@ -41,15 +41,7 @@ def test_the_readme_fits_in_120_lines():
 
 @pytest.fixture(scope="module")
 def commands():
-    """Commands by their words: ("runs", "rm")."""
-    group = build_group()
-    group.load_all()
-    found = {(name,): command for name, command in group.commands.items()}
-    return found | {
-        (*words, name): part
-        for words, command in found.items()
-        for name, part in getattr(command, "commands", {}).items()
-    }
+    return list_commands()
 
 
 def list_calls(page):
