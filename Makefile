@@ -2,7 +2,7 @@
 # TORCH chooses the build of PyTorch: `make demo TORCH=torch==2.13.0`.
 PYTHON ?= python3
 TORCH ?= torch
-DEMO_CPP := embedding linear_bias_relu max_pool2d softmax
+DEMO_CPP := embedding max_pool2d softmax
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed

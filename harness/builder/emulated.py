@@ -14,7 +14,8 @@ from typing import Any
 
 from harness.builder.fast.binding import bind_main
 from harness.builder.fast.final_errors import list_words
-from harness.builder.fast.prebuilt_cache import PrebuiltCache, strip_name
+from harness.builder.fast.operators import ALL_OPERATORS, narrow_operators, write_narrow_lists
+from harness.builder.fast.prebuilt_cache import PrebuiltCache, find_torch_headers, strip_name
 from harness.builder.memory_gate import FAST_BUILD_BYTES, MemoryGate
 from harness.builder.runner import Runner
 from harness.builder.torch_ninja import read_plan, write_plan
@@ -133,14 +134,33 @@ class EmulatedStrategy:
         steps = self._write_steps(
             _Job(request=request, prepared=prepared, work=work, plan=plan, commands=commands, prebuilt=prebuilt)
         )
-        with self._gate.hold(FAST_BUILD_BYTES):
-            returncode, log = self._runner.run(["sh", SCRIPT], work, readable=steps.readable)
-            if returncode not in (0, None) and steps.may_need_more(work) and not _is_final(log, prepared, prebuilt):
-                returncode, log = self._runner.run(["sh", WIDE_SCRIPT], work, readable=steps.readable)
+        returncode, log = self._run(SCRIPT, work, steps)
+        if returncode not in (0, None) and steps.may_need_more(work) and not self._is_final(log, prepared, commands):
+            returncode, log = self._run(WIDE_SCRIPT, work, steps)
         if returncode in (0, None):
             return EmulatedBuild(returncode=returncode, log=log, extension=library)
         log, is_uncovered = explain_failure(log, prepared)
         return EmulatedBuild(returncode=returncode, log=log, extension=library, is_uncovered=is_uncovered)
+
+    def _run(self, script: str, work: Path, steps: _Steps) -> tuple[int | None, str]:
+        with self._gate.hold(FAST_BUILD_BYTES):
+            return self._runner.run(["sh", script], work, readable=steps.readable)
+
+    def _is_final(self, log: str, prepared: Prepared, commands: Commands) -> bool:
+        """Return True if the first error concerns a name that no header of torch has, or syntax without further
+        macros.
+        """
+        is_syntax = begins_with_syntax_error(log)
+        unknown = None if is_syntax else find_unknown_name(log, prepared)
+        if not is_syntax and unknown is None:
+            return False
+        parts = [commands.device_header, digest_runtime(), _WORDS, _MACROS]
+        names = self._prebuilt_cache.find("emulator-names", parts, lambda work: self._list_names(work, commands))
+        if isinstance(names, str):
+            return False
+        if is_syntax:
+            return prepared.words.isdisjoint((names / _MACROS).read_text().split())
+        return unknown not in (names / _WORDS).read_text().split()
 
     def _read_commands(self, request: BuildRequest, plan: dict[str, str]) -> Commands:
         added = " ".join(flag.strip() for flag in request.extra_cflags)
@@ -150,7 +170,7 @@ class EmulatedStrategy:
     def _find_prebuilt(self, request: BuildRequest, plan: dict[str, str], commands: Commands) -> Path:
         prebuilt = self._prebuilt_cache.find(
             "emulator",
-            [commands.device_header, digest_runtime(), _WORDS, _MACROS],
+            [commands.device_header, digest_runtime(), _PRECOMPILE_FLAGS],
             lambda work: self._make_prebuilt(work, commands),
             beside=lambda: self._bind(request, plan, commands),
         )
@@ -160,21 +180,26 @@ class EmulatedStrategy:
 
     def _make_prebuilt(self, work: Path, commands: Commands) -> None:
         shutil.copytree(RUNTIME, work / "include")
+        write_narrow_lists(work, find_torch_headers(), all_operators=True)
         emulator = work / "include" / "emulator"
-        include = f"-I{work}/include"
-        device = f"{commands.device_header} {include}"
-        begin = f"echo '#include <torch/extension.h>' | {commands.device_header}"
-        preprocess = f"{include} -E -include {emulator}/device.h -x c++ -"
+        device = f"{commands.device_header} -I{work}/include"
         compile_runtime = f"{device.replace('-g1 -gdwarf-4', '-g0')} -c {emulator}/emulator.cpp"
+        narrow = narrow_operators(work, (), find_torch_headers())
         steps = [
-            f"{device} {_PRECOMPILE_FLAGS} {emulator}/device.h -o {emulator}/device.h.gch",
+            f"{device} {narrow} {_PRECOMPILE_FLAGS} {emulator}/device.h -o {emulator}/device.h.gch",
             f"{compile_runtime} -o {work}/{_RUNTIME_OBJECT}",
             f"{compile_runtime} -DHARNESS_CHECKED -o {work}/{_CHECKED_RUNTIME_OBJECT}",
-            f"{begin} -I{work}/include/slim {preprocess} -dM -o slim.ii",
-            f"{begin} {preprocess} -dD -o all.ii",
         ]
         (work / "prebuilt.sh").write_text(_script(steps, ""))
         self._prebuilt_cache.compile(["sh", "prebuilt.sh"], work)
+
+    def _list_names(self, work: Path, commands: Commands) -> None:
+        shutil.copytree(RUNTIME, work / "include")
+        begin = f"echo '#include <torch/extension.h>' | {commands.device_header}"
+        preprocess = "-Iinclude -E -include include/emulator/device.h -x c++ -"
+        steps = [f"{begin} -Iinclude/slim {preprocess} -dM -o slim.ii", f"{begin} {preprocess} -dD -o all.ii"]
+        (work / "names.sh").write_text(_script(steps, ""))
+        self._prebuilt_cache.compile(["sh", "names.sh"], work)
         everything, slim = (
             (work / name).read_text(encoding="utf-8", errors="surrogateescape") for name in ("all.ii", "slim.ii")
         )
@@ -239,14 +264,6 @@ class EmulatedStrategy:
         return bind_main(request, lambda: self._prebuilt_cache.find_binding(plan["cxx"], commands.flags))
 
 
-def _is_final(log: str, prepared: Prepared, prebuilt: Path) -> bool:
-    """Return True if the first error concerns a name that no header of torch has, or syntax without further macros."""
-    if begins_with_syntax_error(log):
-        return prepared.words.isdisjoint((prebuilt / _MACROS).read_text().split())
-    unknown = find_unknown_name(log, prepared)
-    return unknown is not None and unknown not in (prebuilt / _WORDS).read_text().split()
-
-
 def read_prebuilt_flags(cflags: str, added: str) -> str:
     flags = strip_name(cflags.removesuffix(added))
     flags = re.sub(r"-isystem \S*/include(?= |$)(?<=work/include)|-I\S*work/include", "", flags)
@@ -261,16 +278,18 @@ def _script(steps: list[str], link: str) -> str:
 
 def _compile_steps(job: _Job, unit: Unit, target: str, host_header: Path | None) -> tuple[str, str]:
     """Return steps with a subset of torch's headers, and with all of them."""
-    include, own = f"{job.prebuilt}/include", f"-I{job.prebuilt}/include"
+    include, own, more = f"{job.prebuilt}/include", f"-I{job.prebuilt}/include", ""
     if unit.is_device:
         flags = f"-DTORCH_EXTENSION_NAME={job.request.name} {' '.join(map(shlex.quote, unit.flags))}"
-        base = f"{job.commands.device} {flags} -include {include}/emulator/device.h"
+        narrow = narrow_operators(job.prebuilt, job.prepared.words, find_torch_headers())
+        base = f"{job.commands.device} {flags} -include {include}/emulator/device.h {narrow}"
+        more = f"-include {ALL_OPERATORS}"
     else:
         checks = f" {_CHECK_FLAGS}" if job.commands.is_checked else ""
         base = f"{job.plan['cxx']} {job.plan['cflags']} {_HOST_FLAGS}{checks} -include {host_header}"
     base = _keep_newest_standard(base)
     tail = f"-Iinclude -Isources -x c++ -c {shlex.quote(unit.path)} -o {shlex.quote(target)}"
-    return f"{base} -I{include}/slim {own} {tail}", f"{base} {own} {tail}"
+    return f"{base} -I{include}/slim {own} {tail}", f"{base} {own} {more} {tail}"
 
 
 def _keep_newest_standard(flags: str) -> str:

@@ -89,6 +89,7 @@ template <typename R, typename... A, R (*F)(A...)> struct Bound<F> {
 }
 #endif
 """
+OPERATORS_OF_HEADER = frozenset({"equal"})  # that torch/utils.h calls
 HOST_HEADER = _INCLUDES + FUNCTION + _BINDING
 
 

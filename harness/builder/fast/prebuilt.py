@@ -18,6 +18,7 @@ from pathlib import Path
 from harness.builder.fast import line_markers
 from harness.builder.fast.final_errors import list_words
 from harness.builder.fast.line_markers import read_macros, split_regions
+from harness.builder.fast.operators import MACRO, NARROW, write_narrow_lists
 from harness.builder.fast.stub_headers import REAL_HEADERS, TorchNames, read_torch_names
 
 IMPLICIT_HEADERS = ("torch/types.h", "cuda.h", "cuda_runtime.h")
@@ -31,16 +32,12 @@ OVERLAID = (
     "c10/util/ArrayRef.h", "c10/util/Exception.h", "c10/util/irange.h", "c10/util/Deprecated.h",
     "torch/headeronly/core/ScalarType.h", "c10/core/ScalarType.h",
 )  # fmt: skip
-# Headers that list all operators. Those that use some include these, given the macro.
-LISTS_OF_OPERATORS = ("ATen/Functions.h", "ATen/NativeFunctions.h")
-_NARROW_FOLDER = "narrow/"
-_NARROW = ("-I", _NARROW_FOLDER, "-DAT_PER_OPERATOR_HEADERS")
+_NARROW = ("-I", NARROW, f"-D{MACRO}")
 STEPS = ("host_preprocess", "lower", "device_preprocess", "device", "assemble", "embed", "host_compile")
 SOURCE = "cuda.cu"
 USABLE, UNUSABLE = "prebuilt.json", "unusable.txt"
 ADDED, WORDS = "added.json", "words.json"
 HOST_TEXT = "base.h"
-_OPERATOR = re.compile(r"^#include <ATen/ops/(\w+)\.h>$", re.MULTILINE)
 _DEFINED = re.compile(r"^#define (\w+)", re.MULTILINE)
 _ATTRIBUTE = re.compile(r"__attribute__\(\((?:host|device|global|shared|constant|managed)\)\)")
 # Files of the C and C++ libraries. CUDA headers pulled in by torch's count as included only where the stub headers show
@@ -123,7 +120,7 @@ def read_steps(dry_run: str) -> dict[str, list[str]]:
 
 def files_of(preprocessed: str) -> frozenset[str]:
     names = re.findall(r'^# \d+ "([^"]*)"', preprocessed, re.M)
-    return frozenset(name for name in names if name.startswith(("/", _NARROW_FOLDER)))
+    return frozenset(name for name in names if name.startswith(("/", NARROW)))
 
 
 def name_header(path: str, include: Path) -> str:
@@ -132,7 +129,7 @@ def name_header(path: str, include: Path) -> str:
         for root in (folder / "torch" / "csrc" / "api" / "include", folder):
             if path.startswith(f"{root}/"):
                 return path[len(str(root)) + 1 :]
-    return path.removeprefix(_NARROW_FOLDER)
+    return path.removeprefix(NARROW)
 
 
 def preprocess(step: list[str], source: str, out: str, *extra: str, first: bool = True) -> list[str]:
@@ -174,7 +171,7 @@ class PrebuiltMaker:
         self._remove_intermediate()
 
     def _make_parts(self, pool: Executor) -> None:
-        self._narrow()
+        write_narrow_lists(self._folder, self._include)
         host = pool.submit(self._dump, "host", IMPLICIT_HEADERS, _NARROW)
         device = pool.submit(self._dump, "device", IMPLICIT_HEADERS, _NARROW, "device_preprocess")
         runtime = pool.submit(self._dump, "runtime", ())
@@ -204,7 +201,7 @@ class PrebuiltMaker:
 
     def make_added(self, base: PrebuiltHeaders, header: str) -> None:
         """Write what `header` adds to the base."""
-        self._narrow()
+        write_narrow_lists(self._folder, self._include)
         dump = self._dump("added", (*IMPLICIT_HEADERS, header), _NARROW)
         files = files_of(dump) - base.base_files
         own = {path for path in files if not self._is_of_toolkit(path)}
@@ -223,12 +220,6 @@ class PrebuiltMaker:
         (self._folder / WORDS).write_text(json.dumps(words))
         self._remove_intermediate()
 
-    def _narrow(self) -> None:
-        for header in LISTS_OF_OPERATORS:
-            path = self._folder / _NARROW_FOLDER / header
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(_drop_unused_operators((self._include / header).read_text(encoding="utf-8")))
-
     def _write_texts(self, dump: str, files: frozenset[str]) -> list[tuple[str, str]]:
         """Return the text of `files` for the C++ compiler: those of torch without CUDA's attributes, the others, which
         come first, as nvcc's front end writes them.
@@ -242,7 +233,7 @@ class PrebuiltMaker:
         return [*lowered, *((name, _ATTRIBUTE.sub("", text)) for name, text in of_torch)]
 
     def _is_of_torch(self, path: str) -> bool:
-        return path.startswith((f"{self._include}/", f"{self._include.resolve()}/", _NARROW_FOLDER))
+        return path.startswith((f"{self._include}/", f"{self._include.resolve()}/", NARROW))
 
     def _is_of_toolkit(self, path: str) -> bool:
         return not self._is_of_torch(path) and not _OF_SYSTEM.search(path)
@@ -267,11 +258,6 @@ class PrebuiltMaker:
         for pattern in ("*.ii", "*.cpp", "dump-*.cu"):
             for path in self._folder.glob(pattern):
                 path.unlink()
-
-
-def _drop_unused_operators(header: str) -> str:
-    used = frozenset(re.findall(r"\bat::(\w+)\(", header))
-    return _OPERATOR.sub(lambda found: found[0] if found[1] in used else "", header)
 
 
 def precompile(base: PrebuiltHeaders, folder: Path, run: Run) -> None:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO
 
 from harness.builder.cache import READY
-from harness.builder.fast import final_errors, line_markers, prebuilt, stub_headers
+from harness.builder.fast import final_errors, line_markers, operators, prebuilt, stub_headers
 from harness.builder.fast.binding import BINDING_SOURCE, OBJECT
 from harness.builder.fast.host_binding import HOST_HEADER
 from harness.builder.fast.prebuilt import (
@@ -123,7 +123,7 @@ class PrebuiltCache:
         )
 
     def find_host_headers(self, compiler: str, flags: str, *, beside: Callable[[], object]) -> Path | str:
-        """Return a folder whose torch/extension.h is `HOST_HEADER`, with `WIDER_MACROS`."""
+        """Return a folder whose torch/extension.h is `HOST_HEADER`, with `WIDER_MACROS` and lists of no operators."""
         return self.find(
             "host",
             [compiler, flags, HOST_HEADER],
@@ -242,15 +242,12 @@ class PrebuiltCache:
         return returncode, log
 
     def _make_cuda(self, work: Path, nvcc: str, flags: str) -> None:
-        import torch
-
         (work / SOURCE).write_text("")
         command = [nvcc, "--dryrun", *shlex.split(flags), "-c", SOURCE, "-o", "cuda.cuda.o"]
         returncode, log = self._run(command, work)
         if returncode != 0:
             raise PrebuiltError(f"nvcc --dryrun failed:\n{log[-2000:]}")
-        include = Path(torch.__file__).absolute().parent / "include"
-        PrebuiltMaker(work, read_steps(log), include, self._run).make()
+        PrebuiltMaker(work, read_steps(log), find_torch_headers(), self._run).make()
 
     def _maker(self, work: Path, base: PrebuiltHeaders) -> PrebuiltMaker:
         return PrebuiltMaker(work, base.steps, base.include, self._run)
@@ -269,6 +266,7 @@ class PrebuiltCache:
         _write_headers(work, HOST_HEADER)
         for name in ("torch.h", "all.h"):
             (work / "torch" / name).write_text("#include <torch/types.h>\n")
+        operators.write_narrow_lists(work, find_torch_headers())
         whole, part = (self._list_macros(work, compiler, words) for words in (flags, f"-I. {flags}"))
         (work / WIDER_MACROS).write_text("\n".join(sorted(whole - part)))
 
@@ -290,6 +288,12 @@ def _write_headers(folder: Path, text: str) -> None:
     (folder / "torch" / "extension.h").write_text(text)
 
 
+def find_torch_headers() -> Path:
+    import torch
+
+    return Path(torch.__file__).absolute().parent / "include"
+
+
 def strip_name(flags: str) -> str:
     return re.sub(r"-DTORCH_EXTENSION_NAME=\S+ ?", "", flags).strip()
 
@@ -301,6 +305,9 @@ def read_wider_macros(folder: Path) -> frozenset[str]:
 
 @cache
 def _digest_makers() -> str:
-    files = [__file__, *(module.__file__ or "" for module in (stub_headers, prebuilt, final_errors, line_markers))]
+    files = [
+        __file__,
+        *(module.__file__ or "" for module in (stub_headers, prebuilt, final_errors, line_markers, operators)),
+    ]
     texts = [Path(file).read_bytes() for file in files]
     return sha256(b"\0".join(texts)).hexdigest()

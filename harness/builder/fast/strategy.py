@@ -17,7 +17,8 @@ from pathlib import Path
 
 from harness.builder.fast.binding import bind_main
 from harness.builder.fast.final_errors import find_final_errors, has_final_assembler_error
-from harness.builder.fast.host_binding import write_host_main
+from harness.builder.fast.host_binding import OPERATORS_OF_HEADER, write_host_main
+from harness.builder.fast.operators import narrow_operators
 from harness.builder.fast.prebuilt import (
     CUDA_HEADERS,
     HOST_TEXT,
@@ -32,7 +33,7 @@ from harness.builder.fast.prebuilt import (
     shown_macros,
     write_operators,
 )
-from harness.builder.fast.prebuilt_cache import PrebuiltCache, read_wider_macros, strip_name
+from harness.builder.fast.prebuilt_cache import PrebuiltCache, find_torch_headers, read_wider_macros, strip_name
 from harness.builder.fast.stub_headers import MORE_STANDARD_HEADERS, STANDARD_HEADERS, find_features, write_stub_headers
 from harness.builder.torch_ninja import read_plan
 from harness.domain import BuildRequest
@@ -140,8 +141,10 @@ def _prepare_bound_host(
         return None
     precompiled = prebuilt_cache.find_precompiled_host(plan["cxx"], strip_name(plan["cflags"]))
     (folder / "main.cpp").write_text(text, encoding="utf-8")
-    searched = (headers,) if isinstance(precompiled, str) else (precompiled, headers)
-    return _link_main(request, folder, plan, searched, binding)
+    if not isinstance(precompiled, str):
+        return _link_main(request, folder, plan, (precompiled, headers), binding)
+    narrow = narrow_operators(headers, words | OPERATORS_OF_HEADER, find_torch_headers())
+    return _link_main(request, folder, plan | {"cxx": f"{plan['cxx']} {narrow}"}, (headers,), binding)
 
 
 def _link_main(
