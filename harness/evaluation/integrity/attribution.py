@@ -31,6 +31,7 @@ OpenInMode = Callable[[Mode], AbstractContextManager[ModelSession]]
 Owner = Literal["custom", "torch", "library", "other"]
 
 NOTHING = 0.001  # smaller shares count as zero
+OVERHEAD_US = 100.0  # of a call of own functions under the profiler, on a busy machine
 MAX_ROWS, MOST_US = 1000, 1e15
 CONFIRMED_CALLS = 3
 MAX_KERNELS = 50
@@ -255,6 +256,8 @@ def share_work(profile: Profile, custom: CustomKernels) -> Work:
         spent_us[owner] += each_us
         by_name[name[:PART_CHARACTERS]] += each_us
     spent_us["other"] += max(profile.total_us - sum(spent_us.values()), 0.0)
+    if not profile.kernels and _may_be_overhead(spent_us):
+        spent_us["custom"], spent_us["other"] = 0.0, spent_us["custom"] + spent_us["other"]
     if profile.libraries and not profile.kernels:
         # Code called without torch is invisible to its profiler: it accounts for the time outside of torch.
         spent_us["custom"], spent_us["other"] = spent_us["custom"] + spent_us["other"], 0.0
@@ -265,6 +268,14 @@ def share_work(profile: Profile, custom: CustomKernels) -> Work:
     return Work(
         custom=mine, torch=torch, library=library, other=other, launched=launched, parts=tuple(parts[:MAX_KERNELS])
     )
+
+
+def _may_be_overhead(spent_us: dict[Owner, float]) -> bool:
+    """Return True for a short call that torch's operators may do alone: the rest of it takes Python as long as the
+    candidate's functions, which take at most twice as long as the operators.
+    """
+    own_us, operators_us = spent_us["custom"], spent_us["torch"] + spent_us["library"]
+    return own_us < OVERHEAD_US and own_us <= min(spent_us["other"], 2 * operators_us)
 
 
 def _sum_kernels(profile: Profile, custom: CustomKernels) -> LaunchedKernels | None:
