@@ -57,11 +57,12 @@ class Bench:
     def evaluate(
         self, source, problem=TINY_PROBLEM, *, time=False, plan=None, attribute_work=None,
         language=None, rival=None, seed=1, compiled=None, baselines=None, asan=False, measure_noise=False,
-        probed=False, **limits,
+        probed=False, further=False, **limits,
     ):  # fmt: skip
         """The evaluation of one candidate on a problem given as source, with files `compiled` ahead. Work is attributed
         on a GPU, and on a CPU if asked for, which takes further workers. Robustness is probed only if asked for, and
-        then with time for all probes. Inputs and the number of calls are the same in every run."""
+        then with time for all probes; so are further calls of small problems. Inputs and the number of calls
+        are the same in every run."""
         from harness.domain import EAGER, BuiltAhead, Candidate, Problem, Subject
         from harness.evaluation.correctness import checks, robustness
         from harness.evaluation.evaluator import CandidateEvaluator
@@ -93,7 +94,7 @@ class Bench:
         )  # fmt: skip
         ahead = BuiltAhead(compiled=compiled or {})
         budgets = patch.multiple(robustness, BUDGET_S=60.0 if probed else 0.0, BUDGET_SHARE=0.0)
-        with budgets, patch.object(checks, "FURTHER_S", 0.0):
+        with budgets, patch.multiple(checks, FURTHER_S=0.0, LEAST_FURTHER=checks.LEAST_FURTHER if further else 0):
             return evaluator.evaluate(
                 subject, found, candidate, seed=seed, rival=rival, ahead=ahead, baselines=baselines
             )
