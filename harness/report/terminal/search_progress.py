@@ -95,6 +95,8 @@ def read_steps(executor: Executor, total: int, counts: tuple[int, int], *, build
     notes = [f"{done} of {total}", *([f"{correct} correct"] if done else [])]
     if status.waits_for:
         notes.append(f"waiting for {status.waits_for}")
+    elif not done and on_devices and not any(device.running for device in status.devices):
+        notes.append("starting PyTorch")
     evaluation = Step(name="evaluating", total=total, done=done, worked=done, note=", ".join(notes), waits=waits)
     if len(status.devices) < 2:
         return [*building, evaluation]

@@ -90,6 +90,15 @@ def test_a_wait_for_another_process_is_said():
     assert evaluation.note == "0 of 2, waiting for another harness process"
 
 
+def test_the_start_of_the_evaluator_processes_is_said():
+    cpu = DeviceStatus(name="cpu", waiting=2, running=0, done=0)
+    (evaluation,) = read_steps(FixedExecutor(cpu), 2, (0, 0), builds=(0, 0))
+    assert evaluation.note == "0 of 2, starting PyTorch"
+    cpu = DeviceStatus(name="cpu", waiting=1, running=0, done=1)
+    (evaluation,) = read_steps(FixedExecutor(cpu), 2, (1, 1), builds=(0, 0))
+    assert evaluation.note == "1 of 2, 1 correct"
+
+
 def test_several_gpus_have_a_bar_each_with_what_they_are_to_expect():
     gpus = [DeviceStatus(name=f"cuda:{index}", waiting=index, running=index, done=4) for index in range(2)]
     *_, first, second = read_steps(FixedExecutor(*gpus), 20, (8, 8), builds=(0, 0))
