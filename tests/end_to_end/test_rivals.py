@@ -36,8 +36,8 @@ def compare(bench):
             assert evaluation.outcome is Outcome.CORRECT, evaluation.message
             notes = [one.message for one in evaluation.findings if one.check == "comparison"]
             if evaluation.timing.verdict != "unreliable" and not any("unreliable" in note for note in notes):
-                break  # else the machine is busy
-        return evaluation
+                return evaluation
+        pytest.skip("eight timings in a row were unreliable: the machine is too busy")
 
     return run
 
