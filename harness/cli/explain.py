@@ -50,7 +50,7 @@ def explain(
     as_json: JsonOption = False,
 ) -> None:
     """Explain an outcome, verdict, finding, clock, baseline, kind of inputs, column or setting of a problem: what it
-    means, what to do, and the page of the documentation. Commands and options have their help texts.
+    means, what to do, and the page of the documentation. Commands and options are explained by their help.
 
     Example: harness explain wrong_value
     """
@@ -106,7 +106,7 @@ def _find_entries(word: str) -> list[tuple[str, str, Explanation]]:
 
 
 def _find_usage(simple: str) -> Iterator[tuple[str, str, Explanation]]:
-    """Find commands and options by their help texts."""
+    """Find commands and options by their help."""
     from harness.cli.main import list_commands
 
     options: dict[tuple[str, str], list[str]] = {}
