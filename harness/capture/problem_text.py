@@ -166,10 +166,10 @@ def write_text(
             "", *settings, *write_contracts(facts, indices, nonnegative), *_write_cases(forms, sizes), "", "",
             "class Model(nn.Module):",
             "    def __init__(self):", "        super().__init__()",
-            *_indent(write_state(module), 8), "",
-            f"    def forward(self, {', '.join(inputs)}):", *_indent(body, 8), "", "",
+            *_indent(write_state(module)), "",
+            f"    def forward(self, {', '.join(inputs)}):", *_indent(body), "", "",
             "def get_inputs():", "    return [",
-            *_indent((f"{write_tensor(one, shapes[name])}," for name, one in facts.items()), 8), "    ]", "", "",
+            *_indent((f"{write_tensor(one, shapes[name])}," for name, one in facts.items())), "    ]", "", "",
             "def get_init_inputs():", "    return []", "",
         ]
     )  # fmt: skip
@@ -192,8 +192,8 @@ def _write_docstring(summary: str) -> list[str]:
     return [f'"""{first}', *rest, '"""'] if rest else [f'"""{first}"""']
 
 
-def _indent(lines: Iterable[str], columns: int) -> list[str]:
-    return [" " * columns + line for line in lines]
+def _indent(lines: Iterable[str]) -> list[str]:
+    return [" " * 8 + line for line in lines]
 
 
 def _write_cases(forms: Sequence[CallForm], sizes: Sizes) -> list[str]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from types import NoneType
 from typing import Any, Literal, NamedTuple, get_args, get_type_hints
@@ -193,6 +193,7 @@ def make_row(evaluation: Evaluation, number: int = 0) -> ResultRow:
 
 
 Kind = Literal["text", "number"]
+_KINDS: dict[str, Kind] = {name: "number" if one.is_number else "text" for name, one in COLUMNS.items()}
 _Sql = tuple[str, tuple[str | float, ...]]
 
 LONGEST_CONDITION = 2_000  # characters; SQLite supports about 1000 terms
@@ -209,7 +210,7 @@ _GRAMMAR = (
 )
 
 
-def compile_condition(text: str, columns: Mapping[str, Kind]) -> _Sql:
+def compile_condition(text: str) -> _Sql:
     """Return (SQL condition on the table `e`, parameters). Raises UsageError.
 
     The condition is parsed as Python, never executed; values become parameters. A comparison with a missing value is
@@ -222,28 +223,27 @@ def compile_condition(text: str, columns: Mapping[str, Kind]) -> _Sql:
             tree = ast.parse(text.strip(), mode="eval").body
         if _measure_depth(tree) > DEEPEST_CONDITION:
             raise UsageError(f"--where is nested more than {DEEPEST_CONDITION} levels deep: write it flatter")
-        return _Compiler(text.strip(), columns).compile_truth(tree)
+        return _Compiler(text.strip()).compile_truth(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = getattr(error, "msg", None) or type(error).__name__
         raise UsageError(f"--where {text!r} cannot be read ({reason}): {_GRAMMAR}") from error
 
 
-def list_compared(text: str, columns: Mapping[str, Kind]) -> list[tuple[str, str]]:
+def list_compared(text: str) -> list[tuple[str, str]]:
     """Return (column, text) of the equalities and memberships in a valid condition, negated ones included."""
     found = []
     for node in ast.walk(ast.parse(text.strip(), mode="eval")):
         if isinstance(node, ast.Compare) and all(isinstance(op, _EQUALITIES) for op in node.ops):
             sides = [part for side in (node.left, *node.comparators) for part in getattr(side, "elts", [side])]
-            names = [one.id for one in sides if isinstance(one, ast.Name) and columns.get(one.id) == "text"]
+            names = [one.id for one in sides if isinstance(one, ast.Name) and _KINDS.get(one.id) == "text"]
             texts = [one.value for one in sides if isinstance(one, ast.Constant) and isinstance(one.value, str)]
             found += [(name, value) for name in names for value in texts]
     return found
 
 
 class _Compiler:
-    def __init__(self, text: str, columns: Mapping[str, Kind]) -> None:
+    def __init__(self, text: str) -> None:
         self._text = text
-        self._columns = columns
 
     def compile_truth(self, node: ast.expr) -> _Sql:
         if isinstance(node, ast.BoolOp):
@@ -320,9 +320,9 @@ class _Compiler:
         return f"(1.0 * {left[0]} {_ARITHMETIC[type(node.op)]} {right[0]})", left[1] + right[1]
 
     def _compile_name(self, node: ast.Name) -> _Sql:
-        if node.id in self._columns:
+        if node.id in _KINDS:
             return f"e.{node.id}", ()
-        unknown = explain_unknown("column", node.id, self._columns)
+        unknown = explain_unknown("column", node.id, _KINDS)
         raise UsageError(f'--where: {unknown}, or if it is a text, write "{node.id}"')
 
     def _read_constant(self, node: ast.Constant) -> str | float:
@@ -343,12 +343,12 @@ class _Compiler:
     def _find_kind(self, node: ast.expr) -> Kind:
         if isinstance(node, ast.Name):
             self._compile_name(node)
-            return self._columns[node.id]
+            return _KINDS[node.id]
         return "text" if isinstance(node, ast.Constant) and isinstance(node.value, str) else "number"
 
     def _refuse(self, node: ast.expr, reason: str) -> UsageError:
         part = ast.get_source_segment(self._text, node) or ast.unparse(node)
-        return UsageError(f"--where: {part!r} {reason}; {_GRAMMAR}. Columns: {', '.join(self._columns)}")
+        return UsageError(f"--where: {part!r} {reason}; {_GRAMMAR}. Columns: {', '.join(_KINDS)}")
 
 
 def _join(word: str, parts: list[_Sql]) -> _Sql:

@@ -19,7 +19,7 @@ from harness.store.runs import (
     locate_run,
     locate_sample,
     read_completion,
-    read_manifest_field,
+    read_model,
 )
 
 _TAIL_BYTES = 4096
@@ -88,7 +88,7 @@ def list_spent(generated_dir: Path, model: str) -> Iterator[tuple[str, Spent]]:
 
 def _read_model(run_dir: Path) -> str | None:
     try:
-        return str(read_manifest_field(run_dir, "model", default=None))
+        return read_model(run_dir, "")
     except StoreError:
         return None
 

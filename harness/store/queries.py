@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from harness.domain import INEXACT, UNTIMED, Outcome, UsageError
 from harness.domain.errors import explain_unknown, suggest
 from harness.domain.options import option
-from harness.store.columns import COLUMNS, Kind, compile_condition, list_compared
+from harness.store.columns import COLUMNS, compile_condition, list_compared
 from harness.store.serialization import decode_evaluation, encode_columns
 
 if TYPE_CHECKING:
@@ -54,7 +54,6 @@ class ResultFilter:
     turn: int | None = None
 
 
-COLUMN_KINDS: dict[str, Kind] = {name: "number" if one.is_number else "text" for name, one in COLUMNS.items()}
 _CHIP = "CASE WHEN device = 'cpu' OR device LIKE 'cuda%' THEN hardware ELSE '' END"
 
 
@@ -100,8 +99,8 @@ def check_value(column: str, value: str) -> None:
 
 def _match(name: str, value: str | float) -> tuple[str, tuple[str | float, ...]]:
     if name == "condition":
-        compiled = compile_condition(str(value), COLUMN_KINDS)
-        for column, text in list_compared(str(value), COLUMN_KINDS):
+        compiled = compile_condition(str(value))
+        for column, text in list_compared(str(value)):
             check_value(column, text)
         return compiled
     if isinstance(value, str) and not _has_wildcard(value):

@@ -24,7 +24,7 @@ from harness.domain import FILE_RUN, Evaluation, StoreError, Subject
 from harness.domain.errors import suggest
 from harness.domain.files import explain_failure, raising
 from harness.store.columns import COLUMNS, ResultRow, list_compared
-from harness.store.queries import COLUMN_KINDS, ResultFilter, build_query, check_columns, list_against, order_by
+from harness.store.queries import ResultFilter, build_query, check_columns, list_against, order_by
 from harness.store.schema import connect_reader, connect_writer, transaction
 from harness.store.serialization import (
     EvidenceRow,
@@ -181,7 +181,7 @@ class ResultStore:
             raise StoreError(f"{self.path}: the source of candidate {candidate_digest} is damaged: {error}") from error
 
     def find_first(self, values: Sequence[str]) -> ResultRow | None:
-        rows = list(self._read(*build_first_query(_FLAT, values)))
+        rows = list(self._read(*build_first_query(values)))
         return ResultRow._make(rows[0]) if rows else None
 
     def list_without_fingerprint(self) -> list[str]:
@@ -297,10 +297,10 @@ def find_missing(connection: sqlite3.Connection) -> list[str]:
     return [digest for (digest,) in rows]
 
 
-def build_first_query(columns: str, values: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+def build_first_query(values: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     marks = ", ".join("?" * len(values))
     alike = f"SELECT candidate FROM fingerprints WHERE kind = ? AND value IN ({marks})"
-    text = f"SELECT {columns} WHERE e.candidate IN ({alike}) AND e.run != ? ORDER BY e.id LIMIT 1"
+    text = f"SELECT {_FLAT} WHERE e.candidate IN ({alike}) AND e.run != ? ORDER BY e.id LIMIT 1"
     return text, (PART, *values, FILE_RUN)
 
 
@@ -322,7 +322,7 @@ def explain_no_match(store: ResultStore, where: ResultFilter) -> str:
     texts = ("run", "model", "problem", "suite", "workload", "device", "outcome")
     wanted = [(name, value) for name in texts if (value := getattr(where, name)) is not None]
     if where.condition is not None:
-        wanted += list_compared(where.condition, COLUMN_KINDS)
+        wanted += list_compared(where.condition)
     for column, value in wanted:
         known = sorted({str(one) for (one,) in store.values((column,)) if one is not None})
         if not any(fnmatchcase(one, value) for one in known):

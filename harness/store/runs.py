@@ -123,8 +123,8 @@ def read_manifest(run_dir: Path) -> RunManifest:
         ) from error
 
 
-def read_manifest_field(folder: Path, field: str, *, default: object) -> object:
-    return read_json(folder / MANIFEST).get(field, default)
+def read_model(folder: Path, default: str) -> str:
+    return str(read_json(folder / MANIFEST).get("model", default))
 
 
 def write_manifest(run_dir: Path, manifest: RunManifest) -> RunManifest:

@@ -194,8 +194,8 @@ def copy_to(tensor: Tensor, device: torch.device) -> Tensor:
     return copy.as_strided(tensor.shape, tensor.stride())
 
 
-def copy_all_to(inputs: Sequence[Any], device: torch.device) -> tuple[Any, ...]:
-    return keep_seed(map_tensors(tuple(inputs), lambda tensor: copy_to(tensor, device)), inputs)
+def copy_all_to_host(inputs: Sequence[Any]) -> tuple[Any, ...]:
+    return keep_seed(map_tensors(tuple(inputs), lambda tensor: copy_to(tensor, torch.device("cpu"))), inputs)
 
 
 def _allocate_pinned(size_bytes: int) -> Tensor:

@@ -77,7 +77,7 @@ from harness.sandbox.memory_plan import (
 from harness.tensors.outputs import Difference, FlatOutputs
 from harness.tensors.values import (
     HOST,
-    copy_all_to,
+    copy_all_to_host,
     copy_to,
     count_bytes,
     has_same_bits,
@@ -180,7 +180,7 @@ class Reference:
 
     def make_inputs(self, seed: int, distribution: str = GIVEN.name) -> tuple[Any, ...]:
         inputs = self.make_device_inputs(seed, distribution)
-        return inputs if self.computes_on is None else copy_all_to(inputs, HOST)
+        return inputs if self.computes_on is None else copy_all_to_host(inputs)
 
     def make_device_inputs(self, seed: int, distribution: str = GIVEN.name) -> tuple[Any, ...]:
         inputs = self.loaded.make_inputs(seed, self.device.torch_device, distribution, traits=self.traits)
@@ -321,7 +321,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
     generators = read_generators(device.torch_device)
     on_host |= ROOMY * count_bytes(list_tensors(inputs)) > device.measure_room().device_bytes
     if on_host:
-        inputs = copy_all_to(inputs, HOST)
+        inputs = copy_all_to_host(inputs)
     used = loaded.make_inputs(input_seed, device.torch_device)
     require_repeatable(loaded, list_tensors(inputs), list_tensors(used))
     is_kept = not on_host and bool(list_memory(inputs) & list_memory(used))  # by the problem: never changed in place

@@ -145,24 +145,19 @@ def _compare(
 
 def measure_gap(where: str, mine: Sequence[float], theirs: Sequence[float]) -> ClockGap:
     """Return the difference of the lower quartiles with its bootstrap error."""
-    gap = compare_quantiles(where, mine, theirs, LOWER_QUARTILE)
-    error_us, fewest = gap.error_us, min(len(mine), len(theirs))
-    if fewest < ENOUGH_READINGS:
-        error_us = max(error_us, *(max(values) - min(values) for values in (mine, theirs)))
-    if fewest == 1:
-        error_us = max(error_us, abs(gap.missing_us))
-    return replace(gap, error_us=error_us)
-
-
-def compare_quantiles(where: str, mine: Sequence[float], theirs: Sequence[float], quantile: float) -> ClockGap:
     import numpy as np
 
     random = np.random.default_rng(len(mine))
     samples = [np.asarray(values, dtype=float) for values in (mine, theirs)]
     resampled = [values[random.integers(0, values.size, size=(RESAMPLES, values.size))] for values in samples]
-    spread = np.subtract(*(np.quantile(values, quantile, axis=1) for values in resampled))
-    missing_us = float(np.subtract(*(np.quantile(values, quantile) for values in samples)))
-    return ClockGap(where=where, missing_us=missing_us, error_us=float(spread.std()))
+    spread = np.subtract(*(np.quantile(values, LOWER_QUARTILE, axis=1) for values in resampled))
+    missing_us = float(np.subtract(*(np.quantile(values, LOWER_QUARTILE) for values in samples)))
+    error_us, fewest = float(spread.std()), min(len(mine), len(theirs))
+    if fewest < ENOUGH_READINGS:
+        error_us = max(error_us, *(max(values) - min(values) for values in (mine, theirs)))
+    if fewest == 1:
+        error_us = max(error_us, abs(missing_us))
+    return ClockGap(where=where, missing_us=missing_us, error_us=error_us)
 
 
 def interval_of(blocks: Sequence[Block], *, roughly: bool = False) -> tuple[float, float, float]:

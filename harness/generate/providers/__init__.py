@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from harness.domain import Completion, Language, Prompt, ProviderError, SampleKey, UsageError
-from harness.store.runs import MANIFEST, locate_sample, read_completion, read_manifest_field
+from harness.store.runs import MANIFEST, locate_sample, read_completion, read_model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,5 +54,5 @@ class RecordedProvider:
 def name_recorded_model(recording: Path, language: Language) -> str:
     for folder in (recording / language, recording):
         if (folder / MANIFEST).is_file():
-            return str(read_manifest_field(folder, "model", default=f"recorded-{recording.name}"))
+            return read_model(folder, f"recorded-{recording.name}")
     return f"recorded-{recording.resolve().name}"

@@ -172,7 +172,7 @@ def _render_finding(finding: Finding, style: str, lines: tuple[int, ...], *, is_
         head.append_text(style_text(where, "bold"))
     if not finding.evidence:
         return head
-    evidence = _cut_to_tail(drop_installed_frames(finding.evidence), "--json has all")
+    evidence = _cut_to_tail(drop_installed_frames(finding.evidence))
     return Group(head, Padding(CompilerText(evidence, "dim"), (0, 0, 0, 4)))
 
 
@@ -334,10 +334,10 @@ def _render_facts(facts: list[tuple[str, str]]) -> Table:
     return table
 
 
-def _cut_to_tail(text: str, hint: str) -> str:
+def _cut_to_tail(text: str) -> str:
     lines = make_printable(text).rstrip("\n").split("\n")
     skipped = len(lines) - TAIL_LINES
-    head = [f"({skipped} lines before these; {hint})"] if skipped > 0 else []
+    head = [f"({skipped} lines before these; --json has all)"] if skipped > 0 else []
     return "\n".join([*head, *lines[-TAIL_LINES:]])
 
 

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from harness.domain import UsageError
 from harness.store.columns import compile_condition
-from harness.store.queries import COLUMN_KINDS
 from harness.store.results import ResultFilter, ResultStore
 
 
@@ -84,7 +83,7 @@ def test_any_text_is_a_condition_or_an_error_of_usage(store, text):
 
 @given(st.text(max_size=40))
 def test_a_text_of_the_condition_never_becomes_sql(text):
-    sql, values = compile_condition(f"model == {text!r}", COLUMN_KINDS)
+    sql, values = compile_condition(f"model == {text!r}")
     assert sql == "(coalesce(e.model = ?, 0))"
     assert values == (text.encode("utf-8", "replace").decode(),)
 
