@@ -237,7 +237,7 @@ def improve(
     from harness.pipeline.improve import improve as search
     from harness.pipeline.improve import improve_file
     from harness.pipeline.options import EvaluateOptions
-    from harness.search.options import SearchOptions
+    from harness.search.strategy import SearchOptions
 
     _require_known("language", language, LANGUAGES)
     stored, runs = Path(results_dir), Path(generated_dir)

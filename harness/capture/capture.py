@@ -19,9 +19,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from harness.capture.chains import describe_arguments, outline_module
 from harness.capture.graph_code import list_state
-from harness.capture.groups import ModuleGroup, group_modules, list_children, predict_gain
+from harness.capture.groups import (
+    ModuleGroup,
+    describe_arguments,
+    group_modules,
+    list_children,
+    outline_module,
+    predict_gain,
+)
 from harness.capture.options import RECORD, CaptureOptions
 from harness.capture.problem_text import (
     ProblemText,

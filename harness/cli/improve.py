@@ -11,7 +11,7 @@ from harness.cli.options import JsonOption, RunOption, SuiteOption, Without, pri
 from harness.domain import Language, UsageError
 from harness.generate.options import GenerateOptions
 from harness.pipeline.options import EvaluateOptions
-from harness.search.options import SearchOptions
+from harness.search.strategy import SearchOptions
 
 if TYPE_CHECKING:
     from harness.pipeline.chains import SearchReport

@@ -14,7 +14,7 @@ from harness.cli.options import JsonOption, ProblemOption, RunOption, SuiteOptio
 from harness.domain import HarnessError
 from harness.generate.options import GenerateOptions
 from harness.pipeline.options import EvaluateOptions
-from harness.search.options import ONE_TURN, SearchOptions
+from harness.search.strategy import ONE_TURN, SearchOptions
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -76,7 +76,7 @@ def annotate(
 
     Example: harness runs note my-run "before the new prompt" --tag baseline
     """
-    from harness.store.run_notes import RunNotes, read_notes, write_notes
+    from harness.store.run_files import RunNotes, read_notes, write_notes
     from harness.store.runs import find_run
 
     run_dir = find_run(folders.generated_dir, name)
@@ -128,7 +128,7 @@ def _render_runs(runs: Sequence[StoredRun]) -> Table:
 
 def _print_notes(runs: Sequence[StoredRun]) -> None:
     from harness.report.terminal.tables import style_text
-    from harness.store.run_notes import RunNotes
+    from harness.store.run_files import RunNotes
 
     for run in runs:
         if notes := str(RunNotes(note=run.note, tags=run.tags)):

@@ -26,8 +26,7 @@ from harness.report.terminal.tables import format_speedup
 from harness.report.verdict_text import PLAIN_TORCH, lacks_kernel
 from harness.search.feedback import Feedback
 from harness.search.history import History, Turn
-from harness.search.options import ONE_TURN, SearchOptions
-from harness.search.strategy import Ask, Stop, Strategy, count_tokens, decide, make_prompt
+from harness.search.strategy import ONE_TURN, Ask, SearchOptions, Stop, Strategy, count_tokens, decide, make_prompt
 from harness.store.completions import read_prompt
 from harness.store.runs import has_sample, load_sample, locate_sample, require_unedited, write_search
 

@@ -22,8 +22,7 @@ from harness.pipeline.generate import plan_dry_run
 from harness.pipeline.improve import choose_strategy, find_model_price
 from harness.pipeline.options import EvaluateOptions
 from harness.problems.workloads import describe_lacking_workload
-from harness.search.options import SearchOptions
-from harness.search.strategy import BEST_OF_N, CHARACTERS_PER_TOKEN, count_tokens
+from harness.search.strategy import BEST_OF_N, CHARACTERS_PER_TOKEN, SearchOptions, count_tokens
 from harness.store.completions import Spent, list_spent
 from harness.store.results import ResultFilter, ResultStore
 from harness.store.runs import MANIFEST, list_keys, merge_manifest, read_search

@@ -36,7 +36,7 @@ from harness.report.terminal.search_progress import Step, read_steps
 from harness.store.results import Reservations, ResultFilter, ResultStore, StoredEvaluation
 
 if TYPE_CHECKING:
-    from harness.search.options import Screen
+    from harness.search.strategy import Screen
 
 
 LOG = logging.getLogger(__name__)

@@ -25,8 +25,7 @@ from harness.pipeline.generate import open_asker, open_run, prepare_run
 from harness.pipeline.options import EvaluateOptions
 from harness.report.terminal.search_progress import SearchProgress
 from harness.search.feedback import summarise
-from harness.search.options import ONE_TURN, SearchOptions
-from harness.search.strategy import Strategy, find_strategy
+from harness.search.strategy import ONE_TURN, SearchOptions, Strategy, find_strategy
 from harness.store.runs import find_run, locate_reference, read_manifest
 
 

@@ -44,7 +44,7 @@ from harness.problems.watched_process import describe_inputs
 from harness.report.export.table_files import write_csvs
 from harness.store.columns import ResultRow
 from harness.store.results import ResultFilter, ResultStore
-from harness.store.run_notes import RunNotes, read_notes
+from harness.store.run_files import RunNotes, read_notes
 from harness.store.runs import hold_run, list_keys, list_runs, locate_run, read_manifest
 from harness.syntax import parse_python
 

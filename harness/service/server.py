@@ -32,9 +32,8 @@ from harness import __version__
 from harness.domain import HarnessError, UsageError
 from harness.domain.files import raising
 from harness.service.answers import answer_error, answer_fault, describe_errors, refuse
-from harness.service.metrics import Metrics
 from harness.service.routes import kernelgym, openenv, state, v1
-from harness.service.service import Service
+from harness.service.service import Metrics, Service
 from harness.service.settings import ANONYMOUS, ServiceSettings
 
 OPEN_PATHS = ("/health", "/docs", "/openapi.json")

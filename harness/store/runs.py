@@ -47,7 +47,7 @@ from harness.domain import (
 )
 from harness.domain.errors import suggest
 from harness.domain.records import make_value
-from harness.store.durable_files import (
+from harness.store.run_files import (
     read_bytes,
     read_json,
     replace_file,

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from harness.capture.capture import load_text, read_capture
-from harness.capture.chains import describe_arguments, outline_module
 from harness.capture.comparison import applied, compare_models, copy_structure, expect, run_calls
+from harness.capture.groups import describe_arguments, outline_module
 from harness.capture.runtime import apply_plans, make_dispatches
 from harness.capture.values import describe
 from harness.capture.watch import CallForm

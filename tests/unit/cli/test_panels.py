@@ -9,7 +9,7 @@ from harness.cli.options import Only, Panel, Without, expand_panels
 from harness.domain.options import option
 from harness.generate.options import GenerateOptions
 from harness.pipeline.options import EvaluateOptions
-from harness.search.options import SearchOptions
+from harness.search.strategy import SearchOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,7 @@ from harness.generate.sampler import Asker, Plan, SessionReport
 from harness.pipeline.chains import Session, follow_all
 from harness.pipeline.options import EvaluateOptions
 from harness.report.terminal.search_progress import SearchProgress
-from harness.search.options import SearchOptions
-from harness.search.strategy import find_strategy
+from harness.search.strategy import SearchOptions, find_strategy
 from harness.store.results import StoredEvaluation
 from harness.store.runs import read_search, write_manifest
 
