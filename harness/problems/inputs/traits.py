@@ -87,7 +87,7 @@ def exchange_slices(inputs: Sequence[Any], traits: InputTraits, seed: int, *, is
     place. Return False if none may change element by element.
     """
     tensors = [
-        one for one, contract in traits.pair(inputs)
+        one.detach() for one, contract in traits.pair(inputs)
         if isinstance(one, Tensor) and one.dim() and one.numel() and is_dense(one) and _is_elementwise(contract)
     ]  # fmt: skip
     if not tensors:

@@ -100,10 +100,11 @@ def test_scaled_values_go_below_a_constant_of_the_reference():
     assert 2.0**-59 < min(least) < 1e-14
 
 
-def test_exchanged_slices_keep_sums():
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_exchanged_slices_keep_sums(requires_grad):
     for seed in range(8):
         given = torch.randn(20, 30)
-        before, after = given.clone(), given.clone()
+        before, after = (given.clone().requires_grad_(requires_grad) for _ in range(2))
         assert exchange_slices((before,), TRAITS, seed, is_before=True)
         assert exchange_slices((after,), TRAITS, seed, is_before=False)
         assert torch.equal(before.sum(1), after.sum(1))
