@@ -16,7 +16,6 @@ from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
 from typing import IO, Any, Self
 
 from harness import __version__
@@ -102,9 +101,7 @@ class ResultStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -344,9 +341,7 @@ class Reservations:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     @contextmanager
