@@ -22,7 +22,9 @@ LEAST, LEAST_OF_FUNCTIONS, LEAST_OF_HALVES = 24, 8, 3
 # Of the reference's constants: values go so far below them that adding one and taking the maximum give the same. With
 # squares of smaller ones, sums vanish.
 BELOW, LEAST_AT_CONSTANTS = 14, 58
-LEAST_OF_ROWS = 3  # of matrices that are multiplied: fast products have errors of the size of the largest row
+# Of rows of matrices that are multiplied, since fast products have errors of the size of the largest row; and before
+# variances of products, to which biases add a mean.
+LEAST_OF_MIXED = 3
 LARGEST = {"large": 10, "scale_1e6": 20}  # where the problem declares these
 SIGNS = (0.0, 0.0, 1.0, -1.0)  # of larger values; 0.0: their own
 SHIFT = 128.0  # exponentials of the larger values overflow, and those of the smaller ones are zero
@@ -55,6 +57,7 @@ class Scaled(DerivedKind):
         least = LEAST_OF_FUNCTIONS if traits.use.terms.functions else LEAST
         is_whole = traits.has_weighted_variances or self.changes_all(generator.initial_seed())
         has_mixed_rows = not is_whole and traits.use.has(PRODUCTS)
+        has_varied_products = traits.has_weighted_variances and traits.use.terms.multiplied > 0
         largest = max(LARGEST.get(one, 0) for one in traits.problem.distributions)
         for tensor, contract in self.list_allowed(traits, inputs):
             if not has_many_digits(tensor):
@@ -63,8 +66,8 @@ class Scaled(DerivedKind):
             most = largest if is_larger else least
             if tensor.dtype is torch.float16 or (tensor.dtype is torch.bfloat16 and not is_larger):
                 most = min(most, LEAST_OF_HALVES)
-            if has_mixed_rows and tensor.dim() == 2:
-                most = min(most, LEAST_OF_ROWS)
+            if (has_mixed_rows and tensor.dim() == 2) or (has_varied_products and not is_larger):
+                most = min(most, LEAST_OF_MIXED)
             power = most if draw(2, generator) else 1 + int(most * draw_share(generator))
             above = traits.use.above_constants if most == LEAST else ()
             if above and draw(3, generator):
