@@ -302,7 +302,7 @@ def _change_positive_definite(given: Tensor, contract: InputContract, generator:
 
 def _go_to_limit(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
     if given.dim() and draw(2, generator):
-        return exchange_few(_put_in_order(given, contract, generator), generator)
+        return exchange_few(_put_in_order(given, contract, generator).flatten(), generator).view(given.shape)
     changed = _change_integers(given, contract, generator)
     if not contract.is_stated:  # they may have to differ
         return changed
@@ -312,7 +312,8 @@ def _go_to_limit(given: Tensor, contract: InputContract, generator: Generator) -
 def _put_in_order(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
     if contract.is_stated and draw(2, generator):
         low, high = _find_range(given, contract)
-        places = torch.arange(given.size(-1), device=given.device) % (high - low + 1)
+        shape = given.shape if draw(2, generator) else given.shape[-1:]
+        places = torch.arange(shape.numel(), device=given.device).view(shape) % (high - low + 1)
         return (low + places).to(given.dtype).expand_as(given)
     return given.flatten().sort().values.view(given.shape)
 
@@ -340,10 +341,10 @@ def _leave_one(given: Tensor, contract: InputContract, generator: Generator) -> 
         return _change_mask(given, contract, generator)
     low, high = (given.new_tensor(mark) for mark in _find_marks(given))
     needs_one = contract.structure == "nonempty"
-    if draw(2, generator):
+    if draw(3, generator):
         few = int(FEW ** draw_share(generator))
         places = torch.randint(given.numel(), (few,), generator=generator, device=given.device)
-        rare, most = (low, high) if needs_one or draw(2, generator) else (high, low)
+        rare, most = (low, high) if needs_one or draw(4, generator) else (high, low)
         changed = most.expand_as(given).flatten().index_fill(0, places, rare).view(given.shape)
         return _keep_one_in_each_row(changed, given, low) if needs_one or float(low) <= MASKED else changed
     kept, other = (high, low) if needs_one or draw(2, generator) else (low, high)

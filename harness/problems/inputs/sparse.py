@@ -17,7 +17,7 @@ from harness.problems.inputs.traits import InputTraits
 NEARLY_ZERO = (1e-6, 1e-4)
 LEAST_ELEMENTS = 256
 LARGEST_SHARE = 16  # at most one in so many elements is scattered, or in the stretch
-SMALLEST_POWER = 5  # with weights, 2^5 times fewer
+SMALLEST_POWER, SMALLEST_OF_VARIANCES = 8, 5  # with weights, so many times half as many or fewer
 REACHED = 2.0  # divided by the number of elements: the least one of those that zero belongs to, or less
 FILL = 0.5  # of whose repetitions sums and squares are exact
 
@@ -49,7 +49,8 @@ class Sparse(DerivedKind):
             tensor, share = shares[draw(len(shares), generator)]
             few = tensor.numel() // LARGEST_SHARE
             if traits.has_state:
-                _fill_most(tensor, max(few >> draw(SMALLEST_POWER + 1, generator), 1), 0.0, 0.0, generator)
+                most = SMALLEST_OF_VARIANCES if traits.has_weighted_variances else SMALLEST_POWER
+                _fill_most(tensor, max(few >> draw(most + 1, generator), 1), 0.0, 0.0, generator)
             else:
                 choice, few = draw(4, generator), min(few, PATTERNS[tensor.dtype].few)
                 _fill_most(tensor, few, share if choice == 0 else 0.0, FILL if choice == 1 else 0.0, generator)
