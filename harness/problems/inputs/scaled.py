@@ -99,11 +99,11 @@ class Shifted(DerivedKind):
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
         shifts = [SHIFT] * traits.use.has(RAISED, on_input=True) + [-SHIFT] * traits.use.has(LOWERED, on_input=True)
         shift = shifts[draw(len(shifts), generator)] if shifts else SHIFT
-        is_whole, is_far = self.changes_all(generator.initial_seed()), shift < 0 and draw(2, generator)
+        is_whole, is_far = self.changes_all(generator.initial_seed()), shift < 0 and draw(3, generator)
         for tensor, _ in self.list_allowed(traits, inputs):
             if has_many_digits(tensor):
                 lowest = LOWEST.get(tensor.dtype, LOWEST_OF_OTHERS) if is_far else 0
-                far = lowest if draw(2, generator) else draw(lowest + 1, generator)
+                far = lowest if draw(4, generator) else draw(lowest + 1, generator)
                 change = partial(torch.Tensor.add_, other=shift * 2.0**far)
                 _change_slices(tensor, change, generator, is_whole=is_whole)
         return inputs
