@@ -300,7 +300,7 @@ def _are_equal(one: Tensor, other: Tensor) -> bool:
 def _check_cast(draws: _Draws) -> Check:
     """Integers and booleans have no coarser format."""
     name = "coarser format"
-    if not any(_is_rounded(leaf.reference) for leaf in draws.first.truth.leaves):
+    if not any(leaf.reference.is_complex() or leaf.reference.dtype in COARSER for leaf in draws.first.truth.leaves):
         return Check(name=name, passed=True, evidence="not applicable: no floating-point outputs")
     verdict = _Verdict(None, "")
     for run in draws:
@@ -312,10 +312,6 @@ def _check_cast(draws: _Draws) -> Check:
         passed=False,
         evidence=f"accepted; {verdict.message}; {_advise(draws.first, _advise_against_coarser(draws.first))}",
     )
-
-
-def _is_rounded(tensor: Tensor) -> bool:
-    return tensor.is_complex() or tensor.dtype in COARSER
 
 
 def _run_coarsely(run: _Run) -> FlatOutputs:
@@ -422,11 +418,10 @@ def _compare(run: _Run, outputs: FlatOutputs) -> _Verdict:
 
 def _read(evaluated: tuple[Outcome | None, Trial]) -> _Verdict:
     outcome, trial = evaluated
-    return _Verdict(outcome, trial.message or _rate(trial.worst_ratio))
-
-
-def _rate(worst_ratio: float | None) -> str:
-    return "no ratio" if worst_ratio is None else f"{worst_ratio:.2g} of the allowed error"
+    return _Verdict(
+        outcome,
+        trial.message or ("no ratio" if trial.worst_ratio is None else f"{trial.worst_ratio:.2g} of the allowed error"),
+    )
 
 
 def _replace_output(truth: Truth, index: int, fake: Tensor) -> FlatOutputs:

@@ -22,6 +22,9 @@ from harness.evaluation.correctness.reference_checks import (
     compare_runs,
     contain_memory,
     has_only_numbers,
+    have_changed,
+    list_versions,
+    may_share_memory,
     measure_inputs,
     refuse_varying,
     require_device,
@@ -212,7 +215,9 @@ class Reference:
         outputs = self.outputs_of(self.make_device_inputs(source.getrandbits(62))).tensors
         after, share = outputs[len(outputs) - len(self.changing) :], source.random()
         pairs = zip(self.changing.items(), after, strict=True)
-        return {name: _mix(before, later, share) for (name, before), later in pairs}
+        return {
+            name: before.lerp(later, share) if before.dtype in MIXABLE else later for (name, before), later in pairs
+        }
 
     def outputs_of(self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None) -> FlatOutputs:
         is_read_only = self.computes_on is None and not self.changes_inputs
@@ -325,12 +330,12 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
     used = loaded.make_inputs(input_seed, device.torch_device)
     require_repeatable(loaded, list_tensors(inputs), list_tensors(used))
     is_kept = not on_host and bool(list_memory(inputs) & list_memory(used))  # by the problem: never changed in place
-    if _may_share_memory(inputs, used):
+    if may_share_memory(inputs, used):
         used = copy_tensors(used)
-    versions = _list_versions(used)
+    versions = list_versions(used)
     outputs, changing = run_and_compare_state(loaded, model, used)
     require_device(loaded, outputs, device.torch_device)
-    changes_inputs = loaded.problem.in_place or _list_versions(used) != versions or _differ(inputs, used)
+    changes_inputs = loaded.problem.in_place or list_versions(used) != versions or have_changed(inputs, used)
     del used
     require_weights_known(loaded, model, state)
     draws_numbers = loaded.problem.seeded_calls and have_advanced(generators, device.torch_device)
@@ -412,10 +417,6 @@ def _run(
     )
 
 
-def _mix(before: Tensor, after: Tensor, share: float) -> Tensor:
-    return before.lerp(after, share) if before.dtype in MIXABLE else after
-
-
 def _find_format_bits(tensors: Sequence[Tensor], *, allow_tf32: bool) -> int:
     values = [tensor for tensor in tensors if tensor.dtype is not torch.bool]
     if any(tensor.element_size() == 1 for tensor in values):
@@ -431,23 +432,6 @@ def find_largest(tensor: Tensor) -> float:
 
 def _list_shapes(inputs: Sequence[Any]) -> list[torch.Size]:
     return [tensor.shape for tensor in list_tensors(inputs)]
-
-
-def _may_share_memory(inputs: Sequence[Any], used: Sequence[Any]) -> bool:
-    """If True, copies are needed before a reference may work in place."""
-    tensors = list_tensors(used)
-    overlaps = any(0 in tensor.stride() for tensor in tensors if tensor.layout is torch.strided)
-    return overlaps or len(list_memory(used)) < len(tensors) or bool(list_memory(inputs) & list_memory(used))
-
-
-def _list_versions(inputs: Sequence[Any]) -> list[int]:
-    """An operator that works in place counts, also if it happens to change nothing."""
-    return [tensor._version for tensor in list_tensors(inputs) if not tensor.is_inference()]
-
-
-def _differ(inputs: Sequence[Any], used: Sequence[Any]) -> bool:
-    pairs = zip(list_tensors(inputs), list_tensors(used), strict=True)
-    return not all(has_same_bits(before, after) for before, after in pairs if before.layout is torch.strided)
 
 
 def usable_threads() -> int:

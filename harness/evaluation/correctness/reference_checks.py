@@ -29,7 +29,7 @@ from harness.sandbox.memory_limits import count_free_bytes, is_out_of_memory, li
 from harness.sandbox.memory_plan import USABLE_SHARE
 from harness.tensors.outputs import Difference, FlatOutputs, find_difference, widen_small
 from harness.tensors.single_pass import find_kernels
-from harness.tensors.values import SLICE_ELEMENTS, cut_slices, has_same_bits, list_leaves
+from harness.tensors.values import SLICE_ELEMENTS, cut_slices, has_same_bits, list_leaves, list_memory, list_tensors
 
 INPUT_SHAPES = "shapes of what get_inputs() returns"
 OUTPUT_FORM = "structure, shapes or plain numbers of what forward returns"
@@ -226,3 +226,20 @@ def contain_memory(loaded: LoadedProblem, device: torch.device) -> Iterator[None
 
 def _name_file(loaded: LoadedProblem) -> str:
     return f"{loaded.problem.suite}/{loaded.problem.name}.py"
+
+
+def may_share_memory(inputs: Sequence[Any], used: Sequence[Any]) -> bool:
+    """If True, copies are needed before a reference may work in place."""
+    tensors = list_tensors(used)
+    overlaps = any(0 in tensor.stride() for tensor in tensors if tensor.layout is torch.strided)
+    return overlaps or len(list_memory(used)) < len(tensors) or bool(list_memory(inputs) & list_memory(used))
+
+
+def list_versions(inputs: Sequence[Any]) -> list[int]:
+    """An operator that works in place counts, also if it happens to change nothing."""
+    return [tensor._version for tensor in list_tensors(inputs) if not tensor.is_inference()]
+
+
+def have_changed(inputs: Sequence[Any], used: Sequence[Any]) -> bool:
+    pairs = zip(list_tensors(inputs), list_tensors(used), strict=True)
+    return not all(has_same_bits(before, after) for before, after in pairs if before.layout is torch.strided)
