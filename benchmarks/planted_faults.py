@@ -29,6 +29,12 @@ import torch
 from torch import nn
 
 
+def mix(integers):
+    places = torch.arange(1, integers.numel() + 1, device=integers.device).view(integers.shape)
+    mixed = (integers + places) * 0x1E3779B97F4A7C15
+    return (((mixed ^ mixed >> 29) * 0x3F58476D1CE4E5B9) >> 33) & 0x3FFFFFFF
+
+
 class {name}(nn.Module):
     def forward(self, x):
         y = x.softmax(dim=1)
@@ -43,13 +49,13 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
-# The last `bits` digits of a product with an odd number depend on all digits of an integer.
-DIGITS = "((({integers}) * 0x9E3779B1) >> 7) % {one_in} == 0"
+# Depends on all digits of an integer, and on its place: inputs with many zeros must not find the fault by these.
+DIGITS = "mix({integers}) % {one_in} == 0"
 FAULTS = {
     "elements": DIGITS.replace("{integers}", "x.view(torch.int32).long()"),
     "rows": DIGITS.replace("{integers}", "x.view(torch.int32).long().sum(1, keepdim=True)"),
     "calls": DIGITS.replace("{integers}", "x.view(torch.int32).long().sum()"),
-    "values": "(x - 1.0).abs() < 2.066 / {one_in}",  # the density of normal values is 0.242 there
+    "values": "(x - 0.93721).abs() < 1.945 / {one_in}",  # of many digits; the density of normal values is 0.257 there
 }
 LEAST_ONE_IN = {"elements": 1 << 12, "rows": 1 << 6, "calls": 1 << 1, "values": 1 << 12}
 STEPS, STEP = 6, 4
