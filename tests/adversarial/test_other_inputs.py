@@ -130,3 +130,22 @@ def test_narrow_inputs_allow_no_large_errors_of_wider_outputs(evaluate, narrow, 
     problem = write_problem(f"return {product}", inputs=inputs, init=weight, settings=settings)
     assert evaluate(write_candidate(f"return ({product}) * 0.8", init=weight), problem).outcome == "wrong_value"
     assert evaluate(write_candidate(f"return {product}", init=weight), problem).outcome == "correct"
+
+
+WRONG_AFTER_SOME_CALLS = """
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    calls = 0
+
+    def forward(self, a, b):
+        ModelNew.calls += 1
+        return a + b + (ModelNew.calls > 26)
+"""
+
+
+def test_further_calls_of_a_small_problem_are_compared(bench):
+    planned, further = (bench.evaluate(WRONG_AFTER_SOME_CALLS, further=more) for more in (False, True))
+    assert (planned.outcome, further.outcome) == ("correct", "wrong_value")
+    assert len(further.correctness.trials) > len(planned.correctness.trials)
