@@ -182,9 +182,8 @@ def compare_tokens(expected: Expected, dispatches: Sequence[Dispatch], length: i
     given = find_tokens(model, expected.calls)
     if given is None:
         return None
-    allowed = max(
-        limit for one, limit in zip(expected.outputs[0], expected.allowed[0], strict=True) if _has_scores(one, given)
-    )
+    limits = zip(expected.outputs[0], expected.allowed[0], strict=True)
+    allowed = next(limit for one, limit in limits if _has_scores(one, given))  # of the output that `generate` reads
     steps = list(generate(model, call, given, length))
     with applied(dispatches):
         found = [_score_next(model, call, given, tokens).argmax(-1, keepdim=True) for tokens, _ in steps]

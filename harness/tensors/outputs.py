@@ -18,7 +18,15 @@ from torch import Tensor
 
 from harness.protocol import ITEM_BYTES, TensorSpec, add_state, have_same_nesting, storage_bytes
 from harness.tensors.single_pass import find_kernels
-from harness.tensors.values import SLICE_ELEMENTS, count_bytes, cut_pairs, cut_slices, cut_stretch, has_same_bits
+from harness.tensors.values import (
+    SLICE_ELEMENTS,
+    count_bytes,
+    cut_pairs,
+    cut_slices,
+    cut_stretch,
+    has_same_bits,
+    is_aligned,
+)
 
 Place = TypeVar("Place", int, Tensor)
 
@@ -193,7 +201,7 @@ def _digest(tensor: Tensor) -> Tensor:
     size_bytes = tensor.numel() * item_bytes
     word_bytes = 1 if size_bytes % WORD_BYTES else WORD_BYTES
     row_bytes = ROW_WORDS * word_bytes
-    if word_bytes == WORD_BYTES and tensor.is_contiguous() and _is_aligned(tensor):
+    if word_bytes == WORD_BYTES and tensor.is_contiguous() and is_aligned(tensor, WORD_BYTES):
         whole = tensor.detach().view(-1).view(torch.int32)
         if kernels := find_kernels(whole, dtypes=(torch.int32,)):
             return cast("Tensor", kernels.sum_words(whole, key)).cpu()
@@ -211,11 +219,7 @@ def _digest(tensor: Tensor) -> Tensor:
 def _as_words(part: Tensor, word_bytes: int) -> Tensor:
     if word_bytes == 1:
         return part.view(torch.uint8).long()
-    return (part if _is_aligned(part) else part.clone()).view(torch.int32).long()
-
-
-def _is_aligned(part: Tensor) -> bool:
-    return not int(part.storage_offset()) * part.element_size() % WORD_BYTES
+    return (part if is_aligned(part, WORD_BYTES) else part.clone()).view(torch.int32).long()
 
 
 @cache

@@ -106,7 +106,7 @@ def memory_of(tensor: Tensor) -> int:
 
 SLICE_ELEMENTS = 4 << 20
 EQUAL_ELEMENTS = 1 << 27  # compared at a time on a GPU, which waits after each
-WORD_BYTES = 8
+COMPARED_BYTES = 8  # at once, where tensors are aligned
 WHOLE_BYTES = 64 << 20  # non-contiguous tensors up to this size are copied at once
 
 
@@ -121,10 +121,14 @@ def has_same_bits(a: Tensor, b: Tensor) -> bool:
 
 
 def _are_equal(*parts: Tensor) -> bool:
-    starts = [at for one in parts for at in (one.data_ptr(), one.storage_offset() * one.element_size())]
-    is_aligned = not any(at % WORD_BYTES for at in (*starts, parts[0].nbytes))
-    left, right = (one.view(torch.int64 if is_aligned else torch.uint8) for one in parts)
+    has_words = all(is_aligned(one, COMPARED_BYTES) and not one.nbytes % COMPARED_BYTES for one in parts)
+    left, right = (one.view(torch.int64 if has_words else torch.uint8) for one in parts)
     return torch.equal(left, right)
+
+
+def is_aligned(tensor: Tensor, word_bytes: int) -> bool:
+    """True if a contiguous tensor can be viewed as such words, from its first byte."""
+    return not (tensor.data_ptr() % word_bytes or tensor.storage_offset() * tensor.element_size() % word_bytes)
 
 
 def cut_slices(
@@ -195,7 +199,7 @@ def copy_to(tensor: Tensor, device: torch.device) -> Tensor:
 
 
 def copy_all_to_host(inputs: Sequence[Any]) -> tuple[Any, ...]:
-    return keep_seed(map_tensors(tuple(inputs), lambda tensor: copy_to(tensor, torch.device("cpu"))), inputs)
+    return keep_seed(map_tensors(tuple(inputs), lambda tensor: copy_to(tensor, HOST)), inputs)
 
 
 def _allocate_pinned(size_bytes: int) -> Tensor:

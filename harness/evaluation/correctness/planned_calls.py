@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from torch import Tensor
 
@@ -110,8 +111,7 @@ def _make_altered(maker: CallMaker) -> Iterator[Exercise]:
     seed = next(maker.seeds)
     inputs = reference.make_inputs(before.seed)
     if exchange_part(inputs, reference.make_inputs(seed), reference.traits, seed):
-        expected = reference.expect(inputs, own_first=reference.compares_own_first)
-        yield Exercise(label=ALTERED.name, seed=seed, inputs=inputs, expected=expected)
+        yield _expect_altered(reference, inputs, seed)
 
 
 def _make_reordered(maker: CallMaker) -> Iterator[Exercise]:
@@ -119,8 +119,12 @@ def _make_reordered(maker: CallMaker) -> Iterator[Exercise]:
     for is_before in (True, False):
         inputs = reference.make_inputs(seed)
         if exchange_slices(inputs, reference.traits, seed, is_before=is_before):
-            expected = reference.expect(inputs, own_first=reference.compares_own_first)
-            yield Exercise(label=ALTERED.name, seed=seed, inputs=inputs, expected=expected, kind=ROUNDED)
+            yield _expect_altered(reference, inputs, seed, ROUNDED)
+
+
+def _expect_altered(reference: Reference, inputs: tuple[Any, ...], seed: int, kind: InputKind = GIVEN) -> Exercise:
+    expected = reference.expect(inputs, own_first=reference.compares_own_first)
+    return Exercise(label=ALTERED.name, seed=seed, inputs=inputs, expected=expected, kind=kind)
 
 
 ALTERED = PlannedCalls("altered", _make_altered)

@@ -68,15 +68,12 @@ def exchange_part(inputs: Sequence[Any], others: Sequence[Any], traits: InputTra
     """Write a part of one tensor of `others` to the same places of `inputs`, in place. Return False if none may change
     element by element.
     """
-    pairs = [
-        (mine.detach(), theirs.detach())
-        for (mine, contract), theirs in zip(traits.pair(inputs), list_leaves(others), strict=True)
-        if isinstance(mine, Tensor) and mine.numel() and is_dense(mine) and _is_elementwise(contract)
-    ]  # fmt: skip
-    if not pairs:
+    tensors = _list_elementwise(inputs, traits)
+    if not tensors:
         return False
-    generator = torch.Generator(device=pairs[0][0].device).manual_seed(seed)
-    mine, theirs = pairs[draw(len(pairs), generator)]
+    generator = torch.Generator(device=tensors[0][1].device).manual_seed(seed)
+    place, mine = tensors[draw(len(tensors), generator)]
+    theirs = list(list_leaves(others))[place].detach()
     chosen = choose_part(mine, generator)
     mine.copy_(torch.where(chosen, theirs, mine))
     return True
@@ -86,10 +83,7 @@ def exchange_slices(inputs: Sequence[Any], traits: InputTraits, seed: int, *, is
     """Round one tensor so that its sums are exact in any order; unless `is_before`, also exchange two slices of it, in
     place. Return False if none may change element by element.
     """
-    tensors = [
-        one.detach() for one, contract in traits.pair(inputs)
-        if isinstance(one, Tensor) and one.dim() and one.numel() and is_dense(one) and _is_elementwise(contract)
-    ]  # fmt: skip
+    tensors = [one for _, one in _list_elementwise(inputs, traits) if one.dim()]
     if not tensors:
         return False
     generator = torch.Generator(device=tensors[0].device).manual_seed(seed)
@@ -109,6 +103,15 @@ def _round(tensor: Tensor) -> None:
         step = 2.0 ** (math.floor(math.log2(largest)) - KEPT_DIGITS)
         for part in split_for_device(tensor):
             part.copy_((part / step).trunc() * step)
+
+
+def _list_elementwise(inputs: Sequence[Any], traits: InputTraits) -> list[tuple[int, Tensor]]:
+    """Return (place among the leaves, tensor) of those whose elements may change one by one."""
+    return [
+        (place, one.detach())
+        for place, (one, contract) in enumerate(traits.pair(inputs))
+        if isinstance(one, Tensor) and one.numel() and is_dense(one) and _is_elementwise(contract)
+    ]  # fmt: skip
 
 
 def _is_elementwise(contract: InputContract) -> bool:
