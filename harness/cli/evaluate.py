@@ -120,7 +120,7 @@ def _import_folders(names: Sequence[str], options: EvaluateOptions) -> list[str]
         if name in known or not os.path.isdir(name):  # noqa: PTH112 - names need not be paths
             found.append(name)
             continue
-        from harness.cli.import_ import import_source
+        from harness.cli.export import import_source
 
         found += import_source(Path(name), options)
     if names and not found:

@@ -238,6 +238,22 @@ SUMMARIES = {
     "tools": "Evaluation as tools of a coding agent.",
 }
 GROUPS = ("runs", "problems", "cache", "tools")
+# Other commands have a module of their name.
+MODULES = {
+    "extract": "generate",
+    "improve": "run",
+    "regress": "run",
+    "apply": "capture",
+    "runs": "results",
+    "leaderboard": "compare",
+    "diff": "compare",
+    "explain": "show",
+    "report": "export",
+    "import": "export",
+    "tools": "serve",
+    "red-team": "doctor",
+    "cache": "doctor",
+}
 INTERRUPTED_EXIT_CODE = 130
 
 
@@ -264,15 +280,14 @@ class CommandGroup(TyperGroup):
 def _load_command(name: str) -> Any:
     from harness.cli.options import GroupedCommand, expand_panels
 
-    word = name.replace("-", "_")
+    module = import_module(f"harness.cli.{MODULES.get(name, name)}")
     if name in GROUPS:
-        group = typer.main.get_group(getattr(import_module(f"harness.cli.{word}"), f"{word}_app"))
+        group = typer.main.get_group(getattr(module, f"{name}_app"))
         group.name, group.help = name, SUMMARIES[name]
         return group
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    word = "import_" if word == "import" else word
-    command = expand_panels(getattr(import_module(f"harness.cli.{word}"), word))
-    app.command(name, cls=GroupedCommand)(_report_interrupts(command))
+    function = "import_" if name == "import" else name.replace("-", "_")
+    app.command(name, cls=GroupedCommand)(_report_interrupts(expand_panels(getattr(module, function))))
     return typer.main.get_command(app)
 
 

@@ -1,24 +1,41 @@
-"""`harness run`."""
+"""`harness run`, `harness improve` and `harness regress`: ask and evaluate repeatedly."""
 
 from __future__ import annotations
 
 import textwrap
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.analysis.change_detection import GateRule
 from harness.cli.generate import declare_dry_run, print_notes
-from harness.cli.improve import print_search
-from harness.cli.options import JsonOption, ProblemOption, RunOption, SuiteOption, Without
-from harness.domain import HarnessError
+from harness.cli.options import (
+    JsonOption,
+    Only,
+    Panel,
+    ProblemOption,
+    RunOption,
+    SuiteOption,
+    Without,
+    complete_run,
+    print_records,
+)
+from harness.domain import HarnessError, Language, UsageError
+from harness.domain.options import option
 from harness.generate.options import GenerateOptions
 from harness.pipeline.options import EvaluateOptions
+from harness.pipeline.regress import Selection, regress_stored
 from harness.search.strategy import ONE_TURN, SearchOptions
+from harness.store.queries import ResultFilter
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from harness.analysis.change_detection import Change
+    from harness.pipeline.chains import SearchReport
     from harness.pipeline.dry_run import RunEstimate
 
 COLUMNS = 80
@@ -47,8 +64,8 @@ def run(
 
     Without a model or a key: harness run --provider recorded --language cpp --workload small
     """
+    from harness.cli.compare import print_leaderboard
     from harness.cli.evaluate import print_json, print_paths, print_report
-    from harness.cli.leaderboard import print_leaderboard
     from harness.cli.progress import show_search
     from harness.pipeline.improve import improve, run_once
 
@@ -105,3 +122,171 @@ def _tabulate(estimate: RunEstimate) -> Table:
         cells.append("?" if one.minutes is None else format_fixed(one.minutes, 1))
         table.add_row(style_text(one.problem), *cells, end_section=one is estimate.problems[-1])
     return table
+
+
+def improve(
+    run_or_file: Annotated[
+        str, typer.Argument(metavar="RUN|FILE", help="A run in generated/, or a program of your own.")
+    ],
+    *,
+    problem: Annotated[str | None, typer.Option(help="With FILE: a problem's name, or a reference file.")] = None,
+    language: Annotated[Language | None, typer.Option(help="With FILE. [default: detected from the source]")] = None,
+    suite: SuiteOption = "core",
+    run: RunOption = None,
+    asked: Annotated[GenerateOptions, Without("language")],
+    search: SearchOptions,
+    options: Annotated[EvaluateOptions, Without("executor", "address", "chip", "gpu", "again", "known_solutions")],
+    json_output: JsonOption = False,
+) -> None:
+    """Ask the model again, with errors and times fed back.
+
+    With a run, continue every sample with the model and settings of the run. With a file, write the best verified
+    program to FILE.best.py.
+
+    Interrupt it at any time; the same command resumes.
+
+    Example: harness improve my-run --turns 4
+
+    One program: harness improve kernel.py --problem softmax --model gpt-5 --turns 8
+
+    Exit code with FILE: 0 if a correct program was found, else 1.
+    """
+    from harness.cli.progress import show_search
+    from harness.pipeline.chains import explain_failures
+    from harness.pipeline.improve import improve_file, improve_run
+
+    if not run_or_file.endswith(".py"):
+        if problem is not None or language is not None:
+            option = "--problem" if problem is not None else "--language"
+            raise UsageError(f"{option} is for a FILE (.py): a run has its own")
+        report = improve_run(run_or_file, asked, options, search, show_search)
+        print_search(report, as_json=json_output)
+        if report.asked.failed:
+            raise typer.Exit(1)
+        return
+    if problem is None:
+        raise UsageError("improving a file needs --problem NAME (or a reference file's path)")
+    report, best = improve_file(Path(run_or_file), asked, options, search, language=language, show=show_search)
+    print_search(report, as_json=json_output)
+    if report.asked.failed:
+        raise typer.Exit(1)
+    if best is None:
+        for line in explain_failures(report):
+            typer.echo(line, err=True)
+        typer.echo("no correct program was found", err=True)
+        raise typer.Exit(1)
+    typer.echo(f"{best}", err=json_output)
+
+
+def print_search(report: SearchReport, *, as_json: bool) -> None:
+    """One line per sample on stdout, failures on stderr."""
+    from harness.pipeline.chains import describe_search, describe_turns
+
+    if as_json:
+        print_records(*describe_search(report))
+        return
+    for one in report.samples:
+        typer.echo(describe_turns(one), err=one.failure)
+
+
+WIDE_TERMINAL = 110
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonPanel(Panel):
+    update: bool = option(
+        False, "Measure each fully, and store the results for later comparisons.", "--update", envvar=None
+    )
+    extraction: bool = option(True, "Also extract the chosen completions again.", envvar=None)
+
+
+def regress(
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(help="Runs to re-evaluate. [default: all evaluated ones]", autocompletion=complete_run),
+    ] = None,
+    *,
+    only_problem: Annotated[
+        str | None, typer.Option("--problem", help="Only this problem; * and ? are wildcards.")
+    ] = None,
+    selection: Selection,
+    rule: GateRule,
+    comparison: ComparisonPanel,
+    options: Annotated[
+        EvaluateOptions,
+        Only(
+            "time",
+            "gpu",
+            "allow_load",
+            "call_timeout",
+            "first_call_timeout",
+            "load_timeout",
+            "reference_timeout",
+            "arch",
+            "jobs",
+            "confinement",
+            "results_dir",
+            "generated_dir",
+            "problems_dir",
+            "cache_dir",
+        ),
+    ],
+    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML into this file.")] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(help="Write a comment for a pull request into this file; - prints it.")
+    ] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write a JSON record into this file; - prints it.")
+    ] = None,
+) -> None:
+    """Re-evaluate past generations and compare with the stored results.
+
+    Measures baseline and candidate again and compares speedups. Exit code: 0 no regression, 1 regressions, 2 wrong
+    usage, 3 harness failure, 4 nothing comparable.
+
+    Example: harness regress --best --junit regress.xml
+    """
+    from harness.analysis.change_detection import gate
+    from harness.cli.progress import show_steps
+
+    if [markdown, json_file].count(Path("-")) > 1:
+        raise UsageError("only one of --markdown and --json can be printed: give the other one a file")
+    options = replace(options, again=True)
+    wanted: Sequence[str | None] = runs or (None,)
+    selection = replace(selection, where=tuple(ResultFilter(run=run, problem=only_problem) for run in wanted))
+    changes = regress_stored(
+        selection, options, rule, extraction=comparison.extraction, update=comparison.update, show=show_steps
+    )
+    code = gate(changes)
+    _report(changes, code, junit=junit, markdown=markdown, json_file=json_file)
+    raise typer.Exit(code)
+
+
+def _report(
+    changes: Sequence[Change], code: int, *, junit: Path | None, markdown: Path | None, json_file: Path | None
+) -> None:
+    from harness.cli.options import write_text
+    from harness.report.export.json_records import dump_json
+    from harness.report.terminal.regress import changes_record, format_junit, format_markdown
+
+    if Path("-") not in (markdown, json_file):
+        _print_table(changes)
+    if junit is not None:
+        write_text(junit, format_junit(changes))
+    if markdown is not None:
+        write_text(markdown, format_markdown(changes))
+    if json_file is not None:
+        write_text(json_file, dump_json(changes_record(changes, code)))
+
+
+def _print_table(changes: Sequence[Change]) -> None:
+    from rich.console import Console
+
+    from harness.report.terminal.regress import render_changes, summarise_changes
+
+    if not changes:
+        typer.echo("nothing to re-evaluate: evaluate a run first")
+        return
+    console = Console()
+    console.print(render_changes(changes, wide=console.width >= WIDE_TERMINAL))
+    console.print(summarise_changes(changes), markup=False, highlight=False)

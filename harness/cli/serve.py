@@ -1,4 +1,4 @@
-"""`harness serve`."""
+"""`harness serve` and `harness tools`: evaluate for others."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.options import Panel, Without
+from harness.cli.options import GroupedCommand, Panel, Without, expand_panels
 from harness.domain import UsageError
 from harness.domain.files import raising
 from harness.domain.options import option
 from harness.pipeline.options import EvaluateOptions
-from harness.service.settings import ServiceSettings
+from harness.service.settings import ServiceSettings, ToolSettings
 from harness.shipped import name_install
 
 TOKEN_VARIABLE = "HARNESS_SERVICE_TOKEN"
@@ -94,3 +94,47 @@ def _is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+tools_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+
+@tools_app.callback()
+def _tools() -> None:
+    """Evaluation as tools of a coding agent."""
+
+
+@tools_app.command("serve", cls=GroupedCommand)
+@expand_panels
+def serve_tools(
+    *,
+    settings: Annotated[
+        ToolSettings,
+        Without(
+            "executor",
+            "address",
+            "chip",
+            "again",
+            "fidelity",
+            "profile",
+            "reference_timeout",
+            "known_solutions",
+            "arch",
+            "jobs",
+            "cache_size",
+            "generated_dir",
+        ),
+    ],
+) -> None:
+    """Serve the Model Context Protocol (MCP) on standard streams.
+
+    Tools: list_problems, get_problem, evaluate, sanitize, profile, submit. Results of submit are stored in
+    --results-dir, as turns of one sample per problem. Needs the extra mcp.
+
+    Example: harness tools serve --device cuda --run my-agent --budget-evaluations 50
+    """
+    try:
+        from harness.service.tools.server import serve as run_tools
+    except ImportError as error:
+        raise UsageError(f"the tools need {error.name}: {name_install('mcp')}") from error
+    run_tools(settings)

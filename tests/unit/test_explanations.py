@@ -18,7 +18,7 @@ from harness.analysis.explanations import (
     VERDICTS,
 )
 from harness.analysis.table_columns import TABLE_COLUMNS
-from harness.cli.explain import list_entries
+from harness.cli.show import list_entries
 from harness.domain import PROBLEM_SETTINGS, Baseline, Outcome, TimingVerdict
 from harness.problems.discovery import DISTRIBUTION_NAMES
 from harness.store.columns import COLUMNS

@@ -5,7 +5,7 @@ import typer
 from browsing import SOURCE
 from typer.testing import CliRunner
 
-from harness.cli.leaderboard import leaderboard
+from harness.cli.compare import leaderboard
 from harness.cli.options import expand_panels
 from harness.cli.results import results
 from harness.cli.show import show
