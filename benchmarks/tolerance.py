@@ -49,10 +49,11 @@ from harness.domain import HarnessError, Problem, WorkloadName
 from harness.evaluation.correctness.calls import add_spread
 from harness.evaluation.correctness.checks import is_slight
 from harness.evaluation.correctness.reference import Reference, prepare_reference
-from harness.evaluation.correctness.truth import copy_tensors, flatten_outputs
+from harness.evaluation.correctness.truth import copy_tensors
 from harness.problems.discovery import find_suite, parse_problem
 from harness.problems.loading import load_problem
 from harness.sandbox.devices import open_device
+from harness.tensors.outputs import flatten_outputs
 
 SUITES = sorted(path.parent for path in Path(__file__).parents[1].glob("reference_models/*/suite.toml"))
 LENGTHS, SIDE = (64, 256, 1024, 2048, 4096, 8192), 256

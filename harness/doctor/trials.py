@@ -4,7 +4,6 @@ header cache.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -32,6 +31,7 @@ from harness.executors.device_evaluators import DeviceEvaluators
 from harness.executors.executor import Origin, make_task
 from harness.executors.settings import LocalSettings, Setup
 from harness.hardware.gpus import DEFAULT_TARGET, find_gpu_model
+from harness.hardware.host import count_cores
 from harness.languages import CPU_LANGUAGE, GPU_LANGUAGE, LanguageRules, find_devices
 from harness.sandbox.devices import open_device
 from harness.sandbox.policy import clean_environment, interpreter_folders, probe_isolation
@@ -88,7 +88,7 @@ def try_strategies(toolchain: Toolchain, cache: Path | None, isolation: str = "a
         )  # fmt: skip
         return _try(builder, strategy)
 
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with ThreadPoolExecutor(count_cores()) as pool:
         for trial in as_completed([pool.submit(attempt, strategy) for strategy in strategies]):
             yield trial.result()
 

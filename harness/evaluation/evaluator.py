@@ -38,7 +38,6 @@ from harness.domain import (
     WorkloadName,
 )
 from harness.evaluation.certificate import Certificate
-from harness.evaluation.correctness.reference import usable_threads
 from harness.evaluation.emulated.jit_compilation import CompilationAhead
 from harness.evaluation.emulated.sanitizer import KernelChecker
 from harness.evaluation.integrity.sandbox_causes import explaining_missing_packages, note_output
@@ -50,7 +49,7 @@ from harness.evaluation.settings import EvaluationSettings
 from harness.evaluation.steps import CandidateTask, EvaluationTools, PreparedReferences
 from harness.evaluation.timing.roofline import PeakStore, Roofline
 from harness.evaluation.timing.system_conditions import NoiseFloors
-from harness.hardware.host import cpu_name, read_torch_build
+from harness.hardware.host import count_cores, cpu_name, read_torch_build
 from harness.languages import LANGUAGES
 from harness.sandbox.devices import Device
 from harness.sandbox.memory_limits import is_out_of_memory
@@ -278,7 +277,7 @@ def describe_environment(toolchain: Toolchain, device: Device | None) -> tuple[t
         "architecture": toolchain.architecture,
         "os": f"{platform.system()} {platform.release()}",
         "cpu": cpu_name(),
-        "threads": str(usable_threads()),
+        "threads": str(count_cores()),
     }
     if device is not None:
         facts |= device.describe()

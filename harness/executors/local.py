@@ -38,7 +38,7 @@ from harness.executors.locks import BUILD_TAKEN, hold_cores_to_build
 from harness.executors.processes import EvaluatorProcess, OwnedDevice, choose_visible
 from harness.executors.settings import LocalSettings, Setup
 from harness.hardware.gpus import DEFAULT_TARGET, find_gpu_model, match_gpu_model
-from harness.hardware.host import available_memory_bytes, cpu_name, list_gpus
+from harness.hardware.host import available_memory_bytes, count_cores, cpu_name, list_gpus
 from harness.languages import find_devices
 from harness.problems.watched_process import set_reference_limit
 from harness.sandbox.forkserver import Forkserver
@@ -61,7 +61,7 @@ class LocalExecutor:
     def __init__(self, settings: LocalSettings, *, builds_ahead: bool = False) -> None:
         self._settings = settings
         self._builds_ahead = builds_ahead
-        self._jobs = settings.jobs or len(os.sched_getaffinity(0))
+        self._jobs = settings.jobs or count_cores()
         set_reference_limit(settings.reference_timeout_s)
         self.isolation = probe_isolation(settings.isolation)
         self.toolchain = probe_toolchain(settings.architecture)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from harness.domain import CASES_FUNCTION, PROBLEM_SETTINGS, Language, Problem, Prompt, UsageError
 from harness.domain.errors import suggest
 from harness.hardware.gpus import GpuModel, find_gpu_model, match_gpu_model
-from harness.hardware.host import list_gpus
+from harness.hardware.host import count_cores, list_gpus
 from harness.languages import GPU_LANGUAGE, LANGUAGES
 from harness.problems.discovery import bound_names, is_library
 from harness.shipped import find_shipped
@@ -216,7 +216,7 @@ def read_host_facts(cpu_info: Path = Path("/proc/cpuinfo")) -> dict[str, str]:
         **{rules.name: rules.version or UNKNOWN for rules in LANGUAGES.values() if rules.package},
         "compiler": _read_compiler(os.environ.get("CXX", "g++")),
         "cpu": _find(r"^model name\s*:\s*(.+)$", cpu),
-        "cores": str(len(os.sched_getaffinity(0))),
+        "cores": str(count_cores()),
         "simd": next((name for name in _SIMD if name in flags), UNKNOWN),
     }
 

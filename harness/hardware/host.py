@@ -5,6 +5,7 @@ minimum of the machine's and the limits of this process's control groups). Linux
 from __future__ import annotations
 
 import ctypes
+import os
 import platform
 import re
 import runpy
@@ -24,6 +25,11 @@ def cpu_name() -> str:
         if line.startswith("model name"):
             return line.split(":", 1)[1].strip()
     return platform.processor() or sys.platform
+
+
+def count_cores() -> int:
+    """Count those that this process may use."""
+    return len(os.sched_getaffinity(0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -214,3 +214,12 @@ def _with_peak(plan: MemoryPlan, need: MemoryNeed) -> MemoryPlan:
 
 def _describe_kept(kept: int, usual: int) -> str:
     return f"earlier outputs compared again for {kept - 1} of {usual - 1} calls"
+
+
+def choose_plan(need: MemoryNeed, room: Room, thrift: Thrift) -> MemoryPlan | None:
+    if thrift == "planned":
+        return plan_memory(need, room)
+    if thrift == "lean":
+        return plan_lean(need, room)
+    least = plan_smallest(need)
+    return least if fits(least, need, room) else None

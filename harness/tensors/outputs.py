@@ -16,7 +16,8 @@ from typing import Any, TypeVar, cast
 import torch
 from torch import Tensor
 
-from harness.protocol import ITEM_BYTES, TensorSpec, add_state, have_same_nesting, storage_bytes
+from harness.domain import WireError
+from harness.protocol import ITEM_BYTES, TensorSpec, add_state, flatten_value, have_same_nesting, storage_bytes
 from harness.tensors.single_pass import find_kernels
 from harness.tensors.values import (
     SLICE_ELEMENTS,
@@ -46,6 +47,22 @@ class FlatOutputs:
             return self
         tree = add_state(self.tree, len(self.tensors), list(state))
         return FlatOutputs(tree=tree, tensors=(*self.tensors, *state.values()))
+
+
+def flatten_outputs(value: Any) -> FlatOutputs:
+    """Raises WireError for other types than dense tensors in tuples, lists and dicts."""
+    tree, tensors = flatten_tensors(value)
+    return FlatOutputs(tree=tree, tensors=tuple(tensor.detach().resolve_conj().resolve_neg() for tensor in tensors))
+
+
+def flatten_tensors(value: Any) -> tuple[dict[str, Any], list[Tensor]]:
+    """Raises WireError for values that cannot be sent to another process."""
+    tree, tensors = flatten_value(value, torch.is_tensor, by_name=True)
+    for tensor in tensors:
+        if tensor.is_nested or tensor.layout is not torch.strided:
+            layout = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
+            raise WireError(f"a tensor of layout {layout} cannot be sent")
+    return tree, tensors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

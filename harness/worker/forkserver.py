@@ -310,9 +310,11 @@ def _load_driver_library() -> None:
 
 
 def _close_nvml() -> None:
-    """Close NVML, which `import torch` opens: every worker would inherit it."""
+    """Close NVML as often as imports opened it: every worker would inherit it."""
     with contextlib.suppress(OSError):
-        ctypes.CDLL("libnvidia-ml.so.1").nvmlShutdown()
+        library = ctypes.CDLL("libnvidia-ml.so.1")
+        while library.nvmlShutdown() == 0:
+            pass
 
 
 # Detects whether a worker has executed machine code of the candidate: Linux sets a referenced bit per page. Candidate

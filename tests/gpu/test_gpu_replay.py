@@ -155,10 +155,13 @@ def test_outputs_in_memory_reallocated_by_each_call_are_read(gpu_bench):
 
 
 def test_a_fault_in_one_call_of_thirty_two_is_found(gpu_bench):
-    """Which calls it is follows from the inputs, since replays run no code of the host."""
+    """Which calls it is follows from the inputs, since replays run no code of the host. With the usual time budget."""
+    from harness.evaluation.settings import TimingPlan
+
+    plan = TimingPlan(allow_load=True)
     is_chosen = "(x.view(torch.int32).long().sum() >> 3) % 32 == 0"
     lines = ["y = torch.tanh(x) * 2", f"return torch.where({is_chosen}, y * 1.5, y)"]
-    evaluation = gpu_bench.evaluate(program("ModelNew", "x", lines), ELEMENTWISE, time=True)
+    evaluation = gpu_bench.evaluate(program("ModelNew", "x", lines), ELEMENTWISE, time=True, plan=plan)
     assert evaluation.outcome in ("wrong_value", "suspect"), evaluation.timing
 
 

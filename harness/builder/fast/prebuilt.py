@@ -6,7 +6,6 @@ Operators that a source does not name are left out of the text, see `write_opera
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import shutil
@@ -20,6 +19,7 @@ from harness.builder.fast.final_errors import list_words
 from harness.builder.fast.line_markers import read_macros, split_regions
 from harness.builder.fast.operators import MACRO, NARROW, write_narrow_lists
 from harness.builder.fast.stub_headers import REAL_HEADERS, TorchNames, read_torch_names
+from harness.hardware.host import count_cores
 
 IMPLICIT_HEADERS = ("torch/types.h", "cuda.h", "cuda_runtime.h")
 # Headers that candidates add. Each takes effect only if included.
@@ -166,7 +166,7 @@ class PrebuiltMaker:
         for header in OVERLAID:
             (self._folder / "overlay" / header).parent.mkdir(parents=True, exist_ok=True)
             (self._folder / "overlay" / header).write_text("")
-        with ThreadPoolExecutor(max(2, len(os.sched_getaffinity(0)))) as pool:
+        with ThreadPoolExecutor(max(2, count_cores())) as pool:
             self._make_parts(pool)
         self._remove_intermediate()
 

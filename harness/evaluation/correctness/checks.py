@@ -11,7 +11,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Literal
 
-from harness.domain import CandidateFailure, Correctness, Finding, Outcome, Trial
+from harness.domain import CandidateFailure, Correctness, Finding, Outcome, ProblemError, Trial
 from harness.evaluation.correctness.allowed_errors import SLIGHT
 from harness.evaluation.correctness.calls import (
     REUSES_OUTPUT,
@@ -23,8 +23,8 @@ from harness.evaluation.correctness.calls import (
 )
 from harness.evaluation.correctness.comparison import describe_tree
 from harness.evaluation.correctness.planned_calls import FRESH, Exercises, PlannedCalls
-from harness.evaluation.correctness.reference import Reference, refuse_late_change
-from harness.evaluation.correctness.truth import Expected, Truth, TruthLeaf, trust_outputs
+from harness.evaluation.correctness.reference import Reference
+from harness.evaluation.correctness.truth import Expected, Truth, TruthLeaf, list_state, trust_outputs
 from harness.evaluation.results import StepResult
 from harness.problems.inputs.kind import GIVEN, InputKind
 from harness.protocol import TensorSpec, have_same_nesting
@@ -32,6 +32,7 @@ from harness.sandbox.memory_probe import shares_memory_within
 from harness.sandbox.model_session import ModelSession, Run, Weights
 from harness.sandbox.worker_client import describe
 from harness.tensors.outputs import Change, Difference, FlatOutputs, TensorRecord, find_difference
+from harness.tensors.values import has_same_bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +290,7 @@ class _Checker:
         for (name, expected), now in zip(kept.items(), found, strict=True):
             difference = find_difference([now], [expected])
             if difference is not None:
-                refuse_late_change(self._reference, name)
+                _refuse_late_change(self._reference, name)
                 message = f"calls changed the weight {name}, which the reference does not change: {difference}"
                 return _Failure(Outcome.WRONG_VALUE, message, "state")
         return None
@@ -420,3 +421,14 @@ def _find_other_containers(run: Run, truth: Truth) -> str:
     if found == truth.tree or not have_same_nesting(found, truth.tree):
         return ""
     return f"returns {describe_tree(found)}, the reference {describe_tree(truth.tree)}"[:500]
+
+
+def _refuse_late_change(reference: Reference, name: str) -> None:
+    """Raises ProblemError if a call changed this weight after the reference was prepared."""
+    made = reference.loaded.make_model(reference.seed, reference.device.torch_device)
+    if not has_same_bits(list_state(made)[name], list_state(reference.model)[name]):
+        problem = reference.loaded.problem
+        raise ProblemError(
+            f"{problem.suite}/{problem.name}.py: few calls change {name}, and the first ones do not, so it cannot be "
+            "compared; write get_inputs() so that most calls change it"
+        )

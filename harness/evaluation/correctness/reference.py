@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import math
 import random
 import sys
 import time
@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from harness.domain import Outcome, ProblemError, ProblemTooLarge, Trial
+from harness.domain import Outcome, ProblemTooLarge, Trial
+from harness.evaluation.correctness.call_graphs import LEAST_CALL_S, CallGraphs
 from harness.evaluation.correctness.comparison import are_surely_close, can_be_surely_close, compare_outputs
 from harness.evaluation.correctness.input_plan import count_further_calls, find_terms, learn_traits
 from harness.evaluation.correctness.reference_checks import (
@@ -70,11 +71,9 @@ from harness.sandbox.memory_plan import (
     MemoryPlan,
     Room,
     Thrift,
+    choose_plan,
     count_host_bytes,
-    fits,
     plan_in_full,
-    plan_lean,
-    plan_memory,
     plan_smallest,
 )
 from harness.tensors.outputs import Difference, FlatOutputs
@@ -83,7 +82,6 @@ from harness.tensors.values import (
     copy_all_to_host,
     copy_to,
     count_bytes,
-    has_same_bits,
     have_advanced,
     list_memory,
     list_tensors,
@@ -99,6 +97,7 @@ ROW_STEPS = 4  # calls in a row
 NEGLIGIBLE = 1e-3  # all values of a parameter, which is then hardly visible in the outputs
 MIXABLE = (torch.float64, torch.float32, torch.bfloat16, torch.float16)  # states, for `make_timed_state`
 TRUTHS_SHARE = 1 / 32  # of the free memory, for truths that candidates share
+MOST_GROWTH = 1 << 10
 ROOMY = 8  # times the size of a copy must be free, or it is kept in host memory
 
 
@@ -108,6 +107,7 @@ class Reference:
     that calls change. With `is_small` many calls are affordable. `variation` is the difference between two runs on the
     same inputs. `views` are positions of outputs that share memory with inputs or state. Formats narrower than
     `format_bits` (32, 16, or 0 if 8-bit values are given) are not allowed. `call_s` is the duration of a call.
+    Outputs as given are at most `largest_output`.
     `baselines` maps names to baselines, or to the reason why one cannot be replayed. `terms` narrow the tolerance for
     given inputs; other inputs may be such that honest errors add up.
     """
@@ -131,13 +131,17 @@ class Reference:
     derived_kinds: tuple[DerivedKind, ...]
     need: MemoryNeed
     plan: MemoryPlan
+    largest_output: float = math.inf
     terms: Terms | None = None
     timed_steps: tuple[str, ...] = ()
     baselines: dict[str, KeptBaseline | NotReplayable] = field(default_factory=dict)
     truths: KeptTruths = field(default_factory=KeptTruths)
+    graphs: CallGraphs | None = None
 
     def close(self) -> None:
         self.truths.clear()
+        if self.graphs is not None:
+            self.graphs.clear()
         while self.baselines:
             kept = self.baselines.popitem()[1]
             if isinstance(kept, KeptBaseline):
@@ -229,7 +233,7 @@ class Reference:
         with torch.no_grad():
             write_state(self.model, self.changing if state is None else state)
             on_host = self.computes_on is not None
-            return run_with_state(self.loaded, self.model, inputs, self.changing, on_host=on_host)
+            return run_with_state(self.loaded, self.model, inputs, self.changing, on_host=on_host, graphs=self.graphs)
 
     def truth_of(
         self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None, own: FlatOutputs | None = None
@@ -243,6 +247,7 @@ class Reference:
             state=self.changing if state is None else state,
             device=self.computes_on,
             own=own,
+            graphs=self.graphs,
         )
 
     def expect(
@@ -272,6 +277,12 @@ class Reference:
         terms = self.terms if kind is GIVEN else None
         return are_surely_close(own, outputs, self.loaded.problem.tolerance, self.truths.copied, terms)
 
+    def grow(self, outputs: FlatOutputs) -> bool:
+        """Return True if outputs are so much larger than those for given inputs that an honest program that computes
+        in float16, of inputs no wider than that, may exceed its range.
+        """
+        return self.format_bits == 16 and _find_largest_output(outputs) > MOST_GROWTH * self.largest_output
+
     def keep(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
         if self.computes_on is None:
             return state
@@ -291,7 +302,7 @@ def prepare_reference(
     with contain_memory(loaded, device.torch_device), torch.no_grad():
         reference = _prepare(loaded, device, seed, input_seed, on_host=thrift != "planned")
         room = device.measure_room()
-    plan = _choose_plan(reference.need, room, thrift)
+    plan = choose_plan(reference.need, room, thrift)
     if plan is None:
         least = plan_smallest(reference.need)
         require_memory(loaded, least.device_bytes, room.device_bytes, device.name)
@@ -305,16 +316,15 @@ def prepare_reference(
         footprint = replace(footprint, most_kept=plan.kept_calls)
     is_kept = device.keeps_references and plan == plan_in_full(reference.need)
     truths = KeptTruths(int(room.device_bytes * TRUTHS_SHARE) if is_kept else 0)
-    return replace(reference, plan=plan, footprint=footprint, truths=truths)
+    graphs = CallGraphs() if is_kept and _may_replay(reference, room) else None
+    return replace(reference, plan=plan, footprint=footprint, truths=truths, graphs=graphs)
 
 
-def _choose_plan(need: MemoryNeed, room: Room, thrift: Thrift) -> MemoryPlan | None:
-    if thrift == "planned":
-        return plan_memory(need, room)
-    if thrift == "lean":
-        return plan_lean(need, room)
-    least = plan_smallest(need)
-    return least if fits(least, need, room) else None
+def _may_replay(reference: Reference, room: Room) -> bool:
+    """Return True if calls take long enough for CUDA graphs of them, which their memory permits."""
+    has_effects = reference.changing or reference.changes_inputs or reference.draws_numbers or reference.views
+    needed_bytes = reference.need.float64_bytes + reference.need.work_bytes
+    return reference.call_s > LEAST_CALL_S and not has_effects and ROOMY * needed_bytes < room.device_bytes
 
 
 def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, *, on_host: bool) -> Reference:
@@ -384,7 +394,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
         draws_numbers=draws_numbers, views=again.views, traits=traits, derived_kinds=derived,
         terms=find_terms(traits, inputs),
         format_bits=_find_format_bits([*list_tensors(inputs), *state.values()], allow_tf32=loaded.problem.allow_tf32),
-        need=need, plan=plan_in_full(need),
+        need=need, plan=plan_in_full(need), largest_output=_find_largest_output(outputs),
     )  # fmt: skip
 
 
@@ -430,20 +440,9 @@ def find_largest(tensor: Tensor) -> float:
     return max(map(abs, map(float, values.aminmax()))) if values.numel() else 0.0
 
 
+def _find_largest_output(outputs: FlatOutputs) -> float:
+    return max((find_largest(tensor) for tensor in outputs.tensors if tensor.is_floating_point()), default=0.0)
+
+
 def _list_shapes(inputs: Sequence[Any]) -> list[torch.Size]:
     return [tensor.shape for tensor in list_tensors(inputs)]
-
-
-def usable_threads() -> int:
-    return len(os.sched_getaffinity(0))
-
-
-def refuse_late_change(reference: Reference, name: str) -> None:
-    """Raises ProblemError if a call changed this weight after the reference was prepared."""
-    made = reference.loaded.make_model(reference.seed, reference.device.torch_device)
-    if not has_same_bits(list_state(made)[name], list_state(reference.model)[name]):
-        problem = reference.loaded.problem
-        raise ProblemError(
-            f"{problem.suite}/{problem.name}.py: few calls change {name}, and the first ones do not, so it cannot be "
-            "compared; write get_inputs() so that most calls change it"
-        )

@@ -17,7 +17,6 @@ from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.truth import (
     Truth,
     copy_tensors,
-    flatten_tensors,
     list_state,
     run_with_state,
     trust_outputs,
@@ -27,7 +26,7 @@ from harness.problems.inputs.conformity import find_violation
 from harness.problems.loading import LoadedProblem
 from harness.sandbox.memory_limits import count_free_bytes, is_out_of_memory, limit_memory
 from harness.sandbox.memory_plan import USABLE_SHARE
-from harness.tensors.outputs import Difference, FlatOutputs, find_difference, widen_small
+from harness.tensors.outputs import Difference, FlatOutputs, find_difference, flatten_tensors, widen_small
 from harness.tensors.single_pass import find_kernels
 from harness.tensors.values import SLICE_ELEMENTS, cut_slices, has_same_bits, list_leaves, list_memory, list_tensors
 

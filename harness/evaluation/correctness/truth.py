@@ -14,11 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from harness.domain import ProblemError, WireError
+from harness.evaluation.correctness.call_graphs import CallGraphs, call_model
 from harness.evaluation.correctness.precision import reference_precision, widened
 from harness.problems.inputs.tensors import has_many_digits
 from harness.problems.loading import LoadedProblem
 from harness.problems.watched_process import limit_reference
-from harness.protocol import flatten_value
 from harness.sandbox.memory_limits import count_free_bytes, limit_memory
 from harness.tensors.outputs import FlatOutputs, widen_small
 from harness.tensors.values import (
@@ -173,6 +173,7 @@ def compute_truth(
     state: Mapping[str, Tensor] | None = None,
     device: torch.device | None = None,
     own: FlatOutputs | None = None,
+    graphs: CallGraphs | None = None,
 ) -> Truth:
     """Run the reference in its own dtype and, if that takes at most `max_bytes` (default: a share of the free memory),
     in float64, from `state` and on copies of the inputs. With `device`, results are kept in host memory. Raises
@@ -183,7 +184,8 @@ def compute_truth(
     with torch.no_grad():
         if own is None:
             write_state(model, before)
-            own = run_with_state(loaded, model, copy_tensors(inputs, device), before, on_host=device is not None)
+            used = copy_tensors(inputs, device)
+            own = run_with_state(loaded, model, used, before, on_host=device is not None, graphs=graphs)
         write_state(model, before)
         if read_seed(inputs) is not None:
             note = "the reference draws random numbers, and others in float64"
@@ -194,7 +196,7 @@ def compute_truth(
         if needed_bytes > max_bytes:
             note = f"float64 needs about {needed_bytes} bytes, {max_bytes} are usable"
             return trust_outputs(own, note, names, compared_on=device)
-        return _compute_exact(model, inputs, own, names, device)
+        return _compute_exact(model, inputs, own, names, device=device, graphs=graphs)
 
 
 def list_state(model: nn.Module) -> dict[str, Tensor]:
@@ -221,7 +223,9 @@ def write_state(model: nn.Module, state: Mapping[str, Tensor]) -> None:
         own[name].copy_(tensor)
 
 
-def run_reference(loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any]) -> FlatOutputs:
+def run_reference(
+    loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any], graphs: CallGraphs | None = None
+) -> FlatOutputs:
     """Raises ProblemError."""
     where = f"{loaded.problem.suite}/{loaded.problem.name}.py"
     try:
@@ -231,7 +235,7 @@ def run_reference(loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any]
             limit_reference(where, "forward"),
             seeded_call(model, inputs),
         ):
-            outputs = flatten_outputs(model(*inputs))
+            outputs = call_model(model, inputs, graphs)
     except WireError as error:
         raise ProblemError(f"{where}: forward must return tensors, or nested lists, tuples, dicts: {error}") from error
     if not outputs.tensors:
@@ -240,10 +244,16 @@ def run_reference(loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any]
 
 
 def run_with_state(
-    loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any], names: Iterable[str], *, on_host: bool = False
+    loaded: LoadedProblem,
+    model: nn.Module,
+    inputs: Sequence[Any],
+    names: Iterable[str],
+    *,
+    on_host: bool = False,
+    graphs: CallGraphs | None = None,
 ) -> FlatOutputs:
     """Return outputs and these parts of the state after the call. Raises ProblemError."""
-    outputs, own = run_reference(loaded, model, inputs), model.state_dict()
+    outputs, own = run_reference(loaded, model, inputs, graphs), model.state_dict()
     state = {name: own[name] for name in names}
     return keep_on_host(outputs.with_state(state)) if on_host else _add_state(outputs, state)
 
@@ -294,22 +304,6 @@ def _add_state(outputs: FlatOutputs, state: Mapping[str, Tensor]) -> FlatOutputs
     return replace(outputs.with_state(state), tensors=tuple(copies))
 
 
-def flatten_outputs(value: Any) -> FlatOutputs:
-    """Raises WireError for other types than dense tensors in tuples, lists and dicts."""
-    tree, tensors = flatten_tensors(value)
-    return FlatOutputs(tree=tree, tensors=tuple(tensor.detach().resolve_conj().resolve_neg() for tensor in tensors))
-
-
-def flatten_tensors(value: Any) -> tuple[dict[str, Any], list[Tensor]]:
-    """Raises WireError for values that cannot be sent to another process."""
-    tree, tensors = flatten_value(value, torch.is_tensor, by_name=True)
-    for tensor in tensors:
-        if tensor.is_nested or tensor.layout is not torch.strided:
-            layout = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
-            raise WireError(f"a tensor of layout {layout} cannot be sent")
-    return tree, tensors
-
-
 def estimate_float64_bytes(
     model: nn.Module, inputs: Sequence[Any], outputs: Sequence[Tensor], work_bytes: int | None = None
 ) -> int:
@@ -345,14 +339,16 @@ def _compute_exact(
     inputs: Sequence[Any],
     own: FlatOutputs,
     names: tuple[str, ...],
+    *,
     device: torch.device | None,
+    graphs: CallGraphs | None,
 ) -> Truth:
     try:
         with limit_memory(device or own.tensors[0].device):
             precise = copy.deepcopy(model).double()
             wide = map_tensors(tuple(inputs), lambda tensor: _to_double(tensor, device))
             with widened():
-                exact = flatten_outputs(precise(*wide))
+                exact = call_model(precise, wide, graphs)
             exact = exact.with_state(read_state(precise, names))
             exact = exact if device is None else keep_on_host(exact)
     except Exception as error:  # noqa: BLE001 - user code, which may assert its dtype, and a lack of memory

@@ -45,7 +45,13 @@ class OtherWeights:
     def truth_of(self, reference: Reference, inputs: Sequence[Any]) -> Truth:
         changing = {name: self.state[name].clone() for name in reference.changing}
         return compute_truth(
-            reference.loaded, self.model, inputs, reference.float64_limit, state=changing, device=reference.computes_on
+            reference.loaded,
+            self.model,
+            inputs,
+            reference.float64_limit,
+            state=changing,
+            device=reference.computes_on,
+            graphs=reference.graphs,
         )
 
 

@@ -28,9 +28,9 @@ from harness.domain import (
     WorkloadName,
 )
 from harness.evaluation.cases import list_runs
-from harness.evaluation.correctness.reference import usable_threads
 from harness.evaluation.emulated.findings import KernelFinding, parse_kernel_findings, report_kernel_findings
 from harness.evaluation.model_construction import CANDIDATE_ENTRY, describe_construction
+from harness.hardware.host import count_cores
 from harness.problems.loading import LoadedProblem, load_problem
 from harness.problems.shrink import REDUCED, Budget, keep_sizes
 from harness.sandbox.arena_layout import LEAST_BYTES, measure_bytes
@@ -94,7 +94,7 @@ class LaunchChecker:
             entry=CANDIDATE_ENTRY,
             answer_build=answer_build or self.answer_build,
             limits=replace(self.limits, call_s=call_s, first_call_s=call_s),
-            threads=usable_threads(),
+            threads=count_cores(),
             allow_tf32=loaded.problem.allow_tf32,
             mode=mode,
             compiled=compiled or {},

@@ -25,7 +25,7 @@ from harness.domain import (
     WorkloadName,
 )
 from harness.evaluation.correctness.checks import compare_call
-from harness.evaluation.correctness.reference import Reference, prepare_reference, usable_threads
+from harness.evaluation.correctness.reference import Reference, prepare_reference
 from harness.evaluation.emulated.findings import (
     INTERPRETER,
     TIME_LIMIT,
@@ -41,6 +41,7 @@ from harness.evaluation.emulated.findings import (
 from harness.evaluation.emulated.jit_compilation import LaunchChecker, list_compiled
 from harness.evaluation.model_construction import CANDIDATE_ENTRY, construct_with_state
 from harness.evaluation.results import StepResult
+from harness.hardware.host import count_cores
 from harness.problems.loading import load_problem
 from harness.problems.shrink import REDUCED, Budget, reduce_problem
 from harness.sandbox.devices import Device
@@ -130,7 +131,7 @@ class KernelChecker:
             entry=CANDIDATE_ENTRY,
             answer_build=answer,
             limits=self._limits,
-            threads=usable_threads(),
+            threads=count_cores(),
             allow_tf32=reference.loaded.problem.allow_tf32,
         )
         with open_session(self._forkserver.spawn, self._device, reference.footprint, program) as session:

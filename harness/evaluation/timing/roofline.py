@@ -24,10 +24,11 @@ from torch import Tensor
 from harness.domain import Finding, HarnessError, Outcome, ProblemError, RooflineBounds, StoreError, Timing
 from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.precision import float32_precision
-from harness.evaluation.correctness.reference import Reference, usable_threads
+from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import run_reference, trust_outputs, write_state
 from harness.evaluation.results import StepResult
 from harness.evaluation.timing.system_conditions import add_to_record, read_record
+from harness.hardware.host import count_cores
 from harness.problems.operators import OperatorCosts
 from harness.protocol import count_span
 from harness.sandbox.devices import Device
@@ -89,7 +90,7 @@ class PeakStore:
 
 
 def name_device(device: Device) -> str:
-    facts = [device.chip, usable_threads(), torch.__version__]
+    facts = [device.chip, count_cores(), torch.__version__]
     return sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
@@ -109,7 +110,7 @@ def measure_peaks(device: Device) -> DevicePeaks:
 @contextmanager
 def _all_threads() -> Iterator[None]:
     before = torch.get_num_threads()
-    torch.set_num_threads(usable_threads())
+    torch.set_num_threads(count_cores())
     try:
         yield
     finally:

@@ -17,6 +17,7 @@ from typing import Any
 
 from harness.domain import Conditions, StoreError, Timing
 from harness.domain.files import raising, read_json_record, replace_text
+from harness.hardware.host import count_cores
 from harness.sandbox.devices import Device
 
 SAMPLE_EVERY_S = 0.1
@@ -120,7 +121,7 @@ def measure_energy_mj(device: Device, replay: Callable[[], int], longest_s: floa
 
 
 def calm_load(cores: int | None = None) -> float:
-    return max(CALM_LOAD_CORES, CALM_LOAD_SHARE * (cores or len(os.sched_getaffinity(0))))
+    return max(CALM_LOAD_CORES, CALM_LOAD_SHARE * (cores or count_cores()))
 
 
 def _read_busy_s(cores: set[int]) -> float | None:

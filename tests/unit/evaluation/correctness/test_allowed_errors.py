@@ -14,12 +14,13 @@ from harness.domain import Outcome, Tolerance
 from harness.evaluation.correctness.calls import add_spread
 from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
 from harness.evaluation.correctness.reference import prepare_reference
-from harness.evaluation.correctness.truth import Truth, TruthLeaf, flatten_outputs
+from harness.evaluation.correctness.truth import Truth, TruthLeaf
 from harness.problems.discovery import parse_problem
 from harness.problems.inputs.kinds import find_kind
 from harness.problems.loading import load_problem
 from harness.problems.operators import OperatorCalls, Terms
 from harness.sandbox.devices import open_device
+from harness.tensors.outputs import flatten_outputs
 
 SIDE, LENGTH = 96, 512
 PROBLEM = """

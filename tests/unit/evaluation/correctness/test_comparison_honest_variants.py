@@ -15,9 +15,10 @@ from torch import Tensor, nn
 
 from harness.domain import Outcome, Tolerance
 from harness.evaluation.correctness.comparison import compare_outputs
-from harness.evaluation.correctness.truth import Truth, TruthLeaf, compute_truth, flatten_outputs
+from harness.evaluation.correctness.truth import Truth, TruthLeaf, compute_truth
 from harness.problems.discovery import find_problem, find_suite
 from harness.problems.loading import load_problem
+from harness.tensors.outputs import flatten_outputs
 from harness.tensors.values import map_tensors
 
 CPU = torch.device("cpu")

@@ -12,8 +12,8 @@ from harness.domain import Outcome
 from harness.evaluation.correctness.allowed_errors import BLOCK
 from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
 from harness.evaluation.correctness.leaf_comparison import CHUNK
-from harness.evaluation.correctness.truth import flatten_outputs
 from harness.tensors.fill_values import find_fills
+from harness.tensors.outputs import flatten_outputs
 
 FILLS = {
     "masked": (-1e9,),

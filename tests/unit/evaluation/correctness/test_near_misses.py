@@ -9,7 +9,8 @@ from harness.domain import Outcome, Tolerance
 from harness.evaluation.correctness.allowed_errors import FLOORS, Floor
 from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.leaf_comparison import is_countable
-from harness.evaluation.correctness.truth import Truth, TruthLeaf, flatten_outputs
+from harness.evaluation.correctness.truth import Truth, TruthLeaf
+from harness.tensors.outputs import flatten_outputs
 
 FLOATING = [
     torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2,

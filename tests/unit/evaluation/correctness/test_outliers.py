@@ -5,7 +5,8 @@ import torch
 
 from harness.domain import Outcome, Tolerance
 from harness.evaluation.correctness.comparison import compare_outputs
-from harness.evaluation.correctness.truth import Truth, TruthLeaf, flatten_outputs
+from harness.evaluation.correctness.truth import Truth, TruthLeaf
+from harness.tensors.outputs import flatten_outputs
 
 ELEMENTS, LIMIT = 1 << 15, 0.05
 STATED = Tolerance(rtol=LIMIT)

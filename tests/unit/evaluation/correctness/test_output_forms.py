@@ -10,7 +10,8 @@ from truths import DEFAULT, evaluate, exact_truth, outcome_of
 
 from harness.domain import Outcome
 from harness.evaluation.correctness.comparison import are_surely_close
-from harness.evaluation.correctness.truth import Truth, TruthLeaf, flatten_outputs, trust_outputs
+from harness.evaluation.correctness.truth import Truth, TruthLeaf, trust_outputs
+from harness.tensors.outputs import flatten_outputs
 
 
 @pytest.mark.parametrize("shape", [(6,), (3, 2), (2, 3, 1), (1, 2, 3), (2, 1), ()])

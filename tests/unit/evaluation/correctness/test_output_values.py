@@ -15,7 +15,7 @@ from harness.domain import Outcome, Tolerance
 from harness.evaluation.correctness.allowed_errors import BLOCK, FLOORS
 from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
 from harness.evaluation.correctness.leaf_comparison import CHUNK
-from harness.evaluation.correctness.truth import flatten_outputs
+from harness.tensors.outputs import flatten_outputs
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

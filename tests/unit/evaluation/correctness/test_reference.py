@@ -7,14 +7,17 @@ import resource
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
 
 from harness.domain import Problem, ProblemError, ProblemTooLarge
+from harness.evaluation.correctness.calls import keep_calm
 from harness.evaluation.correctness.reference import prepare_reference
 from harness.evaluation.correctness.reference_checks import contain_memory, require_memory
-from harness.evaluation.correctness.truth import KeptTruths
+from harness.evaluation.correctness.truth import Expected, KeptTruths
+from harness.problems.inputs.kinds import find_kind
 from harness.problems.loading import load_problem
 from harness.sandbox.devices import CpuDevice
 
@@ -284,3 +287,14 @@ def test_memory_is_kept_for_padded_inputs_of_a_small_problem():
     declared_only = prepare("return x * torch.ones(5)", distributions=("as_given", "padded")).footprint
     assert padded.output.offset == declared_only.output.offset
     assert padded.output.offset > 300 * 5 * 4 + 300 * 8 * 4 - 256
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_outputs_beyond_the_range_of_float16_are_not_compared_for_16_bit_inputs(dtype):
+    """A program may compute in float16 inside, whose range is far smaller than that of bfloat16."""
+    reference = prepare("return torch.exp(8 * x)", inputs=f"[torch.rand(300, 5).to(torch.{dtype}) - 0.5]")
+    for factor, grows in ((1.0, False), (3.0, dtype == "bfloat16")):
+        inputs = (reference.make_inputs(7)[0] * factor,)
+        expected = Expected(partial(reference.truth_of, inputs))
+        calm = keep_calm(reference, expected, None, find_kind("scaled"), int(factor))
+        assert (calm is None) == grows

@@ -6,7 +6,8 @@ import torch
 from harness.domain import Tolerance
 from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.precision import reference_precision
-from harness.evaluation.correctness.truth import Truth, TruthLeaf, flatten_outputs
+from harness.evaluation.correctness.truth import Truth, TruthLeaf
+from harness.tensors.outputs import flatten_outputs
 
 NARROW = (torch.float16, torch.bfloat16)
 

@@ -8,8 +8,9 @@ import torch
 from harness.domain import Problem, ProblemError
 from harness.evaluation.correctness import precision, truth
 from harness.evaluation.correctness.precision import float32_precision
-from harness.evaluation.correctness.truth import compute_truth, flatten_outputs
+from harness.evaluation.correctness.truth import compute_truth
 from harness.problems.loading import load_problem
+from harness.tensors.outputs import flatten_outputs
 
 CPU = torch.device("cpu")
 

@@ -7,7 +7,8 @@ from torch import Tensor
 
 from harness.domain import Outcome, Tolerance
 from harness.evaluation.correctness.comparison import compare_outputs
-from harness.evaluation.correctness.truth import Truth, TruthLeaf, flatten_outputs
+from harness.evaluation.correctness.truth import Truth, TruthLeaf
+from harness.tensors.outputs import flatten_outputs
 
 FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 DEFAULT = Tolerance()
