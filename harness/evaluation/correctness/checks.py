@@ -71,7 +71,7 @@ def check_correctness(
     return replace(found, outcome=failure.outcome, message=failure.message, findings=(*found.findings, fatal))
 
 
-SLOW_CALLS, SLOW_S, SLOWER = 2, 0.5, 3.0  # so many calls, each of that time and so many times the reference's
+SLOW_CALLS, SLOW_S, SLOWER = 2, 0.1, 3.0  # so many calls, each of that time and so many times the reference's
 # Further calls with little data, if one takes less than `CHEAP_S`.
 FURTHER_S, LEAST_FURTHER, MOST_FURTHER, CHEAP_S = 0.5, 16, 48, 0.1
 HELD_ATTEMPTS = 3  # until outputs are read while streams are held back
