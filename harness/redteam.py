@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from harness.domain import EMULATED, Candidate, Evaluation, Language, Outcome, Problem, UsageError
+from harness.domain.options import TimeLimits
 from harness.evaluation.certificate import (
     Basis,
     Certificate,
@@ -32,7 +33,6 @@ from harness.executors.settings import LocalSettings
 from harness.languages import CPU_LANGUAGE, GPU_LANGUAGE, LANGUAGES, detect_language
 from harness.problems.discovery import read_problem
 from harness.sandbox.devices import Device, find_device
-from harness.sandbox.worker_process import TimeLimits
 from harness.syntax import parse_python
 
 Layer = Literal["time", "correctness", "no_kernel", "process", "control"]

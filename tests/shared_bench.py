@@ -64,10 +64,10 @@ class Bench:
         then with time for all probes; so are further calls of small problems. Inputs and the number of calls
         are the same in every run."""
         from harness.domain import EAGER, BuiltAhead, Candidate, Problem, Subject
+        from harness.domain.options import TimeLimits
         from harness.evaluation.correctness import checks, robustness
         from harness.evaluation.evaluator import CandidateEvaluator
         from harness.evaluation.settings import EvaluationSettings, TimingPlan
-        from harness.sandbox.worker_process import TimeLimits
 
         if "call_s" in limits:
             limits = {"first_call_s": limits["call_s"]} | limits
@@ -107,9 +107,9 @@ class Bench:
         return self.compilation_ahead(gpu).compile(problem, "full", candidate)
 
     def compilation_ahead(self, gpu="H100"):
+        from harness.domain.options import TimeLimits
         from harness.evaluation.emulated.jit_compilation import CompilationAhead, LaunchChecker
         from harness.sandbox.devices import EmulatedDevice
-        from harness.sandbox.worker_process import TimeLimits
 
         limits = TimeLimits(first_call_s=100.0, call_s=100.0, load_s=100.0)
         device, build = EmulatedDevice(gpu), self.builder.build
@@ -129,11 +129,12 @@ class Bench:
     def open_session(self, source, problem=TINY_PROBLEM, *, forkserver=None, **worker_limits):
         """A worker that has imported a candidate, without a verdict: (session, the evaluator's own reference)."""
         from harness.domain import Problem
+        from harness.domain.options import TimeLimits
         from harness.evaluation.correctness.reference import prepare_reference
         from harness.problems.loading import load_problem
         from harness.sandbox.model_session import open_session
         from harness.sandbox.worker_client import Program
-        from harness.sandbox.worker_process import TimeLimits, WorkerLimits
+        from harness.sandbox.worker_process import WorkerLimits
 
         loaded = load_problem(Problem(name="add", suite="tiny", source=problem), "full")
         reference = prepare_reference(loaded, self._device, 1, 2)

@@ -1,6 +1,6 @@
 """Domain model as frozen types. Imports only the standard library."""
 
-from harness.domain.build import NOTHING_AHEAD, BuildRequest, BuildResult, BuildStatus, BuiltAhead
+from harness.domain.build import NOTHING_AHEAD, AnswerBuild, BuildRequest, BuildResult, BuildStatus, BuiltAhead
 from harness.domain.errors import (
     BuildToolError,
     DeviceError,
@@ -34,6 +34,7 @@ from harness.domain.evaluation import (
     Rival,
     Subject,
     Trial,
+    Weights,
     average,
     chip_of,
     weighted_mean,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -62,6 +63,9 @@ class BuildResult:
     def __post_init__(self) -> None:
         if (self.extension is not None) != (self.status in ("built", "cached")):
             raise ValueError(f"a build that is {self.status} cannot have extension={self.extension!r}")
+
+
+AnswerBuild = Callable[[BuildRequest], BuildResult]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,6 +58,9 @@ class Finding:
     evidence: str = ""
 
 
+MAX_MESSAGE = 500
+
+
 class CandidateFailure(Exception):
     """Becomes the outcome of an evaluation."""
 
@@ -66,6 +69,21 @@ class CandidateFailure(Exception):
         self.outcome = outcome
         self.message = message
         self.findings = findings
+
+    @classmethod
+    def of_check(cls, outcome: Outcome, check: str, message: str) -> CandidateFailure:
+        """With a fatal finding."""
+        return cls(outcome, message, (Finding(check=check, severity="fatal", message=message),))
+
+    @classmethod
+    def of_protocol(cls, message: str) -> CandidateFailure:
+        """The worker program is trusted: only candidate code can make it break the protocol."""
+        message = message[:MAX_MESSAGE]
+        finding = Finding(check="protocol", severity="fatal", message=message)
+        return cls(Outcome.SUSPECT, f"the worker broke the protocol: {message}", (finding,))
+
+
+Weights = Literal["identical", "loaded", "unmatched", "none"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +107,7 @@ class Trial:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correctness:
     trials: tuple[Trial, ...]
-    weights: Literal["identical", "loaded", "unmatched", "none"]
+    weights: Weights
     truth: Literal["float64", "reference"] = "float64"
 
     @property

@@ -38,3 +38,37 @@ class RunFolders:
     problems_dir: Path | None = option(
         None, "Folder of suites, searched before the shipped ones. [default: reference_models]", metavar="DIR"
     )
+
+
+FIRST_CALL_S = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeLimits:
+    """Builds do not count. `first_call_s` limits the first call in each worker of a program that compiles in it; that
+    of other programs has `call_s`.
+    """
+
+    title: ClassVar[str] = "Evaluation"
+
+    call_s: float = option(60.0, "Limit for one call.", key="call_timeout", min=0.1, metavar="SECONDS")
+    first_call_s: float = option(
+        None,
+        "Limit for the first call in each worker of programs that compile in it. "
+        "[default: 300, or --call-timeout if longer]",
+        key="first_call_timeout",
+        kind=float | None,
+        min=0.1,
+        metavar="SECONDS",
+    )
+    load_s: float = option(
+        120.0,
+        "Limit for importing and for constructing a candidate, without its builds.",
+        key="load_timeout",
+        min=0.1,
+        metavar="SECONDS",
+    )
+
+    def __post_init__(self) -> None:
+        if self.first_call_s is None:
+            object.__setattr__(self, "first_call_s", max(FIRST_CALL_S, self.call_s))

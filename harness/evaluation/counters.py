@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from harness.domain import NCU_METRICS, Candidate, CandidateFailure, CounterReport, HarnessError, KernelCounters
+from harness.domain.options import TimeLimits
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.integrity.attribution import CustomKernels, classify_kernel, name_kernel
 from harness.evaluation.model_construction import construct_with_state
 from harness.evaluation.model_workers import ModelWorkers
 from harness.sandbox.forkserver import Profiler
 from harness.sandbox.memory_limits import is_out_of_memory
-from harness.sandbox.worker_process import TimeLimits
 
 MOST_LAUNCHES = 16  # each is repeated for every group of metrics
 MOST_KERNELS = 8

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.domain import Candidate, CandidateFailure
+from harness.domain import AnswerBuild, Candidate, CandidateFailure, Weights
+from harness.domain.options import TimeLimits
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.integrity.static_checks import find_syntax_error
 from harness.evaluation.record import EvaluationRecord
 from harness.problems.loading import LoadedProblem
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.devices import CpuDevice, Device
-from harness.sandbox.exchange import AnswerBuild
 from harness.sandbox.forkserver import Forkserver
-from harness.sandbox.model_session import ModelSession, Weights, open_session
+from harness.sandbox.model_session import ModelSession, open_session
 from harness.sandbox.worker_client import Program
-from harness.sandbox.worker_process import TimeLimits
 from harness.tensors.outputs import FlatOutputs
 
 

@@ -22,6 +22,7 @@ from harness.domain import (
     EAGER,
     EMULATED,
     LIBRARY_CLASS,
+    AnswerBuild,
     BuildRequest,
     BuildResult,
     BuiltAhead,
@@ -32,6 +33,7 @@ from harness.domain import (
     Outcome,
     TimedBaseline,
 )
+from harness.domain.options import TimeLimits
 from harness.evaluation.correctness.checks import compare_expected
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.emulated.sanitizer import KernelChecker
@@ -42,14 +44,13 @@ from harness.hardware.host import count_cores
 from harness.languages import LANGUAGES, compiles_in_worker
 from harness.languages.torch import INDUCTOR
 from harness.problems.loading import workload_source
+from harness.protocol.channel import Mode
 from harness.sandbox.devices import Device
-from harness.sandbox.exchange import AnswerBuild
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.gpu.recording import KeptBaseline
 from harness.sandbox.memory_limits import is_out_of_memory
 from harness.sandbox.model_session import ModelSession, open_session
-from harness.sandbox.worker_client import Mode, Program
-from harness.sandbox.worker_process import TimeLimits
+from harness.sandbox.worker_client import Program
 from harness.sandbox.workers_ahead import WorkersAhead
 
 SECOND_LOAD_SHARE = 1 / 8  # of the time limits

@@ -34,8 +34,9 @@ from harness.domain import (
 from harness.evaluation.cases import CaseRun, combine_comparisons, combine_further, combine_timings
 from harness.evaluation.emulated.findings import drop_repeated
 from harness.evaluation.integrity.sandbox_causes import note_sandbox
+from harness.evaluation.memory_plan import MemoryPlan, Thrift
 from harness.evaluation.results import StepResult
-from harness.sandbox.memory_plan import MemoryPlan, Room, Thrift
+from harness.sandbox.memory_limits import Room
 
 MAX_MESSAGE_CHARACTERS = 2000
 

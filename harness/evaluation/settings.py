@@ -4,8 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from harness.domain import Fidelity
-from harness.domain.options import option
-from harness.sandbox.worker_process import TimeLimits
+from harness.domain.options import TimeLimits, option
 
 PATIENCE = 10.0  # times the budget: then fewer pairs are enough
 

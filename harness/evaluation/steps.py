@@ -31,6 +31,7 @@ from harness.evaluation.emulated.sanitizer import KernelChecker, explained_by_ke
 from harness.evaluation.integrity.address_sanitizer import call_under_sanitizer
 from harness.evaluation.integrity.attribution import attribute_work, confirm_custom_code, name_custom_kernels
 from harness.evaluation.integrity.static_checks import warn_of_narrow_formats
+from harness.evaluation.memory_plan import Thrift, plan_in_full
 from harness.evaluation.model_construction import construct_model, load_only
 from harness.evaluation.model_workers import CandidateBuilds, ModelWorkers
 from harness.evaluation.record import EvaluationRecord
@@ -45,7 +46,6 @@ from harness.problems.loading import LoadedProblem
 from harness.problems.watched_process import read_init_inputs
 from harness.sandbox.devices import Device
 from harness.sandbox.gpu.recording import NotReplayable, Recording
-from harness.sandbox.memory_plan import Thrift, plan_in_full
 from harness.sandbox.model_session import ModelSession
 from harness.sandbox.workers_ahead import WorkersAhead
 

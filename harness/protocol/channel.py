@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import IntEnum, StrEnum
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from harness.domain import WireError, WorkerLost, WorkerTimeout
 
@@ -52,6 +52,11 @@ class WorkerRequest(StrEnum):
     REPLAY = "replay"
     REPLAY_IN_ROW = "replay_in_row"
     UNLOAD = "unload"
+
+
+# "compile": compiles the kernels of a JIT language for the emulated GPU, and runs none; "compile_all": with every
+# configuration, for a real GPU's worker. For the others see `harness.worker.instrumentation`.
+Mode = Literal["plain", "profile", "ablate", "ablate_generated", "count", "compile", "compile_all"]
 
 
 class WorkerReply(StrEnum):

@@ -47,6 +47,18 @@ class TensorSpec:
     stride: tuple[int, ...]
     offset: int = 0
 
+    @property
+    def shares_memory(self) -> bool:
+        """True if elements overlap."""
+        reach = 0
+        for stride, size in sorted(
+            (stride, size) for stride, size in zip(self.stride, self.shape, strict=True) if size > 1
+        ):
+            if stride <= reach:
+                return 0 not in self.shape
+            reach += stride * (size - 1)
+        return False
+
     def to_json(self) -> list[Any]:
         return [self.dtype, list(self.shape), list(self.stride), self.offset]
 

@@ -6,13 +6,14 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import Any
 
 from harness.builder.fast.crash_stack import NATIVE_STACK, name_native_function, shorten_output
 from harness.domain import (
+    AnswerBuild,
     BuildRequest,
     BuildResult,
     CandidateFailure,
@@ -23,24 +24,13 @@ from harness.domain import (
     WorkerLost,
     WorkerTimeout,
 )
+from harness.domain.evaluation import MAX_MESSAGE
+from harness.domain.options import TimeLimits
 from harness.domain.records import make_value
 from harness.protocol.channel import BUILT, WorkerReply, WorkerRequest
 from harness.protocol.process_tree import name_signal
 from harness.sandbox.devices import SharedArena
-from harness.sandbox.worker_process import TimeLimits, WorkerProcess
-
-MAX_MESSAGE = 500
-
-
-def fatal_failure(outcome: Outcome, check: str, message: str) -> CandidateFailure:
-    return CandidateFailure(outcome, message, (Finding(check=check, severity="fatal", message=message),))
-
-
-def protocol_failure(message: str) -> CandidateFailure:
-    """The worker program is trusted: only candidate code can make it break the protocol."""
-    message = message[:MAX_MESSAGE]
-    finding = Finding(check="protocol", severity="fatal", message=message)
-    return CandidateFailure(Outcome.SUSPECT, f"the worker broke the protocol: {message}", (finding,))
+from harness.sandbox.worker_process import WorkerProcess
 
 
 def explain_failure(answer: dict[str, Any], failure: Outcome) -> CandidateFailure:
@@ -179,7 +169,7 @@ class Exchange:
         except WorkerLost as error:
             raised, cause = self._explain_loss(_name_step(expected), failure), error
         except WireError as error:
-            raised, cause = protocol_failure(str(error)), error
+            raised, cause = CandidateFailure.of_protocol(str(error)), error
         if self._builds is None:
             raise HarnessError(f"the baseline failed: {raised.message}") from raised
         raise raised from cause
@@ -271,7 +261,7 @@ def require_kind(answer: dict[str, Any], expected: Expected, failure: Outcome = 
     if answer["kind"] == WorkerReply.FAILED:
         raise explain_failure(answer, failure)
     if answer["kind"] != expected:
-        raise protocol_failure(f"expected the answer {expected.value!r}, found {answer['kind']!r}")
+        raise CandidateFailure.of_protocol(f"expected the answer {expected.value!r}, found {answer['kind']!r}")
 
 
 def _name_step(expected: Expected) -> str:
@@ -283,7 +273,6 @@ MAX_BUILDS = 64  # per worker
 MAX_BUILD_CHARACTERS = 4 * MAX_SOURCE_CHARACTERS  # of all builds together
 MAX_BUILDS_S = 1800.0  # for all builds together
 MAX_BUILD_TIMEOUTS = 2
-AnswerBuild = Callable[[BuildRequest], BuildResult]
 _NAME = re.compile(r"[^/\0]{1,200}")  # the build checks whether it can name a module
 _FILE_NAME = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./+-]{0,199}")
 

@@ -8,14 +8,15 @@ import resource
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 from harness.hardware.host import available_memory_bytes
-from harness.sandbox.memory_plan import USABLE_SHARE
 from harness.sandbox.worker_process import WorkerLimits
 
+USABLE_SHARE = 0.9  # of free memory; the rest is for fragmentation and other processes
 MAX_WORKER_BYTES = 16 << 30
 WORKER_SHARE = 0.6  # of the memory that is free
 # Messages of torch on a CPU, CUDA, cuBLAS, and our shared memory on a CPU and on a GPU.
@@ -26,6 +27,20 @@ NO_MEMORY = (
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 KEPT_FREE_BYTES = 256 << 20
 MAPPED_BYTES = 32 << 20  # larger blocks are mapped separately, and unmapped when freed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """Free bytes. `is_shared` means that device and host share one memory."""
+
+    device_bytes: int
+    host_bytes: int
+    is_shared: bool = False
+
+    def holds(self, device_bytes: int, host_bytes: int) -> bool:
+        if self.is_shared:
+            return device_bytes + host_bytes <= USABLE_SHARE * min(self.device_bytes, self.host_bytes)
+        return device_bytes <= USABLE_SHARE * self.device_bytes and host_bytes <= USABLE_SHARE * self.host_bytes
 
 
 def count_free_bytes(device: torch.device) -> int:

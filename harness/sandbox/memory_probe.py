@@ -98,17 +98,6 @@ def count_differences(elements: Sequence[Element], seen: Sequence[bytes | None],
     )
 
 
-def shares_memory_within(spec: TensorSpec) -> bool:
-    reach = 0
-    for stride, size in sorted(
-        (stride, size) for stride, size in zip(spec.stride, spec.shape, strict=True) if size > 1
-    ):
-        if stride <= reach:
-            return 0 not in spec.shape
-        reach += stride * (size - 1)
-    return False
-
-
 def _offset(index: int, spec: TensorSpec) -> int:
     offset = 0
     for size, stride in zip(reversed(spec.shape), reversed(spec.stride), strict=True):

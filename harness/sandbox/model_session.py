@@ -10,17 +10,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from harness.domain import CandidateFailure, HarnessError, Outcome
+from harness.domain import CandidateFailure, HarnessError, Outcome, Weights
 from harness.protocol import KEPT_CALLS, Region, TensorSpec, count_span
 from harness.protocol.tensor_layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES
 from harness.sandbox.arena_layout import OUTPUT_OFFSETS, Footprint, outline
 from harness.sandbox.devices import Device, SharedArena
-from harness.sandbox.exchange import fatal_failure
 from harness.sandbox.memory_probe import (
     EarlierOutputs,
     Element,
@@ -39,7 +38,6 @@ PROFILED_CALLS = 5  # at most; fewer if they are slow, see `harness.worker.instr
 MAX_PINS = 6
 SAMPLED_BEFORE = 4  # earlier calls whose outputs are sampled after a timed one
 POISON = 0xFF  # NaN in every floating format, -1 in signed integers
-Weights = Literal["identical", "loaded", "unmatched", "none"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +113,7 @@ class ModelSession:
         missing = [name for name in state if name not in own]
         if missing:
             message = f"calls of the reference change {', '.join(missing)}; the candidate has no such state"
-            raise fatal_failure(Outcome.WRONG_VALUE, "state", message)
+            raise CandidateFailure.of_check(Outcome.WRONG_VALUE, "state", message)
         self._held = dict(state)
         if state:
             self.client.hold_state(state, own)

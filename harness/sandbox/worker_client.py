@@ -5,12 +5,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from harness.domain import (
+    AnswerBuild,
     CallKind,
     CandidateFailure,
     Finding,
@@ -18,6 +19,7 @@ from harness.domain import (
     Outcome,
     WorkerTimeout,
 )
+from harness.domain.options import TimeLimits
 from harness.languages import list_compiled_in_worker
 from harness.protocol import (
     GO,
@@ -32,30 +34,23 @@ from harness.protocol import (
     place_contiguous,
     storage_bytes,
 )
-from harness.protocol.channel import SEED_BYTES, WorkerReply, WorkerRequest
+from harness.protocol.channel import SEED_BYTES, Mode, WorkerReply, WorkerRequest
 from harness.protocol.tensor_layout import MOST_KEPT, place_strided
 from harness.sandbox.devices import Device, SharedArena
 from harness.sandbox.exchange import (
     BETWEEN_CALLS_S,
-    AnswerBuild,
     Exchange,
     explain_failure,
-    fatal_failure,
-    protocol_failure,
     require_kind,
 )
 from harness.sandbox.memory_limits import limit_worker
 from harness.sandbox.memory_probe import Element
 from harness.sandbox.replies import parse_outputs, parse_pages, parse_spec, read_as, read_list, read_pairs
-from harness.sandbox.worker_process import StillRunning, Stopped, TimeLimits, WorkerLimits, WorkerProcess
+from harness.sandbox.worker_process import StillRunning, Stopped, WorkerLimits, WorkerProcess
 from harness.tensors.values import has_same_bits, pack_by_dtype, read_seed
 
 MAX_REPORTED_NS = 10**15
 DOORBELL_POLLS = 4000  # between two checks of everything else: about 0.2 ms
-
-# "compile": compiles the kernels of a JIT language for the emulated GPU, and runs none; "compile_all": with every
-# configuration, for a real GPU's worker. For the others see `harness.worker.instrumentation`.
-Mode = Literal["plain", "profile", "ablate", "ablate_generated", "count", "compile", "compile_all"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +191,7 @@ class WorkerClient:
         specs = tuple(parse_spec(spec) for spec in read_list(answer.get("specs")))
         if specs != place_contiguous(expected)[0]:
             changed = "its weights changed shapes or dtypes after construction"
-            raise fatal_failure(Outcome.WRONG_VALUE, "state", changed)
+            raise CandidateFailure.of_check(Outcome.WRONG_VALUE, "state", changed)
         return [self._arena.view(spec) for spec in specs]
 
     def write_weights(self, state: dict[str, Tensor]) -> None:
@@ -258,7 +253,7 @@ class WorkerClient:
         self._early = None
         released_bytes = answer.get("released_bytes", 0)
         if type(released_bytes) is not int:
-            raise protocol_failure("an answer has an invalid number of bytes")
+            raise CandidateFailure.of_protocol("an answer has an invalid number of bytes")
         return Called(
             reported_us=_read_us(answer.get("reported_ns"), least_ns=1),
             at_ns=self._exchange.arrived_ns,
@@ -291,7 +286,7 @@ class WorkerClient:
         if message["kind"] == WorkerReply.FAILED:
             raise explain_failure(message, Outcome.RUNTIME_ERROR)
         if message["kind"] != WorkerReply.CALLED or self._early is not None:
-            raise protocol_failure(f"unexpected message {message['kind']!r} during a call")
+            raise CandidateFailure.of_protocol(f"unexpected message {message['kind']!r} during a call")
         self._early = message
         return 0.0
 
@@ -400,7 +395,7 @@ def flat_bytes(tensor: Tensor) -> Tensor:
 
 def _read_us(time_ns: object, least_ns: int = 0) -> float:
     if type(time_ns) is not int or not least_ns <= time_ns < MAX_REPORTED_NS:
-        raise protocol_failure("an answer has an invalid time")
+        raise CandidateFailure.of_protocol("an answer has an invalid time")
     return time_ns / 1e3
 
 

@@ -12,10 +12,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from harness.domain import HarnessError
-from harness.domain.options import option
 from harness.hardware.host import MemoryState, count_oom_kills, read_memory_state, total_memory_bytes
 from harness.protocol import Channel
 from harness.protocol.channel import ForkserverRequest
@@ -154,7 +153,6 @@ def _megabytes(size_bytes: int) -> str:
 
 
 KEPT_OUTPUT_BYTES = 8000
-FIRST_CALL_S = 300.0
 STOP_TIMEOUT_S = 1.0  # for processes that were told to stop
 MAX_HANDLES = 32  # processes that are stopped without the forkserver
 
@@ -165,37 +163,6 @@ class WorkerLimits:
     scratch_bytes: int = 1 << 30
     processes: int = 512
     cpu_s: int = 3600
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimeLimits:
-    """Builds do not count. `first_call_s` limits the first call in each worker of a program that compiles in it; that
-    of other programs has `call_s`.
-    """
-
-    title: ClassVar[str] = "Evaluation"
-
-    call_s: float = option(60.0, "Limit for one call.", key="call_timeout", min=0.1, metavar="SECONDS")
-    first_call_s: float = option(
-        None,
-        "Limit for the first call in each worker of programs that compile in it. "
-        "[default: 300, or --call-timeout if longer]",
-        key="first_call_timeout",
-        kind=float | None,
-        min=0.1,
-        metavar="SECONDS",
-    )
-    load_s: float = option(
-        120.0,
-        "Limit for importing and for constructing a candidate, without its builds.",
-        key="load_timeout",
-        min=0.1,
-        metavar="SECONDS",
-    )
-
-    def __post_init__(self) -> None:
-        if self.first_call_s is None:
-            object.__setattr__(self, "first_call_s", max(FIRST_CALL_S, self.call_s))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

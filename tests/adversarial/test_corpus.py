@@ -48,10 +48,10 @@ def get_init_inputs(): return []
 
 @pytest.fixture(scope="module")
 def team(build_cache, tmp_path_factory):
+    from harness.domain.options import TimeLimits
     from harness.executors.settings import LocalSettings
     from harness.hardware.host import list_gpus
     from harness.redteam import RedTeam, RedTeamSettings
-    from harness.sandbox.worker_process import TimeLimits
 
     limits = TimeLimits(load_s=30.0, first_call_s=5.0, call_s=5.0)
     settings = RedTeamSettings(local=LocalSettings(cache=build_cache), limits=limits, plan=PLAN)

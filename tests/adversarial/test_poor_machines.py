@@ -9,12 +9,12 @@ import subprocess
 import pytest
 
 from harness.domain import Candidate
+from harness.domain.options import TimeLimits
 from harness.executors.executor import Origin, make_task
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
 from harness.problems.discovery import read_problem
 from harness.sandbox.policy import probe_isolation
-from harness.sandbox.worker_process import TimeLimits
 
 LONG_S = 5.0
 GOOD = """

@@ -282,9 +282,9 @@ class Bench:
         return make_task(problem, candidate, Origin(run="corpus", model="-"), language=candidate.language)
 
     def _executor(self, gpu: str):
+        from harness.domain.options import TimeLimits
         from harness.executors.local import LocalExecutor
         from harness.executors.settings import LocalSettings
-        from harness.sandbox.worker_process import TimeLimits
 
         if gpu not in self._executors:
             limits = TimeLimits(first_call_s=20.0, call_s=20.0)

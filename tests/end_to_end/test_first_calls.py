@@ -5,10 +5,10 @@ import time
 import pytest
 
 from harness.domain import Candidate, Outcome, Problem
+from harness.domain.options import TimeLimits
 from harness.executors.executor import Origin, make_task
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
-from harness.sandbox.worker_process import TimeLimits
 
 SLEEPS = """
 import time, torch

@@ -3,8 +3,8 @@
 from collections import Counter
 
 from harness.evaluation.correctness import checks
+from harness.evaluation.memory_plan import TRIALS
 from harness.evaluation.settings import TimingPlan
-from harness.sandbox.memory_plan import TRIALS
 
 PLAN = TimingPlan(budget_s=0.3, min_blocks=5, max_blocks=8, attempts=1, allow_load=True)
 SLEEPING = """

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.domain import Finding, Outcome, Problem, ProblemError
+from harness.domain import CandidateFailure, Finding, Outcome, Problem, ProblemError
 from harness.evaluation.correctness.allowed_errors import DRAWS_OF_ROUNDINGS
 from harness.evaluation.correctness.comparison import compare_leaves
 from harness.evaluation.correctness.leaf_comparison import LeafVerdict
@@ -34,7 +34,6 @@ from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind
 from harness.problems.inputs.kinds import find_kind
 from harness.problems.inputs.tensors import PATTERNS, list_changeable, perturb
 from harness.sandbox.arena_layout import Footprint
-from harness.sandbox.exchange import fatal_failure
 from harness.sandbox.model_session import ModelSession, Run
 from harness.tensors.outputs import Change, FlatOutputs, KeptOutputs
 
@@ -289,7 +288,7 @@ class AliasCheck:
             return
         if self._session.find_change(self._last[0]) is not Change.NONE:
             message = "an output shares memory with the inputs: it changed when new inputs were written"
-            raise fatal_failure(Outcome.WRONG_VALUE, "alias_input", message)
+            raise CandidateFailure.of_check(Outcome.WRONG_VALUE, "alias_input", message)
 
     def find_change(self, run: Run) -> tuple[Change, str]:
         """Call after each correct call. Return the worst change of earlier outputs, and its time."""

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Literal
 
-from harness.domain import CandidateFailure, Correctness, Finding, Outcome, ProblemError, Trial
+from harness.domain import CandidateFailure, Correctness, Finding, Outcome, ProblemError, Trial, Weights
 from harness.evaluation.correctness.allowed_errors import SLIGHT
 from harness.evaluation.correctness.calls import (
     REUSES_OUTPUT,
@@ -28,8 +28,7 @@ from harness.evaluation.correctness.truth import Expected, Truth, TruthLeaf, lis
 from harness.evaluation.results import StepResult
 from harness.problems.inputs.kind import GIVEN, InputKind
 from harness.protocol import TensorSpec, have_same_nesting
-from harness.sandbox.memory_probe import shares_memory_within
-from harness.sandbox.model_session import ModelSession, Run, Weights
+from harness.sandbox.model_session import ModelSession, Run
 from harness.sandbox.worker_client import describe
 from harness.tensors.outputs import Change, Difference, FlatOutputs, TensorRecord, find_difference
 from harness.tensors.values import has_same_bits
@@ -379,8 +378,8 @@ def _find_misfit(
     if _has_changed_inputs(run, reference):
         return Outcome.WRONG_VALUE, "the inputs were changed by the call"
     for leaf, spec in _pair_made(run, truth, reference):
-        overlaps = shares_memory_within(spec) and spec not in accepted
-        if overlaps and not shares_memory_within(describe(leaf.reference)):
+        overlaps = spec.shares_memory and spec not in accepted
+        if overlaps and not describe(leaf.reference).shares_memory:
             return (
                 Outcome.WRONG_SHAPE,
                 f"elements of {leaf.name} share memory (strides {spec.stride}); return a contiguous tensor",

@@ -18,10 +18,10 @@ from harness.evaluation.correctness.input_plan import RERUNS, plan_kinds
 from harness.evaluation.correctness.reference import SMALL_CALL_S, Reference
 from harness.evaluation.correctness.truth import Expected
 from harness.evaluation.correctness.variations import find_nearby, make_later_states, make_other_weights
+from harness.evaluation.memory_plan import TRIALS, MemoryPlan
 from harness.problems.inputs.kind import GIVEN, ROUNDED, DerivedKind, InputKind, may_be_rounded
 from harness.problems.inputs.kinds import MIXED, list_declared
 from harness.problems.inputs.traits import exchange_part, exchange_slices
-from harness.sandbox.memory_plan import TRIALS, MemoryPlan
 
 MOST_CALLS = 128  # before a state that is new to the candidate
 ALTERED_CALLS = 2  # of small problems

@@ -55,6 +55,16 @@ from harness.evaluation.correctness.truth import (
     run_with_state,
     write_state,
 )
+from harness.evaluation.memory_plan import (
+    LARGE_BYTES,
+    MemoryNeed,
+    MemoryPlan,
+    Thrift,
+    choose_plan,
+    count_host_bytes,
+    plan_in_full,
+    plan_smallest,
+)
 from harness.problems.inputs.declared import pad_rows
 from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind
 from harness.problems.inputs.kinds import MIXED, list_declared, list_derived
@@ -65,17 +75,7 @@ from harness.protocol import count_kept_calls
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.devices import Device
 from harness.sandbox.gpu.recording import KeptBaseline, NotReplayable
-from harness.sandbox.memory_plan import (
-    LARGE_BYTES,
-    MemoryNeed,
-    MemoryPlan,
-    Room,
-    Thrift,
-    choose_plan,
-    count_host_bytes,
-    plan_in_full,
-    plan_smallest,
-)
+from harness.sandbox.memory_limits import Room
 from harness.tensors.outputs import Difference, FlatOutputs
 from harness.tensors.values import (
     HOST,

@@ -24,8 +24,7 @@ from harness.evaluation.correctness.truth import (
 )
 from harness.problems.inputs.conformity import find_violation
 from harness.problems.loading import LoadedProblem
-from harness.sandbox.memory_limits import count_free_bytes, is_out_of_memory, limit_memory
-from harness.sandbox.memory_plan import USABLE_SHARE
+from harness.sandbox.memory_limits import USABLE_SHARE, count_free_bytes, is_out_of_memory, limit_memory
 from harness.tensors.outputs import Difference, FlatOutputs, find_difference, flatten_tensors, widen_small
 from harness.tensors.single_pass import find_kernels
 from harness.tensors.values import SLICE_ELEMENTS, cut_slices, has_same_bits, list_leaves, list_memory, list_tensors

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from harness.domain import CandidateFailure, Correctness, Finding, HarnessError, Outcome, ProblemError, Trial
+from harness.domain import CandidateFailure, Correctness, Finding, HarnessError, Outcome, ProblemError, Trial, Weights
 from harness.evaluation.correctness.calls import CallMaker, Exercise
 from harness.evaluation.correctness.checks import compare_expected, prepared
 from harness.evaluation.correctness.planned_calls import NEARBY_SHAPE, OTHER_WEIGHTS, PlannedCalls, take_inputs
@@ -21,7 +21,7 @@ from harness.evaluation.correctness.reference_checks import has_only_numbers
 from harness.evaluation.correctness.variations import restricts_values, takes_layout
 from harness.problems.inputs.kind import GIVEN
 from harness.problems.inputs.kinds import DECLARED, MIXED
-from harness.sandbox.model_session import ModelSession, Run, Weights
+from harness.sandbox.model_session import ModelSession, Run
 from harness.tensors.outputs import find_difference
 from harness.tensors.values import list_tensors
 

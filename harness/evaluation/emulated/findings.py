@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 from harness.domain import CandidateFailure, Finding, Outcome
 from harness.languages import LANGUAGES
-from harness.sandbox.exchange import protocol_failure
 from harness.syntax import try_parse
 
 MAX_FINDINGS = 64
@@ -68,7 +67,7 @@ class KernelFinding:
 def parse_kernel_findings(value: object) -> list[KernelFinding]:
     """Raises CandidateFailure for a malformed list."""
     if not isinstance(value, list) or len(value) > MAX_FINDINGS:
-        raise protocol_failure(f"kernel findings: expected a list of at most {MAX_FINDINGS}")
+        raise CandidateFailure.of_protocol(f"kernel findings: expected a list of at most {MAX_FINDINGS}")
     return [_parse(one) for one in value]
 
 
@@ -176,7 +175,7 @@ def _describe_thread(one: KernelFinding) -> str:
 
 def _parse(value: Any) -> KernelFinding:
     if not isinstance(value, dict):
-        raise protocol_failure("kernel finding: expected an object")
+        raise CandidateFailure.of_protocol("kernel finding: expected an object")
     return KernelFinding(
         check=_parse_text(value, "check"),
         decides=value.get("severity", "error") == "error",
@@ -193,13 +192,13 @@ def _parse(value: Any) -> KernelFinding:
 def _parse_text(value: dict[str, Any], name: str) -> str:
     text = value.get(name)
     if text is not None and not isinstance(text, str | int | float):
-        raise protocol_failure(f"kernel finding: expected a string for {name}")
+        raise CandidateFailure.of_protocol(f"kernel finding: expected a string for {name}")
     return "" if text is None else str(text)[:MAX_CHARACTERS]
 
 
 def _parse_number(value: object) -> int:
     if type(value) is not int:
-        raise protocol_failure("kernel finding: expected an integer line")
+        raise CandidateFailure.of_protocol("kernel finding: expected an integer line")
     return value
 
 
@@ -207,7 +206,7 @@ def _parse_position(value: object) -> str:
     if isinstance(value, list) and len(value) <= 3 and all(type(number) is int for number in value):
         return f"({', '.join(map(str, value))})"
     if value is not None and not isinstance(value, str):
-        raise protocol_failure("kernel finding: invalid position")
+        raise CandidateFailure.of_protocol("kernel finding: invalid position")
     return (value or "")[:MAX_CHARACTERS]
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from harness.domain import (
+    AnswerBuild,
     BuildRequest,
     BuildResult,
     Candidate,
@@ -27,18 +28,18 @@ from harness.domain import (
     Problem,
     WorkloadName,
 )
+from harness.domain.options import TimeLimits
 from harness.evaluation.cases import list_runs
 from harness.evaluation.emulated.findings import KernelFinding, parse_kernel_findings, report_kernel_findings
 from harness.evaluation.model_construction import CANDIDATE_ENTRY, describe_construction
 from harness.hardware.host import count_cores
 from harness.problems.loading import LoadedProblem, load_problem
 from harness.problems.shrink import REDUCED, Budget, keep_sizes
+from harness.protocol.channel import Mode
 from harness.sandbox.arena_layout import LEAST_BYTES, measure_bytes
 from harness.sandbox.devices import Device
-from harness.sandbox.exchange import AnswerBuild
 from harness.sandbox.forkserver import Forkserver
-from harness.sandbox.worker_client import Mode, Program, WorkerClient, open_client
-from harness.sandbox.worker_process import TimeLimits
+from harness.sandbox.worker_client import Program, WorkerClient, open_client
 
 # The work of torch operators in host code that a CPU does in seconds.
 BUDGET = Budget(elements=250_000_000, flops=40_000_000_000)

@@ -24,6 +24,7 @@ from harness.domain import (
     ProblemError,
     WorkloadName,
 )
+from harness.domain.options import TimeLimits
 from harness.evaluation.correctness.checks import compare_call
 from harness.evaluation.correctness.reference import Reference, prepare_reference
 from harness.evaluation.emulated.findings import (
@@ -48,7 +49,6 @@ from harness.sandbox.devices import Device
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.model_session import ModelSession, open_session
 from harness.sandbox.worker_client import Program
-from harness.sandbox.worker_process import TimeLimits
 
 ORDERS = ("ascending", "descending", "random")
 CHECK_BUDGET = Budget(elements=60_000, flops=2_000_000)

@@ -21,10 +21,9 @@ from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
 from harness.evaluation.model_construction import construct_with_state
 from harness.evaluation.results import StepResult
-from harness.sandbox.exchange import protocol_failure
+from harness.protocol.channel import Mode
 from harness.sandbox.model_session import ModelSession
 from harness.sandbox.replies import read_as
-from harness.sandbox.worker_client import Mode
 from harness.tensors.outputs import FlatOutputs, are_far_apart
 
 OpenInMode = Callable[[Mode], AbstractContextManager[ModelSession]]
@@ -331,7 +330,9 @@ def parse_profile(answer: dict[str, Any]) -> Profile:
     names = [*(name for name, _ in host), *(name for by, kernel, _ in kernels for name in (by, kernel))]
     times_us = (profile.total_us, *(time_us for _, time_us in host), *(time_us for _, _, time_us in kernels))
     if max(len(host), len(kernels)) > MAX_ROWS or any(len(name) > MAX_NAME for name in names):
-        raise protocol_failure(f"profile: more than {MAX_ROWS} rows, or a name of more than {MAX_NAME} characters")
+        raise CandidateFailure.of_protocol(
+            f"profile: more than {MAX_ROWS} rows, or a name of more than {MAX_NAME} characters"
+        )
     if not all(0 <= time_us < MOST_US for time_us in times_us):
-        raise protocol_failure("profile: expected times in us")
+        raise CandidateFailure.of_protocol("profile: expected times in us")
     return profile

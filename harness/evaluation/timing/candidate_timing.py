@@ -19,7 +19,7 @@ from harness.evaluation.timing.replay_statistics import label_bound
 from harness.evaluation.timing.replay_timing import Keep, ReplayTimer, keep_baseline, record_call, record_rival
 from harness.evaluation.timing.system_conditions import NoiseFloors, NoiseKey
 from harness.sandbox.gpu.recording import KeptBaseline, NotReplayable, Recording
-from harness.sandbox.memory_plan import USABLE_SHARE
+from harness.sandbox.memory_limits import USABLE_SHARE
 from harness.sandbox.model_session import ModelSession
 
 

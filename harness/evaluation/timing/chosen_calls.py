@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import count, cycle
 
-from harness.domain import Block, Outcome, Trial
+from harness.domain import Block, CandidateFailure, Outcome, Trial
 from harness.evaluation.correctness.calls import add_spread, is_settled
 from harness.evaluation.correctness.checks import compare_expected, compare_refined
 from harness.evaluation.correctness.reference import SMALL_CALL_S, Reference
@@ -17,8 +17,6 @@ from harness.evaluation.correctness.truth import Expected, Truth, TruthLeaf, tru
 from harness.evaluation.settings import Choice
 from harness.problems.inputs.kind import GIVEN, InputKind
 from harness.problems.inputs.kinds import find_kind
-from harness.sandbox.exchange import fatal_failure
-from harness.sandbox.memory_probe import shares_memory_within
 from harness.sandbox.model_session import Run
 from harness.tensors.outputs import FlatOutputs, Sample, choose_sample
 
@@ -31,7 +29,7 @@ def require_form(run: Run) -> Run:
     if run.taken and not any(tensor.is_meta for tensor in run.outputs.tensors):
         return run
     message = "a timed call returned outputs of another form than untimed calls"
-    raise fatal_failure(Outcome.SUSPECT, "timed_call", message)
+    raise CandidateFailure.of_check(Outcome.SUSPECT, "timed_call", message)
 
 
 def draw_seed(reference: Reference, seeds: Iterator[int], step: str) -> int:
@@ -125,7 +123,7 @@ class ChosenCalls:
 
     def note(self, seed: int, candidate: Run, baseline: Run | None = None) -> None:
         self._keep_some(seed, candidate)
-        if not self._overlapping and any(map(shares_memory_within, candidate.called.specs)):
+        if not self._overlapping and any(spec.shares_memory for spec in candidate.called.specs):
             self._overlapping.append((seed, candidate))
         screened_share = 1.0 if self.is_changed(seed) else self._choice.screened_share
         if baseline is not None and self._source.random() < screened_share:

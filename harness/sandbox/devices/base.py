@@ -15,7 +15,7 @@ from harness.domain import DeviceError
 from harness.hardware.gpus import GpuModel
 from harness.hardware.host import available_memory_bytes
 from harness.protocol import TensorSpec, device_memory, storage_bytes
-from harness.sandbox.memory_plan import Room
+from harness.sandbox.memory_limits import Room
 
 if TYPE_CHECKING:
     from harness.sandbox.arena_layout import Footprint

@@ -11,7 +11,7 @@ from harness.domain import EMULATED
 from harness.hardware.gpus import DEFAULT_TARGET, GpuModel, find_gpu_model
 from harness.hardware.host import available_memory_bytes, cpu_name
 from harness.sandbox.devices.base import Device, HostArena, SharedArena
-from harness.sandbox.memory_plan import Room
+from harness.sandbox.memory_limits import Room
 
 if TYPE_CHECKING:
     from harness.sandbox.arena_layout import Footprint

@@ -13,8 +13,7 @@ from harness.hardware.host import available_memory_bytes
 from harness.protocol import device_memory
 from harness.sandbox.devices.base import Device, GpuArena, SharedArena
 from harness.sandbox.devices.cpu import MINIMUM_CACHE_BYTES, CpuDevice
-from harness.sandbox.memory_limits import count_free_bytes
-from harness.sandbox.memory_plan import Room
+from harness.sandbox.memory_limits import Room, count_free_bytes
 
 if TYPE_CHECKING:
     from harness.sandbox.arena_layout import Footprint

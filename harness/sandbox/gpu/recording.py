@@ -15,12 +15,11 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from harness.domain import DeviceError, WireError, WorkerLost, WorkerTimeout
+from harness.domain import CandidateFailure, DeviceError, WireError, WorkerLost, WorkerTimeout
 from harness.protocol import ITEM_BYTES, TensorSpec, storage_bytes
 from harness.protocol.channel import MAX_DESCRIPTORS, WorkerRequest
 from harness.protocol.device_memory import FIRST_ADDRESS, RANGE_BYTES
 from harness.sandbox.devices import Device
-from harness.sandbox.exchange import protocol_failure
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.gpu.worker_memory import WorkerPages, export_pages
 from harness.sandbox.model_session import POISON, Run
@@ -167,7 +166,7 @@ def _require_replayable(facts: dict[str, Any], descriptors: Sequence[int], reaso
     if facts.get("has_fixed_addresses") is not True:
         raise NotReplayable("the worker's device memory has no fixed addresses")
     if len(descriptors) != 2:
-        raise protocol_failure("a recording is incomplete")
+        raise CandidateFailure.of_protocol("a recording is incomplete")
 
 
 def _map_memory(client: WorkerClient, facts: dict[str, Any], device: Device) -> WorkerPages:
@@ -188,7 +187,7 @@ def _read_addresses(memory: object) -> list[int]:
         raise NotReplayable(f"its device memory has more than {MOST_PAGES} parts")
     addresses = [address for address, _ in read_pairs(memory)]
     if not all(type(one) is int and 0 <= one - FIRST_ADDRESS < RANGE_BYTES for one in addresses):
-        raise protocol_failure("a recording names memory outside of the worker's range of addresses")
+        raise CandidateFailure.of_protocol("a recording names memory outside of the worker's range of addresses")
     return addresses
 
 

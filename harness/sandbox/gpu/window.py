@@ -16,12 +16,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.domain import Outcome
+from harness.domain import CandidateFailure, Outcome
 from harness.protocol import HELD_US, Signal, TensorSpec, storage_bytes
 from harness.protocol.tensor_layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES, MOST_KEPT
 from harness.sandbox.arena_layout import Footprint, outline
 from harness.sandbox.devices import INPUT_SLACK_BYTES, CudaDevice, Device, SharedArena
-from harness.sandbox.exchange import fatal_failure
 from harness.sandbox.gpu.recording import NotReplayable, Recording, make_recording
 from harness.sandbox.gpu.worker_memory import Stretch, WorkerMemory, view_outputs
 from harness.sandbox.model_session import POISON, ModelSession, Run
@@ -223,7 +222,7 @@ def require_quiet(device: Device) -> None:
     """Raises CandidateFailure (suspect) if the device stays busy."""
     if not device.await_quiet(QUIET_S):
         message = f"its work on the device still ran {QUIET_S:g} s after its call"
-        raise fatal_failure(Outcome.SUSPECT, "device_busy", message)
+        raise CandidateFailure.of_check(Outcome.SUSPECT, "device_busy", message)
 
 
 def _outlasts_hold(call_us: float | None) -> bool:

@@ -120,10 +120,10 @@ def test_there_are_25_metrics_with_different_labels():
 def read(bench, tmp_path, tiny_suite, monkeypatch):
     """Reads the counters of a program on the CPU, with this shell script in place of ncu."""
     from harness.domain import Candidate, Problem
+    from harness.domain.options import TimeLimits
     from harness.evaluation.correctness.reference import prepare_reference
     from harness.evaluation.model_workers import CandidateBuilds, ModelWorkers
     from harness.problems.loading import load_problem
-    from harness.sandbox.worker_process import TimeLimits
     from harness.sandbox.workers_ahead import WorkersAhead
 
     def call(script, limit_s, source="class ModelNew: pass\n"):

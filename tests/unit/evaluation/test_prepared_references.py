@@ -9,7 +9,7 @@ from harness.evaluation.steps import KEPT_PROBLEMS, PreparedReferences
 from harness.problems.loading import load_problem
 from harness.sandbox.devices import CpuDevice
 from harness.sandbox.gpu.recording import KeptBaseline
-from harness.sandbox.memory_plan import Room
+from harness.sandbox.memory_limits import Room
 
 SOURCE = """
 import torch

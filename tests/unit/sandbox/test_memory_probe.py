@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.sandbox.memory_probe import SAMPLES, Element, choose_elements, count_differences, shares_memory_within
+from harness.sandbox.memory_probe import SAMPLES, Element, choose_elements, count_differences
 from harness.sandbox.worker_client import describe
 
 shapes = st.lists(st.integers(1, 5), min_size=1, max_size=4)
@@ -58,4 +58,4 @@ def test_an_empty_output_has_no_elements():
     ],
 )
 def test_elements_that_share_memory_are_told_from_those_that_do_not(tensor, shared):
-    assert shares_memory_within(describe(tensor)) is shared
+    assert describe(tensor).shares_memory is shared

@@ -5,9 +5,9 @@ import random
 import pytest
 
 from harness.evaluation.correctness.planned_calls import plan_calls
+from harness.evaluation.memory_plan import TRIALS
 from harness.problems.discovery import read_problem
 from harness.protocol import KEPT_CALLS
-from harness.sandbox.memory_plan import TRIALS
 
 FRESH_INPUTS = "as_given"
 

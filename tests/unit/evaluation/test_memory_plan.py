@@ -6,10 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from harness.sandbox.memory_plan import (
-    USABLE_SHARE,
+from harness.evaluation.memory_plan import (
     MemoryNeed,
-    Room,
     count_device_bytes,
     fits,
     plan_in_full,
@@ -17,6 +15,7 @@ from harness.sandbox.memory_plan import (
     plan_memory,
     plan_smallest,
 )
+from harness.sandbox.memory_limits import USABLE_SHARE, Room
 
 GIB = 1 << 30
 sizes = st.integers(0, 64 * GIB)

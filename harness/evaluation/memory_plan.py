@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-USABLE_SHARE = 0.9  # of free memory; the rest is for fragmentation and other processes
+from harness.sandbox.memory_limits import Room
+
 TRIALS, LEAST_TRIALS = 3, 2  # with the problem's own inputs
 LAST_KEPT = 2  # outputs of the last call and of the one before
 TIMED_COPIES = 13  # calls whose outputs are kept during timing
@@ -44,20 +45,6 @@ class MemoryNeed:
     def count_worker_bytes(self, kept_calls: int) -> int:
         own_bytes = self.context_bytes + self.weights_bytes + self.work_bytes + kept_calls * self.outputs_bytes
         return self.arena_bytes + own_bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
-    """Free bytes. `is_shared` means that device and host share one memory."""
-
-    device_bytes: int
-    host_bytes: int
-    is_shared: bool = False
-
-    def holds(self, device_bytes: int, host_bytes: int) -> bool:
-        if self.is_shared:
-            return device_bytes + host_bytes <= USABLE_SHARE * min(self.device_bytes, self.host_bytes)
-        return device_bytes <= USABLE_SHARE * self.device_bytes and host_bytes <= USABLE_SHARE * self.host_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
