@@ -15,7 +15,7 @@ from typing import Any
 from harness.builder.fast.binding import bind_main
 from harness.builder.fast.final_errors import list_words
 from harness.builder.fast.operators import ALL_OPERATORS, narrow_operators, write_narrow_lists
-from harness.builder.fast.prebuilt_cache import PrebuiltCache, find_torch_headers, strip_name
+from harness.builder.fast.prebuilt_cache import PrebuiltCache, strip_name
 from harness.builder.memory_gate import FAST_BUILD_BYTES, MemoryGate
 from harness.builder.runner import Runner
 from harness.builder.torch_ninja import read_plan, write_plan
@@ -180,11 +180,11 @@ class EmulatedStrategy:
 
     def _make_prebuilt(self, work: Path, commands: Commands) -> None:
         shutil.copytree(RUNTIME, work / "include")
-        write_narrow_lists(work, find_torch_headers(), all_operators=True)
+        write_narrow_lists(work, all_operators=True)
         emulator = work / "include" / "emulator"
         device = f"{commands.device_header} -I{work}/include"
         compile_runtime = f"{device.replace('-g1 -gdwarf-4', '-g0')} -c {emulator}/emulator.cpp"
-        narrow = narrow_operators(work, (), find_torch_headers())
+        narrow = narrow_operators(work, ())
         steps = [
             f"{device} {narrow} {_PRECOMPILE_FLAGS} {emulator}/device.h -o {emulator}/device.h.gch",
             f"{compile_runtime} -o {work}/{_RUNTIME_OBJECT}",
@@ -281,7 +281,7 @@ def _compile_steps(job: _Job, unit: Unit, target: str, host_header: Path | None)
     include, own, more = f"{job.prebuilt}/include", f"-I{job.prebuilt}/include", ""
     if unit.is_device:
         flags = f"-DTORCH_EXTENSION_NAME={job.request.name} {' '.join(map(shlex.quote, unit.flags))}"
-        narrow = narrow_operators(job.prebuilt, job.prepared.words, find_torch_headers())
+        narrow = narrow_operators(job.prebuilt, job.prepared.words)
         base = f"{job.commands.device} {flags} -include {include}/emulator/device.h {narrow}"
         more = f"-include {ALL_OPERATORS}"
     else:

@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.analysis.ranking import RankedFile, find_close, rank_files
 from harness.domain import Evaluation, ProblemError, UsageError
-from harness.executors.executor import Task
+from harness.executors.executor import Executor, Task
 from harness.pipeline.evaluate import open_executor
 from harness.pipeline.evaluations import EvaluationReport, Evaluations, ShowSteps, open_evaluations, open_results
 from harness.pipeline.options import EVERY_TASK, EvaluateOptions, Selection
@@ -93,50 +93,76 @@ async def watch_files(
     """
     quick = replace(options, fidelity="correctness", profile=False, attribute_work=False, check_kernels=False)
     with open_results(options) as results, open_executor(quick) as outputs, open_executor(options) as whole:
-        contents, is_warm, last_s = Contents([*files, problem]), False, 0.0
-        checks = WholeChecks(lambda task: _evaluate_whole(task, Evaluations(options, whole, results)))
+        contents = Contents([*files, problem])
+        watch = _Watch(lambda executor: Evaluations(options, executor, results), outputs, whole, report)
         while True:
             await asyncio.sleep(POLL_S)
             changed, began_s = contents.find_changes(), time.monotonic()
             for file in files if problem in changed else changed:
-                checks.forget(file)
-                try:
-                    if not file.is_file():
-                        raise UsageError(GONE)
-                    task = make_task(file)
-                    event = WatchEvent(file=file, source="" if task.candidate is None else task.candidate.source)
-                    version = Version(event=event, task=task, began_s=began_s)
-                    is_emulated = any(one.emulated_gpu for one in whole.devices(task.subject.language))
-                    is_quick = is_emulated and last_s <= LONG_S
-                    first = Evaluations(options, whole if is_quick else outputs, results)
-                    stored = None if options.again else first.find(task)
-                    was_warm, is_warm = is_warm, True
-                    if stored is not None:
-                        report(replace(event, stored=stored, after_s=time.monotonic() - began_s))
-                        if not was_warm:
-                            await first.try_out(task)
-                        continue
-                    if is_emulated:
-                        checks.add(version)
-                        checks.begin()
-                    if not is_quick:
-                        evaluation = await first.try_out(task)
-                        if not checks.has_ended(version):
-                            report(replace(event, evaluation=evaluation, after_s=time.monotonic() - began_s))
-                            checks.add(version)
-                except (UsageError, ProblemError) as error:  # the next change may mend it
-                    checks.forget(file)
-                    report(WatchEvent(file=file, reason=str(error)))
-            for event in checks.take_ended():
-                report(event)
-                last_s = 0.0 if event.stored is None else event.stored.evaluation.duration_s
-            checks.begin(contents.has_changed)
+                await watch.take_change(file, make_task, began_s)
+            watch.report_ended(contents.has_changed)
 
 
-async def _evaluate_whole(task: Task, whole: Evaluations) -> StoredEvaluation:
-    stored = await whole.evaluate(task)
-    whole.require_devices()
-    return stored
+class _Watch:
+    def __init__(
+        self,
+        begin: Callable[[Executor], Evaluations],
+        outputs: Executor,
+        whole: Executor,
+        report: Callable[[WatchEvent], None],
+    ) -> None:
+        self._begin = begin
+        self._outputs = outputs
+        self._whole = whole
+        self._report = report
+        self._checks = WholeChecks(self._evaluate_whole)
+        self._has_evaluated = False
+        self._last_s = 0.0  # duration of the last verdict
+
+    async def take_change(self, file: Path, make_task: Callable[[Path], Task], began_s: float) -> None:
+        self._checks.forget(file)
+        try:
+            if not file.is_file():
+                raise UsageError(GONE)
+            task = make_task(file)
+            event = WatchEvent(file=file, source="" if task.candidate is None else task.candidate.source)
+            await self._evaluate(Version(event=event, task=task, began_s=began_s))
+        except (UsageError, ProblemError) as error:  # the next change may mend it
+            self._checks.forget(file)
+            self._report(WatchEvent(file=file, reason=str(error)))
+
+    async def _evaluate(self, version: Version) -> None:
+        task, has_evaluated = version.task, self._has_evaluated
+        self._has_evaluated = True
+        is_emulated = any(one.emulated_gpu for one in self._whole.devices(task.subject.language))
+        is_quick = is_emulated and self._last_s <= LONG_S
+        first = self._begin(self._whole if is_quick else self._outputs)
+        stored = None if first.options.again else first.find(task)
+        if stored is not None:
+            self._report(version.make_event(stored=stored))
+            if not has_evaluated:
+                await first.try_out(task)  # starts the processes
+            return
+        if is_emulated:
+            self._checks.add(version)
+            self._checks.begin()
+        if not is_quick:
+            evaluation = await first.try_out(task)
+            if not self._checks.has_ended(version):
+                self._report(version.make_event(evaluation=evaluation))
+                self._checks.add(version)
+
+    def report_ended(self, has_changed: Callable[[Path], bool]) -> None:
+        for event in self._checks.take_ended():
+            self._report(event)
+            self._last_s = 0.0 if event.stored is None else event.stored.evaluation.duration_s
+        self._checks.begin(has_changed)
+
+    async def _evaluate_whole(self, task: Task) -> StoredEvaluation:
+        whole = self._begin(self._whole)
+        stored = await whole.evaluate(task)
+        whole.require_devices()
+        return stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +170,9 @@ class Version:
     event: WatchEvent  # without a result
     task: Task
     began_s: float
+
+    def make_event(self, **result: Any) -> WatchEvent:
+        return replace(self.event, after_s=time.monotonic() - self.began_s, **result)
 
 
 class WholeChecks:
@@ -184,7 +213,7 @@ class WholeChecks:
 
 def _describe_end(version: Version, ended: asyncio.Task[StoredEvaluation]) -> WatchEvent:
     try:
-        return replace(version.event, stored=ended.result(), after_s=time.monotonic() - version.began_s)
+        return version.make_event(stored=ended.result())
     except (UsageError, ProblemError) as error:
         return WatchEvent(file=version.event.file, reason=str(error))
 

@@ -12,6 +12,7 @@ import triton.language as tl
 from torch import Tensor
 
 ROWS, BLOCK = tl.constexpr(4), tl.constexpr(1024)  # of a tile
+TILE = ROWS.value * BLOCK.value
 
 
 def find_extremes(values: Tensor) -> tuple[float, float, int]:
@@ -41,19 +42,19 @@ def sum_words(words: Tensor, key: Tensor) -> Tensor:
     """Return the sums of rows of 32-bit words times 64-bit numbers, modulo 2^64. `key` has as many as a row, which is
     a multiple of a tile; the last row may be shorter.
     """
-    tile = ROWS.value * BLOCK.value
-    rows = triton.cdiv(words.numel(), key.numel())
-    parts = torch.zeros((rows, key.numel() // tile), dtype=torch.int64, device=words.device)
-    with torch.cuda.device(words.device) if words.is_cuda else nullcontext():
-        _sum_words[(triton.cdiv(words.numel(), tile),)](words, key, parts, words.numel(), key.numel())
-    return parts.sum(dim=1)
+    shape = triton.cdiv(words.numel(), key.numel()), key.numel() // TILE
+    parts = torch.zeros(shape, dtype=torch.int64, device=words.device)
+    return _launch(_sum_words, words, key, key.numel(), parts=parts).sum(dim=1)
 
 
 def _run(kernel: triton.JITFunction, values: Tensor, *others: Tensor | float, results: int) -> Tensor:
-    programs = triton.cdiv(values.numel(), ROWS.value * BLOCK.value)
-    parts = torch.empty((programs, results), dtype=torch.float64, device=values.device)
+    shape = triton.cdiv(values.numel(), TILE), results
+    return _launch(kernel, values, *others, parts=torch.empty(shape, dtype=torch.float64, device=values.device))
+
+
+def _launch(kernel: triton.JITFunction, values: Tensor, *others: Tensor | float, parts: Tensor) -> Tensor:
     with torch.cuda.device(values.device) if values.is_cuda else nullcontext():
-        kernel[(programs,)](values, *others, parts, values.numel())
+        kernel[(triton.cdiv(values.numel(), TILE),)](values, *others, parts, values.numel())
     return parts
 
 
@@ -69,7 +70,7 @@ def _load_tile(values, count):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _sum_words(words, key, parts, count, row_words):  # type: ignore[no-untyped-def]
+def _sum_words(words, key, row_words, parts, count):  # type: ignore[no-untyped-def]
     first = tl.program_id(0).to(tl.int64) * ROWS * BLOCK
     at = first + tl.arange(0, ROWS * BLOCK)
     tile = tl.load(words + at, mask=at < count, other=0).to(tl.int64)

@@ -14,8 +14,17 @@ MACRO = "AT_PER_OPERATOR_HEADERS"
 _OPERATOR = re.compile(r"^#include <(ATen/ops/(\w+)\.h)>$", re.MULTILINE)
 
 
-def write_narrow_lists(folder: Path, include: Path, *, all_operators: bool = False) -> None:
-    """Write torch's lists without operators to the folder `NARROW`, and one of all operators if asked for."""
+def find_torch_headers() -> Path:
+    import torch
+
+    return Path(torch.__file__).absolute().parent / "include"
+
+
+def write_narrow_lists(folder: Path, include: Path | None = None, *, all_operators: bool = False) -> None:
+    """Write torch's lists without operators to the folder `NARROW`, and one of all operators if asked for. `include`
+    defaults to the installed torch's headers.
+    """
+    include = include or find_torch_headers()
     texts = {name: (include / name).read_text(encoding="utf-8") for name in _LISTS}
     for name, text in texts.items():
         path = folder / NARROW / name
@@ -26,8 +35,9 @@ def write_narrow_lists(folder: Path, include: Path, *, all_operators: bool = Fal
         (folder / NARROW / ALL_OPERATORS).write_text("\n".join(lines))
 
 
-def narrow_operators(folder: Path, words: Iterable[str], include: Path) -> str:
+def narrow_operators(folder: Path, words: Iterable[str], include: Path | None = None) -> str:
     """Return flags that declare the operators a source with these words may call, given lists in `folder`."""
+    include = include or find_torch_headers()
     headers = (f"ATen/ops/{word}.h" for word in sorted(words))
     named = "".join(f" -include {name}" for name in headers if (include / name).exists())
     return f"-I{shlex.quote(f'{folder}/{NARROW}')} -D{MACRO}{named}"

@@ -247,7 +247,7 @@ class PrebuiltCache:
         returncode, log = self._run(command, work)
         if returncode != 0:
             raise PrebuiltError(f"nvcc --dryrun failed:\n{log[-2000:]}")
-        PrebuiltMaker(work, read_steps(log), find_torch_headers(), self._run).make()
+        PrebuiltMaker(work, read_steps(log), operators.find_torch_headers(), self._run).make()
 
     def _maker(self, work: Path, base: PrebuiltHeaders) -> PrebuiltMaker:
         return PrebuiltMaker(work, base.steps, base.include, self._run)
@@ -266,7 +266,7 @@ class PrebuiltCache:
         _write_headers(work, HOST_HEADER)
         for name in ("torch.h", "all.h"):
             (work / "torch" / name).write_text("#include <torch/types.h>\n")
-        operators.write_narrow_lists(work, find_torch_headers())
+        operators.write_narrow_lists(work)
         whole, part = (self._list_macros(work, compiler, words) for words in (flags, f"-I. {flags}"))
         (work / WIDER_MACROS).write_text("\n".join(sorted(whole - part)))
 
@@ -286,12 +286,6 @@ def _write_headers(folder: Path, text: str) -> None:
     (folder / "extension.h").write_text("#include <torch/extension.h>\n")
     (folder / "torch").mkdir()
     (folder / "torch" / "extension.h").write_text(text)
-
-
-def find_torch_headers() -> Path:
-    import torch
-
-    return Path(torch.__file__).absolute().parent / "include"
 
 
 def strip_name(flags: str) -> str:

@@ -33,7 +33,7 @@ from harness.builder.fast.prebuilt import (
     shown_macros,
     write_operators,
 )
-from harness.builder.fast.prebuilt_cache import PrebuiltCache, find_torch_headers, read_wider_macros, strip_name
+from harness.builder.fast.prebuilt_cache import PrebuiltCache, read_wider_macros, strip_name
 from harness.builder.fast.stub_headers import MORE_STANDARD_HEADERS, STANDARD_HEADERS, find_features, write_stub_headers
 from harness.builder.torch_ninja import read_plan
 from harness.domain import BuildRequest
@@ -143,7 +143,7 @@ def _prepare_bound_host(
     (folder / "main.cpp").write_text(text, encoding="utf-8")
     if not isinstance(precompiled, str):
         return _link_main(request, folder, plan, (precompiled, headers), binding)
-    narrow = narrow_operators(headers, words | OPERATORS_OF_HEADER, find_torch_headers())
+    narrow = narrow_operators(headers, words | OPERATORS_OF_HEADER)
     return _link_main(request, folder, plan | {"cxx": f"{plan['cxx']} {narrow}"}, (headers,), binding)
 
 
