@@ -1,9 +1,8 @@
 """Classifies what changed between stored and new evaluations of one candidate, for `harness regress`.
 
-It compares speedups, since times of different days differ. Two processes with the same program differ by up to
-their problem's noise floor, so the scatter is estimated from the evaluations and the floor (as three standard
-deviations, weight `PRIOR_WEIGHT`). The speed has changed if the interval of the ratio lies beyond `factor` and the
-ratio beyond the floor of two such groups.
+Speedups are compared, since times of different days differ. Processes of one program differ by up to the noise floor
+(three standard deviations, weight `PRIOR_WEIGHT`). The speed has changed if the interval of the ratio lies beyond
+`factor` and the ratio beyond the floor of both.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
 """The leaderboard: one row per (model, prompt, language, device, chip, suite, workload, baseline, dtype).
 
-Samples without a device (no code, rejected, not built) join all device rows of their model. Rows that are emulated
-or have an untimed correct sample have no speed. A sample counts once, by its best turn, or its last if none is
-correct.
-
-With `min_own_share` a correct candidate counts only if its custom code takes that share of its time and affects its
-outputs.
+Samples without a device (no code, rejected, not built) join all device rows of their model. Emulated rows, and rows
+with an untimed correct sample, have no speed. A sample counts once, by its best turn, or its last if none is correct.
 """
 
 from __future__ import annotations
@@ -50,11 +46,10 @@ class RankedAtK:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderboardRow:
-    """Rates are shares in 0..1 of the `scored` problems; `problems` also counts those without a verdict. `fast` has
+    """Rates are shares in 0..1 of the `scored` problems; `problems` includes those without a verdict. `fast` has
     (threshold, fast_p). `speedup_low` and `speedup_high` bound the mean by measurement error only. `own_share` and
-    `best_turn` are medians over correct candidates. `certified` of `on_device` samples had a red-team certificate.
-    `over_faster` has (name, mean speedup, candidates) of faster baselines. `min_own_share` excluded `not_own`
-    correct samples.
+    `best_turn` are medians over correct candidates. `over_faster` has (name, mean speedup, candidates) of faster
+    baselines. `min_own_share` excluded `not_own` correct samples.
     """
 
     group: GroupKey
@@ -111,8 +106,7 @@ def rank_samples(
     """Return rows sorted by fast_1, correctness and mean speedup; `samples` are in evaluation order.
 
     Problems in `problems_by_run` without samples count as unsolved. `common` restricts a section to problems of all
-    its rows. Programs with equal values in `programs` count as one draw. Raises UsageError for a k above the number
-    of samples.
+    its rows. Equal `programs` count as one draw. Raises UsageError for a k above the number of samples.
     """
     rows = []
     groups = _group_samples(samples)

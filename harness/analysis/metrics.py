@@ -93,11 +93,10 @@ def estimate_fast(problems: Iterable[Draws], threshold: float) -> float | None:
 
 
 def estimate_fast_at_k(problems: Iterable[Draws], threshold: float, k: int) -> float | None:
-    """Return fast_p@k: the expected share of problems whose best of k draws is faster than `threshold`; pass@k at 0.
+    """Return the expected share of problems whose best of k draws is faster than `threshold` (0: pass@k).
 
-    The estimate is unbiased: 1 - C(n-c, k) / C(n, k) for c successes in n draws; with fewer than k draws after
-    `count_once`, k is their number. None without scored problems. Raises UsageError for a problem with fewer than k
-    samples.
+    Unbiased: 1 - C(n-c, k) / C(n, k) for c successes in n draws; with fewer than k draws after `count_once`, k is
+    their number. None without scored problems. Raises UsageError for a problem with fewer than k samples.
     """
     shares = []
     for draws in problems:

@@ -125,9 +125,8 @@ def list_best(results: Sequence[TurnResult]) -> list[int | None]:
 
 
 def beats(new: TurnResult, old: TurnResult) -> bool:
-    """Compare two correct results: by the interval of A/B pairs with `old` if they exist. Otherwise the speedup of
-    `new` must lie above the interval of `old`, and its lower end above that one's, since intervals of short calls
-    are wide.
+    """Compare two correct results: by the interval of A/B pairs with `old` if they exist, else both the speedup and the
+    lower end of `new` must lie above those of `old`'s interval.
     """
     if new.speedup is None or old.speedup is None:
         return new.speedup is not None

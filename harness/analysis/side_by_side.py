@@ -1,8 +1,7 @@
-"""Compares two sets of evaluations on the same problems, with significance tests.
+"""Compares two sets of evaluations on the same problems, within (suite, language, chip, workload, baseline, dtype).
 
-Groups (suite, language, chip, workload, baseline, dtype) are compared separately: per problem by a Welch test on
-log speedups, whose scatter includes each measurement's error, with Benjamini-Hochberg's control of the false
-discovery rate; over problems by a Wilcoxon signed-rank test of speed and a sign test of correctness.
+Per problem: Welch test on log speedups with the measurements' errors, false discovery rate by Benjamini-Hochberg. Over
+problems: Wilcoxon signed-rank test of speed, sign test of correctness.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Finds the source lines that a finding refers to; ambiguous references give none.
 
-It recognises tracebacks, the line quoted below `cuda.cu(11): error` (torch prepends lines), and the emulated
-device's `cuda.cu:12`, relative to the string with the kernel.
+Recognises tracebacks, the line quoted below `cuda.cu(11): error` (torch prepends lines), and the emulated device's
+`cuda.cu:12`.
 """
 
 from __future__ import annotations

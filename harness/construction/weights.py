@@ -1,12 +1,9 @@
 """Makes random weights independent of how a constructor allocates them, and replaces those that it fills with a
-constant by other values.
+constant, which would hide the work that uses them.
 
-Constant weights (a new norm, a bias, a layer scale) hide the work that uses them: a program could omit it.
-Reference, baseline and candidate get other values as soon as such a weight becomes part of a module, so a
-constructor may pack them. The values depend on the seed and the constant alone, so names and shapes need not match.
-
-If a candidate has fewer such parameters than the reference, its other tensors, and parts of them, are searched at
-the end.
+Reference, baseline and candidate get the same other values when such a weight becomes part of a module, so a
+constructor may pack them. The values depend on the seed and the constant alone: names and shapes need not match. If a
+candidate has fewer such parameters, its other tensors, and parts of them, are searched at the end.
 """
 
 from __future__ import annotations

@@ -190,15 +190,13 @@ INEXACT = ("bound", "mixed")  # clocks whose speedups are no ratios of equal tim
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """Paired timing against a named baseline, in µs per call. For several cases, times and speedups are geometric
-    means.
+    """Paired timing against a named baseline, in µs per call; of several cases, geometric means.
 
     The interval covers the scatter of the blocks, the noise floor, and time that the evaluator's clock cannot exclude.
-    `attempts` counts measurements, since disturbed ones are repeated. `clock` is "device" for replays of recorded GPU
-    work and "call" for whole calls. "bound" compares the candidate's whole calls with replays of the baseline, so the
-    speedup is a lower bound. "mixed" means that cases differ. `*_bytes` of device memory hold weights, outputs and
-    workspace of a replayed call, and `*_mj` is its energy; of several cases, the largest memory.
-    `*_call_us` are whole calls on a GPU by the evaluator's clock, whatever `clock` decides.
+    `attempts` counts measurements. `clock` is "device" for replays of recorded GPU work, "call" for whole calls,
+    "bound" for the candidate's whole calls against replays of the baseline (a lower bound of the speedup), "mixed" if
+    cases differ. `*_bytes` is device memory for weights, outputs and workspace of a replayed call (the largest of the
+    cases), `*_mj` its energy. `*_call_us` are whole calls on a GPU by the evaluator's clock, whatever `clock` decides.
     """
 
     baseline: str

@@ -46,11 +46,11 @@ _NOUNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputContract:
-    """Bounds are inclusive. Values `also` are allowed beside those of the range. `dim` is the dimension along which
-    `one_hot`, `sorted` and others hold. `distinct` values differ within a row.
+    """Bounds are inclusive. Values `also` are allowed beside those of the range. `one_hot`, `sorted` and others hold
+    along `dim`. `distinct` values differ within a row.
 
-    Of inputs that were seen: `is_constant` if they are equal in two draws, `is_related` if their elements are not drawn
-    independently, `has_pattern` if they are floating values that are constant or whole, though others are allowed.
+    Of inputs that were seen: `is_constant` if two draws are equal, `is_related` if elements are not drawn
+    independently, `has_pattern` if floating values are constant or whole, though others are allowed.
     """
 
     kind: str = "real"
@@ -274,9 +274,8 @@ class Problem:
 
     Requirements on candidates, whose violation otherwise is only a finding: `dynamic_shapes` (work on nearby shapes),
     `dynamic_weights` (work after a change of weights), `deterministic` (bitwise repeatable), `fresh_outputs` (new
-    memory from each call). With `training`, buffers are compared. A call with `backward` includes the backward pass;
-    one with `in_place` changes its inputs, which are compared. `take_case` sets `dtype` and `draws` (the distribution
-    of inputs) for one case. With `only_as_given`, other inputs are never required.
+    memory from each call). With `training`, buffers are compared; with `in_place`, changed inputs. `take_case` sets
+    `dtype` and `draws` (the distribution of inputs). With `only_as_given`, other inputs are never required.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """Decides for each workload and case of a problem whether it is fit for scoring.
 
-Cases of the small workload also run at their own sizes: on torch's meta device, then on `device` if the reference
-does not run there, or if values can be checked in time. Others are checked at the small sizes, or at their own
-without a small workload. Drawn sizes are checked at both ends.
+Cases of the small workload run at their own sizes: on torch's meta device, then on `device` if the meta device cannot
+or if values can be checked in time. Others run at the small sizes, if there are any. Drawn sizes are checked at both
+ends.
 """
 
 from __future__ import annotations

@@ -147,8 +147,7 @@ def _measure_inputs(problem: Problem, workload: WorkloadName) -> int | None:
 def combine_timings(cases: Sequence[CaseResult]) -> Timing | None:
     """Return the geometric mean of the known cases; None if none was timed.
 
-    Its interval reaches from the mean of their lower ends to that of their upper ends, which holds for any
-    correlation of their errors.
+    Its interval reaches from the mean of the lower ends to that of the upper ends: right for any correlation.
     """
     counted = [case for case in cases if case.timing is not None and not case.is_secret]
     timings = [case.timing for case in counted if case.timing is not None]

@@ -1,7 +1,7 @@
 """Plans which checks of one evaluation fit into device memory. Sizes are in bytes.
 
-The smallest plan needs inputs, two outputs and weights: reference and candidate run one after the other, and copies
-are in host memory. Free memory is spent on the `CHECKS`, in order.
+The smallest plan needs inputs, two outputs and weights: reference and candidate run in turn, and copies are in host
+memory. Free memory is spent on the `CHECKS`, in order.
 """
 
 from __future__ import annotations
@@ -49,11 +49,10 @@ class MemoryNeed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPlan:
-    """With `holds` "host", expected outputs are computed before the worker starts, and all copies are in host memory.
-
-    With `kept_calls` 1, earlier outputs are not compared again. Without `timed_outputs`, timed outputs are compared in
-    samples. `stress` includes declared distributions, other weights and nearby shapes. With `own_first`, a call's
-    outputs may exist while its truth is computed, so calls are compared with the reference's outputs first.
+    """With `holds` "host", expected outputs are computed before the worker starts, and copies are in host memory. With
+    `kept_calls` 1, earlier outputs are not compared again. Without `timed_outputs`, timed outputs are compared in
+    samples. `stress` includes declared distributions, other weights and nearby shapes. With `own_first`, calls are
+    compared with the reference's outputs before their truth is computed.
     """
 
     holds: Holds = "device"

@@ -1,9 +1,8 @@
 """Evaluates one candidate.
 
-`evaluate_candidate` runs the cases of a workload, the smallest first. For each case `evaluate_case` prepares the
-reference, opens the candidate's worker and runs the steps below in order; the first failure ends the evaluation. On
-the emulated device a failed evaluation is repeated at larger sizes, which the candidate may be specialised for, or at
-smaller ones if it was too slow for a CPU.
+`evaluate_candidate` runs the cases of a workload, the smallest first. `evaluate_case` prepares the reference, opens the
+candidate's worker and runs the steps below until one fails. On the emulated device a failed evaluation is repeated at
+larger sizes, which the candidate may be specialised for, or at smaller ones if it was too slow.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
 """The sandbox of an evaluator that runs a client's problem files, and of the process that builds the client's
-candidates ahead.
-
-It sees Python, compilers, this package, devices, prebuilt headers and measurements, all read-only; no network and
-no process outside. Its files are in memory and end with it. Workers and compilers have their usual sandboxes
-inside.
+candidates ahead: read-only Python, compilers, this package, devices, prebuilt headers and measurements; no network, no
+process outside; files in memory. Workers and compilers have their usual sandboxes inside.
 """
 
 from __future__ import annotations

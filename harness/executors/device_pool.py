@@ -1,7 +1,5 @@
-"""Assigns evaluations to devices, and cores to processes; runs the devices of one kind, one thread each: on this
-machine, or on the nodes of a cluster.
-
-A lost device is reopened; if that fails, the others take over.
+"""Assigns evaluations to devices, and cores to processes; runs the devices of one kind, of this machine or a cluster,
+one thread each. A lost device is reopened; if that fails, the others take over.
 """
 
 from __future__ import annotations
@@ -28,8 +26,8 @@ CORES_PER_GPU = (4, 8)  # minimum (one for the worker, its neighbour idle) and m
 @dataclass(slots=True, kw_only=True)
 class Job:
     """`losses` are reasons of device losses that a program may have caused. `upcoming` are waiting tasks of the same
-    client. `packed` are archives of builds by another node. Work ahead of a job that is not `is_prepared` would make
-    its evaluation shorter. Later submissions have higher numbers.
+    client. `packed` are archives of another node's builds. Work ahead of a job that is not `is_prepared` would shorten
+    its evaluation. Later submissions have higher numbers.
     """
 
     task: Task
@@ -69,8 +67,7 @@ class JobQueue:
     """Evaluations that wait for a device of one kind, in the order of submission, prepared ones first.
 
     A problem stays on its first device, which measures its noise floor once, unless another would be idle. Up to
-    `MOST_IN_A_ROW` jobs of one owner, and of these `MOST_OF_A_PROBLEM` of one problem, follow each other, since
-    changes take seconds.
+    `MOST_IN_A_ROW` jobs of one owner, `MOST_OF_A_PROBLEM` of one problem, follow each other: changes take seconds.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,6 @@
 """Evaluates on one device in a separate process: other work does not disturb its timing, and a lost CUDA context
-affects no other device.
-
-It ends with its parent, whose messages are pickled; its own are JSON, since a process that has run a client's
-problem file is not trusted.
+affects no other device. It ends with its parent, whose messages are pickled; its own are JSON, since a process that has
+run a client's problem file is not trusted.
 """
 
 from __future__ import annotations
@@ -162,8 +160,8 @@ def _interrupt(has_ended: threading.Event, *_: object) -> None:
 def _receive(
     line: Connection, messages: queue.SimpleQueue[Any], has_ended: threading.Event, started: list[DeviceEvaluators]
 ) -> None:
-    """Run in a thread, to detect the parent's end at any time. None follows the signal, for a thread that is about to
-    wait. Compilers that other threads run are ended here, since the main thread may wait for them.
+    """Run in a thread, to detect the parent's end at any time. None follows the signal. Compilers that other threads
+    run are ended here, since the main thread may wait for them.
     """
     with suppress(EOFError, OSError):
         while True:

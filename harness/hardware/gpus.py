@@ -1,7 +1,5 @@
-"""GPU models: limits and peak rates, from NVIDIA's datasheets, architecture papers and the CUDA C++ Programming Guide.
-
-They describe SXM variants where there are several; rates are dense (without sparsity). This table does not affect times
-or scores.
+"""GPU models: limits and dense peak rates of SXM variants, from NVIDIA's datasheets, architecture papers and the CUDA
+C++ Programming Guide. They affect neither times nor scores.
 """
 
 from __future__ import annotations

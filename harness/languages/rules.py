@@ -34,19 +34,17 @@ def _is_one_of(node: ast.expr, decorators: Collection[str]) -> bool:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageRules:
     """Prompts ask for `task`. `auto` takes the first of the `devices` that this machine has. `detects` is false for
-    every program if the language must be chosen. `refuses` returns the reason why an extension is not allowed, or
-    None. `harness doctor` examines `parts`, and `gpu_parts` on a GPU, and evaluates `trial`, which adds 1 to a
-    vector. Without `writes_kernels` no kernel is required, and kernels of torch's compiler count as the
-    candidate's.
+    every program if the language must be chosen. `refuses` returns the reason why an extension is not allowed, or None.
+    `harness doctor` examines `parts`, and `gpu_parts` on a GPU, and evaluates `trial`, which adds 1 to a vector.
+    Without `writes_kernels` no kernel is required, and kernels of torch's compiler are the candidate's.
 
-    For a compiler in the worker, `word` occurs in every program that uses it. `preloads` are modules that may be
-    imported before the program without opening a GPU or starting threads, and `module:function` to call in them;
-    `emulation_preloads` are those for the emulated device.
+    For a compiler in the worker, `word` occurs in every program that uses it. `preloads` are modules that open no GPU
+    and start no threads when imported, and `module:function` to call in them; `emulation_preloads` those of the
+    emulated device.
 
-    For kernels that are Python functions, `list_kernels` returns their names in a program (which may end with `*`),
-    and `find_missing` names the packages to install. `emulation_cost` of an operation is relative to compiled code. If
-    it `compiles_only`, the emulated device does not run it. If it `compiles_ahead`, a worker without a GPU can write
-    the files that the compiler looks for in a GPU's worker.
+    For kernels that are Python functions, `list_kernels` returns their names in a program (which may end with `*`), and
+    `find_missing` the packages to install. `emulation_cost` is relative to compiled code. If it `compiles_only`, the
+    emulated device does not run it. If it `compiles_ahead`, a worker without a GPU can compile for a GPU's worker.
     """
 
     name: Language

@@ -1,7 +1,5 @@
-"""Makes the evaluations that `harness regress` compares.
-
-Each round evaluates every candidate that needs one more evaluation, the first with the stored seed. Evaluations go
-to a separate folder; with `update` they are new results.
+"""Makes the evaluations that `harness regress` compares: in rounds of every candidate that needs one more, the first
+with the stored seed, in a separate folder; with `update` they are new results.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Executes a trusted problem file for one workload, and makes its models and inputs on a device under a seed.
 
-Workload sizes are inserted into the syntax tree after each module-level assignment of the name, so that derived
-sizes follow. CUDA devices are redirected to the target device, and tensors created on others are moved at the end.
+Workload sizes are assigned again after each module-level assignment of the name, so that derived sizes follow. CUDA
+devices are redirected to the target device, and tensors created on others are moved at the end.
 """
 
 from __future__ import annotations

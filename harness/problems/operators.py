@@ -130,8 +130,8 @@ class OperatorCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """How much arithmetic an output may depend on: operators, those of them that hardware may approximate, terms that
-    sums add, those of them that are products, and those that may all err in one direction, each over all calls.
+    """Counts of the arithmetic that an output may depend on, over all calls: operators, those that hardware may
+    approximate, terms that sums add, products among them, and terms that may all err in one direction.
     """
 
     operators: int = 0

@@ -1,7 +1,7 @@
 """Shrinks a problem's sizes to a budget, as the workload `reduced`, for the emulated device.
 
-Sizes are integers assigned at module level. They are halved, largest first, preferably to odd numbers, which expose
-errors at tile edges. Cost is counted on torch's meta device.
+Integers assigned at module level are halved, largest first, preferably to odd numbers, which expose errors at tile
+edges. Cost is counted on torch's meta device.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
-"""Compares random elements in a stopped worker's memory with its reported outputs.
-
-It finds lazy tensors, late writes, rows that share memory, and changed outputs of earlier calls. CPU only: a GPU's
-memory cannot be read this way.
+"""Compares random elements in a stopped worker's memory (not a GPU's) with its reported outputs: finds lazy tensors,
+late writes, rows that share memory, and changed outputs of earlier calls.
 """
 
 from __future__ import annotations

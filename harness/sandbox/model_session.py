@@ -42,9 +42,9 @@ POISON = 0xFF  # NaN in every floating format, -1 in signed integers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """`evaluator_us` is the time from the resume with staged inputs to the answer, exchange included; on a GPU it is
-    the window without waking. `taken` means that outputs were copied, which took `copy_us` after the answer (None with
-    a `memory_sample`). With a `sample`, `outputs` are its parts.
+    """`evaluator_us` is the time from the resume with staged inputs to the answer, exchange included; on a GPU the
+    window without waking. `taken` outputs were copied, in `copy_us` after the answer (None with a `memory_sample`).
+    With a `sample`, `outputs` are its parts.
     """
 
     outputs: FlatOutputs
@@ -199,10 +199,8 @@ class ModelSession:
         self._write(placed)
 
     def call_timed(self, *, take: bool = True, keep: bool = False) -> Run:
-        """Call with the staged inputs and request the next stop, which `complete` awaits.
-
-        The start signal is queued before the worker is resumed, and the evaluator's clock starts at the resume, so
-        inputs and state are never visible untimed.
+        """Call with the staged inputs and request the next stop, which `complete` awaits. The start signal is queued
+        before the worker is resumed, so inputs and state are never visible untimed.
 
         `take` copies the outputs. `keep` pins them if the first were pinned and fewer than MAX_PINS since.
         """

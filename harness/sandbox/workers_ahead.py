@@ -1,7 +1,5 @@
-"""Starts the workers of a GPU ahead of use and ends them in the background: creating a CUDA context takes 0.2 s,
-destroying it 0.1 s.
-
-Both would disturb timing, which therefore begins with `finish`.
+"""Starts the workers of a GPU ahead of use and ends them in the background: a CUDA context takes 0.2 s to create and
+0.1 s to destroy. Timing begins with `finish`, since both would disturb it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Makes the feedback on one turn: the one main problem with its evidence, or the measurements.
 
-Verdicts that could help a program to deceive the evaluator have no evidence. The environment (seeds, machine,
-isolation) is never included. Text of compilers and candidates is quoted as data: printable, bounded, without paths of
-this machine.
+Evidence that could help to deceive the evaluator and the environment (seeds, machine, isolation) are left out. Text of
+compilers and candidates is quoted as data: printable, bounded, without paths of this machine.
 """
 
 from __future__ import annotations
@@ -139,8 +138,8 @@ class Measured:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feedback:
     """The variable `feedback` of templates. `shares` are (part, percent) of a call's time; `counters` are sorted by
-    time. `remarks` are warnings about a correct program, `over_rival` A/B pairs with the earlier best program.
-    `attempts` has a line per turn that is not shown as messages. `partner` is a program to combine this one with.
+    time. `remarks` are warnings about a correct program, `over_rival` A/B pairs with the best earlier one. `attempts`
+    has a line per turn that is not shown as messages. `partner` is a program to combine this one with.
     """
 
     number: int

@@ -1,7 +1,5 @@
-"""Stores the tasks of one service in SQLite: an accepted task survives `kill -9` and ends with one verdict.
-
-A row of `tasks.db` holds both task and verdict, so that one transaction changes both. One process at a time uses a
-folder.
+"""Stores the tasks of one service in SQLite: an accepted task survives `kill -9` and ends with one verdict, in the same
+row of `tasks.db`. One process at a time uses a folder.
 """
 
 from __future__ import annotations

@@ -213,8 +213,8 @@ _GRAMMAR = (
 def compile_condition(text: str) -> _Sql:
     """Return (SQL condition on the table `e`, parameters). Raises UsageError.
 
-    The condition is parsed as Python, never executed; values become parameters. A comparison with a missing value is
-    false (so `not speedup > 1` matches rows without a speedup); `speedup is None` selects them.
+    The condition is parsed as Python, never executed. A comparison with a missing value is false; `speedup is None`
+    selects it.
     """
     if len(text) > LONGEST_CONDITION:
         raise UsageError(f"--where is {len(text):,} characters long; at most {LONGEST_CONDITION:,} are read")

@@ -1,5 +1,5 @@
-"""Chooses measurements of large tensors in one pass: torch's operators read and write a tensor some forty times, and on
-a GPU that takes most of the time of an evaluation whose outputs have gigabytes.
+"""Chooses measurements of large tensors in one pass: torch's operators need some forty, which on a GPU is most of the
+time of an evaluation with gigabytes of outputs.
 """
 
 from __future__ import annotations

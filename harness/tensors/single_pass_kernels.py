@@ -29,9 +29,9 @@ def measure_others(values: Tensor, extreme: float) -> tuple[int, float]:
 
 
 def measure_errors(own: Tensor, found: Tensor, share: float, least: float, *, alone: bool) -> tuple[int, int, float]:
-    """Return how many errors exceed `share` of the magnitude plus `least` or are NaN, how many exceed a quarter of
-    their value of `own`, and the sum of the squared errors relative to the magnitude, which is the larger of the value
-    and the mean of its block; only that sum takes it so if values count `alone`.
+    """Return (errors above `share` of the magnitude plus `least`, or NaN; errors above a quarter of their value of
+    `own`; sum of squared errors relative to the magnitude). The magnitude is the larger of the value and the mean of
+    its block, but for the first count the value if values count `alone`.
     """
     around = 0.0 if alone else 1.0
     failed, lost, squares = _run(_measure_errors, own, found, share, least, around, results=3).sum(0).tolist()

@@ -1,7 +1,7 @@
 """Binds a CUDA candidate without torch's headers, if all prototypes are plain.
 
-The generated file is rewritten against a declaration of `at::Tensor` of the same size; an object compiled once
-(`BINDING_SOURCE`) converts arguments, errors and docstrings through pybind11 and torch's casters.
+The generated file is rewritten against a declaration of `at::Tensor` of the same size; `BINDING_SOURCE`, compiled once,
+converts arguments, errors and docstrings.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Names the C++ function in which a signal ended a process.
 
-Python's `faulthandler` shows no native frames, so the precompiled binding prints them first. Functions with internal
-linkage have no name at run time: their caller is named.
+`faulthandler` shows no native frames, so the precompiled binding prints them first. Functions with internal linkage
+have no name at run time: their caller is named.
 """
 
 from __future__ import annotations

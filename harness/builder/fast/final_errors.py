@@ -1,9 +1,9 @@
-"""Recognises errors of the fast strategy that also occur with torch's real headers. An error is final
+"""Recognises errors of the fast strategy that also occur with torch's real headers:
 
-- if an included file does not exist;
-- if brackets in the candidate's source do not match;
-- if it is the first error, at the first use of an identifier that occurs in no included header;
-- if it is the first error, of syntax, in a declaration that no header of torch can give another meaning.
+- an included file does not exist;
+- brackets in the candidate's source do not match;
+- the first error is at the first use of an identifier that occurs in no included header;
+- the first error is of syntax, in a declaration that no header of torch can give another meaning.
 
 Errors of ptxas are final unless they may be in an instance of a template, which depends on declarations of torch.
 """
@@ -98,8 +98,8 @@ def _is_balanced(text: str) -> bool:
 
 
 def _is_final_syntax_error(error: _Error, text: str, macros: frozenset[str]) -> bool:
-    """A parser needs to know which names are types, templates and macros. So all names of the declaration must come
-    from the candidate or from headers that are read here, too: neither from torch nor from declarations that use torch.
+    """All names of the declaration must come from the candidate or from headers that are read here, neither from torch
+    nor from declarations that use torch: a parser needs to know which are types, templates and macros.
     """
     (file, line), _, message = error
     at = _find_line(text, file, line) if message.startswith(f"{file}({line}): error: expected ") else None

@@ -1,7 +1,5 @@
-"""Fast strategy for `load_inline` with CUDA sources.
-
-nvcc's own steps compile the device code behind stub headers; the host code is lowered by nvcc's front end and compiled
-against torch's precompiled headers. docs/builds.md explains why the results are equal.
+"""Fast strategy for `load_inline` with CUDA sources: device code behind stub headers, host code lowered by nvcc's front
+end against torch's precompiled headers. See docs/builds.md.
 """
 
 from __future__ import annotations

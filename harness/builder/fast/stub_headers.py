@@ -1,5 +1,5 @@
-"""Declarations that replace torch's headers for the CUDA compiler in the fast strategy, which needs them only to find
-launches and template arguments. A wrong one causes an error in the host code, and thus the standard strategy.
+"""Declarations that replace torch's headers for the CUDA compiler, which needs them only to find launches and template
+arguments. A wrong one causes an error in the host code, and thus the standard strategy.
 """
 
 from __future__ import annotations

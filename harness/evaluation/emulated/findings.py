@@ -1,7 +1,6 @@
 """Parses kernel findings of the emulated device, and formats them like compiler diagnostics.
 
-The untrusted worker reports them, so fields are validated. Hiding a finding has no benefit: outputs are compared
-anyway. Constructs that the device does not support are found in the source.
+The untrusted worker reports them, so fields are validated; hiding one has no benefit, since outputs are compared.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Compiles the kernels of a JIT language for the emulated GPU, as launched at the problem's own sizes, and compares
-launches at these sizes, which take too long to compute on a CPU, with the target's limits.
+launches with the target's limits.
 
-Host code runs on zero inputs in a separate, untrusted worker, which compiles each launch and runs no kernel. Its
-answers can only make a verdict worse. For a real GPU the evaluation's workers get the compiled files, so that their
-first calls need not compile.
+Host code runs on zero inputs in an untrusted worker, which compiles each launch and runs no kernel; its answers can
+only make a verdict worse. A real GPU's workers get the compiled files.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Runs kernels in an instrumented build on the emulated device, with blocks and threads in several orders.
 
-The sanitizer is slow, so it first runs a smaller workload. Findings there decide only if they hold at any size;
-otherwise the pass is repeated at the workload's sizes.
+A smaller workload comes first. Findings there decide only if they hold at any size; otherwise the pass is repeated at
+the workload's sizes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Attributes time to custom kernels, torch and vendor libraries, and tests whether the custom kernels matter.
 
-Separate workers run the candidate under torch's profiler, and with its functions disabled. They are untrusted, so
-their reports decide nothing about speed. On a CPU, Linux's page bits confirm that calls run candidate code.
+Separate untrusted workers run the candidate under torch's profiler, and with its functions disabled: they decide
+nothing about speed. On a CPU, Linux's page bits confirm that calls run candidate code.
 """
 
 from __future__ import annotations
@@ -298,9 +298,9 @@ def classify_range(name: str, custom: CustomKernels) -> Owner:
 
 
 def classify_kernel(launcher: str, kernel: str, custom: CustomKernels) -> Owner:
-    """Use its name and its launcher ("" if unknown). A kernel in a namespace of torch or a library belongs to the
-    candidate only if its library holds that exact function, not a template instance. Any other kernel belongs to the
-    candidate if the candidate names it or its extension launches it.
+    """Use its name and its launcher ("" if unknown). A kernel in a namespace of torch or a library is the candidate's
+    only if its library holds that exact function, not a template instance; any other if the candidate names it or its
+    extension launches it.
     """
     if custom.generated and _GENERATED_KERNEL.match(kernel):
         return "custom"

@@ -1,8 +1,5 @@
-"""Times whole calls in successive workers (baseline, candidate, baseline): on a GPU for programs that cannot be
-replayed, by the evaluator's clock alone, and on a CPU if two workers do not fit.
-
-Drift of the baseline widens the interval. Whole calls are also timed beside device time, where they decide nothing. See
-docs/measurement.md.
+"""Times whole calls in successive workers (baseline, candidate, baseline): on a GPU by the evaluator's clock alone, and
+on a CPU if two workers do not fit. Drift of the baseline widens the interval. See docs/measurement.md.
 """
 
 from __future__ import annotations

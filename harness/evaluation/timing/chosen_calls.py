@@ -39,7 +39,7 @@ def draw_seed(reference: Reference, seeds: Iterator[int], step: str) -> int:
 
 class TimedSeeds:
     """Draws seeds of timed calls. A few of each kind of inputs are the same for all candidates of a reference, so that
-    their truths are computed once. They are spread at random over the calls.
+    their truths are computed once; they are spread at random.
     """
 
     def __init__(self, reference: Reference, fresh: Iterator[int], source: random.Random) -> None:

@@ -1,10 +1,8 @@
 """Confirms reported times by the evaluator's clocks; computes a speed verdict from blocks, by pure functions.
 
 The protocol overhead is calibrated on the baseline, so only time beyond it can be hidden work: during the call, while
-outputs are copied, or both together. On a GPU no reported time counts.
-
-A candidate may also do less work if it recognises given inputs: its time counts with the kind of inputs that slows it
-most, but not the baseline.
+outputs are copied, or both. On a GPU no reported time counts. The candidate's time counts with the kind of inputs that
+slows it most, since it may recognise given ones; not the baseline's.
 """
 
 from __future__ import annotations
@@ -64,8 +62,7 @@ class ClockGap:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockGaps:
     """`places` has one gap per clock. `wholes` are sums per block, since work moved between phases passes every single
-    clock; they are no upper bound. `loading_us` is the baseline's time to copy the state of a call, which a
-    candidate that does not copy it may hide.
+    clock; they are no upper bound. `loading_us` is the baseline's time to copy state, which a candidate may hide.
     """
 
     places: tuple[ClockGap, ...]
@@ -221,7 +218,7 @@ def confirm_reported_times(timing: Timing) -> TimingResult:
     `suspect`. The upper bound widens the interval.
 
     If a clock scatters by half the reported time, or others used the machine, only a gross contradiction is `suspect`;
-    otherwise the time is `unreliable`, or `unconfirmed` below the clock's resolution.
+    otherwise it is `unreliable`, or `unconfirmed` below the clock's resolution.
     """
     gaps = compare_clocks(timing.blocks)
     reported_us = timing.candidate_us

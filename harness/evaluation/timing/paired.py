@@ -170,9 +170,7 @@ class PairedTimer:
             yield from self._random.sample([True] * count + [False] * (DEALT_BLOCKS - count), DEALT_BLOCKS)
 
     def _measure_block(self, seeds: Iterator[int], *, take: bool) -> Block:
-        """Make one call of each on the same inputs and state, in random order. Everything is flushed from the cache
-        before the first call; data of the first, such as shared torch code, before the second.
-        """
+        """Make one call of each on the same inputs and state, in random order, each with a cold cache."""
         given = self._ahead or self._make_given(seeds)
         take |= self._chosen.is_changed(given.seed)
         look = take and self._random.random() < LOOKED_SHARE

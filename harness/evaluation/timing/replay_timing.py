@@ -193,8 +193,8 @@ class ReplayTimer:
         return [None, None]
 
     def _verify(self, sides: Sequence[_Side]) -> bool:
-        """Return True if the candidate is surely slower in each replay. Two are enough then, since its worker was
-        checked with every kind of inputs. Raises NotReplayable unless first replays with each kind give right outputs.
+        """Return True if the candidate is surely slower in each replay; two are enough then. Raises NotReplayable
+        unless first replays with each kind of inputs give right outputs.
         """
         steps = self._reference.changed_steps
         is_hopeless = True

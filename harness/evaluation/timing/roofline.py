@@ -1,7 +1,7 @@
 """Compares a time with the device's measured peaks (roofline check).
 
-Faster than moving the required data is `suspect`, after unneeded data is excluded and the peaks are measured again.
-Fewer operations than the reference's is a warning: the algorithm may be better.
+Faster than moving the needed data is `suspect`, after the peaks are measured again. Fewer operations than the
+reference's is a warning: the algorithm may be better.
 """
 
 from __future__ import annotations
@@ -281,8 +281,7 @@ def count_distinct_bytes(tensors: Iterable[Tensor]) -> int:
 
 def refine_traffic(traffic: Traffic, reference: Reference, seed: int) -> Traffic:
     """Keep the part of the floating inputs that outputs depend on, and outputs without repetitions. Weights count 0,
-    since they can be folded in advance, as does everything if memory is short, or if outputs vary or share memory
-    with inputs.
+    since they can be folded; so does everything if memory is short, or if outputs vary or share memory with inputs.
     """
     if not reference.plan.roofline:
         return replace(traffic, bound_bytes=0, refined=True)

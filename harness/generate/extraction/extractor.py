@@ -1,9 +1,8 @@
 """Extracts the submitted program from a raw completion, without executing it.
 
-The program that the prose (`remarks`) submits or recommends comes first, then one without a remark, an earlier
-version, and a rejected one; the last wins a tie. If no block parses, one that contains `class ModelNew` is returned
-(`unparsable_fence`). A block with unbound names is joined with the blocks that define them. Reasoning is never
-searched.
+The program that the prose (`remarks`) submits or recommends comes first, then one without a remark, an earlier version,
+a rejected one; the last wins a tie. If no block parses, one that contains `class ModelNew` is returned
+(`unparsable_fence`). A block with unbound names is joined with those that define them. Reasoning is never searched.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Joins a block with the blocks that define its unbound names: imports, Triton kernels, wrappers, and C++ or CUDA
-blocks, which become string literals.
+blocks, which become string literals. A block with an entry point (an earlier version) supplies names only to a block
+without imports; rejected blocks and tests supply none.
 
-A block with an entry point (an earlier version) supplies names only to a block without imports; rejected blocks and
-tests supply none.
-
-Also joins a program with the files that the answer names and the program uses: imported Python modules replace the
-import; other files (C++, CUDA, headers) are written beside the program when it is imported.
+Also joins a program with the files that the answer names and the program uses: Python modules replace their import;
+other files (C++, CUDA, headers) are written beside the program when it is imported.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Classifies a block by remarks in the prose: before it, after it, in its file name, or by a label elsewhere.
 
 Weights: SUBMITTED, EARLIER (alternative or earlier version), DRAFT (by its heading: `sections`), REJECTED (wrong,
-sketch, comparison, test). A keyword counts only if it describes a program, not in a comparison ("unlike the naive
-one") or negation; a negated positive is a rejection. The nearest clause decides.
+sketch, comparison, test). A keyword counts only if it describes a program, not in a comparison; a negated positive is a
+rejection. The nearest clause decides.
 """
 
 from __future__ import annotations

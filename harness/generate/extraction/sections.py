@@ -1,8 +1,7 @@
 """Finds headings that mark the programs below them as drafts ("## Thinking") or as the answer ("**Final code:**").
 
 A heading is an ATX or setext heading, bold text at the start of a line, or a plain line. A section ends at the next
-heading that names a draft or the answer, an ATX or setext heading's also at another of its level, a plain line's at
-any line after a program.
+draft or answer heading, an ATX or setext heading's also at one of its level, a plain line's at a line after a program.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Writes `report.html`, a self-contained page about some evaluations, or serves it, with new evaluations.
 
-The Content-Security-Policy allows only scripts by hash and no requests. Beyond the size limit, answers and logs of the
-last candidates are omitted first, then their details, with a note.
+The Content-Security-Policy allows only scripts by hash. Beyond the size limit, answers and logs of the last candidates
+are omitted, then their details, with a note.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ class _Pace:
 
 
 class TimeLeft:
-    """Estimates by the pace between the finished tasks of late, so neither the start nor a wait for headers counts:
-    there is none before the second is finished. Until another one is finished, an estimate only falls.
+    """Estimates by the pace between recently finished tasks, from the second on: neither the start nor a wait for
+    headers counts. Until another one is finished, an estimate only falls.
     """
 
     def __init__(self) -> None:

@@ -115,11 +115,11 @@ class GpuArena(SharedArena):
 
 class Device(ABC):
     """`is_timed` is False where times mean nothing. If `is_emulated`, candidates see the GPU `target`. If it
-    `has_contexts`, each process needs one, which takes long to create, and which an illegal access destroys. If it
-    `replays_calls`, they run asynchronously on streams, the evaluator clocks them, and it can replay a recording. If it
-    `keeps_references`, their memory remains in use for the next candidate.
+    `has_contexts`, each process needs one, slow to create and destroyed by an illegal access. If it `replays_calls`,
+    they run asynchronously on streams, by the evaluator's clock, and recordings are replayed. If it `keeps_references`,
+    they stay in its memory for the next candidate.
 
-    Peaks are measured with tensors of `peak_tensor_bytes`, and with square matrices of `matrix_size` in the
+    Peaks are measured with tensors of `peak_tensor_bytes`, and square matrices of `matrix_size` in the
     `matrix_formats`. `context_bytes` is an estimate for an idle process.
     """
 

@@ -1,6 +1,6 @@
-"""A call's GPU work as data, with the device memory that it uses, both of which outlive the worker that made them; and
-processes that replay it. These are not trusted: device code of a candidate shares their address space, so another clock
-bounds their times and outputs are compared.
+"""A call's GPU work as data, with the device memory that it uses, both of which outlive their worker; and processes
+that replay it. Code of a candidate shares their address space: another clock bounds their times and outputs are
+compared.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
-"""Times each call on a GPU in one window of the evaluator's clock.
-
-The window opens before the worker can see the inputs, and closes after the evaluator has copied the outputs: no work
-can be done ahead, and late writes miss the copy. See docs/measurement.md.
+"""Times each call on a GPU in one window of the evaluator's clock: it opens before the worker can see the inputs, and
+closes after the evaluator has copied the outputs. See docs/measurement.md.
 """
 
 from __future__ import annotations

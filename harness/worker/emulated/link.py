@@ -1,7 +1,5 @@
-"""Calls the C functions of the emulator in each loaded extension, and protects host tensors from kernels.
-
-Host tensors in arguments of extensions are copied to pages that kernels cannot access, unless the extension moves
-tensors to the GPU itself or branches on their device.
+"""Calls the C functions of the emulator in each loaded extension, and copies host tensors in arguments to pages that
+kernels cannot access, unless the extension moves tensors to the GPU itself or branches on their device.
 """
 
 from __future__ import annotations

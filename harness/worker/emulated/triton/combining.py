@@ -1,7 +1,5 @@
-"""Reductions, scans and maps with a combine function of the kernel.
-
-Triton's interpreter calls the function once per element. This module combines halves in log(n) steps, for all lanes at
-once. The interpreter's sums also add the bits of bfloat16, and round float16 only at the end.
+"""Reductions, scans and maps with a combine function of the kernel: halves in log(n) steps for all lanes at once, where
+Triton's interpreter calls the function per element, adds the bits of bfloat16 and rounds float16 only at the end.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Checks the memory of one kernel launch: bounds of its tensors, uninitialised values, and races between programs.
 
-Programs run one after another, so an access races with an earlier one of another program unless atomic operations
-at the same address order both. A program that waits for another's memory lets others run: each waiting program keeps
-its own thread, and only one thread runs.
+Programs run one after another, so an access races with an earlier one of another program unless atomic operations at
+the same address order both. A program that waits for another's memory lets others run, in threads of their own, one at
+a time.
 """
 
 from __future__ import annotations

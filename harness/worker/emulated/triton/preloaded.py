@@ -1,7 +1,5 @@
-"""Imports Triton before workers are forked, once as its compiler needs it and once as its interpreter does: Triton
-decides at import whether its own functions are interpreted.
-
-It must run without Triton in the process. Later imports find the interpreter's, unless `choose_compiler` was called.
+"""Imports Triton before workers are forked, as its compiler needs it and as its interpreter does: it decides at import
+whether its own functions are interpreted. Later imports find the interpreter's, unless `choose_compiler` was called.
 """
 
 from __future__ import annotations
