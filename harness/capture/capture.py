@@ -173,7 +173,7 @@ def _write_problems(report: CaptureReport, options: CaptureOptions, watch: Watch
             seen |= {id(one) for one in fresh}
             waiting = sorted([*waiting, *fresh], key=lambda one: -one.share)
     for group in waiting:
-        group.reason = f"beyond the {options.max_problems} problems asked for"
+        group.reason = f"beyond the {options.max_problems} problems asked for (--max-problems)"
     _replace(report.folder / RECORD, json.dumps(report.make_record(), indent=1))
 
 
@@ -189,11 +189,13 @@ def _find_named(groups: list[ModuleGroup], names: Sequence[str]) -> list[ModuleG
 def _try_group(group: ModuleGroup, report: CaptureReport, options: CaptureOptions, watch: Watch) -> bool:
     """Return whether modules inside need no problem of their own."""
     if not options.modules and group.gain_limit < options.min_gain:
-        group.reason = f"at most {group.gain_limit:.3f}x"
+        group.reason = f"it cannot speed up the model by {options.min_gain}x (--min-gain)"
         return predict_gain(group.share, float("inf")) < options.min_gain
     name = _make_name(group.kind, set(report.written))
     settings = _list_settings(group, options)
-    summary = f"{group.kind} of {report.model}, {len(group.paths)} of its modules, {group.share:.0%} of a call's time."
+    count = f"{len(group.paths)} of its modules, from" if len(group.paths) > 1 else "its"
+    place = f", {count} {group.paths[0]}" if group.paths[0] else ""
+    summary = f"{group.kind} of {report.model}{place}: {group.share:.0%} of a call's time."
     try:
         _require_block(group, options)
         text = make_problem(group.module, group.forms, summary=summary, settings=settings, device=watch.device)
@@ -203,12 +205,15 @@ def _try_group(group: ModuleGroup, report: CaptureReport, options: CaptureOption
     except ProblemError as error:
         group.reason = str(error)
         return False
+    if not options.backward and any(form.has_gradients for form in group.forms):
+        text.left_out.append("for calls without gradients alone, which the script computes: --backward includes them")
     equal = [group.paths[0]]
     for path in group.paths[1:]:
         if behaves_equally(group.module, watch.modules[path].module, text.forms[0], watch.device):
             equal.append(path)
     if len(equal) < len(group.paths):
-        text.left_out.append(f"{len(group.paths) - len(equal)} modules of this class compute something else")
+        left = len(group.paths) - len(equal)
+        text.left_out.append(f"{left} of {len(group.paths)} modules of this class and shape compute something else")
         group.share *= len(equal) / len(group.paths)
         group.paths = equal
     group.problem, group.left_out = name, text.left_out
@@ -225,7 +230,7 @@ def _require_block(group: ModuleGroup, options: CaptureOptions) -> None:
 
 
 def _make_name(kind: str, taken: set[str]) -> str:
-    words = re.sub(r"(?<=[a-z])G?LU", lambda found: found[0].lower(), kind)  # ReLU, SwiGLU
+    words = re.sub(r"(?<=[a-z])G?LU|(?<=\d)D", lambda found: found[0].lower(), kind)  # ReLU, SwiGLU, Conv2D
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", words).lower()
     return name if name not in taken else next(f"{name}_{at}" for at in count(2) if f"{name}_{at}" not in taken)
 
@@ -249,7 +254,8 @@ def _store_problem(path: Path, text: str, device: torch.device) -> None:
     failed = [check for one in admit_cases(read_problem(path, path.parent.name), device, 0) for check in one.failed]
     if failed:
         path.unlink()
-        raise ProblemError(f"it cannot be scored: {failed[0].name}: {failed[0].evidence}")
+        evidence = re.sub(r"accepted; [^;]*; ", "", failed[0].evidence)
+        raise ProblemError(f"it cannot be scored: {failed[0].name}: {evidence}")
 
 
 def _replace(path: Path, text: str) -> None:

@@ -61,10 +61,7 @@ class GraphPrinter:
         return []
 
     def _print_call(self, module: fx.GraphModule, node: fx.Node) -> None:
-        target: Any = node.target
-        name = str(getattr(target, "_opname", None) or getattr(target, "__name__", target))
-        if name.startswith("_assert") or (not node.users and not name.endswith("_")):
-            return
+        name = name_operator(node)
         if isinstance(node.target, torch._ops.HigherOrderOperator):
             self._inline(module, node)
         elif self._is_alias(name, node):
@@ -108,7 +105,7 @@ class GraphPrinter:
 
     def _show_call(self, name: str, node: fx.Node) -> str:
         args = [self._show(one) for one in node.args]
-        named = [f"{key}={self._show(value)}" for key, value in node.kwargs.items()]
+        named = [f"{key}={self._show(value)}" for key, value in node.kwargs.items() if key != "pin_memory"]
         if node.target is operator.getitem or name == "sym_size":
             return f"{args[0]}.shape[{args[1]}]" if name == "sym_size" else f"{args[0]}[{args[1]}]"
         if node.target in PYTHON_INFIX:
@@ -119,9 +116,12 @@ class GraphPrinter:
             return f"torch.ops.{node.target}({', '.join([*args, *named])})"
         if name in INFIX and len(args) == 2 and not named:
             return f"{args[0]} {INFIX[name]} {args[1]}"
-        if name == "slice":
-            return f"{args[0]}[{_show_slice(node)}]".replace(str(LAST), "")
+        if name in ("index", "slice"):
+            return f"{args[0]}[{_show_slice(node) if name == 'slice' else self._show_indices(node)}]"
         return _name_function(name, node, args) + f"{', '.join([*args, *named])})"
+
+    def _show_indices(self, node: fx.Node) -> str:
+        return ", ".join(":" if one is None else self._show(one) for one in node.args[1])
 
     def _show(self, value: Any) -> str:
         if isinstance(value, fx.Node):
@@ -138,6 +138,21 @@ class GraphPrinter:
         if isinstance(value, float) and value in (float("inf"), float("-inf")):
             return f'float("{value}")'
         return repr(value)
+
+
+def remove_unused(module: fx.GraphModule) -> None:
+    """Remove assertions, and operators that no output depends on, also from the graphs inside."""
+    for part in module.modules():
+        if isinstance(part, fx.GraphModule):
+            for node in reversed(part.graph.nodes):
+                if name_operator(node).startswith("_assert"):
+                    part.graph.erase_node(node)
+            part.graph.eliminate_dead_code()
+
+
+def name_operator(node: fx.Node) -> str:
+    target: Any = node.target
+    return str(getattr(target, "_opname", None) or getattr(target, "__name__", target))
 
 
 class _Name(str):
@@ -185,7 +200,7 @@ def _show_slice(node: fx.Node) -> str:
     steps = f":{node.args[4]}" if len(node.args) > 4 else ""
     low, high = ("" if one in (None, LAST) else str(one) for one in bounds)
     dims = dim % node.args[0].meta["val"].dim()
-    return ", ".join([*[":"] * dims, f"{low}:{high}{steps}"])
+    return ", ".join([*[":"] * dims, f"{low}:{high}{steps}"]).replace(str(LAST), "")
 
 
 def show_attribute(target: str) -> str:

@@ -160,7 +160,9 @@ def outline_module(module: Any, form: CallForm) -> tuple[Outline, list[list[str]
         chains = find_chains(outline.graph.graph, module)
         outline.split(chains)
     except Exception as error:  # torch.fx runs the user's code
-        raise ProblemError((str(error).strip().splitlines() or [type(error).__name__])[0][:200]) from error
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].split(". ")[0]
+        whose = "" if type(error) is ValueError else "torch.fx cannot trace it: "
+        raise ProblemError(f"{whose}{reason}"[:200]) from error
     return outline, chains
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import inspect
+import io
+import logging
 import operator
 import textwrap
+import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
 
-from harness.capture.graph_code import GraphPrinter, list_state, show_attribute
+from harness.capture.graph_code import GraphPrinter, list_state, name_operator, remove_unused, show_attribute
 from harness.capture.runtime import list_arguments
 from harness.capture.values import TensorFacts, describe, merge, write_tensor
 from harness.capture.watch import Arguments, CallForm, Unsupported
@@ -107,27 +111,35 @@ def export_module(module: nn.Module, form: CallForm, arguments: dict[str, Any], 
     dynamic = {key: _mark_dynamic(value, names) for key, value in form.arguments.items()} if sizes.values[0] else None
     positional, named = split_arguments(module, arguments)
     try:
-        with torch.no_grad():
+        with torch.no_grad(), _quiet():
             return torch.export.export(module, positional, named, dynamic_shapes=dynamic, strict=False)
     except Exception as error:  # export runs the user's code
         reason = str(error).strip().split("\n")[0][:200] or type(error).__name__
         raise ProblemError(f"torch.export cannot record it: {reason}") from error
 
 
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Suppress what torch prints about graphs that it cannot record: the reason is in the exception."""
+    before = logging.root.manager.disable
+    logging.disable()
+    try:
+        with warnings.catch_warnings(action="ignore"), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        logging.disable(before)
+
+
 def split_arguments(module: nn.Module, arguments: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return positional and keyword arguments of `forward`."""
-    parameters = inspect.signature(module.forward).parameters
+    """Return positional and keyword arguments of `forward`. Those behind a parameter that is not given are named."""
+    named = dict(arguments)
     positional: list[Any] = []
-    named: dict[str, Any] = {}
-    for name, value in arguments.items():
-        is_variadic = any(
-            one.kind is one.VAR_POSITIONAL and name.rpartition("_")[0] == one.name for one in parameters.values()
-        )
-        is_positional = name in parameters and parameters[name].kind in POSITIONAL
-        if is_variadic or (is_positional and not named):
-            positional.append(value)
-        else:
-            named[name] = value
+    for name, one in inspect.signature(module.forward).parameters.items():
+        if one.kind is one.VAR_POSITIONAL:
+            positional += [named.pop(key) for key in arguments if key.rpartition("_")[0] == name]
+        if one.kind not in POSITIONAL or name not in named:
+            break
+        positional.append(named.pop(name))
     return tuple(positional), named
 
 
@@ -147,6 +159,7 @@ def write_text(
 ) -> ProblemText:  # fmt: skip
     """The first of `forms` has the sizes of the file."""
     graph = exported.module(check_guards=False)
+    remove_unused(graph)
     nodes = [node for node in graph.graph.nodes if node.op == "placeholder"]
     names = [name for name, _ in list_arguments(forms[0].arguments)]
     seen = _merge_facts(forms)
@@ -249,7 +262,7 @@ def write_state(module: nn.Module) -> list[str]:
         if path and (own or any(True for _ in part.children())):
             lines.append(_assign(path, "nn.Module()"))
         lines += (_write_tensor_state(f"{path}.{name}".lstrip("."), name, value, first) for name, value in own)
-    return lines or ["pass"]
+    return lines
 
 
 def _assign(path: str, value: str) -> str:
@@ -268,8 +281,9 @@ def _write_tensor_state(path: str, name: str, value: Tensor, first: dict[int, st
 
 
 VIEWS = (
-    "to", "_to_copy", "view", "reshape", "flatten", "squeeze", "unsqueeze", "expand", "permute", "transpose", "clone",
-    "contiguous", "alias", "detach",
+    "to", "_to_copy", "view", "reshape", "flatten", "squeeze", "unsqueeze", "expand", "expand_as", "permute",
+    "transpose", "clone", "contiguous", "alias", "detach", "unbind", "getitem", "select", "slice", "split", "chunk",
+    "cat", "stack", "repeat", "index",
 )  # fmt: skip
 ALONG_DIM = ("gather", "index_select", "scatter", "scatter_add", "index_add", "index_copy")
 
@@ -280,12 +294,12 @@ def find_index_limit(node: fx.Node, graph: fx.GraphModule) -> int | None:
 
 
 def _list_limits(node: fx.Node, user: fx.Node, graph: fx.GraphModule) -> Iterator[int]:
-    name, args = str(getattr(user.target, "_opname", "")).rstrip("_"), user.args
+    name, args = name_operator(user).rstrip("_"), user.args
     indices: list[tuple[Any, Any]] = []  # with their dimensions
-    if name in VIEWS and args[0] is node:
+    if name in VIEWS and (args[0] is node or (isinstance(args[0], list) and node in args[0])):
         limit = find_index_limit(user, graph)
         yield from () if limit is None else (limit,)
-    elif name == "embedding":
+    if name == "embedding":
         indices = [(args[1], 0)]
     elif name == "index" and isinstance(args[1], list | tuple):
         indices = [(one, dim) for dim, one in enumerate(args[1])]

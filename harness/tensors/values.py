@@ -4,6 +4,7 @@ numbers, and compares and copies large tensors in slices, to save memory.
 
 from __future__ import annotations
 
+import copy
 import mmap
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -78,12 +79,19 @@ def list_leaves(value: Any) -> Iterator[Any]:
 
 
 def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Named tuples and mappings of other packages keep their type."""
     if isinstance(value, list):
         return [map_leaves(item, change) for item in value]
     if isinstance(value, tuple):
-        return tuple(map_leaves(item, change) for item in value)
-    if isinstance(value, dict):
+        items = [map_leaves(item, change) for item in value]
+        return value._make(items) if hasattr(value, "_make") else tuple(items)
+    if type(value) is dict:
         return {key: map_leaves(item, change) for key, item in value.items()}
+    if isinstance(value, dict):
+        changed = copy.copy(value)
+        for key, item in value.items():
+            changed[key] = map_leaves(item, change)
+        return changed
     return change(value)
 
 

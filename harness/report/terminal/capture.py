@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,18 +13,18 @@ from harness.report.values import format_fixed, format_rate
 if TYPE_CHECKING:
     from rich.table import Table
 
-LEAST_WIDTH = 16  # of a column
+LEAST_WIDTH = 12  # of a column: all fit in 80 characters
 CHAIN_SHARE = 0.03  # of operators in the forward of a module with others inside
-LISTED_SHARE = 0.005  # modules with less time are left out
+LISTED_SHARE = 0.01  # modules with less time and without a problem are left out
 
 
 def render_capture(record: Mapping[str, Any]) -> Table:
     table = make_table(
         "module", ">calls", ">time", ">us", ">of peak", ">at most", "=bound by", "problem", least=LEAST_WIDTH
     )
-    for group in record["groups"]:
-        if group["share"] < LISTED_SHARE:
-            continue
+    groups = record["groups"]
+    kinds = Counter(group["kind"] for group in groups)
+    for group in filter(_is_listed, groups):
         numbers = (
             format_fixed(group["calls"], 0),
             format_rate(group["share"]),
@@ -31,8 +32,20 @@ def render_capture(record: Mapping[str, Any]) -> Table:
             format_rate(group["peak_fraction"], 0),
             f"{format_fixed(group['gain_limit'], 2)}x",
         )
-        table.add_row(style_text(group["kind"]), *numbers, group["bound"], group["problem"] or "-")
+        name = group["kind"] if kinds[group["kind"]] == 1 else f"{group['kind']} {_shorten(group['paths'][0])}"
+        table.add_row(style_text(name), *numbers, group["bound"], group["problem"] or "-")
     return table
+
+
+def _is_listed(group: Mapping[str, Any]) -> bool:
+    return group["share"] >= LISTED_SHARE or bool(group["problem"])
+
+
+def _shorten(path: str) -> str:
+    """Return the last name in the path, with the numbers behind it."""
+    parts = path.split(".")
+    first = max((at for at, part in enumerate(parts) if not part.isdigit()), default=0)
+    return ".".join(parts[first:])
 
 
 def list_capture_notes(record: Mapping[str, Any], folder: Path, name: str) -> Iterator[str]:
@@ -43,17 +56,26 @@ def list_capture_notes(record: Mapping[str, Any], folder: Path, name: str) -> It
     )
     if record["device"] != "cpu":
         yield f"the GPU works {format_rate(record['device_us'] / record['wall_us'])} of that time; shares are of it"
-    for group in record["groups"]:
-        if group["reason"] and group["share"] >= LISTED_SHARE:
-            yield f"no problem for {group['kind']}: {group['reason']}"
+    listed = list(filter(_is_listed, record["groups"]))
+    for reason, kinds in _join((one["reason"], one["kind"]) for one in listed if one["reason"]):
+        yield f"no problem for {kinds}: {reason}"
+    for group in listed:
         if group["reason"] and CHAIN_SHARE <= group["own_share"] < group["share"]:
             share = format_rate(group["own_share"])
             why = group["opaque"] or "they are products, or single operators"
             yield f"{share} of the time is in operators of {group['kind']}.forward itself, no chains: {why}"
-        for left_out in group["left_out"]:
-            yield f"{group['problem']}: {left_out}"
+    for left_out, problems in _join((text, one["problem"]) for one in listed for text in one["left_out"]):
+        yield f"{problems}: {left_out}"
     written = [group["problem"] for group in record["groups"] if group["problem"]]
     yield f"{folder / name} and {len(written)} problems: {', '.join(written) or 'none'}"
+
+
+def _join(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield each text once, with all names that it is about."""
+    names: dict[str, dict[str, None]] = {}
+    for text, name in pairs:
+        names.setdefault(text, {})[name] = None
+    yield from ((text, ", ".join(found)) for text, found in names.items())
 
 
 def render_apply(record: Mapping[str, Any]) -> Table:

@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from harness.capture.capture import copy_state, load_text
 from harness.problems.discovery import find_suite
@@ -53,8 +54,6 @@ def test_equal_modules_are_one_problem_with_their_parameters_by_name(capture):
     group = groups_of(record)["Mlp"]
     assert (group["problem"], group["paths"], group["calls"]) == ("mlp", ["first", "second"], 2)
     assert describe_inputs(written()["mlp"], "full") == (("float32", (32, 64)),)
-    import torch
-
     model, original = (load_text(source)["Model"]() for source in (written()["mlp"].source, ORIGINAL))
     assert list(model.state_dict()) == ["scale", "up.weight", "up.bias"]
     copy_state(original, model)
@@ -273,6 +272,27 @@ def test_an_input_that_is_changed_is_declared(capture):
     script = PART.format(init="", extra="", forward="return x.mul_(2).add_(self.weight)", given=".clone()")
     capture(script + RUN, "--module", "Part")
     assert written()["part"].in_place
+
+
+def test_arguments_behind_one_that_is_not_given_keep_their_names(capture):
+    forward = "return x * self.weight + more if mask is None else x * mask"
+    script = PART.format(init="", extra=", mask=None, more=None", forward=forward, given=", more=x.sin()")
+    capture(script + RUN, "--module", "Part")
+    model = load_text(written()["part"].source)["Model"]()
+    x, more = torch.randn(2, 32, 64)
+    assert torch.equal(model(x, more=more), x * model.weight + more)
+
+
+@pytest.mark.quick(5)
+def test_indices_of_a_graph_network_are_below_the_number_of_nodes(capture):
+    """The number of edges between different nodes depends on data, and torch.export asserts facts about it."""
+    forward = """source, target = edges[:, edges[0] != edges[1]]
+        return torch.zeros_like(x).index_add(0, target, (x * self.weight)[source])"""
+    script = PART.format(init="", extra=", edges", forward=forward, given=", torch.randint(0, 9, (2, 100))")
+    _, record, _ = capture(script + RUN, "--module", "Part")
+    assert groups_of(record)["Part"]["problem"] == "part", groups_of(record)["Part"]["reason"]
+    assert '"edges": {"kind": "index", "below": 32}' in written()["part"].source
+    assert "torch.ops" not in written()["part"].source
 
 
 def test_shared_weights_stay_shared(capture):
