@@ -163,10 +163,7 @@ class GpuFacts:
 
 def find_gpu(name: str) -> GpuFacts:
     """Raises UsageError with the nearest name."""
-    return _describe(find_gpu_model(name))
-
-
-def _describe(model: GpuModel) -> GpuFacts:
+    model = find_gpu_model(name)
     return GpuFacts(
         name=model.name,
         arch=model.architecture,

@@ -203,7 +203,7 @@ class _Chain:
         for number in count(len(self._history.turns)):
             key = replace(self._key, turn=number)
             if not has_sample(self._run_dir, key):
-                decision = decide(self._session.strategy, self._history, search.limits)
+                decision = decide(self._session.strategy, self._history, search)
                 if isinstance(decision, Stop):
                     return decision.reason, True
                 if search.deadline_s is not None and time.monotonic() - self._session.began_s >= search.deadline_s:

@@ -75,28 +75,14 @@ def parse_target(text: str) -> Target:
     raise UsageError(f"--target {text}: give a share of the roofline in 0..1, or a speedup with an x, such as 2x")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """Limits of one sample. `turns` counts answers, without the initial `given` program. Budgets count prompts and
-    answers.
-    """
-
-    turns: int
-    given: int = 0
-    patience: int | None = None
-    budget_tokens: int | None = None
-    budget_usd: float | None = None
-    target: Target = ROOFLINE
-
-
-def decide(strategy: Strategy, history: History, limits: Limits) -> Decision:
+def decide(strategy: Strategy, history: History, limits: SearchOptions) -> Decision:
     reason = next(_find_limits(strategy, history, limits), None)
     if reason is not None:
         return Stop(reason=reason)
     return strategy.choose(history) if history.turns else Ask(parent=None)
 
 
-def _find_limits(strategy: Strategy, history: History, limits: Limits) -> Iterator[str]:
+def _find_limits(strategy: Strategy, history: History, limits: SearchOptions) -> Iterator[str]:
     if limits.budget_tokens is not None and history.tokens >= limits.budget_tokens:
         yield f"the budget of {limits.budget_tokens} tokens is spent"
     if limits.budget_usd is not None and history.usd >= limits.budget_usd:
@@ -110,7 +96,7 @@ def _find_limits(strategy: Strategy, history: History, limits: Limits) -> Iterat
         yield from _find_reached(best, limits.target)
     if patience is not None and history.turns_without_gain >= patience:
         yield f"{patience} turns without a gain"
-    if len(history.turns) - limits.given >= limits.turns:
+    if len(history.turns) - (limits.start is not None) >= limits.turns:
         yield f"all {limits.turns} turns are used"
 
 
@@ -310,14 +296,7 @@ class SearchOptions:
     context_tokens: int = option(
         CONTEXT_TOKENS, "Limit of a prompt; the oldest turns are summarised in a line each.", min=1, metavar="N"
     )
-    start: Candidate | None = None
-
-    @property
-    def limits(self) -> Limits:
-        return Limits(
-            turns=self.turns, given=int(self.start is not None), patience=self.patience,
-            budget_tokens=self.budget_tokens, budget_usd=self.budget_usd, target=self.target,
-        )  # fmt: skip
+    start: Candidate | None = None  # the first turn, which is no answer
 
 
 ONE_TURN = SearchOptions(turns=1)

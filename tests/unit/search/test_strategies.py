@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain import Comparison, RooflineBounds, UsageError
+from harness.domain import Candidate, Comparison, RooflineBounds, UsageError
 from harness.search.history import History
 from harness.search.strategy import (
     BEST_OF_N,
     OPTIMISE,
     REPAIR,
     Ask,
-    Limits,
+    SearchOptions,
     Stop,
     Target,
     decide,
@@ -21,7 +21,7 @@ from harness.search.strategy import (
     make_evolve,
 )
 
-MANY = Limits(turns=100)
+MANY = SearchOptions(turns=100)
 BEAM = make_beam()
 EVOLVE = make_evolve()
 
@@ -54,7 +54,7 @@ def test_a_search_stops_at_the_roofline(turn_of, history_of):
     history = history_of(turn_of(0, "correct", 2.0, roofline=roofline))
     for strategy in (OPTIMISE, BEAM, EVOLVE, BEST_OF_N):
         assert decide(strategy, history, MANY) == Stop(reason="turn 0 is at 96% of the roofline")
-    assert decide(OPTIMISE, history, Limits(turns=100, target=Target(roofline=0.97))) == Ask(parent=0)
+    assert decide(OPTIMISE, history, SearchOptions(turns=100, target=Target(roofline=0.97))) == Ask(parent=0)
 
 
 def test_a_tie_is_no_gain(turn_of, history_of):
@@ -74,23 +74,23 @@ def test_patience_counts_turns_without_a_gain(turn_of, history_of):
         turn_of(0, "build_error"), turn_of(1, "wrong_value"), turn_of(2, "timeout"), turn_of(3, "timeout")
     )
     assert history.turns_without_gain == 2
-    assert decide(REPAIR, history, Limits(turns=9, patience=2)) == Stop(reason="2 turns without a gain")
-    assert decide(REPAIR, history, Limits(turns=9, patience=3)) == Ask(parent=3)
+    assert decide(REPAIR, history, SearchOptions(turns=9, patience=2)) == Stop(reason="2 turns without a gain")
+    assert decide(REPAIR, history, SearchOptions(turns=9, patience=3)) == Ask(parent=3)
 
 
 def test_best_of_n_has_no_patience_unless_asked(turn_of, history_of):
     history = history_of(*(turn_of(number, "timeout") for number in range(8)))
     assert decide(BEST_OF_N, history, MANY) == Ask(parent=None)
-    assert decide(BEST_OF_N, history, Limits(turns=100, patience=5)) == Stop(reason="5 turns without a gain")
+    assert decide(BEST_OF_N, history, SearchOptions(turns=100, patience=5)) == Stop(reason="5 turns without a gain")
 
 
 @pytest.mark.parametrize(
     ("limits", "reason"),
     [
-        (Limits(turns=1), "all 1 turns are used"),
-        (Limits(turns=9, budget_tokens=100), "the budget of 100 tokens is spent"),
-        (Limits(turns=9, budget_usd=0.5), "the budget of 0.5 US dollars is spent"),
-        (Limits(turns=9, target=Target(speedup=1.9)), "the target of 1.9x is reached"),
+        (SearchOptions(turns=1), "all 1 turns are used"),
+        (SearchOptions(turns=9, budget_tokens=100), "the budget of 100 tokens is spent"),
+        (SearchOptions(turns=9, budget_usd=0.5), "the budget of 0.5 US dollars is spent"),
+        (SearchOptions(turns=9, target=Target(speedup=1.9)), "the target of 1.9x is reached"),
     ],
 )
 def test_limits_stop_every_strategy(limits, reason, turn_of, history_of):
@@ -99,13 +99,16 @@ def test_limits_stop_every_strategy(limits, reason, turn_of, history_of):
 
 def test_a_given_program_is_no_answer(turn_of, history_of):
     given, answer = turn_of(0, "wrong_value"), turn_of(1, "wrong_value", parent=0)
-    assert decide(REPAIR, history_of(given), Limits(turns=1, given=1)) == Ask(parent=0)
-    assert decide(REPAIR, history_of(given, answer), Limits(turns=1, given=1)) == Stop(reason="all 1 turns are used")
+    limits = SearchOptions(turns=1, start=Candidate(source="", language="cuda", rule="file"))
+    assert decide(REPAIR, history_of(given), limits) == Ask(parent=0)
+    assert decide(REPAIR, history_of(given, answer), limits) == Stop(reason="all 1 turns are used")
 
 
 def test_a_budget_of_zero_asks_nothing():
-    assert decide(REPAIR, History(), Limits(turns=4, budget_tokens=0)) == Stop(reason="the budget of 0 tokens is spent")
-    assert isinstance(decide(REPAIR, History(), Limits(turns=4, budget_usd=0.0)), Stop)
+    assert decide(REPAIR, History(), SearchOptions(turns=4, budget_tokens=0)) == Stop(
+        reason="the budget of 0 tokens is spent"
+    )
+    assert isinstance(decide(REPAIR, History(), SearchOptions(turns=4, budget_usd=0.0)), Stop)
 
 
 def test_without_a_verdict_nothing_more_is_asked(turn_of, history_of):
