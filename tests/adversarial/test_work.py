@@ -5,28 +5,11 @@ import os
 import subprocess
 
 import pytest
+from shared_bench import TINY_PROBLEM
 
 from harness.domain import Problem
 
-ADD = """
-import torch
-from torch import nn
-
-rows, columns = 256, 256
-
-
-class Model(nn.Module):
-    def forward(self, a, b):
-        return a + b
-
-
-def get_inputs():
-    return [torch.randn(rows, columns), torch.randn(rows, columns)]
-
-
-def get_init_inputs():
-    return []
-"""
+ADD = TINY_PROBLEM.replace("64, 65", "256, 256")
 PRODUCT = ADD.replace("a + b", "a @ b")
 
 IMPORTS = """

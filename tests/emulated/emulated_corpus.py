@@ -22,6 +22,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -323,3 +324,20 @@ CHECKS = frozenset({
     "absent_lanes", "barrier_divergence", "order", "invalid_launch", "too_many_threads", "too_many_blocks",
     "cooperative_launch", "assertion", "trap", "time_limit", "uninitialised_global",
 })  # fmt: skip
+
+
+@contextmanager
+def open_doubling(build_cache: Path, folder: Path) -> Iterator[Callable[[str], Evaluation]]:
+    """Yields a function that evaluates the source of a program that doubles a vector, for an H100."""
+
+    def evaluate(source: str) -> Evaluation:
+        program = Program(
+            kind="good", name="double", path=folder / "program.py", text=source, title="", forward="x + x",
+            inputs=(("x", "torch.randn(300)"),), gpu="H100",
+        )  # fmt: skip
+        results: list[Result] = []
+        bench.evaluate([program], results.append)
+        return results[0].evaluation
+
+    with Bench(build_cache) as bench:
+        yield evaluate

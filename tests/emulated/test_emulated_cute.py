@@ -1,7 +1,7 @@
 """CuTe DSL programs on the emulated device: their kernels are compiled for the GPU, and not run."""
 
 import pytest
-from emulated_corpus import Bench, Program
+from emulated_corpus import open_doubling
 
 KERNEL = """
 import cutlass
@@ -36,18 +36,7 @@ class ModelNew(nn.Module):
 @pytest.fixture(scope="module")
 def evaluate(build_cache, tmp_path_factory):
     pytest.importorskip("cutlass.cute", reason="CuTe DSL is not installed")
-    path = tmp_path_factory.mktemp("cute") / "program.py"
-
-    def evaluate_source(source):
-        program = Program(
-            kind="good", name="double", path=path, text=source, title="", forward="x + x",
-            inputs=(("x", "torch.randn(300)"),), gpu="H100",
-        )  # fmt: skip
-        results = []
-        bench.evaluate([program], results.append)
-        return results[0].evaluation
-
-    with Bench(build_cache) as bench:
+    with open_doubling(build_cache, tmp_path_factory.mktemp("cute")) as evaluate_source:
         yield evaluate_source
 
 

@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from emulated_corpus import Bench, Program
+from emulated_corpus import open_doubling
 
 KERNEL = """
 import tilelang
@@ -34,18 +34,7 @@ def evaluate(build_cache, tmp_path_factory):
     pytest.importorskip("tilelang", reason="TileLang is not installed")
     if shutil.which("nvcc") is None:
         pytest.skip("TileLang needs nvcc")
-    path = tmp_path_factory.mktemp("tilelang") / "program.py"
-
-    def evaluate_source(source):
-        program = Program(
-            kind="good", name="double", path=path, text=source, title="", forward="x + x",
-            inputs=(("x", "torch.randn(300)"),), gpu="H100",
-        )  # fmt: skip
-        results = []
-        bench.evaluate([program], results.append)
-        return results[0].evaluation
-
-    with Bench(build_cache) as bench:
+    with open_doubling(build_cache, tmp_path_factory.mktemp("tilelang")) as evaluate_source:
         yield evaluate_source
 
 

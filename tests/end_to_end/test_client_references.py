@@ -7,6 +7,7 @@ from pathlib import Path
 from textwrap import indent
 
 import pytest
+from shared_bench import TINY_PROBLEM
 
 from harness.domain import Candidate
 from harness.executors.executor import Origin, make_task
@@ -17,18 +18,9 @@ from harness.sandbox.policy import explain_evaluator_failure
 
 HEAD = "import torch\nfrom torch import nn\n"
 GOOD = f"{HEAD}class ModelNew(nn.Module):\n    def forward(self, a, b):\n        return a + b\n"
-REFERENCE = f"""{HEAD}
-class Model(nn.Module):
-    def forward(self, a, b):
-        return a + b
-def get_inputs():
-    return [torch.randn(8, 9), torch.randn(8, 9)]
-def get_init_inputs():
-    return []
-"""
 # Reports in its error what it found and did.
 SPY = (
-    REFERENCE
+    TINY_PROBLEM
     + """
 import json, os, socket
 from pathlib import Path
@@ -63,7 +55,7 @@ ctypes.CDLL(None).sleep(3600)""",
 }
 
 
-def make_client_task(owner, reference=REFERENCE, source=GOOD):
+def make_client_task(owner, reference=TINY_PROBLEM, source=GOOD):
     problem = parse_problem(reference, Path("reference.py"), "submitted", executes=False)
     candidate = Candidate(source=source, language="cpp", rule="file")
     task = make_task(problem, candidate, Origin(run="service", model="service"), language="cpp")
@@ -110,7 +102,7 @@ def test_reference_is_isolated_from_service_and_other_clients(executor, tmp_path
 @pytest.mark.parametrize("act", FATAL)
 def test_ending_or_blocking_reference_is_a_problem_error_and_the_service_continues(executor, act):
     body = indent(f"{FATAL[act]}\nreturn a + b", " " * 8).strip()
-    found = evaluate(executor, "mallory", REFERENCE.replace("return a + b", body))
+    found = evaluate(executor, "mallory", TINY_PROBLEM.replace("return a + b", body))
     assert found.outcome == "problem_error"
     assert evaluate(executor, "alice").outcome == "correct"
     assert executor.status().failure == ""

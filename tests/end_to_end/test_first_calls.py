@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from shared_bench import TINY_PROBLEM
 
 from harness.domain import Candidate, Outcome, Problem
 from harness.domain.options import TimeLimits
@@ -62,7 +63,7 @@ def test_a_program_that_does_not_compile_has_no_longer_first_call(bench):
 
 @pytest.mark.slow
 def test_long_first_call_is_shown_with_candidate_and_duration(build_cache):
-    source = Problem(name="add", suite="tiny", source=PROBLEM)
+    source = Problem(name="add", suite="tiny", source=TINY_PROBLEM)
     candidate = Candidate(source=sleep_in(1, 6), language="cpp", rule="file")
     task = make_task(source, candidate, Origin(run="r", sample=3, model="m"), language="cpp")
     limits, shown = TimeLimits(first_call_s=60.0, call_s=5.0), []
@@ -76,19 +77,3 @@ def test_long_first_call_is_shown_with_candidate_and_duration(build_cache):
         assert executor.status().waits_for == ""
     assert "the first call of add/3 for 3 s" in shown
     assert "the first call of add/3 for 5 s" in shown
-
-
-PROBLEM = """
-import torch
-from torch import nn
-
-class Model(nn.Module):
-    def forward(self, a, b):
-        return a + b
-
-def get_inputs():
-    return [torch.randn(8, 9), torch.randn(8, 9)]
-
-def get_init_inputs():
-    return []
-"""

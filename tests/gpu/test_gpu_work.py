@@ -1,30 +1,13 @@
 """Whose kernels did the work on a GPU, and how near a call comes to what the device can do."""
 
 import pytest
+from shared_bench import TINY_PROBLEM
 
 from harness.domain import Problem
 
 pytestmark = [pytest.mark.gpu, pytest.mark.nvcc]
 
-PROBLEM = """
-import torch
-from torch import nn
-
-rows, columns = 8192, 8192
-
-
-class Model(nn.Module):
-    def forward(self, a, b):
-        return torch.relu(a + b)
-
-
-def get_inputs():
-    return [torch.randn(rows, columns), torch.randn(rows, columns)]
-
-
-def get_init_inputs():
-    return []
-"""
+PROBLEM = TINY_PROBLEM.replace("64, 65", "8192, 8192").replace("a + b", "torch.relu(a + b)")
 PRODUCT = PROBLEM.replace("torch.relu(a + b)", "a @ b").replace("8192, 8192", "2048, 2048")
 
 CANDIDATE = '''

@@ -6,15 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from conftest import build_subject
 
-from harness.domain import Correctness, Evaluation, Outcome, Subject, Timing, Trial
+from harness.domain import Correctness, Evaluation, Outcome, Timing, Trial
 from harness.store.results import ResultStore
 
 ROOT = Path(__file__).resolve().parents[3]
-SUBJECT = Subject(
-    run="answers", sample=0, turn=0, model="m", prompt="p", suite="s", problem="1_add", problem_digest="0" * 16,
-    candidate_digest="1" * 16, language="cuda", device="cuda:0", workload="full", baseline="eager",
-)  # fmt: skip
+SUBJECT = build_subject(run="answers", model="m", suite="s", problem="1_add", language="cuda", device="cuda:0")
 PASSED = Correctness(trials=(Trial(distribution="as_given", passed=True),), weights="none")
 LABELS = """run,problem,sample,label,correct,kind,claimed
 answers,1,0,clean,yes,cuda,3.0

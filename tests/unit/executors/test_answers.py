@@ -4,9 +4,9 @@ import json
 from dataclasses import replace
 
 import pytest
+from conftest import build_subject
 
 from harness.domain import (
-    NO_PROMPT,
     Block,
     BuildSummary,
     CaseResult,
@@ -18,7 +18,6 @@ from harness.domain import (
     KernelCounters,
     Outcome,
     RooflineBounds,
-    Subject,
     Timing,
     Trial,
     WireError,
@@ -26,21 +25,7 @@ from harness.domain import (
 )
 from harness.executors.evaluator_process import Builds, Done, Lost, Ready, Waiting, decode_answer, encode_answer
 
-SUBJECT = Subject(
-    run="r",
-    sample=0,
-    turn=0,
-    model="m",
-    prompt=NO_PROMPT,
-    suite="s",
-    problem="p",
-    problem_digest="d",
-    candidate_digest="c",
-    language="cpp",
-    device="cpu",
-    workload="full",
-    baseline="eager",
-)
+SUBJECT = build_subject()
 ROOFLINE = RooflineBounds(
     moved_bytes=1, flops=None, bandwidth_gb_s=1.0, tflops=2, bound_us=3.0, operations_us=None, peak_fraction=0.5
 )

@@ -4,8 +4,9 @@ import threading
 from concurrent.futures import Future
 
 import pytest
+from conftest import build_subject
 
-from harness.domain import NO_PROMPT, DeviceError, Evaluation, Outcome, Problem, ReferenceStopped, Subject
+from harness.domain import DeviceError, Evaluation, Outcome, Problem, ReferenceStopped
 from harness.executors.device_pool import MOST_LOSSES, DeviceLost, DevicePool, Job
 from harness.executors.executor import DeviceFacts, Task, run_tasks
 
@@ -32,14 +33,10 @@ class FailingDevice:
 
 def make_task(sample, problem="p"):
     return Task(
-        subject=Subject(
-            run="r", sample=sample, turn=0, model="m", prompt=NO_PROMPT, suite="s", problem=problem,
-            problem_digest=problem, candidate_digest="c", language="cuda", device="none", workload="full",
-            baseline="eager",
-        ),
+        subject=build_subject(sample=sample, problem=problem, problem_digest=problem, language="cuda", device="none"),
         problem=Problem(name=problem, suite="s", source=problem),
         candidate=None,
-    )  # fmt: skip
+    )
 
 
 def explain(job):

@@ -3,9 +3,10 @@
 import time
 
 import pytest
+from conftest import build_subject
 
 from harness.builder.toolchain import probe_toolchain
-from harness.domain import NO_PROMPT, Problem, Subject
+from harness.domain import Problem
 from harness.executors import processes
 from harness.executors.device_pool import DeviceLost, Job
 from harness.executors.evaluator_process import Start
@@ -30,10 +31,7 @@ FLOODS = {
     "large": "line.send_bytes(encode_answer(Builds(counts={'x' * (1 << 20): 1})))",
     "too large": "line.send_bytes(b'[' * (17 << 20))",
 }
-SUBJECT = Subject(
-    run="r", sample=0, turn=0, model="m", prompt=NO_PROMPT, suite="s", problem="p", problem_digest="d",
-    candidate_digest="c", language="cpp", device="cpu", workload="full", baseline="eager",
-)  # fmt: skip
+SUBJECT = build_subject()
 JOB = Job(task=Task(subject=SUBJECT, problem=Problem(name="p", suite="s", source=""), candidate=None, owner="mallory"))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from shared_bench import TINY_PROBLEM
 
 from harness.domain import TRUNCATED, Candidate, DeviceError, Finding, Problem, UsageError
 from harness.domain.build import LOCKED, PRECOMPILING
@@ -21,15 +22,6 @@ from harness.executors.settings import LocalSettings
 
 HEAD = "import torch\nfrom torch import nn\n"
 GOOD = f"{HEAD}class ModelNew(nn.Module):\n    def forward(self, a, b):\n        return a + b\n"
-PROBLEM = f"""{HEAD}
-class Model(nn.Module):
-    def forward(self, a, b):
-        return a + b
-def get_inputs():
-    return [torch.randn(8, 9), torch.randn(8, 9)]
-def get_init_inputs():
-    return []
-"""
 # Plain CUDA without a torch header: seconds instead of minutes.
 CUDA = f"""{HEAD}from torch.utils.cpp_extension import load_inline
 load_inline("plain", cpp_sources="", cuda_sources='extern "C" __global__ void k(float* x) {{{{ x[0] = 1; }}}}',
@@ -40,7 +32,7 @@ class ModelNew(nn.Module):
 """
 
 
-def make_task(source, *, language="cpp", sample=0, problem_source=PROBLEM):
+def make_task(source, *, language="cpp", sample=0, problem_source=TINY_PROBLEM):
     problem = Problem(name="add", suite="tiny", source=problem_source)
     candidate = None if source is None else Candidate(source=source, language=language, rule="file")
     return submission.make_task(problem, candidate, Origin(run="r", sample=sample, model="m"), language=language)
@@ -98,7 +90,7 @@ def test_every_task_is_reported_once_with_its_verdict_and_its_device(evaluate):
 
 
 def test_broken_reference_is_a_problem_error(evaluate):
-    broken = PROBLEM.replace("return a + b", "raise RuntimeError('reference')")
+    broken = TINY_PROBLEM.replace("return a + b", "raise RuntimeError('reference')")
     failed, good = evaluate([make_task(GOOD, problem_source=broken), make_task(GOOD, sample=1)])
     assert (failed.outcome, good.outcome) == ("problem_error", "correct")
     assert "reference" in failed.message
@@ -198,7 +190,7 @@ def test_evaluations_under_way_end_when_the_executor_is_closed(ended):
 @pytest.mark.slow
 def test_evaluation_ends_if_the_executor_closes_during_a_problem_step(open_executor):
     executor = open_executor(jobs=1)
-    stuck = executor.submit(make_task(GOOD, problem_source=f"{PROBLEM}\nsum(range(10 ** 15))\n"))
+    stuck = executor.submit(make_task(GOOD, problem_source=f"{TINY_PROBLEM}\nsum(range(10 ** 15))\n"))
     while not executor.status().devices[0].running:
         time.sleep(0.05)
     time.sleep(3)  # its module level runs

@@ -5,9 +5,9 @@ import time
 from dataclasses import replace
 
 import pytest
+from conftest import build_subject
 
 from harness.domain import (
-    NO_PROMPT,
     BuildSummary,
     Correctness,
     DeviceError,
@@ -15,7 +15,6 @@ from harness.domain import (
     Outcome,
     Problem,
     ReferenceStopped,
-    Subject,
     Timing,
     Trial,
 )
@@ -25,21 +24,7 @@ from harness.executors.executor import Task
 from harness.executors.processes import OwnedDevice
 from harness.executors.settings import LocalSettings
 
-SUBJECT = Subject(
-    run="r",
-    sample=0,
-    turn=0,
-    model="m",
-    prompt=NO_PROMPT,
-    suite="s",
-    problem="p",
-    problem_digest="d",
-    candidate_digest="c",
-    language="cpp",
-    device="cpu",
-    workload="full",
-    baseline="eager",
-)
+SUBJECT = build_subject()
 TRIALS = Correctness(trials=(Trial(distribution="as_given", passed=True),), weights="none")
 TIMING = Timing(
     baseline="compile", baseline_us=2.0, candidate_us=1.0, speedup=2.0, speedup_low=1.9, speedup_high=2.1,
