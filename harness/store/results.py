@@ -18,7 +18,6 @@ from pathlib import Path
 from threading import Lock
 from typing import IO, Any, Self
 
-from harness import __version__
 from harness.domain import FILE_RUN, Evaluation, StoreError, Subject
 from harness.domain.errors import suggest
 from harness.domain.files import explain_failure, raising
@@ -82,9 +81,9 @@ class ResultStore:
         path = results_dir / DATABASE_NAME
         with _store_errors(path, "open"):
             if read_only:
-                return cls(connect_reader(path, __version__), path)
+                return cls(connect_reader(path), path)
             results_dir.mkdir(parents=True, exist_ok=True)
-            return cls(connect_writer(path, __version__), path)
+            return cls(connect_writer(path), path)
 
     @classmethod
     def open_against(cls, results_dir: Path, baseline: str | None) -> Self:
@@ -93,7 +92,7 @@ class ResultStore:
         """
         path = results_dir / DATABASE_NAME
         with _store_errors(path, "open"):
-            connection = connect_reader(path, __version__)
+            connection = connect_reader(path)
             if baseline is not None:
                 list_against(connection, baseline)
         return cls(connection, path, against=baseline)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
+from harness import __version__
 from harness.domain import StoreError
 from harness.store.columns import COLUMNS, SCHEMA_VERSION, Column
 
@@ -47,7 +48,7 @@ CREATE INDEX IF NOT EXISTS evaluations_by_candidate ON evaluations (candidate);
 """
 
 
-def connect_writer(path: Path, harness_version: str) -> sqlite3.Connection:
+def connect_writer(path: Path) -> sqlite3.Connection:
     """Create a missing file; back up and upgrade an older schema. Raises StoreError or sqlite3.Error.
 
     WAL makes a commit atomic after kill -9; `synchronous=FULL` also survives power loss, for a few ms per commit.
@@ -55,29 +56,29 @@ def connect_writer(path: Path, harness_version: str) -> sqlite3.Connection:
     connection = _connect(f"{path.absolute().as_uri()}?mode=rwc")
     try:
         if not _is_new(connection):
-            check_schema(connection, path, harness_version)
+            check_schema(connection, path)
         _back_up_older(connection, path)
         _enable_wal(connection)
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA foreign_keys=ON")
-        _prepare_tables(connection, harness_version)
-        check_schema(connection, path, harness_version)
+        _prepare_tables(connection)
+        check_schema(connection, path)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def connect_reader(path: Path, harness_version: str) -> sqlite3.Connection:
+def connect_reader(path: Path) -> sqlite3.Connection:
     """A missing file reads as an empty store, an older schema as the present one. Raises StoreError or
     sqlite3.Error."""
     if not path.exists() or path.stat().st_size == 0:
         connection = _connect(":memory:")
-        _prepare_tables(connection, harness_version)
+        _prepare_tables(connection)
         return connection
     connection = _connect(f"{path.absolute().as_uri()}?{_reading_mode(path)}")
     try:
-        check_schema(connection, path, harness_version)
+        check_schema(connection, path)
         _show_missing_columns(connection)
     except BaseException:
         connection.close()
@@ -85,7 +86,7 @@ def connect_reader(path: Path, harness_version: str) -> sqlite3.Connection:
     return connection
 
 
-def check_schema(connection: sqlite3.Connection, path: Path, harness_version: str) -> None:
+def check_schema(connection: sqlite3.Connection, path: Path) -> None:
     """Raises StoreError."""
     if _read_pragma(connection, "application_id") != APPLICATION_ID:
         raise StoreError(
@@ -96,7 +97,7 @@ def check_schema(connection: sqlite3.Connection, path: Path, harness_version: st
     if not 1 <= version <= SCHEMA_VERSION:
         raise StoreError(
             f"{path} was written by harness {_read_writer(connection)} in schema {version}; "
-            f"this harness {harness_version} reads schemas up to {SCHEMA_VERSION}: "
+            f"this harness {__version__} reads schemas up to {SCHEMA_VERSION}: "
             "upgrade harness, or choose another folder with --results-dir"
         )
 
@@ -156,11 +157,11 @@ def _enable_wal(connection: sqlite3.Connection) -> None:
             time.sleep(0.02)
 
 
-def _prepare_tables(connection: sqlite3.Connection, harness_version: str) -> None:
+def _prepare_tables(connection: sqlite3.Connection) -> None:
     with transaction(connection):
         if _is_new(connection):
             _run_statements(connection, _TABLES)
-            connection.execute("INSERT INTO meta VALUES ('created_by', ?)", (harness_version,))
+            connection.execute("INSERT INTO meta VALUES ('created_by', ?)", (__version__,))
             connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
         elif _read_pragma(connection, "user_version") < SCHEMA_VERSION:

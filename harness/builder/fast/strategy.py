@@ -323,7 +323,7 @@ class Source:
 
     def write(self, folder: Path, added: Sequence[AddedHeader]) -> None:
         features = self._find_features()
-        text = write_stub_headers(self.prebuilt.names, features, self.words, cuda=True)
+        text = write_stub_headers(self.prebuilt.names, features, self.words)
         (folder / "stubs.h").write_text(shown_macros(self.prebuilt.host_macros) + text)
         own = {path: lines for header in added for path, lines in header.macros.items()}
         more = "".join(f"{line}\n" for lines in own.values() for line in lines.values())

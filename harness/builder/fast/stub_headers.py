@@ -387,7 +387,7 @@ def _read_methods(body: str) -> dict[str, list[str]]:
     return methods
 
 
-def write_stub_headers(names: TorchNames, features: tuple[str, ...], words: frozenset[str], *, cuda: bool) -> str:
+def write_stub_headers(names: TorchNames, features: tuple[str, ...], words: frozenset[str]) -> str:
     real = [header for name in features if name in REAL_HEADERS for header in REAL_HEADERS[name][1]]
     more = [name.removeprefix("std:") for name in features if name.startswith("std:")]
     includes = "".join(f"#include <{header}>\n" for header in (*STANDARD_HEADERS, *more))
@@ -412,7 +412,7 @@ def write_stub_headers(names: TorchNames, features: tuple[str, ...], words: froz
         "#pragma nv_diag_suppress 114, 177\n", includes, C10_OPTIONAL, before,
         "".join(f"#include <{header}>\n" for header in real),
         "namespace at { using namespace c10; }\nnamespace c10::impl {\n", mapping, "}\n", tensor,
-        declared, "namespace torch {\n", names.constants, "\n}\n", CUDA if cuda else "",
+        declared, "namespace torch {\n", names.constants, "\n}\n", CUDA,
         "#pragma nv_diag_default 114, 177\n",
     ])  # fmt: skip
 
