@@ -66,35 +66,7 @@ using nv_bfloat162 = __nv_bfloat162;
 #undef HARNESS_S_OPERATORS
 #undef HARNESS_S2_OPERATORS
 
-inline __nv_bfloat16 __float2bfloat16(float x) { return __nv_bfloat16::harness_from(x); }
-inline __nv_bfloat16 __float2bfloat16_rn(float x) { return __nv_bfloat16::harness_from(x); }
-inline __nv_bfloat16 __double2bfloat16(double x) { return __nv_bfloat16::harness_from(x); }
-inline float __bfloat162float(__nv_bfloat16 x) { return x.harness_value(); }
 inline __nv_bfloat16 __float2bfloat16_rz(float x) {
   return __nv_bfloat16::harness_make(static_cast<unsigned short>(harness_emulator::cast_bits<uint32_t>(x) >> 16));
 }
-inline __nv_bfloat162 __float2bfloat162_rn(float x) { return {__nv_bfloat16::harness_from(x), __nv_bfloat16::harness_from(x)}; }
-inline __nv_bfloat162 __floats2bfloat162_rn(float x, float y) { return {__nv_bfloat16::harness_from(x), __nv_bfloat16::harness_from(y)}; }
-inline __nv_bfloat162 __float22bfloat162_rn(float2 v) { return {__nv_bfloat16::harness_from(v.x), __nv_bfloat16::harness_from(v.y)}; }
-inline float2 __bfloat1622float2(__nv_bfloat162 v) { return {v.x.harness_value(), v.y.harness_value()}; }
 inline __nv_bfloat162 __bfloat162bfloat162(__nv_bfloat16 x) { return {x, x}; }
-inline __nv_bfloat162 __halves2bfloat162(__nv_bfloat16 x, __nv_bfloat16 y) { return {x, y}; }
-inline float __low2float(__nv_bfloat162 v) { return v.x.harness_value(); }
-inline float __high2float(__nv_bfloat162 v) { return v.y.harness_value(); }
-inline __nv_bfloat162 make_bfloat162(__nv_bfloat16 x, __nv_bfloat16 y) { return {x, y}; }
-inline int __bfloat162int_rn(__nv_bfloat16 x) { return __float2int_rn(x.harness_value()); }
-inline int __bfloat162int_rz(__nv_bfloat16 x) { return __float2int_rz(x.harness_value()); }
-inline unsigned __bfloat162uint_rn(__nv_bfloat16 x) { return __float2uint_rn(x.harness_value()); }
-inline unsigned __bfloat162uint_rz(__nv_bfloat16 x) { return __float2uint_rz(x.harness_value()); }
-inline short __bfloat162short_rn(__nv_bfloat16 x) { return short(__float2int_rn(x.harness_value())); }
-inline long long __bfloat162ll_rn(__nv_bfloat16 x) { return __float2ll_rn(x.harness_value()); }
-inline int __bfloat162int_rd(__nv_bfloat16 x) { return __float2int_rd(x.harness_value()); }
-inline int __bfloat162int_ru(__nv_bfloat16 x) { return __float2int_ru(x.harness_value()); }
-inline __nv_bfloat16 __short2bfloat16_rn(short x) { return __nv_bfloat16::harness_from(x); }
-inline __nv_bfloat16 __ll2bfloat16_rn(long long x) { return __nv_bfloat16::harness_from(double(x)); }
-inline __nv_bfloat16 __int2bfloat16_rn(int x) { return __nv_bfloat16::harness_from(x); }
-inline __nv_bfloat16 __uint2bfloat16_rn(unsigned x) { return __nv_bfloat16::harness_from(x); }
-inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 x) { return x.harness_bits(); }
-inline short __bfloat16_as_short(__nv_bfloat16 x) { return short(x.harness_bits()); }
-inline __nv_bfloat16 __ushort_as_bfloat16(unsigned short x) { return __nv_bfloat16::harness_make(x); }
-inline __nv_bfloat16 __short_as_bfloat16(short x) { return __nv_bfloat16::harness_make(static_cast<unsigned short>(x)); }

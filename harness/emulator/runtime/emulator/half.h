@@ -91,10 +91,6 @@ using nv_half2 = __half2;
 #undef HARNESS_S_OPERATORS
 #undef HARNESS_S2_OPERATORS
 
-inline __half __float2half(float x) { return __half::harness_from(x); }
-inline __half __float2half_rn(float x) { return __half::harness_from(x); }
-inline __half __double2half(double x) { return __half::harness_from(x); }
-inline float __half2float(__half x) { return x.harness_value(); }
 inline __half __float2half_rz(float x) {
   const __half nearest = __half::harness_from(x);
   const bool is_beyond = std::fabs(nearest.harness_value()) > std::fabs(x) && std::isfinite(x);
@@ -110,39 +106,5 @@ inline __half __float2half_ru(float x) {
   const __half down = __float2half_rd(-x);
   return __half::harness_make(static_cast<unsigned short>(down.harness_bits() ^ 0x8000u));
 }
-inline __half2 __float2half2_rn(float x) { return {__half::harness_from(x), __half::harness_from(x)}; }
-inline __half2 __floats2half2_rn(float x, float y) { return {__half::harness_from(x), __half::harness_from(y)}; }
-inline __half2 __float22half2_rn(float2 v) { return {__half::harness_from(v.x), __half::harness_from(v.y)}; }
-inline float2 __half22float2(__half2 v) { return {v.x.harness_value(), v.y.harness_value()}; }
 inline __half2 __half2half2(__half x) { return {x, x}; }
-inline __half2 __halves2half2(__half x, __half y) { return {x, y}; }
-inline float __low2float(__half2 v) { return v.x.harness_value(); }
-inline float __high2float(__half2 v) { return v.y.harness_value(); }
-inline __half2 make_half2(__half x, __half y) { return {x, y}; }
-inline int __half2int_rn(__half x) { return __float2int_rn(x.harness_value()); }
-inline int __half2int_rz(__half x) { return __float2int_rz(x.harness_value()); }
-inline int __half2int_rd(__half x) { return __float2int_rd(x.harness_value()); }
-inline int __half2int_ru(__half x) { return __float2int_ru(x.harness_value()); }
-inline unsigned __half2uint_rn(__half x) { return __float2uint_rn(x.harness_value()); }
-inline unsigned __half2uint_rz(__half x) { return __float2uint_rz(x.harness_value()); }
-inline unsigned __half2uint_rd(__half x) { return __float2uint_rd(x.harness_value()); }
-inline unsigned __half2uint_ru(__half x) { return __float2uint_ru(x.harness_value()); }
-inline short __half2short_rn(__half x) { return short(__float2int_rn(x.harness_value())); }
-inline short __half2short_rz(__half x) { return short(__float2int_rz(x.harness_value())); }
-inline unsigned short __half2ushort_rn(__half x) { return static_cast<unsigned short>(__float2uint_rn(x.harness_value())); }
-inline unsigned short __half2ushort_rz(__half x) { return static_cast<unsigned short>(__float2uint_rz(x.harness_value())); }
-inline signed char __half2char_rz(__half x) { return static_cast<signed char>(__float2int_rz(x.harness_value())); }
-inline unsigned char __half2uchar_rz(__half x) { return static_cast<unsigned char>(__float2uint_rz(x.harness_value())); }
-inline long long __half2ll_rn(__half x) { return __float2ll_rn(x.harness_value()); }
-inline long long __half2ll_rz(__half x) { return __float2ll_rz(x.harness_value()); }
 inline __half __int2half_rz(int x) { return __float2half_rz(float(x)); }
-inline __half __ull2half_rn(unsigned long long x) { return __half::harness_from(x); }
-inline __half __ushort2half_rn(unsigned short x) { return __half::harness_from(x); }
-inline __half __int2half_rn(int x) { return __half::harness_from(x); }
-inline __half __uint2half_rn(unsigned x) { return __half::harness_from(x); }
-inline __half __ll2half_rn(long long x) { return __half::harness_from(x); }
-inline __half __short2half_rn(short x) { return __half::harness_from(x); }
-inline unsigned short __half_as_ushort(__half x) { return x.harness_bits(); }
-inline short __half_as_short(__half x) { return short(x.harness_bits()); }
-inline __half __ushort_as_half(unsigned short x) { return __half::harness_make(x); }
-inline __half __short_as_half(short x) { return __half::harness_make(static_cast<unsigned short>(x)); }

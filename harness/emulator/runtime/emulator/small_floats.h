@@ -166,3 +166,49 @@ HARNESS_SMALL_SHUFFLE(__shfl_up_sync, shuffle_up, unsigned)
 HARNESS_SMALL_SHUFFLE(__shfl_down_sync, shuffle_down, unsigned)
 HARNESS_SMALL_SHUFFLE(__shfl_xor_sync, shuffle_xor, int)
 #undef HARNESS_SMALL_SHUFFLE
+
+// HARNESS_NAME(prefix, suffix) is the type's name between them, as in __half2float.
+#define HARNESS_TO_SMALL(Name, Type) \
+  inline HARNESS_S Name(Type x) { return HARNESS_S::harness_from(x); }
+HARNESS_TO_SMALL(HARNESS_NAME(__float2, ), float)
+HARNESS_TO_SMALL(HARNESS_NAME(__float2, _rn), float)
+HARNESS_TO_SMALL(HARNESS_NAME(__double2, ), double)
+HARNESS_TO_SMALL(HARNESS_NAME(__short2, _rn), short)
+HARNESS_TO_SMALL(HARNESS_NAME(__ushort2, _rn), unsigned short)
+HARNESS_TO_SMALL(HARNESS_NAME(__int2, _rn), int)
+HARNESS_TO_SMALL(HARNESS_NAME(__uint2, _rn), unsigned)
+#undef HARNESS_TO_SMALL
+inline HARNESS_S HARNESS_NAME(__ll2, _rn)(long long x) { return HARNESS_S::harness_from(double(x)); }
+inline HARNESS_S HARNESS_NAME(__ull2, _rn)(unsigned long long x) { return HARNESS_S::harness_from(double(x)); }
+#define HARNESS_FROM_SMALL(Type, Name, Convert) \
+  inline Type HARNESS_NAME(__, Name)(HARNESS_S x) { return static_cast<Type>(Convert(x.harness_value())); }
+HARNESS_FROM_SMALL(float, 2float, )
+HARNESS_FROM_SMALL(int, 2int_rn, __float2int_rn)
+HARNESS_FROM_SMALL(int, 2int_rz, __float2int_rz)
+HARNESS_FROM_SMALL(int, 2int_rd, __float2int_rd)
+HARNESS_FROM_SMALL(int, 2int_ru, __float2int_ru)
+HARNESS_FROM_SMALL(unsigned, 2uint_rn, __float2uint_rn)
+HARNESS_FROM_SMALL(unsigned, 2uint_rz, __float2uint_rz)
+HARNESS_FROM_SMALL(unsigned, 2uint_rd, __float2uint_rd)
+HARNESS_FROM_SMALL(unsigned, 2uint_ru, __float2uint_ru)
+HARNESS_FROM_SMALL(short, 2short_rn, __float2int_rn)
+HARNESS_FROM_SMALL(short, 2short_rz, __float2int_rz)
+HARNESS_FROM_SMALL(unsigned short, 2ushort_rn, __float2uint_rn)
+HARNESS_FROM_SMALL(unsigned short, 2ushort_rz, __float2uint_rz)
+HARNESS_FROM_SMALL(signed char, 2char_rz, __float2int_rz)
+HARNESS_FROM_SMALL(unsigned char, 2uchar_rz, __float2uint_rz)
+HARNESS_FROM_SMALL(long long, 2ll_rn, __float2ll_rn)
+HARNESS_FROM_SMALL(long long, 2ll_rz, __float2ll_rz)
+#undef HARNESS_FROM_SMALL
+inline unsigned short HARNESS_NAME(__, _as_ushort)(HARNESS_S x) { return x.harness_bits(); }
+inline short HARNESS_NAME(__, _as_short)(HARNESS_S x) { return short(x.harness_bits()); }
+inline HARNESS_S HARNESS_NAME(__ushort_as_, )(unsigned short x) { return HARNESS_S::harness_make(x); }
+inline HARNESS_S HARNESS_NAME(__short_as_, )(short x) { return HARNESS_S::harness_make(static_cast<unsigned short>(x)); }
+inline HARNESS_S2 HARNESS_NAME(__float2, 2_rn)(float x) { return {HARNESS_S::harness_from(x), HARNESS_S::harness_from(x)}; }
+inline HARNESS_S2 HARNESS_NAME(__floats2, 2_rn)(float x, float y) { return {HARNESS_S::harness_from(x), HARNESS_S::harness_from(y)}; }
+inline HARNESS_S2 HARNESS_NAME(__float22, 2_rn)(float2 v) { return {HARNESS_S::harness_from(v.x), HARNESS_S::harness_from(v.y)}; }
+inline float2 HARNESS_NAME(__, 22float2)(HARNESS_S2 v) { return {v.x.harness_value(), v.y.harness_value()}; }
+inline HARNESS_S2 HARNESS_NAME(__halves2, 2)(HARNESS_S x, HARNESS_S y) { return {x, y}; }
+inline HARNESS_S2 HARNESS_NAME(make_, 2)(HARNESS_S x, HARNESS_S y) { return {x, y}; }
+inline float __low2float(HARNESS_S2 v) { return v.x.harness_value(); }
+inline float __high2float(HARNESS_S2 v) { return v.y.harness_value(); }

@@ -19,6 +19,8 @@ __global__ void k(int* bad) {
   const __nv_bfloat16 b = __float2bfloat16(2.f), c = __double2bfloat16(.5);
   ck(__bfloat162float(__hadd(b, c)) == 2.5f); ck(near(__bfloat162float(hexp(b)), 7.389f)); ck(__bfloat162float(__hmul(b, c)) == 1.f); ck(__bfloat162float(__hfma(b, c, c)) == 1.5f); ck(__bfloat162float(__hmax(b, c)) == 2.f); ck(__hgt(b, c)); ck(__bfloat16_as_ushort(b) == 0x4000); ck(__bfloat162float(__ushort_as_bfloat16(0x3f80)) == 1.f); ck(near(__bfloat162float(hrsqrt(b)), .7071f)); ck(__bfloat162float(__int2bfloat16_rn(3)) == 3.f); ck(__bfloat162int_rz(b) == 2); ck(__bfloat162float(__hdiv(c, b)) == .25f); ck(near(__bfloat162float(hlog(b)), .693f)); ck(__bfloat162float(__habs(__hneg(b))) == 2.f);
   __nv_bfloat162 p = make_bfloat162(b, c), r = __float22bfloat162_rn(make_float2(1.f, 2.f)); ck(__low2float(__hfma2(p, r, r)) == 3.f); ck(__high2float(__hmax2(p, r)) == 2.f); ck(__bfloat162float(__low2bfloat16(__hsub2(p, r))) == 1.f); ck(__bfloat1622float2(__halves2bfloat162(b, c)).y == .5f); p = __shfl_sync(0xffffffff, p, 0); ck(near(__low2float(h2exp(r)), 2.718f)); ck(__bfloat162float(p.x) == 2.f);
+  const __nv_bfloat16 n = __float2bfloat16(-2.5f), s = __ull2bfloat16_rn(7ull);
+  ck(__bfloat162int_rd(n) == -3); ck(__bfloat162int_ru(n) == -2); ck(__bfloat162short_rz(n) == -2); ck(__bfloat162char_rz(n) == -2); ck(__bfloat162uint_ru(s) == 7u); ck(__bfloat162uchar_rz(s) == 7); ck(__bfloat162ushort_rn(__ushort2bfloat16_rn(9)) == 9); ck(__bfloat162ll_rz(n) == -2ll);
   if (e) atomicAdd(bad, e);
 }
 torch::Tensor run(torch::Tensor x) { auto b = torch::zeros({1}, x.options().dtype(torch::kInt32)); k<<<1, 32>>>(b.data_ptr<int>()); return b; }
