@@ -276,20 +276,25 @@ def _run_beside_loop(work: Callable[[], Result]) -> Result:
 def apply(
     model: nn.Module,
     folder: StrPath,
-    calls: Sequence[tuple[Any, ...] | dict[str, Any]],
+    calls: Sequence[Any],
     *,
     results_dir: StrPath = "results",
     modes: tuple[str, ...] = ("eager",),
     gradients: bool = False,
 ) -> ApplyReport:
     """Put kernels that are right in the model and make it faster into it, in place. `folder` is that of `harness
-    capture`. `calls` are the arguments of some calls, as tuples or by name, to compare and measure; with `gradients`,
-    forward and backward pass. `modes` are eager, compile and graph.
+    capture`, where FOLDER/applied is written. `calls` are the arguments of some calls, to compare and measure: tuples,
+    dicts by name, or single arguments; with `gradients`, forward and backward pass. `modes` are eager, compile and
+    graph.
     """
-    from harness.capture.apply import apply_kernels
+    from harness.capture.apply import apply_kernels, write_applied
 
-    pairs = [((), one) if isinstance(one, dict) else (tuple(one), dict[str, Any]()) for one in calls]
-    return apply_kernels(model, Path(folder), pairs, results_dir=Path(results_dir), modes=modes, gradients=gradients)
+    pairs: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        ((), one) if type(one) is dict else (one if type(one) is tuple else (one,), {}) for one in calls
+    ]
+    report = apply_kernels(model, Path(folder), pairs, results_dir=Path(results_dir), modes=modes, gradients=gradients)
+    write_applied(Path(folder), report)
+    return report
 
 
 def render_report(

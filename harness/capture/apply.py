@@ -40,7 +40,7 @@ from harness.capture.comparison import (
 )
 from harness.capture.groups import predict_gain
 from harness.capture.runtime import Dispatch, Plan, make_dispatches
-from harness.capture.script import EnoughCalls, ModelFinder, run_script
+from harness.capture.script import EnoughCalls, ModelFinder, run_script, unwrap
 from harness.domain import Outcome, Problem, StoreError
 from harness.domain.files import raising, replace_text
 from harness.problems.discovery import find_suite
@@ -54,6 +54,7 @@ KEPT_CALLS = 4  # of the script, with the arguments that it gives
 STEPS = 12  # of a script that trains
 TOKENS = 32
 NEVER_CALLED = "never called: no call of the model has the shapes and constants that were captured"
+NO_GAIN = "it does not make the model faster by more than the measurement error"
 NEVER_TRAINED = "verified without gradients, which the script computes: capture it with --backward"
 
 
@@ -238,10 +239,11 @@ def apply_kernels(
     gradients: bool = False,
 ) -> ApplyReport:  # fmt: skip
     """Leave the kernels that pay in the model. With `gradients` a call consists of forward and backward pass."""
+    model = unwrap(model)
     kernels, missing = find_kernels(folder, results_dir)
     report = ApplyReport(model=type(model).__name__, kernels=kernels, missing=missing)
-    write_kernels(folder, kernels)
     expected = expect(model, calls, gradients=gradients)
+    write_kernels(folder, kernels)
     for kernel in kernels:
         _try_kernel(kernel, folder, expected)
     _combine(report, expected, modes)
@@ -271,7 +273,7 @@ def _try_kernel(kernel: AppliedKernel, folder: Path, expected: Expected) -> None
         if isinstance(found, str):
             kernel.reason = found
         else:
-            kernel.in_model, kernel.reason = found, "" if found.pays else "it does not make the model faster"
+            kernel.in_model, kernel.reason = found, "" if found.pays else NO_GAIN
 
 
 def _set_check(kernel: AppliedKernel, check: Callable[[Any, Any], str] | None) -> None:

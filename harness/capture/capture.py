@@ -88,6 +88,8 @@ def watch_script(script: Path, arguments: Sequence[str], model: str, calls: int)
     with finder.watching():
         run_script(script, arguments)
     finder.require()
+    if not watch.modules[""].forms:
+        raise UsageError(f"each of the {watch.calls} calls of {model} raised an exception, which the script caught")
     if not watch.timed:
         _repeat_calls(watch)
     watch.detach()
@@ -290,7 +292,7 @@ def make_problem(
 ) -> ProblemText:
     """Raises ProblemError with the reason why the module cannot be a problem."""
     require_plain_state(module)
-    module = copy.deepcopy(module).to(device)
+    module = _copy(module, device)
     text = _write_and_check(module, _choose_family(forms), summary, settings, device)
     covered = sum(form.count for form in text.forms if _is_covered(form, text))
     total = sum(form.count for form in forms)
@@ -299,15 +301,23 @@ def make_problem(
     return text
 
 
+def _copy(module: nn.Module, device: torch.device) -> nn.Module:
+    """Return it without hooks that change what its `forward` returns."""
+    module = copy.deepcopy(module).to(device)
+    module._forward_hooks.clear()
+    return module
+
+
 def _is_covered(form: CallForm, text: ProblemText) -> bool:
     shapes = [facts.shape for _, facts in list_facts(form.arguments)]
     return any(fits(shapes, known) for known in text.shapes)
 
 
 def _choose_family(forms: Sequence[CallForm]) -> list[CallForm]:
-    """Return the most frequent calls of equal form, the most frequent one first. Raises ProblemError."""
+    """Return the most frequent calls of equal form, the most frequent one first, without those on empty tensors.
+    Raises ProblemError."""
     families: dict[str, list[CallForm]] = defaultdict(list)
-    for form in forms:
+    for form in [one for one in forms if all(0 not in facts.shape for _, facts in list_facts(one.arguments))] or forms:
         families[describe_family(form)].append(form)
     family = max(families.values(), key=lambda members: sum(one.count for one in members))
     require_plain(family[0])
@@ -418,7 +428,7 @@ def copy_state(source: nn.Module, target: nn.Module) -> None:
 
 def behaves_equally(one: nn.Module, other: nn.Module, form: CallForm, device: torch.device) -> bool:
     """Compare two modules of equal state on random inputs; the weights of the first are used for both."""
-    one, other = (copy.deepcopy(module).to(device) for module in (one, other))
+    one, other = (_copy(module, device) for module in (one, other))
     try:
         copy_state(one, other)
         tensors = draw_tensors(form, device)

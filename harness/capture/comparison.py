@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -331,7 +332,9 @@ def measure_modes(dispatches: Sequence[Dispatch], expected: Expected, modes: Seq
             found[mode] = "a CUDA graph needs a model on one GPU"
             continue
         try:
-            found[mode] = measure_mode(mode, dispatches, expected)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", module=r"torch\._dynamo")  # about extensions, and the user's code
+                found[mode] = measure_mode(mode, dispatches, expected)
         except Exception as error:  # noqa: BLE001  # of torch's compiler, or of the model
             found[mode] = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0][:200]}"
             with suppress(RuntimeError):

@@ -4,7 +4,7 @@ chains of operators in `forward`, which become modules of their own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torch import Tensor, fx, nn
@@ -113,9 +113,10 @@ def merge_forms(records: list[ModuleRecord]) -> list[CallForm]:
     merged: dict[str, CallForm] = {}
     for record in records:
         for key, form in record.forms.items():
-            if key not in merged:
-                merged[key] = CallForm(form.arguments)
-            merged[key].add(form)
+            if key in merged:
+                merged[key].add(form)
+            else:
+                merged[key] = replace(form)
     return list(merged.values())
 
 

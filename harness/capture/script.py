@@ -30,8 +30,8 @@ class ScriptFailed(HarnessError):
     """The user's script raised; the message is its traceback."""
 
 
-class EnoughCalls(BaseException):
-    """Ends the script. Not an Exception, so that `except Exception` in the script does not stop it."""
+class EnoughCalls(SystemExit):
+    """Ends the script, or its thread. Not an Exception, so that `except Exception` in the script does not stop it."""
 
 
 @dataclass(slots=True)
@@ -83,7 +83,7 @@ class ModelFinder:
             seen = ", ".join(list(self.others)[:MAX_LISTED]) or "none"
             raise UsageError(
                 f"the script never called a model {self.name!r}: give --model a variable of the script, a class or "
-                f"module:attribute. Classes of modules that it called: {seen}"
+                f"module:attribute, and call it, not its forward. Classes of modules that it called: {seen}"
             )
         return self.model
 

@@ -7,6 +7,7 @@ torch's profiler runs, and the third is timed as a whole.
 from __future__ import annotations
 
 import inspect
+import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -44,7 +45,7 @@ class CallForm:
     """Calls with equal shapes and constants. `work` is summed over `count` calls."""
 
     arguments: Arguments
-    count: int = 0
+    count: int = 1
     flops: int = 0
     output_bytes: int = 0
     output_kind: str = ""
@@ -98,11 +99,12 @@ class Watch:
     _handles: list[Any] = field(default_factory=list)
     _open: ExitStack | None = None
     _ranges: list[record_function] = field(default_factory=list)
-    _starts: list[tuple[str, int, list[tuple[Tensor, int]]]] = field(default_factory=list)
+    _starts: list[tuple[str, CallForm, list[tuple[Tensor, int]]]] = field(default_factory=list)
     _costs: OperatorCosts | None = None
     _profile: Any = None
     _start_s: float | None = None
     _turn: int = 0
+    _was_described: bool = False
     _depth: int = 0  # of calls of the model inside of each other
 
     def attach(self, model: nn.Module) -> None:
@@ -142,21 +144,24 @@ class Watch:
             torch.cuda.synchronize(device)
         return time.perf_counter()
 
-    def end_call(self) -> None:
+    def end_call(self, *, failed: bool) -> None:
+        """A call that raised an exception does not count, except as one of `max_calls`."""
         assert self._open is not None
         now_s = self._read_clock_s()
         self._open.close()
-        self._open = None
-        if self._profile is not None:
-            self._add_times(self._profile)
-        if self._start_s is not None:
-            self.wall_us += (now_s - self._start_s) * 1e6
-            self.timed += 1
-        self._profile, self._costs, self._start_s = None, None, None
+        profiled, start_s = self._profile, self._start_s
+        self._open, self._profile, self._costs, self._start_s = None, None, None, None
         self.calls += 1
-        self._turn += 1
-        if self.calls == 1 and self.described():
-            self._turn = 0
+        if not failed:
+            if profiled is not None:
+                self._add_times(profiled)
+            if start_s is not None:
+                self.wall_us += (now_s - start_s) * 1e6
+                self.timed += 1
+            self._turn += 1
+            if not self._was_described:
+                self._was_described = True
+                self._turn = 0 if self.described() else self._turn
         if self.calls >= self.max_calls:
             raise EnoughCalls
 
@@ -189,44 +194,48 @@ class Watch:
             self._ranges.append(entered)
         elif self._costs is not None:
             versions = [(tensor, _version(tensor)) for tensor in list_tensors((args, kwargs))]
-            self._starts.append((self._note(path, module, args, kwargs), self._costs.flops, versions))
+            self._starts.append((*self._note(module, args, kwargs), versions))
 
-    def _note(self, path: str, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        forms, bound = self.modules[path].forms, bind_arguments(module, args, kwargs)
+    def _note(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, CallForm]:
+        """Return the call, which equals others in the text. Its operations are those before it, negated."""
+        assert self._costs is not None
+        bound = bind_arguments(module, args, kwargs)
         shapes = map_leaves(bound, lambda one: (tuple(one.shape), one.dtype) if isinstance(one, Tensor) else one)
-        key = repr({name: _simplify(value) for name, value in shapes.items()})
-        if key not in forms and len(forms) < MAX_FORMS:
-            with _disable_current_modes(), torch.no_grad():
-                facts = map_leaves(bound, _describe)
-                forms[key] = CallForm({name: _simplify(value) for name, value in facts.items()})
-        return key
+        with _disable_current_modes(), torch.no_grad():
+            facts = map_leaves(bound, _describe)
+        form = CallForm({name: _simplify(value) for name, value in facts.items()}, flops=-self._costs.flops)
+        return repr({name: _simplify(value) for name, value in shapes.items()}), form
 
     def _make_after(self, path: str) -> Callable[..., None]:
         def after(module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
             if self._ranges:
                 self._ranges.pop().__exit__(None, None, None)
-            elif self._starts and self._costs is not None:
-                self._finish(path, output, self._costs.flops)
+            failed = output is None and sys.exc_info()[0] is not None
+            if self._starts and self._costs is not None:
+                self._finish(path, output, self._costs.flops, failed=failed)
             if path == "" and self._depth:
                 self._depth -= 1
                 if not self._depth:
-                    self.end_call()
+                    self.end_call(failed=failed)
 
         return after
 
-    def _finish(self, path: str, output: Any, flops: int) -> None:
-        key, before, versions = self._starts.pop()
-        form = self.modules[path].forms.get(key)
-        if form is None:
+    def _finish(self, path: str, output: Any, flops: int, *, failed: bool) -> None:
+        key, form, versions = self._starts.pop()
+        if failed:
             return
         results = list_tensors(output)
-        form.count += 1
-        form.flops += flops - before
-        form.output_bytes += count_bytes(results)
+        form.flops += flops
+        form.output_bytes = count_bytes(results)
         form.output_kind = describe_structure(output)
-        form.changes_inputs |= any(_version(tensor) != version for tensor, version in versions)
-        form.autocast |= torch.is_autocast_enabled(self.device.type)
-        form.has_gradients |= any(one.requires_grad for one in results)
+        form.changes_inputs = any(_version(tensor) != version for tensor, version in versions)
+        form.autocast = torch.is_autocast_enabled(self.device.type)
+        form.has_gradients = any(one.requires_grad for one in results)
+        forms = self.modules[path].forms
+        if key in forms:
+            forms[key].add(form)
+        elif len(forms) < MAX_FORMS:
+            forms[key] = form
 
 
 def _version(tensor: Tensor) -> int:
@@ -252,7 +261,9 @@ def _describe(value: Any) -> Any:
     if not isinstance(value, Tensor):
         return value
     is_plain = value.layout is torch.strided and not value.is_quantized and not value.is_nested
-    return describe(value) if is_plain else Unsupported("tensor that is sparse, quantised or nested")
+    if not is_plain or torch._C._functorch.is_functorch_wrapped_tensor(value):
+        return Unsupported("tensor that is sparse, quantised, nested or of torch.func")
+    return describe(value)
 
 
 def _simplify(value: Any) -> Any:

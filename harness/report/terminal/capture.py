@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 LEAST_WIDTH = 12  # of a column: all fit in 80 characters
+MOST_GAIN = 100  # that is told apart
 CHAIN_SHARE = 0.03  # of operators in the forward of a module with others inside
 LISTED_SHARE = 0.01  # modules with less time and without a problem are left out
 
@@ -30,7 +31,7 @@ def render_capture(record: Mapping[str, Any]) -> Table:
             format_rate(group["share"]),
             format_fixed(group["time_us"], 0 if group["time_us"] >= 100 else 1),
             format_rate(group["peak_fraction"], 0),
-            f"{format_fixed(group['gain_limit'], 2)}x",
+            f"{format_fixed(group['gain_limit'], 2)}x" if group["gain_limit"] < MOST_GAIN else f">{MOST_GAIN}x",
         )
         name = group["kind"] if kinds[group["kind"]] == 1 else f"{group['kind']} {_shorten(group['paths'][0])}"
         table.add_row(style_text(name), *numbers, group["bound"], group["problem"] or "-")
@@ -104,12 +105,13 @@ def list_apply_notes(record: Mapping[str, Any], folder: Path) -> Iterator[str]:
             continue
         times = " -> ".join(format_fixed(gain[name] / 1e3, 3) for name in ("before_us", "after_us"))
         yield f"{record['model']}, {mode}: {_gain(gain)}, {times} ms a call"
-    if record["modes"]:
+    applied = [one for one in record["kernels"] if not one["reason"]]
+    if record["modes"] and all(one["predicted"] for one in applied):
         yield f"predicted from the shares: {format_fixed(record['predicted'], 3)}x"
     if record["tokens"] is not None:
         yield f"greedy tokens: the first {record['tokens']} of {record['asked_tokens']} are equal"
     if record["losses"]:
         worst = max(abs(ours - theirs) for theirs, ours in record["losses"])
         yield f"losses of {len(record['losses'])} steps: off by {worst:.3g} at most"
-    if any(not one["reason"] for one in record["kernels"]):
+    if applied:
         yield f"{folder / 'applied'}: import it and call apply(model); it does not need harness"

@@ -199,9 +199,14 @@ def test_a_model_is_applied_to_in_python(apply):
 
     apply(FAST)
     net = load_text("import torch\nfrom torch import nn\n" + NET)["net"]
-    report = harness.apply(net, "captured/net", [{"x": torch.randn(2048, 64)}, (torch.randn(2048, 64),)])
+    calls = [{"x": torch.randn(2048, 64)}, (torch.randn(2048, 64),), torch.randn(2048, 64)]
+    report = harness.apply(torch.compile(net), "captured/net", calls)
     assert [(one.problem, one.reason) for one in report.kernels] == [("slow", "")]
     assert "forward" in vars(net.slow)
+    assert Path("captured/net/applied/__init__.py").exists()
+    with pytest.raises(RuntimeError):
+        harness.apply(net, "captured/net", [torch.randn(2048, 63)])
+    assert Path("captured/net/applied/__init__.py").exists()
 
 
 def test_without_a_verified_kernel_nothing_is_applied(capture, capsys):

@@ -295,6 +295,51 @@ def test_indices_of_a_graph_network_are_below_the_number_of_nodes(capture):
     assert "torch.ops" not in written()["part"].source
 
 
+LOOP = """
+net = Net().eval()
+with torch.no_grad():
+    for step in range(50):
+        {body}
+"""
+PASSES = PART.format(init="", extra=", mask", forward="return x * self.weight * mask", given=", mask").replace(
+    "forward(self, x):", "forward(self, x, mask):"
+)
+
+
+def test_values_of_later_calls_count(capture):
+    body = "net(torch.randn(32, 64), torch.arange(64) < torch.tensor([[64 if step < 2 else 8]] * 32))"
+    capture(PASSES + LOOP.format(body=body), "--module", "Part")
+    assert "torch.arange(64) < torch.randint(1, 64 + 1, (32, 1))" in written()["part"].source
+
+
+def test_calls_that_fail_or_are_empty_are_left_out(capture):
+    body = """
+        try:
+            net(torch.randn(32, 64 if step % 2 else 63), torch.ones(64))
+        except RuntimeError:
+            net(torch.randn(0, 64), torch.ones(64))"""
+    _, record, _ = capture(PASSES + LOOP.format(body=body), "--module", "Part", "--calls", "12")
+    part = groups_of(record)["Part"]
+    assert (part["problem"], part["shapes"]) == ("part", [[[[32, 32], [64, 64]], [[64, 64]]]])
+
+
+def test_hooks_of_a_module_are_no_part_of_its_problem(capture):
+    hook = "net.first.register_forward_hook(lambda module, args, output: output + 1)\n"
+    _, record, _ = capture(MLP + RUN.replace("with", f"{hook}with"), "--module", "Mlp")
+    assert groups_of(record)["Mlp"]["paths"] == ["first", "second"]
+    model, original = (load_text(source)["Model"]() for source in (written()["mlp"].source, ORIGINAL))
+    copy_state(original, model)
+    x = torch.randn(32, 64)
+    torch.testing.assert_close(model(x), original(x))
+
+
+def test_a_call_under_vmap_is_refused_with_the_reason(capture):
+    run = RUN.replace("net(torch", "torch.vmap(net)(torch")
+    code, record, _ = capture(MLP + run, "--module", "Mlp")
+    assert code == 0
+    assert "of torch.func" in groups_of(record)["Mlp"]["reason"]
+
+
 def test_shared_weights_stay_shared(capture):
     forward = "return x * self.weight + self.tied"
     script = PART.format(init="self.tied = self.weight", extra="", forward=forward, given="")
