@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import build_subject
+from built_evaluations import build_subject
 
 from harness.domain import Correctness, Evaluation, Outcome, Timing, Trial
 from harness.store.results import ResultStore

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from conftest import build_subject
+from built_evaluations import build_subject
 
 from harness.domain import (
     Block,

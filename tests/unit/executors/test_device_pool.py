@@ -4,7 +4,7 @@ import threading
 from concurrent.futures import Future
 
 import pytest
-from conftest import build_subject
+from built_evaluations import build_subject
 
 from harness.domain import DeviceError, Evaluation, Outcome, Problem, ReferenceStopped
 from harness.executors.device_pool import MOST_LOSSES, DeviceLost, DevicePool, Job

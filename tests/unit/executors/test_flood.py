@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from conftest import build_subject
+from built_evaluations import build_subject
 
 from harness.builder.toolchain import probe_toolchain
 from harness.domain import Problem

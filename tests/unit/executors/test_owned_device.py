@@ -5,7 +5,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from conftest import build_subject
+from built_evaluations import build_subject
 
 from harness.domain import (
     BuildSummary,

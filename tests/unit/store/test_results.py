@@ -255,8 +255,8 @@ def test_many_recorded_at_once_are_all_stored_or_none(store, evaluation_of):
 PRELUDE = """
 import os, resource, sys
 from pathlib import Path
-sys.path.insert(0, "tests/unit")
-from conftest import build_evaluation
+sys.path.insert(0, "tests")
+from built_evaluations import build_evaluation
 from harness.domain import StoreError
 from harness.store.columns import SCHEMA_VERSION
 from harness.store.results import ResultStore
