@@ -12,6 +12,7 @@ from harness.domain import (
     Outcome,
     RooflineBounds,
     Timing,
+    WithoutCustom,
     Work,
 )
 
@@ -36,5 +37,16 @@ class StepResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayedKernels:
+    """Kernels, with "" or the library with their code, and their device time in us; and what a replay without the
+    candidate's own ones gives.
+    """
+
+    rows: tuple[tuple[str, str, float], ...]
+    without_custom: WithoutCustom
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TimingResult(StepResult):
     timing: Timing
+    kernels: ReplayedKernels | None = None

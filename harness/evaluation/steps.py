@@ -29,13 +29,20 @@ from harness.evaluation.correctness.robustness import probe_candidate
 from harness.evaluation.counters import count_in_hardware
 from harness.evaluation.emulated.sanitizer import KernelChecker, explained_by_kernels
 from harness.evaluation.integrity.address_sanitizer import call_under_sanitizer
-from harness.evaluation.integrity.attribution import attribute_work, confirm_custom_code, name_custom_kernels
+from harness.evaluation.integrity.attribution import (
+    CustomKernels,
+    attribute_replayed,
+    attribute_work,
+    confirm_custom_code,
+    describe_custom_kernels,
+    name_custom_kernels,
+)
 from harness.evaluation.integrity.static_checks import warn_of_narrow_formats
 from harness.evaluation.memory_plan import Thrift, plan_in_full
 from harness.evaluation.model_construction import construct_model, load_only
 from harness.evaluation.model_workers import CandidateBuilds, ModelWorkers
 from harness.evaluation.record import EvaluationRecord
-from harness.evaluation.results import StepResult
+from harness.evaluation.results import ReplayedKernels, StepResult
 from harness.evaluation.settings import EvaluationSettings
 from harness.evaluation.timing.apart import await_idle
 from harness.evaluation.timing.candidate_timing import CandidateTimer
@@ -221,6 +228,7 @@ class CaseContext:
     worker: ExitStack
     recorded: Recording | NotReplayable | None = None
     call_us: float | None = None  # of a whole call, beside device time
+    replayed_kernels: ReplayedKernels | None = None
 
     @property
     def record(self) -> EvaluationRecord:
@@ -241,6 +249,16 @@ class CaseContext:
     @property
     def is_attributed(self) -> bool:
         return self.tools.settings.attribute_work and self.task.run.is_first
+
+    def describe_custom_kernels(self) -> CustomKernels:
+        if not LANGUAGES[self.task.subject.language].writes_kernels:
+            return CustomKernels(names=(), generated=True)
+        return describe_custom_kernels(
+            self.record.built,
+            source=self.task.candidate.source,
+            libraries=self.task.libraries if self.is_replayed else (),
+            kernels=self.task.kernels,
+        )
 
     @property
     def timer(self) -> CandidateTimer:
@@ -353,16 +371,17 @@ def attribute_time(case: CaseContext) -> StepResult:
     record, task, reference = case.record, case.task, case.reference
     if not case.is_attributed or (record.builds and not record.built):
         return NOTHING
+    has_kernel = bool(record.built or task.kernels)
+    if case.replayed_kernels is not None:
+        custom = case.describe_custom_kernels()
+        return attribute_replayed(case.replayed_kernels, reference, custom, has_kernel=has_kernel)
     with record.phase("work"), case.set_worker_aside():
         result = attribute_work(
             lambda mode: case.tools.workers.open_candidate(task.candidate, reference, mode=mode),
             reference,
             reference.make_inputs(next(case.seeds)),
-            record.built,
-            source=task.candidate.source,
-            libraries=task.libraries,
-            kernels=task.kernels,
-            writes_kernels=LANGUAGES[task.subject.language].writes_kernels,
+            case.describe_custom_kernels(),
+            has_kernel=has_kernel,
         )
     return result if case.reference.device.is_timed else replace(result, work=None)
 

@@ -72,8 +72,10 @@ def _time(case: CaseContext) -> TimingResult:
     reason: NotReplayable | None = None
     if case.recorded is not None:
         with record.phase("timing"):
-            replayed = case.timer.replay(case.recorded, baseline, case.call_us)
+            custom = case.describe_custom_kernels() if case.is_attributed else None
+            replayed = case.timer.replay(case.recorded, baseline, case.call_us, custom)
         if isinstance(replayed, TimingResult):
+            case.replayed_kernels = replayed.kernels
             return replayed
         reason = replayed
     with case.set_worker_aside(), record.phase("timing"):

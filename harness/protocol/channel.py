@@ -49,6 +49,8 @@ class WorkerRequest(StrEnum):
     OPEN_REPLAYER = "open_replayer"
     MAP_PAGES = "map_pages"
     BUILD_GRAPH = "build_graph"
+    LEAVE_OUT = "leave_out"
+    TIME_KERNELS = "time_kernels"
     REPLAY = "replay"
     REPLAY_IN_ROW = "replay_in_row"
     UNLOAD = "unload"

@@ -16,6 +16,7 @@ from typing import Any
 from harness.domain import DeviceError
 
 FIRST_ADDRESS, RANGE_BYTES = 0x600000000000, 1 << 42
+MOST_RECORDING_BYTES = 128 << 20  # of JSON
 
 
 _PINNED, _DEVICE_LOCATION, _POSIX_DESCRIPTOR, _READ_WRITE = 1, 1, 1, 3

@@ -28,6 +28,7 @@ class Footprint:
     output: Region
     arena_bytes: int
     most_kept: int = MOST_KEPT  # calls whose outputs the worker keeps, unless they are too large
+    shared: frozenset[int] = frozenset()  # outputs that may share memory with inputs, state or other outputs
 
     @property
     def kept_calls(self) -> int:
@@ -44,6 +45,7 @@ class Footprint:
         *,
         changing: Mapping[str, Tensor] | None = None,
         slack_bytes: int = 0,
+        shared: frozenset[int] = frozenset(),
     ) -> Footprint:
         """`wider` are the inputs in their largest layout; `changing` is state placed after them; `slack_bytes` is their
         largest shift.
@@ -55,7 +57,7 @@ class Footprint:
         _, state_end = place_strided([describe(tensor) for tensor in state.values()])
         region = Region(offset=start, size_bytes=end - start)
         arena_bytes = max(inputs_end, end + OUTPUT_OFFSETS * ALIGNMENT_BYTES, state_end, LEAST_BYTES)
-        return cls(tree=outputs.tree, output_specs=specs, output=region, arena_bytes=arena_bytes)
+        return cls(tree=outputs.tree, output_specs=specs, output=region, arena_bytes=arena_bytes, shared=shared)
 
     def has_form(self, called: Called) -> bool:
         return have_same_nesting(called.tree, self.tree) and _forms(called.specs) == _forms(self.output_specs)

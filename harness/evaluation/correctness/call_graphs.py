@@ -99,14 +99,15 @@ def _watch(model: nn.Module, inputs: Sequence[Any]) -> tuple[FlatOutputs, bool]:
 
 def _capture(model: nn.Module, inputs: Sequence[Any]) -> _Graph | None:
     copied, used = copy.deepcopy(model), map_tensors(tuple(inputs), lambda tensor: tensor.detach().clone())
-    graph = torch.cuda.CUDAGraph()
-    with _restored_after_failure(graph) as failures, torch.cuda.graph(graph, capture_error_mode="thread_local"):
+    graph, pool = torch.cuda.CUDAGraph(), torch.cuda.graph_pool_handle()
+    capture = torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local")
+    with _restored_after_failure(pool) as failures, capture:
         outputs = call_model(copied, used)
     return None if failures else _Graph(graph=graph, given=_list_given(copied, used), outputs=outputs)
 
 
 @contextmanager
-def _restored_after_failure(graph: torch.cuda.CUDAGraph) -> Iterator[list[Exception]]:
+def _restored_after_failure(pool: Any) -> Iterator[list[Exception]]:
     """A capture that fails leaves stream, generator and allocator as during a capture."""
     device = torch.cuda.current_device()
     generator, failures = torch.cuda.default_generators[device], list[Exception]()
@@ -118,5 +119,5 @@ def _restored_after_failure(graph: torch.cuda.CUDAGraph) -> Iterator[list[Except
             failures.append(error)
     if failures:
         generator.graphsafe_set_state(state)
-        torch._C._cuda_endAllocateToPool(device, graph.pool())
-        torch._C._cuda_releasePool(device, graph.pool())
+        torch._C._cuda_endAllocateToPool(device, pool)
+        torch._C._cuda_releasePool(device, pool)

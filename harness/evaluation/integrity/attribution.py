@@ -14,13 +14,13 @@ from dataclasses import dataclass, fields, replace
 from operator import itemgetter
 from typing import Any, Literal
 
-from harness.builder.symbols import list_functions, plain_signature
+from harness.builder.symbols import demangle, list_functions, plain_signature
 from harness.domain import BuildRequest, CandidateFailure, Finding, LaunchedKernels, Outcome, WithoutCustom, Work
 from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
 from harness.evaluation.model_construction import construct_with_state
-from harness.evaluation.results import StepResult
+from harness.evaluation.results import ReplayedKernels, StepResult
 from harness.protocol.channel import Mode
 from harness.sandbox.model_session import ModelSession
 from harness.sandbox.replies import read_as
@@ -36,6 +36,7 @@ CONFIRMED_CALLS = 3
 MAX_KERNELS = 50
 PART_CHARACTERS = 200  # of the name of a kernel or an operator
 MAX_NAME = 400  # characters; the worker program truncates at half of that
+FROM_LIBRARY = "aten::kernel"  # stands for the launcher of a kernel from one of the machine's libraries
 CUSTOM_RANGE = "own::"  # see `harness.worker.instrumentation`
 
 # Applied to untrusted sources, so each takes linear time on any input: an unclosed comment extends to the end, and the
@@ -98,37 +99,70 @@ class CustomKernels:
         return name in self.names or any(one.endswith("*") and name.startswith(one[:-1]) for one in self.names)
 
 
+def describe_custom_kernels(
+    requests: Sequence[BuildRequest], *, source: str, libraries: Sequence[str] = (), kernels: Sequence[str] = ()
+) -> CustomKernels:
+    custom = name_custom_kernels((*kernels, *list_custom_kernels(requests))[:MAX_KERNELS], libraries)
+    return replace(custom, words=frozenset(_WORD.findall(source)))
+
+
+def find_custom(functions: Sequence[tuple[str, str]], custom: CustomKernels) -> list[int]:
+    """`functions` are names in code images, which may be mangled, with "" or the library that holds them."""
+    names = demangle([name for name, _ in functions])
+    places = enumerate(zip(names, functions, strict=True))
+    return [at for at, (name, (_, path)) in places if classify_kernel(_launcher_of(path), name, custom) == "custom"]
+
+
+def attribute_replayed(
+    replayed: ReplayedKernels, reference: Reference, custom: CustomKernels, *, has_kernel: bool
+) -> StepResult:
+    """Share the device time of the recorded call."""
+    names = demangle([name for name, _, _ in replayed.rows])
+    kernels = tuple(
+        (_launcher_of(path), name[:MAX_NAME], time_us)
+        for name, (_, path, time_us) in zip(names, replayed.rows, strict=True)
+    )
+    profile = Profile(total_us=sum(row[2] for row in kernels), host=(), kernels=kernels, libraries=())
+    generated = dict.fromkeys(name for _, name, _ in kernels if _GENERATED_KERNEL.match(name))
+    own = tuple(generated)[:MAX_KERNELS] if custom.generated else custom.names
+    work = replace(share_work(profile, custom), custom_kernels=own)
+    if has_kernel or (custom.generated and work.custom >= NOTHING):
+        work = replace(work, without_custom=replayed.without_custom)
+    if custom.generated and work.custom < NOTHING:
+        return StepResult(work=work)
+    return _conclude(work, reference, libraries=(), findings=(), has_kernel=has_kernel or custom.generated)
+
+
+def _launcher_of(path: str) -> str:
+    """Kernels of the machine's libraries are never the candidate's, whatever their names."""
+    return FROM_LIBRARY if path else ""
+
+
 def attribute_work(
     open_in: OpenInMode,
     reference: Reference,
     inputs: Sequence[Any],
-    requests: Sequence[BuildRequest],
+    custom: CustomKernels,
     *,
-    source: str,
-    libraries: Sequence[str] = (),
-    kernels: Sequence[str] = (),
-    writes_kernels: bool = True,
+    has_kernel: bool,
 ) -> StepResult:
-    """Without `writes_kernels`, kernels of torch's compiler count. If the candidate fails under the profiler, its time
+    """Kernels of torch's compiler count if `custom` are generated. If the candidate fails under the profiler, its time
     counts as `other`, with a note.
     """
-    names = (*kernels, *list_custom_kernels(requests))[:MAX_KERNELS]
-    has_kernel = bool(requests or kernels)
+    names = custom.names
     try:
         outputs, profile = _profile(open_in, reference, inputs)
     except CandidateFailure as failure:
         note = Finding(check="profile", severity="note", message=f"could not be profiled: {failure.message[:300]}")
         work = Work(custom=0.0, torch=0.0, library=0.0, other=1.0, custom_kernels=names)
-        if has_kernel and writes_kernels:
+        if has_kernel and not custom.generated:
             outputs = reference.outputs_of(inputs)
             work = replace(
                 work, without_custom=_call_without_custom_code(open_in, "ablate", reference, inputs, outputs)
             )
         return _conclude(work, reference, libraries=(), findings=(note,), has_kernel=has_kernel)
-    if not writes_kernels:
+    if custom.generated:
         return _attribute_generated(open_in, reference, inputs, outputs, profile)
-    custom = name_custom_kernels(names, libraries if reference.device.replays_calls else ())
-    custom = replace(custom, words=frozenset(_WORD.findall(source)))
     work = replace(share_work(profile, custom), custom_kernels=names)
     if has_kernel:
         work = replace(work, without_custom=_call_without_custom_code(open_in, "ablate", reference, inputs, outputs))

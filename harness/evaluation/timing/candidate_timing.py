@@ -10,6 +10,7 @@ from functools import partial
 from harness.domain import Candidate, TimedBaseline, Timing
 from harness.evaluation.cases import CaseRun
 from harness.evaluation.correctness.reference import Reference
+from harness.evaluation.integrity.attribution import CustomKernels
 from harness.evaluation.model_workers import ModelWorkers
 from harness.evaluation.results import TimingResult
 from harness.evaluation.settings import EvaluationSettings, TimingPlan, share_plan, shorten_plan
@@ -58,10 +59,14 @@ class CandidateTimer:
         return self._pair(session, self._name_rival(rival), timing.noise_floor or 0.0)
 
     def replay(
-        self, recorded: Recording | NotReplayable, baseline: TimedBaseline, call_us: float | None
+        self,
+        recorded: Recording | NotReplayable,
+        baseline: TimedBaseline,
+        call_us: float | None,
+        custom: CustomKernels | None,
     ) -> TimingResult | NotReplayable:
-        """Time on a GPU. Ends the recording's worker. `call_us` is the candidate's whole call. Returns the reason if
-        the work cannot be replayed.
+        """Time on a GPU. Ends the recording's worker. `call_us` is the candidate's whole call. The share of `custom`
+        kernels is measured, too. Returns the reason if the work cannot be replayed.
         """
         if isinstance(recorded, Recording):
             recorded.end_worker()  # it must not disturb the baseline's calls
@@ -73,7 +78,7 @@ class CandidateTimer:
             yield recorded
 
         opponent = self._name_baseline(baseline)
-        timer = self._make_replay_timer(measures_energy=self.settings.energy)
+        timer = self._make_replay_timer(measures_energy=self.settings.energy, custom=custom)
         try:
             result = timer.measure(opponent.name, self._record_baseline(opponent, baseline), take)
         except NotReplayable as reason:
@@ -118,13 +123,14 @@ class CandidateTimer:
         except NotReplayable as reason:
             return label_bound(self._time_apart(opponent), reason)
 
-    def _make_replay_timer(self, *, measures_energy: bool = False) -> ReplayTimer:
+    def _make_replay_timer(self, *, measures_energy: bool = False, custom: CustomKernels | None = None) -> ReplayTimer:
         return ReplayTimer(
             reference=self.reference,
             plan=self.plan,
             seeds=self.seeds,
             ahead=self.workers.ahead,
             measures_energy=measures_energy,
+            custom=custom,
         )
 
     def _open_candidate(self) -> AbstractContextManager[ModelSession]:

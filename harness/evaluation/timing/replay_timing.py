@@ -10,17 +10,18 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle
 
 import torch
 
-from harness.domain import Conditions, HarnessError
+from harness.domain import Conditions, HarnessError, WithoutCustom
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
+from harness.evaluation.integrity.attribution import CustomKernels, find_custom
 from harness.evaluation.model_workers import blaming_baseline
-from harness.evaluation.results import TimingResult
+from harness.evaluation.results import ReplayedKernels, TimingResult
 from harness.evaluation.settings import TimingPlan
 from harness.evaluation.timing.apart import time_calls, warm_up
 from harness.evaluation.timing.chosen_calls import TimedSeeds, deal_changed_steps, draw_seed, find_wrong_call
@@ -62,6 +63,7 @@ CLOSE_OF_A_KIND, DIFFERENT_OF_A_KIND, DIFFERENT_SHARE = 2, 12, 0.3
 FURTHER_SHARE = 1 / 12  # of the time budget: replays after the timed ones, each with fresh inputs
 SAMPLED_PLACES, SAMPLED_BYTES = 4, 256
 ROW_US = 5000.0  # of replays in a row, after which the energy counter is read
+OTHER_WORK = "Memcpy, Memset"
 CLEAN_BYTES = 256 << 20  # read before each replay, which leaves no modified lines in the cache
 
 Open = Callable[[], AbstractContextManager[ModelSession]]
@@ -78,8 +80,8 @@ class _Side:
     empty_us: float = 0.0
     nothing_us: float = 0.0
 
-    def replay(self, clock: Clock, places: Sequence[Place]) -> tuple[float, list[str]]:
-        time_us, read = self.replayer.replay("call", clock, places)
+    def replay(self, clock: Clock, places: Sequence[Place], graph: Graph = "call") -> tuple[float, list[str]]:
+        time_us, read = self.replayer.replay(graph, clock, places)
         return max(time_us + (self.nothing_us if clock == "host" else -self.empty_us), LEAST_US), read
 
 
@@ -92,6 +94,7 @@ class ReplayTimer:
         seeds: Iterator[int],
         ahead: WorkersAhead,
         measures_energy: bool = False,
+        custom: CustomKernels | None = None,
     ) -> None:
         self._reference = reference
         self._device = reference.device
@@ -104,6 +107,8 @@ class ReplayTimer:
         self._is_hopeless = False  # the first replays of each side were such that few more decide
         self._clean: torch.Tensor | None = None
         self._measures_energy = measures_energy
+        self._custom = custom
+        self._kernels: ReplayedKernels | None = None
         self._energy_mj: list[float | None] = [None, None]  # of baseline and candidate
 
     def measure(self, name: str, record_baseline: Keep, record_candidate: Record) -> TimingResult:
@@ -130,7 +135,7 @@ class ReplayTimer:
         result = add_use(conclude_replays(name, rounds, conditions), memory_bytes, self._energy_mj)
         if self._wrong:
             return call_suspect(result.timing, "timed_call", self._wrong)
-        return mark_disturbed_unreliable(result)
+        return replace(mark_disturbed_unreliable(result), kernels=self._kernels)
 
     def _open_side(self, stack: ExitStack, recording: Recording) -> _Side:
         recording.end_worker()
@@ -168,6 +173,8 @@ class ReplayTimer:
             self._check_further(sides)
         if self._measures_energy:
             self._energy_mj = self._measure_energy(sides, rounds[0])
+        if self._custom is not None:
+            self._kernels = self._examine_kernels(sides, self._custom)
         self._renew_one(baseline)
         return rounds, sampler.conclude()
 
@@ -191,6 +198,27 @@ class ReplayTimer:
                 for side, count in zip(sides, rows, strict=True)
             ]
         return [None, None]
+
+    def _examine_kernels(self, sides: Sequence[_Side], custom: CustomKernels) -> ReplayedKernels:
+        """Time each kernel, and leave out the candidate's own ones, without which others may fail or wait for ever."""
+        functions = sides[1].recording.list_functions()
+        own, rows = find_custom(functions, custom), list[tuple[str, str, float]]()
+        without_custom: WithoutCustom = "unchanged"
+        try:
+            placed = self._prepare(sides, self._seeds.draw_fresh(GIVEN))
+            for at, time_us in sides[1].replayer.time_kernels():
+                rows.append((*functions[at], time_us) if at >= 0 else (OTHER_WORK, "", time_us))
+            if own:
+                sides[1].replayer.leave_out(own)
+                placed = self._prepare(sides, self._seeds.draw_fresh(GIVEN))
+                self._replay(sides[0], "device", ())
+                self._replay(sides[1], "device", (), "without")
+                theirs, mine = (side.recording.describe_run(placed) for side in sides)
+                without_custom = "changed" if self._differs(theirs, mine, find_kind(GIVEN)) else "unchanged"
+        except (NotReplayable, IndexError):
+            sides[1].replayer.end()
+            without_custom = "failed"
+        return ReplayedKernels(rows=tuple(rows), without_custom=without_custom)
 
     def _verify(self, sides: Sequence[_Side]) -> bool:
         """Return True if the candidate is surely slower in each replay; two are enough then. Raises NotReplayable
@@ -291,14 +319,16 @@ class ReplayTimer:
             side.recording.write_inputs(placed, state.values())
         return placed
 
-    def _replay(self, side: _Side, clock: Clock, places: Sequence[Place]) -> tuple[float, list[str]]:
+    def _replay(
+        self, side: _Side, clock: Clock, places: Sequence[Place], graph: Graph = "call"
+    ) -> tuple[float, list[str]]:
         """This process flushes the cache first, which a candidate's device code cannot affect."""
         if self._clean is None:
             self._clean = torch.zeros(CLEAN_BYTES // 4, device=self._device.torch_device)
         self._device.reset_persisting_lines()
         self._clean.sum()
         self._device.synchronize()
-        return side.replay(clock, places)
+        return side.replay(clock, places, graph)
 
     def _choose_places(self, recording: Recording) -> list[Place]:
         found = []

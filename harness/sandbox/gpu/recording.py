@@ -5,6 +5,7 @@ compared.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections import deque
@@ -18,7 +19,7 @@ from torch import Tensor
 from harness.domain import CandidateFailure, DeviceError, WireError, WorkerLost, WorkerTimeout
 from harness.protocol import ITEM_BYTES, TensorSpec, storage_bytes
 from harness.protocol.channel import MAX_DESCRIPTORS, WorkerRequest
-from harness.protocol.device_memory import FIRST_ADDRESS, RANGE_BYTES
+from harness.protocol.device_memory import FIRST_ADDRESS, MOST_RECORDING_BYTES, RANGE_BYTES
 from harness.sandbox.devices import Device
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.gpu.worker_memory import WorkerPages, export_pages
@@ -31,6 +32,7 @@ from harness.tensors.values import has_same_bits
 
 MOST_REASON_CHARACTERS = 200
 MOST_PAGES = 4096
+_MARKS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}  # by bytes
 READS_BACK = "device memory is read back to the host"  # as the recorder says
 
 
@@ -54,6 +56,7 @@ class Recording:
     reads_back: bool
     called: Called
     client: WorkerClient
+    shared: frozenset[int]  # outputs that may share memory with inputs or state
 
     @property
     def own_bytes(self) -> int:
@@ -61,16 +64,19 @@ class Recording:
         return sum(size for _, size, _ in self.pages.pages[1:])
 
     def write_inputs(self, placed: PlacedInputs, state: Iterable[Tensor] = ()) -> None:
-        """Fill outputs with NaN, too. Raises NotReplayable for inputs of another form."""
+        """Fill outputs with NaN afterwards, also in case that they lie in the memory of inputs or state. Raises
+        NotReplayable for inputs of another form.
+        """
         specs = self._list_inputs()
         if (placed.tree, _list_forms(placed.specs)) != (self.placed.tree, _list_forms(specs)):
             raise NotReplayable("arguments beside the values of its inputs change from call to call")
-        for view in self._view_output_bytes():
-            view.fill_(POISON)
         for view, tensor in zip(self._view_inputs(), placed.tensors, strict=True):
             view.copy_(flat_bytes(tensor))
         for address, tensor in zip(self.state_at, state, strict=True):
             self.pages.view(address, tensor.nbytes).copy_(flat_bytes(tensor.contiguous()))
+        for at, view in enumerate(self._view_output_bytes()):
+            if at not in self.shared:
+                view.fill_(POISON)
 
     def describe_run(self, placed: PlacedInputs) -> Run:
         """The outputs are valid until the next replay."""
@@ -84,6 +90,21 @@ class Recording:
 
     def read(self, address: int, size_bytes: int) -> bytes:
         return bytes(self.pages.view(address, size_bytes).cpu().numpy())
+
+    def list_functions(self) -> list[tuple[str, str]]:
+        """Return each function's name and the library with its code; "" if it was not loaded from one. Call after the
+        end of the worker, which could change them. Raises NotReplayable.
+        """
+        descriptor = self.descriptors[0]
+        size_bytes = os.fstat(descriptor).st_size
+        if size_bytes > MOST_RECORDING_BYTES:
+            raise NotReplayable(f"its recording has more than {MOST_RECORDING_BYTES >> 20} MiB")
+        try:
+            found = json.loads(os.pread(descriptor, size_bytes, 0))
+            paths = {int(number): str(image["path"]) for number, image in found["images"].items()}
+            return [(str(facts["name"]), paths.get(facts["image"], "")) for facts in found["functions"]]
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            raise NotReplayable("its recording cannot be read") from error
 
     def end_worker(self) -> None:
         """End the worker with all its processes, but keep its memory."""
@@ -116,6 +137,7 @@ def make_recording(
     *,
     state: Sequence[Tensor],
     check: Callable[[Called], Called],
+    shared: frozenset[int],
     may_read_back: bool = False,
 ) -> Recording:
     """The inputs must be in place, including `state`. The worker may end afterwards. Only trusted code `may_read_back`
@@ -134,6 +156,9 @@ def make_recording(
         if not is_aligned or not all(pages.contains(address, storage_bytes(spec)) for address, spec in places):
             pages.close()
             raise NotReplayable("an output lies in memory that cannot be shared")
+        if _have_common_elements(called, pages, shared):
+            pages.close()
+            raise NotReplayable("outputs share memory with each other")
     except BaseException:
         for descriptor in descriptors:
             os.close(descriptor)
@@ -148,7 +173,24 @@ def make_recording(
         reads_back=reads_back,
         called=called,
         client=client,
+        shared=shared,
     )
+
+
+def _have_common_elements(called: Called, pages: WorkerPages, shared: frozenset[int]) -> bool:
+    """Overwrite the outputs, which may have the same memory at several addresses, or lie between each other."""
+    views = [
+        pages.view(address, storage_bytes(spec))
+        .view(_MARKS[ITEM_BYTES[spec.dtype]])
+        .as_strided(spec.shape, spec.stride)
+        for at, (spec, address) in enumerate(zip(called.specs, called.addresses, strict=True))
+        if at not in shared
+    ]
+    if len(views) < 2:
+        return False
+    for mark, view in enumerate(views, start=1):
+        view.fill_(mark)
+    return not all(bool((view == mark).all()) for mark, view in enumerate(views, start=1))
 
 
 def _read_state(addresses: object, state: Sequence[Tensor], pages: WorkerPages) -> tuple[int, ...]:
@@ -195,9 +237,10 @@ def _list_forms(specs: Sequence[TensorSpec]) -> list[tuple[str, tuple[int, ...],
     return [(spec.dtype, spec.shape, spec.stride) for spec in specs]
 
 
+MOST_US = 1e12
 START_S, REPLAY_S = 60.0, 60.0
 CONNECTIONS = 8  # for work in parallel: the driver's own default
-Graph = Literal["call", "empty", "nothing"]
+Graph = Literal["call", "empty", "nothing", "without"]
 Clock = Literal["device", "host"]
 Place = tuple[int, int]  # address, bytes
 
@@ -241,6 +284,18 @@ class Replayer:
         if not isinstance(time_us, float) or not math.isfinite(time_us) or not isinstance(read, list):
             raise NotReplayable("the process that replays it gave an invalid answer")
         return time_us, [str(one) for one in read]
+
+    def leave_out(self, functions: Sequence[int]) -> None:
+        """Make a graph "without" their launches."""
+        self.ask(WorkerRequest.LEAVE_OUT, functions=list(functions))
+
+    def time_kernels(self) -> list[tuple[int, float]]:
+        """Replay the call's work in one order. Return functions, -1 for copies and all else, and their time in us."""
+        found = read_pairs(self.ask(WorkerRequest.TIME_KERNELS).get("times"))
+        times = [(at, time_us) for at, time_us in found if type(at) is int and isinstance(time_us, float)]
+        if not times or not all(at >= -1 and 0 <= time_us < MOST_US for at, time_us in times):
+            raise NotReplayable("the process that replays it gave an invalid answer")
+        return times
 
     def replay_in_row(self, count: int) -> int:
         """Replay the call `count` times without a wait between, and return `count`."""

@@ -27,6 +27,7 @@ from harness.tensors.outputs import FlatOutputs
 from harness.tensors.values import count_bytes
 
 LONGEST_INTERRUPTED = 4  # times HELD_US: longer calls are slow ones
+IN_INPUTS = "an output shares memory with the inputs"
 QUIET_S = 2.0  # for work that a worker left running on the device
 
 
@@ -100,6 +101,8 @@ class WindowSession(ModelSession):
             self._released_bytes, taken = called.released_bytes, None
         if not self._note_call(called):
             return Run(outputs=outline(called), called=called)
+        if self._is_in_inputs(called, placed):
+            raise CandidateFailure.of_check(Outcome.WRONG_VALUE, "alias_input", IN_INPUTS)
         self.saw_new_memory = taken is None or usual is None or not _is_as_described(called, usual, addresses)
         if taken is None or self.saw_new_memory:
             taken = self._take_anew(called, placed)
@@ -121,10 +124,25 @@ class WindowSession(ModelSession):
             called = self._restore_inputs(called, placed)
             if not self._footprint.has_form(called):
                 raise NotReplayable("the recorded call returned outputs of another form")
+            if self._is_in_inputs(called, placed):
+                raise NotReplayable(IN_INPUTS)
             return called
 
-        state = list(self._held.values())
-        return make_recording(self.client, placed, self._device, state=state, check=check, may_read_back=may_read_back)
+        state, count = list(self._held.values()), len(self._footprint.output_specs)
+        shared = self._footprint.shared.union(range(count - len(state), count))  # the last outputs are the state
+        return make_recording(
+            self.client, placed, self._device, state=state, check=check, shared=shared, may_read_back=may_read_back
+        )
+
+    def _is_in_inputs(self, called: Called, placed: PlacedInputs) -> bool:
+        """Return True if an output that needs memory of its own has that of inputs or given state."""
+        start = self.client.arena_address
+        given = [(start + spec.offset, start + spec.offset + storage_bytes(spec)) for spec in placed.specs]
+        for at, (spec, first) in enumerate(zip(called.specs, called.addresses, strict=True)):
+            last = first + storage_bytes(spec)
+            if at not in self._footprint.shared and any(max(first, begin) < min(last, end) for begin, end in given):
+                return True
+        return False
 
     def _restore_inputs(self, called: Called, placed: PlacedInputs) -> Called:
         restored = super()._restore_inputs(called, placed)

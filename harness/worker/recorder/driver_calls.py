@@ -135,6 +135,21 @@ def map_page(driver: Driver, descriptor: int, address: int, size: int, device: i
     driver.cuMemSetAccess(where, ctypes.c_size_t(size), ctypes.byref(access), ctypes.c_size_t(1))
 
 
+def await_all_nodes(driver: Driver, graph: ctypes.c_void_p) -> None:
+    """A graph ends with its last nodes. With programmatic launches these need not wait for the ones before them."""
+    count, node = ctypes.c_size_t(), ctypes.c_void_p()
+    driver.cuGraphGetNodes(graph, None, ctypes.byref(count))
+    nodes = (ctypes.c_void_p * max(count.value, 1))()
+    driver.cuGraphGetNodes(graph, nodes, ctypes.byref(count))
+    driver.cuGraphAddEmptyNode(ctypes.byref(node), graph, nodes, count)
+
+
+def instantiate(driver: Driver, graph: ctypes.c_void_p) -> int:
+    executable = driver.pointer("cuGraphInstantiateWithFlags", graph, ctypes.c_ulonglong(0))
+    driver.cuGraphUpload(ctypes.c_void_p(executable), None)
+    return executable
+
+
 MOST_RECORDINGS = 6  # until two in a row have the same shape: the first ones may hold autotuning
 
 

@@ -10,10 +10,14 @@ import json
 import mmap
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
+from harness.protocol.device_memory import MOST_RECORDING_BYTES
+from harness.worker.recorder.device_spans import DeviceSpans, require_portable
 from harness.worker.recorder.driver_calls import (
     Driver,
     DriverError,
@@ -22,12 +26,19 @@ from harness.worker.recorder.driver_calls import (
     LaunchConfig,
     NodeParameters,
     SetParameters,
+    await_all_nodes,
+    instantiate,
     map_page,
     open_device,
     unmap_page,
 )
+from harness.worker.recorder.stream_order import SerialOrder, StreamOrder
 
 _RELAXED, _NON_BLOCKING = 2, 1
+_EXTERNAL = 1  # an event that is recorded when the graph runs
+MOST_MARKS = 4096
+_WORK = ("launch", "copy", "write", "copy2d", "copy3d", "set")
+_PROGRAMMATIC = 6  # the launch attribute for stream order
 _DYNAMIC_SHARED, _CARVEOUT, _NON_PORTABLE_CLUSTER = 8, 9, 14
 
 
@@ -67,6 +78,9 @@ class Function:
         )
         self.handle = driver.pointer("cuKernelGetFunction", ctypes.c_void_p(kernel))
         self._parameters = facts["parameters"]
+        if any(offset < 0 or size < 0 for offset, size in self._parameters):
+            raise DriverError("an invalid argument of a kernel")
+        self._bytes = max((offset + size for offset, size in self._parameters), default=0)
         for kind, value in (
             (_DYNAMIC_SHARED, facts["dynamic_shared"]),
             (_CARVEOUT, facts["carveout"]),
@@ -76,6 +90,8 @@ class Function:
                 driver.cuFuncSetAttribute(ctypes.c_void_p(self.handle), kind, value)
 
     def place(self, packed: str) -> tuple[Any, Any]:
+        if len(packed) // 2 < self._bytes:
+            raise DriverError("arguments of a kernel are missing")
         data = ctypes.create_string_buffer(bytes.fromhex(packed), max(1, len(packed) // 2))
         start = ctypes.addressof(data)
         return (ctypes.c_void_p * max(1, len(self._parameters)))(
@@ -91,13 +107,25 @@ class RecordedGraph:
         self._functions = [Function(driver, images, facts) for facts in recording["functions"]]
         self._restore_globals(images)
         self._kept: list[Any] = []
+        self._is_programmatic = self._is_serial = False
         self._streams: list[ctypes.c_void_p] = []
         self.stream = self._make_stream()
-        self._staging = self._place_writes()
+        self._left_out: frozenset[int] = frozenset()  # functions
+        self._staging, staging_bytes = self._place_writes()
+        here = [(address, size) for _, size, address in self._globals]
+        self._spans = DeviceSpans([*here, (self._staging, staging_bytes)])
         self.graph = self._capture()
+        self._others: list[int] = []
+
+    def capture_without(self, functions: Sequence[int]) -> int:
+        """Return a graph in which these kernels are not launched."""
+        self._left_out, self._is_serial = frozenset(functions), False
+        self._others.append(self._capture())
+        return self._others[-1]
 
     def close(self) -> None:
-        self.driver.cuGraphExecDestroy(ctypes.c_void_p(self.graph))
+        for graph in (self.graph, *self._others):
+            self.driver.cuGraphExecDestroy(ctypes.c_void_p(graph))
         for stream in self._streams:
             self.driver.cuStreamDestroy_v2(stream)
         if self._staging:
@@ -112,7 +140,7 @@ class RecordedGraph:
             self.driver.cuLibraryGetGlobal(ctypes.byref(address), ctypes.byref(size), library, one["name"].encode())
             data = self._blob[one["offset"] : one["offset"] + one["size"]]
             self.driver.cuMemcpyHtoD_v2(address, data, ctypes.c_size_t(min(size.value, len(data))))
-            self._globals.append((one["address"], one["size"], address.value or 0))
+            self._globals.append((one["address"], min(size.value, one["size"]), address.value or 0))
 
     def _find(self, address: int) -> ctypes.c_ulonglong:
         """A global's address differs between processes."""
@@ -123,27 +151,64 @@ class RecordedGraph:
         self._streams.append(ctypes.c_void_p(self.driver.pointer("cuStreamCreate", _NON_BLOCKING)))
         return self._streams[-1]
 
-    def _place_writes(self) -> int:
-        """Keep the bytes that the host copied during the call on the device."""
+    def _place_writes(self) -> tuple[int, int]:
+        """Keep the bytes that the host copied during the call on the device. Return address and size."""
         size = max((row[3] + row[4] for row in self._recording["operations"] if row[0] == "write"), default=0)
         if not size:
-            return 0
+            return 0, 0
         address = ctypes.c_ulonglong()
         self.driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(size))
         self.driver.cuMemcpyHtoD_v2(address, self._blob[:size], ctypes.c_size_t(size))
-        return address.value
+        return address.value, size
+
+    def capture_with_marks(self) -> tuple[int, list[int], list[ctypes.c_void_p]]:
+        """Return a graph of all operations one after the other, with an event before each and at the end; and the
+        function of each, -1 for other work. Operations beyond the most events have one together.
+        """
+        self._left_out, self._is_serial = frozenset(), True
+        marked, events, order = list[int](), list[ctypes.c_void_p](), SerialOrder(self.stream)
+        self.driver.cuStreamBeginCapture_v2(self.stream, _RELAXED)
+        for row in self._list_work(self._recording["operations"]):
+            if len(marked) <= MOST_MARKS:
+                events.append(self._mark())
+                marked.append(row[2] if row[0] == "launch" and len(marked) < MOST_MARKS else -1)
+            self._issue(row, order)
+        events.append(self._mark())
+        self._others.append(self._end_capture())
+        return self._others[-1], marked, events
+
+    def _list_work(self, rows: Sequence[Any]) -> Iterator[Any]:
+        for row in rows:
+            if row[0] == "graph":
+                graph = self._recording["graphs"][row[2]]
+                edges: dict[int, list[int]] = {at: [] for at in range(len(graph["nodes"]))}
+                for edge in graph["edges"]:
+                    edges[edge[1]].append(edge[0])
+                yield from self._list_work([graph["nodes"][at] for at in TopologicalSorter(edges).static_order()])
+            elif row[0] in _WORK:
+                yield row
+
+    def _mark(self) -> ctypes.c_void_p:
+        event = ctypes.c_void_p(self.driver.pointer("cuEventCreate", 0))
+        self.driver.cuEventRecordWithFlags(event, self.stream, _EXTERNAL)
+        return event
 
     def _capture(self) -> int:
         self.driver.cuStreamBeginCapture_v2(self.stream, _RELAXED)
-        order = _Order(self.driver, self.stream, self._recording["streams"], self._make_stream)
+        order = StreamOrder(self.driver, self.stream, self._recording["streams"], self._make_stream)
         for row in self._recording["operations"]:
             self._issue(row, order)
         order.join()
+        return self._end_capture()
+
+    def _end_capture(self) -> int:
         graph = ctypes.c_void_p()
         self.driver.cuStreamEndCapture(self.stream, ctypes.byref(graph))
+        if self._is_programmatic:
+            await_all_nodes(self.driver, graph)
         return instantiate(self.driver, graph)
 
-    def _issue(self, row: Sequence[Any], order: _Order) -> None:
+    def _issue(self, row: Sequence[Any], order: StreamOrder | SerialOrder) -> None:
         kind, driver = row[0], self.driver
         if kind == "sync":
             order.join()
@@ -157,10 +222,15 @@ class RecordedGraph:
         if kind == "launch":
             self._launch(row, stream)
         elif kind in ("copy", "write"):
+            target = self._find(row[2])
             source = ctypes.c_ulonglong(row[3] + self._staging) if kind == "write" else self._find(row[3])
-            driver.cuMemcpyDtoDAsync_v2(self._find(row[2]), source, ctypes.c_size_t(row[4]), stream)
+            for place in (target, source):
+                self._spans.require(place.value, row[4])
+            driver.cuMemcpyDtoDAsync_v2(target, source, ctypes.c_size_t(row[4]), stream)
         elif kind == "copy2d":
-            driver.cuMemcpy2DAsync_v2(bytes.fromhex(row[2]), stream)
+            driver.cuMemcpy2DAsync_v2(self._spans.require_copy2d(bytes.fromhex(row[2])), stream)
+        elif kind == "copy3d":
+            driver.cuMemcpy3DAsync_v2(self._spans.require_copy3d(bytes.fromhex(row[2])), stream)
         elif kind == "set":
             self._set(row, stream)
         elif kind == "graph":
@@ -169,13 +239,18 @@ class RecordedGraph:
             raise DriverError(f"unknown operation {kind!r}")
 
     def _launch(self, row: Sequence[Any], stream: ctypes.c_void_p) -> None:
+        if row[2] in self._left_out:
+            return
         function = self._functions[row[2]]
         places, data = function.place(row[6])
-        attributes = (LaunchAttribute * max(1, len(row[7])))()
-        for i, (number, value) in enumerate(row[7]):
+        given = [one for one in row[7] if not (self._is_serial and one[0] == _PROGRAMMATIC)]
+        attributes = (LaunchAttribute * max(1, len(given)))()
+        for i, (number, value) in enumerate(given):
+            require_portable(number)
+            self._is_programmatic |= number == _PROGRAMMATIC
             attributes[i].id = number
             attributes[i].value = (ctypes.c_ubyte * 64)(*bytes.fromhex(value))
-        config = LaunchConfig(shared=row[5], stream=stream.value, attribute_count=len(row[7]))
+        config = LaunchConfig(shared=row[5], stream=stream.value, attribute_count=len(given))
         config.grid, config.block = (ctypes.c_uint * 3)(*row[3]), (ctypes.c_uint * 3)(*row[4])
         config.attributes = ctypes.addressof(attributes)
         self._kept.append((places, data, attributes))
@@ -184,6 +259,7 @@ class RecordedGraph:
     def _set(self, row: Sequence[Any], stream: ctypes.c_void_p) -> None:
         _, _, target, pitch, element, value, width, height = row
         where, sizes = self._find(target), list(map(ctypes.c_size_t, (pitch, width, height)))
+        self._spans.require_rows(where.value, pitch, width * element, height)
         if height > 1:
             set_rows = getattr(self.driver, f"cuMemsetD2D{8 * element}Async")
             set_rows(where, sizes[0], value, sizes[1], sizes[2], stream)
@@ -208,20 +284,24 @@ class RecordedGraph:
             targets = (ctypes.c_void_p * count)(*(nodes[edge[1]] for edge in edges))
             data = (EdgeData * count)(*(EdgeData(edge[2], edge[3], edge[4]) for edge in edges))
             self.driver.cuGraphAddDependencies_v2(graph, sources, targets, data, ctypes.c_size_t(count))
+            if any(edge[2] or edge[4] for edge in edges):
+                await_all_nodes(self.driver, graph)
         return graph
 
     def _add_node(self, graph: ctypes.c_void_p, row: Sequence[Any]) -> int:
         none, kind, driver = (None, ctypes.c_size_t(0)), row[0], self.driver
-        if kind == "empty":
+        if kind == "empty" or (kind == "launch" and row[2] in self._left_out):
             return driver.pointer("cuGraphAddEmptyNode", graph, *none)
         if kind == "launch":
             return self._add_kernel(graph, row)
         if kind == "set":
             _, _, target, pitch, element, value, width, height = row
+            self._spans.require_rows(target, pitch, width * element, height)
             parameters = SetParameters(target, pitch, value, element, width, height)
             return driver.pointer("cuGraphAddMemsetNode", graph, *none, ctypes.byref(parameters), self._context())
         if kind == "copy3d":
-            return driver.pointer("cuGraphAddMemcpyNode", graph, *none, bytes.fromhex(row[2]), self._context())
+            copy = self._spans.require_copy3d(bytes.fromhex(row[2]))
+            return driver.pointer("cuGraphAddMemcpyNode", graph, *none, copy, self._context())
         if kind == "graph":
             return driver.pointer(
                 "cuGraphAddChildGraphNode", graph, *none, self._rebuild(self._recording["graphs"][row[2]])
@@ -236,78 +316,13 @@ class RecordedGraph:
         parameters.grid, parameters.block = (ctypes.c_uint * 3)(*row[3]), (ctypes.c_uint * 3)(*row[4])
         node = self.driver.pointer("cuGraphAddKernelNode_v2", graph, None, ctypes.c_size_t(0), ctypes.byref(parameters))
         for number, value in row[7]:
+            require_portable(number)
             if any(bytes.fromhex(value)):
                 self.driver.cuGraphKernelNodeSetAttribute(ctypes.c_void_p(node), number, bytes.fromhex(value))
         return node
 
     def _context(self) -> ctypes.c_void_p:
         return ctypes.c_void_p(self.driver.pointer("cuCtxGetCurrent"))
-
-
-class _Order:
-    """Maps recorded streams to streams of one capture, ordered against the default stream as recorded."""
-
-    def __init__(
-        self,
-        driver: Driver,
-        first: ctypes.c_void_p,
-        streams: Sequence[Mapping[str, Any]],
-        make: Callable[[], ctypes.c_void_p],
-    ) -> None:
-        self._driver, self._first, self._facts, self._make = driver, first, streams, make
-        self._own: dict[int, ctypes.c_void_p] = {}
-        self._events: dict[int, ctypes.c_void_p] = {}
-        self._begin = self._mark(first)
-        self._unseen: dict[int, set[int]] = {}
-
-    def _mark(self, stream: ctypes.c_void_p) -> ctypes.c_void_p:
-        event = ctypes.c_void_p(self._driver.pointer("cuEventCreate", 2))
-        self._driver.cuEventRecord(event, stream)
-        return event
-
-    def _wait(self, stream: ctypes.c_void_p, event: ctypes.c_void_p) -> None:
-        self._driver.cuStreamWaitEvent(stream, event, 0)
-
-    def enter(self, number: int) -> ctypes.c_void_p:
-        if number not in self._own:
-            self._own[number] = self._make() if self._own else self._first
-            if len(self._own) > 1:
-                self._wait(self._own[number], self._begin)
-            self._unseen[number] = {other for other in self._own if self._orders(number, other)}
-        stream = self._own[number]
-        for other in sorted(self._unseen[number]):
-            self._wait(stream, self._mark(self._own[other]))
-        self._unseen[number] = set()
-        for other in self._own:
-            if self._orders(number, other):
-                self._unseen[other].add(number)
-        return stream
-
-    def _orders(self, one: int, other: int) -> bool:
-        first, second = self._facts[one], self._facts[other]
-        return one != other and first["blocking"] and second["blocking"] and (first["legacy"] or second["legacy"])
-
-    def record(self, stream: int, event: int) -> None:
-        self._events[event] = self._mark(self.enter(stream))
-
-    def wait(self, stream: int, event: int) -> None:
-        if event in self._events:
-            self._wait(self.enter(stream), self._events[event])
-
-    def join(self) -> None:
-        others = [stream for stream in self._own.values() if stream is not self._first]
-        for stream in others:
-            self._wait(self._first, self._mark(stream))
-        self._begin = self._mark(self._first)
-        for stream in others:
-            self._wait(stream, self._begin)
-        self._unseen = {number: set() for number in self._own}
-
-
-def instantiate(driver: Driver, graph: ctypes.c_void_p) -> int:
-    executable = driver.pointer("cuGraphInstantiateWithFlags", graph, ctypes.c_ulonglong(0))
-    driver.cuGraphUpload(ctypes.c_void_p(executable), None)
-    return executable
 
 
 SPIN_NS = 30_000  # keeps the device busy until event, graph and event are queued behind it
@@ -357,11 +372,30 @@ class ReplayServer:
             os.close(descriptor)
 
     def do_build_graph(self, message: dict[str, Any], recording: int, blob: int) -> None:
+        if os.fstat(recording).st_size > MOST_RECORDING_BYTES:
+            raise DriverError("the recording is too large")
         contents = [os.pread(descriptor, os.fstat(descriptor).st_size, 0) for descriptor in (recording, blob)]
         for descriptor in (recording, blob):
             os.close(descriptor)
         self._recorded = RecordedGraph(json.loads(contents[0]), contents[1], self._driver)
         self._graphs["call"] = self._recorded.graph
+
+    def do_leave_out(self, message: dict[str, Any]) -> None:
+        self._graphs["without"] = self._recorded.capture_without(message["functions"])
+
+    def do_time_kernels(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Time the second of two replays, since code is loaded in the first."""
+        graph, marked, events = self._recorded.capture_with_marks()
+        passed_ms, times_us = ctypes.c_float(), defaultdict[int, float](float)
+        for _ in range(2):
+            self._driver.cuGraphLaunch(ctypes.c_void_p(graph), self._stream)
+            self._driver.cuStreamSynchronize(self._stream)
+        for function, *between in zip(marked, events[:-1], events[1:], strict=True):
+            self._driver.cuEventElapsedTime_v2(ctypes.byref(passed_ms), *between)
+            times_us[function] += passed_ms.value * 1e3
+        for event in events:
+            self._driver.cuEventDestroy_v2(event)
+        return {"times": [[function, time_us] for function, time_us in times_us.items()]}
 
     def do_unload(self, message: dict[str, Any]) -> None:
         """Leave the process as it was before the recording."""

@@ -2,21 +2,26 @@
 
 import math
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 
+from harness.builder import symbols
 from harness.builder.symbols import list_functions, plain_signature
 from harness.domain import BuildRequest, CandidateFailure, LaunchedKernels
 from harness.evaluation.integrity.attribution import (
     CustomKernels,
     Profile,
+    attribute_replayed,
     classify_kernel,
     classify_range,
+    find_custom,
     list_custom_kernels,
     name_kernel,
     parse_profile,
     share_work,
 )
+from harness.evaluation.results import ReplayedKernels
 
 ANSWER = {"kind": "profiled", "total_us": 10.0, "host": [["aten::add", 4.0]], "kernels": [], "libraries": []}
 
@@ -247,3 +252,66 @@ def test_functions_that_may_only_call_torch_have_no_share(own_us, torch_us, othe
     work = share_work(profile, CustomKernels(names=("add",)))
     assert (work.custom > 0) == is_custom
     assert work.custom + work.torch + work.other == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("function", "path", "is_own"),
+    [
+        ("_Z5scalePff", "", True),
+        ("_Z5scalePff", "/usr/lib/libcublasLt.so", False),
+        ("trsm_ln_up_kernel", "/usr/lib/libcublas.so", False),
+        ("_ZN2at6native18elementwise_kernelEi", "", False),
+        ("ampere_sgemm_128x64_tn", "", False),
+        ("softmax_rows", "", True),
+        ("unknown", "", False),
+    ],
+)
+def test_whose_a_recorded_function_is(function, path, is_own):
+    custom = CustomKernels(names=("scale",), words=frozenset({"softmax_rows", "trsm_ln_up_kernel"}))
+    assert find_custom([("_Z5otherv", ""), (function, path)], custom) == ([1] if is_own else [])
+
+
+# Each parameter is a pointer to a function of two of the one before.
+DOUBLING = "_Z1fPFviiE" + "".join(f"PFvS{at}_S{at}_E" for at in "02468ACEGIKMOQS")
+
+
+def test_a_name_that_demangles_to_megabytes_stays_as_it_is(monkeypatch):
+    monkeypatch.setattr(symbols, "MOST_BYTES", 1 << 20)
+    names = ["_Z5scalePff", DOUBLING, "softmax_rows"]
+    assert symbols.demangle(names) == names
+    assert symbols.demangle(names[::2]) == ["scale(float*, float)", "softmax_rows"]
+
+
+def test_the_list_of_a_library_with_such_a_name_is_cut(tmp_path, monkeypatch):
+    monkeypatch.setattr(symbols, "MOST_BYTES", 1 << 20)
+    (tmp_path / "f.s").write_text(f".text\n.globl {DOUBLING}\n.type {DOUBLING},@function\n{DOUBLING}:\n ret\n")
+    subprocess.run(["cc", "-c", tmp_path / "f.s", "-o", tmp_path / "f.o"], check=True)
+    (found,) = list_functions(str(tmp_path / "f.o"))
+    assert found.startswith("f(void(*)(int,int),")
+    assert len(found) < 1 << 20
+
+
+CUSTOM = CustomKernels(names=("scale",))
+
+
+def test_the_device_time_of_a_recorded_call_is_shared():
+    def attribute(rows, without_custom="changed", *, has_kernel=True, custom=CUSTOM, required=False):
+        problem = SimpleNamespace(requires_kernel=required)
+        reference = SimpleNamespace(loaded=SimpleNamespace(problem=problem))
+        replayed = ReplayedKernels(rows=tuple(rows), without_custom=without_custom)
+        return attribute_replayed(replayed, reference, custom, has_kernel=has_kernel)
+
+    library = "/usr/lib/libcublas.so"
+    rows = [("_Z5scalePff", "", 60.0), ("ampere_sgemm_128x64_tn", library, 30.0), ("Memcpy, Memset", "", 10.0)]
+    work = attribute(rows).work
+    assert (work.custom, work.library, work.torch) == pytest.approx((0.6, 0.3, 0.1))
+    assert (work.without_custom, work.custom_kernels) == ("changed", ("scale",))
+    assert work.parts[0] == ("scale(float*, float)", 60.0)
+    decoy = attribute(rows, "unchanged", required=True)
+    assert (decoy.outcome, decoy.findings[0].check) == ("rejected", "decoy_kernel")
+    none = attribute(rows[1:], "unchanged", has_kernel=False, required=True)
+    assert (none.outcome, none.findings[0].check, none.work.custom) == ("rejected", "no_own_kernel", 0)
+    compiled = attribute([("triton_poi_fused_add_0", "", 5.0)], custom=CustomKernels(names=(), generated=True))
+    assert (compiled.work.custom, compiled.work.custom_kernels) == (1.0, ("triton_poi_fused_add_0",))
+    unknown = attribute([], "failed")
+    assert (unknown.work.custom, unknown.work.without_custom) == (0.0, "failed")

@@ -1,5 +1,7 @@
 """Where inputs and state of a replay are written, in this process's memory."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -47,6 +49,7 @@ def record(placed):
         reads_back=False,
         called=called,
         client=None,
+        shared=frozenset({1}),
     )
 
 
@@ -57,6 +60,15 @@ def test_outputs_are_nan_filled_except_those_that_are_state():
     assert recording.pages.floats(INPUTS_AT, 4).tolist() == [0, 1, 2, 3]
     assert recording.pages.floats(STATE_AT, 2).tolist() == [5, 7]
     assert recording.pages.floats(OUTPUT_AT, 4).isnan().all()
+
+
+@pytest.mark.parametrize("address", [INPUTS_AT, STATE_AT])
+def test_outputs_in_the_memory_of_inputs_or_state_destroy_these(address):
+    placed = place(torch.arange(4.0))
+    recording = record(placed)
+    recording = replace(recording, called=replace(recording.called, addresses=(address, STATE_AT)))
+    recording.write_inputs(placed, [torch.tensor([5.0, 7.0])])
+    assert recording.pages.floats(address, 2).isnan().all()
 
 
 def test_run_reports_changed_inputs_but_not_changed_state():

@@ -59,7 +59,7 @@ def is_open(descriptor):
 def test_facts_of_wrong_types_end_in_a_reason_or_a_protocol_failure(name, value):
     worker = Worker(REPLAYABLE | {"memory": [["page", 1]], name: value})
     with pytest.raises((NotReplayable, CandidateFailure)):
-        make_recording(worker, None, None, state=(), check=lambda called: called)
+        make_recording(worker, None, None, state=(), shared=frozenset(), check=lambda called: called)
     assert not any(map(is_open, worker.descriptors))
 
 
@@ -70,7 +70,7 @@ def test_an_address_outside_of_the_range_breaks_the_protocol(address):
 
     worker = Worker(REPLAYABLE | {"memory": [[address, 1]], "tree": {"t": "value", "value": None}})
     with pytest.raises(CandidateFailure, match="protocol"):
-        make_recording(worker, None, None, state=(), check=check)
+        make_recording(worker, None, None, state=(), shared=frozenset(), check=check)
 
 
 def test_pages_are_fetched_once_and_those_of_shared_memory_are_left_out():
@@ -105,5 +105,7 @@ def test_descriptors_are_closed_if_the_worker_fails_between_pages():
 def test_only_trusted_calls_may_read_values_back(may_read_back):
     worker = Worker(REPLAYABLE | {"memory": [["page", 1]], "unsupported": [READS_BACK]})
     with pytest.raises((NotReplayable, CandidateFailure)) as refused:
-        make_recording(worker, None, None, state=(), check=lambda called: called, may_read_back=may_read_back)
+        make_recording(
+            worker, None, None, state=(), shared=frozenset(), check=lambda called: called, may_read_back=may_read_back
+        )
     assert (READS_BACK in str(refused.value)) is not may_read_back

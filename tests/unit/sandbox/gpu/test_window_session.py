@@ -86,7 +86,11 @@ def window(host_copies, monkeypatch):
         address=0, size_bytes=1 << 62, bytes_view=lambda offset, size: torch.zeros(size, dtype=torch.uint8)
     )
     footprint = SimpleNamespace(
-        output=Region(offset=0, size_bytes=256), output_specs=(SPEC,), kept_calls=2, has_form=lambda called: True
+        shared=frozenset(),
+        output=Region(offset=0, size_bytes=256),
+        output_specs=(SPEC,),
+        kept_calls=2,
+        has_form=lambda called: True,
     )
     return WindowSession(worker, arena, footprint, device, keeps_on_host=True), worker, device
 

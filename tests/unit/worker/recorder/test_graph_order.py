@@ -4,7 +4,7 @@ import ctypes
 
 import pytest
 
-from harness.worker.recorder.replayer import _Order
+from harness.worker.recorder.stream_order import StreamOrder
 
 LEGACY = {"legacy": True, "blocking": True}
 BLOCKING = {"legacy": False, "blocking": True}
@@ -32,7 +32,7 @@ class Driver:
 class Capture:
     def __init__(self, *streams):
         self.driver, self.made = Driver(), 100
-        self.order = _Order(self.driver, ctypes.c_void_p(100), streams, self._make)
+        self.order = StreamOrder(self.driver, ctypes.c_void_p(100), streams, self._make)
 
     def _make(self):
         self.made += 1
