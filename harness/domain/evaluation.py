@@ -100,6 +100,7 @@ class Trial:
     whole_ratio: float | None = None  # the same of bias and scatter of a whole output
     mismatched: int = 0
     elements: int = 0
+    lost: int = 0  # by more than half of their value: what rounded inputs change must explain it
     message: str = ""
     case: str = ""
 

@@ -27,7 +27,8 @@ Exceptions:
   few roundings of each value itself (`COPIED_EPS`).
 - Values may span orders of magnitude: an element is lost if C misses T by more than half where R is close; more than
   `LOST_SHARE` lost elements fail. (Sums that cancel lose a few.) Of given inputs of a reference without sums,
-  `LOST_BY_FUNCTIONS` may be lost, where functions lose digits beside 1.
+  `LOST_BY_FUNCTIONS` may be lost, where functions lose digits beside 1. Programs for references without products and
+  such functions lose none but those that conditioning explains: by less than the floor of the element's own spread.
 - `by_peak`, for inputs that are nearly all zero: M is at least the largest |T|, and no element is lost, since programs
   with other sums (Strassen, FFT), or with products of 16-bit terms, have errors of that size everywhere. Long sums may
   have nearly equal terms then, whose roundings do not cancel: n of them lose up to n/4 eps, of which `EQUAL_TERMS` is

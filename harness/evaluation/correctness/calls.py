@@ -205,7 +205,7 @@ def add_spread(
     Without memory for it, or if the reference fails on such inputs, it stays unknown.
     """
     moves = [torch.finfo(one.dtype).eps for one in list_changeable([inputs, reference.model.state_dict()])]
-    widen = partial(_widen_spread, moved_by=max(moves, default=0.0))
+    widen = partial(_widen_spread, moved_by=max(moves, default=0.0), keeps_all=reference.traits.keeps_all)
     for seed in range(DRAWS_OF_ROUNDINGS):
         with suppress(ProblemError, torch.OutOfMemoryError):
             moved = _compute_moved(reference, truth, inputs, state, seed)
@@ -232,13 +232,14 @@ def _compute_moved(
     )
 
 
-def _widen_spread(leaf: TruthLeaf, moved: TruthLeaf, *, moved_by: float) -> TruthLeaf:
+def _widen_spread(leaf: TruthLeaf, moved: TruthLeaf, *, moved_by: float, keeps_all: bool) -> TruthLeaf:
     """`moved_by` is the eps of the coarsest moved dtype, which may be coarser than that of the output."""
     if not leaf.reference.is_floating_point():
         return leaf
     size = (moved.exact - leaf.exact).abs_().nan_to_num_(0.0, 0.0, 0.0)
     size /= max(torch.finfo(leaf.reference.dtype).eps, moved_by)
-    return replace(leaf, spread=size if leaf.spread is None else torch.maximum(leaf.spread, size))
+    widened = size if leaf.spread is None else torch.maximum(leaf.spread, size)
+    return replace(leaf, spread=widened, keeps_all=keeps_all)
 
 
 def _is_calm(leaf: TruthLeaf, verdict: LeafVerdict) -> bool:

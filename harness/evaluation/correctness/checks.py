@@ -351,7 +351,10 @@ def compare_refined(
     refine: Callable[[Truth], Truth] | None,
 ) -> tuple[Outcome | None, Trial]:
     outcome, trial = reference.compare(truth, outputs, label, kind)
-    if refine is not None and outcome is Outcome.WRONG_VALUE and is_slight(trial):
+    is_open = outcome is Outcome.WRONG_VALUE and is_slight(trial)
+    if outcome is None:
+        is_open = trial.lost > 0 and reference.traits.keeps_all and not reference.loaded.problem.tolerance.is_fixed
+    if refine is not None and is_open:
         return reference.compare(refine(truth), outputs, label, kind)
     return outcome, trial
 

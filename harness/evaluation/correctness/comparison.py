@@ -107,6 +107,7 @@ def _summarise(verdicts: list[LeafVerdict], distribution: str) -> Trial:
         whole_ratio=max((verdict.whole_ratio for verdict in verdicts if verdict.whole_ratio is not None), default=None),
         mismatched=mismatched,
         elements=sum(verdict.elements for verdict in verdicts),
+        lost=sum(verdict.lost for verdict in verdicts),
         message="; ".join(verdict.message for verdict in verdicts if verdict.message),
     )
 

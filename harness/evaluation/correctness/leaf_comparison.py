@@ -42,7 +42,7 @@ SMALLEST = 1e-300
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafVerdict:
     """`worst_ratio` is error / allowed error of an element, infinite if none is allowed; `whole_ratio` the same of a
-    whole output.
+    whole output. `lost` elements need an explanation by conditioning.
     """
 
     mismatched: int
@@ -51,6 +51,7 @@ class LeafVerdict:
     reference_max_abs_error: float
     worst_ratio: float
     whole_ratio: float | None = None
+    lost: int = 0
     message: str = ""
     tolerated: bool = False
 
@@ -148,7 +149,8 @@ def _compare_elements(
     leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, scale: _Scale, terms: Terms | None, *, by_peak: bool
 ) -> LeafVerdict:
     floor = choose_floor(leaf.reference.dtype, tolerance, terms, copies=leaf.copies_values, by_peak=by_peak)
-    step = CHUNK[leaf.device.type]
+    keeps_all = leaf.keeps_all and leaf.spread is not None and not tolerance.is_fixed
+    usual, step = find_floor(leaf.reference.dtype, None).rtol, CHUNK[leaf.device.type]
     rows = torch.empty((-(-candidate.numel() // step), 5), dtype=torch.float64, device=leaf.device)
     masks: list[tuple[int, Tensor]] = []
     tensors = (leaf.exact, leaf.reference, candidate, *leaf.spreads)
@@ -158,6 +160,7 @@ def _compare_elements(
         envelope = (scale.largest_relative_error * magnitude).clamp_(max=scale.largest_error)
         size = scale.zero(exact).abs() if leaf.copies_values else magnitude
         allowed = torch.maximum(envelope.mul_(tolerance.factor * ROUNDING_SLACK), floor.atol + floor.rtol * size)
+        explained = usual * spread[0] if keeps_all else None
         error = (found - exact).abs_()
         ratio = error / allowed.clamp_(min=SMALLEST)
         if not _are_finite(rounded, own, found):
@@ -171,14 +174,15 @@ def _compare_elements(
         lost = (
             failed.new_zeros(())
             if by_peak
-            else _count_lost(rounded, own, found, torch.finfo(leaf.reference.dtype).tiny).double()
+            else _count_lost(rounded, own, found, torch.finfo(leaf.reference.dtype).tiny, explained).double()
         )
         torch.stack([worst, (at + first).double(), failed, error.max(), lost], out=rows[first // step])
     own_error, measured = float(scale.largest_error), rows.tolist()
-    most_lost = count_lost(candidate.numel(), terms)
-    return _read_verdict(
+    most_lost = 0.0 if keeps_all else count_lost(candidate.numel(), terms)
+    verdict = _read_verdict(
         leaf, candidate, measured, masks, reference_error=own_error, tolerance=tolerance, most_lost=most_lost
     )
+    return replace(verdict, lost=int(sum(row[4] for row in measured)))
 
 
 def _tolerate(verdict: LeafVerdict, tolerance: Tolerance) -> LeafVerdict:
@@ -202,10 +206,13 @@ def _are_finite(*tensors: Tensor) -> bool:
     return bool(torch.stack([tensor.sum() for tensor in tensors]).isfinite().all())
 
 
-def _count_lost(rounded: Tensor, own: Tensor, found: Tensor, least: float) -> Tensor:
+def _count_lost(rounded: Tensor, own: Tensor, found: Tensor, least: float, explained: Tensor | None) -> Tensor:
     """Subnormals may be flushed to zero; NaN and infinity compare false."""
     size = rounded.abs()
-    missed = (found - rounded).abs_() > size / 2
+    error = (found - rounded).abs_()
+    missed = error > size / 2
+    if explained is not None:
+        missed &= error > explained
     if not bool(missed.any()):
         return missed.count_nonzero()
     return missed.logical_and_(size >= least).logical_and_((own - rounded).abs_() <= size / 16).count_nonzero()

@@ -19,6 +19,7 @@ from harness.problems.inputs.tensors import (
     MASKED,
     choose_part,
     draw,
+    draw_near_end,
     draw_share,
     exchange_few,
     find_marks,
@@ -32,7 +33,8 @@ from harness.problems.operators import INTEGERS
 from harness.tensors.values import map_leaves
 
 FLIPPED_SHARE, FLIPPED_IN_PART = 0.125, 0.5  # of the elements of masks: of all, or of a chosen part
-POWERS = (0.25, 1.0, 4.0)  # of probabilities, and of the positions of sorted values
+POWERS = (0.25, 1.0, 4.0)  # of the positions of sorted values
+FLAT_AND_STEEP = (0.25, 1.0, 8.0)  # powers of probabilities
 SCALED = ("symmetric", "positive_definite", "triangular")
 DISCRETE = ("mask", "integer", "index", "one_hot", "permutation", "counts", "probabilities")
 EXTREME_ONE_IN = 4  # changed integers
@@ -262,8 +264,8 @@ def _change_permutation(given: Tensor, contract: InputContract, generator: Gener
 def _change_probabilities(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
     """Make some rows flatter and some steeper."""
     rows = spread(given, contract)
-    powers = torch.tensor(POWERS, device=rows.device, dtype=torch.float64)
-    chosen = powers[torch.randint(len(POWERS), (*rows.shape[:-1], 1), generator=generator, device=rows.device)]
+    powers = torch.tensor(FLAT_AND_STEEP, device=rows.device, dtype=torch.float64)
+    chosen = powers[torch.randint(len(FLAT_AND_STEEP), (*rows.shape[:-1], 1), generator=generator, device=rows.device)]
     changed = rows.double() ** chosen
     return _gather((changed / changed.sum(-1, keepdim=True)).to(given.dtype), given, contract)
 
@@ -332,6 +334,8 @@ def _jump(given: Tensor, contract: InputContract, generator: Generator) -> Tenso
     places = torch.arange(rows.size(-1), device=rows.device)
     least = int(contract.low is None or bool((rows[..., 0] == float(contract.low)).all()))  # is the first fixed?
     ends = torch.randint(least, max(rows.size(-1), 2), (*rows.shape[:-1], 1), generator=generator, device=rows.device)
+    if draw(2, generator):
+        ends.fill_(max(draw_near_end(rows.size(-1), generator), least))
     return _gather(torch.where(places < ends, first, rows[..., -1:]), given, contract)
 
 

@@ -16,7 +16,7 @@ from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind, Inputs
 from harness.problems.inputs.ordered import Ordered
 from harness.problems.inputs.peaked import Peaked
 from harness.problems.inputs.rare import Rare
-from harness.problems.inputs.scaled import Scaled, Shifted
+from harness.problems.inputs.scaled import Contrasted, Scaled, Shifted
 from harness.problems.inputs.sparse import Sparse
 from harness.problems.inputs.tensors import draw
 from harness.problems.inputs.traits import InputTraits
@@ -25,7 +25,7 @@ from harness.problems.inputs.varied import Signed, Varied
 MIXED, GENERAL = Mixed(), General()
 DECLARED: tuple[InputKind, ...] = (GIVEN, *DISTRIBUTIONS, Padded(), MIXED)
 DERIVED: tuple[DerivedKind, ...] = (
-    Ordered(), Biased(), Varied(), Signed(), Scaled(), Shifted(), Peaked(), Sparse(), GENERAL, Rare(),
+    Ordered(), Biased(), Varied(), Signed(), Scaled(), Contrasted(), Shifted(), Peaked(), Sparse(), GENERAL, Rare(),
 )  # fmt: skip
 _BY_NAME: dict[str, InputKind] = {kind.name: kind for kind in (*DECLARED, *DERIVED)}
 

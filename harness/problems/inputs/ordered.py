@@ -10,6 +10,7 @@ from torch import Tensor
 from harness.domain import InputContract
 from harness.problems.inputs.kind import DerivedKind, Inputs
 from harness.problems.inputs.tensors import (
+    FEW,
     PATTERNS,
     choose_part,
     count_part,
@@ -21,6 +22,8 @@ from harness.problems.inputs.tensors import (
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.operators import ORDERING
 
+APART = 48.0  # whose exponential float32 represents, with either sign
+LONGEST_APART = 1 << 16
 STRETCHED_BY = 3.0  # times the distance, added to values above the least of the stretched ones
 # Between neighbours, relative to their size: where inputs themselves are ordered, more than the error that is allowed
 # for copied values; elsewhere so much that float32 still tells their functions apart. Half precision tells neither.
@@ -32,9 +35,9 @@ GAP = 8  # binades between two parts of them
 
 
 class Ordered(DerivedKind):
-    """Gives values the opposite order, enlarges distances above a random element, or makes all different values of a
-    row neighbours; also sorts half of the rows. Equal values stay equal, and different ones different, unless they
-    are a few roundings apart.
+    """Gives values the opposite order, enlarges distances above a random element, sets few values of each row apart, or
+    makes all different values of a row neighbours; also sorts half of the rows. Equal values stay equal, and different
+    ones different, unless they are a few roundings apart.
     """
 
     name = "ordered"
@@ -69,13 +72,18 @@ class Ordered(DerivedKind):
             rows.neg_().add_((contract.low or 0) + (contract.high or 0))  # type: ignore[operator, arg-type]
         elif self.changes_all(generator.initial_seed()):
             rows.neg_()
-            _crowd(some, generator, is_copied=is_copied)
+            if draw(2, generator):
+                _crowd(some, generator, is_copied=is_copied)
+            else:
+                _set_apart(some, generator)
         else:
-            change = draw(3, generator)
+            change = draw(4, generator)
             if change == 0:
                 rows.neg_()
             elif change == 1:
                 _stretch(rows, generator)
+            elif change == 2:
+                _set_apart(some, generator)
             else:
                 crowded = some.clone()
                 _crowd(crowded, generator, is_copied=is_copied)
@@ -118,6 +126,22 @@ def _stretch(rows: Tensor, generator: torch.Generator) -> None:
     least = rows[tuple(map(int, place))].clone()
     for part in split_for_device(rows):
         part.add_((part - least).clamp_(min=0), alpha=STRETCHED_BY)
+
+
+def _set_apart(rows: Tensor, generator: torch.Generator) -> None:
+    """Move the largest few values of a row far up, or the least ones far down; all others come close together. With
+    shorter formats, or in longer rows, some would become equal.
+    """
+    size, shape = rows.size(-1), rows[..., :1].shape
+    if size > LONGEST_APART or rows.element_size() < 4:
+        return
+    few = 1 + torch.randint(min(FEW, size), shape, generator=generator, device=rows.device)
+    moves_up = torch.rand(shape, generator=generator, device=rows.device) < 0.5
+    ordered = rows.sort(-1).values
+    bound = ordered.gather(-1, torch.where(moves_up, size - few, few - 1))
+    distance = (ordered[..., -1:] - ordered[..., :1]).clamp_(min=torch.finfo(rows.dtype).tiny)
+    shift = torch.where(moves_up, (rows >= bound) * APART, (rows <= bound) * -APART)
+    rows.mul_(torch.exp2(-distance.log2().ceil_())).add_(shift)
 
 
 def _crowd(rows: Tensor, generator: torch.Generator, *, is_copied: bool) -> None:

@@ -18,12 +18,13 @@ EXPONENTIALS = ("softmax", "exp", "logsumexp", "logcumsumexp", "logaddexp", "att
 # Logarithms of the peak's weight / that of all others together. Sums that hold both lose digits of a small share, which
 # does not matter beside rows with larger shares. Values beside a zero lose none.
 LEAST, MOST = -2.2, 4.6
-MOST_AMONG_OTHERS = {2: 4.6, 4: 7.5, 8: 7.5}  # by bytes of a value
-MOST_BESIDE_ZERO = {2: 4.6, 4: 12.0, 8: 12.0}
-HIGHEST = (
-    14.5  # among others: each term is at least four roundings of the peak, so that a sum in order keeps most of it
-)
-NEARLY_EQUAL = 0.5  # or less is the distance of the others from zero
+MOST_AMONG_OTHERS = {2: 4.6, 4: 9.2, 8: 9.2}  # by bytes of a value
+MOST_BESIDE_ZERO = {2: 7.5, 4: 12.0, 8: 12.0}
+# Among others: each term is at least four roundings of the peak, so that a sum in order keeps most of it; of few terms
+# one rounding. In 16 bits products of such terms still have some digits.
+HIGHEST, HIGHEST_OF_FEW, FEW_TERMS, HIGHEST_IN_16_BITS = 14.5, 15.9, 1200, 12.5
+NEARLY_EQUAL, SPREAD = 0.5, 8.0  # or less is the distance of the others from zero
+SPREAD_ONE_IN = 4
 USUALLY = 4  # in all but one of so many calls
 OVERFLOWING = 128  # and a little more: two such products, of which a program must subtract the larger one
 
@@ -65,18 +66,22 @@ class Peaked(DerivedKind):
 
 
 def _find_vectors(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Return those that have as many dimensions and as long vectors as the first of them, which has three or more."""
+    """Return queries, keys and values: after the first tensor of three or more dimensions, the ones with as many. Of
+    several with as long vectors, as where some are appended to others, the longest are the keys.
+    """
     for place, first in enumerate(tensors):
         others = [one for one in tensors[place + 1 :] if one.dim() == first.dim() > 2]
         if others and others[0].size(-1) == first.size(-1):
-            return [first, *others]
+            keys = max((one for one in others if one.size(-1) == first.size(-1)), key=Tensor.numel)
+            return [first, keys, *(one for one in others if one is not keys)]
     return []
 
 
 def _raise_one_product(vectors: Sequence[Tensor], generator: Generator) -> None:
     """The products are divided by the square root of the number of their terms, as in attention."""
     queries, keys, *values = vectors
-    if not all(_make_nearly_equal(one, 1) for one in (queries, keys)):
+    appended = [one for one in values if one.size(-1) == keys.size(-1) and one.numel() < keys.numel()]
+    if not all(_make_nearly_equal(one, 1) for one in (queries, keys, *appended)):
         return
     axis = max(range(keys.dim() - 1), key=keys.size)
     size, terms = keys.size(axis), keys.size(-1)
@@ -84,6 +89,7 @@ def _raise_one_product(vectors: Sequence[Tensor], generator: Generator) -> None:
     shape = [*keys.shape[:axis], *[1] * (keys.dim() - 2 - axis)]
     most = MOST_BESIDE_ZERO[keys.element_size()]
     heights = _draw_heights(shape, size, generator, most, most)
+    heights = heights.clamp_(max=HIGHEST_IN_16_BITS) if keys.element_size() == 2 else heights
     queries.select(-1, term).fill_(1)
     raised = keys.select(-1, term)
     raised.zero_()
@@ -108,15 +114,18 @@ def _raise_elements(
     one = tensor.narrow(dim, 0, 1)
     size = weights[0].size(0) if weights else tensor.size(dim)
     chosen = torch.ones_like(one, dtype=torch.bool) if is_whole else choose_part(one, generator).expand_as(one)
-    if not _make_nearly_equal(tensor, chosen):
+    distance = NEARLY_EQUAL if weights or draw(SPREAD_ONE_IN, generator) else SPREAD
+    if not _make_nearly_equal(tensor, chosen, distance):
         return
     named = next((index for index in indices if index.shape == one.squeeze(dim).shape), None)
     if named is None:
         places = torch.full(one.shape, _draw_early(size, generator), device=tensor.device)
     else:
         places = named.long().clamp(0, size - 1).unsqueeze(dim)
+    if distance > NEARLY_EQUAL:  # the height is above zero
+        tensor.scatter_(dim, places, torch.where(chosen, 0.0, tensor.gather(dim, places)))
     heights = _draw_heights(one.shape, size, generator, MOST_AMONG_OTHERS[tensor.element_size()], MOST)
-    heights = torch.where(chosen, heights.clamp_(max=HIGHEST), 0)
+    heights = torch.where(chosen, heights.clamp_(max=HIGHEST if size > FEW_TERMS else HIGHEST_OF_FEW), 0)
     if weights:
         rows = weights[0][places.squeeze(dim)].to(tensor.dtype)
         squares = rows.float().square().sum(-1, keepdim=True)
@@ -127,12 +136,12 @@ def _raise_elements(
             tensor.sub_(heights.to(tensor.dtype))
 
 
-def _make_nearly_equal(tensor: Tensor, chosen: Tensor | int) -> bool:
+def _make_nearly_equal(tensor: Tensor, chosen: Tensor | int, distance: float = NEARLY_EQUAL) -> bool:
     """Multiply chosen rows by a power of two. Return False for values that a mask fills in."""
     most = max(map(abs, map(float, tensor.aminmax())))
     if not 0 < most < -MASKED:
         return False
-    factor = 2.0 ** math.floor(math.log2(NEARLY_EQUAL / most))
+    factor = 2.0 ** math.floor(math.log2(distance / most))
     tensor.mul_(torch.where(chosen, factor, 1.0).to(tensor.dtype) if isinstance(chosen, Tensor) else factor)
     return True
 

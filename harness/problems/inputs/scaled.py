@@ -11,7 +11,7 @@ from harness.domain import InputContract
 from harness.problems.inputs.biased import change_some
 from harness.problems.inputs.declared import list_stress
 from harness.problems.inputs.kind import DerivedKind, Inputs, is_continuous
-from harness.problems.inputs.tensors import choose_part, draw, draw_share, has_many_digits
+from harness.problems.inputs.tensors import choose_part, draw, draw_near_end, draw_share, has_many_digits
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.operators import PRODUCTS
 
@@ -25,6 +25,8 @@ BELOW, LEAST_AT_CONSTANTS = 14, 58
 # Of rows of matrices that are multiplied, since fast products have errors of the size of the largest row; and before
 # variances of products, to which biases add a mean.
 LEAST_OF_MIXED = 3
+LEAST_CONTRASTED = 48  # squares of the smallest values have all digits
+SAME_ONE_IN = 4  # other tensors that stay as they are
 LARGEST = {"large": 10, "scale_1e6": 20}  # where the problem declares these
 SIGNS = (0.0, 0.0, 1.0, -1.0)  # of larger values; 0.0: their own
 SHIFT = 128.0  # exponentials of the larger values overflow, and those of the smaller ones are zero
@@ -40,7 +42,8 @@ LOWERED = {
 class Scaled(DerivedKind):
     """Each tensor, or secret slices of its first dimension, times a power of two between 1/2 and 2^-24, so that values
     are as small as constants that a program adds, compares with, or counts in. Where larger values are declared, half
-    of the tensors are larger, beside smaller ones, and half of these get one sign. Smaller ones keep order and ties.
+    of the tensors are larger, beside smaller ones, and half of these get one sign; but not before several functions,
+    since gates that close leave values of which another function loses the digits. Smaller ones keep order and ties.
     """
 
     name = "scaled"
@@ -58,7 +61,7 @@ class Scaled(DerivedKind):
         is_whole = traits.has_weighted_variances or self.changes_all(generator.initial_seed())
         has_mixed_rows = not is_whole and traits.use.has(PRODUCTS)
         has_varied_products = traits.has_weighted_variances and traits.use.terms.multiplied > 0
-        largest = max(LARGEST.get(one, 0) for one in traits.problem.distributions)
+        largest = _find_largest(traits) if traits.use.terms.functions <= 1 else 0
         for tensor, contract in self.list_allowed(traits, inputs):
             if not has_many_digits(tensor):
                 continue
@@ -68,15 +71,77 @@ class Scaled(DerivedKind):
                 most = min(most, LEAST_OF_HALVES)
             if (has_mixed_rows and tensor.dim() == 2) or (has_varied_products and not is_larger):
                 most = min(most, LEAST_OF_MIXED)
-            power = most if draw(2, generator) else 1 + int(most * draw_share(generator))
-            above = traits.use.above_constants if most == LEAST else ()
-            if above and draw(3, generator):
-                power = min(above[draw(len(above), generator)] + BELOW, LEAST_AT_CONSTANTS)
+            power = _draw_power(most, generator)
+            if most == LEAST and draw(3, generator):
+                power = _go_below_constant(traits, generator) or power
             factor = 2.0**power if is_larger else 0.5**power
             sign = SIGNS[draw(len(SIGNS), generator)] if is_larger else 0.0
             change = partial(_scale, factor=factor, sign=sign)
             _change_slices(tensor, change, generator, is_whole=is_whole)
         return inputs
+
+
+class Contrasted(DerivedKind):
+    """Leaves slices as they are, or makes them larger where that is declared, beside much smaller ones: few, any share
+    of them, or those on one side of a place. Other tensors with as many slices have the same ones or all others small.
+    """
+
+    name = "contrasted"
+    is_rarely_seen = True
+
+    def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
+        is_usable = is_continuous(traits) and traits.keeps_all
+        return is_usable and any(one.dim() for one, _ in self.list_allowed(traits, inputs))
+
+    def scales_values(self, traits: InputTraits) -> bool:
+        return False
+
+    def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
+        tensors = [(one, contract) for one, contract in self.list_allowed(traits, inputs) if has_many_digits(one)]
+        if not tensors:
+            return inputs
+        largest = _find_largest(traits)
+        first = tensors[draw(len(tensors), generator)][0]
+        size = first.size(draw(first.dim(), generator))
+        small = _choose_side(size, generator)
+        for tensor, contract in tensors:
+            dims = [dim for dim in range(tensor.dim()) if tensor.size(dim) == size]
+            if not dims or not (tensor is first or draw(SAME_ONE_IN, generator)):
+                continue
+            least = LEAST_OF_HALVES if tensor.dtype is torch.float16 else LEAST_AT_CONSTANTS
+            chosen = small if tensor is first or draw(2, generator) else ~small
+            chosen = chosen.view(*(size if dim == dims[-1] else 1 for dim in range(tensor.dim())))
+            power = min(_go_below_constant(traits, generator) or _draw_power(LEAST_CONTRASTED, generator), least)
+            change_some(tensor, partial(torch.Tensor.mul_, other=0.5**power), chosen)
+            if largest and not contract.is_bounded and tensor.dtype is not torch.float16 and draw(2, generator):
+                change_some(tensor, partial(torch.Tensor.mul_, other=2.0**largest), ~chosen)
+        return inputs
+
+
+def _go_below_constant(traits: InputTraits, generator: torch.Generator) -> int:
+    """Return the power of two by which values are divided; 0 if the reference has no constants."""
+    above = traits.use.above_constants
+    return min(above[draw(len(above), generator)] + BELOW, LEAST_AT_CONSTANTS) if above else 0
+
+
+def _find_largest(traits: InputTraits) -> int:
+    return max(LARGEST.get(one, 0) for one in traits.problem.distributions)
+
+
+def _draw_power(most: int, generator: torch.Generator) -> int:
+    return most if draw(2, generator) else 1 + int(most * draw_share(generator))
+
+
+def _choose_side(size: int, generator: torch.Generator) -> Tensor:
+    """Choose few slices or any share of them, those before a place, mostly near an end, or all others."""
+    places = torch.arange(size, device=generator.device)
+    if draw(2, generator):
+        chosen = places <= (draw_near_end(size, generator) if draw(2, generator) else draw(size, generator))
+    elif draw(2, generator):
+        chosen = choose_part(places, generator, dimension=0)
+    else:
+        chosen = torch.rand(size, generator=generator, device=generator.device) < draw_share(generator)
+    return chosen if draw(2, generator) else ~chosen
 
 
 class Shifted(DerivedKind):

@@ -53,6 +53,7 @@ class Sparse(DerivedKind):
                 _fill_most(tensor, max(few >> draw(most + 1, generator), 1), 0.0, 0.0, generator)
             else:
                 choice, few = draw(4, generator), min(few, PATTERNS[tensor.dtype].few)
+                few = max(few >> draw(SMALLEST_POWER + 1, generator), 1)
                 _fill_most(tensor, few, share if choice == 0 else 0.0, FILL if choice == 1 else 0.0, generator)
         return inputs
 

@@ -83,11 +83,12 @@ def has_negative(tensor: Tensor) -> bool:
 
 
 def perturb(value: object, seed: int) -> None:
-    """Move each floating value up or down by at most one rounding, in place."""
+    """Move each floating value up or down by one rounding, in place."""
     for tensor in floating_tensors(value):
         generator = torch.Generator(device=tensor.device).manual_seed(seed)
         for part in split_for_device(tensor) if tensor.dtype in PATTERNS else ():
-            signs = torch.randint(-1, 2, part.shape, generator=generator, dtype=part.dtype, device=part.device)
+            signs = torch.randint(2, part.shape, generator=generator, dtype=part.dtype, device=part.device)
+            signs.mul_(2).sub_(1)
             eps = torch.finfo(part.dtype).eps
             moved = torch.addcmul(part, part, signs, value=eps / 2 if part.element_size() == 2 else eps)
             part.copy_(torch.where(part.isfinite(), moved, part))
@@ -152,10 +153,15 @@ def exchange_few(rows: Tensor, generator: torch.Generator) -> Tensor:
     size = rows.size(-1)
     order = torch.arange(size, device=rows.device)
     for _ in range(int(FEW ** draw_share(generator))):
-        near = min(int(size ** draw_share(generator)), size) - 1
-        pair = [near if draw(2, generator) else size - 1 - near, draw(size, generator)]
+        pair = [draw_near_end(size, generator), draw(size, generator)]
         order[pair] = order[pair[::-1]]
     return rows.index_select(-1, order)
+
+
+def draw_near_end(size: int, generator: torch.Generator) -> int:
+    """Draw a place that is mostly near the first or the last."""
+    near = min(int(size ** draw_share(generator)), size) - 1
+    return near if draw(2, generator) else size - 1 - near
 
 
 def draw(high: int, generator: torch.Generator) -> int:

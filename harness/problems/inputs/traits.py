@@ -45,6 +45,14 @@ class InputTraits:
         """Legitimate programs differ in the variances of products whose values are nearly constant."""
         return self.has_state and self.use.has(VARIANCES)
 
+    @property
+    def keeps_all(self) -> bool:
+        """True if legitimate programs keep the digits of small values beside large ones: fast products mix them, and
+        some functions lose digits beside 1.
+        """
+        terms = self.use.terms
+        return self.is_known and not terms.multiplied and not terms.functions
+
     def pair(self, inputs: Sequence[Any]) -> Iterator[tuple[Any, InputContract]]:
         """Yield each value with its contract."""
         return zip(list_leaves(inputs), chain(self.contracts, repeat(ANY)), strict=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -325,3 +326,16 @@ def test_tolerated_elements_do_not_excuse_small_values_that_are_lost():
     candidate = torch.where(values == 1.0, values, 0.0)
     candidate[0] = 5.0
     assert outcome_of(exact_truth(values), candidate, Tolerance(atol=2e-3, matched=0.99)) is Outcome.WRONG_VALUE
+
+
+def test_small_values_beside_large_ones_are_lost_only_where_conditioning_explains_it():
+    values = torch.cat([torch.full((BLOCK,), 1e9), torch.ones(8), torch.full((BLOCK,), 1e9)])
+    truth, found = make_truth(values.double() * (1 + 1e-9), values), values.clone()
+    found[BLOCK : BLOCK + 8] = 0.25
+    outputs = flatten_outputs(found)
+    outcome, trial = compare_outputs(truth, outputs, Tolerance(), "contrasted")
+    assert (outcome, trial.lost) == (None, 8)
+    for spread, keeps_all, expected in ((1e5, True, None), (10.0, True, Outcome.WRONG_VALUE), (10.0, False, None)):
+        (leaf,) = truth.leaves
+        known = replace(leaf, spread=torch.full_like(leaf.exact, spread), keeps_all=keeps_all)
+        assert compare_outputs(replace(truth, leaves=(known,)), outputs, Tolerance(), "contrasted")[0] == expected

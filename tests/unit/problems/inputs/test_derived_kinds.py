@@ -248,3 +248,21 @@ def test_rows_are_sorted_at_times():
 def test_rows_of_a_half_type_with_too_many_values_stay_apart():
     given = torch.randn(40, 5000).half()
     assert all(len(one.unique()) > 1 and one.isfinite().all() for one in order(given, on_input=True))
+
+
+def test_contrasted_slices_keep_their_values_beside_much_smaller_ones():
+    given, other = torch.rand(40, 7), torch.rand(40)
+    shares = []
+    for seed in range(40):
+        changed, second = given.clone(), other.clone()
+        find_kind("contrasted").change((changed, second), TRAITS, torch.Generator().manual_seed(seed))
+        ratios, more = changed / given, second / other
+        assert set(torch.cat([ratios.flatten(), more]).log2().remainder(1).tolist()) == {0.0}
+        assert ratios.min() >= 2.0**-48
+        is_small = (ratios < 1).all(1)
+        if bool(is_small.any()) and not bool(is_small.all()) and bool((more < 1).any()):
+            assert torch.equal(more < 1, is_small) or torch.equal(more == 1, is_small)
+            shares.append(float(is_small.float().mean()))
+    assert len(shares) > 8
+    assert min(shares) < 0.1
+    assert max(shares) > 0.9

@@ -26,10 +26,10 @@ def test_the_class_that_an_index_names_has_most_of_the_weight():
         assert torch.equal(logits.argmax(1), targets)
     assert max(loss.max() for loss in losses) > 1.5
     assert min(loss.max() for loss in losses) < 0.05  # in all rows
-    assert 1e-4 < min(loss.min() for loss in losses) < 1e-2
+    assert 5e-5 < min(loss.min() for loss in losses) < 1e-2
 
 
-@pytest.mark.parametrize(("dtype", "least"), [(torch.float32, 5e-7), (torch.bfloat16, 1e-3)])
+@pytest.mark.parametrize(("dtype", "least"), [(torch.float32, 5e-7), (torch.bfloat16, 4e-4)])
 def test_one_key_has_the_weight_and_no_value_unless_exponentials_overflow(dtype, least):
     rests, largest = [], []
     for seed in WHOLE:
