@@ -36,6 +36,7 @@ CONFIRMED_CALLS = 3
 MAX_KERNELS = 50
 PART_CHARACTERS = 200  # of the name of a kernel or an operator
 MAX_NAME = 400  # characters; the worker program truncates at half of that
+UNUSED = "candidate code does not run in the calls that count"
 FROM_LIBRARY = "aten::kernel"  # stands for the launcher of a kernel from one of the machine's libraries
 CUSTOM_RANGE = "own::"  # see `harness.worker.instrumentation`
 
@@ -126,10 +127,12 @@ def attribute_replayed(
     generated = dict.fromkeys(name for _, name, _ in kernels if _GENERATED_KERNEL.match(name))
     own = tuple(generated)[:MAX_KERNELS] if custom.generated else custom.names
     work = replace(share_work(profile, custom), custom_kernels=own)
-    if has_kernel or (custom.generated and work.custom >= NOTHING):
-        work = replace(work, without_custom=replayed.without_custom)
     if custom.generated and work.custom < NOTHING:
         return StepResult(work=work)
+    if has_kernel and kernels and work.launched is not None and not work.launched.custom:
+        return _reject_where_required(work, reference, "unused_kernel", UNUSED)
+    if has_kernel or custom.generated:
+        work = replace(work, without_custom=replayed.without_custom)
     return _conclude(work, reference, libraries=(), findings=(), has_kernel=has_kernel or custom.generated)
 
 
@@ -195,9 +198,7 @@ def confirm_custom_code(session: ModelSession, reference: Reference, seeds: Iter
         if session.uses_custom_code(inputs) is not False:
             return StepResult()
     work = replace(work, custom=0.0, other=work.custom + work.other)
-    return _reject_where_required(
-        work, reference, "unused_kernel", "candidate code does not run in the calls that count"
-    )
+    return _reject_where_required(work, reference, "unused_kernel", UNUSED)
 
 
 def _profile(open_in: OpenInMode, reference: Reference, inputs: Sequence[Any]) -> tuple[FlatOutputs, Profile]:

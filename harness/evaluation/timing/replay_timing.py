@@ -203,7 +203,7 @@ class ReplayTimer:
         """Time each kernel, and leave out the candidate's own ones, without which others may fail or wait for ever."""
         functions = sides[1].recording.list_functions()
         own, rows = find_custom(functions, custom), list[tuple[str, str, float]]()
-        without_custom: WithoutCustom = "unchanged"
+        without_custom: WithoutCustom = "not_tried"
         try:
             placed = self._prepare(sides, self._seeds.draw_fresh(GIVEN))
             for at, time_us in sides[1].replayer.time_kernels():

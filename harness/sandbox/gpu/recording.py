@@ -306,7 +306,7 @@ class Replayer:
         try:
             self._worker.line.send({"kind": request, **fields}, descriptors, timeout_s=START_S)
             answer, _ = self._worker.line.receive(timeout_s=REPLAY_S)
-        except (WorkerLost, WorkerTimeout, WireError) as error:
+        except (WorkerLost, WorkerTimeout, WireError, OSError) as error:  # OSError: it was ended
             raise NotReplayable(f"the process that replays it failed: {error}") from error
         if answer["kind"] != request:
             raise NotReplayable(f"its replay failed: {answer.get('message', answer['kind'])}"[:300])
