@@ -54,7 +54,7 @@ KEPT_CALLS = 4  # of the script, with the arguments that it gives
 STEPS = 12  # of a script that trains
 TOKENS = 32
 NEVER_CALLED = "never called: no call of the model has the shapes and constants that were captured"
-NO_GAIN = "it does not make the model faster by more than the measurement error"
+NO_GAIN = "no gain beyond the noise"
 NEVER_TRAINED = "verified without gradients, which the script computes: capture it with --backward"
 
 
