@@ -280,7 +280,7 @@ class Reference:
         return are_surely_close(own, outputs, self.loaded.problem.tolerance, self.truths.copied, terms)
 
     def grow(self, outputs: FlatOutputs) -> bool:
-        """Return True if outputs are so much larger than those for given inputs that an honest program that computes
+        """Return True if outputs are so much larger than those for given inputs that a legitimate program that computes
         in float16, of inputs no wider than that, may exceed its range.
         """
         return self.format_bits == 16 and _find_largest_output(outputs) > MOST_GROWTH * self.largest_output
