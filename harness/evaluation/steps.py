@@ -45,7 +45,6 @@ from harness.evaluation.record import EvaluationRecord
 from harness.evaluation.results import ReplayedKernels, StepResult
 from harness.evaluation.settings import EvaluationSettings
 from harness.evaluation.timing.apart import await_idle
-from harness.evaluation.timing.candidate_timing import CandidateTimer
 from harness.evaluation.timing.roofline import Roofline
 from harness.evaluation.timing.system_conditions import NoiseFloors
 from harness.languages import CPU_LANGUAGE, LANGUAGES
@@ -258,19 +257,6 @@ class CaseContext:
             source=self.task.candidate.source,
             libraries=self.task.libraries if self.is_replayed else (),
             kernels=self.task.kernels,
-        )
-
-    @property
-    def timer(self) -> CandidateTimer:
-        return CandidateTimer(
-            workers=self.tools.workers,
-            settings=self.tools.settings,
-            noise=self.tools.noise,
-            environment=self.tools.environment,
-            run=self.task.run,
-            candidate=self.task.candidate,
-            reference=self.reference,
-            seeds=self.seeds,
         )
 
     def quiet(self) -> AbstractContextManager[None]:

@@ -1,20 +1,30 @@
-"""The steps of the method that measure time."""
+"""The steps of the method that measure time, and the choice of the timer for the device and the memory plan."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
 
-from harness.domain import BaselineResult, Comparison, Finding, Outcome, Rival, TimedBaseline, Timing
+from harness.domain import BaselineResult, Candidate, Comparison, Finding, Outcome, Rival, TimedBaseline, Timing
 from harness.evaluation.cases import CaseRun
-from harness.evaluation.model_workers import BaselineFailure, sparing_memory
+from harness.evaluation.correctness.reference import Reference
+from harness.evaluation.integrity.attribution import CustomKernels
+from harness.evaluation.model_workers import BaselineFailure, ModelWorkers, sparing_memory
 from harness.evaluation.record import EvaluationRecord
 from harness.evaluation.results import StepResult, TimingResult
+from harness.evaluation.settings import TimingPlan, share_plan, shorten_plan
 from harness.evaluation.steps import NOTHING, CaseContext
+from harness.evaluation.timing.apart import ApartTimer, CallTime, Open, ReportedApartTimer, time_calls
 from harness.evaluation.timing.clocks import interval_of
-from harness.evaluation.timing.replay_timing import record_call
-from harness.sandbox.gpu.recording import NotReplayable
+from harness.evaluation.timing.paired import PairedTimer, pin_to_cores
+from harness.evaluation.timing.replay_statistics import label_bound
+from harness.evaluation.timing.replay_timing import Keep, ReplayTimer, keep_baseline, record_call, record_rival
+from harness.evaluation.timing.system_conditions import NoiseKey
+from harness.sandbox.gpu.recording import KeptBaseline, NotReplayable, Recording
+from harness.sandbox.memory_limits import USABLE_SHARE
+from harness.sandbox.model_session import ModelSession
 
 DOUBTFUL = ("unreliable", "unconfirmed")  # times
 
@@ -24,7 +34,7 @@ def time_whole_calls(case: CaseContext) -> StepResult:
     if not (case.is_timed and case.is_replayed and case.reference.has_full_plan):
         return NOTHING
     with case.quiet(), case.record.phase("timing"):
-        timed = case.timer.time_calls(case.session)
+        timed = CandidateTimer(case).time_calls()
     case.call_us = timed.median_us
     if not timed.wrong:
         return NOTHING
@@ -49,7 +59,7 @@ def measure_time(case: CaseContext) -> StepResult:
         return NOTHING
     try:
         with case.quiet():
-            timed = _time(case)
+            timed = CandidateTimer(case).time(case.task.baselines[0])
     except BaselineFailure as failure:
         return StepResult(findings=(case.task.run.name_finding(failure.describe(case.task.baselines[0])),))
     with case.record.phase("roofline"), case.set_worker_aside():
@@ -62,24 +72,6 @@ def measure_time(case: CaseContext) -> StepResult:
         timing=timed.timing,
         roofline=examined.roofline,
     )
-
-
-def _time(case: CaseContext) -> TimingResult:
-    record, baseline = case.record, case.task.baselines[0]
-    if case.keeps_worker:
-        with record.phase("timing"):
-            return case.timer.time_session(case.session, baseline)
-    reason: NotReplayable | None = None
-    if case.recorded is not None:
-        with record.phase("timing"):
-            custom = case.describe_custom_kernels() if case.is_attributed else None
-            replayed = case.timer.replay(case.recorded, baseline, case.call_us, custom)
-        if isinstance(replayed, TimingResult):
-            case.replayed_kernels = replayed.kernels
-            return replayed
-        reason = replayed
-    with case.set_worker_aside(), record.phase("timing"):
-        return case.timer.time_in_fresh_workers(baseline, reason)
 
 
 def time_further_baselines(case: CaseContext) -> StepResult:
@@ -101,26 +93,18 @@ def time_further_baselines(case: CaseContext) -> StepResult:
 
 @sparing_memory()
 def _time_further(case: CaseContext, baseline: TimedBaseline) -> TimingResult:
-    session = case.session if case.keeps_worker else None
-    floor = (case.record.timing and case.record.timing.noise_floor) or 0.0
     aside = nullcontext() if case.keeps_worker else case.set_worker_aside()
     with case.quiet(), aside, case.record.phase("baselines"):
-        return case.timer.time_further(session, baseline, floor=floor, call_us=case.call_us)
+        return CandidateTimer(case).time_further(baseline)
 
 
 def compare_rival(case: CaseContext) -> StepResult:
     """Compare with the best earlier program of a search, which is untrusted, so this never changes the outcome."""
-    rival, timing = case.task.rival, case.record.timing
-    if rival is None or timing is None:
+    rival = case.task.rival
+    if rival is None or case.record.timing is None:
         return NOTHING
-
-    def measure() -> TimingResult:
-        if case.keeps_worker:
-            return case.timer.compare_session(case.session, rival.candidate, timing)
-        return case.timer.compare_in_fresh_workers(rival.candidate)
-
     with case.quiet(), nullcontext() if case.keeps_worker else case.set_worker_aside():
-        compare_with_rival(case.record, case.task.run, rival, measure)
+        compare_with_rival(case.record, case.task.run, rival, lambda: CandidateTimer(case).compare(rival.candidate))
     return NOTHING
 
 
@@ -173,3 +157,176 @@ def summarise_pairs(rival: Rival, result: TimingResult) -> Comparison:
     return Comparison(
         turn=rival.turn, speedup=timing.speedup, speedup_low=low * share / widened, speedup_high=high * share * widened
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Opponent:
+    name: str
+    open: Open
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateTimer:
+    """Times the candidate of a case: in its worker if that is kept, otherwise by replays or in new workers."""
+
+    case: CaseContext
+
+    @property
+    def reference(self) -> Reference:
+        return self.case.reference
+
+    @property
+    def workers(self) -> ModelWorkers:
+        return self.case.tools.workers
+
+    @property
+    def plan(self) -> TimingPlan:
+        return share_plan(self.case.tools.settings.timed_plan, self.case.task.run.timed_runs)
+
+    def time(self, baseline: TimedBaseline) -> TimingResult:
+        """Raises BaselineFailure."""
+        case, opponent, reason = self.case, self._name_baseline(baseline), None
+        if case.keeps_worker:
+            with case.record.phase("timing"):
+                return self._pair(opponent, self._find_floor(baseline))
+        if case.recorded is not None:
+            try:
+                with case.record.phase("timing"):
+                    return self._replay(case.recorded, opponent, baseline)
+            except NotReplayable as error:
+                reason = error
+        with case.set_worker_aside(), case.record.phase("timing"):
+            result = self._time_apart(opponent)
+            return result if reason is None else label_bound(result, reason)
+
+    def time_calls(self) -> CallTime:
+        """Time whole calls on a GPU in the worker that was checked for correctness."""
+        self.workers.ahead.finish()
+        with pin_to_cores(self.reference.device.evaluator_cores):
+            return time_calls(self.case.session, self.reference, self.case.seeds, checks=True)
+
+    def time_further(self, baseline: TimedBaseline) -> TimingResult:
+        """Raises BaselineFailure."""
+        opponent = self._name_baseline(baseline)
+        if self.case.keeps_worker:
+            return self._pair(opponent, self._known_floor)
+        keep = self._record_baseline(opponent, baseline) if _has_room(self.reference) else None
+        return self._add_call_times(self._compare_afresh(opponent, keep))
+
+    def compare(self, rival: Candidate) -> TimingResult:
+        opponent = _Opponent(name="rival", open=partial(self.workers.open_constructed_candidate, rival, self.reference))
+        return self._pair(opponent, self._known_floor) if self.case.keeps_worker else self._compare_afresh(opponent)
+
+    @property
+    def _known_floor(self) -> float:
+        timing = self.case.record.timing
+        return (timing and timing.noise_floor) or 0.0
+
+    def _find_floor(self, baseline: TimedBaseline) -> float:
+        """Without stored floors, those of the device type are used."""
+        noise = self.case.tools.noise
+        if noise is None:
+            return 0.0
+        with self.case.session.paused():
+            return noise.find(self._name_noise(baseline), lambda: self._pair_baseline(baseline))
+
+    def _replay(
+        self, recorded: Recording | NotReplayable, opponent: _Opponent, baseline: TimedBaseline
+    ) -> TimingResult:
+        """Time on a GPU. Ends the recording's worker. Raises NotReplayable."""
+        if isinstance(recorded, Recording):
+            recorded.end_worker()  # it must not disturb the baseline's calls
+
+        @contextmanager
+        def take() -> Iterator[Recording]:
+            """Raise only once the baseline is recorded, to whose device time whole calls are then compared."""
+            if isinstance(recorded, NotReplayable):
+                raise recorded
+            yield recorded
+
+        case = self.case
+        custom = case.describe_custom_kernels() if case.is_attributed else None
+        timer = self._make_replay_timer(measures_energy=case.tools.settings.energy, custom=custom)
+        result = timer.measure(opponent.name, self._record_baseline(opponent, baseline), take)
+        case.replayed_kernels = result.kernels
+        return self._add_call_times(result)
+
+    def _record_baseline(self, opponent: _Opponent, baseline: TimedBaseline) -> Keep:
+        given = opponent.name, opponent.open, self.reference, self.case.seeds, self.workers.ahead
+        return partial(keep_baseline, *given, may_read_back=not baseline.source)
+
+    def _compare_afresh(self, opponent: _Opponent, keep: Keep | None = None) -> TimingResult:
+        """Without `keep`, the opponent's recording is closed at the end."""
+        if not self.reference.device.replays_calls:
+            return self._time_apart(opponent)
+        keep = keep or partial(record_rival, opponent.open, self.reference, self.case.seeds)
+        record_candidate = partial(record_call, self._open_candidate, self.reference, self.case.seeds)
+        try:
+            return self._make_replay_timer().measure(opponent.name, keep, record_candidate)
+        except NotReplayable as reason:
+            return label_bound(self._time_apart(opponent), reason)
+
+    def _make_replay_timer(self, *, measures_energy: bool = False, custom: CustomKernels | None = None) -> ReplayTimer:
+        return ReplayTimer(
+            reference=self.reference,
+            plan=self.plan,
+            seeds=self.case.seeds,
+            ahead=self.workers.ahead,
+            measures_energy=measures_energy,
+            custom=custom,
+        )
+
+    def _open_candidate(self) -> AbstractContextManager[ModelSession]:
+        return self.workers.open_constructed_candidate(self.case.task.candidate, self.reference)
+
+    def _name_baseline(self, baseline: TimedBaseline) -> _Opponent:
+        return _Opponent(name=baseline.name, open=partial(self.workers.open_baseline, self.reference, baseline))
+
+    def _pair(self, opponent: _Opponent, floor: float) -> TimingResult:
+        with opponent.open() as baseline:
+            timer = self._make_pair(baseline, self.case.session, self.plan)
+            return timer.measure(opponent.name, self.case.seeds, floor)
+
+    def _pair_baseline(self, baseline: TimedBaseline) -> Timing:
+        """Noise floors are stored, so the plan is the same for every fidelity."""
+        opponent = self._name_baseline(baseline)
+        with opponent.open() as one, opponent.open() as other:
+            timer = self._make_pair(one, other, shorten_plan(self.case.tools.settings.plan))
+            return timer.measure(opponent.name, self.case.seeds).timing
+
+    def _make_pair(self, baseline: ModelSession, candidate: ModelSession, plan: TimingPlan) -> PairedTimer:
+        return PairedTimer(
+            baseline=baseline, candidate=candidate, reference=self.reference, plan=plan, seed=next(self.case.seeds)
+        )
+
+    def _time_apart(self, opponent: _Opponent) -> TimingResult:
+        self.workers.ahead.finish()
+        timer_type = ApartTimer if self.reference.device.replays_calls else ReportedApartTimer
+        timer = timer_type(reference=self.reference, plan=self.plan, seed=next(self.case.seeds))
+        return timer.measure(opponent.name, opponent.open, self._open_candidate, self.case.seeds)
+
+    def _name_noise(self, baseline: TimedBaseline) -> NoiseKey:
+        facts, problem = self.case.tools.environment, self.reference.loaded.problem
+        return NoiseKey(
+            problem_digest=problem.digest,
+            workload=" ".join(
+                filter(None, (self.reference.loaded.workload, self.case.task.run.name, problem.precision))
+            ),
+            baseline=baseline.name,
+            device_type=self.reference.device.torch_device.type,
+            machine=" ".join(facts.get(name, "") for name in ("cpu", "threads", "gpu", "torch", "harness")),
+        )
+
+    def _add_call_times(self, result: TimingResult) -> TimingResult:
+        timing, kept = result.timing, self.reference.baselines.get(result.timing.baseline)
+        if timing.clock != "device" or not isinstance(kept, KeptBaseline):
+            return result
+        times = replace(timing, baseline_call_us=kept.call_us, candidate_call_us=self.case.call_us)
+        return replace(result, timing=times)
+
+
+def _has_room(reference: Reference) -> bool:
+    """Return whether one more baseline can be kept beside all that the plan holds."""
+    kept_bytes = reference.need.count_worker_bytes(reference.footprint.kept_calls)
+    free_bytes = reference.device.measure_room().device_bytes
+    return reference.has_full_plan and kept_bytes + reference.plan.device_bytes < USABLE_SHARE * free_bytes
