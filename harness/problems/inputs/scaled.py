@@ -111,7 +111,8 @@ class Contrasted(DerivedKind):
             least = LEAST_OF_HALVES if tensor.dtype is torch.float16 else LEAST_AT_CONSTANTS
             chosen = small if tensor is first or draw(2, generator) else ~small
             chosen = chosen.view(*(size if dim == dims[-1] else 1 for dim in range(tensor.dim())))
-            power = min(_go_below_constant(traits, generator) or _draw_power(LEAST_CONTRASTED, generator), least)
+            power = LEAST_CONTRASTED if draw(4, generator) else _draw_power(LEAST_CONTRASTED, generator)
+            power = min(_go_below_constant(traits, generator) or power, least)
             change_some(tensor, partial(torch.Tensor.mul_, other=0.5**power), chosen)
             if largest and not contract.is_bounded and tensor.dtype is not torch.float16 and draw(2, generator):
                 change_some(tensor, partial(torch.Tensor.mul_, other=2.0**largest), ~chosen)

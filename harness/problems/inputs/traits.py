@@ -47,11 +47,11 @@ class InputTraits:
 
     @property
     def keeps_all(self) -> bool:
-        """True if legitimate programs keep the digits of small values beside large ones: fast products mix them, and
-        some functions lose digits beside 1.
+        """True if legitimate programs keep the digits of small values beside large ones: fast products mix them, some
+        functions lose digits beside 1, and where values are ordered, roundings may decide.
         """
-        terms = self.use.terms
-        return self.is_known and not terms.multiplied and not terms.functions
+        terms, has_order = self.use.terms, self.use.orders_values or self.use.converts_to_integers
+        return self.is_known and not terms.multiplied and not terms.functions and not has_order
 
     def pair(self, inputs: Sequence[Any]) -> Iterator[tuple[Any, InputContract]]:
         """Yield each value with its contract."""
