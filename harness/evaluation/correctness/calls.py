@@ -41,6 +41,7 @@ DRAWS, FEW_DRAWS = 4, 2  # at most, until outputs for inputs of a derived kind d
 # Largest share of the allowed error that one rounding of the inputs may cause. In 16-bit formats the roundings of
 # inputs and outputs are half of what is allowed.
 CALM, CALM_IN_16_BITS = 0.5, 1.0
+MOVED = 1.5**0.5  # times the root mean square of roundings, whose moves are none or one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,7 +238,7 @@ def _widen_spread(leaf: TruthLeaf, moved: TruthLeaf, *, moved_by: float, keeps_a
     if not leaf.reference.is_floating_point():
         return leaf
     size = (moved.exact - leaf.exact).abs_().nan_to_num_(0.0, 0.0, 0.0)
-    size /= max(torch.finfo(leaf.reference.dtype).eps, moved_by)
+    size /= max(torch.finfo(leaf.reference.dtype).eps, moved_by) * MOVED
     widened = size if leaf.spread is None else torch.maximum(leaf.spread, size)
     return replace(leaf, spread=widened, keeps_all=keeps_all)
 
