@@ -108,7 +108,7 @@ class Contrasted(DerivedKind):
             dims = [dim for dim in range(tensor.dim()) if tensor.size(dim) == size]
             if not dims or not (tensor is first or draw(SAME_ONE_IN, generator)):
                 continue
-            least = LEAST_OF_HALVES if tensor.dtype is torch.float16 else LEAST_AT_CONSTANTS
+            least = LEAST_OF_HALVES if tensor.element_size() == 2 else LEAST_AT_CONSTANTS
             chosen = small if tensor is first or draw(2, generator) else ~small
             chosen = chosen.view(*(size if dim == dims[-1] else 1 for dim in range(tensor.dim())))
             power = LEAST_CONTRASTED if draw(4, generator) else _draw_power(LEAST_CONTRASTED, generator)
