@@ -40,6 +40,7 @@ DISCRETE = ("mask", "integer", "index", "one_hot", "permutation", "counts", "pro
 EXTREME_ONE_IN = 4  # changed integers
 LIMITS_ONE_IN = 2  # changes beside those of another kind
 LEAST_SHARE = 0.75  # of equal elements
+MASKS_OF = 4  # changes of zeros or ones alone: all but one of so many
 
 
 class General(DerivedKind):
@@ -125,7 +126,7 @@ def _change_reals(given: Tensor, contract: InputContract, generator: Generator) 
     """Zeros stay, as in triangles, unless all are zero. Zeros or ones alone may be factors or a mask."""
     if contract.states_bounds:
         return _draw_between(given, contract, generator)
-    if given.numel() > 1 and bool((given == 0).all() | (given == 1).all()) and draw(2, generator):
+    if given.numel() > 1 and bool((given == 0).all() | (given == 1).all()) and draw(MASKS_OF, generator):
         return _change_mask(given, contract, generator)
     changed, is_zero = given.clone(), not bool(given.count_nonzero())
     for part in split_for_device(changed):
