@@ -150,7 +150,7 @@ def test_inputs_without_chance_get_other_values(inputs):
 
 def test_scaled_random_inputs_have_no_structure():
     steps = list_steps("inputs[0] + 1", "2 * torch.rand(40, 40).float() - 1")
-    assert steps == ("biased", "varied", "scaled", "sparse")
+    assert steps == ("biased", "varied", "scaled", "contrasted", "sparse")
 
 
 def test_inputs_that_the_problem_keeps_are_not_changed_in_place():
