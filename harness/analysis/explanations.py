@@ -135,7 +135,7 @@ INPUT_KINDS: dict[str, Explanation] = {
     "signed": _inputs("as `varied`, and every tensor has both signs"),
     "scaled": _inputs("tensors or slices times a power of two from 1/2 to 2^-24, or larger ones if declared"),
     "contrasted": _inputs(
-        "slices that keep their values, or are larger if declared, beside others up to 2^48 times smaller"
+        "slices that keep their values, or are larger if declared, beside others up to 2^24 times smaller"
     ),
     "shifted": _inputs("smaller or larger by 128, mostly in secret slices of the first dimension"),
     "peaked": _inputs("one element of a row exceeds the others, whose softmax is small, but not its sum"),

@@ -46,11 +46,11 @@ LOSS = ("((inputs[0] - inputs[1]) ** 2).mean()", "torch.rand(700, 701), torch.ra
 def evaluate(bench):
     from harness.domain import Problem
 
-    def evaluate(task, body, **settings):
+    def evaluate(task, body, seed=1, **settings):
         expression, inputs = task
         source = PROBLEM.replace("EXPRESSION", expression).replace("INPUTS", inputs)
         problem = Problem(name="one", suite="own", source=source, **settings)
-        return bench.evaluate(CANDIDATE.replace("BODY", body), problem, attribute_work=False)
+        return bench.evaluate(CANDIDATE.replace("BODY", body), problem, attribute_work=False, seed=seed)
 
     return evaluate
 
@@ -68,9 +68,9 @@ CHEAPER = {
 def test_a_cheaper_program_is_refused_where_the_given_inputs_hide_it(name, evaluate):
     task, body = CHEAPER[name]
     assert evaluate(task, body, only_as_given=True).outcome == "correct"
-    evaluation = evaluate(task, body)
-    assert evaluation.outcome == "wrong_value"
-    assert "inputs)" in evaluation.message
+    found = [evaluate(task, body, seed) for seed in (1, 2)]  # each finds it in 11 of 12 draws
+    assert "wrong_value" in [evaluation.outcome for evaluation in found]
+    assert any("inputs)" in evaluation.message for evaluation in found)
 
 
 HONEST = {
