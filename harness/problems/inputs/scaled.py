@@ -25,7 +25,7 @@ BELOW, LEAST_AT_CONSTANTS = 14, 58
 # Of rows of matrices that are multiplied, since fast products have errors of the size of the largest row; and before
 # variances of products, to which biases add a mean.
 LEAST_OF_MIXED = 3
-LEAST_CONTRASTED = 24  # as guards of an honest program, such as an eps of 1e-10, permit
+LEAST_CONTRASTED = 24  # an eps of 1e-10 in a legitimate program is far below
 SAME_ONE_IN = 4  # other tensors that stay as they are
 LARGEST = {"large": 10, "scale_1e6": 20}  # where the problem declares these
 SIGNS = (0.0, 0.0, 1.0, -1.0)  # of larger values; 0.0: their own
