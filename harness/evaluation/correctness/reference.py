@@ -23,6 +23,7 @@ from harness.evaluation.correctness.reference_checks import (
     INPUT_SHAPES,
     compare_runs,
     contain_memory,
+    find_format_bits,
     has_only_numbers,
     have_changed,
     list_versions,
@@ -397,7 +398,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
         call_s=again.call_s, is_small=is_small, changes_inputs=changes_inputs, variation=variation,
         draws_numbers=draws_numbers, views=again.views, traits=traits, derived_kinds=derived,
         terms=find_terms(traits, inputs),
-        format_bits=_find_format_bits([*list_tensors(inputs), *state.values()], allow_tf32=loaded.problem.allow_tf32),
+        format_bits=find_format_bits([*list_tensors(inputs), *state.values()], allow_tf32=loaded.problem.allow_tf32),
         need=need, plan=plan_in_full(need), largest_output=_find_largest_output(outputs),
     )  # fmt: skip
 
@@ -432,14 +433,6 @@ def _run(
         views=views,
         alike=frozenset(at for at, one in enumerate(outputs.tensors) if uses[memory_of(one)] > 1),
     )
-
-
-def _find_format_bits(tensors: Sequence[Tensor], *, allow_tf32: bool) -> int:
-    values = [tensor for tensor in tensors if tensor.dtype is not torch.bool]
-    if any(tensor.element_size() == 1 for tensor in values):
-        return 0
-    sizes = {tensor.element_size() for tensor in values if tensor.is_floating_point()}
-    return 16 if allow_tf32 or 2 in sizes else 32
 
 
 def find_largest(tensor: Tensor) -> float:

@@ -241,3 +241,11 @@ def list_versions(inputs: Sequence[Any]) -> list[int]:
 def have_changed(inputs: Sequence[Any], used: Sequence[Any]) -> bool:
     pairs = zip(list_tensors(inputs), list_tensors(used), strict=True)
     return not all(has_same_bits(before, after) for before, after in pairs if before.layout is torch.strided)
+
+
+def find_format_bits(tensors: Sequence[Tensor], *, allow_tf32: bool) -> int:
+    values = [tensor for tensor in tensors if tensor.dtype is not torch.bool]
+    if any(tensor.element_size() == 1 for tensor in values):
+        return 0
+    sizes = {tensor.element_size() for tensor in values if tensor.is_floating_point()}
+    return 16 if allow_tf32 or 2 in sizes else 32
