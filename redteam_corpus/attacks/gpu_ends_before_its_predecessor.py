@@ -38,7 +38,7 @@ extern "C" void run(const float* x, float* out, long count, cudaStream_t stream)
     config.stream = stream;
     config.attrs = &early;
     config.numAttrs = 1;
-    compute<<<264, 512, 0, stream>>>(x, out, count);
+    compute<<<8, 512, 0, stream>>>(x, out, count);
     cudaLaunchKernelEx(&config, nothing);
 }
 """
