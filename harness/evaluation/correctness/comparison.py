@@ -16,6 +16,7 @@ from harness.evaluation.correctness.allowed_errors import (
     LEAF_MEAN_SHARE,
     RATED,
     count_lost,
+    count_lost_by_chance,
     explain_errors,
 )
 from harness.evaluation.correctness.leaf_comparison import CHUNK, LeafVerdict, choose_floor, compare_leaf, to_blocks
@@ -129,17 +130,24 @@ def are_surely_close(
     tolerance: Tolerance,
     copied: Collection[int] | None = None,
     terms: Terms | None = None,
+    *,
+    keeps_all: bool = False,
 ) -> bool:
     """A fast sufficient test for `compare_outputs` against the reference's outputs `own`, of which it `copied` some.
-    False means unknown.
+    With `keeps_all`, lost elements need an explanation. False means unknown.
     """
     if not can_be_surely_close(tolerance) or not have_same_nesting(outputs.tree, own.tree):
         return False
     pairs = enumerate(zip(own.tensors, outputs.tensors, strict=True))
-    return all(_is_surely_close(*pair, tolerance, terms, copies=at in (copied or ())) for at, pair in pairs)
+    return all(
+        _is_surely_close(*pair, tolerance, terms, copies=at in (copied or ()), keeps_all=keeps_all)
+        for at, pair in pairs
+    )
 
 
-def _is_surely_close(own: Tensor, found: Tensor, tolerance: Tolerance, terms: Terms | None, *, copies: bool) -> bool:
+def _is_surely_close(
+    own: Tensor, found: Tensor, tolerance: Tolerance, terms: Terms | None, *, copies: bool, keeps_all: bool
+) -> bool:
     """If R is within half a floor of T, a fifth of a floor from R is within a floor of T: magnitudes of R and T differ
     by at most a factor of two. Otherwise that fifth is below R's own error, and the limit is at least `SURE_FACTOR`
     times that. So it is with whole outputs.
@@ -157,7 +165,8 @@ def _is_surely_close(own: Tensor, found: Tensor, tolerance: Tolerance, terms: Te
     failed, lost, squares = _measure_errors(
         own, found, floor.rtol / 5, least, fills, alone=copies, rates=terms is not None
     )
-    is_close = not failed and lost <= count_lost(own.numel(), terms) / 2
+    most_lost = count_lost_by_chance(own.numel()) if keeps_all else count_lost(own.numel(), terms)
+    is_close = not failed and lost <= most_lost / 2
     limit = math.inf if terms is None else explain_errors(own.dtype, terms)[0] / 2
     return is_close and squares <= limit**2 * own.numel()
 

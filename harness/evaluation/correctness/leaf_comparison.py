@@ -21,6 +21,7 @@ from harness.evaluation.correctness.allowed_errors import (
     RATED,
     Floor,
     count_lost,
+    count_lost_by_chance,
     find_floor,
     multiply_rows,
     rate_whole,
@@ -42,7 +43,7 @@ SMALLEST = 1e-300
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafVerdict:
     """`worst_ratio` is error / allowed error of an element, infinite if none is allowed; `whole_ratio` the same of a
-    whole output. `lost` elements need an explanation by conditioning.
+    whole output. `lost` elements, if more than a few, need an explanation by conditioning.
     """
 
     mismatched: int
@@ -178,11 +179,13 @@ def _compare_elements(
         )
         torch.stack([worst, (at + first).double(), failed, error.max(), lost], out=rows[first // step])
     own_error, measured = float(scale.largest_error), rows.tolist()
-    most_lost = 0.0 if keeps_all else count_lost(candidate.numel(), terms)
+    by_chance = count_lost_by_chance(candidate.numel())
+    most_lost = by_chance if keeps_all else count_lost(candidate.numel(), terms)
     verdict = _read_verdict(
         leaf, candidate, measured, masks, reference_error=own_error, tolerance=tolerance, most_lost=most_lost
     )
-    return replace(verdict, lost=int(sum(row[4] for row in measured)))
+    all_lost = int(sum(row[4] for row in measured))
+    return replace(verdict, lost=all_lost if all_lost > by_chance else 0)
 
 
 def _tolerate(verdict: LeafVerdict, tolerance: Tolerance) -> LeafVerdict:

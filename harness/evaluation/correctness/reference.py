@@ -277,8 +277,9 @@ class Reference:
 
     def is_surely_close(self, own: FlatOutputs, outputs: FlatOutputs, kind: InputKind = GIVEN) -> bool:
         """A fast sufficient test for `compare` against the reference's outputs `own`. False means unknown."""
-        terms = self.terms if kind is GIVEN else None
-        return are_surely_close(own, outputs, self.loaded.problem.tolerance, self.truths.copied, terms)
+        terms, tolerance = self.terms if kind is GIVEN else None, self.loaded.problem.tolerance
+        keeps_all = self.traits.keeps_all and not tolerance.is_fixed
+        return are_surely_close(own, outputs, tolerance, self.truths.copied, terms, keeps_all=keeps_all)
 
     def grow(self, outputs: FlatOutputs) -> bool:
         """Return True if outputs are so much larger than those for given inputs that a legitimate program that computes

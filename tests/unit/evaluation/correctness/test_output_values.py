@@ -328,6 +328,19 @@ def test_tolerated_elements_do_not_excuse_small_values_that_are_lost():
     assert outcome_of(exact_truth(values), candidate, Tolerance(atol=2e-3, matched=0.99)) is Outcome.WRONG_VALUE
 
 
+def test_few_of_many_values_may_be_lost_without_an_explanation():
+    values = torch.ones(1 << 20)
+    values[::BLOCK] = 1e-6
+    truth, found = make_truth(values.double(), values), values.clone()
+    (leaf,) = truth.leaves
+    known = replace(leaf, spread=torch.zeros_like(leaf.exact), keeps_all=True)
+    for count, expected in ((8, None), (64, Outcome.WRONG_VALUE)):
+        found[::BLOCK][:count] = 0.0
+        outputs = flatten_outputs(found)
+        assert are_surely_close(flatten_outputs(values), outputs, DEFAULT, keeps_all=True) is (expected is None)
+        assert compare_outputs(replace(truth, leaves=(known,)), outputs, DEFAULT, "contrasted")[0] is expected
+
+
 def test_small_values_beside_large_ones_are_lost_only_where_conditioning_explains_it():
     values = torch.cat([torch.full((BLOCK,), 1e9), torch.ones(8), torch.full((BLOCK,), 1e9)])
     truth, found = make_truth(values.double() * (1 + 1e-9), values), values.clone()
