@@ -29,7 +29,8 @@ Exceptions:
   `LOST_SHARE` lost elements fail. (Sums that cancel lose a few.) Of given inputs of a reference without sums,
   `LOST_BY_FUNCTIONS` may be lost, where functions lose digits beside 1. Programs for references without products and
   such functions lose those that conditioning explains, by less than the floor of the element's own spread, and
-  `LOST_BY_CHANCE`: sums may cancel so far that the small error of a mean, which all elements share, is left.
+  `LOST_BY_CHANCE` with `CANCELLED` times the mean error relative to M, the share of values of about that size: sums
+  may cancel so far that the small error of a mean, which all elements share, is left.
 - `by_peak`, for inputs that are nearly all zero: M is at least the largest |T|, and no element is lost, since programs
   with other sums (Strassen, FFT), or with products of 16-bit terms, have errors of that size everywhere. Long sums may
   have nearly equal terms then, whose roundings do not cancel: n of them lose up to n/4 eps, of which `EQUAL_TERMS` is
@@ -58,6 +59,7 @@ from harness.problems.operators import Terms
 BLOCK = 1024
 LEAF_MEAN_SHARE = 1 / 1024
 LOST_SHARE, LOST_BY_FUNCTIONS, LOST_BY_CHANCE = 0.05, 1e-3, 1e-5
+CANCELLED = 4.0
 OUTLIER_SHARE, OUTLIER_LIMIT = 1e-4, 2.0
 COPIED_EPS = 8
 EQUAL_TERMS = 2e-3
@@ -107,8 +109,9 @@ def count_lost(elements: int, terms: Terms | None) -> float:
     return elements * (LOST_SHARE if terms is None or terms.has_sums else LOST_BY_FUNCTIONS)
 
 
-def count_lost_by_chance(elements: int) -> float:
-    expected = elements * LOST_BY_CHANCE
+def count_lost_by_chance(elements: int, relative_errors: float = 0.0) -> float:
+    """`relative_errors` is the sum of the candidate's errors relative to M, for values that are near zero by chance."""
+    expected = elements * LOST_BY_CHANCE + CANCELLED * relative_errors
     return expected + DEVIATIONS * math.sqrt(expected)
 
 

@@ -152,7 +152,7 @@ def _compare_elements(
     floor = choose_floor(leaf.reference.dtype, tolerance, terms, copies=leaf.copies_values, by_peak=by_peak)
     keeps_all = leaf.keeps_all and leaf.spread is not None and not tolerance.is_fixed
     usual, step = find_floor(leaf.reference.dtype, None).rtol, CHUNK[leaf.device.type]
-    rows = torch.empty((-(-candidate.numel() // step), 5), dtype=torch.float64, device=leaf.device)
+    rows = torch.empty((-(-candidate.numel() // step), 6), dtype=torch.float64, device=leaf.device)
     masks: list[tuple[int, Tensor]] = []
     tensors = (leaf.exact, leaf.reference, candidate, *leaf.spreads)
     for first, (exact, own, found, *spread) in _chunks(leaf.device, *tensors):
@@ -177,9 +177,10 @@ def _compare_elements(
             if by_peak
             else _count_lost(rounded, own, found, torch.finfo(leaf.reference.dtype).tiny, explained).double()
         )
-        torch.stack([worst, (at + first).double(), failed, error.max(), lost], out=rows[first // step])
+        relative = (error / magnitude.clamp(min=SMALLEST)).sum()
+        torch.stack([worst, (at + first).double(), failed, error.max(), lost, relative], out=rows[first // step])
     own_error, measured = float(scale.largest_error), rows.tolist()
-    by_chance = count_lost_by_chance(candidate.numel())
+    by_chance = count_lost_by_chance(candidate.numel(), sum(row[5] for row in measured))
     most_lost = by_chance if keeps_all else count_lost(candidate.numel(), terms)
     verdict = _read_verdict(
         leaf, candidate, measured, masks, reference_error=own_error, tolerance=tolerance, most_lost=most_lost
@@ -317,7 +318,7 @@ def _read_verdict(
     tolerance: Tolerance,
     most_lost: float,
 ) -> LeafVerdict:
-    """Each chunk's `rows` are worst ratio, its index, failed elements, largest error, lost elements."""
+    """Each chunk's `rows` are worst ratio, its index, failed elements, largest error, lost ones, relative errors."""
     worst, at = max(rows, key=lambda row: row[0])[:2]
     mismatched, lost = (int(sum(row[column] for row in rows)) for column in (2, 4))
     most = _count_tolerated(candidate.numel(), tolerance)

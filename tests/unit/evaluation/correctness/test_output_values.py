@@ -341,6 +341,18 @@ def test_few_of_many_values_may_be_lost_without_an_explanation():
         assert compare_outputs(replace(truth, leaves=(known,)), outputs, DEFAULT, "contrasted")[0] is expected
 
 
+def test_values_that_cancel_to_the_error_of_a_shared_mean_may_be_lost():
+    values = torch.randn(1 << 18, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    truth = make_truth(values, values.float())
+    (leaf,) = truth.leaves
+    known = replace(truth, leaves=(replace(leaf, spread=torch.zeros_like(values), keeps_all=True),))
+    for error, lost, expected in ((5e-5, 0, None), (1e-7, 64, Outcome.WRONG_VALUE)):
+        found = (values + error).float()
+        found[values.abs() > 0.5] = values.float()[values.abs() > 0.5]
+        found[values.abs().argsort()[64 : 64 + lost]] = 0.0
+        assert compare_outputs(known, flatten_outputs(found), DEFAULT, "contrasted")[0] is expected
+
+
 def test_small_values_beside_large_ones_are_lost_only_where_conditioning_explains_it():
     values = torch.cat([torch.full((BLOCK,), 1e9), torch.ones(8), torch.full((BLOCK,), 1e9)])
     truth, found = make_truth(values.double() * (1 + 1e-9), values), values.clone()
