@@ -341,7 +341,7 @@ def test_few_of_many_values_may_be_lost_without_an_explanation():
         assert compare_outputs(replace(truth, leaves=(known,)), outputs, DEFAULT, "contrasted")[0] is expected
 
 
-def test_values_that_cancel_to_the_error_of_a_shared_mean_may_be_lost():
+def test_values_that_cancel_to_a_shared_error_may_be_lost():
     values = torch.randn(1 << 18, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     truth = make_truth(values, values.float())
     (leaf,) = truth.leaves
