@@ -186,10 +186,15 @@ class TensorRecord:
     @classmethod
     def of(cls, tensors: Sequence[Tensor], skipped: frozenset[int] = frozenset()) -> TensorRecord:
         kept = _leave_out(tensors, skipped)
-        elements = sum(tensor.numel() for tensor in kept)
         if count_bytes(kept) <= KEPT_BYTES:
-            return cls(elements, tensors=kept, skipped=skipped)
-        return cls(elements, digests=tuple(map(_digest, kept)), skipped=skipped)
+            return cls(sum(tensor.numel() for tensor in kept), tensors=kept, skipped=skipped)
+        return cls.digested(kept, skipped)
+
+    @classmethod
+    def digested(cls, tensors: Sequence[Tensor], skipped: frozenset[int] = frozenset()) -> TensorRecord:
+        """For tensors whose memory will be overwritten."""
+        elements = sum(tensor.numel() for tensor in tensors)
+        return cls(elements, digests=tuple(map(_digest, tensors)), skipped=skipped)
 
     def list_changed(self, now: Sequence[Tensor]) -> list[int]:
         """Return positions. NaN equals itself; 0.0 differs from -0.0. The devices may differ."""

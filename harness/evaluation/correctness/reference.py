@@ -69,7 +69,7 @@ from harness.evaluation.memory_plan import (
 )
 from harness.problems.inputs.declared import pad_rows
 from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind
-from harness.problems.inputs.kinds import MIXED, list_declared, list_derived
+from harness.problems.inputs.kinds import list_declared, list_derived
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.loading import LoadedProblem
 from harness.problems.operators import Terms
@@ -201,8 +201,8 @@ class Reference:
     @property
     def changed_steps(self) -> tuple[str, ...]:
         """Return kinds of changed inputs in timed calls, against programs that detect timing."""
-        mixed = (MIXED.name,) if MIXED in list_declared(self.loaded.problem) else ()
-        return mixed + self.timed_steps if self.plan.stress else ()
+        declared = [kind.name for kind in list_declared(self.loaded.problem) if not kind.changes_layout]
+        return (*declared, *self.timed_steps) if self.plan.stress else ()
 
     def choose_timed_step(self, seed: int) -> str:
         steps = self.changed_steps

@@ -51,6 +51,7 @@ from harness.sandbox.gpu.window import WindowSession
 from harness.sandbox.model_session import ModelSession, Run
 from harness.sandbox.worker_client import PlacedInputs
 from harness.sandbox.workers_ahead import WorkersAhead
+from harness.tensors.outputs import TensorRecord
 
 DEVICE_PAIRS, HOST_PAIRS = 20, 8  # of a round, in secret order: timed by events, and by the replaying process's clock
 CHANGED_SHARE = 0.2  # of pairs: their inputs are of another kind than the given ones
@@ -181,10 +182,24 @@ class ReplayTimer:
     def _check_further(self, sides: Sequence[_Side]) -> None:
         """Find faults that show for few inputs only: compare many more calls of each kind with the baseline's."""
         until_s = time.monotonic() + self._plan.budget_s * FURTHER_SHARE
-        for step in cycle((GIVEN, *(() if sides[0].recording.reads_back else self._reference.changed_steps))):
+        for step in cycle((GIVEN, *self._reference.changed_steps)):
             if self._wrong or time.monotonic() > until_s:
                 return
-            self._replay_pair(sides, self._seeds.draw_fresh(step), "device")
+            self._check_call(sides, self._seeds.draw_fresh(step), step)
+
+    def _check_call(self, sides: Sequence[_Side], seed: int, step: str) -> tuple[float, float] | None:
+        """Return the times of both sides. The recorded work of a baseline that reads values back, which may select it,
+        is for given inputs only; others are compared with the truth.
+        """
+        if step == GIVEN or not sides[0].recording.reads_back:
+            return self._replay_pair(sides, seed, "device")
+        self._wrong = self._wrong or self._find_wrong(seed, self._replay_alone(sides[1], seed)) or ""
+        return None
+
+    def _replay_alone(self, side: _Side, seed: int) -> Run:
+        placed = self._prepare([side], seed)
+        self._replay(side, "device", ())
+        return side.recording.describe_run(placed)
 
     def _measure_energy(self, sides: Sequence[_Side], times: ReplayTimes) -> list[float | None]:
         """Replays in a row need calls that leave inputs and state as they are."""
@@ -230,12 +245,22 @@ class ReplayTimer:
             if is_hopeless and number > 1:
                 break
             seed = self._seeds.draw_shared(step)
-            is_hopeless &= is_surely_slower(*self._replay_pair(sides, seed, "device"))
+            times = self._check_call(sides, seed, step)
+            is_hopeless &= times is None or is_surely_slower(*times)
             if step == GIVEN:
                 self._require_right_baseline(sides[0].recording, seed, self._lay_out(sides[0].recording, seed))
             if self._wrong:
                 raise NotReplayable(f"its replay gives other outputs than its calls: {self._wrong}"[:200])
+        if self._reference.requires_same_bits:
+            self._require_same_bits(sides[1])
         return is_hopeless
+
+    def _require_same_bits(self, side: _Side) -> None:
+        """Raises NotReplayable."""
+        seed = self._seeds.draw_fresh(GIVEN)
+        known = TensorRecord.digested(self._replay_alone(side, seed).outputs.tensors)
+        if known.list_changed(self._replay_alone(side, seed).outputs.tensors):
+            raise NotReplayable("replays with the same inputs differ, and the problem declares DETERMINISTIC = True")
 
     def _require_right_baseline(self, baseline: Recording, seed: int, placed: PlacedInputs) -> None:
         if self._find_wrong(seed, baseline.describe_run(placed)) is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import secrets
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -64,8 +65,8 @@ class Recording:
         return sum(size for _, size, _ in self.pages.pages[1:])
 
     def write_inputs(self, placed: PlacedInputs, state: Iterable[Tensor] = ()) -> None:
-        """Fill outputs with NaN afterwards, also in case that they lie in the memory of inputs or state. Raises
-        NotReplayable for inputs of another form.
+        """Then fill outputs with NaN, or secret bytes, also in case that they lie in the memory of inputs or state.
+        Raises NotReplayable for inputs of another form.
         """
         specs = self._list_inputs()
         if (placed.tree, _list_forms(placed.specs)) != (self.placed.tree, _list_forms(specs)):
@@ -74,9 +75,9 @@ class Recording:
             view.copy_(flat_bytes(tensor))
         for address, tensor in zip(self.state_at, state, strict=True):
             self.pages.view(address, tensor.nbytes).copy_(flat_bytes(tensor.contiguous()))
-        for at, view in enumerate(self._view_output_bytes()):
+        for at, (spec, view) in enumerate(zip(self.called.specs, self._view_output_bytes(), strict=True)):
             if at not in self.shared:
-                view.fill_(POISON)
+                view.fill_(_choose_poison(getattr(torch, spec.dtype)))
 
     def describe_run(self, placed: PlacedInputs) -> Run:
         """The outputs are valid until the next replay."""
@@ -175,6 +176,13 @@ def make_recording(
         client=client,
         shared=shared,
     )
+
+
+def _choose_poison(dtype: torch.dtype) -> int:
+    """Return a byte: NaN in floating formats; else no program can know which values need not be written."""
+    if dtype.is_floating_point or dtype.is_complex:
+        return POISON
+    return secrets.randbelow(2 if dtype is torch.bool else 256)
 
 
 def _have_common_elements(called: Called, pages: WorkerPages, shared: frozenset[int]) -> bool:
