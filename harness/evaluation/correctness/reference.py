@@ -69,7 +69,7 @@ from harness.evaluation.memory_plan import (
 )
 from harness.problems.inputs.declared import pad_rows
 from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind
-from harness.problems.inputs.kinds import list_declared, list_derived
+from harness.problems.inputs.kinds import MIXED, list_declared, list_derived
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.loading import LoadedProblem
 from harness.problems.operators import Terms
@@ -201,11 +201,20 @@ class Reference:
     @property
     def changed_steps(self) -> tuple[str, ...]:
         """Return kinds of changed inputs in timed calls, against programs that detect timing."""
-        declared = [kind.name for kind in list_declared(self.loaded.problem) if not kind.changes_layout]
-        return (*declared, *self.timed_steps) if self.plan.stress else ()
+        mixed = (MIXED.name,) if MIXED in list_declared(self.loaded.problem) else ()
+        return mixed + self.timed_steps if self.plan.stress else ()
+
+    @property
+    def replayed_steps(self) -> tuple[str, ...]:
+        """Return also the other kinds that the problem declares: a recorded call need not do what other calls do."""
+        if not self.plan.stress:
+            return ()
+        known = self.changed_steps
+        declared = (kind.name for kind in list_declared(self.loaded.problem) if not kind.changes_layout)
+        return (*known, *(name for name in declared if name not in known))
 
     def choose_timed_step(self, seed: int) -> str:
-        steps = self.changed_steps
+        steps = self.replayed_steps
         return steps[seed // CHANGED_ONE_IN % len(steps)] if steps and not seed % CHANGED_ONE_IN else GIVEN.name
 
     def make_timed_inputs(self, seed: int) -> tuple[Any, ...]:

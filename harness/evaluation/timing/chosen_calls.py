@@ -33,8 +33,8 @@ def require_form(run: Run) -> Run:
 
 
 def draw_seed(reference: Reference, seeds: Iterator[int], step: str) -> int:
-    """Draw the seed of a timed call with inputs of kind `step`; "" allows any."""
-    return next(seed for seed in seeds if step in ("", reference.choose_timed_step(seed)))
+    """Draw the seed of a timed call with inputs of kind `step`."""
+    return next(seed for seed in seeds if step == reference.choose_timed_step(seed))
 
 
 class TimedSeeds:
@@ -44,7 +44,7 @@ class TimedSeeds:
 
     def __init__(self, reference: Reference, fresh: Iterator[int], source: random.Random) -> None:
         self._reference, self._fresh, self._source = reference, fresh, source
-        self._left = {step: self._list_shared(step) for step in (GIVEN.name, *reference.changed_steps)}
+        self._left = {step: self._list_shared(step) for step in (GIVEN.name, *reference.replayed_steps)}
         self._shared = frozenset(seed for seeds in self._left.values() for seed in seeds)
 
     def draw(self, step: str) -> int:
@@ -71,9 +71,9 @@ class TimedSeeds:
 
 
 def deal_changed_steps(reference: Reference, source: random.Random) -> Iterator[str]:
-    """Yield changed kinds of inputs in endless rotation; "" if timed calls have given inputs only."""
+    """Yield changed kinds of inputs in endless rotation; the given kind if timed calls have no other."""
     steps = reference.changed_steps
-    return cycle(source.sample(steps, len(steps)) or [""])
+    return cycle(source.sample(steps, len(steps)) or [GIVEN.name])
 
 
 def make_block(baseline: Run, candidate: Run) -> Block:

@@ -182,7 +182,7 @@ class ReplayTimer:
     def _check_further(self, sides: Sequence[_Side]) -> None:
         """Find faults that show for few inputs only: compare many more calls of each kind with the baseline's."""
         until_s = time.monotonic() + self._plan.budget_s * FURTHER_SHARE
-        for step in cycle((GIVEN, *self._reference.changed_steps)):
+        for step in cycle((GIVEN, *self._reference.replayed_steps)):
             if self._wrong or time.monotonic() > until_s:
                 return
             self._check_call(sides, self._seeds.draw_fresh(step), step)
@@ -239,7 +239,7 @@ class ReplayTimer:
         """Return True if the candidate is surely slower in each replay; two are enough then. Raises NotReplayable
         unless first replays with each kind of inputs give right outputs.
         """
-        steps = self._reference.changed_steps
+        steps = self._reference.replayed_steps
         is_hopeless = True
         for number, step in enumerate((GIVEN, *self._random.sample(steps, len(steps)))):
             if is_hopeless and number > 1:
@@ -301,7 +301,7 @@ class ReplayTimer:
         for number, clock in enumerate([*few, *self._random.sample(clocks, len(clocks))]):
             is_free = clock == "device" and may_change and number >= len(few)
             is_changed = is_free and self._random.random() < CHANGED_SHARE
-            step = (next(changed) or GIVEN) if is_changed else GIVEN
+            step = next(changed) if is_changed else GIVEN
             if step == GIVEN and _is_enough(times, clock):
                 continue
             pair = self._replay_pair(sides, self._seeds.draw(step), clock)

@@ -57,7 +57,17 @@ def test_seeds_are_drawn_until_they_give_such_inputs(reference, plain):
     for step in (*STEPS, "as_given"):
         assert reference.choose_timed_step(draw_seed(reference, seeds, step)) == step
     assert plain.choose_timed_step(draw_seed(plain, seeds, "as_given")) == "as_given"
-    assert set(islice(_deal_steps(plain, source), 20)) == {"", "as_given"}
+    assert set(islice(_deal_steps(plain, source), 20)) == {"as_given"}
+
+
+def test_replays_also_have_kinds_that_only_the_problem_declares(reference):
+    problem = replace(reference.loaded.problem, distributions=("as_given", "normal", "scale_3", "padded"))
+    declaring = replace(reference, loaded=replace(reference.loaded, problem=problem))
+    assert set(declaring.changed_steps) == {"mixed", *STEPS}
+    assert set(declaring.replayed_steps) == {"mixed", *STEPS, "normal", "scale_3"}
+    source = random.Random(1)
+    seeds = TimedSeeds(declaring, iter(lambda: source.getrandbits(62), None), source)
+    assert declaring.choose_timed_step(seeds.draw_fresh("scale_3")) == "scale_3"
 
 
 def draw_all(reference, step, *, seed):
