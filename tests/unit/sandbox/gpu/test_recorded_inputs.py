@@ -28,9 +28,9 @@ def place(*tensors):
     return PlacedInputs(tree={"t": 0}, specs=specs, tensors=tensors, seed=None)
 
 
-def record(placed):
+def record(placed, output=torch.zeros(4)):  # noqa: B008 - only its form matters
     """Of a call with one output and two numbers of state, which it also returns."""
-    outputs = torch.zeros(4), torch.zeros(2)
+    outputs = output, torch.zeros(2)
     called = Called(
         reported_us=1.0,
         at_ns=0,
@@ -60,6 +60,16 @@ def test_outputs_are_nan_filled_except_those_that_are_state():
     assert recording.pages.floats(INPUTS_AT, 4).tolist() == [0, 1, 2, 3]
     assert recording.pages.floats(STATE_AT, 2).tolist() == [5, 7]
     assert recording.pages.floats(OUTPUT_AT, 4).isnan().all()
+
+
+@pytest.mark.parametrize(("dtype", "least"), [(torch.int64, 8), (torch.uint8, 8), (torch.bool, 2)])
+def test_integers_and_booleans_are_filled_with_values_that_nobody_can_know(dtype, least):
+    placed = place(torch.arange(4.0))
+    recording, found = record(placed, torch.zeros(4, dtype=dtype)), set()
+    for _ in range(40):
+        recording.write_inputs(placed, [torch.zeros(2)])
+        found.add(int(recording.pages.view(OUTPUT_AT, 1)))
+    assert least <= len(found) and (dtype is not torch.bool or found == {0, 1})
 
 
 @pytest.mark.parametrize("address", [INPUTS_AT, STATE_AT])
