@@ -33,6 +33,7 @@ from harness.tensors.values import has_same_bits
 
 MOST_REASON_CHARACTERS = 200
 MOST_PAGES = 4096
+MOST_NAME_CHARACTERS = 2 << 20  # of all kernels of a call, which are searched
 _MARKS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}  # by bytes
 READS_BACK = "device memory is read back to the host"  # as the recorder says
 
@@ -65,19 +66,25 @@ class Recording:
         return sum(size for _, size, _ in self.pages.pages[1:])
 
     def write_inputs(self, placed: PlacedInputs, state: Iterable[Tensor] = ()) -> None:
-        """Then fill outputs with NaN, or secret bytes, also in case that they lie in the memory of inputs or state.
-        Raises NotReplayable for inputs of another form.
+        """Fill outputs with NaN, or secret bytes: state before, since it may lie where the given one is written, others
+        afterwards, also in case that they lie in the memory of inputs or state. Raises NotReplayable for inputs of
+        another form.
         """
         specs = self._list_inputs()
         if (placed.tree, _list_forms(placed.specs)) != (self.placed.tree, _list_forms(specs)):
             raise NotReplayable("arguments beside the values of its inputs change from call to call")
+        outputs = range(len(self.called.specs))
+        self._poison(outputs[len(outputs) - len(self.state_at) :])
         for view, tensor in zip(self._view_inputs(), placed.tensors, strict=True):
             view.copy_(flat_bytes(tensor))
         for address, tensor in zip(self.state_at, state, strict=True):
             self.pages.view(address, tensor.nbytes).copy_(flat_bytes(tensor.contiguous()))
-        for at, (spec, view) in enumerate(zip(self.called.specs, self._view_output_bytes(), strict=True)):
-            if at not in self.shared:
-                view.fill_(_choose_poison(getattr(torch, spec.dtype)))
+        self._poison([at for at in outputs if at not in self.shared])
+
+    def _poison(self, outputs: Iterable[int]) -> None:
+        views = self._view_output_bytes()
+        for at in outputs:
+            views[at].fill_(_choose_poison(getattr(torch, self.called.specs[at].dtype)))
 
     def describe_run(self, placed: PlacedInputs) -> Run:
         """The outputs are valid until the next replay."""
@@ -102,10 +109,14 @@ class Recording:
             raise NotReplayable(f"its recording has more than {MOST_RECORDING_BYTES >> 20} MiB")
         try:
             found = json.loads(os.pread(descriptor, size_bytes, 0))
-            paths = {int(number): str(image["path"]) for number, image in found["images"].items()}
-            return [(str(facts["name"]), paths.get(facts["image"], "")) for facts in found["functions"]]
+            images = [found["images"][str(facts["image"])] for facts in found["functions"]]  # as the replaying process
+            names = [str(facts["name"]) for facts in found["functions"]]
+            paths = [str(image["path"]) for image in images]
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise NotReplayable("its recording cannot be read") from error
+        if sum(map(len, names)) > MOST_NAME_CHARACTERS or any("\0" in name for name in names):
+            raise NotReplayable("its recording has invalid names of kernels")  # the driver reads them up to the zero
+        return list(zip(names, paths, strict=True))
 
     def end_worker(self) -> None:
         """End the worker with all its processes, but keep its memory."""
