@@ -78,7 +78,7 @@ class CallMaker:
         self.seeds = seeds
         self.source = random.Random(next(seeds))
         self._has_made_one = False
-        self._tried: set[DerivedKind] = set()
+        self._variants: dict[DerivedKind, list[int]] = {}  # that were not used yet
         self._fit: set[DerivedKind] = set()  # of these, at least once
         self._failed: set[DerivedKind] = set()  # on which the reference failed at least once
 
@@ -112,7 +112,7 @@ class CallMaker:
         exercise = None
         try:
             for _ in range(DRAWS if self.reference.is_small else FEW_DRAWS):
-                made = self._make_if_fit(kind, self._draw_seed(kind))
+                made = self._make_if_fit(kind, self.draw_seed(kind))
                 if made is not None and (exercise is None or made.expected.is_calm):
                     exercise = made
                 if exercise is not None and (exercise.expected.is_calm or not self.reference.is_small):
@@ -127,12 +127,16 @@ class CallMaker:
             self.reference.device.release_allocator_cache(needed_bytes=need)  # the worker may need it for the call
         return (exercise,)
 
-    def _draw_seed(self, kind: DerivedKind) -> int:
-        """The first inputs of a kind are changed as a whole."""
-        if kind in self._tried:
-            return next(self.seeds)
-        self._tried.add(kind)
-        return next(seed for seed in self.seeds if kind.changes_all(seed))
+    def draw_seed(self, kind: DerivedKind) -> int:
+        """Use all variants of a kind before one is used again. The first inputs are changed as a whole."""
+        if kind not in self._variants:
+            whole = self.source.randrange(0, kind.variants, kind.whole_one_in)
+            others = [one for one in range(kind.variants) if one != whole]
+            self._variants[kind] = [*self.source.sample(others, len(others)), whole]
+        left = self._variants[kind]
+        wanted = left.pop()
+        left += [] if left else self.source.sample(range(kind.variants), kind.variants)
+        return next(seed for seed in self.seeds if kind.find_variant(seed) == wanted)
 
     def _make_if_fit(self, kind: DerivedKind, seed: int) -> Exercise | None:
         made = self.reference.make_inputs(seed, kind.name) if self.reference.has_full_plan else None

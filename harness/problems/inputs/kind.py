@@ -66,10 +66,12 @@ GIVEN, ROUNDED = Given(), Rounded()
 class DerivedKind(InputKind):
     """Legal inputs near the given ones, which apply without a declaration.
 
-    One call in `whole_one_in` changes whole inputs, the others secret parts. With `is_combined`, half of the
-    calls have other masks and indices as well.
+    The calls of an evaluation take the `variants` of a kind in turn, in secret order. One in `whole_one_in` of them
+    changes whole inputs, the others secret parts. With `is_combined`, half of the calls have other masks and indices
+    as well.
     """
 
+    variants: ClassVar[int] = 6
     whole_one_in: ClassVar[int] = 6
     is_rarely_seen: ClassVar[bool] = False
     is_combined: ClassVar[bool] = True
@@ -82,9 +84,12 @@ class DerivedKind(InputKind):
         """True if only outputs that one rounding of the inputs moves little can be compared."""
         return True
 
+    def find_variant(self, seed: int) -> int:
+        return random.Random(f"{self.name} {seed}").randrange(self.variants)
+
     def changes_all(self, seed: int) -> bool:
         """True if whole inputs change, not only secret elements or slices."""
-        return random.Random(f"{self.name} {seed}").randrange(self.whole_one_in) == 0
+        return self.find_variant(seed) % self.whole_one_in == 0
 
     def allows(self, contract: InputContract) -> bool:
         """True if changed values are as the contract says."""

@@ -68,26 +68,23 @@ class Ordered(DerivedKind):
     def _change_rows(
         self, rows: Tensor, some: Tensor, contract: InputContract, generator: torch.Generator, *, is_copied: bool
     ) -> None:
+        variant = self.find_variant(generator.initial_seed())
+        is_whole = variant % self.whole_one_in == 0
         if contract.is_bounded:
             rows.neg_().add_((contract.low or 0) + (contract.high or 0))  # type: ignore[operator, arg-type]
-        elif self.changes_all(generator.initial_seed()):
+            return
+        if is_whole or variant == 1:
             rows.neg_()
-            if draw(2, generator):
-                _crowd(some, generator, is_copied=is_copied)
-            else:
-                _set_apart(some, generator)
-        else:
-            change = draw(4, generator)
-            if change == 0:
-                rows.neg_()
-            elif change == 1:
-                _stretch(rows, generator)
-            elif change == 2:
-                _set_apart(some, generator)
-            else:
-                crowded = some.clone()
-                _crowd(crowded, generator, is_copied=is_copied)
-                some.copy_(torch.where(choose_part(some[..., :1], generator), crowded, some))
+        if variant == 0:
+            _crowd(some, generator, is_copied=is_copied)
+        elif variant in (2, 3):
+            _set_apart(some, generator)
+        elif variant == 4:
+            _stretch(rows, generator)
+        elif variant == 5:
+            crowded = some.clone()
+            _crowd(crowded, generator, is_copied=is_copied)
+            some.copy_(torch.where(choose_part(some[..., :1], generator), crowded, some))
 
 
 def _view_rows(tensor: Tensor, dim: int | None) -> Tensor:

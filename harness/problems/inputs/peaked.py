@@ -24,9 +24,9 @@ MOST_BESIDE_ZERO = {2: 7.5, 4: 12.0, 8: 12.0}
 # one rounding. In 16 bits products of such terms still have some digits.
 HIGHEST, HIGHEST_OF_FEW, FEW_TERMS, HIGHEST_IN_16_BITS = 14.5, 15.9, 1200, 12.5
 NEARLY_EQUAL, SPREAD = 0.5, 8.0  # or less is the distance of the others from zero
-SPREAD_ONE_IN = 4
 USUALLY = 4  # in all but one of so many calls
 OVERFLOWING = 128  # and a little more: two such products, of which a program must subtract the larger one
+EQUAL, SPREAD_OUT, ANY = range(3)  # forms of rows, by variants; of vectors the second one overflows
 
 
 class Peaked(DerivedKind):
@@ -52,16 +52,18 @@ class Peaked(DerivedKind):
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: Generator) -> Inputs:
         tensors = [one for one, _ in self.list_allowed(traits, inputs) if one.dim() > 1 and has_many_digits(one)]
-        is_whole = self.changes_all(generator.initial_seed())
-        is_usual = is_whole or bool(draw(USUALLY, generator))
+        variant = self.find_variant(generator.initial_seed())
+        form, is_whole = variant // self.whole_one_in, variant % self.whole_one_in == 0
+        is_usual = is_whole or form != ANY
         vectors = _find_vectors(tensors) if is_usual else []
         if vectors:
-            _raise_one_product(vectors, generator)
+            _raise_one_product(vectors, generator, overflows=form == SPREAD_OUT)
             return inputs
         indices = [one for one in list_tensors(inputs) if one.dtype in INTEGERS] if is_usual else []
         for tensor in tensors:
             weights = [one for one in traits.weights if is_usual and one.size(-1) == tensor.size(-1)]
-            _raise_elements(tensor, indices, weights, generator, is_whole=is_whole)
+            distance = SPREAD if form == SPREAD_OUT and not weights else NEARLY_EQUAL
+            _raise_elements(tensor, indices, weights, generator, is_whole=is_whole, distance=distance)
         return inputs
 
 
@@ -77,8 +79,10 @@ def _find_vectors(tensors: Sequence[Tensor]) -> list[Tensor]:
     return []
 
 
-def _raise_one_product(vectors: Sequence[Tensor], generator: Generator) -> None:
-    """The products are divided by the square root of the number of their terms, as in attention."""
+def _raise_one_product(vectors: Sequence[Tensor], generator: Generator, *, overflows: bool) -> None:
+    """The products are divided by the square root of the number of their terms, as in attention. Two that overflow are
+    a stride apart, mostly, and at times those of some vectors only.
+    """
     queries, keys, *values = vectors
     appended = [one for one in values if one.size(-1) == keys.size(-1) and one.numel() < keys.numel()]
     if not all(_make_nearly_equal(one, 1) for one in (queries, keys, *appended)):
@@ -90,11 +94,16 @@ def _raise_one_product(vectors: Sequence[Tensor], generator: Generator) -> None:
     most = MOST_BESIDE_ZERO[keys.element_size()]
     heights = _draw_heights(shape, size, generator, most, most)
     heights = heights.clamp_(max=HIGHEST_IN_16_BITS) if keys.element_size() == 2 else heights
-    queries.select(-1, term).fill_(1)
+    first = queries.select(-1, term)
+    first.fill_(1)
     raised = keys.select(-1, term)
     raised.zero_()
-    if not draw(USUALLY, generator):
-        for more, at in ((0, place), (1 + draw(3, generator), draw(size, generator))):
+    if overflows:
+        if draw(2, generator):
+            first.mul_(choose_part(first, generator))
+        stride = 2 ** draw(size.bit_length(), generator)
+        other = (place + stride * draw(size, generator)) % size
+        for more, at in ((0, place), (1 + draw(3, generator), other)):
             raised.select(axis, at).fill_(round((OVERFLOWING + more) * math.sqrt(terms)))
         return
     raised.select(axis, place).copy_((heights * math.sqrt(terms)).expand_as(raised.select(axis, place)))
@@ -104,7 +113,13 @@ def _raise_one_product(vectors: Sequence[Tensor], generator: Generator) -> None:
 
 
 def _raise_elements(
-    tensor: Tensor, indices: Sequence[Tensor], weights: Sequence[Tensor], generator: Generator, *, is_whole: bool
+    tensor: Tensor,
+    indices: Sequence[Tensor],
+    weights: Sequence[Tensor],
+    generator: Generator,
+    *,
+    is_whole: bool,
+    distance: float,
 ) -> None:
     """Of rows along the last dimension or, at times, another one: at the places that an index names, if there is one.
     Before a product with weights, their row at this place is added, so that the element of the product is raised.
@@ -114,7 +129,6 @@ def _raise_elements(
     one = tensor.narrow(dim, 0, 1)
     size = weights[0].size(0) if weights else tensor.size(dim)
     chosen = torch.ones_like(one, dtype=torch.bool) if is_whole else choose_part(one, generator).expand_as(one)
-    distance = NEARLY_EQUAL if weights or draw(SPREAD_ONE_IN, generator) else SPREAD
     if not _make_nearly_equal(tensor, chosen, distance):
         return
     named = next((index for index in indices if index.shape == one.squeeze(dim).shape), None)
@@ -125,7 +139,7 @@ def _raise_elements(
     if distance > NEARLY_EQUAL:  # the height is above zero
         tensor.scatter_(dim, places, torch.where(chosen, 0.0, tensor.gather(dim, places)))
     heights = _draw_heights(one.shape, size, generator, MOST_AMONG_OTHERS[tensor.element_size()], MOST)
-    heights = torch.where(chosen, heights.clamp_(max=HIGHEST if size > FEW_TERMS else HIGHEST_OF_FEW), 0)
+    heights = torch.where(chosen, heights.clamp_(distance, HIGHEST if size > FEW_TERMS else HIGHEST_OF_FEW), 0)
     if weights:
         rows = weights[0][places.squeeze(dim)].to(tensor.dtype)
         squares = rows.float().square().sum(-1, keepdim=True)

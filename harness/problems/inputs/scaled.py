@@ -26,9 +26,11 @@ BELOW, LEAST_AT_CONSTANTS = 14, 58
 # variances of products, to which biases add a mean.
 LEAST_OF_MIXED = 3
 LEAST_CONTRASTED = 24  # an eps of 1e-10 in a legitimate program is far below
-SAME_ONE_IN = 4  # other tensors that stay as they are
+SAME_ONE_IN = 2  # other tensors that stay as they are
+POWERS = ("most", "most", "any", "near")  # by variants
+NEAR = 3  # powers: as values that the given ones never are, but nearly
 LARGEST = {"large": 10, "scale_1e6": 20}  # where the problem declares these
-SIGNS = (0.0, 0.0, 1.0, -1.0)  # of larger values; 0.0: their own
+SIGNS = (0.0, 1.0, -1.0, 0.0)  # of larger values; 0.0: their own
 SHIFT = 128.0  # exponentials of the larger values overflow, and those of the smaller ones are zero
 LOWEST = {torch.float16: 7}  # powers of two times that, of values that a maximum takes
 LOWEST_OF_OTHERS = 25
@@ -48,6 +50,7 @@ class Scaled(DerivedKind):
 
     name = "scaled"
     is_rarely_seen = True
+    variants: ClassVar[int] = 8
     whole_one_in: ClassVar[int] = 2
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
@@ -58,6 +61,7 @@ class Scaled(DerivedKind):
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
         least = LEAST_OF_FUNCTIONS if traits.use.terms.functions else LEAST
+        form = POWERS[self.find_variant(generator.initial_seed()) // self.whole_one_in]
         is_whole = traits.has_weighted_variances or self.changes_all(generator.initial_seed())
         has_mixed_rows = not is_whole and traits.use.has(PRODUCTS)
         has_varied_products = traits.has_weighted_variances and traits.use.terms.multiplied > 0
@@ -65,17 +69,17 @@ class Scaled(DerivedKind):
         for tensor, contract in self.list_allowed(traits, inputs):
             if not has_many_digits(tensor):
                 continue
-            is_larger = largest > 0 and not contract.is_bounded and bool(draw(2, generator))
+            is_larger = largest > 0 and not contract.is_bounded and bool(draw(4 if form == "near" else 2, generator))
             most = largest if is_larger else least
             if tensor.dtype is torch.float16 or (tensor.dtype is torch.bfloat16 and not is_larger):
                 most = min(most, LEAST_OF_HALVES)
             if (has_mixed_rows and tensor.dim() == 2) or (has_varied_products and not is_larger):
                 most = min(most, LEAST_OF_MIXED)
-            power = _draw_power(most, generator)
-            if most == LEAST and draw(3, generator):
+            power = _draw_power(most, form, generator)
+            if most == LEAST and form != "near" and draw(3, generator):
                 power = _go_below_constant(traits, generator) or power
             factor = 2.0**power if is_larger else 0.5**power
-            sign = SIGNS[draw(len(SIGNS), generator)] if is_larger else 0.0
+            sign = SIGNS[draw(3 if form == "near" else 4, generator)] if is_larger else 0.0
             change = partial(_scale, factor=factor, sign=sign)
             _change_slices(tensor, change, generator, is_whole=is_whole)
         return inputs
@@ -103,7 +107,7 @@ class Contrasted(DerivedKind):
         largest = _find_largest(traits)
         first = tensors[draw(len(tensors), generator)][0]
         size = first.size(draw(first.dim(), generator))
-        small = _choose_side(size, generator)
+        small = _choose_side(size, self.find_variant(generator.initial_seed()), generator)
         for tensor, contract in tensors:
             dims = [dim for dim in range(tensor.dim()) if tensor.size(dim) == size]
             if not dims or not (tensor is first or draw(SAME_ONE_IN, generator)):
@@ -111,7 +115,7 @@ class Contrasted(DerivedKind):
             least = LEAST_OF_HALVES if tensor.element_size() == 2 else LEAST_AT_CONSTANTS
             chosen = small if tensor is first or draw(2, generator) else ~small
             chosen = chosen.view(*(size if dim == dims[-1] else 1 for dim in range(tensor.dim())))
-            power = LEAST_CONTRASTED if draw(4, generator) else _draw_power(LEAST_CONTRASTED, generator)
+            power = _draw_power(LEAST_CONTRASTED, "most" if draw(4, generator) else "any", generator)
             power = min(_go_below_constant(traits, generator) or power, least)
             change_some(tensor, partial(torch.Tensor.mul_, other=0.5**power), chosen)
             if largest and not contract.is_bounded and tensor.dtype is not torch.float16 and draw(2, generator):
@@ -129,20 +133,24 @@ def _find_largest(traits: InputTraits) -> int:
     return max(LARGEST.get(one, 0) for one in traits.problem.distributions)
 
 
-def _draw_power(most: int, generator: torch.Generator) -> int:
-    return most if draw(2, generator) else 1 + int(most * draw_share(generator))
+def _draw_power(most: int, form: str, generator: torch.Generator) -> int:
+    if form == "most":
+        return most
+    return min(1 + draw(NEAR, generator), most) if form == "near" else 1 + int(most * draw_share(generator))
 
 
-def _choose_side(size: int, generator: torch.Generator) -> Tensor:
-    """Choose few slices or any share of them, those before a place, mostly near an end, or all others."""
-    places = torch.arange(size, device=generator.device)
-    if draw(2, generator):
+def _choose_side(size: int, variant: int, generator: torch.Generator) -> Tensor:
+    """Choose one slice or few, those before a place, mostly near an end, or any share of them, or all others."""
+    places, form = torch.arange(size, device=generator.device), variant // 2
+    if form == 0:
+        chosen = places == (draw_near_end(size, generator) if draw(2, generator) else draw(size, generator))
+    elif form == 1:
         chosen = places <= (draw_near_end(size, generator) if draw(2, generator) else draw(size, generator))
     elif draw(2, generator):
         chosen = choose_part(places, generator, dimension=0)
     else:
         chosen = torch.rand(size, generator=generator, device=generator.device) < draw_share(generator)
-    return chosen if draw(2, generator) else ~chosen
+    return chosen if variant % 2 else ~chosen
 
 
 class Shifted(DerivedKind):

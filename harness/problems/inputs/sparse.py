@@ -9,8 +9,17 @@ from torch import Tensor
 
 from harness.domain import InputContract
 from harness.problems.inputs.kind import DerivedKind, Inputs, is_continuous
-from harness.problems.inputs.tensors import PATTERNS, draw, has_many_digits, is_dense, split_for_device
+from harness.problems.inputs.tensors import (
+    FEW,
+    PATTERNS,
+    draw,
+    draw_share,
+    has_many_digits,
+    is_dense,
+    split_for_device,
+)
 from harness.problems.inputs.traits import InputTraits
+from harness.problems.operators import VARIANCES
 
 # Of the largest magnitude: far above the constants that programs add to denominators, and so small that all elements
 # together are less than those that keep their values, if possible.
@@ -18,6 +27,8 @@ NEARLY_ZERO = (1e-6, 1e-4)
 LEAST_ELEMENTS = 256
 LARGEST_SHARE = 16  # at most one in so many elements is scattered, or in the stretch
 SMALLEST_POWER, SMALLEST_OF_VARIANCES = 8, 5  # with weights, so many times half as many or fewer
+NEARLY, FILLED, TOGETHER, ALIKE = range(4)  # variants
+JOINED = 4  # all but one of so many tensors of one shape
 REACHED = 2.0  # divided by the number of elements: the least one of those that zero belongs to, or less
 FILL = 0.5  # of whose repetitions sums and squares are exact
 
@@ -26,7 +37,8 @@ class Sparse(DerivedKind):
     """Changes one tensor, since a product of several that are nearly zero has nothing but roundings. The other elements
     are nearly zero, zero or `FILL`, so that parts of the inputs are equal wherever a program samples them. With weights
     all are zero, and so few keep their values that most rows have some: legitimate programs differ in variances of
-    nearly constant values.
+    nearly constant values. At times tensors of one shape keep values at the same places, or all tensors repeat few of
+    their slices.
     """
 
     name = "sparse"
@@ -43,31 +55,50 @@ class Sparse(DerivedKind):
         return contract.is_free and low <= 0 <= high  # type: ignore[operator]
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
-        tensors = [tensor for tensor, _ in self.list_allowed(traits, inputs)]
-        shares = [(tensor, share) for tensor in tensors if (share := _find_share(tensor)) is not None]
-        if shares:
+        tensors, variant = self.list_allowed(traits, inputs), self.find_variant(generator.initial_seed())
+        shares = [(tensor, share) for tensor, _ in tensors if (share := _find_share(tensor)) is not None]
+        if variant == ALIKE and not traits.use.has(VARIANCES):
+            for tensor, _ in tensors:
+                if has_many_digits(tensor):
+                    _repeat_slices(tensor, generator)
+        elif shares:
             tensor, share = shares[draw(len(shares), generator)]
-            few = tensor.numel() // LARGEST_SHARE
+            alike = [one for one, _ in shares if one.shape == tensor.shape and draw(JOINED, generator)]
+            chosen = alike if variant == TOGETHER and alike else [tensor]
+            few, most = tensor.numel() // LARGEST_SHARE, SMALLEST_POWER
             if traits.has_state:
-                most = SMALLEST_OF_VARIANCES if traits.has_weighted_variances else SMALLEST_POWER
-                _fill_most(tensor, max(few >> draw(most + 1, generator), 1), 0.0, 0.0, generator)
+                most = SMALLEST_OF_VARIANCES if traits.has_weighted_variances else most
+                share, value = 0.0, 0.0
             else:
-                choice, few = draw(4, generator), min(few, PATTERNS[tensor.dtype].few)
-                few = max(few >> draw(SMALLEST_POWER + 1, generator), 1)
-                _fill_most(tensor, few, share if choice == 0 else 0.0, FILL if choice == 1 else 0.0, generator)
+                few = min(few, PATTERNS[tensor.dtype].few)
+                share, value = (share if variant == NEARLY else 0.0), (FILL if variant == FILLED else 0.0)
+            _fill_most(chosen, max(few >> draw(most + 1, generator), 1), share, value, generator)
         return inputs
 
 
-def _fill_most(tensor: Tensor, few: int, share: float, value: float, generator: torch.Generator) -> None:
-    count = tensor.numel()
-    flat = tensor.as_strided((count,), (1,))
-    places = torch.randint(count, (few,), generator=generator, device=tensor.device)
+def _fill_most(tensors: Sequence[Tensor], few: int, share: float, value: float, generator: torch.Generator) -> None:
+    count, device = tensors[0].numel(), tensors[0].device
+    places = torch.randint(count, (few,), generator=generator, device=device)
     length = 1 + draw(few, generator)
     first = draw(count - length + 1, generator)
-    scattered, stretch = flat[places], flat[first : first + length].clone()
-    flat.mul_(share).add_(value)
-    flat[first : first + length] = stretch
-    flat[places] = scattered
+    for tensor in tensors:
+        flat = tensor.as_strided((count,), (1,))
+        scattered, stretch = flat[places], flat[first : first + length].clone()
+        flat.mul_(share).add_(value)
+        flat[first : first + length] = stretch
+        flat[places] = scattered
+
+
+def _repeat_slices(tensor: Tensor, generator: torch.Generator) -> None:
+    """Of most slices along one dimension."""
+    dim = draw(tensor.dim(), generator)
+    size = tensor.size(dim)
+    few = int(FEW ** draw_share(generator))
+    sources = torch.randint(size, (few,), generator=generator, device=tensor.device)
+    order = sources[torch.randint(few, (size,), generator=generator, device=tensor.device)]
+    kept = draw(size, generator)
+    order[kept] = kept
+    tensor.copy_(tensor.index_select(dim, order))
 
 
 def _find_share(tensor: Tensor) -> float | None:

@@ -8,6 +8,8 @@ import torch
 from harness.domain import InputContract, Problem
 from harness.problems.inputs import tensors
 from harness.problems.inputs.kinds import find_kind
+from harness.problems.inputs.sparse import ALIKE, TOGETHER
+from harness.problems.inputs.tensors import FEW
 from harness.problems.inputs.traits import InputTraits, exchange_part, exchange_slices
 from harness.problems.operators import OperatorCall, OperatorCalls, OperatorUse
 
@@ -79,12 +81,31 @@ def test_sparse_values_leave_other_elements_equal():
 
 
 def test_sparse_values_beside_weights_keep_a_share():
-    given = torch.randn(256, 256)
-    for seed in range(12):
-        find_kind("sparse").change((changed := given.clone(),), WEIGHTED, torch.Generator().manual_seed(seed))
+    given, kind = torch.randn(256, 256), find_kind("sparse")
+    for seed in (seed for seed in range(16) if kind.find_variant(seed) != ALIKE):
+        kind.change((changed := given.clone(),), WEIGHTED, torch.Generator().manual_seed(seed))
         kept = changed == given
         assert bool((changed[~kept] == 0).all())
         assert 1 / 5000 < float(kept.float().mean()) < 1 / 7
+
+
+def test_slices_are_alike_at_times_and_keep_values_at_the_same_places():
+    given, kind = (torch.randn(256, 256), torch.randn(256, 256)), find_kind("sparse")
+    for seed in range(60):
+        changed = kind.change(tuple(one.clone() for one in given), TRAITS, torch.Generator().manual_seed(seed))
+        if kind.find_variant(seed) == ALIKE:
+            for one in changed:
+                assert min(one.unique(dim=dim).size(dim) for dim in range(2)) <= FEW + 1
+        elif kind.find_variant(seed) == TOGETHER:
+            kept = [one == other for one, other in zip(changed, given, strict=True)]
+            assert torch.equal(*kept) or bool(kept[0].all()) or bool(kept[1].all())
+
+
+def test_values_are_nearly_as_large_as_given_ones_in_one_of_four_scaled_variants():
+    given, kind = torch.rand(40, 50) + 1, find_kind("scaled")
+    for seed in (seed for seed in range(60) if kind.find_variant(seed) == 6):
+        kind.change((changed := given.clone(),), TRAITS, torch.Generator().manual_seed(seed))
+        assert set((changed / given).unique().tolist()) < {0.5, 0.25, 0.125}
 
 
 def test_scaled_values_go_below_a_constant_of_the_reference():
@@ -253,7 +274,7 @@ def test_rows_of_a_half_type_with_too_many_values_stay_apart():
 def test_contrasted_slices_keep_their_values_beside_much_smaller_ones():
     given, other = torch.rand(40, 7), torch.rand(40)
     shares = []
-    for seed in range(40):
+    for seed in range(80):
         changed, second = given.clone(), other.clone()
         find_kind("contrasted").change((changed, second), TRAITS, torch.Generator().manual_seed(seed))
         ratios, more = changed / given, second / other
