@@ -41,17 +41,19 @@ def compare_outputs(
     *,
     exact: bool = False,
     by_peak: bool = False,
+    copied: Collection[int] | None = None,
     terms: Terms | None = None,
 ) -> tuple[Outcome | None, Trial]:
     """Return (None, passed trial) or (outcome, failed trial). With `exact`, countable truths allow no error; this needs
-    a float64 truth and default tolerances. `terms` narrow the tolerance. Outputs and truth may be on different devices.
+    a float64 truth and default tolerances. Only outputs that are `copied` in all calls (None: unknown) are compared as
+    copies. `terms` narrow the tolerance. Outputs and truth may be on different devices.
     """
     refusal = _compare_form(truth, outputs)
     if refusal is not None:
         outcome, message = refusal
         return outcome, Trial(distribution=distribution, passed=False, message=message)
     exact = exact and truth.kind != "reference" and not tolerance.is_fixed
-    verdicts = list(compare_leaves(truth, outputs, tolerance, exact=exact, by_peak=by_peak, terms=terms))
+    verdicts = list(compare_leaves(truth, outputs, tolerance, exact=exact, by_peak=by_peak, copied=copied, terms=terms))
     trial = _summarise(verdicts, distribution)
     return (None if trial.passed else Outcome.WRONG_VALUE), trial
 
@@ -63,12 +65,19 @@ def compare_leaves(
     *,
     exact: bool = False,
     by_peak: bool = False,
+    copied: Collection[int] | None = None,
     terms: Terms | None = None,
 ) -> Iterator[LeafVerdict]:
-    for leaf, tensor in zip(truth.leaves, outputs.tensors, strict=True):
-        is_own = truth.kind == "reference"
+    for at, (leaf, tensor) in enumerate(zip(truth.leaves, outputs.tensors, strict=True)):
         yield compare_leaf(
-            leaf, tensor, tolerance, truth_is_reference=is_own, exact=exact, by_peak=by_peak, terms=terms
+            leaf,
+            tensor,
+            tolerance,
+            truth_is_reference=truth.kind == "reference",
+            exact=exact,
+            by_peak=by_peak,
+            may_copy=copied is None or at in copied,
+            terms=terms,
         )
 
 

@@ -72,9 +72,10 @@ def compare_leaf(
     truth_is_reference: bool,
     exact: bool = False,
     by_peak: bool = False,
+    may_copy: bool = True,
     terms: Terms | None = None,
 ) -> LeafVerdict:
-    """Requires equal shapes and dtypes."""
+    """Requires equal shapes and dtypes. `may_copy` is False if the reference computes this output."""
     dtype = leaf.reference.dtype
     if not leaf.is_calm or not candidate.numel():
         return replace(EMPTY, elements=candidate.numel())
@@ -85,7 +86,8 @@ def compare_leaf(
         return _tolerate(_compare_exact(leaf, candidate), tolerance)
     terms = None if tolerance.is_fixed or dtype not in RATED else terms
     scale = _measure_reference(leaf, 1.0 if truth_is_reference else LEAF_MEAN_SHARE, by_peak)
-    verdict = _compare_elements(leaf, candidate, tolerance, scale, terms, by_peak=by_peak)
+    copies = may_copy and leaf.copies_values
+    verdict = _compare_elements(leaf, candidate, tolerance, scale, terms, copies=copies, by_peak=by_peak)
     if terms is None or by_peak:
         return verdict
     ratio = _rate_whole(leaf, candidate, scale, terms, tolerance)
@@ -147,9 +149,16 @@ def _refuse_whole(verdict: LeafVerdict, leaf: TruthLeaf, ratio: float) -> LeafVe
 
 
 def _compare_elements(
-    leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, scale: _Scale, terms: Terms | None, *, by_peak: bool
+    leaf: TruthLeaf,
+    candidate: Tensor,
+    tolerance: Tolerance,
+    scale: _Scale,
+    terms: Terms | None,
+    *,
+    copies: bool,
+    by_peak: bool,
 ) -> LeafVerdict:
-    floor = choose_floor(leaf.reference.dtype, tolerance, terms, copies=leaf.copies_values, by_peak=by_peak)
+    floor = choose_floor(leaf.reference.dtype, tolerance, terms, copies=copies, by_peak=by_peak)
     keeps_all = leaf.keeps_all and leaf.spread is not None and not tolerance.is_fixed
     usual, step = find_floor(leaf.reference.dtype, None).rtol, CHUNK[leaf.device.type]
     rows = torch.empty((-(-candidate.numel() // step), 6), dtype=torch.float64, device=leaf.device)
@@ -159,7 +168,7 @@ def _compare_elements(
         rounded = exact.to(leaf.reference.dtype).double()
         magnitude = scale.magnitude_of(exact, first, *spread)
         envelope = (scale.largest_relative_error * magnitude).clamp_(max=scale.largest_error)
-        size = scale.zero(exact).abs() if leaf.copies_values else magnitude
+        size = scale.zero(exact).abs() if copies else magnitude
         allowed = torch.maximum(envelope.mul_(tolerance.factor * ROUNDING_SLACK), floor.atol + floor.rtol * size)
         explained = usual * spread[0] if keeps_all else None
         error = (found - exact).abs_()

@@ -281,8 +281,10 @@ class Reference:
     def compare(
         self, truth: Truth, outputs: FlatOutputs, label: str, kind: InputKind = GIVEN
     ) -> tuple[Outcome | None, Trial]:
-        tolerance, terms = self.loaded.problem.tolerance, self.terms if kind is GIVEN or kind.by_peak else None
-        return compare_outputs(truth, outputs, tolerance, label, exact=kind.is_exact, by_peak=kind.by_peak, terms=terms)
+        tolerance, copied = self.loaded.problem.tolerance, self.truths.copied
+        terms = self.terms if kind is GIVEN or kind.by_peak else None
+        rules = partial(compare_outputs, exact=kind.is_exact, by_peak=kind.by_peak, copied=copied, terms=terms)
+        return rules(truth, outputs, tolerance, label)
 
     def is_surely_close(self, own: FlatOutputs, outputs: FlatOutputs, kind: InputKind = GIVEN) -> bool:
         """A fast sufficient test for `compare` against the reference's outputs `own`. False means unknown."""

@@ -72,6 +72,8 @@ def test_copied_values_may_differ_by_a_few_roundings_only():
     copied, computed = exact_truth(values), make_truth(values.double() * (1 + 1e-9), values)
     assert [outcome_of(copied, found) for found in (close, far)] == [None, Outcome.WRONG_VALUE]
     assert [outcome_of(computed, found) for found in (close, far)] == [None, None]
+    saturated = compare_outputs(copied, flatten_outputs(far), DEFAULT, "large", copied=frozenset())
+    assert saturated[0] is None  # other calls are computed
     few_digits = exact_truth(values.round())
     assert outcome_of(few_digits, values.round() * (1 + 3e-5)) is None
     own, found = flatten_outputs(values), flatten_outputs(values * (1 + 1e-6))
