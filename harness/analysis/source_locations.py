@@ -43,15 +43,11 @@ def _locate_compiler_messages(text: str, source: str) -> Iterable[int]:
         return
     lines = [line.strip() for line in source.splitlines()]
     for message in messages:
-        quoted = _read_quoted_line(text[message.end() :])
+        following = text[message.end() :].removeprefix("\n").split("\n", 1)[0]
+        match = _QUOTED_LINE.match(following)
+        quoted = (match.group(1) if match else following).strip()
         if quoted and lines.count(quoted) == 1:
             yield lines.index(quoted) + 1
-
-
-def _read_quoted_line(after: str) -> str:
-    following = after.removeprefix("\n").split("\n", 1)[0]
-    match = _QUOTED_LINE.match(following)
-    return (match.group(1) if match else following).strip()
 
 
 def _find_kernel_string(source: str, kernel: str) -> int | None:

@@ -151,7 +151,11 @@ class Builder:
             log = f"error: the extension name {request.name!r} is not a Python identifier"
             return BuildResult(key=key, status="failed", extension=None, log=log, duration_s=0.0)
         request, other_target = self._select_target(request)
-        self._require_tools(request)
+        if self.toolchain.compiler_version is None:
+            raise BuildToolError("no C++ compiler was found; install one (for example the package g++) or set CXX")
+        if request.needs_cuda and self._emulated is None and not self.toolchain.can_build_cuda:
+            lacks = "nvcc" if self.toolchain.nvcc_version is None else "a CUDA build of torch"
+            raise BuildToolError(f"a CUDA extension needs nvcc and a CUDA build of torch; this machine lacks {lacks}")
         try:
             with self._locked(key):
                 result = self._look_up(key, began_s)
@@ -190,13 +194,6 @@ class Builder:
         """Host code without kernels needs the emulator only to check its memory accesses."""
         strategy = self._emulated
         return strategy if strategy is not None and (request.needs_cuda or strategy.is_checked) else None
-
-    def _require_tools(self, request: BuildRequest) -> None:
-        if self.toolchain.compiler_version is None:
-            raise BuildToolError("no C++ compiler was found; install one (for example the package g++) or set CXX")
-        if request.needs_cuda and self._emulated is None and not self.toolchain.can_build_cuda:
-            lacks = "nvcc" if self.toolchain.nvcc_version is None else "a CUDA build of torch"
-            raise BuildToolError(f"a CUDA extension needs nvcc and a CUDA build of torch; this machine lacks {lacks}")
 
     @contextmanager
     def _locked(self, key: str) -> Iterator[None]:

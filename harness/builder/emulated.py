@@ -129,7 +129,9 @@ class EmulatedStrategy:
             return EmulatedBuild(returncode=1, log=prepared.uncovered, extension=library, is_uncovered=True)
         write_plan(_as_host_request(request, prepared), work)
         plan = read_plan(work)
-        commands = self._read_commands(request, plan)
+        added = " ".join(flag.strip() for flag in request.extra_cflags)
+        flags = read_prebuilt_flags(plan["cflags"], added)
+        commands = Commands(compiler=plan["cxx"], flags=flags, is_checked=self._emulation.checked)
         prebuilt = self._find_prebuilt(request, plan, commands)
         steps = self._write_steps(
             _Job(request=request, prepared=prepared, work=work, plan=plan, commands=commands, prebuilt=prebuilt)
@@ -161,11 +163,6 @@ class EmulatedStrategy:
         if is_syntax:
             return prepared.words.isdisjoint((names / _MACROS).read_text().split())
         return unknown not in (names / _WORDS).read_text().split()
-
-    def _read_commands(self, request: BuildRequest, plan: dict[str, str]) -> Commands:
-        added = " ".join(flag.strip() for flag in request.extra_cflags)
-        flags = read_prebuilt_flags(plan["cflags"], added)
-        return Commands(compiler=plan["cxx"], flags=flags, is_checked=self._emulation.checked)
 
     def _find_prebuilt(self, request: BuildRequest, plan: dict[str, str], commands: Commands) -> Path:
         prebuilt = self._prebuilt_cache.find(

@@ -91,7 +91,11 @@ def watch_script(script: Path, arguments: Sequence[str], model: str, calls: int)
     if not watch.modules[""].forms:
         raise UsageError(f"each of the {watch.calls} calls of {model} raised an exception, which the script caught")
     if not watch.timed:
-        _repeat_calls(watch)
+        (args, kwargs), gradients = watch.last, any(f.has_gradients for f in watch.modules[""].forms.values())
+        module, watch.max_calls = watch.modules[""].module, REPEATED_CALLS + 1
+        with nullcontext() if gradients else torch.no_grad():
+            while watch.calls < REPEATED_CALLS:
+                module(*args, **kwargs)
     watch.detach()
     for path in outlines:
         vars(watch.modules[path].module).pop("forward")
@@ -115,14 +119,6 @@ def _split_modules(watch: Watch, outlines: dict[str, Any]) -> bool:
             outlines[path] = {"arguments": describe_arguments(form), "chains": chains}
             replace_forward(outline, on=True)
     return bool(outlines)
-
-
-def _repeat_calls(watch: Watch) -> None:
-    (args, kwargs), gradients = watch.last, any(f.has_gradients for f in watch.modules[""].forms.values())
-    module, watch.max_calls = watch.modules[""].module, REPEATED_CALLS + 1
-    with nullcontext() if gradients else torch.no_grad():
-        while watch.calls < REPEATED_CALLS:
-            module(*args, **kwargs)
 
 
 def capture(

@@ -91,7 +91,12 @@ def _make_group(
     time_us, calls = sum(one.time_us for one in records), sum(one.calls for one in records)
     forms = merge_forms(records)
     module = records[0].module
-    memory_us, operations_us = _find_roofline(module, forms, peaks)
+    count = sum(form.count for form in forms)
+    weights = count_bytes({id(value): value for value in list_state(module).values()}.values())
+    inputs = sum(form.count * sum(facts.size_bytes for _, facts in list_facts(form.arguments)) for form in forms)
+    moved = weights + (inputs + sum(form.output_bytes for form in forms)) / count
+    flops = sum(form.flops for form in forms) / count
+    memory_us, operations_us = moved / peaks.bandwidth_gb_s / 1e3, flops / peaks.tflops / 1e6
     fraction = max(memory_us, operations_us) * calls / time_us if time_us else 0.0
     bound = "memory" if memory_us >= operations_us else "compute"
     return ModuleGroup(
@@ -118,16 +123,6 @@ def merge_forms(records: list[ModuleRecord]) -> list[CallForm]:
             else:
                 merged[key] = replace(form)
     return list(merged.values())
-
-
-def _find_roofline(module: nn.Module, forms: list[CallForm], peaks: DevicePeaks) -> tuple[float, float]:
-    """Return the time of moving inputs, weights and outputs once, and of the operations, as means over the calls."""
-    count = sum(form.count for form in forms)
-    weights = count_bytes({id(value): value for value in list_state(module).values()}.values())
-    inputs = sum(form.count * sum(facts.size_bytes for _, facts in list_facts(form.arguments)) for form in forms)
-    moved = weights + (inputs + sum(form.output_bytes for form in forms)) / count
-    flops = sum(form.flops for form in forms) / count
-    return moved / peaks.bandwidth_gb_s / 1e3, flops / peaks.tflops / 1e6
 
 
 def list_children(group: ModuleGroup, groups: list[ModuleGroup]) -> list[ModuleGroup]:

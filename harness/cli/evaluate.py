@@ -193,7 +193,17 @@ def _watch(
         if event.reason:
             typer.echo(f"{event.file}: {event.reason}", err=True)
         elif not json_output:
-            _print_event(event)
+            from harness.report.terminal.tables import format_interval, style_text
+
+            verdict = event.evaluation if event.stored is None else event.stored.evaluation
+            assert verdict is not None
+            prefix, more = ("", "") if event.stored is not None else ("outputs ", "; times and more checks follow")
+            speedup = f" {format_interval(verdict)}" if verdict.timing is not None else ""
+            said = f"{prefix if verdict.outcome is Outcome.CORRECT else ''}{verdict.outcome}{speedup}"
+            line = f"{time.strftime('%H:%M:%S')} {event.file}: {said} ({event.after_s:.1f} s){more}"
+            print_rich(style_text(line))
+            if event.stored is not None:
+                _print_reason(event.stored, event.source)
         elif event.stored is not None:
             print_json([event.stored])
 
@@ -202,20 +212,6 @@ def _watch(
         raise UsageError(f"cannot watch {missing}: there is no such file")
     typer.echo(f"watching {', '.join(map(str, files))}; Ctrl-C ends it\n{FIRST}", err=True)
     asyncio.run(watch_files(files, Path(problem), make_task, options, report))
-
-
-def _print_event(event: WatchEvent) -> None:
-    from harness.report.terminal.tables import format_interval, style_text
-
-    verdict = event.evaluation if event.stored is None else event.stored.evaluation
-    assert verdict is not None
-    prefix, more = ("", "") if event.stored is not None else ("outputs ", "; times and more checks follow")
-    speedup = f" {format_interval(verdict)}" if verdict.timing is not None else ""
-    said = f"{prefix if verdict.outcome is Outcome.CORRECT else ''}{verdict.outcome}{speedup}"
-    line = f"{time.strftime('%H:%M:%S')} {event.file}: {said} ({event.after_s:.1f} s){more}"
-    print_rich(style_text(line))
-    if event.stored is not None:
-        _print_reason(event.stored, event.source)
 
 
 def _note_real_devices(report: EvaluationReport, options: EvaluateOptions) -> None:

@@ -180,7 +180,9 @@ def _extract_file(file: Path, *, json_output: bool) -> None:
     from harness.generate.extraction.extractor import find_code
     from harness.generate.extraction.notes import explain_reasoning, list_alternatives, summarise_choice
 
-    text = _read_text(file)
+    with raising(UsageError, f"read {file}"):
+        content = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+    text = content.decode(find_wide_encoding(content) or "utf-8", "replace")
     found = find_code(text)
     extraction = found.extraction if found else None
     if json_output:
@@ -192,12 +194,6 @@ def _extract_file(file: Path, *, json_output: bool) -> None:
         typer.echo(f"no program with ModelNew in {file}{f': {reason}' if reason else ''}", err=True)
         raise typer.Exit(NOTHING_FOUND_EXIT_CODE)
     typer.echo("\n".join([summarise_choice(extraction), *list_alternatives(extraction)]), err=True)
-
-
-def _read_text(file: Path) -> str:
-    with raising(UsageError, f"read {file}"):
-        content = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-    return content.decode(find_wide_encoding(content) or "utf-8", "replace")
 
 
 def _extract_again(

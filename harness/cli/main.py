@@ -166,7 +166,12 @@ def _read_defaults(group: CommandGroup, settings: dict[str, Any], arguments: lis
     if not settings:
         return {}
     group.load_all()
-    defaults = map_defaults(settings, _options_by_command(group))
+    # Groups include their commands' parameters.
+    names = {}
+    for name, command in group.commands.items():
+        parts = [command, *getattr(command, "commands", {}).values()]
+        names[name] = {parameter.name for part in parts for parameter in part.params}
+    defaults = map_defaults(settings, names)
     _name_settings_file(group, defaults, arguments)
     return _nest_defaults(group, defaults)
 
@@ -191,15 +196,6 @@ def _list_variables(parameter: Any) -> list[str]:
 def _complain(message: str, exit_code: int) -> int:
     typer.echo(message, err=True)
     return exit_code
-
-
-def _options_by_command(group: Any) -> dict[str, set[str]]:
-    """Groups include their commands' parameters."""
-    names = {}
-    for name, command in group.commands.items():
-        parts = [command, *getattr(command, "commands", {}).values()]
-        names[name] = {parameter.name for part in parts for parameter in part.params}
-    return names
 
 
 def _nest_defaults(group: Any, defaults: dict[str, dict[str, Any]]) -> dict[str, Any]:

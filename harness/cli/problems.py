@@ -316,7 +316,18 @@ def _list_parts(facts: ProblemFacts) -> Iterator[RenderableType]:
     yield _head("Inputs")
     yield _render_pairs(facts.contracts)
     yield _head("Cases")
-    yield _render_cases(facts.cases)
+    table = make_table("workload, case", "sizes", "inputs", least=LEAST_WIDTH)
+    for case in facts.cases:
+        changes = (
+            case.sizes or "as in the file",
+            f"tolerance {case.tolerance}" if case.tolerance else "",
+            "" if case.timed else "not timed",
+        )
+        drawn = "drawn for each evaluation" if case.is_secret else ""
+        inputs = case.error or drawn or _format_inputs(case.inputs, whole=True)
+        name = ", ".join(filter(None, (case.workload, case.case)))
+        table.add_row(style_text(name), style_text("\n".join(filter(None, changes))), style_text(inputs))
+    yield table
     yield _head("Baseline times")
     yield _render_times(facts.baseline_times) if facts.baseline_times else style_text("none stored", "dim")
     yield _head("Source").append_text(style_text(f": {problem.path}"))
@@ -332,21 +343,6 @@ def _render_pairs(pairs: dict[str, str]) -> Table:
     table = Table.grid(padding=(0, 2))
     for name, value in pairs.items():
         table.add_row(style_text(name), style_text(value))
-    return table
-
-
-def _render_cases(cases: Sequence[CaseEntry]) -> Table:
-    table = make_table("workload, case", "sizes", "inputs", least=LEAST_WIDTH)
-    for case in cases:
-        changes = (
-            case.sizes or "as in the file",
-            f"tolerance {case.tolerance}" if case.tolerance else "",
-            "" if case.timed else "not timed",
-        )
-        drawn = "drawn for each evaluation" if case.is_secret else ""
-        inputs = case.error or drawn or _format_inputs(case.inputs, whole=True)
-        name = ", ".join(filter(None, (case.workload, case.case)))
-        table.add_row(style_text(name), style_text("\n".join(filter(None, changes))), style_text(inputs))
     return table
 
 

@@ -54,13 +54,6 @@ def _differentiate(outputs: Sequence[Tensor], gradients: Sequence[Tensor], targe
     return list(torch.autograd.grad(roots, targets, weights, materialize_grads=True)) if targets else []
 
 
-def require_parameter_gradients(model: nn.Module) -> dict[str, Tensor]:
-    floating: dict[str, Tensor] = {name: value for name, value in model.named_parameters() if value.is_floating_point()}
-    for value in floating.values():
-        value.requires_grad_(True)
-    return floating
-
-
 def make_call(kind: str, forward: Forward, model: nn.Module, returned_inputs: Sequence[int] = ()) -> Forward:
     """`forward` may be compiled; `returned_inputs` are positions among the tensors of the inputs. Raises WireError for
     an unknown kind.
@@ -71,7 +64,9 @@ def make_call(kind: str, forward: Forward, model: nn.Module, returned_inputs: Se
         return partial(_return_inputs, forward, returned_inputs, kind == "in_place")
     if kind not in get_args(CallKind):
         raise WireError(f"unknown kind of call {kind!r}")
-    parameters = require_parameter_gradients(model)
+    parameters = {name: value for name, value in model.named_parameters() if value.is_floating_point()}
+    for value in parameters.values():
+        value.requires_grad_(True)
     return lambda *inputs: call_with_gradients(forward, parameters, inputs)
 
 

@@ -191,7 +191,10 @@ def _rename_word(tokens: list[Token], at: int, edit: Callable[[int, str], None])
     elif text in ("CUDA", "CPU") and _is_dispatch_key(tokens, at):
         edit(at, "CPU" if text == "CUDA" else "CUDA")
     elif text in _ANSWERS and _follows_cuda(tokens, at):
-        _write_answer(tokens, at, edit)
+        # Replace torch's function, which would report no GPU.
+        for position in _before(tokens, at, 4):
+            edit(position, "")
+        edit(at, f"([](auto...) {{ {_ANSWERS[tokens[at].text]} }})")
     elif text in ("CUDA", "CPU") and _follows_device_type(tokens, at):
         edit(at, "CPU" if text == "CUDA" or not _is_compared(tokens, at) else "CUDA")
     elif text == "cuda" and previous in (".", "->") and _is_empty_call(tokens, at):
@@ -209,13 +212,6 @@ def _is_dispatch_key(tokens: list[Token], at: int) -> bool:
 
 def _follows_cuda(tokens: list[Token], at: int) -> bool:
     return [tokens[position].text for position in _before(tokens, at, 4)] == ["::", "cuda", "::", "torch"]
-
-
-def _write_answer(tokens: list[Token], at: int, edit: Callable[[int, str], None]) -> None:
-    """Replace torch's function, which would report no GPU."""
-    for position in _before(tokens, at, 4):
-        edit(position, "")
-    edit(at, f"([](auto...) {{ {_ANSWERS[tokens[at].text]} }})")
 
 
 def _answer_index(tokens: list[Token], at: int, edit: Callable[[int, str], None]) -> None:

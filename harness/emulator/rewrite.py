@@ -108,7 +108,13 @@ def rewrite_device_source(
     rewrite_indices(work.tokens, work.edit, inside)
     _rewrite_assembly(work)
     _rewrite_launches(work)
-    _rewrite_kernel_arguments(work)
+    # Drop `(void*)` casts of kernels, which would lose their type.
+    tokens = work.tokens
+    for at, token in enumerate(tokens):
+        arguments = find_arguments(tokens, at) if token.text in _ASK_ABOUT_KERNELS else None
+        for position in range(*arguments) if arguments else ():
+            if tokens[position].text == "void" and tokens[position].kind == "word":
+                _drop_cast(work, position)
     if checked:
         _rewrite_pointers(work)
     return work.render(0, len(work.tokens)), tuple(work.problems)
@@ -154,7 +160,10 @@ def _read_kernel(work: Rewrite, at: int) -> Kernel | None:
     tokens, body = work.tokens, read_body(work.tokens, at)
     if body is None:
         return None
-    bounds = _find_bounds_before(tokens, at)
+    closing = step(tokens, at, -1)
+    opening = match_backward(tokens, closing) if text_at(tokens, closing) == ")" else None
+    is_bound = text_at(tokens, step(tokens, opening, -1)) in LAUNCH_BOUNDS
+    bounds = None if closing is None or opening is None or not is_bound else (opening + 1, closing)
     for word in range(at, body.opening):
         arguments = find_arguments(tokens, word) if tokens[word].text in LAUNCH_BOUNDS else None
         if arguments is not None:
@@ -162,13 +171,6 @@ def _read_kernel(work: Rewrite, at: int) -> Kernel | None:
         elif tokens[word].text == "__cluster_dims__":
             work.refuse(word, "thread block clusters (__cluster_dims__)")
     return Kernel(at=at, name=body.name, opening=body.opening, closing=body.closing, bounds=bounds)
-
-
-def _find_bounds_before(tokens: list[Token], at: int) -> tuple[int, int] | None:
-    closing = step(tokens, at, -1)
-    opening = match_backward(tokens, closing) if text_at(tokens, closing) == ")" else None
-    is_bound = text_at(tokens, step(tokens, opening, -1)) in LAUNCH_BOUNDS
-    return None if closing is None or opening is None or not is_bound else (opening + 1, closing)
 
 
 def _rewrite_kernels(work: Rewrite, kernels: tuple[Kernel, ...], simple: SimpleKernels) -> list[tuple[int, int]]:
@@ -217,16 +219,6 @@ def _rewrite_launches(work: Rewrite) -> None:
         work.blank(at, closing)
         work.put_before(start, f"(::harness_emulator::configure({configuration}), ")
         work.put_after(arguments[1], ")")
-
-
-def _rewrite_kernel_arguments(work: Rewrite) -> None:
-    """Drop `(void*)` casts of kernels, which would lose their type."""
-    tokens = work.tokens
-    for at, token in enumerate(tokens):
-        arguments = find_arguments(tokens, at) if token.text in _ASK_ABOUT_KERNELS else None
-        for position in range(*arguments) if arguments else ():
-            if tokens[position].text == "void" and tokens[position].kind == "word":
-                _drop_cast(work, position)
 
 
 def _write_errors(work: Rewrite, extended_lambdas: bool) -> None:

@@ -59,22 +59,17 @@ class _Reader:
         """Read one token; returns the next index, or None if unsupported."""
         token = self._tokens[at]
         if token.text in _WITH_ARGUMENTS:
-            return self._drop_with_arguments(at)
+            arguments = find_arguments(self._tokens, at)
+            if arguments is None:
+                return None
+            self.dropped.append((at, arguments[1]))
+            return step(self._tokens, arguments[1])
         if token.text in _RECORDS:
             return _skip_record(self._tokens, at)
         if token.text in ("(", "[", "{"):
             return self._skip_brackets(at)
         if token.text == "=" and not self._angles:
             return None
-        self._take_mark_or_word(at, token)
-        return step(self._tokens, at)
-
-    def end_declarator(self) -> None:
-        if self._candidate is not None and not self._is_named:
-            self.names.append(self._candidate)
-        self._candidate, self._is_named = None, False
-
-    def _take_mark_or_word(self, at: int, token: Token) -> None:
         if token.text in _DROPPED:
             self.is_dynamic |= token.text == "extern"
             self.dropped.append((at, at))
@@ -84,13 +79,12 @@ class _Reader:
             self.end_declarator()
         elif token.kind == "word" and not self._angles and not self._is_named:
             self._candidate = at
+        return step(self._tokens, at)
 
-    def _drop_with_arguments(self, at: int) -> int | None:
-        arguments = find_arguments(self._tokens, at)
-        if arguments is None:
-            return None
-        self.dropped.append((at, arguments[1]))
-        return step(self._tokens, arguments[1])
+    def end_declarator(self) -> None:
+        if self._candidate is not None and not self._is_named:
+            self.names.append(self._candidate)
+        self._candidate, self._is_named = None, False
 
     def _skip_brackets(self, at: int) -> int | None:
         closing = match_forward(self._tokens, at)

@@ -94,7 +94,10 @@ class _FullChecks:
         limit_s = self._left_s / self._count
         self._count -= 1
         try:
-            estimated_s = _estimate_call_s(problem)
+            loaded, costs = load_problem(problem, "full"), OperatorCosts()
+            with replace_compiler(META), contain_memory(loaded, HOST), costs:
+                run_reference(loaded, loaded.make_model(0, META), loaded.make_inputs(0, META))
+            estimated_s = costs.elements / ELEMENTS_PER_S + costs.flops / FLOPS_PER_S
         except ReferenceStopped:
             raise
         except ProblemError as error:
@@ -127,14 +130,6 @@ class _FullChecks:
             return (Check(name="runs", passed=False, evidence=str(error)),)
         finally:
             self._left_s = max(self._left_s - (time.monotonic() - began_s), 0.0)
-
-
-def _estimate_call_s(problem: Problem) -> float:
-    """Run on the meta device. Raises ProblemError."""
-    loaded, costs = load_problem(problem, "full"), OperatorCosts()
-    with replace_compiler(META), contain_memory(loaded, HOST), costs:
-        run_reference(loaded, loaded.make_model(0, META), loaded.make_inputs(0, META))
-    return costs.elements / ELEMENTS_PER_S + costs.flops / FLOPS_PER_S
 
 
 def _measure_call_s(loaded: LoadedProblem, device: torch.device) -> float:

@@ -133,7 +133,14 @@ def _evaluate_workload(tools: EvaluationTools, task: CandidateTask) -> None:
     problem, workload, record = task.problem, task.subject.workload, task.record
     record.sizes = describe_sizes(problem, REDUCED) if workload == REDUCED else ""
     if tools.is_emulated:
-        _compile_kernels(tools, task)
+        # Compile kernels of a language with its own compiler.
+        if tools.checker is not None and task.kernels:
+            with task.record.phase("build"):
+                compiled = compile_kernels(tools.checker.launches, task.problem, task.subject.workload, task.candidate)
+            task.record.findings += compiled
+        if LANGUAGES[task.subject.language].compiles_only:
+            only = f"the emulated device only compiles kernels of language {task.subject.language}"
+            raise CandidateFailure(Outcome.NOT_RUN, f"{only}: it needs a GPU")
     runs = list_runs(problem, workload, record.seed)
     with record.in_order([run.name for _, run in runs]):
         for chosen, run in put_smallest_first(runs, workload):
@@ -183,17 +190,6 @@ def _sanitize_kernels(tools: EvaluationTools, task: CandidateTask, *, decides: b
         record.note("nvcc", message)
     if decides and checked.outcome is not None:
         raise CandidateFailure(checked.outcome, checked.message)
-
-
-def _compile_kernels(tools: EvaluationTools, task: CandidateTask) -> None:
-    """Compile kernels of a language with its own compiler. Raises CandidateFailure if they can only be compiled."""
-    if tools.checker is not None and task.kernels:
-        with task.record.phase("build"):
-            compiled = compile_kernels(tools.checker.launches, task.problem, task.subject.workload, task.candidate)
-        task.record.findings += compiled
-    if LANGUAGES[task.subject.language].compiles_only:
-        only = f"the emulated device only compiles kernels of language {task.subject.language}"
-        raise CandidateFailure(Outcome.NOT_RUN, f"{only}: it needs a GPU")
 
 
 def _check_launch_limits(tools: EvaluationTools, task: CandidateTask) -> None:

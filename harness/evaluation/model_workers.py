@@ -168,14 +168,6 @@ class BaselineUnavailable(BaselineFailure):
     """The problem or the device has no such baseline."""
 
 
-def require_available(baseline: TimedBaseline, reference: Reference) -> None:
-    """Raises BaselineUnavailable."""
-    if baseline.name == "eager-tf32" and not reference.device.has_tf32:
-        raise BaselineUnavailable(f"{reference.device.name} has no TF32 units")
-    if baseline.name == "library" and not reference.loaded.has_library:
-        raise BaselineUnavailable(f"the problem's file has no class {LIBRARY_CLASS}(Model)")
-
-
 @contextmanager
 def blaming_baseline() -> Iterator[None]:
     """Raises BaselineFailure instead of a failure of the worker, unless memory is short, which may be repeated."""
@@ -392,7 +384,10 @@ class ModelWorkers:
     @contextmanager
     def open_baseline(self, reference: Reference, baseline: TimedBaseline) -> Iterator[ModelSession]:
         """Raises BaselineFailure if it is unavailable, fails, or gives wrong outputs."""
-        require_available(baseline, reference)
+        if baseline.name == "eager-tf32" and not reference.device.has_tf32:
+            raise BaselineUnavailable(f"{reference.device.name} has no TF32 units")
+        if baseline.name == "library" and not reference.loaded.has_library:
+            raise BaselineUnavailable(f"the problem's file has no class {LIBRARY_CLASS}(Model)")
         compile_mode = COMPILE_MODES.get(baseline.name, "")
         if compile_mode and self._preloads:
             self.ahead.preload(INDUCTOR)

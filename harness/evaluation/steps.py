@@ -281,7 +281,9 @@ def open_case(
         if reference.computes_on is not None:
             exercises.make_ahead()
     record.findings += _note_variation(reference)
-    record.calls = _describe_calls(reference)
+    training = (("mode", "training"),) if reference.loaded.problem.training else ()
+    seeded = (("call_seeds", "torch seeded anew before each call"),) if reference.draws_numbers else ()
+    record.calls = (*training, *seeded)
     limits = tools.builds.reduce_limits(tools.settings.limits, candidate)
     answer_build = tools.builds.answer_for(record, candidate)
     with ExitStack() as worker:
@@ -405,10 +407,3 @@ def _note_variation(reference: Reference) -> tuple[Finding, ...]:
         "tolerance, not bit by bit"
     )
     return (Finding(check="reference_varies", severity="note", message=message),)
-
-
-def _describe_calls(reference: Reference) -> tuple[tuple[str, str], ...]:
-    """Return (name, value) for training mode and seeding."""
-    training = (("mode", "training"),) if reference.loaded.problem.training else ()
-    seeded = (("call_seeds", "torch seeded anew before each call"),) if reference.draws_numbers else ()
-    return (*training, *seeded)

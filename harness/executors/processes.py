@@ -285,7 +285,12 @@ class OwnedDevice:
             raise ReferenceStopped(f"the evaluation did not end within {self._limit_s:g} s, by {options}") from error
         finally:
             ended.set()
-        return _correct(evaluation, job, time.monotonic() - began_s)
+        # Replace fields by values that are known here.
+        duration_s = time.monotonic() - began_s
+        build = evaluation.build
+        if build is not None:
+            build = replace(build, duration_s=min(max(0.0, build.duration_s), duration_s))
+        return replace(evaluation, subject=job.task.subject, build=build, duration_s=duration_s)
 
     @contextmanager
     def _hold_locks(self, lock: str) -> Iterator[None]:
@@ -302,11 +307,3 @@ class OwnedDevice:
 
 def _excuse(process: EvaluatorProcess) -> float:
     return min(process.precompiling_s, MOST_PRECOMPILING_S)
-
-
-def _correct(evaluation: Evaluation, job: Job, duration_s: float) -> Evaluation:
-    """Replace fields by values that are known here. Raises ValueError for contradictions."""
-    build = evaluation.build
-    if build is not None:
-        build = replace(build, duration_s=min(max(0.0, build.duration_s), duration_s))
-    return replace(evaluation, subject=job.task.subject, build=build, duration_s=duration_s)

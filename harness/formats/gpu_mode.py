@@ -95,7 +95,15 @@ def _read_task(folder: Path) -> _Task:
         raise UnsupportedError("the task uses several GPUs")
     if not (folder / "reference.py").is_file():
         raise UnsupportedError("it has no reference.py")
-    modules = _read_modules(folder, record)
+    # Read the Python files that `files` lists by name and source, and those of the folder.
+    paths = {path.stem: path for path in folder.glob("*.py")}
+    for file in record.get("files") or ():
+        if not isinstance(file, dict) or not {"name", "source"} <= file.keys():
+            raise UsageError(f"{folder / 'task.yml'}: every file must have a name and a source, found {file!r}")
+        source = folder / str(file["source"])
+        if str(file["name"]).endswith(".py") and not str(file["source"]).startswith("@"):
+            paths[str(file["name"]).removesuffix(".py")] = source
+    modules = {name: read_text(path) for name, path in paths.items() if name == "reference" or path.is_file()}
     body = parse_module(modules["reference"], str(folder / "reference.py")).body
     functions = {one.name: one for one in body if isinstance(one, ast.FunctionDef)}
     missing = next((name for name in _WANTED if name not in functions), None)
@@ -118,18 +126,6 @@ def _read_yaml(path: Path) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise UsageError(f"{path} holds a {type(record).__name__}, expected a mapping with tests and benchmarks")
     return record
-
-
-def _read_modules(folder: Path, record: Mapping[str, Any]) -> dict[str, str]:
-    """Read the Python files that `files` lists by name and source, and those of the folder."""
-    paths = {path.stem: path for path in folder.glob("*.py")}
-    for file in record.get("files") or ():
-        if not isinstance(file, dict) or not {"name", "source"} <= file.keys():
-            raise UsageError(f"{folder / 'task.yml'}: every file must have a name and a source, found {file!r}")
-        source = folder / str(file["source"])
-        if str(file["name"]).endswith(".py") and not str(file["source"]).startswith("@"):
-            paths[str(file["name"]).removesuffix(".py")] = source
-    return {name: read_text(path) for name, path in paths.items() if name == "reference" or path.is_file()}
 
 
 def _find_buffers(generate: ast.FunctionDef, reference: ast.FunctionDef) -> tuple[int, ...]:

@@ -84,7 +84,10 @@ class _Merged:
                     raise UnsupportedError(f"{within} imports {one!r} in a form that cannot be merged into one file")
 
     def _add_statement(self, statement: ast.stmt, source: str) -> None:
-        text = _take_lines(statement, source)
+        lines = source.split("\n")
+        first = find_first_line(statement, lines)
+        space = "\n\n" if isinstance(statement, _DEFINITIONS) else ""
+        text = space + "\n".join(lines[first : statement.end_lineno]) + space.removesuffix("\n")
         names = _list_bound(statement)
         if text in self.parts:
             return
@@ -126,14 +129,6 @@ def _list_bound(statement: ast.stmt) -> frozenset[str]:
     if isinstance(statement, ast.Import | ast.ImportFrom) and getattr(statement, "module", "") != _FUTURE:
         return frozenset((alias.asname or alias.name).partition(".")[0] for alias in statement.names)
     return bound_names(statement)
-
-
-def _take_lines(statement: ast.stmt, source: str) -> str:
-    """Include decorators and the comment above."""
-    lines = source.split("\n")
-    first = find_first_line(statement, lines)
-    space = "\n\n" if isinstance(statement, _DEFINITIONS) else ""
-    return space + "\n".join(lines[first : statement.end_lineno]) + space.removesuffix("\n")
 
 
 def rename_names(source: str, renamed: Mapping[str, str]) -> str:

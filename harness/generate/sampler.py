@@ -121,7 +121,18 @@ class Asker:
         candidate: Candidate | None,
         provenance: Mapping[str, object],
     ) -> None:
-        origin = describe_provenance(self._plan.manifest, self._digests.get(key.problem), self._read_clock())
+        origin = {
+            "suite": self._plan.manifest.suite,
+            "problem_digest": self._digests.get(key.problem),
+            "model": self._plan.manifest.model,
+            "provider": self._plan.manifest.provider,
+            "base_url": self._plan.manifest.base_url,
+            "temperature": self._plan.manifest.temperature,
+            "max_tokens": self._plan.manifest.max_tokens,
+            "gpu": self._plan.manifest.gpu,
+            "created_at": self._read_clock(),
+            "harness_version": self._plan.manifest.harness_version,
+        }
         write = partial(
             write_sample, self._plan.run_dir, key=key, prompt=prompt, completion=completion, candidate=candidate,
             provenance=origin | dict(provenance),
@@ -131,18 +142,3 @@ class Asker:
         await asyncio.shield(writing)
         if earlier is not None:  # answers are evaluated in the order in which they arrived
             await asyncio.wait([earlier])
-
-
-def describe_provenance(manifest: RunManifest, problem_digest: str | None, created_at: str) -> dict[str, object]:
-    return {
-        "suite": manifest.suite,
-        "problem_digest": problem_digest,
-        "model": manifest.model,
-        "provider": manifest.provider,
-        "base_url": manifest.base_url,
-        "temperature": manifest.temperature,
-        "max_tokens": manifest.max_tokens,
-        "gpu": manifest.gpu,
-        "created_at": created_at,
-        "harness_version": manifest.harness_version,
-    }

@@ -68,12 +68,27 @@ def prepare_run(
 def plan_run(options: GenerateOptions) -> tuple[Plan, RecordedProvider | None]:
     """Return the plan, and the recording that answers it, by reading files only. Raises HarnessError."""
     recording = _find_recording(options)
-    settings = _make_settings(options, recording)
+    model = options.model or (name_recorded_model(recording, options.language) if recording else None)
+    if model is None:
+        raise UsageError("no model: name one with --model, or replay stored completions with --provider recorded")
+    settings = GenerationSettings(
+        options=options if recording is None else replace(options, base_url=None),
+        suite_dir=find_suite_folder(options.suite, options.problems_dir),
+        prompts_dir=find_folder("prompts", options.prompts_dir, option="--prompts-dir"),
+        model=model,
+    )
     plan = _plan(settings)
     if recording is None:
         return plan, None
     replay = RecordedProvider(recording, options.language)
-    kept = _choose_recorded(plan, replay)
+    keys = plan.list_keys()
+    recorded = {key.problem for key in keys if replay.can_answer(key)}
+    if not recorded:
+        raise UsageError(
+            f"{replay.folder} has none of the {len(keys)} requested samples, such as "
+            f"{keys[0].problem}/{keys[0].sample}: choose other problems, another --language or another --recording"
+        )
+    kept = tuple(name for name in plan.manifest.problems if name in recorded)
     if not options.problems:  # problems given by name stay, and are reported as not recorded
         plan = _plan(replace(settings, options=replace(settings.options, problems=kept)))
     return plan, replay
@@ -105,18 +120,6 @@ def _plan(settings: GenerationSettings) -> Plan:
     return make_plan(settings, now=read_clock(), harness_version=harness.__version__)
 
 
-def _choose_recorded(plan: Plan, replay: RecordedProvider) -> tuple[str, ...]:
-    """Raises UsageError without a recorded answer."""
-    keys = plan.list_keys()
-    recorded = {key.problem for key in keys if replay.can_answer(key)}
-    if not recorded:
-        raise UsageError(
-            f"{replay.folder} has none of the {len(keys)} requested samples, such as "
-            f"{keys[0].problem}/{keys[0].sample}: choose other problems, another --language or another --recording"
-        )
-    return tuple(name for name in plan.manifest.problems if name in recorded)
-
-
 @contextmanager
 def open_run(plan: Plan) -> Iterator[None]:
     """Lock the run and write its manifest and references; remove a run that stays empty."""
@@ -137,18 +140,6 @@ def _find_recording(options: GenerateOptions) -> Path | None:
     if options.recording is not None:
         return options.recording
     return find_folder("recordings", None, option="--recording") / "demo"
-
-
-def _make_settings(options: GenerateOptions, recording: Path | None) -> GenerationSettings:
-    model = options.model or (name_recorded_model(recording, options.language) if recording else None)
-    if model is None:
-        raise UsageError("no model: name one with --model, or replay stored completions with --provider recorded")
-    return GenerationSettings(
-        options=options if recording is None else replace(options, base_url=None),
-        suite_dir=find_suite_folder(options.suite, options.problems_dir),
-        prompts_dir=find_folder("prompts", options.prompts_dir, option="--prompts-dir"),
-        model=model,
-    )
 
 
 def read_clock() -> str:

@@ -168,11 +168,15 @@ def improve_file(
     generate = replace(generate, language=start.language)
     generate = replace(generate, run=generate.run or _name_run(file, source, generate))
     report = improve(generate, options, replace(search, start=start), show)
-    chosen = _choose_best(report)
+    solved = [one for one in report.samples if one.history.best is not None]
+    index = find_best([one.history.best.result.alone for one in solved if one.history.best is not None])
+    chosen = None if index is None else solved[index]
     if chosen is None:
         return report, None
     path = file.with_name(f"{file.stem}.best.py")
-    replace_text(path, _describe_history(chosen) + _read_best(chosen))
+    best = chosen.history.best
+    assert best is not None
+    replace_text(path, _describe_history(chosen) + (best.source or ""))
     return report, path
 
 
@@ -183,18 +187,6 @@ def _name_run(file: Path, source: str, generate: GenerateOptions) -> str:
     settings += f"\0{generate.language}" if generate.language != detect_language(source) else ""
     name = re.sub(r"[^A-Za-z0-9.]+", "-", file.stem).strip("-.")[:60] or "file"
     return f"improve-{name}-{sha256(settings.encode()).hexdigest()[:8]}"
-
-
-def _choose_best(report: SearchReport) -> SampleSearch | None:
-    solved = [one for one in report.samples if one.history.best is not None]
-    index = find_best([one.history.best.result.alone for one in solved if one.history.best is not None])
-    return None if index is None else solved[index]
-
-
-def _read_best(chosen: SampleSearch) -> str:
-    best = chosen.history.best
-    assert best is not None
-    return best.source or ""
 
 
 def _describe_history(chosen: SampleSearch) -> str:

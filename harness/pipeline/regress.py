@@ -113,7 +113,14 @@ def choose_rows(store: ResultStore, selection: Selection) -> list[ResultRow]:
     if selection.since is not None:
         rows = [row for row in rows if row.started_at >= selection.since]
     if selection.best:
-        rows = _choose_best(rows)
+        best: dict[tuple[str, ...], ResultRow] = {}
+        for row in rows:
+            if row.outcome != Outcome.CORRECT:
+                continue
+            place = (row.suite, row.problem, row.language, row.device, row.workload, row.baseline, row.dtype)
+            if place not in best or (row.speedup or 0.0) > (best[place].speedup or 0.0):
+                best[place] = row
+        rows = sorted(best.values(), key=lambda row: row.id)
     return rows[-selection.last :] if selection.last else rows
 
 
@@ -135,17 +142,6 @@ def _choose_pinned(store: ResultStore, rows: Sequence[ResultRow], pins: Iterable
             raise UsageError(f"{path}, line {pin.line}: no evaluation of {pin} is stored in {store.path}")
         chosen |= {row.id: row for row in matches}
     return [chosen[number] for number in sorted(chosen)]
-
-
-def _choose_best(rows: Iterable[ResultRow]) -> list[ResultRow]:
-    best: dict[tuple[str, ...], ResultRow] = {}
-    for row in rows:
-        if row.outcome != Outcome.CORRECT:
-            continue
-        place = (row.suite, row.problem, row.language, row.device, row.workload, row.baseline, row.dtype)
-        if place not in best or (row.speedup or 0.0) > (best[place].speedup or 0.0):
-            best[place] = row
-    return sorted(best.values(), key=lambda row: row.id)
 
 
 def _open_entry(store: ResultStore, row: ResultRow, options: EvaluateOptions, rule: GateRule) -> Reevaluation:

@@ -213,10 +213,6 @@ def _load_driver() -> ctypes.CDLL:
 def _call(name: str, *arguments: Any) -> None:
     status = getattr(_load_driver(), name)(*arguments)
     if status:
-        raise _describe_failure(name, status)
-
-
-def _describe_failure(name: str, status: int) -> DeviceError:
-    text = ctypes.c_char_p()
-    _load_driver().cuGetErrorString(status, ctypes.byref(text))
-    return DeviceError(f"{name} failed with {status}: {(text.value or b'unknown error').decode()}")
+        text = ctypes.c_char_p()
+        _load_driver().cuGetErrorString(status, ctypes.byref(text))
+        raise DeviceError(f"{name} failed with {status}: {(text.value or b'unknown error').decode()}")

@@ -126,7 +126,16 @@ class Forkserver:
             watch = MemoryWatch(outer_pid, limits.memory_bytes)
         line = Channel(ours)
         worker = WorkerProcess(self, int(answer["pid"]), outer_pid=outer_pid, line=line, output=output, watch=watch)
-        self._await_start(worker)
+        try:
+            message, _ = worker.line.receive(timeout_s=SPAWN_TIMEOUT_S)
+            worker.find_itself()
+        except (WorkerLost, WorkerTimeout, WireError) as error:
+            worker.end()
+            raise HarnessError(f"a worker did not start ({error}); it printed: {worker.printed()[-500:]}") from error
+        except HarnessError:
+            worker.end()
+            raise
+        self._level = str(message["level"])
         return worker
 
     def kill(self, pid: int, outer_pid: int, grace_s: float) -> int | None:
@@ -251,18 +260,6 @@ class Forkserver:
         why = f": {self._isolation.weakness}" if self._isolation.weakness else ""
         message = f"the candidate ran with weak isolation (only {self.isolation}){why}"
         return [Finding(check="confinement", severity="warning", message=message)]
-
-    def _await_start(self, worker: WorkerProcess) -> None:
-        try:
-            message, _ = worker.line.receive(timeout_s=SPAWN_TIMEOUT_S)
-            worker.find_itself()
-        except (WorkerLost, WorkerTimeout, WireError) as error:
-            worker.end()
-            raise HarnessError(f"a worker did not start ({error}); it printed: {worker.printed()[-500:]}") from error
-        except HarnessError:
-            worker.end()
-            raise
-        self._level = str(message["level"])
 
     def _describe_isolation(self, folder: str, *, namespaces: bool) -> dict[str, Any]:
         readable = self._list_readable()

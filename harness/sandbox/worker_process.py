@@ -61,7 +61,15 @@ class MemoryWatch:
         opened = _list_open_files(tree)
         if opened is None:
             return f"its processes have more than {MAX_OPEN_FILES} files open"
-        files_bytes = _count_memory_files(opened, arena)
+        own = os.fstat(arena)
+        sizes: dict[tuple[int, int], int] = {}
+        for link in opened:
+            with contextlib.suppress(OSError):  # closed meanwhile
+                if os.readlink(link).startswith("/memfd:"):  # noqa: PTH115 - the bare string
+                    file = os.stat(link)  # noqa: PTH116
+                    sizes[file.st_dev, file.st_ino] = file.st_blocks * BLOCK_BYTES
+        sizes.pop((own.st_dev, own.st_ino), None)
+        files_bytes = sum(sizes.values())
         used_bytes = _count_private(tree) - self._at_first_bytes + files_bytes
         if self._limit_bytes is not None and used_bytes > self._limit_bytes:
             # Shared pages were counted once per process; an exact count takes longer.
@@ -134,18 +142,6 @@ def _list_open_files(processes: Iterable[int]) -> list[str] | None:
         if len(found) > MAX_OPEN_FILES:
             return None
     return found
-
-
-def _count_memory_files(links: Iterable[str], arena: int) -> int:
-    own = os.fstat(arena)
-    sizes: dict[tuple[int, int], int] = {}
-    for link in links:
-        with contextlib.suppress(OSError):  # closed meanwhile
-            if os.readlink(link).startswith("/memfd:"):  # noqa: PTH115 - the bare string
-                file = os.stat(link)  # noqa: PTH116
-                sizes[file.st_dev, file.st_ino] = file.st_blocks * BLOCK_BYTES
-    sizes.pop((own.st_dev, own.st_ino), None)
-    return sum(sizes.values())
 
 
 def _megabytes(size_bytes: int) -> str:

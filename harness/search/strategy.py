@@ -186,22 +186,19 @@ def _find_named(name: str, width: int | None) -> Strategy:
             raise UsageError(f"--width is for the strategies {' and '.join(WITH_WIDTH)}")
         return WITH_WIDTH[name](width)
     if name.endswith(".py"):
-        return _load_strategy(Path(name))
+        path = Path(name)
+        if not path.is_file():
+            raise UsageError(f"no strategy file {path}")
+        try:
+            found = runpy.run_path(str(path)).get("STRATEGY")
+        except Exception as error:
+            raise UsageError(f"the strategy file {path} failed: {type(error).__name__}: {error}") from error
+        if not isinstance(found, Strategy):
+            raise UsageError(f"{path} must define STRATEGY = Strategy(name=..., choose=...), see docs/turns.md")
+        return found
     if name not in STRATEGIES:
         raise UsageError(f"{explain_unknown('strategy', name, (AUTO, *STRATEGIES))}, or name a Python file")
     return STRATEGIES[name]
-
-
-def _load_strategy(path: Path) -> Strategy:
-    if not path.is_file():
-        raise UsageError(f"no strategy file {path}")
-    try:
-        found = runpy.run_path(str(path)).get("STRATEGY")
-    except Exception as error:
-        raise UsageError(f"the strategy file {path} failed: {type(error).__name__}: {error}") from error
-    if not isinstance(found, Strategy):
-        raise UsageError(f"{path} must define STRATEGY = Strategy(name=..., choose=...), see docs/turns.md")
-    return found
 
 
 CONTEXT_TOKENS = 32_000

@@ -26,7 +26,14 @@ def find_submitted_problem(
 ) -> Problem:
     """Does not execute an untrusted reference, so its cases may be missing. Raises UsageError and ProblemError."""
     if submission.reference is None:
-        problem = _find_named(submission, problems_dir)
+        given, _, name = (submission.problem or "").rpartition("/")
+        suite = given or submission.suite
+        _require_name(name)
+        folder = find_named_suite(suite, problems_dir)
+        if not (folder / f"{name}.py").is_file():
+            known = [path.stem for path in list_files(folder)]
+            raise UsageError(f"no problem {name!r} in suite {suite!r}; {suggest(name, known)}")
+        problem = read_problem(folder / f"{name}.py", folder.name)
     else:
         problem = _parse_reference(submission.reference, executes=trusts_references)
     if submission.workload not in (None, "reduced") and problem.workload(submission.workload) is None:
@@ -105,17 +112,6 @@ def find_named_suite(suite: str, problems_dir: Path | None) -> Path:
     if suite not in known:
         raise UsageError(f"no suite {suite!r}; {suggest(suite, sorted(known))}")
     return find_suite_folder(suite, problems_dir)
-
-
-def _find_named(submission: Submission, problems_dir: Path | None) -> Problem:
-    given, _, name = (submission.problem or "").rpartition("/")
-    suite = given or submission.suite
-    _require_name(name)
-    folder = find_named_suite(suite, problems_dir)
-    if not (folder / f"{name}.py").is_file():
-        known = [path.stem for path in list_files(folder)]
-        raise UsageError(f"no problem {name!r} in suite {suite!r}; {suggest(name, known)}")
-    return read_problem(folder / f"{name}.py", folder.name)
 
 
 def _parse_reference(reference: str, *, executes: bool) -> Problem:

@@ -321,7 +321,12 @@ def serve(service: Service, host: str, port: int) -> None:
     ):
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         trial.bind((host, port))
-    log_json_lines()
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    for name in ("harness.service", "uvicorn"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(logging.INFO)
     sys.setswitchinterval(SWITCH_S)
     make_server(service, host, port).run()
 
@@ -339,12 +344,3 @@ def make_server(service: Service, host: str, port: int) -> uvicorn.Server:
         timeout_graceful_shutdown=SHUTDOWN_S,
     )
     return uvicorn.Server(config)
-
-
-def log_json_lines() -> None:
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
-    for name in ("harness.service", "uvicorn"):
-        logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = [handler], False
-        logger.setLevel(logging.INFO)

@@ -185,22 +185,19 @@ class Dispatcher:
         free = self._executor.capacity - self._in_flight
         taken = self._queue.take(free) if free > 0 else []
         for entry, submission in taken:
-            self._submit(entry, submission)
+            self._metrics.waited(entry)
+            with self._lock:
+                self._in_flight += 1
+            future: Future[Evaluation] = Future()
+            try:
+                future = self._executor.submit(self._service.prepare(entry.client, submission))
+            except Exception as error:  # noqa: BLE001 - this task fails; the others go on
+                future.set_exception(error)
+            future.add_done_callback(partial(self._end, entry))
         if monotonic() > self._clean_at_s:
             self._queue.delete_finished(time() - self._service.settings.keep_s)
             self._clean_at_s = monotonic() + CLEAN_EVERY_S
         return bool(taken)
-
-    def _submit(self, entry: Entry, submission: Submission) -> None:
-        self._metrics.waited(entry)
-        with self._lock:
-            self._in_flight += 1
-        future: Future[Evaluation] = Future()
-        try:
-            future = self._executor.submit(self._service.prepare(entry.client, submission))
-        except Exception as error:  # noqa: BLE001 - this task fails; the others go on
-            future.set_exception(error)
-        future.add_done_callback(partial(self._end, entry))
 
     def _end(self, entry: Entry, future: Future[Evaluation]) -> None:
         with self._lock:

@@ -252,15 +252,18 @@ class _Compiler:
             text, values = self.compile_truth(node.operand)
             return f"NOT {text}", values
         if isinstance(node, ast.Compare):
-            return self._compile_comparison(node)
+            sides = [node.left, *node.comparators]
+            pairs = zip(sides, node.ops, sides[1:], strict=False)
+            return _join(" AND ", [self._compare(left, op, right) for left, op, right in pairs])
         if isinstance(node, ast.Call):
-            return self._compile_pattern(node)
+            if not isinstance(node.func, ast.Name) or node.func.id != "like" or len(node.args) != 2 or node.keywords:
+                raise self._refuse(node, 'cannot be called: the only function is like(column, "pattern*")')
+            for argument in node.args:
+                if self._find_kind(argument) != "text":
+                    raise self._refuse(argument, "is not a string, as like() requires")
+            column, pattern = map(self._compile_value, node.args)
+            return f"coalesce({column[0]} GLOB {pattern[0]}, 0)", column[1] + pattern[1]
         raise self._refuse(node, "is not a condition")
-
-    def _compile_comparison(self, node: ast.Compare) -> _Sql:
-        sides = [node.left, *node.comparators]
-        pairs = zip(sides, node.ops, sides[1:], strict=False)
-        return _join(" AND ", [self._compare(left, op, right) for left, op, right in pairs])
 
     def _compare(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> _Sql:
         if isinstance(op, ast.In | ast.NotIn):
@@ -290,15 +293,6 @@ class _Compiler:
         found = f"coalesce({parts[0][0]} IN ({marks}), 0)"
         return f"NOT {found}" if negated else found, tuple(value for _, values in parts for value in values)
 
-    def _compile_pattern(self, node: ast.Call) -> _Sql:
-        if not isinstance(node.func, ast.Name) or node.func.id != "like" or len(node.args) != 2 or node.keywords:
-            raise self._refuse(node, 'cannot be called: the only function is like(column, "pattern*")')
-        for argument in node.args:
-            if self._find_kind(argument) != "text":
-                raise self._refuse(argument, "is not a string, as like() requires")
-        column, pattern = map(self._compile_value, node.args)
-        return f"coalesce({column[0]} GLOB {pattern[0]}, 0)", column[1] + pattern[1]
-
     def _compile_value(self, node: ast.expr) -> _Sql:
         if isinstance(node, ast.Name):
             return self._compile_name(node)
@@ -308,16 +302,13 @@ class _Compiler:
             text, values = self._compile_value(node.operand)
             return f"(-{text})", values
         if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
-            return self._compile_arithmetic(node)
+            for side in (node.left, node.right):
+                if self._find_kind(side) != "number":
+                    raise self._refuse(side, "is no number, and only numbers can be calculated with")
+            left, right = self._compile_value(node.left), self._compile_value(node.right)
+            # 1.0 * x: a division of integers would be rounded.
+            return f"(1.0 * {left[0]} {_ARITHMETIC[type(node.op)]} {right[0]})", left[1] + right[1]
         raise self._refuse(node, "is not supported")
-
-    def _compile_arithmetic(self, node: ast.BinOp) -> _Sql:
-        for side in (node.left, node.right):
-            if self._find_kind(side) != "number":
-                raise self._refuse(side, "is no number, and only numbers can be calculated with")
-        left, right = self._compile_value(node.left), self._compile_value(node.right)
-        # 1.0 * x: a division of integers would be rounded.
-        return f"(1.0 * {left[0]} {_ARITHMETIC[type(node.op)]} {right[0]})", left[1] + right[1]
 
     def _compile_name(self, node: ast.Name) -> _Sql:
         if node.id in _KINDS:

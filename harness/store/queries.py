@@ -127,7 +127,10 @@ def list_against(connection: sqlite3.Connection, baseline: str) -> None:
     """Replace the table of evaluations for this connection. Rows that were not timed against `baseline` are untimed,
     and hidden where a row of the same candidate was. Raises UsageError if none was.
     """
-    _require_measured(connection, baseline)
+    rows = connection.execute("SELECT DISTINCT baseline || ',' || baselines FROM evaluations")
+    known = sorted({name for (names,) in rows for name in names.split(",") if name})
+    if known and baseline not in known:
+        raise UsageError(f"nothing was timed against {baseline!r}; {suggest(baseline, known)}")
     name = {"name": baseline}
     connection.execute("CREATE TEMP TABLE against AS SELECT * FROM evaluations")
     empty = ", ".join(f"{column} = NULL" for column in _TIMES)
@@ -147,10 +150,3 @@ def list_against(connection: sqlite3.Connection, baseline: str) -> None:
     connection.execute(f"DELETE FROM against WHERE {_IS_UNTIMED} AND slot IN ({timed})")
     connection.execute("DROP VIEW IF EXISTS temp.evaluations")
     connection.execute("ALTER TABLE temp.against RENAME TO evaluations")
-
-
-def _require_measured(connection: sqlite3.Connection, baseline: str) -> None:
-    rows = connection.execute("SELECT DISTINCT baseline || ',' || baselines FROM evaluations")
-    known = sorted({name for (names,) in rows for name in names.split(",") if name})
-    if known and baseline not in known:
-        raise UsageError(f"nothing was timed against {baseline!r}; {suggest(baseline, known)}")

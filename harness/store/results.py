@@ -177,7 +177,10 @@ class ResultStore:
             raise StoreError(f"{self.path}: the source of candidate {candidate_digest} is damaged: {error}") from error
 
     def find_first(self, values: Sequence[str]) -> ResultRow | None:
-        rows = list(self._read(*build_first_query(values)))
+        marks = ", ".join("?" * len(values))
+        alike = f"SELECT candidate FROM fingerprints WHERE kind = ? AND value IN ({marks})"
+        text = f"SELECT {_FLAT} WHERE e.candidate IN ({alike}) AND e.run != ? ORDER BY e.id LIMIT 1"
+        rows = list(self._read(text, (PART, *values, FILE_RUN)))
         return ResultRow._make(rows[0]) if rows else None
 
     def list_without_fingerprint(self) -> list[str]:
@@ -278,7 +281,8 @@ EXACT, PART = "exact", "part"
 
 
 def add_fingerprints(connection: sqlite3.Connection, candidate: str, source: str) -> None:
-    if _is_known(connection, candidate):
+    query = "SELECT 1 FROM fingerprints WHERE candidate = ? AND kind = ?"
+    if connection.execute(query, (candidate, EXACT)).fetchone() is not None:
         return
     from harness.copies import take_fingerprint
 
@@ -293,23 +297,11 @@ def find_missing(connection: sqlite3.Connection) -> list[str]:
     return [digest for (digest,) in rows]
 
 
-def build_first_query(values: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    marks = ", ".join("?" * len(values))
-    alike = f"SELECT candidate FROM fingerprints WHERE kind = ? AND value IN ({marks})"
-    text = f"SELECT {_FLAT} WHERE e.candidate IN ({alike}) AND e.run != ? ORDER BY e.id LIMIT 1"
-    return text, (PART, *values, FILE_RUN)
-
-
 def read_programs(connection: sqlite3.Connection) -> dict[str, str]:
     tables = connection.execute("SELECT count(*) FROM main.sqlite_master WHERE name = 'fingerprints'").fetchone()[0]
     if not tables:
         return {}
     return dict(connection.execute("SELECT candidate, value FROM fingerprints WHERE kind = ?", (EXACT,)))
-
-
-def _is_known(connection: sqlite3.Connection, candidate: str) -> bool:
-    query = "SELECT 1 FROM fingerprints WHERE candidate = ? AND kind = ?"
-    return connection.execute(query, (candidate, EXACT)).fetchone() is not None
 
 
 def explain_no_match(store: ResultStore, where: ResultFilter) -> str:

@@ -79,7 +79,12 @@ def connect_reader(path: Path) -> sqlite3.Connection:
     connection = _connect(f"{path.absolute().as_uri()}?{_reading_mode(path)}")
     try:
         check_schema(connection, path)
-        _show_missing_columns(connection)
+        # Create a temporary view for a read-only file of an older schema. The table's columns come first, if a writer
+        # adds them.
+        added = _list_added(_read_pragma(connection, "user_version"))
+        if added:
+            values = ", ".join(f"{_read_json(column)} AS {name}" for name, column in added.items())
+            connection.execute(f"CREATE TEMP VIEW evaluations AS SELECT e.*, {values} FROM main.evaluations e")
     except BaseException:
         connection.close()
         raise
@@ -186,16 +191,6 @@ def _upgrade_tables(connection: sqlite3.Connection) -> None:
 
 def _list_added(version: int) -> dict[str, Column]:
     return {name: column for name, column in COLUMNS.items() if column.since > version}
-
-
-def _show_missing_columns(connection: sqlite3.Connection) -> None:
-    """Create a temporary view for a read-only file of an older schema. The table's columns come first, if a writer adds
-    them.
-    """
-    added = _list_added(_read_pragma(connection, "user_version"))
-    if added:
-        values = ", ".join(f"{_read_json(column)} AS {name}" for name, column in added.items())
-        connection.execute(f"CREATE TEMP VIEW evaluations AS SELECT e.*, {values} FROM main.evaluations e")
 
 
 def _read_json(column: Column) -> str:

@@ -287,7 +287,10 @@ def main() -> None:
     namespaces.drop_root()
     namespaces.die_with_parent()  # a change of user resets this
     connection = Channel(socket.socket(fileno=int(sys.argv[1])))
-    _load_driver_library()
+    # Must run before torch is imported: later loads of libcuda.so.1 get the forwarding library.
+    path = os.environ.pop(DRIVER_LIBRARY, "")
+    if path:
+        ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
     gc.disable()  # a tenth of the time to import torch
     import torch
     import torch.utils.cpp_extension
@@ -295,26 +298,15 @@ def main() -> None:
     import harness.worker.program  # noqa: F401 - forked with everything imported
 
     torch.set_grad_enabled(False)
-    _close_nvml()
-    gc.freeze()
-    gc.enable()
-    collapse_memory()
-    serve(connection)
-
-
-def _load_driver_library() -> None:
-    """Must run before torch is imported: later loads of libcuda.so.1 get the forwarding library."""
-    path = os.environ.pop(DRIVER_LIBRARY, "")
-    if path:
-        ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
-
-
-def _close_nvml() -> None:
-    """Close NVML as often as imports opened it: every worker would inherit it."""
+    # Close NVML as often as imports opened it: every worker would inherit it.
     with contextlib.suppress(OSError):
         library = ctypes.CDLL("libnvidia-ml.so.1")
         while library.nvmlShutdown() == 0:
             pass
+    gc.freeze()
+    gc.enable()
+    collapse_memory()
+    serve(connection)
 
 
 # Detects whether a worker has executed machine code of the candidate: Linux sets a referenced bit per page. Candidate

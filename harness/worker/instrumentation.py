@@ -66,7 +66,12 @@ class Observer:
         if self.ablates:
             self._replace_operators(new)
         if isinstance(loaded, ModuleType):
-            self._wrap_functions(loaded)
+            for name, value in list(vars(loaded).items()):
+                if isinstance(value, type):
+                    self._conclusive = False  # methods of its classes cannot be replaced
+                elif callable(value) and not name.startswith("__"):
+                    call = self.ablate if self.ablates else functools.partial(_call_in_range, name)
+                    setattr(loaded, name, StandIn(value, call))
         elif not new:
             self._conclusive = False  # functions called through ctypes cannot be replaced
         return loaded
@@ -114,14 +119,6 @@ class Observer:
             "kernels": _largest(self._list_kernels(events, host)) if on_gpu else [],
             "libraries": self._find_libraries()[:20],
         }
-
-    def _wrap_functions(self, module: ModuleType) -> None:
-        for name, value in list(vars(module).items()):
-            if isinstance(value, type):
-                self._conclusive = False  # methods of its classes cannot be replaced
-            elif callable(value) and not name.startswith("__"):
-                call = self.ablate if self.ablates else functools.partial(_call_in_range, name)
-                setattr(module, name, StandIn(value, call))
 
     def _replace_operators(self, names: Iterable[str]) -> None:
         for name in names:
@@ -262,7 +259,7 @@ def call_without_effect(function: Callable[..., Any], args: tuple[Any, ...], kwa
 
     result = function(*_map_tensors(args, make_copy), **_map_tensors(kwargs, make_copy))
     for original, worked_on in pairs:
-        if not _same_bits(original, worked_on):
+        if not torch.equal(original.reshape(-1).view(torch.uint8), worked_on.reshape(-1).view(torch.uint8)):
             original.copy_(poison(original))
             worked_on.copy_(poison(worked_on))  # its memory may be reused as if correctly written
     return _map_tensors(result, lambda tensor: tensor.copy_(poison(tensor)))
@@ -334,7 +331,3 @@ def _holds_address(value: Any) -> bool:
         else isinstance(leaf, int) and leaf >= POINTER_FLOOR
         for leaf in _leaves(value)
     )
-
-
-def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
-    return torch.equal(a.reshape(-1).view(torch.uint8), b.reshape(-1).view(torch.uint8))

@@ -114,11 +114,7 @@ def _load_library(request: dict[str, Any], path: Path) -> Any:
     if not request["is_python_module"]:
         torch.ops.load_library(str(path))  # type: ignore[no-untyped-call]
         return str(path)
-    return _import_extension(request["name"], path)
-
-
-def _import_extension(name: str, path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = importlib.util.spec_from_file_location(request["name"], path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path.name} cannot be imported as an extension")
     module = importlib.util.module_from_spec(spec)

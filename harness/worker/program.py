@@ -71,21 +71,17 @@ def _answer(worker: Worker, message: dict[str, Any], descriptors: list[int]) -> 
     except WorkerLost:
         raise
     except BaseException as error:  # noqa: BLE001 - candidates may raise anything, SystemExit too
-        return _describe_failure(error)
+        text = "".join(traceback.format_exception(error))
+        out_of_memory = isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in text
+        return {
+            "kind": WorkerReply.FAILED,
+            "error": type(error).__name__,
+            "message": str(error)[:MAX_TEXT],
+            "traceback": text[-MAX_TEXT:],
+            "out_of_memory": out_of_memory,
+            "wrong_outputs": isinstance(error, WrongOutputs),
+        }
     return {"kind": message["kind"], **(answer or {})}
-
-
-def _describe_failure(error: BaseException) -> dict[str, Any]:
-    text = "".join(traceback.format_exception(error))
-    out_of_memory = isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in text
-    return {
-        "kind": WorkerReply.FAILED,
-        "error": type(error).__name__,
-        "message": str(error)[:MAX_TEXT],
-        "traceback": text[-MAX_TEXT:],
-        "out_of_memory": out_of_memory,
-        "wrong_outputs": isinstance(error, WrongOutputs),
-    }
 
 
 class Worker:
@@ -113,7 +109,9 @@ class Worker:
         torch.set_num_threads(message["threads"])
         if self._device.type == "cpu":
             _spread_threads()
-        _set_tf32(message["allow_tf32"])
+        allowed = message["allow_tf32"]
+        torch.backends.cuda.matmul.allow_tf32 = allowed
+        torch.backends.cudnn.allow_tf32 = allowed
         if doorbell is not None:
             self._window = Window(doorbell, self._device)
         else:
@@ -315,7 +313,12 @@ class Worker:
         """
         self._emulators.configure(message["settings"])
         if message["own_inputs"]:
-            self._forward = _call_on_copies(self._plain_forward)
+
+            def call(*inputs: Any) -> Any:
+                tree, tensors = flatten_value(inputs, torch.is_tensor)
+                return self._plain_forward(*rebuild_value(tree, [tensor.clone() for tensor in tensors]))
+
+            self._forward = call
 
     def do_take_kernel_findings(self, _: dict[str, Any]) -> dict[str, Any]:
         return {"findings": self._emulators.take_findings()}
@@ -403,14 +406,6 @@ def _refuse_lazy(model: torch.nn.Module) -> None:
         raise TypeError(f"the weights {', '.join(lazy[:5])} have no shape until the first call (lazy modules), {why}")
 
 
-def _call_on_copies(forward: Callable[..., Any]) -> Callable[..., Any]:
-    def call(*inputs: Any) -> Any:
-        tree, tensors = flatten_value(inputs, torch.is_tensor)
-        return forward(*rebuild_value(tree, [tensor.clone() for tensor in tensors]))
-
-    return call
-
-
 def _describe_output(tensor: torch.Tensor) -> list[Any]:
     return [describe(tensor).to_json(), str(tensor.device), address_of(tensor)]
 
@@ -438,8 +433,3 @@ def _thread_ids() -> set[int]:
     """Return ids in this PID namespace; /proc may show an outer one."""
     states = (entry / "status" for entry in Path("/proc/self/task").iterdir())
     return {int(re.search(r"^NSpid:.*?(\d+)$", state.read_text(), re.MULTILINE)[1]) for state in states}  # type: ignore[index]
-
-
-def _set_tf32(allowed: bool) -> None:
-    torch.backends.cuda.matmul.allow_tf32 = allowed
-    torch.backends.cudnn.allow_tf32 = allowed

@@ -223,10 +223,7 @@ class PrebuiltCache:
             (entry / UNUSABLE).write_text(f"{type(error).__name__}: {error}\n")
             return
         (entry / READY).touch()
-        self._remove_oldest()
-
-    def _remove_oldest(self) -> None:
-        """Remove the least recently used; open files stay readable."""
+        # Remove the least recently used; open files stay readable.
         ready = sorted(self._folder.glob(f"*/{READY}"), key=lambda path: path.parent.stat().st_mtime)
         for marker in ready[:-MAX_ENTRIES]:
             with suppress(OSError):

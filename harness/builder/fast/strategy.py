@@ -306,13 +306,7 @@ class Source:
             known = header in self.prebuilt.known_headers or header in CUDA_HEADERS or header in WIDER_HEADERS
             if _TORCH_HEADER.match(header) and not known and not self._is_operator(header):
                 return f"it includes {header}"
-        return self._check_conditions()
-
-    def _is_operator(self, header: str) -> bool:
-        return header.startswith("ATen/ops/") and (self.prebuilt.include / header).exists()
-
-    def _check_conditions(self) -> str | None:
-        """Macros of omitted headers would silently change an #if."""
+        # Macros of omitted headers would silently change an #if.
         asked = {word for found in _CONDITION.finditer(self.code) for word in re.findall(r"[A-Za-z_]\w*", found[1])}
         asked -= {*_DEFINITION.findall(self.code)}
         unknown = asked & self.prebuilt.hidden_macros
@@ -320,6 +314,9 @@ class Source:
             shown = {*_DEFINITION.findall(self.prebuilt.host_macros)} | {"defined", "true", "false"}
             unknown |= {word for word in asked - shown if not word.startswith("__")}
         return f"its #if conditions test {min(unknown)}" if unknown else None
+
+    def _is_operator(self, header: str) -> bool:
+        return header.startswith("ATen/ops/") and (self.prebuilt.include / header).exists()
 
     def write(self, folder: Path, added: Sequence[AddedHeader]) -> None:
         features = self._find_features()

@@ -267,16 +267,12 @@ def list_custom_kernels(requests: Iterable[BuildRequest]) -> tuple[str, ...]:
     bound: dict[str, None] = {}
     for request in requests:
         bound |= dict.fromkeys(name for name, _ in request.functions or ())
-        for source in _list_sources(request):
+        files = [text for _, text in (*request.files, *request.headers)]
+        texts = (*request.cpp_sources, *request.cuda_sources, *files)
+        for source in [_COMMENT.sub(lambda found: found[1] or " ", text) for text in texts]:
             kernels |= dict.fromkeys(_GLOBAL.findall(source))
             bound |= dict.fromkeys(_BOUND.findall(source))
     return tuple(kernels or bound)[:MAX_KERNELS]
-
-
-def _list_sources(request: BuildRequest) -> list[str]:
-    files = [text for _, text in (*request.files, *request.headers)]
-    texts = (*request.cpp_sources, *request.cuda_sources, *files)
-    return [_COMMENT.sub(lambda found: found[1] or " ", text) for text in texts]
 
 
 def share_work(profile: Profile, custom: CustomKernels) -> Work:

@@ -70,7 +70,10 @@ class ApartTimer:
         sampler = ConditionSampler(self._device, load_matters=False)
 
         def choose_first(call_us: float, call_s: float) -> list[int]:
-            self._seeds = self._draw_seeds(seeds, 2 * self._count_calls(call_us, call_s))
+            count = 2 * self._count_calls(call_us, call_s)
+            each = FEWEST_PAIRS if count >= self._plan.min_blocks else 1
+            steps = [GIVEN] * count + list(self._reference.changed_steps) * each
+            self._seeds = [draw_seed(self._reference, seeds, step) for step in self._random.sample(steps, len(steps))]
             return self._seeds[::2]
 
         with pin_to_cores(self._device.evaluator_cores):
@@ -84,12 +87,6 @@ class ApartTimer:
         if wrong is not None:
             return call_suspect(result.timing, "timed_call", wrong)
         return mark_disturbed_unreliable(result)
-
-    def _draw_seeds(self, seeds: Iterator[int], count: int) -> list[int]:
-        """Return seeds of given inputs and of each changed kind, in random order."""
-        each = FEWEST_PAIRS if count >= self._plan.min_blocks else 1
-        steps = [GIVEN] * count + list(self._reference.changed_steps) * each
-        return [draw_seed(self._reference, seeds, step) for step in self._random.sample(steps, len(steps))]
 
     def _find_floor(self, before: Calls, after: Calls) -> float:
         first, second = (
@@ -197,14 +194,11 @@ class ReportedApartTimer(ApartTimer):
     def _call_in_turn(self, session: ModelSession, chosen: Sequence[int]) -> Iterator[tuple[int, Run]]:
         session.prepare_call(self._reference.make_timed_inputs(chosen[0]))
         for seed in chosen:
-            yield seed, require_form(self._call_at(session, seed))
+            state = self._reference.make_timed_state(seed)
+            session.stage(self._reference.make_timed_inputs(seed), state)
+            self._device.flush_cache()
+            yield seed, require_form(session.complete(session.call_timed()))
         session.disarm()
-
-    def _call_at(self, session: ModelSession, seed: int) -> Run:
-        state = self._reference.make_timed_state(seed)
-        session.stage(self._reference.make_timed_inputs(seed), state)
-        self._device.flush_cache()
-        return session.complete(session.call_timed())
 
 
 def _call_us(run: Run) -> float:

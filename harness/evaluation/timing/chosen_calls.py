@@ -122,7 +122,8 @@ class ChosenCalls:
         self._overlapping: list[tuple[int, Run]] = []  # elements of an output share memory; one call is enough
 
     def note(self, seed: int, candidate: Run, baseline: Run | None = None) -> None:
-        self._keep_some(seed, candidate)
+        compared_calls = self._choice.compared_calls * (1 if candidate.sample is None else COMPARED_SAMPLES)
+        self._kept.offer(seed, candidate, compared_calls)
         if not self._overlapping and any(spec.shares_memory for spec in candidate.called.specs):
             self._overlapping.append((seed, candidate))
         screened_share = 1.0 if self.is_changed(seed) else self._choice.screened_share
@@ -161,10 +162,6 @@ class ChosenCalls:
             kind=kind,
             refine=lambda _: _sample_truth(refine(expected.truth), sample),
         )
-
-    def _keep_some(self, seed: int, run: Run) -> None:
-        compared_calls = self._choice.compared_calls * (1 if run.sample is None else COMPARED_SAMPLES)
-        self._kept.offer(seed, run, compared_calls)
 
     def _screen(self, seed: int, baseline: Run, candidate: Run) -> None:
         theirs, mine = baseline.outputs, candidate.outputs

@@ -77,7 +77,17 @@ class PairedTimer:
         self._steps = _deal_steps(reference, self._random)
 
     def measure(self, name: str, seeds: Iterator[int], problem_floor: float = 0.0) -> TimingResult:
-        baseline_us = self._warm_up(seeds)
+        # Once is enough for a candidate that is surely slower, since it was called before.
+        times: list[float] = []
+        candidate_us = 0.0
+        for _ in range(self._plan.warmup_calls):
+            inputs = self._reference.make_timed_inputs(next(seeds))
+            times.append(self._call(self._baseline, inputs))
+            if not is_surely_slower(min(times), candidate_us):
+                candidate_us = self._call(self._candidate, inputs)
+        for session in (self._baseline, self._candidate):
+            session.collect_garbage()
+        baseline_us = min(times)
         self._noise_floor = max(problem_floor, find_device_floor("cpu", baseline_us))
         attempts = 1
         blocks, conditions = self._measure_once(seeds, baseline_us)
@@ -115,19 +125,6 @@ class PairedTimer:
     def _count_used_s(self) -> float:
         workers_s = self._baseline.used_s + self._candidate.used_s
         return workers_s + self._candidate.server_used_s() + time.process_time()
-
-    def _warm_up(self, seeds: Iterator[int]) -> float:
-        """Once is enough for a candidate that is surely slower, since it was called before."""
-        times: list[float] = []
-        candidate_us = 0.0
-        for _ in range(self._plan.warmup_calls):
-            inputs = self._reference.make_timed_inputs(next(seeds))
-            times.append(self._call(self._baseline, inputs))
-            if not is_surely_slower(min(times), candidate_us):
-                candidate_us = self._call(self._candidate, inputs)
-        for session in (self._baseline, self._candidate):
-            session.collect_garbage()
-        return min(times)
 
     def _call(self, session: ModelSession, inputs: tuple[Any, ...]) -> float:
         """Return the reported time in us."""

@@ -138,12 +138,6 @@ class ReplayTimer:
             return call_suspect(result.timing, "timed_call", self._wrong)
         return replace(mark_disturbed_unreliable(result), kernels=self._kernels)
 
-    def _open_side(self, stack: ExitStack, recording: Recording) -> _Side:
-        recording.end_worker()
-        side = _Side(recording, stack.enter_context(self._ahead.replayer(is_parallel=recording.is_parallel)))
-        side.replayer.load(recording)
-        return side
-
     def _take_side(self, baseline: KeptBaseline, number: int) -> _Side:
         baseline.recording.end_worker()
         if number == 0 and not all(replayer.is_alive() for replayer in baseline.replayers):
@@ -154,18 +148,16 @@ class ReplayTimer:
             replayer.load(baseline.recording)
         return _Side(baseline.recording, baseline.replayers[number])
 
-    def _renew_one(self, baseline: KeptBaseline) -> None:
-        """A process that happens to be fast or slow must not be used for all candidates."""
-        if len(baseline.replayers) > 1:
-            self._ahead.end_replayer(baseline.replayers.popleft())
-
     def _measure_rounds(
         self, stack: ExitStack, baseline: KeptBaseline, candidate: Recording
     ) -> tuple[list[ReplayTimes], Conditions]:
         sampler = ConditionSampler(self._device, load_matters=False)
         rounds: list[ReplayTimes] = []
         while not rounds or (len(rounds) < count_rounds(rounds[0].shorter_us) and not is_decided(rounds[0])):
-            sides = self._take_side(baseline, len(rounds)), self._open_side(stack, candidate)
+            candidate.end_worker()
+            side = _Side(candidate, stack.enter_context(self._ahead.replayer(is_parallel=candidate.is_parallel)))
+            side.replayer.load(candidate)
+            sides = self._take_side(baseline, len(rounds)), side
             _calibrate(sides)
             if not rounds:
                 self._is_hopeless = self._verify(sides)
@@ -176,7 +168,9 @@ class ReplayTimer:
             self._energy_mj = self._measure_energy(sides, rounds[0])
         if self._custom is not None:
             self._kernels = self._examine_kernels(sides, self._custom)
-        self._renew_one(baseline)
+        # A process that happens to be fast or slow must not be used for all candidates.
+        if len(baseline.replayers) > 1:
+            self._ahead.end_replayer(baseline.replayers.popleft())
         return rounds, sampler.conclude()
 
     def _check_further(self, sides: Sequence[_Side]) -> None:

@@ -318,7 +318,10 @@ class _Sampler:
         found: list[bool] = []
         while len(found) < MAX_SAMPLES and time.monotonic() < deadline_s:
             found.append(self._matters(flat))
-        return _lower_bound(sum(found), len(found))
+        hits = sum(found)
+        from scipy.special import betaincinv
+
+        return float(betaincinv(hits, len(found) - hits + 1, DOUBT)) if hits else 0.0
 
     def _matters(self, flat: Tensor) -> bool:
         length = SAMPLE_BYTES // flat.element_size()
@@ -338,13 +341,6 @@ class _Sampler:
             return _differs(self._reference, self._expected, _run(self._reference, self._inputs))
         except ProblemError:
             return False  # the reference rejects such a value
-
-
-def _lower_bound(hits: int, samples: int) -> float:
-    """Return the lower end of the exact (Clopper-Pearson) confidence interval."""
-    from scipy.special import betaincinv
-
-    return float(betaincinv(hits, samples - hits + 1, DOUBT)) if hits else 0.0
 
 
 def _run(reference: Reference, inputs: Sequence[Any]) -> FlatOutputs:

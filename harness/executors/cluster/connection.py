@@ -71,7 +71,10 @@ class DeviceActor:
 
     def __init__(self, settings: LocalSettings, neighbours: int, open_executor: OpenExecutor = LocalExecutor) -> None:
         os.environ.pop("OMP_NUM_THREADS", None)  # set by Ray; candidates and baselines would inherit it
-        gpu = _find_gpu()
+        from importlib import import_module
+
+        assigned = import_module("ray").get_runtime_context().get_accelerator_ids().get("GPU", [])
+        gpu = int(assigned[0]) if assigned else None
         if gpu is not None:
             os.sched_setaffinity(0, share_cores(os.sched_getaffinity(0), gpu, neighbours))
         self._node = socket.gethostname()
@@ -130,13 +133,6 @@ def share_cores(cores: set[int], index: int, count: int) -> set[int]:
         return cores
     ordered, size = sorted(cores), len(cores) // count
     return set(ordered[index % count * size : (index % count + 1) * size])
-
-
-def _find_gpu() -> int | None:
-    from importlib import import_module
-
-    assigned = import_module("ray").get_runtime_context().get_accelerator_ids().get("GPU", [])
-    return int(assigned[0]) if assigned else None
 
 
 @lru_cache(maxsize=2)

@@ -323,7 +323,10 @@ class Nodes:
         if node is None:
             return None
         try:
-            self._require_versions(node)
+            read = self._ray.remote(num_cpus=0, max_retries=0)(make_version_reader())
+            theirs = Versions(**self._ray.get(read.options(scheduling_strategy=on_node(node)).remote()))
+            if difference := self._versions.explain_difference(theirs):
+                raise DeviceError(f"node {node.name} is refused: {difference}")
             actor, opened = self._start(node, kind, language)
         except self._ray.exceptions.RayError as error:
             self.look()
@@ -338,13 +341,6 @@ class Nodes:
             return None
         self.architectures[kind] = opened.architecture
         return ClusterDevice(self._ray, name, actor, opened.facts)
-
-    def _require_versions(self, node: ClusterNode) -> None:
-        """Raises DeviceError."""
-        read = self._ray.remote(num_cpus=0, max_retries=0)(make_version_reader())
-        theirs = Versions(**self._ray.get(read.options(scheduling_strategy=on_node(node)).remote()))
-        if difference := self._versions.explain_difference(theirs):
-            raise DeviceError(f"node {node.name} is refused: {difference}")
 
     def _start(self, node: ClusterNode, kind: str, language: Language) -> tuple[Any, Opened | Broken]:
         options = {"num_cpus": 0, "num_gpus": int(kind == "cuda"), "max_restarts": 0, "max_task_retries": 0}

@@ -210,7 +210,13 @@ def _write_candidate(
     if all(language in PYTHON for language in languages):
         program, call = _merge_python(sources, file, where), function
     elif all(language in COMPILED for language in languages):
-        _require_buildable(spec, binding)
+        used = spec.get("binding") or binding
+        if used != "torch":
+            raise UnsupportedError(f"its binding is {used}, and only torch extensions are built")
+        needs = json.dumps(spec.get("dependencies") or []).lower()
+        missing = next((library for library in _LIBRARIES if library in needs), None)
+        if missing:
+            raise UnsupportedError(f"it needs {missing}, which is not available to builds")
         program, call = _write_extension(sources, spec.get("compile_options") or {}), f"extension.{function}"
     else:
         raise UnsupportedError(f"language {', '.join(map(str, languages))} is not supported")
@@ -230,16 +236,6 @@ def _merge_python(sources: Mapping[str, str], file: str, where: str) -> str:
         raise UsageError(f"{where}: the entry point's file {file} is not among the sources: {', '.join(sources)}")
     merged = merge_modules(entry, modules)
     return rename_clashes(merged, _NAMES, where)[0]
-
-
-def _require_buildable(spec: Mapping[str, Any], binding: str) -> None:
-    used = spec.get("binding") or binding
-    if used != "torch":
-        raise UnsupportedError(f"its binding is {used}, and only torch extensions are built")
-    needs = json.dumps(spec.get("dependencies") or []).lower()
-    missing = next((library for library in _LIBRARIES if library in needs), None)
-    if missing:
-        raise UnsupportedError(f"it needs {missing}, which is not available to builds")
 
 
 def _write_extension(sources: Mapping[str, str], options: Mapping[str, Any]) -> str:

@@ -47,11 +47,14 @@ def write_problem(definition: Definition, workloads: Sequence[Workload], origin:
     reference, renamed = rename_clashes(definition.reference, taken, definition.name)
     maker = renamed.get(definition.input_maker, definition.input_maker)
     makes = [name for name in definition.inputs if any(one.inputs[name]["type"] == "custom" for one in workloads)]
+    derived = {name: value for name, value in definition.axes.items() if isinstance(value, str)}
+    constant = {name: value for name, value in definition.axes.items() if isinstance(value, int)}
+    lines = [f"{name} = {value!r}" for name, value in {**constant, **first}.items()]
     parts = [
         f"# Definition {definition.name} of {origin}, with its workloads as cases.",
         reference.strip("\n"),
         "\n\nimport json\n\nimport torch\n" if read else "\n\nimport torch\n",
-        _write_sizes(definition, first),
+        "\n".join([*lines, *(f"{name} = {value}" for name, value in derived.items()), ""]),
         _READ_TENSOR if read else "",
         ORDER_OUTPUTS.format(names=tuple(definition.outputs)),
         _write_model(definition),
@@ -82,13 +85,6 @@ def _list_sizes(definition: Definition, workload: Workload, read: Sequence[str])
 
 def name_scalar(definition: Definition, name: str) -> str:
     return f"{name}_value" if name in definition.axes else name
-
-
-def _write_sizes(definition: Definition, first: Mapping[str, Any]) -> str:
-    derived = {name: value for name, value in definition.axes.items() if isinstance(value, str)}
-    constant = {name: value for name, value in definition.axes.items() if isinstance(value, int)}
-    lines = [f"{name} = {value!r}" for name, value in {**constant, **first}.items()]
-    return "\n".join([*lines, *(f"{name} = {value}" for name, value in derived.items()), ""])
 
 
 def _write_model(definition: Definition) -> str:

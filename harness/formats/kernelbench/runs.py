@@ -69,22 +69,6 @@ def _import_level(
 ) -> ImportedRun:
     suite, results, times = name_suite(settings.suite, reported.level), reported.results, reported.baseline
     names = _find_names(suite, {kernel.number for kernel in kernels}, settings)
-    folder = _import_kernels(name, suite, kernels, names, settings)
-    if not (results or times):
-        return ImportedRun(name=name, folder=folder, kernels=len(kernels), claims=None, mismatches=())
-    write_claims(folder, reported)
-    return ImportedRun(
-        name=name,
-        folder=folder,
-        kernels=len(kernels),
-        claims=list_claims(results, times, reported.level),
-        mismatches=tuple(_list_mismatches(results, times.get(f"level{reported.level}"), suite, names)),
-    )
-
-
-def _import_kernels(
-    name: str, suite: str, kernels: Sequence[BenchKernel], names: Mapping[int, str], settings: RunImport
-) -> Path:
     run_dir = locate_run(settings.generated_dir, name)
     manifest = make_manifest(
         name,
@@ -98,7 +82,16 @@ def _import_kernels(
     keys = (SampleKey(run=name, problem=names[kernel.number], sample=kernel.sample) for kernel in kernels)
     candidates = (Candidate(source=one.source, language=manifest.language, rule="imported") for one in kernels)
     store_run(run_dir, manifest, ((key, candidate, "") for key, candidate in zip(keys, candidates, strict=True)))
-    return run_dir
+    if not (results or times):
+        return ImportedRun(name=name, folder=run_dir, kernels=len(kernels), claims=None, mismatches=())
+    write_claims(run_dir, reported)
+    return ImportedRun(
+        name=name,
+        folder=run_dir,
+        kernels=len(kernels),
+        claims=list_claims(results, times, reported.level),
+        mismatches=tuple(_list_mismatches(results, times.get(f"level{reported.level}"), suite, names)),
+    )
 
 
 def _find_names(suite: str, numbers: Collection[int], settings: RunImport) -> dict[int, str]:

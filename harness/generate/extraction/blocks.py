@@ -108,7 +108,11 @@ class Answer:
         return "\n".join(line[:_SEEN_COLUMNS].lstrip("> \t") for line in self.lines[start:end])
 
     def cut(self, start: int, end: int, rule: Rule) -> Block:
-        source = "".join(f"{line}\n" for line in _dedent(self.lines[start:end]))
+        # Unlike `textwrap.dedent`, keep blank lines unchanged: they may be inside a string literal.
+        lines = self.lines[start:end]
+        indents = [line[: len(line) - len(line.lstrip(" \t"))] for line in lines if line.strip()]
+        shared = min(indents, key=len, default="")
+        source = "".join(f"{line}\n" for line in tuple(line.removeprefix(shared) for line in lines))
         first, last = self.first_line + start, self.first_line + end
         return Block(source=source, rule=rule, start=first, end=last, outer_start=first - 1, outer_end=last + 1)
 
@@ -143,13 +147,6 @@ def _is_json(text: str) -> bool:
         return text.lstrip()[:1] in ("{", "[") and isinstance(json.loads(text, strict=False), dict | list)
     except (ValueError, RecursionError):
         return False
-
-
-def _dedent(lines: tuple[str, ...]) -> tuple[str, ...]:
-    """Unlike `textwrap.dedent`, keep blank lines unchanged: they may be inside a string literal."""
-    indents = [line[: len(line) - len(line.lstrip(" \t"))] for line in lines if line.strip()]
-    shared = min(indents, key=len, default="")
-    return tuple(line.removeprefix(shared) for line in lines)
 
 
 @cache

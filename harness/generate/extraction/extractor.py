@@ -119,8 +119,13 @@ def _join(taken: _Choice) -> tuple[Block, tuple[Block, ...], tuple[Alternative, 
 def _find_programs(answer: Answer) -> list[Block]:
     found = [program for block in (*answer.closed, *answer.others) if (program := _read_program(block))]
     found += _find_loose(answer, found)
-    found += _find_unclosed(answer)
-    found += _find_broken(answer, found)
+    unclosed = [block for block in answer.fenced if not block.closed][-1:]
+    if answer.fences:
+        unclosed.append(answer.cut(answer.fences[-1] + 1, len(answer.lines), "unclosed_fence"))
+    found += [block for block in unclosed if is_program(block.source)][:1]
+    starts = sorted(block.start for block in found)
+    empty = [block for block in answer.fenced if bisect_left(starts, block.start) == bisect_left(starts, block.end)]
+    found += [replace(block, rule="unparsable_fence") for block in empty if is_broken_program(block.source)]
     return found or _find_bare(answer)
 
 
@@ -165,19 +170,6 @@ def _cut_around(answer: Answer, line: int, lower: int, until: int) -> Iterator[B
             if end >= until:
                 break
             yield answer.cut(fences[opening] + 1, end, "loose_fence")
-
-
-def _find_unclosed(answer: Answer) -> list[Block]:
-    unclosed = [block for block in answer.fenced if not block.closed][-1:]
-    if answer.fences:
-        unclosed.append(answer.cut(answer.fences[-1] + 1, len(answer.lines), "unclosed_fence"))
-    return [block for block in unclosed if is_program(block.source)][:1]
-
-
-def _find_broken(answer: Answer, found: Sequence[Block]) -> list[Block]:
-    starts = sorted(block.start for block in found)
-    empty = [block for block in answer.fenced if bisect_left(starts, block.start) == bisect_left(starts, block.end)]
-    return [replace(block, rule="unparsable_fence") for block in empty if is_broken_program(block.source)]
 
 
 def _find_bare(answer: Answer) -> list[Block]:

@@ -56,7 +56,13 @@ def list_files(program: Block, answer: Answer, is_rejected: Callable[[Block], bo
     files: dict[str, NamedFile] = {}
     for block in (*answer.closed, *answer.others):
         apart = block.end <= program.start or block.start >= program.end or block.source != program.source
-        path = _find_path(answer.before(block), block, program.source)
+        # A name within the line above a block counts only if the program uses it.
+        before = answer.before(block)
+        name = find_file_name(before, block.info, block.source)
+        if not name:
+            above = [found[0] for found in FILE_NAME.finditer(before.rstrip().rsplit("\n", 1)[-1])]
+            name = above[0] if len(above) == 1 and _is_used(above[0], program.source) else ""
+        path = _clean(name)
         if path and apart and not is_program(block.source) and not is_rejected(block):
             files[path] = NamedFile(path, block)
     return tuple(files.values())[:_MOST_FILES]
@@ -72,15 +78,6 @@ def join_files(program: Block, files: tuple[NamedFile, ...]) -> tuple[Block, tup
         return program, ()
     used = {one.path: one.block for one in (*modules, *written)}
     return replace(program, source=source, rule="joined"), tuple(used.values())
-
-
-def _find_path(before: str, block: Block, program: str) -> str:
-    """A name within the line above a block counts only if the program uses it."""
-    name = find_file_name(before, block.info, block.source)
-    if not name:
-        above = [found[0] for found in FILE_NAME.finditer(before.rstrip().rsplit("\n", 1)[-1])]
-        name = above[0] if len(above) == 1 and _is_used(above[0], program) else ""
-    return _clean(name)
 
 
 def _clean(path: str) -> str:

@@ -99,7 +99,14 @@ def _explain_end(completion: Completion, max_tokens: int | None) -> tuple[str, s
             f"the endpoint gave no finish_reason: the answer may have broken off, {_NOT_WHOLE}; ask for it again"
         )
     if reason and reason.lower() in _CUT_OFF:
-        return TRUNCATED, _explain_truncation(completion, max_tokens)
+        written = completion.usage.completion_tokens
+        if max_tokens is not None:
+            limit, remedy = f"the limit of {max_tokens} tokens", "raise --max-tokens"
+        elif written is not None:
+            limit, remedy = f"the endpoint's limit, after {written} tokens", "set --max-tokens"
+        else:
+            limit, remedy = "the endpoint's token limit", "set --max-tokens"
+        return TRUNCATED, (f"the answer was cut off at {limit}, {_NOT_WHOLE}: {remedy}")
     if reason and reason.lower() in _FILTERS:
         return FILTERED, (
             f"the endpoint's content filter or the model's refusal ended the answer (finish_reason {reason}), "
@@ -130,14 +137,3 @@ def _explain_content(completion: Completion) -> tuple[str, str] | None:
         return None if reason in _CUT_OFF else (ONLY_REASONING, _ONLY_REASONING)
     said = f"its finish_reason is {reason}" if reason else "it has no finish_reason"
     return EMPTY_ANSWER, f"the answer is empty, and {said}: ask for it again, or check the model and the endpoint"
-
-
-def _explain_truncation(completion: Completion, max_tokens: int | None) -> str:
-    written = completion.usage.completion_tokens
-    if max_tokens is not None:
-        limit, remedy = f"the limit of {max_tokens} tokens", "raise --max-tokens"
-    elif written is not None:
-        limit, remedy = f"the endpoint's limit, after {written} tokens", "set --max-tokens"
-    else:
-        limit, remedy = "the endpoint's token limit", "set --max-tokens"
-    return f"the answer was cut off at {limit}, {_NOT_WHOLE}: {remedy}"

@@ -145,7 +145,12 @@ def _choose_runs(store: ResultStore, where: ResultFilter, runs: Collection[str])
 
 def _gather(store: ResultStore, rows: Sequence[ResultRow], choice: ReportChoice) -> Material:
     ids, generated_dir = {row.id for row in rows}, choice.generated_dir
-    spent = _read_all_costs(rows, generated_dir)
+    there = (
+        set() if generated_dir is None else {run for run in {row.run for row in rows} if has_run(generated_dir, run)}
+    )
+    folders = {row.id: locate_answer(generated_dir, row) if row.run in there else None for row in rows}
+    by_folder = {folder: read_spent(folder) for folder in set(folders.values())}
+    spent = {evaluation_id: by_folder[folder] for evaluation_id, folder in folders.items()}
     return Material(
         rows=rows,
         evidence={one.id: one for one in store.evidence(choice.where) if one.id in ids},
@@ -154,15 +159,6 @@ def _gather(store: ResultStore, rows: Sequence[ResultRow], choice: ReportChoice)
         asked={} if generated_dir is None else read_requested_problems(generated_dir, {row.run for row in rows}),
         prices=choice.prices,
     )
-
-
-def _read_all_costs(rows: Sequence[ResultRow], generated_dir: Path | None) -> dict[int, Spent]:
-    there = (
-        set() if generated_dir is None else {run for run in {row.run for row in rows} if has_run(generated_dir, run)}
-    )
-    folders = {row.id: locate_answer(generated_dir, row) if row.run in there else None for row in rows}
-    by_folder = {folder: read_spent(folder) for folder in set(folders.values())}
-    return {evaluation_id: by_folder[folder] for evaluation_id, folder in folders.items()}
 
 
 def _pack_fixed(store: ResultStore, material: Material, choice: ReportChoice) -> dict[str, str]:

@@ -252,18 +252,15 @@ class SearchProgress:
         with self._lock:
             turns = sum(len(history.turns) for history in self._histories.values())
             elapsed_s = round(time.monotonic() - self._began_s)
+            prompt, answer = self._tokens["prompt"], self._tokens["answer"]
+            cost = "" if self._price is None else f", {format_fixed(self._price.compute_usd(prompt, answer), 4)} USD"
             return [
                 f"samples {len(self._ended)}/{len(self._histories)}, turns {turns}, "
                 f"time {elapsed_s // 60}:{elapsed_s % 60:02}",
-                self._describe_cost(),
+                f"tokens {prompt:,} asked, {answer:,} answered{cost}",
                 ", ".join(f"{name} {self._spent_s[name]:,.0f} s" for name in ("asking", "building", "evaluating")),
                 f"now {self._describe_in_flight(status)}",
             ]
-
-    def _describe_cost(self) -> str:
-        prompt, answer = self._tokens["prompt"], self._tokens["answer"]
-        cost = "" if self._price is None else f", {format_fixed(self._price.compute_usd(prompt, answer), 4)} USD"
-        return f"tokens {prompt:,} asked, {answer:,} answered{cost}"
 
     def _describe_in_flight(self, status: ExecutorStatus | None) -> str:
         stages = Counter(stage for stage, _ in self._in_flight.values())

@@ -77,15 +77,12 @@ class HostArena(SharedArena):
         try:
             os.ftruncate(self.descriptor, self.size_bytes)
             self._mapped = mmap.mmap(self.descriptor, self.size_bytes)
-            self._keep_size()
+            # Seal the size: if a worker shrank the file, the evaluator would crash.
+            seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+            fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals)
         except (OSError, ValueError) as error:
             os.close(self.descriptor)
             raise DeviceError(f"cannot map {self.size_bytes} bytes of shared memory: {error}") from error
-
-    def _keep_size(self) -> None:
-        """Seal the size: if a worker shrank the file, the evaluator would crash."""
-        seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
-        fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals)
 
     def _view_bytes(self, offset: int, size_bytes: int) -> torch.Tensor:
         return torch.frombuffer(self._mapped, dtype=torch.uint8, count=size_bytes, offset=offset)

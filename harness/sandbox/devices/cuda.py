@@ -132,17 +132,14 @@ class CudaDevice(Device):
         deadline_s = time.monotonic() + limit_s
         quick = 0
         while quick < QUIET_PROBES:
-            quick = quick + 1 if self._time_tiny_operation() < BUSY_US else 0
+            # The operation waits for kernels of other processes.
+            began_ns = time.perf_counter_ns()
+            self._probe.add_(1.0)
+            self.synchronize()
+            quick = quick + 1 if time.perf_counter_ns() - began_ns < 1e3 * BUSY_US else 0
             if time.monotonic() > deadline_s:
                 return False
         return True
-
-    def _time_tiny_operation(self) -> float:
-        """Return us. The operation waits for kernels of other processes."""
-        began_ns = time.perf_counter_ns()
-        self._probe.add_(1.0)
-        self.synchronize()
-        return (time.perf_counter_ns() - began_ns) / 1e3
 
     @cached_property
     def _probe(self) -> torch.Tensor:

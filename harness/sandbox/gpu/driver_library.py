@@ -104,7 +104,9 @@ def _build(real: Path, target: Path) -> None:
     include, compiler = find_header_folder(), shutil.which(os.environ.get("CXX", "g++")) or "c++"
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         stubs, made = Path(folder) / "stubs.S", Path(folder) / DRIVER
-        stubs.write_text(write_stubs(_list_functions(real)))
+        lines = _run("nm", "-D", "--defined-only", str(real)).splitlines()
+        names = {line.split()[-1].partition("@")[0] for line in lines if line.split()[-2] in "TWi"}
+        stubs.write_text(write_stubs(sorted(name for name in names if name.startswith("cu"))))
         _run(
             compiler, "-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", f'-DHARNESS_REAL_DRIVER="{real}"',
             f"-I{include}", str(SOURCES / "driver.cpp"), str(stubs), f"-Wl,-soname,{DRIVER}", "-Wl,-Bsymbolic",
@@ -112,12 +114,6 @@ def _build(real: Path, target: Path) -> None:
         )  # fmt: skip
         made.chmod(0o755)
         made.rename(target)
-
-
-def _list_functions(real: Path) -> list[str]:
-    lines = _run("nm", "-D", "--defined-only", str(real)).splitlines()
-    names = {line.split()[-1].partition("@")[0] for line in lines if line.split()[-2] in "TWi"}
-    return sorted(name for name in names if name.startswith("cu"))
 
 
 def find_header_folder() -> Path:

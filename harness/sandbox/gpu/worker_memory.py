@@ -64,19 +64,16 @@ class WorkerMemory:
                 pages += more
                 if not more or not _follow(pages, address):
                     return None
-            self._remember(pages)
+            if len(self._runs) >= MAX_RUNS:
+                self.forget()
+            mapped = device_memory.ImportedPages([(size, descriptor) for _, size, descriptor in pages], self._device)
+            self._runs.append(_Run(pages[0][0], sum(pages[-1][:2]), mapped.address, mapped))
         except DeviceError:
             return None
         finally:
             for _, _, descriptor in pages:
                 os.close(descriptor)
         return self.locate(address, size_bytes)
-
-    def _remember(self, pages: list[tuple[int, int, int]]) -> None:
-        if len(self._runs) >= MAX_RUNS:
-            self.forget()
-        mapped = device_memory.ImportedPages([(size, descriptor) for _, size, descriptor in pages], self._device)
-        self._runs.append(_Run(pages[0][0], sum(pages[-1][:2]), mapped.address, mapped))
 
     def forget(self) -> None:
         """Drop mappings of remapped addresses. Existing stretches stay valid."""

@@ -132,7 +132,14 @@ def _fill(contents: Contents, sources: dict[str, str], *, can_write_proc: bool) 
     _make_folder("/tmp")
     mount("tmp", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, f"mode=1777,size={contents.temporary_bytes}")
     _make_folder("/dev/shm")
-    _mount_processes(can_write=can_write_proc)
+    # Mount a /proc of this PID namespace. Linux permits no new one if parts of the old one are masked.
+    _make_folder("/proc")
+    try:
+        mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    except PermissionError:
+        mount(OLD + "/proc", "/proc", None, MS_BIND | MS_REC)
+    if not can_write_proc:
+        set_mount_attributes("/proc", MOUNT_ATTR_RDONLY, recursive=True)
     for path in _outer_first(contents.readable):
         _bind(sources[path], path, attributes=MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID)
     for path in contents.devices:
@@ -141,17 +148,6 @@ def _fill(contents: Contents, sources: dict[str, str], *, can_write_proc: bool) 
         _bind(sources[path], path, attributes=MOUNT_ATTR_NOSUID)
     for name, target in DEVICE_LINKS.items():
         os.symlink(f"/proc/self/{target}", f"/dev/{name}")  # noqa: PTH211
-
-
-def _mount_processes(*, can_write: bool) -> None:
-    """Mount a /proc of this PID namespace. Linux permits no new one if parts of the old one are masked."""
-    _make_folder("/proc")
-    try:
-        mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
-    except PermissionError:
-        mount(OLD + "/proc", "/proc", None, MS_BIND | MS_REC)
-    if not can_write:
-        set_mount_attributes("/proc", MOUNT_ATTR_RDONLY, recursive=True)
 
 
 def _bind(source: str, path: str, *, attributes: int) -> None:

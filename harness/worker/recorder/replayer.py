@@ -383,7 +383,9 @@ class ReplayServer:
 
     def _time_on_device(self, graph: ctypes.c_void_p) -> float:
         driver, stream = self._driver, self._stream
-        self._launch_spin()
+        time_ns = ctypes.c_ulonglong(SPIN_NS)
+        arguments = (ctypes.c_void_p * 1)(ctypes.addressof(time_ns))
+        self._driver.cuLaunchKernel(self._spin, 1, 1, 1, 1, 1, 1, 0, self._stream, arguments, None)
         driver.cuEventRecord(self._events[0], stream)
         driver.cuGraphLaunch(graph, stream)
         driver.cuEventRecord(self._events[1], stream)
@@ -399,11 +401,6 @@ class ReplayServer:
 
     def _find_kernel(self, name: bytes) -> ctypes.c_void_p:
         return ctypes.c_void_p(self._driver.pointer("cuModuleGetFunction", self._module, name))
-
-    def _launch_spin(self) -> None:
-        time_ns = ctypes.c_ulonglong(SPIN_NS)
-        arguments = (ctypes.c_void_p * 1)(ctypes.addressof(time_ns))
-        self._driver.cuLaunchKernel(self._spin, 1, 1, 1, 1, 1, 1, 0, self._stream, arguments, None)
 
     def _make_graph(self, kernel: bytes | None) -> int:
         self._driver.cuStreamBeginCapture_v2(self._stream, 2)

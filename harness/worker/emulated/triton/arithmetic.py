@@ -162,7 +162,9 @@ def add_bfloat16(addresses: TensorHandle, values: TensorHandle, mask: TensorHand
 
 def call_libdevice(symbol: str, arguments: list[TensorHandle], result_type: Any) -> TensorHandle:
     """Raises NotCovered for an unknown function."""
-    function = find_function(symbol)
+    name = symbol.removeprefix("__nv_")
+    plain = (name, name.removesuffix("f"), name.removesuffix("d"))
+    function = next((FUNCTIONS[one] for one in plain if one in FUNCTIONS), None)
     if function is None:
         raise NotCovered(f"{symbol} of libdevice is not covered by the emulated device")
     result = function(*(one.data for one in arguments))
@@ -274,9 +276,3 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{f"{name}2{target}_{how}": lambda x: x
        for name in _INTEGERS for target in ("float", "double") for how in _ROUNDINGS},
 }  # fmt: skip
-
-
-def find_function(symbol: str) -> Callable[..., Any] | None:
-    name = symbol.removeprefix("__nv_")
-    plain = (name, name.removesuffix("f"), name.removesuffix("d"))
-    return next((FUNCTIONS[one] for one in plain if one in FUNCTIONS), None)

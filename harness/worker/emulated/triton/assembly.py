@@ -61,7 +61,8 @@ def interpret(
     machine = _Machine(groups)
     outputs = [_count_registers(kind, pack) for kind in results]
     at = sum(outputs)
-    _refuse_tied(constraints)
+    if any(one.strip().lstrip("=&").isdigit() or "+" in one for one in constraints.split(",")):
+        raise NotCovered(f"inline assembly with the constraints {constraints!r} is not covered by the emulated device")
     for argument in arguments:
         for register in _split_registers(argument, groups, pack):
             machine.registers[f"${at}"] = register
@@ -71,14 +72,11 @@ def interpret(
     found, at = [], 0
     for kind, count in zip(results, outputs, strict=True):
         registers = [machine.read(f"${number}") for number in range(at, at + count)]
-        found.append(_join_registers(registers, kind, pack)[:lanes].reshape(shape))
+        width = kind.itemsize * _per_register(kind, pack)
+        words = np.stack([register.astype(f"u{width}") for register in registers], axis=1)
+        found.append(np.ascontiguousarray(words).view(kind).reshape(-1)[:lanes].reshape(shape))
         at += count
     return found
-
-
-def _refuse_tied(constraints: str) -> None:
-    if any(one.strip().lstrip("=&").isdigit() or "+" in one for one in constraints.split(",")):
-        raise NotCovered(f"inline assembly with the constraints {constraints!r} is not covered by the emulated device")
 
 
 def _list_statements(text: str) -> list[str]:
@@ -109,12 +107,6 @@ def _split_registers(values: np.ndarray, groups: int, pack: int) -> list[Bits]:
     padded[: values.size] = values.reshape(-1)
     words = padded.view(f"u{kind.itemsize * per}").astype(np.uint64).reshape(groups, -1)
     return [words[:, number] for number in range(words.shape[1])]
-
-
-def _join_registers(registers: list[Bits], kind: np.dtype, pack: int) -> Any:
-    width = kind.itemsize * _per_register(kind, pack)
-    words = np.stack([register.astype(f"u{width}") for register in registers], axis=1)
-    return np.ascontiguousarray(words).view(kind).reshape(-1)
 
 
 Bits = np.ndarray  # uint64
@@ -225,7 +217,12 @@ def _calculate(parts: list[str], values: list[Bits]) -> Bits | None:  # noqa: PL
     if operation == "setp" and len(taken) == 2 and parts[1] in _COMPARE:
         return np.asarray(_COMPARE[parts[1]](*taken)).astype(np.uint64)
     if operation in ("mul", "mad") and "wide" in parts:
-        return _multiply_wide(kind, values)
+        wide = {"u32": "u64", "s32": "s64", "u16": "u32", "s16": "s32"}.get(kind)
+        if wide is None:
+            return None
+        left, right = (_take(one, kind).astype(_KINDS[wide]) for one in values[:2])
+        product = left * right
+        return _give(product + _take(values[2], wide) if len(values) == 3 else product, wide)
     result = _apply(operation, parts, kind, taken)
     if result is not None and "sat" in parts:
         result = np.clip(np.nan_to_num(result, nan=0.0), 0.0, 1.0)
@@ -264,15 +261,6 @@ def _shift(operation: str, values: Any, by: Any) -> Any:
     if operation == "shl":
         return np.where(by < width, values << near, values.dtype.type(0))
     return np.where((by < width) | (values.dtype.kind == "i"), values >> near, values.dtype.type(0))
-
-
-def _multiply_wide(kind: str, values: list[Bits]) -> Bits | None:
-    wide = {"u32": "u64", "s32": "s64", "u16": "u32", "s16": "s32"}.get(kind)
-    if wide is None:
-        return None
-    left, right = (_take(one, kind).astype(_KINDS[wide]) for one in values[:2])
-    product = left * right
-    return _give(product + _take(values[2], wide) if len(values) == 3 else product, wide)
 
 
 def _half(bits: Bits, number: int) -> Bits:

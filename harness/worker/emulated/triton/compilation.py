@@ -130,19 +130,15 @@ def _explain(error: BaseException, function: Any, stderr: str) -> tuple[str, int
         if told is None:
             return f"{type(error).__name__}: {error}", _find_definition(function)
         return f"{told[2]}\n    {_read_line(function, int(told[1]))}", int(told[1])
-    line = _find_line(innermost, function)
-    text = innermost.error_message or f"{type(chain[-1]).__name__}: {chain[-1]}"
-    return f"{text.strip()}\n    {_read_line(function, line)}", line
-
-
-def _find_line(error: CompilationError, function: Any) -> int:
-    """Triton counts lines from the kernel's definition. Errors in called functions may come with their source."""
-    within = getattr(error.node, "lineno", 1)
-    source = error.src if error.src and _is_part(error.node, error.src) else function.src
+    # Triton counts lines from the kernel's definition. Errors in called functions may come with their source.
+    within = getattr(innermost.node, "lineno", 1)
+    source = innermost.src if innermost.src and _is_part(innermost.node, innermost.src) else function.src
     head = source.lstrip().splitlines()[0].strip()
     lines = _read_lines(function)
     found = [number for number, line in enumerate(lines, start=1) if line.strip() == head]
-    return (found[0] if found else _find_definition(function)) + within - 1
+    line = (found[0] if found else _find_definition(function)) + within - 1
+    text = innermost.error_message or f"{type(chain[-1]).__name__}: {chain[-1]}"
+    return f"{text.strip()}\n    {_read_line(function, line)}", line
 
 
 def _is_part(node: ast.AST | None, source: str) -> bool:

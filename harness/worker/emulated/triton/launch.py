@@ -93,7 +93,9 @@ class Launch:
         sizes = normalize_grid(grid, bound)
         tensors = list(find_arguments(bound))
         refuse_host_tensors(tensors)
-        self._enter(rewritten.__code__.co_filename)
+        self._builder.kernel, self._builder.file = self._function.fn.__name__, rewritten.__code__.co_filename
+        self._builder.grid_idx = None
+        self._builder.deadline_s = time.monotonic() + float(self._link.setting("time_limit_s") or 1e9)
         self._builder.options = replace(self._builder.options, num_warps=count_warps(kwargs))
         check_grid(sizes, self._builder)
         if self._link.setting("launches_only"):
@@ -103,11 +105,6 @@ class Launch:
         with np.errstate(all="ignore"):
             converted = {name: self._convert(name, value) for name, value in bound.items()}
             self._run_programs(rewritten, converted, memory)
-
-    def _enter(self, file: str) -> None:
-        self._builder.kernel, self._builder.file = self._function.fn.__name__, file
-        self._builder.grid_idx = None
-        self._builder.deadline_s = time.monotonic() + float(self._link.setting("time_limit_s") or 1e9)
 
     def _convert(self, name: str, value: Any) -> Any:
         annotation = _normalize_ty(inspect.get_annotations(self._function.fn).get(name) or "")
