@@ -19,15 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
 
-from harness.domain import (
-    FILE_RUN,
-    Evaluation,
-    Fidelity,
-    Language,
-    Precision,
-    UsageError,
-    WorkloadName,
-)
+from harness.domain import FILE_RUN, Evaluation, Fidelity, Language, Precision, UsageError, WorkloadName
 from harness.domain.errors import explain_unknown
 from harness.languages import GPU_LANGUAGE
 
@@ -108,10 +100,7 @@ class Evaluator:
         chosen = settings or LocalSettings(cache=Path(cache) if cache else None)
         self._executor = LocalExecutor(
             replace(
-                chosen,
-                device=device or chosen.device,
-                fidelity=fidelity or chosen.fidelity,
-                time=time and chosen.time,
+                chosen, device=device or chosen.device, fidelity=fidelity or chosen.fidelity, time=time and chosen.time
             )
         )
         self._suite = suite

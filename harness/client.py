@@ -49,12 +49,7 @@ class Client:
     """
 
     def __init__(
-        self,
-        url: str | None = None,
-        *,
-        token: str | None = None,
-        max_wait_s: float = 3600.0,
-        max_failures: int = 3,
+        self, url: str | None = None, *, token: str | None = None, max_wait_s: float = 3600.0, max_failures: int = 3
     ) -> None:
         address = url or os.environ.get(URL_VARIABLE)
         if not address:

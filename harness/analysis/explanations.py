@@ -279,10 +279,7 @@ _PROGRAM = {
         "with `--asan`: an invalid access of a C++ program, or a note that one call made none or was not checked",
         "the message has the line; take sizes from the inputs, and test every index",
     ),
-    "build": (
-        "a build failed; the program may have caught the error",
-        "`harness show ID --log` prints the log",
-    ),
+    "build": ("a build failed; the program may have caught the error", "`harness show ID --log` prints the log"),
     "gpu_target": (
         "the program requests GPU targets that this GPU cannot run, so it was compiled for this one",
         "add the GPU's target to `TORCH_CUDA_ARCH_LIST` or `-gencode`, or name none",
@@ -317,10 +314,7 @@ _INTEGRITY = {
     "timed_call": ("a timed call was wrong", "compute each call anew: timed calls are verified, too"),
     "device_busy": ("work was left on the device after a call", "wait for the program's own streams and threads"),
     "pause": ("processes of the candidate do not stop when they are told to", "start no processes or threads"),
-    "operations": (
-        "fewer operations than the reference's, for its time",
-        "nothing, if the algorithm needs fewer",
-    ),
+    "operations": ("fewer operations than the reference's, for its time", "nothing, if the algorithm needs fewer"),
     "roofline": ("faster than memory allows", "report it if the program does all of the work"),
     "contaminated": ("equal to a known solution, in whole or in one kernel", ""),
     "near_duplicate": ("equal to an earlier program of another model, in whole or in one kernel", ""),

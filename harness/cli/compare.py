@@ -23,8 +23,7 @@ def leaderboard(
     *,
     matching: Annotated[ResultFilter, Without("only_outcome", "own_kernels", "where")],
     k: Annotated[
-        list[int] | None,
-        typer.Option("-k", min=1, help="Also pass@k, the best of k distinct programs. Repeatable."),
+        list[int] | None, typer.Option("-k", min=1, help="Also pass@k, the best of k distinct programs. Repeatable.")
     ] = None,
     own_kernels: Annotated[
         float | None,

@@ -244,8 +244,7 @@ class Names(Panel):
 
 def import_(
     source: Annotated[
-        Path,
-        typer.Argument(metavar="SOURCE", help="A checkout or folder in another format, or a Parquet file."),
+        Path, typer.Argument(metavar="SOURCE", help="A checkout or folder in another format, or a Parquet file.")
     ],
     *,
     other_format: Annotated[

@@ -107,8 +107,7 @@ RunOption = Annotated[
     ),
 ]
 JsonOption = Annotated[
-    bool,
-    typer.Option("--json", envvar="HARNESS_JSON", help="Print JSON on stdout, one record per line."),
+    bool, typer.Option("--json", envvar="HARNESS_JSON", help="Print JSON on stdout, one record per line.")
 ]
 
 

@@ -74,12 +74,7 @@ def list_suites(*, paths: SuitesFolder, as_json: JsonOption = False) -> None:
 
 @problems_app.command("list", cls=GroupedCommand)
 @expand_panels
-def list_problems(
-    *,
-    suite: SuiteOption = "core",
-    paths: SuitesFolder,
-    as_json: JsonOption = False,
-) -> None:
+def list_problems(*, suite: SuiteOption = "core", paths: SuitesFolder, as_json: JsonOption = False) -> None:
     """List problems with their input shapes and tags.
 
     Example: harness problems list --suite core

@@ -45,8 +45,7 @@ def show(
     all_blocks: Annotated[bool, typer.Option("--blocks", help="Every timed block, not only their summary.")] = False,
     only_source: Annotated[bool, typer.Option("--source", help="Print only the candidate's source.")] = False,
     trace: Annotated[
-        Path | None,
-        typer.Option("--trace", metavar="FILE", help="Write phases and timed calls for ui.perfetto.dev."),
+        Path | None, typer.Option("--trace", metavar="FILE", help="Write phases and timed calls for ui.perfetto.dev.")
     ] = None,
     as_json: AsJson = False,
     folders: StoredPanel,
@@ -98,11 +97,7 @@ def _find_turns(store: ResultStore, stored: StoredEvaluation, generated_dir: Pat
 
     subject = stored.evaluation.subject
     where = ResultFilter(
-        run=subject.run,
-        model=subject.model,
-        problem=subject.problem,
-        sample=subject.sample,
-        suite=subject.suite,
+        run=subject.run, model=subject.model, problem=subject.problem, sample=subject.sample, suite=subject.suite
     )
     same = [row for row in store.rows(where, sort="turn") if row.language == subject.language]
     rows = {

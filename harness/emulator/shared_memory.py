@@ -35,11 +35,7 @@ def read_shared_declaration(tokens: list[Token], at: int) -> SharedDeclaration |
     if where is None or not reader.names:
         return None
     return SharedDeclaration(
-        first=first,
-        last=where,
-        names=tuple(reader.names),
-        dropped=tuple(reader.dropped),
-        is_dynamic=reader.is_dynamic,
+        first=first, last=where, names=tuple(reader.names), dropped=tuple(reader.dropped), is_dynamic=reader.is_dynamic
     )
 
 

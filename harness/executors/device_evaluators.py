@@ -14,15 +14,7 @@ from harness.builder.builder import Builder
 from harness.builder.cache import default_cache_folder, find_machine_folder
 from harness.builder.targets import name_architecture
 from harness.builder.toolchain import Toolchain
-from harness.domain import (
-    INCOMPLETE_ANSWER,
-    NOTHING_AHEAD,
-    BuiltAhead,
-    Evaluation,
-    Language,
-    Outcome,
-    ProblemError,
-)
+from harness.domain import INCOMPLETE_ANSWER, NOTHING_AHEAD, BuiltAhead, Evaluation, Language, Outcome, ProblemError
 from harness.emulator import Emulation
 from harness.evaluation.certificate import check_standing
 from harness.evaluation.emulated.jit_compilation import CompilationAhead, LaunchChecker

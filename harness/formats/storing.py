@@ -14,15 +14,7 @@ from harness.domain import Candidate, Completion, Language, ProblemError, Prompt
 from harness.formats.imported import ImportedProblem, ImportedSolution, write_bytes
 from harness.languages import CPU_LANGUAGE, PLAIN_LANGUAGE, detect_language
 from harness.problems.discovery import parse_problem
-from harness.store.runs import (
-    check_name,
-    has_sample,
-    hold_run,
-    load_sample,
-    locate_run,
-    write_manifest,
-    write_sample,
-)
+from harness.store.runs import check_name, has_sample, hold_run, load_sample, locate_run, write_manifest, write_sample
 
 WORKLOADS = ".workloads.jsonl"  # beside a problem file: its workloads as they were imported
 

@@ -6,14 +6,7 @@ import re
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from harness.domain import (
-    Problem,
-    Prompt,
-    ReferenceFile,
-    RunManifest,
-    SampleKey,
-    UsageError,
-)
+from harness.domain import Problem, Prompt, ReferenceFile, RunManifest, SampleKey, UsageError
 from harness.generate.options import GenerateOptions
 from harness.generate.prompting import GpuFacts, find_gpu, read_gpu_facts, read_host_facts, render_prompt
 from harness.generate.sampler import Plan

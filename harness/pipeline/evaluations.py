@@ -178,13 +178,7 @@ class Evaluations:
 
         return [task for task in tasks if find(task) != Outcome.CORRECT]
 
-    async def evaluate(
-        self,
-        task: Task,
-        *,
-        again: bool = False,
-        show_wait: ShowWait = nullcontext,
-    ) -> StoredEvaluation:
+    async def evaluate(self, task: Task, *, again: bool = False, show_wait: ShowWait = nullcontext) -> StoredEvaluation:
         """Use a stored verdict unless `again`, which also skips screening. `show_wait` is entered while another process
         evaluates this task.
         """
@@ -235,12 +229,7 @@ class Evaluations:
         return find_verdict(placed.subject, devices, self._results.store, self.options)
 
     async def _evaluate_new(
-        self,
-        placed: Task,
-        again: bool,
-        show_wait: ShowWait,
-        *,
-        screens: bool = True,
+        self, placed: Task, again: bool, show_wait: ShowWait, *, screens: bool = True
     ) -> StoredEvaluation:
         """Reserve only as many tasks as keep the executor busy, and leave the others to other processes."""
         screening = self._screening if screens else None

@@ -114,11 +114,7 @@ def _find_problems(plan: Plan, options: EvaluateOptions) -> dict[str, Problem]:
 
 
 def improve_run(
-    run: str,
-    generate: GenerateOptions,
-    options: EvaluateOptions,
-    search: SearchOptions,
-    show: ShowSearch = nullcontext,
+    run: str, generate: GenerateOptions, options: EvaluateOptions, search: SearchOptions, show: ShowSearch = nullcontext
 ) -> SearchReport:
     """Use the stored run's settings; `generate` has those of the endpoint. Raises UsageError."""
     run_dir = find_run(options.generated_dir, run)

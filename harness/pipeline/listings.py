@@ -32,13 +32,7 @@ from harness.domain import (
 from harness.domain.errors import suggest
 from harness.domain.files import raising
 from harness.pipeline.data_folders import list_suite_roots
-from harness.problems.discovery import (
-    is_library,
-    list_files,
-    read_docstrings,
-    read_problem,
-    read_suite_settings,
-)
+from harness.problems.discovery import is_library, list_files, read_docstrings, read_problem, read_suite_settings
 from harness.problems.setting_names import describe_settings, describe_tolerance
 from harness.problems.watched_process import describe_inputs
 from harness.report.export.table_files import write_csvs
@@ -141,10 +135,7 @@ def suggest_words(words: list[str], problems_dir: Path | None) -> str:
 
 def describe_settings_in_force(problem: Problem) -> dict[str, str]:
     """Includes defaults of settings that always apply."""
-    always = {
-        "TOLERANCE": f"factor={Tolerance().factor} (default)",
-        "DISTRIBUTIONS": "as_given (default)",
-    }
+    always = {"TOLERANCE": f"factor={Tolerance().factor} (default)", "DISTRIBUTIONS": "as_given (default)"}
     stated = {name: value for name, value in describe_settings(problem).items() if name not in _LISTED_ELSEWHERE}
     if problem.requires_kernel:
         stated["requires_kernel"] = "true (suite.toml)"

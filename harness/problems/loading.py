@@ -316,10 +316,7 @@ def _make_integers(*args: Any, dtype: torch.dtype = torch.int64, **options: Any)
 
 
 # For the meta device, where torch draws these in Python, and imports symbolic shapes for that: half a second.
-_WITHOUT_VALUES: dict[Callable[..., Any], Callable[..., Any]] = {
-    torch.randn: torch.rand,
-    torch.randint: _make_integers,
-}
+_WITHOUT_VALUES: dict[Callable[..., Any], Callable[..., Any]] = {torch.randn: torch.rand, torch.randint: _make_integers}
 
 
 def _cast(inputs: tuple[Any, ...], dtype: torch.dtype | None, problem: Problem) -> tuple[Any, ...]:

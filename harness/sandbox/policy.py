@@ -219,16 +219,7 @@ def _site_folders() -> list[str]:
 def worker_package_files() -> list[Path]:
     """Evaluator, problems and results stay hidden."""
     package = Path(__file__).resolve().parents[1]
-    return [
-        package / name
-        for name in (
-            "__init__.py",
-            "construction",
-            "domain",
-            "protocol",
-            "worker",
-        )
-    ]
+    return [package / name for name in ("__init__.py", "construction", "domain", "protocol", "worker")]
 
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:

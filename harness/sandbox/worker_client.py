@@ -10,15 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.domain import (
-    AnswerBuild,
-    CallKind,
-    CandidateFailure,
-    Finding,
-    HarnessError,
-    Outcome,
-    WorkerTimeout,
-)
+from harness.domain import AnswerBuild, CallKind, CandidateFailure, Finding, HarnessError, Outcome, WorkerTimeout
 from harness.domain.options import TimeLimits
 from harness.languages import list_compiled_in_worker
 from harness.protocol import (
@@ -37,12 +29,7 @@ from harness.protocol import (
 from harness.protocol.channel import SEED_BYTES, Mode, WorkerReply, WorkerRequest
 from harness.protocol.tensor_layout import MOST_KEPT, place_strided
 from harness.sandbox.devices import Device, SharedArena
-from harness.sandbox.exchange import (
-    BETWEEN_CALLS_S,
-    Exchange,
-    explain_failure,
-    require_kind,
-)
+from harness.sandbox.exchange import BETWEEN_CALLS_S, Exchange, explain_failure, require_kind
 from harness.sandbox.memory_limits import limit_worker
 from harness.sandbox.memory_probe import Element
 from harness.sandbox.replies import parse_outputs, parse_pages, parse_spec, read_as, read_list, read_pairs

@@ -12,14 +12,7 @@ from dataclasses import asdict, fields
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from harness.domain import (
-    Block,
-    CaseResult,
-    Conditions,
-    Evaluation,
-    RooflineBounds,
-    Subject,
-)
+from harness.domain import Block, CaseResult, Conditions, Evaluation, RooflineBounds, Subject
 from harness.domain.records import make_value
 from harness.store.columns import Value, make_row
 

@@ -385,12 +385,7 @@ def write_script(source: Source, folder: Path, headers: Path, *, main_command: s
         path,
         "own.cpp",
     ]
-    host = [
-        *compile_words(prebuilt.steps["host_compile"]),
-        "-Winvalid-pch",
-        "-include",
-        str(headers / HOST_TEXT),
-    ]
+    host = [*compile_words(prebuilt.steps["host_compile"]), "-Winvalid-pch", "-include", str(headers / HOST_TEXT)]
     device_steps = [
         *front("device_preprocess", "device.macros", "device.ii"),
         shlex.join(device), shlex.join(prebuilt.steps["assemble"]), shlex.join(prebuilt.steps["embed"]),

@@ -194,8 +194,7 @@ def _write_matrix(name: str, arguments: list[str], operands: list[Operand]) -> s
         transposed = "true" if ".trans" in found[1] else "false"
         return f"{RUNTIME}::load_matrix<{transposed}>({address}, __LINE__, {', '.join(names)});"
     found = re.fullmatch(
-        r"mma\.sync\.aligned\.m16n8k(\d+)\.row\.col\.(f32|f16|s32)\.(f16|bf16|tf32|s8|u8)\.(\w+)\.(f32|f16|s32)",
-        name,
+        r"mma\.sync\.aligned\.m16n8k(\d+)\.row\.col\.(f32|f16|s32)\.(f16|bf16|tf32|s8|u8)\.(\w+)\.(f32|f16|s32)", name
     )
     if found and found[3] == found[4] and found[2] == found[5]:
         lists = [", ".join(write_vector(argument, operands)) for argument in arguments[:4]]

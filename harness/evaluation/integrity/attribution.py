@@ -142,12 +142,7 @@ def _launcher_of(path: str) -> str:
 
 
 def attribute_work(
-    open_in: OpenInMode,
-    reference: Reference,
-    inputs: Sequence[Any],
-    custom: CustomKernels,
-    *,
-    has_kernel: bool,
+    open_in: OpenInMode, reference: Reference, inputs: Sequence[Any], custom: CustomKernels, *, has_kernel: bool
 ) -> StepResult:
     """Kernels of torch's compiler count if `custom` are generated. If the candidate fails under the profiler, its time
     counts as `other`, with a note.
@@ -228,12 +223,7 @@ def _call_without_custom_code(
 
 
 def _conclude(
-    work: Work,
-    reference: Reference,
-    *,
-    libraries: Sequence[str],
-    findings: tuple[Finding, ...],
-    has_kernel: bool,
+    work: Work, reference: Reference, *, libraries: Sequence[str], findings: tuple[Finding, ...], has_kernel: bool
 ) -> StepResult:
     check, message = "", ""
     if not has_kernel and not libraries and work.custom < NOTHING:

@@ -11,14 +11,8 @@ from harness.syntax import parse_python
 # Formats narrower than a problem's, by its bits: attributes in Python, and words in C and C++.
 _EIGHT_ATTRIBUTES, _EIGHT_TYPES = r"int8|float8\w*", r"int8_t|__nv_fp8\w*|at::kChar|torch::kInt8"
 _HALF_TYPES = r"__half2?|half2|__nv_bfloat162?|(?:at|c10)::(?:Half|BFloat16)|tf32\w*"
-NARROW_ATTRIBUTE = {
-    16: re.compile(_EIGHT_ATTRIBUTES),
-    32: re.compile(rf"{_EIGHT_ATTRIBUTES}|half|bfloat16|float16"),
-}
-NARROW_TYPE = {
-    16: re.compile(rf"\b({_EIGHT_TYPES})\b"),
-    32: re.compile(rf"\b({_EIGHT_TYPES}|{_HALF_TYPES})\b"),
-}
+NARROW_ATTRIBUTE = {16: re.compile(_EIGHT_ATTRIBUTES), 32: re.compile(rf"{_EIGHT_ATTRIBUTES}|half|bfloat16|float16")}
+NARROW_TYPE = {16: re.compile(rf"\b({_EIGHT_TYPES})\b"), 32: re.compile(rf"\b({_EIGHT_TYPES}|{_HALF_TYPES})\b")}
 C_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 MAX_NAME = 200
 

@@ -132,9 +132,7 @@ def faster_half(calls: Sequence[T], time_us: Callable[[T], float]) -> list[T]:
 
 
 def _compare(
-    where: str,
-    sides: tuple[Sequence[_Reading], ...],
-    take: Callable[[_Reading], float | None],
+    where: str, sides: tuple[Sequence[_Reading], ...], take: Callable[[_Reading], float | None]
 ) -> tuple[ClockGap, ...]:
     candidate, baseline = ([value for value in map(take, readings) if value is not None] for readings in sides)
     return (measure_gap(where, candidate, baseline),) if candidate and baseline else ()

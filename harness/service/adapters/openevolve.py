@@ -22,9 +22,7 @@ def evaluate(program_path: str) -> Any:
     if not problem:
         raise UsageError("set HARNESS_PROBLEM to the problem's name")
     verdict = find_scorer().client.evaluate(
-        candidate=read_python(Path(program_path)),
-        problem=problem,
-        suite=os.environ.get("HARNESS_SUITE", "core"),
+        candidate=read_python(Path(program_path)), problem=problem, suite=os.environ.get("HARNESS_SUITE", "core")
     )
     reward = score_verdict(verdict)
     metrics = {"combined_score": reward.value, **reward.metrics}

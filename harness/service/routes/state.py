@@ -79,12 +79,7 @@ def make_router(service: Service) -> APIRouter:
 
 def _name_counts(counts: Mapping[State, int]) -> dict[str, int]:
     failed = counts["failed"] + counts["invalid"]
-    return {
-        "pending": counts["queued"],
-        "processing": counts["running"],
-        "completed": counts["done"],
-        "failed": failed,
-    }
+    return {"pending": counts["queued"], "processing": counts["running"], "completed": counts["done"], "failed": failed}
 
 
 def _describe_devices(executor: ExecutorStatus) -> dict[str, Any]:

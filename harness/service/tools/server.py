@@ -61,8 +61,7 @@ Suite = Annotated[str, Field(description="Suite of problems.")]
 ProblemName = Annotated[str, Field(description="A name that list_problems gives.")]
 Source = Annotated[str, Field(description="The whole program: one Python file that defines `ModelNew`.")]
 ProgramLanguage = Annotated[
-    Language,
-    Field(description="What its kernels are written in; cpp runs on the CPU; torch: plain PyTorch."),
+    Language, Field(description="What its kernels are written in; cpp runs on the CPU; torch: plain PyTorch.")
 ]
 ExampleLanguage = Annotated[Language | None, Field(description="Of the example. Default: one that can be evaluated.")]
 Workload = Annotated[
@@ -196,11 +195,7 @@ async def divert_prints(_: MCPServer[None]) -> AsyncIterator[None]:
 
 def make_server(session: ToolSession) -> MCPServer[None]:
     server = MCPServer(
-        "kernel-harness",
-        instructions=INSTRUCTIONS,
-        version=__version__,
-        log_level="WARNING",
-        lifespan=divert_prints,
+        "kernel-harness", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING", lifespan=divert_prints
     )
     tools = Tools(session)
     for tool in (tools.list_problems, tools.get_problem, tools.evaluate, tools.sanitize, tools.profile, tools.submit):
