@@ -38,9 +38,7 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedKernels:
-    """Kernels, with "" or the library with their code, and their device time in us; and what a replay without the
-    candidate's own ones gives.
-    """
+    """Launcher, name and device time in us of kernels, and what a replay without the candidate's own ones gives."""
 
     rows: tuple[tuple[str, str, float], ...]
     without_custom: WithoutCustom

@@ -9,10 +9,11 @@ import ast
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from harness.domain import CandidateFailure, Finding, Outcome
 from harness.languages import LANGUAGES
+from harness.sandbox.replies import read_as
 from harness.syntax import try_parse
 
 MAX_FINDINGS = 64
@@ -172,41 +173,20 @@ def _describe_thread(one: KernelFinding) -> str:
     return ", ".join(f"{name} {text}" for name, text in parts if text)
 
 
-def _parse(value: Any) -> KernelFinding:
-    if not isinstance(value, dict):
-        raise CandidateFailure.of_protocol("kernel finding: expected an object")
-    return KernelFinding(
-        check=_parse_text(value, "check"),
-        decides=value.get("severity", "error") == "error",
-        message=_parse_text(value, "message"),
-        file=_parse_text(value, "file"),
-        line=_parse_number(value.get("line", 0)),
-        kernel=_parse_text(value, "kernel"),
-        block=_parse_position(value.get("block")),
-        thread=_parse_position(value.get("thread")),
-        value=_parse_text(value, "value"),
-    )
-
-
-def _parse_text(value: dict[str, Any], name: str) -> str:
-    text = value.get(name)
-    if text is not None and not isinstance(text, str | int | float):
-        raise CandidateFailure.of_protocol(f"kernel finding: expected a string for {name}")
-    return "" if text is None else str(text)[:MAX_CHARACTERS]
-
-
-def _parse_number(value: object) -> int:
-    if type(value) is not int:
+def _parse(value: object) -> KernelFinding:
+    given = read_as(dict[str, str | int | float | tuple[int, int, int] | None], value, "kernel finding")
+    line = given.get("line", 0)
+    if type(line) is not int:
         raise CandidateFailure.of_protocol("kernel finding: expected an integer line")
-    return value
 
+    def show(name: str) -> str:
+        part = given.get(name)
+        return "" if part is None else str(part)[:MAX_CHARACTERS]
 
-def _parse_position(value: object) -> str:
-    if isinstance(value, list) and len(value) <= 3 and all(type(number) is int for number in value):
-        return f"({', '.join(map(str, value))})"
-    if value is not None and not isinstance(value, str):
-        raise CandidateFailure.of_protocol("kernel finding: invalid position")
-    return (value or "")[:MAX_CHARACTERS]
+    names = ("check", "message", "file", "kernel", "block", "thread", "value")
+    return KernelFinding(
+        decides=given.get("severity", "error") == "error", line=line, **{name: show(name) for name in names}
+    )
 
 
 OTHER_COMPILERS = ("cupy", "numba", "pycuda", "cuda", "warp")

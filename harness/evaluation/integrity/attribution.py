@@ -107,24 +107,25 @@ def describe_custom_kernels(
     return replace(custom, words=frozenset(_WORD.findall(source)))
 
 
-def find_custom(functions: Sequence[tuple[str, str]], custom: CustomKernels) -> list[int]:
-    """`functions` are names in code images, which may be mangled, with "" or the library that holds them."""
+def name_functions(functions: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return (launcher, name). `functions` are names in code images, which may be mangled, with "" or the library that
+    holds them: its kernels are never the candidate's, whatever their names.
+    """
     names = demangle([name for name, _ in functions])
-    places = enumerate(zip(names, functions, strict=True))
-    return [at for at, (name, (_, path)) in places if classify_kernel(_launcher_of(path), name, custom) == "custom"]
+    return [(FROM_LIBRARY if path else "", name) for name, (_, path) in zip(names, functions, strict=True)]
+
+
+def find_custom(named: Sequence[tuple[str, str]], custom: CustomKernels) -> list[int]:
+    return [at for at, one in enumerate(named) if classify_kernel(*one, custom) == "custom"]
 
 
 def attribute_replayed(
     replayed: ReplayedKernels, reference: Reference, custom: CustomKernels, *, has_kernel: bool
 ) -> StepResult:
     """Share the device time of the recorded call."""
-    names = demangle([name for name, _, _ in replayed.rows])
-    kernels = tuple(
-        (_launcher_of(path), name[:MAX_NAME], time_us)
-        for name, (_, path, time_us) in zip(names, replayed.rows, strict=True)
-    )
+    kernels = replayed.rows
     profile = Profile(total_us=sum(row[2] for row in kernels), host=(), kernels=kernels, libraries=())
-    generated = dict.fromkeys(name for _, name, _ in kernels if _GENERATED_KERNEL.match(name))
+    generated = dict.fromkeys(name[:MAX_NAME] for _, name, _ in kernels if _GENERATED_KERNEL.match(name))
     own = tuple(generated)[:MAX_KERNELS] if custom.generated else custom.names
     work = replace(share_work(profile, custom), custom_kernels=own)
     if custom.generated and work.custom < NOTHING:
@@ -134,11 +135,6 @@ def attribute_replayed(
     if has_kernel or custom.generated:
         work = replace(work, without_custom=replayed.without_custom)
     return _conclude(work, reference, libraries=(), findings=(), has_kernel=has_kernel or custom.generated)
-
-
-def _launcher_of(path: str) -> str:
-    """Kernels of the machine's libraries are never the candidate's, whatever their names."""
-    return FROM_LIBRARY if path else ""
 
 
 def attribute_work(

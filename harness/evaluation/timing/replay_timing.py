@@ -19,7 +19,7 @@ import torch
 from harness.domain import Conditions, HarnessError, WithoutCustom
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
-from harness.evaluation.integrity.attribution import CustomKernels, find_custom
+from harness.evaluation.integrity.attribution import CustomKernels, find_custom, name_functions
 from harness.evaluation.model_workers import blaming_baseline
 from harness.evaluation.results import ReplayedKernels, TimingResult
 from harness.evaluation.settings import TimingPlan
@@ -210,13 +210,13 @@ class ReplayTimer:
 
     def _examine_kernels(self, sides: Sequence[_Side], custom: CustomKernels) -> ReplayedKernels:
         """Time each kernel, and leave out the candidate's own ones, without which others may fail or wait for ever."""
-        functions = sides[1].recording.list_functions()
+        functions = name_functions(sides[1].recording.list_functions())
         own, rows = find_custom(functions, custom), list[tuple[str, str, float]]()
         without_custom: WithoutCustom = "not_tried"
         try:
             placed = self._prepare(sides, self._seeds.draw_fresh(GIVEN))
             for at, time_us in sides[1].replayer.time_kernels():
-                rows.append((*functions[at], time_us) if at >= 0 else (OTHER_WORK, "", time_us))
+                rows.append((*functions[at], time_us) if at >= 0 else ("", OTHER_WORK, time_us))
             if own:
                 sides[1].replayer.leave_out(own)
                 placed = self._prepare(sides, self._seeds.draw_fresh(GIVEN))

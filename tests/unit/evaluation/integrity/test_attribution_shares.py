@@ -17,6 +17,7 @@ from harness.evaluation.integrity.attribution import (
     classify_range,
     find_custom,
     list_custom_kernels,
+    name_functions,
     name_kernel,
     parse_profile,
     share_work,
@@ -268,7 +269,7 @@ def test_functions_that_may_only_call_torch_have_no_share(own_us, torch_us, othe
 )
 def test_whose_a_recorded_function_is(function, path, is_own):
     custom = CustomKernels(names=("scale",), words=frozenset({"softmax_rows", "trsm_ln_up_kernel"}))
-    assert find_custom([("_Z5otherv", ""), (function, path)], custom) == ([1] if is_own else [])
+    assert find_custom(name_functions([("_Z5otherv", ""), (function, path)]), custom) == ([1] if is_own else [])
 
 
 # Each parameter is a pointer to a function of two of the one before.
@@ -298,7 +299,9 @@ def test_the_device_time_of_a_recorded_call_is_shared():
     def attribute(rows, without_custom="changed", *, has_kernel=True, custom=CUSTOM, required=False):
         problem = SimpleNamespace(requires_kernel=required)
         reference = SimpleNamespace(loaded=SimpleNamespace(problem=problem))
-        replayed = ReplayedKernels(rows=tuple(rows), without_custom=without_custom)
+        named = name_functions([row[:2] for row in rows])
+        timed = tuple((*one, row[2]) for one, row in zip(named, rows, strict=True))
+        replayed = ReplayedKernels(rows=timed, without_custom=without_custom)
         return attribute_replayed(replayed, reference, custom, has_kernel=has_kernel)
 
     library = "/usr/lib/libcublas.so"
