@@ -54,9 +54,7 @@ def load_results(results_dir: StrPath = "results", *, history: bool = False) -> 
 
 
 def load_claims(run: str, generated_dir: StrPath = "generated") -> pd.DataFrame:
-    """Return results reported with an imported run, not measured here: number, sample, compiled, correct, claimed_ms,
-    claimed_speedup, hardware.
-    """
+    """Return results reported with a run: number, sample, compiled, correct, claimed_ms, claimed_speedup, hardware."""
     import pandas as pd
 
     from harness.formats.kernelbench.format import list_claims, read_claims

@@ -73,9 +73,7 @@ class Client:
         self._max_failures = max_failures
 
     def evaluate(self, **request: Any) -> dict[str, Any]:
-        """Return the verdict's record; takes the fields of `POST /v1/evaluations`. Raises UsageError for an invalid
-        request, and NoVerdict without a verdict.
-        """
+        """Return the verdict's record; takes the fields of `POST /v1/evaluations`. Raises UsageError and NoVerdict."""
         body = _complete(request)
         exchange = self._exchange(body)
         step = next(exchange)

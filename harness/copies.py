@@ -33,9 +33,7 @@ def _normalise_text(source: str) -> str:
 
 
 def is_reference_copy(source: str, reference: str) -> bool:
-    """True if `ModelNew` is the reference's `Model`, or a subclass that adds nothing. False for expressions that are
-    too deeply nested to compare.
-    """
+    """True if `ModelNew` is the reference's `Model`, or a subclass that adds nothing. False if nested too deeply."""
     tree, original = try_parse(source), try_parse(reference)
     if tree is None or original is None:
         return False

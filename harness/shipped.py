@@ -1,6 +1,4 @@
-"""Finds shipped folders (suites, prompts, recordings, the red-team corpus), and names the installation of optional
-parts.
-"""
+"""Finds shipped folders (suites, prompts, recordings, corpus), and names the installation of optional parts."""
 
 from __future__ import annotations
 

@@ -95,9 +95,7 @@ class Change:
 
 
 def classify_change(before: Sequence[Evaluation], after: Sequence[Evaluation], rule: GateRule) -> Change:
-    """The last of `before` is compared; the other stored evaluations show the scatter. Raises ValueError for an empty
-    group.
-    """
+    """The last of `before` is compared; other evaluations show the scatter. Raises ValueError for an empty group."""
     if not before or not after:
         raise ValueError("a comparison needs a stored and a new evaluation")
     kind, reason = _classify(before, after, rule)
@@ -161,9 +159,7 @@ def gate(changes: Iterable[Change]) -> int:
 
 
 def find_obstacle(before: Evaluation, after: Evaluation) -> str:
-    """Return why two evaluations are not comparable, or "". If either was timed, chip, driver and
-    threads must match.
-    """
+    """Return why two evaluations are not comparable, or "". If one was timed, chip, driver and threads must match."""
     for name, word in _MUST_MATCH.items():
         old, new = getattr(before.subject, name), getattr(after.subject, name)
         if old != new:

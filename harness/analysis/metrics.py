@@ -36,9 +36,7 @@ def combine_clocks(clocks: Iterable[str]) -> str | None:
 
 
 def describe_clocks(counts: Mapping[str, int], table: Mapping[str, int] | None = None) -> str:
-    """Return a note such as `3 of 12 timed by whole calls: lower bounds (>=)`; "" if all times of the table are exact
-    and by one clock.
-    """
+    """Return a note such as `3 of 12 timed by whole calls: lower bounds (>=)`; "" if all are exact and by one clock."""
     whole = counts if table is None else table
     if len(whole) < 2 and not whole.keys() & set(INEXACT):
         return ""
@@ -86,9 +84,7 @@ def count_once(samples: Iterable[Draws], distinct: Iterable[Draws]) -> list[Draw
 
 
 def estimate_fast(problems: Iterable[Draws], threshold: float) -> float | None:
-    """Return fast_p of a single draw: the mean over problems of their share of samples. None without
-    scored problems.
-    """
+    """Return fast_p of one draw: the mean over problems of their share of samples. None without scored problems."""
     return _mean([_share(draws, threshold) for draws in problems if draws.scored])
 
 
@@ -165,9 +161,7 @@ def trace_fast_curve(
 
 
 def bound_share(share: float, count: int) -> tuple[float, float]:
-    """Return Wilson's 95 % score interval. It is conservative if problems count fractionally. Raises ValueError for no
-    problem.
-    """
+    """Return Wilson's 95 % score interval, conservative for fractional problems. Raises ValueError for no problem."""
     if count < 1:
         raise ValueError("an interval needs at least one problem")
     weight = Z_95**2 / count

@@ -27,9 +27,7 @@ def rank_stored(
     programs: Mapping[str, str] | None = None,
     common: bool = False,
 ) -> tuple[LeaderboardRow, ...]:
-    """Rows are ordered by id. Problems in a run's manifest without a row count as unsolved. Raises StoreError, and
-    UsageError for a k that is too large.
-    """
+    """Rows are in order of id. A manifest's problems without row are unsolved. Raises StoreError and UsageError."""
     samples = list_ranked(rows)
     runs = {sample.run for sample in samples}
     asked = {} if generated_dir is None else read_requested_problems(generated_dir, runs)

@@ -1,6 +1,4 @@
-"""Explains columns of terminal tables, by command, beside those of results and of the leaderboard. A test compares them
-with the titles in the source.
-"""
+"""Explains columns of terminal tables by command. A test compares them with the titles in the source."""
 
 from __future__ import annotations
 

@@ -255,9 +255,7 @@ class Builder:
         )
 
     def _require_working_tools(self, request: BuildRequest, work: Path, failed_log: str) -> None:
-        """Compile an empty file: if that fails, the candidate is not at fault. Raises BuildToolError, or OSError if the
-        disk is full.
-        """
+        """Compile an empty file: a failure is not the candidate's. Raises BuildToolError; OSError for a full disk."""
         target = write_default_flag(self.toolchain.architecture)
         for command in plan_empty_builds(request, work, target):
             if tuple(command) in self._working:

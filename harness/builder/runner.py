@@ -49,9 +49,7 @@ class Runner:
     def run(
         self, command: Sequence[str], work: Path, *, readable: Iterable[Path] = (), timeout_s: float | None = None
     ) -> tuple[int | None, str]:
-        """Return exit code (None if killed by the time limit) and output. Only `work` is writable. What takes less time
-        than compiling C++ has precedence.
-        """
+        """Return exit code (None: time limit) and output. Only `work` is writable. Short work has precedence."""
         limited = ["/bin/sh", "-c", f'ulimit -v {COMPILER_MEMORY_KIB}; exec nice "$@"', "sh", *command]
         wrapped = self._wrap(limited, readable=[*self._readable, *readable], writable=[work])
         with tempfile.TemporaryFile(dir=work.parent) as output:

@@ -21,9 +21,7 @@ def list_functions(library: str) -> frozenset[str]:
 
 
 def demangle(names: Sequence[str]) -> list[str]:
-    """Names that are not mangled, such as those of Triton's kernels, stay; so do all without `c++filt`, or if the
-    result is too large.
-    """
+    """Names that are not mangled stay, as of Triton's kernels; all do without `c++filt`, or above a size."""
     mangled = list(dict.fromkeys(filter(_MANGLED.fullmatch, names)))
     found = _run_limited("c++filt", given="".join(f"{name}\n" for name in mangled)) if mangled else ""
     *plain, rest = found.split("\n")

@@ -19,9 +19,7 @@ _OF_THE_DEVICE = frozenset({"native", "all", "all-major"})
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class _Code:
-    """`is_binary` is a cubin, which is preferred to PTX. `features` is "a" for this capability and "f"
-    for its family.
-    """
+    """`is_binary` is a cubin, preferred to PTX. `features` is "a" for this capability and "f" for its family."""
 
     is_binary: bool
     capability: int

@@ -72,9 +72,7 @@ def probe_toolchain(architecture: str | None = None) -> Toolchain:
 
 
 def ninja_program() -> str:
-    """Resolve symbolic links, which builds may not see. The Python package's ninja is on PATH only if its environment
-    is activated.
-    """
+    """Resolve symbolic links, which builds may not see. The Python package's ninja may not be on PATH."""
     found = shutil.which("ninja")
     if found is not None:
         return str(Path(found).resolve())

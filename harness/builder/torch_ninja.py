@@ -47,9 +47,7 @@ def read_plan(folder: Path) -> dict[str, str]:
 
 
 def plan_empty_builds(request: BuildRequest, folder: Path, target: str) -> Iterator[list[str]]:
-    """Yield commands that build an empty file with each compiler of the request's plan, for torch's standard. The flag
-    `target` names this machine's GPU.
-    """
+    """Yield commands that build an empty file with each compiler of the plan, for torch's standard and the `target`."""
     plan = read_plan(folder)
     own = {*request.extra_cflags, *request.extra_cuda_cflags}
 
@@ -87,9 +85,7 @@ def _call_torch(torch_extension: Any, request: BuildRequest, folder: Path, optio
 
 @contextmanager
 def _torch_plans_only() -> Iterator[Any]:
-    """Disable building and importing in torch's extension module. Reset its version counter, which would rename a
-    second extension of the same name.
-    """
+    """Disable building and importing in torch's extension module. Reset its counter, which renames extensions."""
     cpp_extension = import_torch_extension()
     replaced = {
         "_run_ninja_build": lambda *_, **__: None,

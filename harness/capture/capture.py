@@ -1,6 +1,4 @@
-"""Captures a user's model: runs the script, attributes the time to modules, and writes those as
-problems whose outputs equal the module's.
-"""
+"""Captures a user's model: runs the script, attributes time to modules, and writes them as equal problems."""
 
 from __future__ import annotations
 

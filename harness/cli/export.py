@@ -1,6 +1,4 @@
-"""`harness report`, `harness export`, `harness import`: results that others reported are stored apart from those
-measured here.
-"""
+"""`harness report`, `export`, `import`: results that others reported are stored apart from those measured here."""
 
 from __future__ import annotations
 

@@ -39,9 +39,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
 
 
 def map_defaults(settings: dict[str, Any], options: dict[str, set[str]]) -> dict[str, dict[str, Any]]:
-    """Top-level keys apply to every command with that option, tables to their command. `options` lists parameters per
-    command. Raises UsageError for an unknown key.
-    """
+    """Top-level keys apply to every command with that option, tables to theirs. Raises UsageError for others."""
     known = set().union(*options.values())
     defaults: dict[str, dict[str, Any]] = {command: {} for command in options}
     for key, value in settings.items():
@@ -71,9 +69,7 @@ WAIT_POLICY = "OMP_WAIT_POLICY"
 
 
 def wait_passively() -> bool:
-    """Set OMP_WAIT_POLICY=PASSIVE unless it is set. Return False if torch is loaded already: its threads then spin for
-    ms.
-    """
+    """Set OMP_WAIT_POLICY=PASSIVE unless set. Return False if torch is loaded already: its threads then spin for ms."""
     if WAIT_POLICY not in os.environ and "torch" in sys.modules:
         return False
     os.environ.setdefault(WAIT_POLICY, "PASSIVE")

@@ -112,9 +112,7 @@ JsonOption = Annotated[
 
 
 class Panel:
-    """Base class of options that only commands have. `title` is the panel's in `--help`. With `has_variables`,
-    HARNESS_<NAME> variables set them, too.
-    """
+    """Options that only commands have. `title` is the panel's in `--help`. `has_variables`: HARNESS_<NAME> apply."""
 
     __slots__ = ()
     title: ClassVar[str] = "Options"

@@ -220,9 +220,7 @@ Groups = Mapping[tuple[Any, ...], Mapping[str, Any]]
 
 
 def count_groups(values: Iterable[tuple[Any, ...]]) -> Groups:
-    """Map combinations of values, in order of occurrence, to SUMMARY_COLUMNS. Tuples are (outcome, speedup or None,
-    clock, *values).
-    """
+    """Map combinations of values, in order of occurrence, to SUMMARY_COLUMNS. Tuples: (outcome, speedup, clock, *)."""
     groups: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
     for outcome, speedup, clock, *shared in values:
         groups.setdefault(tuple(shared), []).append((outcome, speedup, clock or "call"))

@@ -130,9 +130,7 @@ def _find_sample(store: ResultStore, name: str) -> StoredEvaluation | None:
 
 
 def _parse_key(name: str) -> ResultFilter | None:
-    """Parse `run/problem/sample[/turn-N]`, or `file/problem/NAME` of a candidate given as a file; return None for
-    others.
-    """
+    """Parse `run/problem/sample[/turn-N]`, or `file/problem/NAME` of a candidate given as a file; else return None."""
     from harness.store.results import ResultFilter
 
     if name.startswith(f"{FILE_RUN}/") and name.count("/") > 1 and not _is_number(name.rpartition("/")[2]):

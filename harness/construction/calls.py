@@ -55,9 +55,7 @@ def _differentiate(outputs: Sequence[Tensor], gradients: Sequence[Tensor], targe
 
 
 def make_call(kind: str, forward: Forward, model: nn.Module, returned_inputs: Sequence[int] = ()) -> Forward:
-    """`forward` may be compiled; `returned_inputs` are positions among the tensors of the inputs. Raises WireError for
-    an unknown kind.
-    """
+    """`forward` may be compiled; `returned_inputs` are positions among input tensors. Raises WireError."""
     if kind == "forward":
         return forward
     if kind in ("in_place", "only_in_place"):
@@ -71,9 +69,7 @@ def make_call(kind: str, forward: Forward, model: nn.Module, returned_inputs: Se
 
 
 def _return_inputs(forward: Forward, returned: Sequence[int], has_results: bool, *inputs: Any) -> dict[str, Any]:
-    """Add the inputs' memory to the outputs, even if `forward` rebinds their names. They come first, since keys are
-    sorted.
-    """
+    """Add the inputs' memory to the outputs, even if `forward` rebinds their names; first, since keys are sorted."""
     tensors = [tensor.detach() for tensor in flatten_value(tuple(inputs), torch.is_tensor)[1]]
     results = forward(*inputs)
     return {

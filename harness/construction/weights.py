@@ -32,9 +32,7 @@ FILLING = frozenset(getattr(torch.Tensor, name) for name in METHODS.split())
 
 
 def run_with_default(device: torch.device, run: Callable[[torch.device], T]) -> T:
-    """Run with `device` as torch's default, and again with the host if code draws from a host generator or passes its
-    tensors to numpy.
-    """
+    """Run with `device` as torch's default, and again with the host if code needs a host generator or numpy."""
     with keep_default_dtype():
         try:
             return run(device)
@@ -98,9 +96,7 @@ LARGEST_PACKED, MOST_RUNS = (
 
 
 class ConstantWeights:
-    """`kinds` has one entry per weight that the reference replaces (None: all). A single 1 stays: programs use such
-    factors as Python numbers.
-    """
+    """`kinds` has an entry per weight that the reference replaces (None: all). A 1 stays, often a Python number."""
 
     def __init__(self, seed: int, kinds: Sequence[Kind] | None = None) -> None:
         self._seed = seed

@@ -1,6 +1,4 @@
-"""Tests each build strategy with a small extension, each language with a small program, and makes the precompiled
-header cache.
-"""
+"""Tests build strategies with an extension, languages with a program, and makes the precompiled header cache."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Exception tree: failures of the harness, its settings or its machine. Messages state cause, location and remedy, and
-suggest names for unknown ones.
-"""
+"""Failures of the harness, its settings or its machine. Messages state cause, location and remedy."""
 
 from __future__ import annotations
 

@@ -42,9 +42,7 @@ class Outcome(StrEnum):
 
     @property
     def is_error(self) -> bool:
-        """True for faults of the problem's file or the harness, which are evaluated again when the
-        command is repeated.
-        """
+        """True for faults of the problem's file or the harness, which the same command evaluates again."""
         return self in (Outcome.PROBLEM_ERROR, Outcome.HARNESS_ERROR)
 
 
@@ -269,9 +267,7 @@ class Evaluation:
         return min(known, key=lambda pair: pair[0])[1]
 
     def against(self, baseline: str) -> Evaluation:
-        """Return this evaluation with another one of its baselines as the first. It is untimed if that was not
-        measured.
-        """
+        """Return this evaluation with another one of its baselines first. It is untimed if that was not measured."""
         if baseline == self.subject.baseline:
             return self
         subject, cases = replace(self.subject, baseline=baseline), tuple(one.against(baseline) for one in self.cases)

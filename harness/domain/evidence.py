@@ -1,6 +1,4 @@
-"""Evidence recorded with the verdict: times against a baseline, system conditions, roofline position and time
-attribution.
-"""
+"""Evidence recorded with the verdict: times against a baseline, conditions, roofline position, time attribution."""
 
 from __future__ import annotations
 
@@ -40,9 +38,7 @@ WithoutCustom = Literal["changed", "unchanged", "failed", "not_tried"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """`disturbed` tells why the timing is unreliable, or is "". `foreign_load` is the CPU time of other processes, in
-    cores.
-    """
+    """`disturbed` tells why the timing is unreliable, or is "". `foreign_load`: cores that others used."""
 
     foreign_load: float | None = None
     clock_low_mhz: float | None = None
@@ -152,9 +148,7 @@ LIBRARY_CLASS = "Library"  # a problem's best library call: a subclass of its Mo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedBaseline:
-    """`name` is a `Baseline`; for a user's module with `source`, the file's stem and the source's digest. `entry` is
-    the class in that source or the problem's file.
-    """
+    """`name` is a `Baseline`, or a module's stem and digest; `entry` is the class in `source` or the problem."""
 
     name: str = "eager"
     entry: str = "Model"

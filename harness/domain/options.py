@@ -1,6 +1,4 @@
-"""Declares a setting as a field of a frozen dataclass. `option` makes it a command option, a HARNESS_ variable and a
-key in harness.toml.
-"""
+"""Declares a setting as a field of a frozen dataclass. `option` makes it an option, a HARNESS_ variable and a key."""
 
 from __future__ import annotations
 
@@ -45,9 +43,7 @@ FIRST_CALL_S = 300.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeLimits:
-    """Builds do not count. `first_call_s` limits the first call in each worker of a program that compiles in it; that
-    of other programs has `call_s`.
-    """
+    """Builds do not count. `first_call_s` limits the first call of programs that compile in their worker."""
 
     title: ClassVar[str] = "Evaluation"
 

@@ -251,9 +251,7 @@ class Case:
         return any(isinstance(value, SizeRange) for _, value in (*self.sizes, *self.small))
 
     def describe(self, sizes: CaseSizes | None = None) -> str:
-        """Return a text such as `rows=4096, columns=1000 to 9000, bfloat16`. `sizes` None selects the
-        full workload's.
-        """
+        """Return a text such as `rows=4096, columns=1000 to 9000, bfloat16`. `sizes` None: the full workload's."""
         named = [f"{name}={value}" for name, value in (self.sizes if sizes is None else sizes)]
         return ", ".join([*named, *filter(None, (self.dtype, self.distribution))])
 

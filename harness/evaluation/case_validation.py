@@ -40,9 +40,7 @@ ELEMENTS_PER_S, FLOPS_PER_S = 5e8, 2e10  # of a CPU
 
 
 def admit_cases(problem: Problem, device: torch.device, seed: int) -> Iterator[Admission]:
-    """Yield one admission for each case, and for each workload without cases. Raises ProblemError if the file cannot be
-    executed.
-    """
+    """Yield an admission per case, and per workload without cases. Raises ProblemError if nothing can run."""
     last, whole = problem.workloads[-1].name, replace(problem, cases=())
     if not problem.list_cases(last):
         admission = admit_problem(load_problem(problem, last, device), device, seed)

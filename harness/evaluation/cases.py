@@ -119,9 +119,7 @@ def list_runs(problem: Problem, workload: WorkloadName, seed: int) -> tuple[tupl
 def put_smallest_first(
     runs: Sequence[tuple[Problem, CaseRun]], workload: WorkloadName
 ) -> list[tuple[Problem, CaseRun]]:
-    """Sort by the size of inputs, since a wrong output ends the evaluation; use the sizes in the file if inputs need
-    real values.
-    """
+    """Sort by input bytes, since a wrong output ends the evaluation; by sizes in the file if inputs need values."""
     if len(runs) < 2:
         return list(runs)
     measured = [_measure_inputs(problem, workload) for problem, _ in runs]
@@ -202,9 +200,7 @@ def _combine_baseline(name: str, cases: Sequence[CaseResult]) -> BaselineResult:
 
 
 def combine_comparisons(comparisons: Sequence[tuple[float, Comparison | None]]) -> Comparison | None:
-    """Return the geometric mean of (weight, comparison); without values unless every case has them. None unless every
-    case was compared.
-    """
+    """Return the geometric mean of (weight, comparison). None, or values None, unless every case has them."""
     known = [(weight, one) for weight, one in comparisons if one is not None]
     if not known or len(known) < len(comparisons):
         return None

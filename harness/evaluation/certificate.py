@@ -32,9 +32,7 @@ _NAMED = re.compile(r"(?:\"-m\", |preloads=\()\"(harness[\w.]*)\"")
 
 
 def find_closure(package: Path, module: str) -> set[Path]:
-    """Return the import closure of `module` in the folder `package`, with other files of its packages,
-    such as headers.
-    """
+    """Return the import closure of `module` in the folder `package`, with its packages' other files."""
     files = [Path(folder, name) for folder, _, names in os.walk(package) for name in names]
     modules = {_name_module(path.relative_to(package)): path for path in files if path.suffix == ".py"}
     found, waiting = set[str](), {module}

@@ -1,6 +1,4 @@
-"""Reads hardware counters in a separate worker under ncu (Nsight Compute), which runs inside the isolation. The
-candidate can forge its output.
-"""
+"""Reads hardware counters in a worker under ncu (Nsight Compute), isolated. The candidate can forge its output."""
 
 from __future__ import annotations
 

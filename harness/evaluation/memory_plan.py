@@ -103,9 +103,7 @@ def plan_smallest(need: MemoryNeed, holds: Holds = "host") -> MemoryPlan:
 
 
 def plan_memory(need: MemoryNeed, room: Room) -> MemoryPlan | None:
-    """Return the smallest plan with every check that still fits, with copies in host memory if stress inputs fit only
-    there.
-    """
+    """Return the smallest plan with every check that still fits; in host memory if stress inputs fit only there."""
     on_device, on_host = (_fill(plan_smallest(need, "device"), need, room), _fill(plan_smallest(need), need, room))
     if on_device is None or (on_host is not None and on_host.stress and not on_device.stress):
         return on_host

@@ -37,9 +37,7 @@ def describe_construction(loaded: LoadedProblem) -> dict[str, Any]:
 
 
 def construct_with_state(session: ModelSession, reference: Reference, *, compile_mode: str = "") -> None:
-    """Construct the model and set the state from which calls start. Raises CandidateFailure if the model lacks some of
-    it.
-    """
+    """Construct the model and set the state from which calls start. Raises CandidateFailure if it lacks some."""
     construct_model(session, reference, compile_mode=compile_mode)
     session.hold_state(reference.changing)
     session.reset_state()
@@ -63,9 +61,7 @@ def load_only(
     answer_build: AnswerBuild,
     limits: TimeLimits,
 ) -> None:
-    """Load on the CPU or the emulated device. Raises CandidateFailure. A failing construction may only lack its device,
-    so it counts only after a failed build.
-    """
+    """Load without a GPU. Raises CandidateFailure. A construction may lack its device: it fails only after a build."""
     stand_in = CpuDevice() if device is None else device.find_loading_device()
     nothing = Footprint.measure((), FlatOutputs(tree={"v": None}, tensors=()), {})
     program = Program(

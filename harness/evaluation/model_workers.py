@@ -1,6 +1,4 @@
-"""Opens workers for the candidate and the baseline of one evaluation, answers their build requests, and attributes
-failed allocations.
-"""
+"""Opens workers for candidate and baseline, answers their build requests, and attributes failed allocations."""
 
 from __future__ import annotations
 
@@ -219,9 +217,7 @@ class Hoarding:
 
 
 class MemoryCharge:
-    """Create it before the worker starts. `planned_bytes` are expected for the worker; the evaluator meanwhile
-    allocates `shared_bytes` outside torch.
-    """
+    """Create it before the worker, which may use `planned_bytes`; the evaluator uses `shared_bytes` outside torch."""
 
     def __init__(self, device: Device, planned_bytes: int, shared_bytes: int) -> None:
         self._device = device
@@ -233,9 +229,7 @@ class MemoryCharge:
 
     @contextmanager
     def attributing_failures(self) -> Iterator[None]:
-        """Raises CandidateFailure (out_of_memory) if an evaluator's allocation fails while the worker holds far more
-        than planned.
-        """
+        """Raises out_of_memory if an evaluator's allocation fails while the worker holds far more than planned."""
         try:
             yield
         except CandidateFailure as failure:

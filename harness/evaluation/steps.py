@@ -126,9 +126,7 @@ NOTHING = StepResult()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateTask:
-    """One attempt to evaluate a candidate. `ahead` holds extensions that were built before. `rival` is the search's
-    best earlier program.
-    """
+    """One attempt. `ahead` holds extensions that were built before. `rival` is the search's best earlier program."""
 
     record: EvaluationRecord
     problem: Problem
@@ -150,9 +148,7 @@ class CandidateTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationTools:
-    """Shared by all evaluations of one language on one device. With `device` None, candidates are only loaded. `quiet`
-    may wait for builds.
-    """
+    """For one language on one device. With `device` None, candidates are only loaded. `quiet` may wait for builds."""
 
     device: Device | None
     settings: EvaluationSettings

@@ -53,9 +53,7 @@ class DeviceEvaluators:
         on_count: Callable[[], None] = lambda: None,
         say: SayFor = lambda reason, for_s=0.0: None,
     ) -> None:
-        """Any thread may call `on_count` when `build_counts` change. `say` is called when a first call takes long, and
-        at its end.
-        """
+        """Any thread may call `on_count` when `build_counts` change. `say` tells of long first calls and their end."""
         self._on_count = on_count
         self._say = say
         self._evaluated = ""

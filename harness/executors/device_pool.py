@@ -130,9 +130,7 @@ class CorePlan:
 
 
 def divide_cores(cores: Collection[int], devices: int, *, separate: bool) -> CorePlan:
-    """Give each GPU separate cores, and builds half of all. Share all cores if there are too few or not `separate`, as
-    on a CPU device.
-    """
+    """Give each GPU separate cores, and builds half of all. Share all if they are too few or not `separate`."""
     least, most = CORES_PER_GPU
     ordered = sorted(cores)
     share = min(most, len(ordered) // (2 * devices)) if separate else 0
@@ -146,9 +144,7 @@ MOST_LOSSES = 2  # of devices with one job; a device is given up after one more 
 
 
 class DeviceLost(HarnessError):
-    """The device's process ended or lost the device. With `for_good` the device must not be used again. With
-    `is_reported` the process reported the loss.
-    """
+    """The process ended or lost the device: `for_good` if no process may use it, `is_reported` if it said so."""
 
     def __init__(self, reason: str, *, for_good: bool = False, is_reported: bool = False) -> None:
         super().__init__(reason)

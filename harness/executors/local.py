@@ -101,9 +101,7 @@ class LocalExecutor:
         return self._find_pool(names).facts()
 
     def submit(self, task: Task, ahead: BuiltAhead = NOTHING_AHEAD) -> Future[Evaluation]:
-        """`ahead` was built elsewhere, so it is not built ahead here. Raises UsageError if no sandbox can run a
-        client's problem file.
-        """
+        """`ahead` was built elsewhere, so nothing is built here. Raises UsageError without a client's sandbox."""
         if task.owner:
             self._require_sandbox()
         job = Job(task=task, ahead=ahead)
@@ -190,9 +188,7 @@ class LocalExecutor:
         return divide_cores(os.sched_getaffinity(0), len(names), separate=_kind_of(names[0]) == "cuda")
 
     def _open_device(self, name: str, names: tuple[str, ...], plan: CorePlan) -> OwnedDevice:
-        """The processes see only their GPU. Each of several GPUs has its own noise floors. Raises DeviceError once
-        closed.
-        """
+        """Processes see only their GPU, and each has its own noise floors. Raises DeviceError once closed."""
         kind, _, index = name.partition(":")
         machine = (self._settings.measurements or find_machine_folder(self._settings.cache)).absolute()
         start = Start(
@@ -274,9 +270,7 @@ class LocalExecutor:
             self._threads[name].submit(work, *args)
 
     def _build_now(self, job: Job | None, kind: str, pool: DevicePool | None) -> None:
-        """Run in a thread. Without a `job` only prepare; failures occur again in the builds. Without a `pool` the build
-        is the whole evaluation.
-        """
+        """Run in a thread. Without a `job` only prepare; without a `pool` the build is the whole evaluation."""
         try:
             self._require_open()
             with hold_cores_to_build(self._require_open):

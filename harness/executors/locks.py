@@ -44,9 +44,7 @@ def hold_device(name: str, say: Say = say_nothing, check: Check = check_nothing)
 def hold_to_evaluate(
     device: str, say: Say = say_nothing, check: Check = check_nothing, *, times: bool
 ) -> Iterator[None]:
-    """`device` "" needs no lock. With `times`, `hold_cores_to_time` must follow. The device is locked first: its holder
-    may wait for the cores.
-    """
+    """`device` "" needs no lock. With `times`, `hold_cores_to_time` must follow: its holder may wait for cores."""
     with (
         hold_device(device, say, check) if device else nullcontext(),
         nullcontext() if times else hold_cores_to_build(check),

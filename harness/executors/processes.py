@@ -1,6 +1,4 @@
-"""Controls evaluator processes for the executor: a trusted one per device, and sandboxed ones for the problem files of
-single clients.
-"""
+"""Controls evaluator processes: a trusted one per device, and sandboxed ones for problem files of single clients."""
 
 from __future__ import annotations
 
@@ -177,9 +175,7 @@ MOST_PRECOMPILING_S = 1800.0  # beyond the limit, since a client's process could
 
 
 class OwnedDevice:
-    """A client's process ends before an evaluation for anyone else begins, since that client's code may still run in
-    it. Raises DeviceError if no process starts.
-    """
+    """A client's process ends before another evaluation: its code may still run. Raises DeviceError."""
 
     def __init__(
         self,

@@ -64,9 +64,7 @@ def read_json_object(path: Path) -> dict[str, Any]:
 
 
 def read_json_lines(path: Path, malformed: list[str] | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (file and line, object). A line that holds no object is named in `malformed`; without it, raises
-    UsageError.
-    """
+    """Yield (file and line, object). `malformed` takes lines that hold none; without it, raises UsageError."""
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
             continue

@@ -19,9 +19,7 @@ def _list_names(given: list[str] | str | None) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class GenerateOptions(RunFolders):
-    """Empty `problems` select the whole suite. `run` None continues an unfinished run or chooses a name. With
-    `results_dir` None, the run is not evaluated.
-    """
+    """Empty `problems`: the whole suite. `run` None: an unfinished or new run. `results_dir` None: not evaluated."""
 
     title: ClassVar[str] = "Model"
 

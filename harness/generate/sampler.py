@@ -48,9 +48,7 @@ class SampleFailure:
 
 @dataclass(slots=True, kw_only=True)
 class SessionReport:
-    """Counts answers: `planned` counts first turns; `stored` includes `without_code`; `incomplete` are notes on answers
-    without a whole program.
-    """
+    """`planned` counts first turns; `stored` includes `without_code`; `incomplete`: notes on partial answers."""
 
     run: str
     run_dir: Path
@@ -67,9 +65,7 @@ class SessionReport:
 
 
 class Asker:
-    """Runs at most `concurrency` requests at once, and stores each answer as it arrives. `read_clock` gives the
-    timestamps.
-    """
+    """Runs at most `concurrency` requests at once, and stores each answer as it arrives. `read_clock` dates them."""
 
     def __init__(
         self, plan: Plan, provider: Provider, report: SessionReport, *, concurrency: int, read_clock: Callable[[], str]

@@ -49,9 +49,7 @@ def _find_compilers(source: str) -> list[LanguageRules]:
 
 
 def find_devices(wanted: str, language: Language) -> tuple[str, ...]:
-    """`auto` selects the CPU for cpp, and all GPUs or else `emulated` for cuda. Empty if `wanted` does not suit the
-    language. Raises UsageError.
-    """
+    """`auto`: the CPU for cpp, all GPUs or else `emulated` for cuda. Empty if unsuitable. Raises UsageError."""
     kinds = LANGUAGES[language].devices
     if wanted == "auto":
         wanted = next(kind for kind in kinds if kind != "cuda" or list_gpus())

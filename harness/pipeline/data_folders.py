@@ -18,9 +18,7 @@ SUITES = "reference_models"
 
 
 def find_folder(name: str, given: Path | None, *, option: str = "") -> Path:
-    """Use `given`, else `name` in the working folder, else the shipped folder. Raises UsageError, which mentions
-    `option`.
-    """
+    """Use `given`, else `name` in the working folder, else the shipped one. Raises UsageError about `option`."""
     if given is not None:
         return _require_folder(given, option)
     candidates = (Path.cwd() / name, find_shipped(name))
@@ -40,9 +38,7 @@ def list_suite_roots(problems_dir: Path | None) -> tuple[Path, ...]:
 
 
 def find_suite_folder(suite: str, problems_dir: Path | None) -> Path:
-    """`suite` is a name, or a path with `/` in it. Logs a warning if a user's suite shadows a shipped one. Raises
-    UsageError.
-    """
+    """`suite` is a name, or a path with `/`. Logs a warning if it shadows a shipped one. Raises UsageError."""
     if "/" in suite and Path(suite).is_dir():
         return Path(suite)
     roots = list_suite_roots(problems_dir)

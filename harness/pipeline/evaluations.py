@@ -179,9 +179,7 @@ class Evaluations:
         return [task for task in tasks if find(task) != Outcome.CORRECT]
 
     async def evaluate(self, task: Task, *, again: bool = False, show_wait: ShowWait = nullcontext) -> StoredEvaluation:
-        """Use a stored verdict unless `again`, which also skips screening. `show_wait` is entered while another process
-        evaluates this task.
-        """
+        """Use a stored verdict unless `again`, which skips screening, too. `show_wait`: for another process."""
         async with self._starting:  # keeps the order of tasks that wait for the start of devices
             await asyncio.to_thread(self.executor.devices, task.subject.language)
         placed = self._require_place(task)
@@ -324,17 +322,13 @@ OF_THE_EMULATION = (Outcome.TIMEOUT, Outcome.OUT_OF_MEMORY)  # a GPU is faster, 
 
 
 class Screening:
-    """`small` checks correctness at the small or reduced sizes on the same devices; `emulated` checks on the emulated
-    device.
-    """
+    """`small` checks correctness at small or reduced sizes on the same devices; `emulated` on the emulated device."""
 
     def __init__(self, screen: Screen, options: EvaluateOptions, executor: Executor) -> None:
         self._screen, self._options, self.executor = screen, options, executor
 
     async def find_failure(self, task: Task) -> Evaluation | None:
-        """Return the failure as the verdict of `task`; None if the candidate is correct or could not be
-        evaluated here.
-        """
+        """Return the failure as verdict of `task`; None if the candidate is correct or could not be evaluated here."""
         placed = self._place(task)
         if placed is None:
             return None

@@ -25,9 +25,7 @@ def evaluate_files(
     show: ShowSteps = nullcontext,
     selection: Selection = EVERY_TASK,
 ) -> tuple[EvaluationReport, list[RankedFile]]:
-    """Compare close ones directly if one of them is new. The ranking lacks files that were not evaluated. Raises as
-    `evaluate_tasks`.
-    """
+    """Compare close ones if one is new. The ranking lacks files that were not evaluated. Raises as `evaluate_tasks`."""
     wanted = list({task.subject: task for task in tasks.values()}.values())
     with open_evaluations(options, wanted) as evaluations:
         evaluations.evaluate_all(wanted, show, selection)

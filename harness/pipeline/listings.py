@@ -111,9 +111,7 @@ def list_suites(problems_dir: Path | None) -> list[SuiteEntry]:
 
 
 def search_problems(words: list[str], problems_dir: Path | None) -> list[FoundProblem]:
-    """Return problems whose name, tags or docstrings contain all words; those with all in the name come first. Raises
-    UsageError.
-    """
+    """Return problems whose name, tags or docstrings contain all words, those by name first. Raises UsageError."""
     wanted = [_simplify(word) for word in words]
     by_name, others = [], []
     for name, problem in _read_all(problems_dir):
@@ -286,9 +284,7 @@ def find_stored_run(name: str, generated_dir: Path, results_dir: Path) -> Stored
 
 
 def remove_stored_run(run: StoredRun, generated_dir: Path, results_dir: Path) -> None:
-    """Remove evaluations, then files, so that an interrupted removal can be repeated. Raises HarnessError, for example
-    while the run is generated.
-    """
+    """Remove evaluations, then files, so that it can be repeated. Raises HarnessError if the run is in use."""
     run_dir = locate_run(generated_dir, run.name) if run.name in list_runs(generated_dir) else None
     with nullcontext() if run_dir is None else hold_run(run_dir):
         if run.evaluations:

@@ -68,9 +68,7 @@ class Provenance:
         return replace(evaluation, findings=(*evaluation.findings, *found)) if found else evaluation
 
     def _list_shown(self, subject: Subject) -> list[str]:
-        """Return code in the sample's first prompt, since later ones quote the model's own program, and the initial
-        file of `harness improve`.
-        """
+        """Return code in the first prompt, since later ones quote the model's, and the file of `harness improve`."""
         if subject.run == FILE_RUN or not has_run(self._generated_dir, subject.run):
             return []
         key = SampleKey(run=subject.run, problem=subject.problem, sample=subject.sample)

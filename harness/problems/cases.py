@@ -33,9 +33,7 @@ def read_cases(
     read_size: ReadSize,
     executes: bool,
 ) -> tuple[Case, ...]:
-    """`sizes` are the file's module-level names. `executes` permits a call of `get_cases`. Raises ProblemError with the
-    case's name.
-    """
+    """`sizes` are the file's module-level names. `executes` permits `get_cases`. Raises ProblemError."""
     given = settings.get("CASES", _call_function(tree, path) if executes else ())
     if not isinstance(given, list | tuple) or len(given) > MAX_CASES:
         raise ProblemError(f"{path}: cases must be a list of at most {MAX_CASES} mappings, found {str(given)[:200]}")

@@ -98,9 +98,7 @@ def read_problem(path: Path, suite: str, *, executes: bool = True) -> Problem:
 
 
 def parse_problem(source: str, path: Path, suite: str, *, executes: bool = True) -> Problem:
-    """`path` gives the name and appears in messages. Without `executes` no code runs, so cases of `get_cases` are
-    missing. Raises ProblemError.
-    """
+    """`path` gives the name. Without `executes` no code runs: cases of `get_cases` lack. Raises ProblemError."""
     source = source.removeprefix(BYTE_ORDER_MARK)
     tree = parse_source(source, str(path))
     settings = _read_settings(tree, path)

@@ -216,9 +216,7 @@ def load_problem(problem: Problem, workload: WorkloadName, device: torch.device 
 def run_user_code(
     problem: Problem, call: str, seed: int, device: torch.device, default: torch.device | None = None
 ) -> Iterator[None]:
-    """Use a seed and a default device (None: `device`), and restore torch's defaults. Raises ProblemError, or
-    ReferenceStopped.
-    """
+    """Use a seed and default device (None: `device`), and restore torch's. Raises ProblemError, ReferenceStopped."""
     with (
         limit_reference(_where(problem), call),
         replace_compiler(device),

@@ -147,9 +147,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class OperatorUse:
-    """`above_constants` are the largest values that a smaller constant is added to or compared with, divided by this
-    constant, as powers of two.
-    """
+    """`above_constants`: powers of two by which values exceed constants in sums and comparisons."""
 
     calls: frozenset[OperatorCall]
     terms: Terms = Terms()

@@ -64,9 +64,7 @@ class _Cost:
 
 
 def reduce_problem(problem: Problem, budget: Budget, *, start: Workload | None = None) -> Problem | None:
-    """Shrink from `start` or the full sizes to a `reduced` workload within `budget`. Return None if the problem accepts
-    no such sizes.
-    """
+    """Shrink `start` or the full sizes to a `reduced` workload within `budget`; None if the problem accepts none."""
     sizes = list_sizes(problem, start)
     fixed = {name: value for name, value in (start.overrides if start else ()) if name not in sizes}
     for way in _list_ways(problem, sizes, fixed, budget):

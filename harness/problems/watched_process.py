@@ -1,6 +1,4 @@
-"""Runs code of problem files in a process, and finds the reason of its end: the process records its steps with their
-deadlines in shared memory.
-"""
+"""Runs code of problem files in a process that records its steps and deadlines in memory, and finds why it ended."""
 
 from __future__ import annotations
 
@@ -257,9 +255,7 @@ _running: list[WatchedProcess] = []  # a call
 
 
 def run_apart(function: Callable[..., Result], *arguments: object) -> Result:
-    """Run in this process if it is itself watched. Raises HarnessError, or ReferenceStopped if the code ends its
-    process or exceeds its time limit.
-    """
+    """Run here if watched. Raises HarnessError; ReferenceStopped if the code ends its process or exceeds its time."""
     if STEPS.is_shared:
         return function(*arguments)
     with _LOCK:

@@ -142,9 +142,7 @@ def _unmap(address: int, size_bytes: int, mapped: list[tuple[int, int]]) -> None
 
 
 def pin(address: int, size_bytes: int) -> bool:
-    """Let the copy engine access host memory directly. Return False if the driver refuses, for example for lack of
-    memory.
-    """
+    """Let the copy engine access host memory directly. Return False if the driver refuses, as for lack of memory."""
     return not _load_driver().cuMemHostRegister_v2(ctypes.c_void_p(address), ctypes.c_size_t(size_bytes), 0)
 
 

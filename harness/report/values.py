@@ -1,6 +1,4 @@
-"""Formats values for output: strings without terminal control sequences and spreadsheet formulas, numbers rounded as on
-the page, JSON without infinities.
-"""
+"""Formats values: strings without control sequences and formulas, rounded numbers, JSON without infinities."""
 
 from __future__ import annotations
 

@@ -47,9 +47,7 @@ class Footprint:
         slack_bytes: int = 0,
         shared: frozenset[int] = frozenset(),
     ) -> Footprint:
-        """`wider` are the inputs in their largest layout; `changing` is state placed after them; `slack_bytes` is their
-        largest shift.
-        """
+        """`wider`: inputs in the largest layout; `changing`: state after them; `slack_bytes`: largest shift."""
         packed_bytes = sum(align(count_bytes((tensor,))) for tensor in (changing or {}).values())
         inputs_end = max(measure_bytes(inputs), measure_bytes(wider)) + packed_bytes + slack_bytes
         start = 0 if slack_bytes and inputs_end >= OVERLAY_BYTES else align(inputs_end)

@@ -274,9 +274,7 @@ class Forkserver:
         }
 
     def _place_scratch(self, folder: str, readable: list[Path], *, namespaces: bool) -> str:
-        """With namespaces, return a path that each worker mounts over: /tmp, unless readable files lie there. Otherwise
-        return the parent of the workers' folders.
-        """
+        """Return what each worker mounts over (/tmp, unless files to read are there), or their folders' parent."""
         if not namespaces:
             return "/tmp" if self._isolation.has_own_root else folder
         hides = any(path.resolve().is_relative_to("/tmp") for path in readable)

@@ -106,9 +106,7 @@ class ModelSession:
         return "loaded"
 
     def hold_state(self, state: dict[str, Tensor]) -> None:
-        """Calls begin with this state after `reset_state`. Raises CandidateFailure (wrong_value) if the module lacks
-        some of it.
-        """
+        """Calls begin with this state after `reset_state`. Raises CandidateFailure (wrong_value) if some is missing."""
         own = match_state(self.state, {name: describe(tensor) for name, tensor in state.items()})
         missing = [name for name in state if name not in own]
         if missing:
@@ -292,9 +290,7 @@ class ModelSession:
         return seen[: len(elements)], *find_changes(before, seen[len(elements) :], self._output_places)
 
     def pin(self, outputs: FlatOutputs, views: frozenset[int] = frozenset()) -> None:
-        """Make the worker keep its last outputs, unless they are large. `views` are positions of outputs that may
-        change.
-        """
+        """Make the worker keep its last outputs, unless large. `views` are positions of outputs that may change."""
         if count_bytes(outputs.tensors) < LARGE_OUTPUT_BYTES:
             self.client.pin()
             self._pinned.append(self.keep_outputs(outputs, views))

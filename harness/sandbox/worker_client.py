@@ -134,9 +134,7 @@ class WorkerClient:
         )
 
     def read_compiled(self, *, timeout_s: float) -> dict[str, str]:
-        """Return files that compilers wrote in the worker. They are unchecked, and only for later workers of the same
-        program.
-        """
+        """Return files that compilers wrote in the worker, unchecked: only for later workers of the same program."""
         answer = self._exchange.ask(WorkerRequest.READ_COMPILED, timeout_s=timeout_s)
         files: dict[str, str] = read_as(dict[str, str], answer.get("files"), "compiled files")
         return files
@@ -213,9 +211,7 @@ class WorkerClient:
         return all(has_same_bits(self._storage_bytes(spec), flat_bytes(tensor)) for spec, tensor in pairs)
 
     def arm(self, placed: PlacedInputs, *, in_window: bool = False) -> None:
-        """Announce a call. The worker wakes its threads and device and waits for GO or REST, or `in_window` polls the
-        doorbell.
-        """
+        """Announce a call. The worker wakes threads and device, and waits for GO or REST, or `in_window` polls."""
         kind = WorkerRequest.WINDOW if in_window else WorkerRequest.CALL
         is_seeded = placed.seed is not None
         self._exchange.ask(kind, expected=WorkerReply.ARMED, seeded=is_seeded, **_call_fields(placed))
@@ -225,9 +221,7 @@ class WorkerClient:
         self._exchange.hear(WorkerReply.DISARMED)
 
     def tell_go(self, seed: int | None = None) -> int:
-        """Send GO with the seed to a worker, which may be stopped; return the evaluator's clock. `await_called` must
-        follow.
-        """
+        """Send GO with the seed to a worker that may be stopped; return the clock. `await_called` must follow."""
         self._arena.synchronize()
         began_ns = time.monotonic_ns()
         signal = GO if seed is None else GO + seed.to_bytes(SEED_BYTES, "big")
@@ -281,9 +275,7 @@ class WorkerClient:
         return () if self._bell is None else self._bell.read_call()
 
     def export_pages(self, address: int) -> list[tuple[int, int, int]]:
-        """Return consecutive pages of device memory: (first address, size in bytes, descriptor to close). Empty if they
-        cannot be shared.
-        """
+        """Return consecutive pages: (first address, size in bytes, descriptor to close); none if not shareable."""
         answer, descriptors = self._ask_for_descriptors(WorkerRequest.EXPORT, address=address)
         with self._exchange.explaining(WorkerRequest.EXPORT, self.call_s), closing_on_error(descriptors):
             pages = parse_pages(answer.get("pages"), len(descriptors))
@@ -329,9 +321,7 @@ class WorkerClient:
         return self._exchange.ask(WorkerRequest.DESCRIBE_ABLATION).get("everything") is True
 
     def check_kernels(self, *, own_inputs: bool = True, **settings: str | float) -> None:
-        """Configure an emulated device. With `own_inputs` calls get copies of their inputs, so aliasing and changed
-        inputs are not detected.
-        """
+        """Configure an emulated device. With `own_inputs` calls get copies, which hides aliasing and changes."""
         self._exchange.ask(WorkerRequest.CONFIGURE_EMULATORS, settings=settings, own_inputs=own_inputs)
 
     def take_kernel_findings(self, *, timeout_s: float | None = None) -> object:

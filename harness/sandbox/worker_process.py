@@ -1,6 +1,4 @@
-"""Stops and ends one worker process, and limits the total memory of its processes. `worker_client` sends its
-commands.
-"""
+"""Stops and ends one worker process, and limits its processes' memory. `worker_client` sends its commands."""
 
 from __future__ import annotations
 
@@ -163,9 +161,7 @@ class WorkerLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
-    """`used_ns` is the CPU time of all processes; `resumed_ns` is the monotonic time of the last resume; `seen` are
-    sampled bytes, None if unmapped.
-    """
+    """`used_ns`: CPU time of all processes; `resumed_ns`: last resume, monotonic; `seen`: bytes, None if unmapped."""
 
     used_ns: int
     resumed_ns: int
@@ -259,9 +255,7 @@ class WorkerProcess:
                 self._handles[process] = os.pidfd_open(process)
 
     def begin_pause(self, places: Sequence[tuple[int, int]] = ()) -> Callable[[], Stopped]:
-        """Request the stop, ahead of later requests; return a function that waits and reads these (address, bytes). It
-        raises StillRunning.
-        """
+        """Request the stop; return a function that waits and reads these (address, bytes). It raises StillRunning."""
         more = {"places": list(places), "patience_s": STOP_TIMEOUT_S}
         answer = self._server.begin_pause(self._pid, process=self._process, **more)
         return lambda: _read_stopped(self._server.finish_pause(answer))

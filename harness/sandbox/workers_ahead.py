@@ -23,9 +23,7 @@ THREADS = 3  # more create no more contexts a second
 
 
 class WorkersAhead:
-    """Waiting workers have run no candidate. Without a GPU, workers start when they are needed. `spawn`
-    is thread-safe.
-    """
+    """Waiting workers have run no candidate. Without a GPU, they start when needed. `spawn` is thread-safe."""
 
     def __init__(self, forkserver: Forkserver, device: Device | None) -> None:
         self.forkserver = forkserver

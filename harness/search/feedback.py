@@ -114,9 +114,7 @@ _REMARKS = ("launches", "nondeterministic", "shape_specialised", "size_specialis
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Measurements of a correct program or one of its cases. Times in µs, `*call_us` of whole calls on a GPU; shares in
-    percent; None if unknown.
-    """
+    """Of a correct program or a case. Times in µs, `*call_us` of whole GPU calls; shares in percent."""
 
     candidate_us: float
     baseline: str

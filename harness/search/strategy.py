@@ -23,9 +23,7 @@ from harness.search.history import History, Turn, rank
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """The next request. It continues from the program of the turn `parent` (None: the problem alone, without feedback),
-    and combines it with that of `partner`.
-    """
+    """The next request continues from the turn `parent` (None: the problem alone) and combines it with `partner`."""
 
     parent: int | None
     partner: int | None = None
@@ -41,9 +39,7 @@ Decision = Ask | Stop
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strategy:
-    """`choose` gets a history of at least one turn. The search ends after `patience` turns without a gain (None:
-    unlimited).
-    """
+    """`choose` gets a history of a turn or more. `patience` turns without gain end the search (None: never)."""
 
     name: str
     choose: Callable[[History], Decision]

@@ -77,9 +77,7 @@ def make_submitted_task(submission: Submission, problem: Problem, executor: Exec
 
 
 def _detect_evaluated(source: str, executor: Executor) -> Language:
-    """Evaluate a program without a kernel, or in a language without a device here, as another language: its author
-    could otherwise avoid a verdict.
-    """
+    """Evaluate programs without a kernel or a device as another language: authors could avoid a verdict."""
     found = detect_language(source)
     return found if _find_obstacle(found, executor) is None else choose_prompted_language(executor)
 

@@ -145,9 +145,7 @@ class TaskQueue:
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Queue tasks again that ran when the last process ended. Raises UsageError if another process uses the folder,
-        and StoreError.
-        """
+        """Queue tasks again that ran at the last end. Raises StoreError; UsageError if the folder is used."""
         with raising(StoreError, f"open the queue in {folder}", "; choose another folder", also=(sqlite3.Error,)):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             lock = _lock_folder(folder)

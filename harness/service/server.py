@@ -1,6 +1,4 @@
-"""The FastAPI application, its middleware (checks tokens, limits bodies, counts metrics and logs requests), and its
-server.
-"""
+"""The FastAPI application, its middleware (tokens, limits of bodies, metrics, log), and its server."""
 
 from __future__ import annotations
 
@@ -122,9 +120,7 @@ class Gate:
 
 
 def _read_token(authorization: str) -> bytes:
-    """Return a bearer token, or the password of an address such as http://alice:TOKEN@host, for clients without another
-    setting.
-    """
+    """Return a bearer token, or the password of an address such as http://alice:TOKEN@host, for simple clients."""
     scheme, _, given = authorization.partition(" ")
     if scheme.lower() == "bearer":
         return given.strip().encode()
@@ -200,9 +196,7 @@ class Bodies:
 
 
 async def discard(receive: Receive) -> None:
-    """Read the rest of the body: a client that still sends when the connection closes would get a reset instead of the
-    answer.
-    """
+    """Read the rest: a client that still sends when the connection closes would get a reset instead of the answer."""
     size, more = 0, True
     try:
         async with asyncio.timeout(DISCARD_S):
@@ -232,9 +226,7 @@ FULL = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 5
 
 
 class LimitedConnection(Base):  # type: ignore[misc]  # one of two classes
-    """Closes connections that are silent before or during a request's head; uvicorn closes only those silent after an
-    answer.
-    """
+    """Closes connections that are silent before or during a request's head; uvicorn closes only others."""
 
     def __init__(self, *, settings: ServiceSettings, **given: Any) -> None:
         super().__init__(**given)

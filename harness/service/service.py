@@ -1,6 +1,4 @@
-"""The service behind the routes: accepts requests, moves tasks from the queue to the executor and verdicts back,
-describes its state.
-"""
+"""The service behind the routes: accepts requests, moves tasks and verdicts, describes its state."""
 
 from __future__ import annotations
 
@@ -136,9 +134,7 @@ LOG = logging.getLogger("harness.service")
 
 
 class Dispatcher:
-    """Moves tasks from the queue to the executor, and verdicts back. If the queue cannot be written (disk full), the
-    write is repeated.
-    """
+    """Moves tasks from queue to executor, and verdicts back. Repeats a write that fails, as when the disk is full."""
 
     def __init__(self, service: Service) -> None:
         self._service = service

@@ -58,9 +58,7 @@ _CHIP = "CASE WHEN device = 'cpu' OR device LIKE 'cuda%' THEN hardware ELSE '' E
 
 
 def build_query(columns: str, where: ResultFilter, *, history: bool, order: str) -> tuple[str, tuple[str | float, ...]]:
-    """Return (SQL, parameters). Without `history`, select only the latest evaluation per identity and chip
-    (`harness.domain.chip_of`).
-    """
+    """Return (SQL, parameters). Without `history`, only the latest per identity and `harness.domain.chip_of`."""
     wanted = [(field.name, getattr(where, field.name)) for field in fields(where)]
     matches = [_match(name, value) for name, value in wanted if value is not None]
     conditions = [text for text, _ in matches]
@@ -71,9 +69,7 @@ def build_query(columns: str, where: ResultFilter, *, history: bool, order: str)
 
 
 def order_by(sort: str) -> str:
-    """Return ORDER BY terms for a column, descending with prefix `-`. Missing values come last; exact speedups rank
-    above equal lower bounds. Raises UsageError.
-    """
+    """Return ORDER BY terms (prefix `-`: descending), missing values last, exact speedups first. Raises UsageError."""
     name = sort.removeprefix("-")
     if name not in COLUMNS:
         raise UsageError(f"cannot sort: {explain_unknown('column', name, COLUMNS)}")

@@ -1,6 +1,4 @@
-"""Records evaluations in `results/harness.db`, and reads them whole or as flat rows. sqlite3 errors
-become StoreError.
-"""
+"""Records evaluations in `results/harness.db`, and reads them or flat rows. sqlite3 errors become StoreError."""
 
 from __future__ import annotations
 
@@ -87,9 +85,7 @@ class ResultStore:
 
     @classmethod
     def open_against(cls, results_dir: Path, baseline: str | None) -> Self:
-        """Open a read-only store whose evaluations are against another one of their baselines. Raises StoreError and
-        UsageError.
-        """
+        """Open a read-only store whose evaluations are against another baseline. Raises StoreError and UsageError."""
         path = results_dir / DATABASE_NAME
         with _store_errors(path, "open"):
             connection = connect_reader(path)
@@ -198,9 +194,7 @@ class ResultStore:
                 add_fingerprints(self._connection, candidate, source)
 
     def programs(self) -> dict[str, str]:
-        """Map each candidate's digest to its digest without layout and comments. Empty for older files without
-        fingerprints.
-        """
+        """Map each candidate's digest to that without layout and comments. Empty for files without fingerprints."""
         with _store_errors(self.path, "read"):
             return read_programs(self._connection)
 

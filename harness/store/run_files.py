@@ -1,6 +1,4 @@
-"""Reads and writes files of `generated/`, which survive a crash once written, among them a run's note and tags. Errors
-are StoreErrors with a remedy.
-"""
+"""Reads and writes files of `generated/`, which survive a crash, with notes and tags. Raises StoreError."""
 
 from __future__ import annotations
 

@@ -128,9 +128,7 @@ def read_model(folder: Path, default: str) -> str:
 
 
 def write_manifest(run_dir: Path, manifest: RunManifest) -> RunManifest:
-    """Store the manifest merged with a stored one and return it. Raises UsageError if more than samples and problems
-    differ.
-    """
+    """Store the manifest merged with a stored one. Raises UsageError if more than samples and problems differ."""
     path, manifest = run_dir / MANIFEST, merge_manifest(run_dir, manifest)
     with store_errors(path):
         run_dir.mkdir(parents=True, exist_ok=True)

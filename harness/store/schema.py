@@ -114,9 +114,7 @@ def _connect(address: str) -> sqlite3.Connection:
 
 
 def _reading_mode(path: Path) -> str:
-    """Reading a WAL database needs its lock file. If that cannot be created and no log exists, the file cannot change
-    and is opened as immutable.
-    """
+    """WAL needs a lock file. If that cannot be created and no log exists, the file is opened as immutable."""
     beside = [path.with_name(f"{path.name}-{part}") for part in ("wal", "shm")]
     fixed = not os.access(path.parent, os.W_OK) and not any(file.exists() for file in beside)
     return "mode=ro&immutable=1" if fixed else "mode=ro"
@@ -148,9 +146,7 @@ def _back_up_older(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _enable_wal(connection: sqlite3.Connection) -> None:
-    """Retry, since SQLite ignores its busy timeout here. Without WAL (some network disks), the rollback journal is as
-    safe but slower.
-    """
+    """Retry: SQLite ignores its busy timeout here. Without WAL (network disks), the journal is as safe but slower."""
     deadline = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:

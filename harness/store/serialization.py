@@ -51,9 +51,7 @@ def encode_evaluation(evaluation: Evaluation) -> str:
 
 
 def decode_evaluation(text: str, *, environment: str, build_log: str, checks: bool = False) -> Evaluation:
-    """Inverse of `encode_evaluation` and `encode_environment`. For `checks` see `make_value`. Raises AttributeError,
-    KeyError, TypeError or ValueError.
-    """
+    """Inverse of `encode_*`. For `checks` see `make_value`. Raises AttributeError, KeyError, TypeError, ValueError."""
     record = json.loads(text, object_hook=_rename_keys)
     record["environment"] = json.loads(environment)
     if record["build"] is not None:

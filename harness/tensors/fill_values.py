@@ -1,6 +1,4 @@
-"""Finds values that masks fill in, such as -1e9 in attention scores. Errors do not scale with them, so they must not
-set the tolerance of the elements beside them.
-"""
+"""Finds values that masks fill in, such as -1e9 in attention scores: they must not set others' tolerance."""
 
 from __future__ import annotations
 
@@ -40,9 +38,7 @@ class Fills:
 
 
 def find_fills(values: Tensor, device: torch.device | None = None) -> Fills:
-    """Find finite values that occur more than once and are far larger than the others. `device` processes slices; None
-    keeps that of `values`.
-    """
+    """Find finite values, more than one, far larger than the others. `device` processes slices."""
     fills = Fills()
     device = device or values.device
     while len(fills.values) < MOST:

@@ -174,9 +174,7 @@ ROWS_AT_ONCE = {"cpu": 1, "cuda": 16}  # on a CPU few enough for its cache, on a
 
 @dataclass(frozen=True, slots=True)
 class TensorRecord:
-    """`digests` has one number per slice of large tensors, with a secret key. `skipped` are positions of tensors that
-    may change.
-    """
+    """`digests` has a number per slice of large tensors, with a secret key. `skipped` positions may change."""
 
     elements: int
     tensors: tuple[Tensor, ...] = ()

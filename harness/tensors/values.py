@@ -142,9 +142,7 @@ def is_aligned(tensor: Tensor, word_bytes: int) -> bool:
 def cut_slices(
     *tensors: Tensor, elements: int, whole_bytes: int = WHOLE_BYTES
 ) -> Iterator[tuple[int, tuple[Tensor, ...]]]:
-    """Yield (first index, the same flat stretch of each tensor). Copy few slices of large non-contiguous tensors at a
-    time.
-    """
+    """Yield (first index, the same flat stretch of each tensor); of large non-contiguous tensors few at a time."""
     whole = [
         tensor.reshape(-1) if tensor.is_contiguous() or count_bytes((tensor,)) <= whole_bytes else tensor
         for tensor in tensors

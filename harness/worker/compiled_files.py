@@ -63,9 +63,7 @@ def preload_compilers(names: Sequence[str]) -> None:
 
 @contextmanager
 def _without_pool() -> Iterator[None]:
-    """Older versions of torch start compiling processes when Inductor is imported. All workers would share them,
-    outside their isolation.
-    """
+    """Older torch starts compiling processes when Inductor is imported. All workers would share them, unisolated."""
     usual = os.environ.get(WARM_POOL)
     os.environ[WARM_POOL] = "0"
     try:

@@ -135,9 +135,7 @@ def _start(evaluator: Channel, message: dict[str, Any], connection: int, output:
 
 
 def _kill(pid: int, children: set[int], grace_s: float) -> dict[str, Any]:
-    """Let the process group exit by itself for `grace_s`. Return the exit status (None if unknown) and whether it was
-    killed.
-    """
+    """Let the process group exit for `grace_s`. Return the exit status (None if unknown) and whether it was killed."""
     if pid not in children:
         return {"status": None, "killed": False}
     finished, status = _wait_shortly(pid, grace_s)
@@ -165,9 +163,7 @@ class PauseControl:
         self._stop_violations = 0
 
     def pause(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Return the number of processes still running, their CPU time, the time of the last resume, and the requested
-        memory.
-        """
+        """Return the number of processes still running, their CPU time, the last resume, and the requested memory."""
         known = {message["process"]} if self._supervisors else set()  # once the processes around it are known
         running = self._stop(known, message["patience_s"])
         return {
@@ -256,9 +252,7 @@ def _read_range(memory: int, address: int, size: int) -> str | None:
 
 
 def _signal_tree(pid: int, number: int, *, known: set[int], spare: set[int]) -> set[int]:
-    """Signal all descendants except `spare` until no new ones appear. Signalling those `known` first usually saves a
-    pass.
-    """
+    """Signal all descendants except `spare` until no new ones appear; those `known` first, which saves a pass."""
     _signal_all(known, number)
     reached = known | spare
     while new := find_tree(pid) - reached:

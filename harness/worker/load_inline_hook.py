@@ -75,9 +75,7 @@ class LoadInlineHook:
         return self._build(request)
 
     def _build(self, request: dict[str, Any]) -> Any:
-        """An equal request returns the same extension. Another request with the same name gets a new module name, as in
-        torch: pybind11 makes one module per name.
-        """
+        """An equal request returns the same extension; another with the same name a new module name, as in torch."""
         key = json.dumps(request, sort_keys=True)
         if key not in self._names:
             self._names[key] = self._choose_name(request["name"])
@@ -155,9 +153,7 @@ def _common_request(given: dict[str, Any], source_folders: Iterable[Path], *, ha
 
 
 def _list_targets(cuda_cflags: list[str]) -> list[str]:
-    """Return flags of TORCH_CUDA_ARCH_LIST if the program set it and no flag names a target. Raises torch's ValueError
-    for unknown architectures.
-    """
+    """Return flags of TORCH_CUDA_ARCH_LIST if set and no flag names a target. Raises torch's ValueError."""
     is_named = os.environ.get("TORCH_CUDA_ARCH_LIST", "") not in ("", "native")
     return list(cpp_extension._get_cuda_arch_flags(cuda_cflags)) if is_named else []
 

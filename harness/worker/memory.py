@@ -1,6 +1,4 @@
-"""Tensors of calls: over the memory shared with the evaluator, outputs, and state that calls change; the worker's side
-of a GPU call through a `Doorbell`.
-"""
+"""Tensors of calls: in shared memory, outputs, and state that calls change; the worker's side of a `Doorbell`."""
 
 from __future__ import annotations
 
@@ -285,9 +283,7 @@ def address_of(tensor: Tensor) -> int:
 
 
 def export_pages(address: int) -> list[tuple[int, int, int]]:
-    """Return at most as many pages as a message carries: (address, bytes, descriptor). Empty if the memory cannot be
-    shared.
-    """
+    """Return (address, bytes, descriptor) of as many pages as fit a message. Empty if the memory cannot be shared."""
     pages: list[tuple[int, int, int]] = []
     while len(pages) < MAX_DESCRIPTORS:
         try:
@@ -299,9 +295,7 @@ def export_pages(address: int) -> list[tuple[int, int, int]]:
 
 
 def count_released_bytes(device: torch.device) -> int:
-    """If it grows, addresses may have been reused. Without the forwarding driver library it counts only
-    torch's memory.
-    """
+    """If it grows, addresses may have been reused. Without the driver library it counts only torch's memory."""
     count = getattr(ctypes.CDLL("libcuda.so.1"), "harness_unmapped_bytes", None)
     if count is None:
         return int(torch.cuda.memory_stats(device).get("reserved_bytes.all.freed", 0))

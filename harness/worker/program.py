@@ -308,9 +308,7 @@ class Worker:
         return {"everything": self._observer.ablates_everything()}
 
     def do_configure_emulators(self, message: dict[str, Any]) -> None:
-        """`own_inputs` copies the inputs of each call: in shared memory they are adjacent, which hides out-of-bounds
-        accesses.
-        """
+        """`own_inputs` copies each call's inputs: adjacent ones in shared memory hide out-of-bounds accesses."""
         self._emulators.configure(message["settings"])
         if message["own_inputs"]:
 

@@ -94,9 +94,7 @@ HOST_HEADER = _INCLUDES + FUNCTION + _BINDING
 
 
 def write_host_main(request: BuildRequest, generated: str) -> str | None:
-    """Replace the module in torch's own main.cpp, `generated`, by a table of functions; return None if that is not
-    possible.
-    """
+    """Replace the module in torch's own main.cpp, `generated`, by a table of functions; return None if impossible."""
     source, module, _ = generated.rpartition(_GENERATED)
     if not (module and request.functions and request.with_pytorch_error_handling and request.is_python_module):
         return None

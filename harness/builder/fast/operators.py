@@ -21,9 +21,7 @@ def find_torch_headers() -> Path:
 
 
 def write_narrow_lists(folder: Path, include: Path | None = None, *, all_operators: bool = False) -> None:
-    """Write torch's lists without operators to the folder `NARROW`, and one of all operators if asked for. `include`
-    defaults to the installed torch's headers.
-    """
+    """Write torch's lists, read from `include` or the installed torch, without operators to the folder `NARROW`."""
     include = include or find_torch_headers()
     texts = {name: (include / name).read_text(encoding="utf-8") for name in _LISTS}
     for name, text in texts.items():

@@ -221,9 +221,7 @@ class PrebuiltMaker:
         self._remove_intermediate()
 
     def _write_texts(self, dump: str, files: frozenset[str]) -> list[tuple[str, str]]:
-        """Return the text of `files` for the C++ compiler: those of torch without CUDA's attributes, the others, which
-        come first, as nvcc's front end writes them.
-        """
+        """Return the text of `files` for the C++ compiler: torch's without CUDA's attributes, the others as by nvcc."""
         regions = list(split_regions(re.sub(r"^#(?:define|undef) .*\n", "", dump, flags=re.M)))
         others = "".join(text for name, text in regions if not self._is_of_torch(name))
         (self._folder / "others.ii").write_text(others, encoding="utf-8", errors="surrogateescape")

@@ -93,9 +93,7 @@ class FastBuild:
 
 
 def prepare_fast(request: BuildRequest, work: Path, prebuilt_cache: PrebuiltCache) -> Iterator[FastBuild | str]:
-    """Yield ways to build a request whose standard plan is in `work`, each prepared after those before it failed, and
-    finally the reason why there is no other.
-    """
+    """Yield ways to build, prepared when those before failed, then why there is no other. `work` has the plain one."""
     if request.files:
         yield "it is built from files, by load"
     elif request.headers or request.no_implicit_headers:

@@ -112,9 +112,7 @@ def put_causes_first(findings: Iterable[KernelFinding]) -> list[KernelFinding]:
 
 
 def has_race_at_all_sizes(findings: Iterable[Finding]) -> bool:
-    """Return True for a race in shared memory, for example by a missing barrier, unless a fault that does not occur at
-    other sizes may cause it.
-    """
+    """Return True for a race in shared memory, unless a fault that does not occur at other sizes may cause it."""
     checks = {one.check for one in findings if one.evidence.startswith(IN_KERNEL)}
     return RACE in checks and not any(word in check for check in checks for word in SIZED)
 
@@ -131,9 +129,7 @@ def drop_repeated(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _locate(one: Finding, location: str) -> str:
-    """Name the kernel instead of the line for a barrier that not all threads reach, since they wait at
-    different lines.
-    """
+    """Name the kernel instead of the line for a barrier that not all threads reach: they wait at different lines."""
     return one.evidence.partition(",")[0] if one.check == DIVERGENT else location
 
 
@@ -195,9 +191,7 @@ ATTRIBUTES = frozenset(("CUDAGraph", "make_graphed_callables", "_compile_kernel"
 
 
 def find_uncovered(source: str, covered: frozenset[str] = frozenset()) -> str | None:
-    """Return the first unsupported construct, such as `line 3: import cupy`. The language provides the modules
-    `covered`.
-    """
+    """Return the first unsupported construct, such as `line 3: import cupy`. The language provides `covered`."""
     tree = try_parse(source)
     found = [
         (node.lineno, name)

@@ -1,6 +1,4 @@
-"""Calls a C++ candidate under AddressSanitizer, in a worker of its own: `--asan`. Sources are compiled with the line
-numbers of the candidate's file.
-"""
+"""Calls a C++ candidate under AddressSanitizer, in a worker of its own: `--asan`. Sources keep their line numbers."""
 
 from __future__ import annotations
 

@@ -140,9 +140,7 @@ def attribute_replayed(
 def attribute_work(
     open_in: OpenInMode, reference: Reference, inputs: Sequence[Any], custom: CustomKernels, *, has_kernel: bool
 ) -> StepResult:
-    """Kernels of torch's compiler count if `custom` are generated. If the candidate fails under the profiler, its time
-    counts as `other`, with a note.
-    """
+    """torch's compiled kernels count if `custom` are generated. If profiling fails, time is `other`, with a note."""
     names = custom.names
     try:
         outputs, profile = _profile(open_in, reference, inputs)

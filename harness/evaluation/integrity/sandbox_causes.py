@@ -61,9 +61,7 @@ _MISSING = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
 
 @contextmanager
 def explaining_missing_packages(problem: Problem, *, emulated: bool) -> Iterator[None]:
-    """Raises ProblemError if the problem's file imports the package, too, and CandidateFailure (not_run) if its
-    language's compiler is missing.
-    """
+    """Raises ProblemError if the problem's file imports the package, too; not_run without a language's compiler."""
     try:
         yield
     except CandidateFailure as failure:

@@ -110,9 +110,7 @@ def _read(blocks: Sequence[Block], side: Literal["baseline", "candidate"]) -> li
 
 
 def compare_clocks(blocks: Sequence[Block]) -> ClockGaps:
-    """Use the faster half of each side's calls, which sets the speedup, and the lower quartile of the overhead, its
-    most stable statistic; hidden work shifts both.
-    """
+    """Use each side's faster calls, which set the speedup, and the overhead's lower quartile: hidden work shows."""
     sides = (_read(blocks, "candidate"), _read(blocks, "baseline"))
     fast = tuple(faster_half(side, lambda reading: reading.reported_us) for side in sides)
 
@@ -279,9 +277,7 @@ class SlowerInputs:
 
 
 def compare_inputs(step: str, found: Sequence[Block], given: Sequence[Block]) -> SlowerInputs | None:
-    """Return None if the two differ by chance, or too few were measured. Medians are compared, since a program may be
-    slow for only half of a kind's inputs.
-    """
+    """Return None if they differ by chance, or too few are known. Medians: half of a kind's inputs may be slow."""
     if min(len(found), len(given)) < FEWEST_PAIRS:
         return None
     mine, usual = statistics.median(_list_ratios(found)), _list_ratios(given)

@@ -178,9 +178,7 @@ def list_slower_inputs(rounds: Sequence[ReplayTimes]) -> list[SlowerInputs]:
 
 
 def find_forged_us(rounds: Sequence[ReplayTimes], baseline_us: float, candidate_us: float) -> float:
-    """Return the time by which the host's clock exceeds the events for the candidate, beyond the baseline; 0 within the
-    bound.
-    """
+    """Return how much the host's clock exceeds the events, beyond the baseline; 0 within the bound."""
     host = [pair for times in rounds for pair in times.host]
     if not host:
         return 0.0

@@ -383,9 +383,7 @@ def keep_baseline(
     *,
     may_read_back: bool = True,
 ) -> Iterator[KeptBaseline]:
-    """Record, and time whole calls, once per reference. No candidate may run. Raises NotReplayable or
-    BaselineFailure.
-    """
+    """Record, and time whole calls, once per reference. No candidate may run. Raises NotReplayable, BaselineFailure."""
     if name not in reference.baselines:
         with start() as session:
             try:

@@ -42,9 +42,7 @@ MEASURING_S = 0.25  # per quantity, at least two repeats
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DevicePeaks:
-    """`bandwidth_gb_s` counts reads and writes; `tflops` is the fastest product among dtypes precise enough for
-    float32.
-    """
+    """`bandwidth_gb_s` counts reads and writes; `tflops` is of the fastest dtype precise enough for float32."""
 
     hardware: str
     bandwidth_gb_s: float
@@ -118,9 +116,7 @@ def _all_threads() -> Iterator[None]:
 
 
 def _measure_bandwidth(device: Device) -> float:
-    """Return bytes per second: copying, reading or writing tensors larger than the cache, or reading a small one after
-    a flush, which may leave some of it.
-    """
+    """Return bytes per second: copy, read or write beyond the cache, or read a small tensor after a flush."""
     size = max(device.peak_tensor_bytes, 4 * device.cache_bytes())
     source = torch.ones(size // 4, device=device.torch_device)
     target = torch.ones_like(source)

@@ -160,18 +160,14 @@ class NoiseKey:
 
 
 class NoiseFloors:
-    """From A/A pairs in fresh processes, cached per problem, machine and version (on a GPU pairs of every measurement),
-    and never below `DEVICE_FLOORS`.
-    """
+    """From A/A pairs in fresh processes, cached per problem, machine and version, and never below `DEVICE_FLOORS`."""
 
     def __init__(self, folder: Path | None) -> None:
         self._path = None if folder is None else folder / "noise.json"
         self._known: dict[str, float] = {}
 
     def find(self, key: NoiseKey, measure_pair: Callable[[], Timing]) -> float:
-        """`measure_pair` times the baseline against itself in fresh processes. A disturbed result is not cached, one
-        under allowed load only in memory.
-        """
+        """`measure_pair` times the baseline against itself. Disturbed results are not cached, under load in memory."""
         name = str(key)
         if name not in self._known and self._path is not None and name in (record := read_record(self._path)):
             self._known[name] = float(record[name])

@@ -1,6 +1,4 @@
-"""Connects to a Ray cluster, compares the versions of its nodes, and holds what runs on them: one actor per device, and
-builds as tasks.
-"""
+"""Connects to a Ray cluster, compares its nodes' versions, and holds an actor per device and builds as tasks."""
 
 from __future__ import annotations
 
@@ -222,9 +220,7 @@ def _reach(address: str, method: bytes) -> None:
 
 
 def _read_status(line: socket.socket, address: str) -> bytes:
-    """Return the status of gRPC. Its end of the connection begins with a settings frame, and its headers have no
-    Huffman code.
-    """
+    """Return gRPC's status. Its connection begins with a settings frame; its headers have no Huffman code."""
     received, deadline = b"", time.monotonic() + CONNECT_S
     while (status := STATUS.search(received)) is None:
         line.settimeout(max(deadline - time.monotonic(), 1e-3))

@@ -47,9 +47,7 @@ WITHOUT_DEVICES_S = 300.0  # for a new node, after the last device was lost
 
 
 class RayExecutor:
-    """A context manager that ends every started actor. For `builds_ahead` see `LocalExecutor`; `open_executor` opens an
-    actor's executor.
-    """
+    """A context manager that ends every actor. For `builds_ahead` see `LocalExecutor`; actors use `open_executor`."""
 
     def __init__(
         self,

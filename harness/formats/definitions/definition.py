@@ -36,9 +36,7 @@ class TensorInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """`axes` are numbers of constant axes, expressions of derived ones, and None. `written` inputs are changed by the
-    reference.
-    """
+    """`axes` are numbers, expressions of derived axes, and None. `written` inputs are changed by the reference."""
 
     name: str
     op_type: str

@@ -115,9 +115,7 @@ _MAX_HEADER_BYTES = 100_000_000
 
 
 def locate_tensors(workload: Workload, definition: Definition, roots: Sequence[Path], where: str) -> Workload:
-    """Make paths absolute, below the first root that has the file. Raises UnsupportedError for a missing file or
-    tensor, and for another shape or dtype.
-    """
+    """Make paths absolute, below the first root with the file. Raises UnsupportedError for missing or other tensors."""
     inputs = dict(workload.inputs)
     for name, spec in workload.inputs.items():
         if spec["type"] == "safetensors":

@@ -162,9 +162,7 @@ def find_level(suite: str) -> int | None:
 
 
 def number_names(names: Iterable[str]) -> dict[str, tuple[int, str]]:
-    """Numbered names keep their number (of equal numbers the first); the others get the next free ones in alphabetical
-    order.
-    """
+    """Numbered names keep their number (the first of equal ones); others get the next free ones alphabetically."""
     numbered: dict[str, tuple[int, str]] = {}
     taken: set[int] = set()
     known = sorted(names)

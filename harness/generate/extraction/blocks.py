@@ -47,9 +47,7 @@ _SEEN_LINES, _SEEN_COLUMNS = 30, 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """`start` to `end` are its lines in the whole text (0-based, end excluded); `outer_*` include the fences. `info` is
-    the info string or JSON key.
-    """
+    """Lines `start` to `end` of the text (0-based, end excluded); `outer_*` with fences. `info`: string or key."""
 
     source: str
     rule: Rule

@@ -286,9 +286,7 @@ NOT_EXTRACTED = ("file", "imported")  # rules of candidates without a completion
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionChange:
-    """`found` and `lost` mean that a program appeared or disappeared, `other` that it changed, `rule` that only the
-    rule did.
-    """
+    """`found`, `lost`: a program appeared or disappeared; `other`: it changed; `rule`: only the rule did."""
 
     sample: Sample
     now: Candidate | None

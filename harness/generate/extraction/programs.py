@@ -1,6 +1,4 @@
-"""Recognises programs that define `ModelNew` at top level, as a class or alias. A class body of only `...` omits the
-code.
-"""
+"""Recognises programs with `ModelNew` at top level, as a class or alias. A class body of only `...` omits code."""
 
 from __future__ import annotations
 
@@ -75,9 +73,7 @@ def walk_top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _is_ellipsis(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> bool:
-    """Return True for `class ModelNew(nn.Module): ...`, but not for an empty subclass of a class in the
-    same program.
-    """
+    """Return True for `class ModelNew(nn.Module): ...`, but not for an empty subclass of a class in the program."""
     inherits = any(isinstance(base, ast.Name) and base.id in classes for base in node.bases)
     return not inherits and all(is_docstring(one) or isinstance(one, ast.Pass) for one in node.body)
 

@@ -80,9 +80,7 @@ _SEEN_CHARACTERS = 20
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`reason` tells why it is reasoning, and is "" for a part of the answer. `first_line` counts the
-    lines before it.
-    """
+    """`reason` tells why it is reasoning; "" for a part of the answer. `first_line` counts the lines before it."""
 
     text: str
     first_line: int

@@ -1,6 +1,4 @@
-"""Reads an endpoint's error from an HTTP status or a body of HTTP 200, decides whether to repeat the
-request, and repeats it.
-"""
+"""Reads an endpoint's error from an HTTP status or a body of HTTP 200, and decides whether to repeat the request."""
 
 from __future__ import annotations
 

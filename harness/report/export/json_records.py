@@ -1,6 +1,4 @@
-"""Converts evaluations and leaderboard rows to JSON Lines for `--json`, and an evaluation to a trace for Perfetto.
-Keys are stable: add, never rename.
-"""
+"""Converts evaluations and ranking to JSON Lines (`--json`) or a Perfetto trace. Keys are stable: only add."""
 
 from __future__ import annotations
 

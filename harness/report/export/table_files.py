@@ -42,9 +42,7 @@ _TRAILING = (
 def write_csvs(
     store: ResultStore, results_dir: Path, *, generated_dir: Path | None = None
 ) -> tuple[LeaderboardRow, ...]:
-    """Keep the old files and raise StoreError if they cannot be written. Manifests in `generated_dir` list the
-    requested problems.
-    """
+    """Keep the old files and raise StoreError if unwritable. Manifests in `generated_dir` list requested problems."""
     try:
         # Reading and replacing under one lock, so that concurrent commands cannot write an older listing last.
         with _lock_folder(results_dir):
@@ -136,9 +134,7 @@ TABLE = "evaluations"
 
 
 def export_to_tracker(tracker: Tracker, project: str, run: str, results_dir: Path, generated_dir: Path) -> str:
-    """Return the address of the tracked run. Raises UsageError without the tracker's package or without an evaluation,
-    and ProviderError with the tracker's reason.
-    """
+    """Return the run's address. Raises UsageError, or ProviderError with the tracker's reason."""
     log: Callable[..., str] = {"wandb": _log_wandb, "mlflow": _log_mlflow}[tracker]
     choice = ReportChoice(runs=(run,), where=ResultFilter(run=run), generated_dir=generated_dir)
     with ResultStore.open(results_dir, read_only=True) as store, TemporaryDirectory() as folder:

@@ -1,6 +1,4 @@
-"""Encodes data compactly for the page: dictionary-encoded columns, shortened numbers, deflate, base64 (contains no
-`<`).
-"""
+"""Encodes data compactly for the page: dictionaries, shortened numbers, deflate, base64 (contains no `<`)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Makes the data of the page's overview. Groups list their members' row indices, so that charts show the samples of the
-leaderboard.
-"""
+"""Makes the page's overview. Groups list their members' row indices: charts show the leaderboard's samples."""
 
 from __future__ import annotations
 

@@ -108,9 +108,7 @@ def render_report(store: ResultStore, path: Path, choice: ReportChoice = EVERY_R
 
 @_pause_collection()
 def make_page(store: ResultStore, choice: ReportChoice, *, now: datetime, state: str = "") -> ReportPage:
-    """With `state`, of the stored results, the page asks its server for a later one. Raises UsageError without a match,
-    and StoreError.
-    """
+    """With `state`, of stored results, the page asks its server for a later one. Raises UsageError and StoreError."""
     rows = _choose_runs(store, choice.where, choice.runs)
     if not rows:
         raise UsageError(explain_no_match(store, choice.where))

@@ -95,9 +95,7 @@ def render_details(
     whole_log: bool = False,
     all_blocks: bool = False,
 ) -> RenderableType:
-    """The outcome is first and last, since a terminal shows the end; its reason follows the first. Without `whole_log`,
-    the log is reduced to errors.
-    """
+    """The outcome is first and last: a terminal shows the end. Without `whole_log`, the log is reduced to errors."""
     from rich.console import Group
 
     return Group(*_sections(stored, source, turns, whole_log=whole_log, all_blocks=all_blocks))

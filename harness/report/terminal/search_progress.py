@@ -31,9 +31,7 @@ RECENT = 8  # moments at which tasks were seen to be finished
 
 @dataclass(slots=True, kw_only=True)
 class Step:
-    """Builds, evaluations, or one device: `done` of `total`; `worked` excludes cached ones. `waits` while parts are
-    made that are needed once.
-    """
+    """Builds, evaluations, or a device: `done` of `total`; `worked` excludes cached ones; `waits` for shared parts."""
 
     name: str
     total: int

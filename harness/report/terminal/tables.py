@@ -272,9 +272,7 @@ def _stack(parts: Iterable[Text]) -> Text:
 
 
 def make_table(*columns: str, title: str | None = None, least: int | None = None) -> Table:
-    """Cells of columns that begin with `>` (right-aligned) and `=` stay in one line. Others are folded to `least`
-    characters or more.
-    """
+    """Cells below `>` (right-aligned) and `=` stay in one line. Others are folded to `least` characters or more."""
     from rich import box
     from rich.table import Table
 

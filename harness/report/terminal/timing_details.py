@@ -35,9 +35,7 @@ _EMPTY = 0x2800
 def plot_samples(
     values: Sequence[float], label: Callable[[float], str], *, width: int = 60, height: int = 6
 ) -> list[str]:
-    """Draw one dot per value, with a scale and `label` at the left; neighbours share a column if needed. Return []
-    without finite values.
-    """
+    """Draw a dot per value, with a scale and `label` at the left; neighbours share a column. [] without values."""
     shown = [value for value in values if isfinite(value)]
     if not shown:
         return []

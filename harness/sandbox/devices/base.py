@@ -229,9 +229,7 @@ class Device(ABC):
         return False
 
     def flush_cache(self, *, once: bool = False) -> None:
-        """Overwrite a buffer of twice the last-level cache, or with `once` of its size. A GPU does it
-        asynchronously.
-        """
+        """Overwrite a buffer of twice the last-level cache, or `once` its size. A GPU does it asynchronously."""
         if self._flush_buffer is None:
             elements = 2 * self.cache_bytes() // 4
             self._flush_buffer = torch.zeros(elements, dtype=torch.float32, device=self.torch_device)

@@ -39,9 +39,7 @@ class CpuDevice(Device):
 
     @property
     def evaluator_cores(self) -> set[int]:
-        """Exclude the cores of the workers' OpenMP threads: a woken worker's main thread runs on the
-        evaluator's core.
-        """
+        """Exclude the workers' OpenMP cores: a woken worker's main thread runs on the evaluator's core."""
         return {min(self._cores)}
 
     def measure_room(self) -> Room:

@@ -1,6 +1,4 @@
-"""Adapter for OpenEvolve: pass this file as the evaluator. HARNESS_PROBLEM and HARNESS_SUITE name the problem,
-HARNESS_SERVICE_URL the service.
-"""
+"""Adapter for OpenEvolve, as evaluator. Set HARNESS_PROBLEM, HARNESS_SUITE and HARNESS_SERVICE_URL."""
 
 from __future__ import annotations
 

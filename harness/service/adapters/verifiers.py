@@ -1,6 +1,4 @@
-"""Adapter for verifiers v1: a taskset with one task per problem of a suite. The service scores programs, so tasks need
-no container.
-"""
+"""Adapter for verifiers v1: a taskset with a task per problem of a suite, without container: the service scores."""
 
 from __future__ import annotations
 

@@ -14,9 +14,7 @@ from harness.service.reward import Shaping
 
 
 class KernelRubric(vf.Rubric):  # type: ignore[misc]  # checked without verifiers
-    """verifiers scores an exception of a reward function as 0. This rubric raises it, since a fault of the service is
-    no score.
-    """
+    """verifiers scores a reward function's exception as 0. This rubric raises it: a service's fault is no score."""
 
     def __init__(self, scorer: Scorer) -> None:
         metrics = [_make_metric(name) for name in ALWAYS]

@@ -1,6 +1,4 @@
-"""Adapter for verl: `reward.custom_reward_function.path=<this file>`,
-`reward.custom_reward_function.name=compute_score`.
-"""
+"""Adapter for verl: `reward.custom_reward_function.path=<this file>`, `...name=compute_score`."""
 
 from __future__ import annotations
 
@@ -22,9 +20,7 @@ def compute_score(
     shaping: Mapping[str, float] | None = None,
     **_: Any,
 ) -> dict[str, float]:
-    """`extra_info["evaluation"]` names the problem; without it `ground_truth` is the reference's source. `shaping` has
-    fields of `Shaping`.
-    """
+    """`extra_info["evaluation"]` names the problem, else `ground_truth` is it. `shaping`: fields of `Shaping`."""
     evaluation = (extra_info or {}).get("evaluation") or {"reference": ground_truth}
     reward = find_scorer(url, token, Shaping(**(shaping or {}))).score(solution_str, evaluation)
     return {"score": reward.value, **fill_metrics(reward)}

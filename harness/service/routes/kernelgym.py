@@ -212,9 +212,7 @@ def _name_class(source: str, usual: str, name: str) -> str:
 
 
 def describe_result(service: Service, entry: Entry) -> dict[str, Any]:
-    """A task without a verdict has no result. An unmeasured time is null, and its speedup 0, since KernelGYM's rewards
-    compare it with numbers.
-    """
+    """No result without verdict. An unmeasured time is null, its speedup 0: KernelGYM's rewards compare numbers."""
     verdict = service.queue.read_verdict(entry.number) if entry.state == "done" else None
     described = describe_status(entry) | {
         "submitted_at": format_time(entry.accepted_at),

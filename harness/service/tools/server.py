@@ -250,9 +250,7 @@ class ToolSession:
         profiles: bool = False,
         stores: bool = False,
     ) -> tuple[str, dict[str, Any]]:
-        """Return (feedback, summary). A failing candidate is an outcome. Raises HarnessError, also when the budget is
-        spent.
-        """
+        """Return (feedback, summary). A failing candidate is an outcome. Raises HarnessError, also without budget."""
         _require_source(source)
         options = self.settings.options
         workload = about.workload or (None if sanitizes else options.workload)

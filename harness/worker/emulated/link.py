@@ -121,9 +121,7 @@ _ON_HOST = re.compile(r"#\s*include\s*<(?:thrust|cub)\b|\bcudaMallocManaged\b")
 
 
 def watch_host_code(source: str, place_on_gpu: Callable[[int], None]) -> None:
-    """Tell a checked build which memory host code cannot access. Sources that use thrust or cub are skipped: their
-    algorithms run as host code here.
-    """
+    """Tell a checked build which memory is the GPU's. Sources with thrust or cub are skipped: they run as host code."""
     if can_be_guarded(source) and not _ON_HOST.search(source):
         watch_gpu_tensors(lambda tensor: place_on_gpu(tensor.data_ptr()) if _has_memory(tensor) else None)
 

@@ -205,9 +205,7 @@ def _find_example(args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.device
 
 
 def _choose_device(func: Any, wanted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.device | None:
-    """Return the device of the result. Raises RuntimeError for mixed devices, as torch does; 0-dim host tensors may be
-    mixed.
-    """
+    """Return the result's device. Raises RuntimeError for mixed devices, as torch; 0-dim host tensors may be mixed."""
     if wanted is not None:
         return GPU if names_gpu(wanted) else HOST
     name = getattr(func, "__name__", "")

@@ -45,9 +45,7 @@ def die_with_parent() -> None:
 
 
 def drop_root() -> None:
-    """Become an unprivileged user, since RLIMIT_NPROC does not bind root. Stay root if no other user is mapped or could
-    read the installation.
-    """
+    """Become an unprivileged user, since RLIMIT_NPROC does not bind root, if one is mapped and can read the files."""
     needed = (Path(sys.executable), Path(os.__file__), Path(__file__))
     if os.getuid() == 0 and all(_is_open_to_others(path.resolve()) for path in needed):
         with contextlib.suppress(OSError):
@@ -133,9 +131,7 @@ def adopt_orphans() -> None:
 
 
 def restrict_calls(access: Access, *, has_own_root: bool) -> list[str]:
-    """Apply Landlock and seccomp; return the active layers. Without a private root, Unix sockets may not connect by
-    path.
-    """
+    """Apply Landlock and seccomp; return active layers. Without a private root, Unix sockets may not connect."""
     restricted = ["landlock"] if restrict_with_landlock(access) else []
     return restricted + (["seccomp"] if filter_system_calls(allow_connections=has_own_root) else [])
 
@@ -170,9 +166,7 @@ def apply_limits(limits: Limits, *, shares_user: bool = False) -> None:
 
 
 def _limit_processes(count: int, *, shares_user: bool) -> None:
-    """Linux counts the user's tasks in other containers, too. If they use up the limit, the init process
-    enforces it.
-    """
+    """Linux counts the user's tasks in other containers, too. If they reach the limit, the init process enforces it."""
     before = resource.getrlimit(resource.RLIMIT_NPROC)
     wanted = count + (_count_tasks_of_user() if shares_user else 0)
     if not shares_user or _allows_threads(wanted, before):

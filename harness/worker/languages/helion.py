@@ -1,6 +1,4 @@
-"""Prepares Helion in the worker. Its kernels take a given configuration; Triton compiles or interprets the generated
-code.
-"""
+"""Prepares Helion in the worker. Its kernels take a given configuration; Triton compiles or interprets them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Prepares Triton in the worker. Autotuning results are kept; on the emulated device kernels are interpreted or
-compiled.
-"""
+"""Prepares Triton in the worker. Autotuning results are kept; emulated kernels are interpreted or compiled."""
 
 from __future__ import annotations
 
@@ -28,9 +26,7 @@ def prepare(preparation: Preparation) -> None:
 
 
 def keep_autotuned() -> None:
-    """Make Triton store autotuning results beside the compiled files, so that later workers choose the same
-    configuration.
-    """
+    """Make Triton store autotuning results beside compiled files, so that later workers choose the same."""
     try:
         from triton.runtime.autotuner import Autotuner
     except ImportError:
@@ -82,9 +78,7 @@ def emulate(link: EmulatorLink, target: dict[str, Any], *, compiles: bool, compi
 
 
 def _skip_cache_key() -> None:
-    """The key digests all files of the compiler, which takes longer than a small kernel. No other worker looks for the
-    compiled files.
-    """
+    """The key digests the compiler's files, longer than a small kernel takes. No other worker looks for the files."""
     for name in ("triton.runtime.cache", "triton.compiler.compiler"):
         module: Any = sys.modules.get(name)
         if hasattr(module, "triton_key"):

@@ -22,9 +22,7 @@ class _BlockPointer:
 
 
 def install(note_use: Callable[[], None]) -> None:
-    """Must run before kernels are compiled or interpreted. Does nothing if Triton has block pointers. `note_use` is
-    called at each use.
-    """
+    """Must run before kernels are compiled or interpreted; nothing if Triton has block pointers."""
     if hasattr(ir.builder, "create_make_block_ptr") or hasattr(tl.core, "_block_ptr"):
         return
     load, store = tl.load, tl.store

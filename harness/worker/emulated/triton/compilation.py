@@ -84,9 +84,7 @@ class KernelCompiler:
 
 
 def _compiles_launchers() -> bool:
-    """Triton before 3.7 compiles C code that launches kernels of one signature, and code that loads kernels. It asserts
-    that there is a driver library.
-    """
+    """Triton before 3.7 compiles C code that launches and loads kernels, and asserts that there is a driver library."""
     if not hasattr(nvidia, "make_launcher"):
         return False
     try:
