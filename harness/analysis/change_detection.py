@@ -59,9 +59,7 @@ class GateRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedChange(SpeedRatio):
-    """New / stored speedup. `floor` is the ratio by which two groups of evaluations of one program may differ.
-    `visible` is the slowdown detected with 95 % probability.
-    """
+    """New / stored speedup. `floor`: ratio by which repeats may differ. `visible`: slowdown detected with 95 %."""
 
     floor: float
     visible: float

@@ -1,6 +1,4 @@
-"""Explains outcomes, verdicts, clocks, columns of the leaderboard, settings of problems, and the checks that findings
-name: `harness explain`. Tests compare the tables of docs/ with these.
-"""
+"""Explains outcomes, verdicts, clocks, columns, settings of problems and checks. Tests compare them with docs/."""
 
 from __future__ import annotations
 

@@ -113,9 +113,7 @@ class RankedFile:
 
 
 def rank_files(files: Iterable[RankedFile]) -> list[RankedFile]:
-    """Put the largest speedup first, then correct files without a time, then failures in the given order. A file that
-    gains over the largest speedup in pairs precedes it.
-    """
+    """Largest speedup first, then untimed, then failures in the given order. A gain in pairs precedes the largest."""
     return sorted(files, key=_rank)
 
 

@@ -53,9 +53,7 @@ def group_of(row: ResultRow, turns: int) -> GroupKey:
 
 
 def group_samples(rows: Iterable[ResultRow], group_by: Callable[[ResultRow], _Group]) -> dict[_Group, Turns]:
-    """Keep the latest evaluation of each turn. Turns that needed no device join the device groups that are otherwise
-    alike; a device's result for the same turn wins.
-    """
+    """Keep each turn's latest evaluation. Turns without device join the groups otherwise alike; a device's wins."""
     groups: dict[_Group, Turns] = {}
     for row in rows:
         samples = groups.setdefault(group_by(row), {})
@@ -77,9 +75,7 @@ def _merge_deviceless(groups: dict[_Group, Turns]) -> dict[_Group, Turns]:
 
 
 class TurnResult(NamedTuple):
-    """`speedup` is None if the result is incorrect or has no confirmed time. `over_rival_low` is the lower end of the
-    speedup over the turn `rival` in A/B pairs; None if they showed no gain.
-    """
+    """Compare by the interval of A/B pairs with `old`, else speedup and lower end must exceed `old`'s interval."""
 
     is_correct: bool
     speedup: float | None = None
@@ -125,9 +121,7 @@ def list_best(results: Sequence[TurnResult]) -> list[int | None]:
 
 
 def beats(new: TurnResult, old: TurnResult) -> bool:
-    """Compare two correct results: by the interval of A/B pairs with `old` if they exist, else both the speedup and the
-    lower end of `new` must lie above those of `old`'s interval.
-    """
+    """Compare by the interval of A/B pairs with `old`, else both speedup and lower end must exceed `old`'s interval."""
     if new.speedup is None or old.speedup is None:
         return new.speedup is not None
     if new.rival is not None and new.rival == old.turn:

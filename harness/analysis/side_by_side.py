@@ -114,9 +114,7 @@ def compare_rows(
     *,
     by_sample: bool = False,
 ) -> DiffResult:
-    """Both sides are in evaluation order, with speedups as measured (None unless they may be ranked). `by_sample` pairs
-    each sample with itself instead of all samples of a problem.
-    """
+    """Sides in evaluation order, with measured speedups or None. `by_sample` pairs each sample with itself."""
     sides = tuple(_group_samples(rows, by_sample=by_sample) for rows in (before, after))
     shared = [key for key in sides[0] if key in sides[1]]
     known = versions or {}

@@ -107,9 +107,7 @@ class Builder:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Count extensions by the status of their first request, compilations by strategy ("strategy fast") and reason
-        ("reason it uses requires"), and current activities (`harness.domain.build`).
-        """
+        """Count extensions by status, compilations by strategy and reason, and activities (`harness.domain.build`)."""
         with self._counting:
             return dict(self._counts)
 

@@ -149,9 +149,7 @@ class EmulatedStrategy:
             return self._runner.run(["sh", script], work, readable=steps.readable)
 
     def _is_final(self, log: str, prepared: Prepared, commands: Commands) -> bool:
-        """Return True if the first error concerns a name that no header of torch has, or syntax without further
-        macros.
-        """
+        """Return True if the first error is about a name unknown to torch's headers, or syntax without more macros."""
         is_syntax = begins_with_syntax_error(log)
         unknown = None if is_syntax else find_unknown_name(log, prepared)
         if not is_syntax and unknown is None:

@@ -121,9 +121,7 @@ def copy_calls(calls: Calls) -> Calls:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Outputs of a model's calls, and by how much each may differ: what roundings of weights explain. With `gradients`,
-    a call consists of forward and backward pass.
-    """
+    """Outputs of a model's calls, and how far each may be off by roundings of weights. `gradients`: backward, too."""
 
     model: nn.Module
     calls: Calls

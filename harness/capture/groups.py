@@ -1,6 +1,4 @@
-"""Groups equal modules of a model, with their share of the time, their roofline and the gain that is left, and finds
-chains of operators in `forward`, which become modules of their own.
-"""
+"""Groups equal modules, with time, roofline and gain, and makes modules of chains of operators in `forward`."""
 
 from __future__ import annotations
 

@@ -70,9 +70,7 @@ AnswerBuild = Callable[[BuildRequest], BuildResult]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltAhead:
-    """`compiled` are the files that compilers in the worker wrote, in base64 by path; as untrusted as the candidate.
-    `hung` means that the candidate timed out while it was loaded.
-    """
+    """`compiled`: files of compilers in the worker, base64 by path, untrusted. `hung`: it timed out while loading."""
 
     builds: dict[str, BuildResult] = field(default_factory=dict)
     compiled: dict[str, str] = field(default_factory=dict)

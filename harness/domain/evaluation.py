@@ -86,9 +86,7 @@ Weights = Literal["identical", "loaded", "unmatched", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One call with fresh inputs. Errors are against the float64 truth, in output units; None for large outputs so
-    close to the reference's that they must be within the tolerance.
-    """
+    """One call with fresh inputs. Errors are against float64, in output units; None for large, clearly close ones."""
 
     distribution: str
     passed: bool
@@ -142,9 +140,7 @@ class Rival:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """A/B pairs with the rival: its time / this candidate's. The interval covers the scatter of the pairs and the noise
-    floor. Values are None if the pairs were disturbed.
-    """
+    """A/B pairs: the rival's time / this candidate's, with scatter and noise floor; None if they were disturbed."""
 
     turn: int
     speedup: float | None = None
@@ -281,9 +277,7 @@ class Evaluation:
 
     @property
     def gap_closed(self) -> float | None:
-        """Share of the time between baseline and roofline that the candidate saves; of several cases, the weighted
-        mean. None without a confirmed speedup; 0 for a tie.
-        """
+        """Share of the time from baseline to roofline that is saved; None if unconfirmed, 0 for a tie."""
         if self.speedup is None:
             return None
         cases = [(case.weight, case.timing, case.roofline) for case in self._list_timed(is_secret=False)]

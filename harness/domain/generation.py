@@ -70,9 +70,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """One raw response. `text` holds content and tool calls (as `<tool_call>`); None without either. `finish_reason` is
-    empty if the endpoint gave none, and None if only the text is stored.
-    """
+    """`text` holds content and tool calls, or None. `finish_reason` "": none given; None: only the text is stored."""
 
     text: str | None
     reasoning: str | None = None

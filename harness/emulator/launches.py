@@ -1,6 +1,4 @@
-"""Rewrites kernel launches; `threadIdx`, `blockIdx`, `blockDim`, `gridDim` except where variables shadow them; and host
-code that queries or selects the GPU, for CPU tensors.
-"""
+"""Rewrites kernel launches, `threadIdx` and its kind unless shadowed, and host code that selects the GPU."""
 
 from __future__ import annotations
 

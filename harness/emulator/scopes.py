@@ -1,6 +1,4 @@
-"""Parses functions and variables at namespace scope, and finds kernels that can run as a plain loop over threads. Names
-in directives, macros or alternatives are `hidden`.
-"""
+"""Parses functions and variables of namespaces; finds kernels that can run as a loop. `hidden`: in macros."""
 
 from __future__ import annotations
 

@@ -58,9 +58,7 @@ def share_plan(plan: TimingPlan, cases: int) -> TimingPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationSettings:
-    """Without `attribute_work`, a suite's requirement of a custom kernel is not checked. Without `measure_noise`, the
-    device type's noise floor is used. `plan` is that of fidelity `full`.
-    """
+    """Without `attribute_work`, no custom kernel is required; without `measure_noise`, the device's floor counts."""
 
     title: ClassVar[str] = "Evaluation"
 

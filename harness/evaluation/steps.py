@@ -210,9 +210,7 @@ class EvaluationTools:
 
 @dataclass(slots=True, kw_only=True)
 class CaseContext:
-    """`session` is the candidate's worker, until `worker` is closed. With `keeps_worker` it is kept, stopped while
-    others run; otherwise it ends before time is attributed or whole calls are timed.
-    """
+    """`session` is the candidate's worker until `worker` is closed: before attribution, unless `keeps_worker`."""
 
     tools: EvaluationTools
     task: CandidateTask

@@ -36,9 +36,7 @@ from harness.sandbox.workers_ahead import WorkersAhead
 
 
 class DeviceEvaluators:
-    """With `device` None it only builds, and compiles kernels ahead for `gpu`. `checks` enables the sanitizer pass.
-    `floors` is the folder of noise floors. Thread-safe.
-    """
+    """With `device` None it only builds, and compiles ahead for `gpu`. `floors`: of noise. Thread-safe."""
 
     def __init__(
         self,

@@ -160,9 +160,7 @@ def _interrupt(has_ended: threading.Event, *_: object) -> None:
 def _receive(
     line: Connection, messages: queue.SimpleQueue[Any], has_ended: threading.Event, started: list[DeviceEvaluators]
 ) -> None:
-    """Run in a thread, to detect the parent's end at any time. None follows the signal. Compilers that other threads
-    run are ended here, since the main thread may wait for them.
-    """
+    """Run in a thread, to detect the parent's end. None follows the signal. Ends compilers: others wait for them."""
     with suppress(EOFError, OSError):
         while True:
             messages.put(line.recv())

@@ -141,9 +141,7 @@ class DeviceStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorStatus:
-    """`builds` are `Builder.counts`. `lost` has a sentence per abandoned device. After a `failure` only a new executor
-    evaluates again. `waits_for` is the reason why a device waits, or "".
-    """
+    """`builds` are `Builder.counts`, `lost` abandoned devices. After a `failure` only a new executor evaluates."""
 
     building: int
     builds: dict[str, int]

@@ -15,9 +15,7 @@ from harness.sandbox.policy import Isolation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSettings(EvaluationSettings):
-    """`memory_bytes` is the memory to plan with (None: all free). `reference_timeout_s` applies to the whole process.
-    `measurements` is the folder of peaks and noise floors (None: the machine's).
-    """
+    """`memory_bytes`: to plan with (None: all free). `measurements`: folder of peaks and floors (None: usual)."""
 
     title: ClassVar[str] = "Sandbox and builds"
 

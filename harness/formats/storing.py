@@ -21,9 +21,7 @@ WORKLOADS = ".workloads.jsonl"  # beside a problem file: its workloads as they w
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredProblems:
-    """`problems` are suites and names in the source. `renamed` holds (old name, new name) of names that cannot be
-    folder names. `refused` are messages about problems that were not stored.
-    """
+    """`problems` are suites and names. `renamed` holds (old, new name); `refused` messages about others."""
 
     problems: frozenset[tuple[str, str]]
     renamed: tuple[tuple[str, str], ...]

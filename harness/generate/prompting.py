@@ -144,9 +144,7 @@ def _clean_reference(source: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuFacts:
-    """One GPU for prompt templates. `arch` is the compute capability; unknown rates are None. GB and GB/s are powers of
-    ten, KB of shared memory are KiB, as in datasheets.
-    """
+    """One GPU for prompts. `arch`: compute capability; unknown rates are None. GB: powers of ten; shared KB: KiB."""
 
     name: str
     arch: str

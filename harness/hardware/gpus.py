@@ -1,6 +1,4 @@
-"""GPU models: limits and dense peak rates of SXM variants, from NVIDIA's datasheets, architecture papers and the CUDA
-C++ Programming Guide. They affect neither times nor scores.
-"""
+"""GPU models: limits and dense peak rates of SXM variants, by NVIDIA's datasheets. They affect no time or score."""
 
 from __future__ import annotations
 

@@ -126,9 +126,7 @@ ONCE = Strategy(name="", choose=lambda history: Stop(reason="one answer is asked
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """With `evaluations` None, first answers are requested and not evaluated. `lacking` lists problems without the
-    workload. A `strategy` without a name gives every sample one turn.
-    """
+    """With `evaluations` None, first answers are not evaluated. `lacking` problems have no such workload."""
 
     plan: Plan
     asker: Asker
@@ -266,9 +264,7 @@ class _Chain:
             self._seen.setdefault(digest, number)
 
     async def _measure_best_again(self, evaluations: Evaluations) -> bool:
-        """The best of several times was chosen by its time, so it is biased: a new measurement counts, also for the
-        next decision. Return False without a measurement.
-        """
+        """The best time was chosen, so it is biased: a new measurement counts. Return False without one."""
         best = self._history.best
         if best is None or best.evaluation.timing is None or best.measurements >= MEASUREMENTS_OF_BEST:
             return False

@@ -1,6 +1,4 @@
-"""Estimates what `harness run` would ask, spend and evaluate, from files alone. No request is made, and no
-process started but the compiler's for its version, which prompts name.
-"""
+"""Estimates what `harness run` would ask, spend and evaluate, from files, without requests."""
 
 from __future__ import annotations
 

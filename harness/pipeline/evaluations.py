@@ -122,9 +122,7 @@ class Evaluations:
     def evaluate_all(
         self, tasks: Iterable[Task], show: ShowSteps = nullcontext, selection: Selection = EVERY_TASK
     ) -> None:
-        """Start with the longest, or keep the order if the first failure ends it. Raises the first error, or
-        DeviceError for a lost device, after all running tasks have ended.
-        """
+        """Start with the longest, unless the first failure ends it. Raises the first error, or DeviceError, last."""
         wanted = self._choose_failed(tasks) if selection.last_failed else list(tasks)
         if not selection.fails_fast:
             wanted = order_by_duration(self._choose_wanted(wanted), self._results.store)

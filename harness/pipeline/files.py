@@ -66,9 +66,7 @@ GONE = "cannot be read: waiting for it"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchEvent:
-    """A file that cannot be evaluated as it is, for `reason`; an `evaluation` of the outputs alone, which is not
-    stored; or the verdict `stored`. `after_s` counts from the change.
-    """
+    """Not evaluated, for `reason`; `evaluation` of outputs, not stored; or `stored`. `after_s` since the change."""
 
     file: Path
     after_s: float = 0.0

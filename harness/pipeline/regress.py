@@ -1,6 +1,4 @@
-"""Makes the evaluations that `harness regress` compares: in rounds of every candidate that needs one more, the first
-with the stored seed, in a separate folder; with `update` they are new results.
-"""
+"""Makes the evaluations of `harness regress`: rounds of candidates that need more, the first with stored seeds."""
 
 from __future__ import annotations
 

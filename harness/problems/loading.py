@@ -91,9 +91,7 @@ class LoadedProblem:
         return getattr(torch, self.problem.dtype) if self.problem.dtype else None
 
     def make_model(self, seed: int, device: torch.device, *, entry: str = "Model") -> nn.Module:
-        """Seed and construct the reference, or another class with its arguments, in the problem's mode. Parameters have
-        gradients only if calls include the backward pass.
-        """
+        """Seed and construct the reference or another class, in the problem's mode. Gradients only for backward."""
         model = self._construct(seed, device, entry)
         if self.problem.in_place and not self.returned_inputs and device.type != "meta":
             self.returned_inputs = self._find_returned_inputs(model, device)
@@ -125,9 +123,7 @@ class LoadedProblem:
         traits: InputTraits | None = None,
         watch: AbstractContextManager[object] | None = None,
     ) -> tuple[Any, ...]:
-        """With `backward`, the gradients of the outputs follow the arguments. Kinds (`distribution`) that the problem
-        does not declare need its `traits`. `watch` is active while `get_inputs` runs.
-        """
+        """With `backward`, gradients follow the arguments. Other kinds need `traits`. `watch` sees `get_inputs`."""
         kind, base = find_kind(distribution), find_kind(self.problem.draws or GIVEN.name)
         draws = watch or kind.watch_draws(seed)
         given = run_with_default(device, lambda default: self._get_inputs(seed, device, default, draws))

@@ -1,6 +1,4 @@
-"""Compares random elements in a stopped worker's memory (not a GPU's) with its reported outputs: finds lazy tensors,
-late writes, rows that share memory, and changed outputs of earlier calls.
-"""
+"""Compares random elements in a stopped worker's memory with its outputs: lazy, late, shared or changed ones."""
 
 from __future__ import annotations
 

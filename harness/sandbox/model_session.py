@@ -151,9 +151,7 @@ class ModelSession:
         self.client.place(inputs)
 
     def call(self, inputs: Sequence[Any], device: Device, *, look: bool = True, hold_streams: bool = False) -> Run:
-        """Make one untimed call. `look` samples the worker's memory. With `hold_streams` outputs are copied as soon as
-        the current stream is ready, while torch's other streams are held back.
-        """
+        """Make one untimed call. `look` samples memory. `hold_streams` copies once the current stream is ready."""
         placed = self._lay_out(inputs)
         self.client.arm(placed)
         self._write(placed)

@@ -40,9 +40,7 @@ BUILD_LIMITS = {"memory_bytes": None, "scratch_bytes": 8 << 30, "processes": 409
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Isolation:
-    """With `bubblewrap` None, `namespaces` selects the private root. `filters` are Landlock and seccomp. `weakness` is
-    the reason why no stronger isolation was chosen.
-    """
+    """With `bubblewrap` None, `namespaces` selects the private root. `filters`: Landlock, seccomp. `weakness`: why."""
 
     bubblewrap: str | None
     namespaces: bool = True
@@ -105,9 +103,7 @@ class Isolation:
 
 
 def wrap_evaluator(command: Sequence[str], *, readable: Iterable[Path]) -> list[str]:
-    """Wrap a command that runs a client's problem file and makes sandboxes itself. It gets a private root: bubblewrap
-    as root masks parts of /proc, and then a sandbox inside cannot mount it.
-    """
+    """Wrap a command that makes sandboxes itself, in a private root: bubblewrap masks parts of /proc."""
     return Isolation(bubblewrap=None)._launch(command, readable, (), for_workers=True, runs_problems=True)
 
 

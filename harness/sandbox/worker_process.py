@@ -81,9 +81,7 @@ class MemoryWatch:
         return (count_oom_kills() or 0) > (self._kills_at_first or 0)
 
     def explain_shortage(self, error: HarnessError) -> str:
-        """Call after `find_overuse` raised `error` and the worker ended. Return a message if that freed memory, since
-        some use (such as data in sockets) is not counted; otherwise raise `error`.
-        """
+        """Call after `find_overuse` raised `error`. Return a message if the worker's end freed memory, else raise."""
         short_bytes = self._at_shortage_bytes
         wanted_bytes = short_bytes + RECOVERY_SHARE * (self._machine_at_first.available_bytes - short_bytes)
         deadline_s = time.monotonic() + RECOVERY_S

@@ -132,9 +132,7 @@ def choose_leader(history: History, width: int) -> Decision:
 
 
 def choose_on_island(history: History, islands: int) -> Decision:
-    """Improve populations on islands in rotation: turn n belongs to the island n modulo their number. Sometimes combine
-    the best program of an island with the best correct one of the others.
-    """
+    """Improve populations on islands in rotation; sometimes combine an island's best with the best of the others."""
     generation, island = divmod(len(history.turns), islands)
     members = rank([turn for turn in history.turns if turn.number % islands == island])
     if not members:

@@ -1,6 +1,4 @@
-"""Stores the tasks of one service in SQLite: an accepted task survives `kill -9` and ends with one verdict, in the same
-row of `tasks.db`. One process at a time uses a folder.
-"""
+"""Stores a service's tasks in SQLite: each survives `kill -9` and ends with one verdict. One process a folder."""
 
 from __future__ import annotations
 
@@ -27,9 +25,7 @@ PRIORITIES = {"low": 0, "normal": 1, "high": 2}
 
 
 class ProgramAndProblem(BaseModel):
-    """The program is `candidate`, or is extracted from `completion`, a model's answer. The problem is `problem`, a name
-    in `suite` or SUITE/NAME, or `reference`, the text of a problem file.
-    """
+    """The program is `candidate` or in `completion`; the problem is `problem` (of `suite`) or `reference`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -113,9 +109,7 @@ class NewTask:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Times are in seconds since the epoch. `failed` is a fault of the harness, and the same request queues the task
-    again; `invalid` is a request that cannot be evaluated.
-    """
+    """Times since the epoch. `failed`: the harness's fault, requests queue again; `invalid`: it cannot be evaluated."""
 
     number: int
     client: str
@@ -167,9 +161,7 @@ class TaskQueue:
         os.close(self._folder_lock)
 
     def add(self, tasks: Sequence[NewTask], limits: Limits) -> list[tuple[Entry, bool]]:
-        """Add all tasks or none; return each with True if it was queued now. A known task is returned, and queued again
-        if it has no verdict. Raises QueueFull and TaskConflict.
-        """
+        """Add all or none; return each, True if queued now, also again. Raises QueueFull, TaskConflict."""
         with self._transaction():
             added = [self._add(task) for task in tasks]
             if any(is_new for _, is_new in added):

@@ -37,9 +37,7 @@ class Reward:
 
 
 def score_verdict(verdict: Mapping[str, Any], shaping: Shaping | None = None) -> Reward:
-    """Use the lower end of the speedup's interval. A tie is exactly 1; without a confirmed time the reward is at most
-    1. Raises NoVerdict for faults of the harness or its machine.
-    """
+    """Use the speedup's lower end. A tie is 1; without a confirmed time at most 1. Raises NoVerdict for our faults."""
     outcome, chosen = Outcome(verdict["outcome"]), shaping or Shaping()
     if not outcome.counts_against_model:
         raise NoVerdict(f"{outcome.value}: {verdict['message']}")

@@ -50,9 +50,7 @@ class JsonLines(logging.Formatter):
 
 
 class Gate:
-    """Reads the body before the application runs, so requests without a token or with a too large body cost little. The
-    client's name becomes `request.state.client`.
-    """
+    """Reads the body first: requests without token, or too large, cost little. `request.state.client` is the name."""
 
     def __init__(self, app: ASGIApp, *, settings: ServiceSettings, metrics: Metrics) -> None:
         self._app = app

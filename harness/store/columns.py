@@ -1,6 +1,4 @@
-"""Declares the columns of one evaluation's row. Database, CSV, DataFrame, Parquet, `--where`, terminal tables and the
-report's page derive theirs from these. Compiles conditions on them to SQL.
-"""
+"""Declares the columns of a row, from which database, files, tables and page derive theirs; compiles conditions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Chooses measurements of large tensors in one pass: torch's operators need some forty, which on a GPU is most of the
-time of an evaluation with gigabytes of outputs.
-"""
+"""Chooses one pass over large tensors: torch's operators need some forty, most of the time with gigabytes."""
 
 from __future__ import annotations
 

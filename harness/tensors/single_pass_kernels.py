@@ -39,9 +39,7 @@ def measure_errors(own: Tensor, found: Tensor, share: float, least: float, *, al
 
 
 def sum_words(words: Tensor, key: Tensor) -> Tensor:
-    """Return the sums of rows of 32-bit words times 64-bit numbers, modulo 2^64. `key` has as many as a row, which is
-    a multiple of a tile; the last row may be shorter.
-    """
+    """Return sums of rows of 32-bit words times 64-bit numbers, modulo 2^64. `key` is a row, of whole tiles."""
     shape = triton.cdiv(words.numel(), key.numel()), key.numel() // TILE
     parts = torch.zeros(shape, dtype=torch.int64, device=words.device)
     return _launch(_sum_words, words, key, key.numel(), parts=parts).sum(dim=1)

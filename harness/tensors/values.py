@@ -1,6 +1,4 @@
-"""Traverses nested values with tensors, seeds torch before a call so that reference and worker draw the same random
-numbers, and compares and copies large tensors in slices, to save memory.
-"""
+"""Traverses nested values with tensors, seeds torch before calls, compares and copies large tensors in slices."""
 
 from __future__ import annotations
 
@@ -209,9 +207,7 @@ def copy_all_to_host(inputs: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _allocate_pinned(size_bytes: int) -> Tensor:
-    """Return zeros in memory that is returned to the system when unused, unlike that of torch's pinned allocator. If
-    the driver refuses to pin it, copies are only slower.
-    """
+    """Return zeros in pinned memory that returns to the system when unused. Copies are slower if it is not pinned."""
     memory = _Pages(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     with suppress(OSError):  # a kernel without huge pages
         memory.madvise(mmap.MADV_HUGEPAGE)  # fewer pages to touch and to pin

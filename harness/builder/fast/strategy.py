@@ -1,6 +1,4 @@
-"""Fast strategy for `load_inline` with CUDA sources: device code behind stub headers, host code lowered by nvcc's front
-end against torch's precompiled headers. See docs/builds.md.
-"""
+"""Fast strategy for `load_inline` with CUDA: stub headers for device code, torch's for host code (docs/builds.md)."""
 
 from __future__ import annotations
 

@@ -85,9 +85,7 @@ def _rank_cause(one: KernelFinding) -> int:
 
 
 def _has_same_cause(one: KernelFinding, other: KernelFinding) -> bool:
-    """A barrier that not all threads reach lets accesses race. A race is reported for each of its accesses. Memory that
-    one thread has not written yet is uninitialised for another.
-    """
+    """A missed barrier lets accesses race, each of which is reported; unwritten memory is uninitialised for others."""
     if not {one.check, other.check} <= {*_BARRIER_CHECKS} or (one.file, one.kernel) != (other.file, other.kernel):
         return False
     if other.check == DIVERGENT:

@@ -74,9 +74,7 @@ _TORCH_KERNEL = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """`host` holds (range or operator, us on the calling thread), `kernels` (launcher, kernel, us on the device), and
-    `libraries` files with machine code created by the candidate.
-    """
+    """`host` (range or operator, us), `kernels` (launcher, kernel, us), `libraries`: the candidate's machine code."""
 
     total_us: float
     host: tuple[tuple[str, float], ...]
@@ -86,9 +84,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomKernels:
-    """Plain names from the sources, and full names of all functions in the built libraries. `words` are all names in
-    the program, for kernels that it compiles itself.
-    """
+    """Plain names from sources, and full names in built libraries. `words`: all names in the program."""
 
     names: tuple[str, ...]
     functions: frozenset[str] = frozenset()
@@ -108,9 +104,7 @@ def describe_custom_kernels(
 
 
 def name_functions(functions: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return (launcher, name). `functions` are names in code images, which may be mangled, with "" or the library that
-    holds them: its kernels are never the candidate's, whatever their names.
-    """
+    """Return (launcher, name) of (maybe mangled name, library or ""): a library's kernels are never the candidate's."""
     names = demangle([name for name, _ in functions])
     return [(FROM_LIBRARY if path else "", name) for name, (_, path) in zip(names, functions, strict=True)]
 
@@ -285,9 +279,7 @@ def share_work(profile: Profile, custom: CustomKernels) -> Work:
 
 
 def _may_be_overhead(spent_us: dict[Owner, float]) -> bool:
-    """Return True for a short call that torch's operators may do alone: the rest of it takes Python as long as the
-    candidate's functions, which take at most twice as long as the operators.
-    """
+    """Return True for a short call that torch may do alone: the rest takes Python as long as the functions."""
     own_us, operators_us = spent_us["custom"], spent_us["torch"] + spent_us["library"]
     return own_us < OVERHEAD_US and own_us <= min(spent_us["other"], 2 * operators_us)
 

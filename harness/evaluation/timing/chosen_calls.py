@@ -38,9 +38,7 @@ def draw_seed(reference: Reference, seeds: Iterator[int], step: str) -> int:
 
 
 class TimedSeeds:
-    """Draws seeds of timed calls. A few of each kind of inputs are the same for all candidates of a reference, so that
-    their truths are computed once; they are spread at random.
-    """
+    """Draws seeds of timed calls. A few of each kind are shared by all candidates, whose truths are computed once."""
 
     def __init__(self, reference: Reference, fresh: Iterator[int], source: random.Random) -> None:
         self._reference, self._fresh, self._source = reference, fresh, source

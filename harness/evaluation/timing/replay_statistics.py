@@ -114,9 +114,7 @@ def count_rounds(call_us: float) -> int:
 
 
 def label_bound(result: TimingResult, reason: NotReplayable) -> TimingResult:
-    """Label a result by call time, for work that cannot be replayed. If the baseline's can be, the speedup becomes a
-    lower bound: its device time over the candidate's call time.
-    """
+    """Label a result by call time. If the baseline is replayed, its device time over the call time is a lower bound."""
     message = f"timed by whole calls, since its GPU work cannot be replayed: {reason}"
     findings = (*result.findings, Finding(check="not_replayable", severity="note", message=message))
     if not isinstance(reason, CandidateNotReplayable):

@@ -34,9 +34,7 @@ _NOTED = _THROTTLING | {0x4: "software power cap"}
 
 
 class ConditionSampler:
-    """`own_s` are CPU seconds of evaluator and workers; the rest is foreign load, which disturbs if `load_matters`.
-    None is unknown, as on a GPU, where load hardly matters.
-    """
+    """`own_s`: CPU seconds of evaluator and workers; the rest is foreign load, which disturbs if `load_matters`."""
 
     def __init__(self, device: Device, own_s: Callable[[], float] | None = None, *, load_matters: bool) -> None:
         self._device = device
@@ -97,9 +95,7 @@ class ConditionSampler:
 
 
 def measure_energy_mj(device: Device, replay: Callable[[], int], longest_s: float = LONGEST_ENERGY_S) -> float | None:
-    """Return the energy of one of the replays that `replay` makes and counts, between changes of the driver's counter.
-    None if there is none, or if it changes too seldom.
-    """
+    """Return the energy of a replay, between changes of the driver's counter; None if it changes too seldom."""
     gpu = device.open_nvml()
     if gpu is None:
         return None

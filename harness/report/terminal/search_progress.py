@@ -48,9 +48,7 @@ class _Pace:
 
 
 class TimeLeft:
-    """Estimates by the pace between recently finished tasks, from the second on: neither the start nor a wait for
-    headers counts. Until another one is finished, an estimate only falls.
-    """
+    """Estimates by the pace of recently finished tasks, without start and headers. Between them it only falls."""
 
     def __init__(self) -> None:
         self._paces: dict[str, _Pace] = {}
@@ -78,9 +76,7 @@ class TimeLeft:
 
 
 def read_steps(executor: Executor, total: int, counts: tuple[int, int], *, builds: tuple[int, int]) -> list[Step]:
-    """`counts` are the verdicts so far, and the number of correct ones; `builds` are the programs with extensions, and
-    those of them without a verdict. Without any build there is no such step.
-    """
+    """`counts`: verdicts and correct ones; `builds`: programs with extensions, and those without a verdict."""
     status, (done, correct), (extended, to_build) = executor.status(), counts, builds
     waits = bool(status.builds.get(PRECOMPILING))
     on_devices = sum(device.waiting + device.running for device in status.devices)

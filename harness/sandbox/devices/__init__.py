@@ -21,9 +21,7 @@ __all__ = [
 
 
 def open_device(name: str, gpu: str | None = None, *, memory_bytes: int | None = None) -> Device:
-    """`name` is "cpu", "cuda:N" or "emulated"; `gpu` is the model that the emulated device imitates. Evaluations plan
-    with `memory_bytes`. Raises UsageError for an unknown GPU.
-    """
+    """`name`: "cpu", "cuda:N" or "emulated"; `gpu` is imitated. Plans use `memory_bytes`. Raises UsageError."""
     if name == EMULATED:
         return EmulatedDevice(gpu, memory_bytes=memory_bytes)
     return CpuDevice(memory_bytes=memory_bytes) if name == "cpu" else CudaDevice(name, memory_bytes=memory_bytes)

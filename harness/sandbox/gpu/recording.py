@@ -100,9 +100,7 @@ class Recording:
         return bytes(self.pages.view(address, size_bytes).cpu().numpy())
 
     def list_functions(self) -> list[tuple[str, str]]:
-        """Return each function's name and the library with its code; "" if it was not loaded from one. Call after the
-        end of the worker, which could change them. Raises NotReplayable.
-        """
+        """Return each function's name and library, or "". Call after the end of the worker. Raises NotReplayable."""
         descriptor = self.descriptors[0]
         size_bytes = os.fstat(descriptor).st_size
         if size_bytes > MOST_RECORDING_BYTES:
@@ -152,9 +150,7 @@ def make_recording(
     shared: frozenset[int],
     may_read_back: bool = False,
 ) -> Recording:
-    """The inputs must be in place, including `state`. The worker may end afterwards. Only trusted code `may_read_back`
-    values to the host, which can compute with them. Raises NotReplayable.
-    """
+    """Inputs and `state` must be in place. Only trusted code `may_read_back` values. Raises NotReplayable."""
     facts, descriptors = client.record(placed)
     try:
         reasons = list(map(str, read_list(facts.get("unsupported"))))

@@ -1,6 +1,4 @@
-"""Times each call on a GPU in one window of the evaluator's clock: it opens before the worker can see the inputs, and
-closes after the evaluator has copied the outputs. See docs/measurement.md.
-"""
+"""Times GPU calls by the evaluator's clock, from before inputs are seen to copied outputs (docs/measurement.md)."""
 
 from __future__ import annotations
 

@@ -115,9 +115,7 @@ def _copy_stderr() -> Iterator[Callable[[], str]]:
 
 
 def _explain(error: BaseException, function: Any, stderr: str) -> tuple[str, int]:
-    """Return the message with the source line, and the line's number in the file. Errors of compiler passes are only on
-    `stderr`, as `FILE:LINE:COLUMN: error: MESSAGE`.
-    """
+    """Return message, source line and number. Compiler passes use `stderr`: `FILE:LINE:COLUMN: error: MESSAGE`."""
     chain: list[BaseException] = [error]
     while (cause := chain[-1].__cause__) is not None:
         chain.append(cause)

@@ -138,9 +138,7 @@ class Launch:
 
 
 def report_failure(error: Exception, builder: CheckedBuilder) -> None:
-    """Report an error of the interpretation. It is `uncovered` if the interpreter raised it; errors of the kernel or
-    Triton's language would also occur in the compiler.
-    """
+    """Report an error. It is `uncovered` if the interpreter raised it; others would also occur in the compiler."""
     frames = [one for one in traceback.extract_tb(error.__traceback__) if "numpy" not in Path(one.filename).parts]
     is_own = frames[-1].filename in (
         interpreter.__file__,

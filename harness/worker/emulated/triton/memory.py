@@ -44,9 +44,7 @@ class Region:
 
 
 class Shadow:
-    """Records per cell: program (counted from 1) and clock of the last write, the first and last read and the last
-    atomic operation; barrier count and lane of the last write.
-    """
+    """Per cell: program (from 1) and clock of the last write, reads, last atomic; barriers and lane of the write."""
 
     def __init__(self, cells: int) -> None:
         def zeros() -> np.ndarray:

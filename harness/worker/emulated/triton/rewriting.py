@@ -1,6 +1,4 @@
-"""Rewrites kernel syntax that Triton compiles differently from Python: `and`, `or`, `not`, `min` and `max` act on each
-element of blocks; assigned numbers and loop counters become tensors.
-"""
+"""Rewrites syntax that Triton compiles differently: `and`, `or`, `not`, `min`, `max`; loop counters become tensors."""
 
 from __future__ import annotations
 
