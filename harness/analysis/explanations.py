@@ -142,7 +142,6 @@ INPUT_KINDS: dict[str, Explanation] = {
     "rare": _inputs("elements and slices of each random draw have its least and its largest value"),
 }
 
-
 CLOCKS: dict[Clock, Explanation] = {
     "device": _clock("device time: replays of both programs' GPU work, without host code"),
     "call": _clock("call time: whole calls of both programs, by the evaluator's clock"),

@@ -79,7 +79,6 @@ COMPLETIONS: dict[str, Callable[..., list[str]]] = {
     "baseline": complete_baseline,
 }
 
-
 SuiteOption = Annotated[
     str,
     typer.Option(

@@ -128,7 +128,6 @@ _CUDA_SPACE = re.compile(r"(cub|thrust|cooperative_groups|cg|wmma|nvcuda|cuda|at
 # Removed from CUDA: nvcc refuses them too.
 _REMOVED = frozenset({"__shfl", "__shfl_up", "__shfl_down", "__shfl_xor", "__any", "__all", "__ballot"})
 
-
 Rewriter = Callable[[str, str], str]  # file name, source
 
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from harness.executors.evaluator_process import Start
     from harness.executors.executor import Task
 
-
 SCRATCH = "/tmp"
 MOST_BUILDS_BYTES = 1 << 30
 _RUN = "from harness.executors.clients import main; main()"

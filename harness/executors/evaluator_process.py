@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from harness.executors.settings import Setup
     from harness.sandbox.devices import Device
 
-
 MOST_BYTES = 16 << 20  # of the answers to one request
 LEAST_BYTES = 1 << 10  # that an answer counts as
 

@@ -33,7 +33,6 @@ from harness.syntax import find_first_line, parse_python
 if TYPE_CHECKING:
     from jinja2 import Template
 
-
 ANY_LANGUAGE = "prompt.jinja"
 FEEDBACK = ("feedback.jinja", "_shared/feedback.jinja")
 

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from harness.executors.local import LocalExecutor
     from harness.generate.sampler import Plan
 
-
 STDIN = Path("-")
 _EXTRACT_STDIN = "COMMAND | harness extract - | harness evaluate --candidate -"
 _BEGINNINGS_OF_ANSWERS = ("```", "~~~", "<think")

@@ -38,7 +38,6 @@ from harness.store.results import Reservations, ResultFilter, ResultStore, Store
 if TYPE_CHECKING:
     from harness.search.strategy import Screen
 
-
 LOG = logging.getLogger(__name__)
 POLL_S = 0.2  # for the end of another process
 _FIDELITIES = get_args(Fidelity)

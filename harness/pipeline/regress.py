@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from harness.pipeline.evaluations import Evaluations, ShowSteps
     from harness.pipeline.options import EvaluateOptions
 
-
 REGRESS_FOLDER = "regress"
 _Setting = tuple[str, WorkloadName, str, str | None]
 # Environment fields that may differ between repeats of one measurement.

@@ -87,7 +87,6 @@ REDUCING = VARIANCES | {
     "soft_margin_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "nll_loss_forward",
 }  # fmt: skip
 
-
 MOVING = {
     "clone", "copy_", "_to_copy", "_unsafe_view", "cat", "stack", "index", "index_select", "gather", "embedding",
     "flip", "roll", "repeat", "constant_pad_nd", "masked_select", "tril", "triu", "sort", "topk",

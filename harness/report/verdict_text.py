@@ -41,7 +41,6 @@ CLOCKS: dict[Clock, str] = {
     "mixed": "Not all cases were timed by the same clock: some by device time, some by whole calls.",
 }
 
-
 PLAIN_TORCH = "Plain PyTorch, without a custom kernel, is evaluated with --language torch."
 
 

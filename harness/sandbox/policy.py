@@ -27,7 +27,6 @@ ENVIRONMENT = (
 EVALUATOR_ONLY = "OMP_WAIT_POLICY"  # set by `harness.executors.processes`; workers keep the libraries' default
 ENVIRONMENT_PREFIXES = ("OMP_", "MKL_", "KMP_", "GOMP_", "NVIDIA_")
 
-
 DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty"))
 # Runs before any isolation, so it imports only this package's isolation modules.
 _LAUNCHER = (

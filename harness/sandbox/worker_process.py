@@ -21,7 +21,6 @@ from harness.protocol.process_tree import find_innermost, find_tree, read_bytes,
 if TYPE_CHECKING:
     from harness.sandbox.forkserver import Forkserver
 
-
 CHECK_EVERY_S = 0.05
 FLOOR_BYTES = 1 << 30  # kept free for other processes; less on a small machine
 FLOOR_SHARE = 0.05

@@ -50,7 +50,6 @@ _MISSING_LIBRARY = re.compile(r"^\S*\bld: cannot find -l", re.MULTILINE)  # both
 SCRIPT, FRONT_LOG = "fast.sh", "front.log"
 MAIN_FAILED, FRONT_FAILED, DEVICE_FAILED = 3, 4, 5  # exit codes of the script: main.cpp, the front end, or device code
 
-
 Words = tuple[Collection[str], frozenset[str]]  # words and macros of headers
 
 

@@ -36,7 +36,6 @@ _LDMATRIX = re.compile(  # ptxas takes the shape, number and transposition in an
     r"ldmatrix\.sync\.aligned(?=(?:\.\w+)*\.x[124]\.)((?:\.(?:m8n8|x[124]|trans)){1,3})\.shared(?:::cta)?\.b16"
 )
 
-
 _SMALL_REGISTERS = {
     "b8": "uint8_t", "u8": "uint8_t", "s8": "int8_t", "f16": "uint16_t", "bf16": "uint16_t", "f16x2": "uint32_t",
     "bf16x2": "uint32_t",

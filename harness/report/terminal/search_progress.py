@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from harness.executors.executor import DeviceStatus, Executor, ExecutorStatus
 
-
 REASONS_SHOWN = 2  # why builds were slow
 RECENT = 8  # moments at which tasks were seen to be finished
 

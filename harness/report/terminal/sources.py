@@ -19,7 +19,6 @@ from harness.store.completions import Spent, TurnOrigin
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
-
 EXCERPT_LINES = 60
 DIFF_LINES = 120
 LONGEST_LINE = 400  # characters, in an excerpt

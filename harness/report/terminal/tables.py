@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from harness.domain import Evaluation
 
-
 DEFAULT_COLUMNS = ("id", "problem", "model", "device", "workload", "outcome", "speedup")
 WIDE_COLUMNS = (
     "id", "run", "problem", "sample", "model", "device", "workload", "outcome", "speedup", "baseline", "verdict",

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from harness.sandbox.model_session import ModelSession
     from harness.sandbox.worker_client import WorkerClient
 
-
 MINIMUM_CACHE_BYTES = 32 << 20
 
 

@@ -116,7 +116,6 @@ _CHECK = re.compile(r"\b(?:TORCH_CHECK\w*|AT_ASSERTM?|TORCH_INTERNAL_ASSERT)\s*\
 
 Keep = Callable[[int, int], None]  # address and bytes of host pages; 0 bytes: no longer
 
-
 _ON_HOST = re.compile(r"#\s*include\s*<(?:thrust|cub)\b|\bcudaMallocManaged\b")
 
 

@@ -44,7 +44,6 @@ _IN_FLOAT32 = frozenset({
     "triplet_margin_loss", "upsample",
 })  # fmt: skip
 
-
 _FILLS: list[Callable[[torch.Tensor], None]] = []  # called for every new tensor without values
 _WATCHERS: list[Callable[[torch.Tensor], None]] = []  # called for every tensor that is marked as on the GPU
 
