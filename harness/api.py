@@ -115,8 +115,7 @@ class Evaluator:
         dtype: Precision | None = None,
     ) -> Evaluation:
         """`candidate` is source or a path; `problem` is a name, SUITE/NAME or a path; `language` None is detected;
-        `dtype` None keeps the problem's; `baseline` is as in `--baseline`. A failing candidate is an outcome, not an
-        exception.
+        `dtype` None keeps the problem's; `baseline` is as in `--baseline`. A failing candidate is an outcome.
         """
         future = self.submit(candidate, problem, language=language, workload=workload, baseline=baseline, dtype=dtype)
         return future.result()
@@ -215,8 +214,7 @@ def improve(
     problems_dir: StrPath | None = None,
 ) -> list[History]:
     """Return the turns of each sample, like `harness improve`. `program` is the path of a program to start from (None:
-    the problem alone). `recording` is replayed instead of asking a model. `strategy` is a name or an object. The same
-    call resumes.
+    the problem alone). `recording` is replayed instead. `strategy` is a name or an object. The same call resumes.
     """
     from harness.builder.cache import read_cache_size
     from harness.generate.options import GenerateOptions
@@ -270,9 +268,8 @@ def apply(
     gradients: bool = False,
 ) -> ApplyReport:
     """Put kernels that are right in the model and make it faster into it, in place. `folder` is that of `harness
-    capture`, where FOLDER/applied is written. `calls` are the arguments of some calls, to compare and measure: tuples,
-    dicts by name, or single arguments; with `gradients`, forward and backward pass. `modes` are eager, compile and
-    graph.
+    capture`, where FOLDER/applied is written. `calls` are arguments of calls, to compare and measure: tuples, dicts by
+    name, or single ones; with `gradients`, both passes. `modes` are eager, compile and graph.
     """
     from harness.capture.apply import apply_kernels, write_applied
 

@@ -25,8 +25,7 @@ LIBRARY_HEADERS = ("cublas_v2.h", "cublasLt.h", "cusolverDn.h", "cusparse.h")  #
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolchain:
     """Versions are as printed by the tools; None if missing. `architecture` is as in TORCH_CUDA_ARCH_LIST. `compiler`
-    is its file, with links resolved. `packaged_cuda_headers` are folders with CUDA library headers that the toolkit
-    lacks.
+    is its file, without links. `packaged_cuda_headers` are folders with CUDA headers that the toolkit lacks.
     """
 
     compiler: str | None

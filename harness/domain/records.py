@@ -13,9 +13,8 @@ Read = Callable[[Any], Any]
 
 
 def make_value(kind: Any, value: Any, *, checks: bool = False) -> Any:
-    """Objects become dataclasses, lists tuples, and strings members of an enumeration. With `checks`, every other value
-    must have its declared type. Raises TypeError, ValueError, or OverflowError for an integer that is too large for a
-    float.
+    """Objects become dataclasses, lists tuples, and strings members of an enumeration. With `checks`, other values must
+    have their declared types. Raises TypeError, ValueError, or OverflowError for integers too large for a float.
     """
     read = _find_reader(kind, checks)
     return value if read is None else read(value)

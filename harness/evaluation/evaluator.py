@@ -138,9 +138,8 @@ def require_dtype(problem: Problem, device: Device | None) -> Iterator[None]:
 
 
 class CandidateEvaluator:
-    """With `device` None, candidates are only built and loaded. Findings of the sanitizer `checker` decide only on an
-    emulated device. `prebuild` is thread-safe, and `evaluate` on untimed devices. Timing runs inside `quiet`, which may
-    wait for builds.
+    """With `device` None, candidates are only built and loaded. Findings of `checker` decide only on an emulated
+    device. `prebuild` is thread-safe, and `evaluate` on untimed devices. Timing runs inside `quiet`, which may wait.
     """
 
     def __init__(

@@ -210,9 +210,8 @@ DUE_TO_SIZES = (Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.RUNTIME_ERROR,
 def evaluate_with_other_sizes(
     record: EvaluationRecord, problem: Problem, workload: str, evaluate: Evaluate, *, cost: int
 ) -> None:
-    """Evaluate a candidate that fails on the reduced workload at milder reductions. The first correct result counts,
-    with a warning. If the kernels are too slow, evaluate with less work. A race decides immediately. `cost` is
-    `LanguageRules.emulation_cost`.
+    """Evaluate a candidate that fails on the reduced workload at milder reductions; the first correct result counts,
+    with a warning. If the kernels are too slow, use less work. A race decides. `cost`: `LanguageRules.emulation_cost`.
     """
     failure, idle = _evaluate(record, problem, evaluate), _leaves_kernels_unused(record)
     if workload == REDUCED and failure is not None and _has_slow_kernels(record, failure):

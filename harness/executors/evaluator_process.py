@@ -1,6 +1,5 @@
 """Evaluates on one device in a separate process: other work does not disturb its timing, and a lost CUDA context
-affects no other device. It ends with its parent, whose messages are pickled; its own are JSON, since a process that has
-run a client's problem file is not trusted.
+affects no other device. It ends with its parent. Its messages are JSON, since it may have run a client's file.
 """
 
 from __future__ import annotations
@@ -109,8 +108,7 @@ END_S = 5.0  # for this process to end its children
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
     """With `alone`, timing excludes builds. Otherwise evaluations run beside builds, and timing in other processes
-    excludes both. `is_sandboxed` marks a process for a client's problem files, see `harness.executors.clients`;
-    it builds ahead on the `build_cores`.
+    excludes both. `is_sandboxed`: for a client's problem files (`harness.executors.clients`); builds on `build_cores`.
     """
 
     setup: Setup

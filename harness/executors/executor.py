@@ -35,8 +35,7 @@ from harness.languages import LANGUAGES, note_other_language
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """`candidate` is None if no code was found. `seed` repeats an evaluation. `notes` join the findings. A correct
-    candidate is compared with the earlier program `rival`. `owner` is the client who sent the problem file, in
-    whose sandbox alone it runs; "" means trusted.
+    candidate is compared with `rival`. `owner` is the client who sent the problem file, or "", which is trusted.
     """
 
     subject: Subject

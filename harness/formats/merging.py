@@ -19,9 +19,8 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def merge_modules(entry: str, modules: Mapping[str, str], wanted: Collection[str] | None = None) -> str:
-    """Put the definitions that `entry` imports from other `modules` (dotted names) in place of its imports. Modules,
-    and `entry` if names are `wanted`, are reduced to what those names need. Raises UnsupportedError for other forms
-    of import and clashing names, and NotPythonError.
+    """Put the definitions that `entry` imports from other `modules` (dotted names) in place of its imports, reduced to
+    what the names that are `wanted` need. Raises UnsupportedError for other forms and clashes, and NotPythonError.
     """
     merged = _Merged(modules)
     merged.add(entry, wanted)

@@ -84,8 +84,7 @@ async def watch_files(
     report: Callable[[WatchEvent], None],
 ) -> None:
     """Report events of all files, then of changed ones, without end; a changed problem file changes all. Outputs are
-    checked first, in other processes, except on the emulated device while verdicts are quick there. Raises HarnessError
-    for faults of the machine.
+    checked first, in other processes, except on a quick emulated device. Raises HarnessError for the machine.
     """
     quick = replace(options, fidelity="correctness", profile=False, attribute_work=False, check_kernels=False)
     with open_results(options) as results, open_executor(quick) as outputs, open_executor(options) as whole:

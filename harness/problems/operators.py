@@ -113,9 +113,8 @@ PRODUCTS = {"mm": 0, "bmm": 0, "mv": 0, "dot": 0, "addmm": 1, "baddbmm": 1, "add
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorCall:
-    """`overload` is such as `bernoulli.p`. With `on_input`, an argument is an input of the reference. `terms` counts
-    the terms of one sum, in reductions without products. `dim` is None for all dimensions. With `is_narrow` the result
-    has 8-bit values.
+    """`overload` is such as `bernoulli.p`. With `on_input`, an argument is an input of the reference. `terms` of one
+    sum, in reductions without products. `dim` is None for all dimensions. With `is_narrow` results have 8 bits.
     """
 
     name: str

@@ -24,8 +24,7 @@ _RANKS = {outcome: rank for rank, outcomes in enumerate(_PROGRESS) for outcome i
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     """One answer and its verdict, continued from the turn `parent`. `same_as` is the earlier turn with the same
-    program and verdict. `is_copy` marks the reference under another name. `measurements` counts evaluations; `usd`
-    is the cost.
+    program. `is_copy` marks the reference under another name. `measurements` counts evaluations; `usd` is the cost.
     """
 
     number: int

@@ -14,9 +14,8 @@ ANONYMOUS = "anonymous"  # client name without tokens
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSettings:
     """`tokens` maps tokens to client names; empty disables authentication. Without `accepts_references` only problems
-    of suites are allowed; `trusts_references` executes references by text without a sandbox. `max_bodies_bytes`
-    limits all open requests, `max_message_bytes` a WebSocket message. `head_s` and `body_s` limit the time to
-    receive a request.
+    of suites are allowed; `trusts_references` executes references without a sandbox. `max_bodies_bytes` limits all open
+    requests, `max_message_bytes` a WebSocket message, `head_s` and `body_s` a request.
     """
 
     title: ClassVar[str] = "Service"

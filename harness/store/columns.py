@@ -19,8 +19,7 @@ Value = str | int | float | None
 class Column:
     """`path` lists the attributes from an Evaluation to the value, also in stored JSON (`older_path` with older names).
     `since` is the schema that added the column. `unit` is "x" for ratios ("x by clock" with the sign of the row's
-    clock) and "%" for shares. `meaning` explains it to users. `values` lists all
-    possible values.
+    clock) and "%" for shares. `meaning` explains it to users.
     """
 
     path: str

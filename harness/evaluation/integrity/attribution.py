@@ -306,8 +306,7 @@ def classify_range(name: str, custom: CustomKernels) -> Owner:
 
 def classify_kernel(launcher: str, kernel: str, custom: CustomKernels) -> Owner:
     """Use its name and its launcher ("" if unknown). A kernel in a namespace of torch or a library is the candidate's
-    only if its library holds that exact function, not a template instance; any other if the candidate names it or its
-    extension launches it.
+    only if its library holds that exact function, no template instance; others if it names or launches them.
     """
     if custom.generated and _GENERATED_KERNEL.match(kernel):
         return "custom"

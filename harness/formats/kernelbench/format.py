@@ -329,8 +329,7 @@ CLAIMS = "claims.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredClaims:
-    """Results and baseline times of other evaluators, stored verbatim. They never enter `results/`, which holds only
-    measurements of this harness. A file in the run's folder has them:
+    """Results and baseline times of other evaluators, stored verbatim in the run's folder, never in `results/`:
     {"format": "kernelbench", "level": 1, "results": {...}, "baseline": {...}}
     """
 

@@ -1,6 +1,5 @@
-"""A call's GPU work as data, with the device memory that it uses, both of which outlive their worker; and processes
-that replay it. Code of a candidate shares their address space: another clock bounds their times and outputs are
-compared.
+"""A call's GPU work as data, with the device memory that it uses, which outlive their worker; and processes that replay
+it. Code of a candidate shares their address space: another clock bounds times, outputs are compared.
 """
 
 from __future__ import annotations
@@ -45,8 +44,7 @@ class NotReplayable(Exception):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
     """All addresses are the worker's. `placed` are the recorded call's inputs, with offsets from `inputs_at`;
-    `state_at` is the location of the initial state. If the call `reads_back` values to the host, its work may be right
-    only for inputs with equal ones.
+    `state_at` is the place of the initial state. If the call `reads_back` values, its work may fit only equal ones.
     """
 
     descriptors: tuple[int, int]
