@@ -26,8 +26,7 @@ from harness.builder.emulated import EmulatedStrategy
 from harness.builder.error_excerpt import name_first_error
 from harness.builder.fast.prebuilt_cache import PrebuiltCache
 from harness.builder.fast.strategy import SCRIPT, prepare_fast
-from harness.builder.memory_gate import FAST_BUILD_BYTES, PLAIN_BUILD_BYTES, MemoryGate
-from harness.builder.runner import Runner, Wrap
+from harness.builder.runner import FAST_BUILD_BYTES, PLAIN_BUILD_BYTES, MemoryGate, Runner, Wrap
 from harness.builder.targets import select_target, use_device_target, write_default_flag
 from harness.builder.toolchain import Toolchain, ninja_program
 from harness.builder.torch_ninja import plan_empty_builds, write_plan

@@ -16,8 +16,7 @@ from harness.builder.fast.binding import bind_main
 from harness.builder.fast.final_errors import list_words
 from harness.builder.fast.operators import ALL_OPERATORS, narrow_operators, write_narrow_lists
 from harness.builder.fast.prebuilt_cache import PrebuiltCache, strip_name
-from harness.builder.memory_gate import FAST_BUILD_BYTES, MemoryGate
-from harness.builder.runner import Runner
+from harness.builder.runner import FAST_BUILD_BYTES, MemoryGate, Runner
 from harness.builder.torch_ninja import read_plan, write_plan
 from harness.domain import BuildRequest, BuildToolError
 from harness.emulator import (

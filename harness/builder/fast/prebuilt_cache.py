@@ -38,8 +38,7 @@ from harness.builder.fast.prebuilt import (
     read_prebuilt,
     read_steps,
 )
-from harness.builder.memory_gate import PREBUILT_BYTES, MemoryGate
-from harness.builder.runner import Runner
+from harness.builder.runner import PREBUILT_BYTES, MemoryGate, Runner
 from harness.builder.toolchain import Toolchain
 from harness.domain import HarnessError
 from harness.domain.build import LOCKED, PRECOMPILING

@@ -135,6 +135,7 @@ class Device(ABC):
     def __init__(self, name: str, torch_device: torch.device, memory_bytes: int | None) -> None:
         self.name = name
         self.torch_device = torch_device
+        self.seen_type, self.seen_name = torch_device.type, name
         self._memory_bytes = memory_bytes
         self._cores = os.sched_getaffinity(0)
         self._flush_buffer: torch.Tensor | None = None
@@ -147,14 +148,6 @@ class Device(ABC):
     @abstractmethod
     def lock_name(self) -> str:
         """Name of the lock that prevents two measurements at once; empty without measurements."""
-
-    @property
-    def seen_type(self) -> str:
-        return self.torch_device.type
-
-    @property
-    def seen_name(self) -> str:
-        return self.name
 
     @property
     def replayer_cores(self) -> list[int]:

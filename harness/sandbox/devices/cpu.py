@@ -93,19 +93,12 @@ class EmulatedDevice(CpuDevice):
     def __init__(self, gpu: str | None = None, *, memory_bytes: int | None = None) -> None:
         """Raises UsageError for an unknown GPU."""
         super().__init__(EMULATED, memory_bytes=memory_bytes)
+        self.seen_type = self.seen_name = "cuda"
         self.target = find_gpu_model(gpu or DEFAULT_TARGET)
 
     @property
     def lock_name(self) -> str:
         return ""
-
-    @property
-    def seen_type(self) -> str:
-        return "cuda"
-
-    @property
-    def seen_name(self) -> str:
-        return "cuda"
 
     def describe(self) -> Mapping[str, str]:
         return {"emulated_gpu": self.target.name, "emulated_capability": self.target.architecture}

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from harness.builder.memory_gate import GROWING_S, MemoryGate
+from harness.builder.runner import GROWING_S, MemoryGate
 from harness.hardware.host import available_memory_bytes
 
 GIB = 1 << 30
@@ -72,7 +72,7 @@ def test_a_build_that_has_grown_is_not_counted_twice():
 # A second build of a process whose control group has 1 GiB left, or as much as the machine, while one runs.
 SECOND_BUILD = """
 import sys, threading
-from harness.builder.memory_gate import MemoryGate
+from harness.builder.runner import MemoryGate
 gate = MemoryGate()
 def build():
     with gate.hold(2 << 30):

@@ -7,8 +7,7 @@ import pytest
 
 from harness.builder.builder import Builder
 from harness.builder.fast.prebuilt_cache import NOT_YET, PrebuiltCache, strip_name
-from harness.builder.memory_gate import MemoryGate
-from harness.builder.runner import Runner
+from harness.builder.runner import MemoryGate, Runner
 from harness.builder.toolchain import probe_toolchain
 from harness.builder.torch_ninja import read_plan, write_plan
 from harness.domain import BuildRequest

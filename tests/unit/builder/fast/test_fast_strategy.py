@@ -13,8 +13,7 @@ import pytest
 
 from harness.builder.error_excerpt import shorten_log
 from harness.builder.fast.prebuilt_cache import NOT_YET, REQUESTS_BEFORE_PRECOMPILED, PrebuiltCache
-from harness.builder.memory_gate import MemoryGate
-from harness.builder.runner import Runner
+from harness.builder.runner import MemoryGate, Runner
 from harness.builder.toolchain import probe_toolchain
 from harness.domain import BuildRequest, HarnessError
 

@@ -7,8 +7,7 @@ import pytest
 
 from harness.builder.fast import prebuilt_cache
 from harness.builder.fast.prebuilt_cache import PrebuiltCache
-from harness.builder.memory_gate import MemoryGate
-from harness.builder.runner import Runner
+from harness.builder.runner import MemoryGate, Runner
 from harness.builder.toolchain import probe_toolchain
 from harness.domain import HarnessError
 
