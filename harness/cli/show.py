@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.analysis.explanations import (
+from harness.cli.options import JsonOption, print_records, print_rich
+from harness.cli.results import AsJson, StoredPanel
+from harness.domain import FILE_RUN, NO_DEVICE, UsageError
+from harness.domain.errors import suggest
+from harness.report.explanations import (
     BASELINES,
     CHECKS,
     CLOCKS,
@@ -21,14 +25,10 @@ from harness.analysis.explanations import (
     OUTCOMES,
     SETTINGS,
     SEVERITIES,
+    TABLE_COLUMNS,
     VERDICTS,
     Explanation,
 )
-from harness.analysis.table_columns import TABLE_COLUMNS
-from harness.cli.options import JsonOption, print_records, print_rich
-from harness.cli.results import AsJson, StoredPanel
-from harness.domain import FILE_RUN, NO_DEVICE, UsageError
-from harness.domain.errors import suggest
 from harness.report.terminal.tables import style_text
 from harness.store.columns import COLUMNS
 

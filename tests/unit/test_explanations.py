@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 from check_names import collect_check_names
 
-from harness.analysis.explanations import (
+from harness.cli.show import list_entries
+from harness.domain import PROBLEM_SETTINGS, Baseline, Outcome, TimingVerdict
+from harness.problems.discovery import DISTRIBUTION_NAMES
+from harness.report.explanations import (
     BASELINES,
     CHECKS,
     CLOCKS,
@@ -15,12 +18,9 @@ from harness.analysis.explanations import (
     LEADERBOARD,
     OUTCOMES,
     SETTINGS,
+    TABLE_COLUMNS,
     VERDICTS,
 )
-from harness.analysis.table_columns import TABLE_COLUMNS
-from harness.cli.show import list_entries
-from harness.domain import PROBLEM_SETTINGS, Baseline, Outcome, TimingVerdict
-from harness.problems.discovery import DISTRIBUTION_NAMES
 from harness.store.columns import COLUMNS
 
 ROOT = Path(__file__).resolve().parents[2]

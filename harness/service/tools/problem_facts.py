@@ -6,12 +6,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from harness.analysis.explanations import SETTINGS
 from harness.domain import PROBLEM_SETTINGS, Language, Problem
 from harness.generate.prompting import read_host_facts, render_prompt
 from harness.pipeline.data_folders import find_folder
 from harness.problems.discovery import find_suite
 from harness.problems.watched_process import describe_inputs
+from harness.report.explanations import SETTINGS
 from harness.service.preparation import find_named_suite
 
 PROMPT = "plain"
