@@ -1,6 +1,7 @@
 """Names the C++ function in which a signal ended a process.
 
-`faulthandler` shows no native frames, so the precompiled binding prints them first. Functions with internal linkage
+`faulthandler` shows no native frames, so the precompiled binding prints them first, by the async-signal-safe
+`cpp/crash_stack.h`, whose first frame is in the extension itself. Functions with internal linkage
 have no name at run time: their caller is named.
 """
 
@@ -17,34 +18,6 @@ ADDRESS_REPORT = re.compile(
 MOST_REPORT, MOST_OUTPUT = 6000, 1500  # characters
 _LENGTH = re.compile(r"\d{1,4}")
 _OWN = "harness"
-
-# Async-signal-safe. The first frame is the handler's, in the extension itself. Python's handler follows.
-CRASH_STACK = r"""
-#include <execinfo.h>
-#include <signal.h>
-#include <unistd.h>
-namespace {
-struct sigaction harness_previous[NSIG];
-void harness_print_stack(int number, siginfo_t* info, void*) {
-  static const char head[] = "Native stack (most recent call first):\n";
-  void* frames[16];
-  if (write(2, head, sizeof head - 1) > 0) { backtrace_symbols_fd(frames, backtrace(frames, 16), 2); }
-  sigaction(number, &harness_previous[number], nullptr);
-  if (info->si_code <= 0) { raise(number); }  // sent by a process; else the fault recurs on return
-}
-const bool harness_prints_stack = [] {
-  void* frame;
-  backtrace(&frame, 1);  // loads the unwinder
-  struct sigaction action {};
-  action.sa_sigaction = harness_print_stack;
-  action.sa_flags = SA_ONSTACK | SA_SIGINFO;
-  for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) {
-    sigaction(number, &action, &harness_previous[number]);
-  }
-  return true;
-}();
-}
-"""
 
 
 def name_native_function(printed: str) -> str:
