@@ -24,73 +24,7 @@ from harness.store.results import StoredEvaluation
 
 SOLUTION, LOGS = "/app/solution.py", "/logs/verifier"
 AGENT_S, VERIFIER_S, BUILD_S = 7200.0, 1800.0, 3600.0
-
-INSTRUCTION = """\
-Write your program to `{solution}`. Where the task below speaks of your answer, it means the content of that
-file: Python source without a Markdown fence.
-
-To evaluate the file as the verifier will, with other inputs:
-
-    harness evaluate --candidate {solution} --problem /app/{problem} --device {device}
-
-The reward is 0 for a program that is not correct; for a correct one it is the lower end of the interval of its
-speedup over the reference, or 1 where no difference can be measured.
-
----
-
-"""
-TASK = """\
-schema_version = "1.4"
-artifacts = [{solution}]
-
-[task]
-name = {name}
-description = {summary}
-keywords = {keywords}
-
-[metadata]
-suite = {suite}
-problem = {problem}
-problem_digest = {digest}
-language = {language}
-device = {device}
-
-[agent]
-timeout_sec = {agent_s}
-
-[environment]
-build_timeout_sec = {build_s}
-gpus = {gpus}
-
-[verifier]
-timeout_sec = {verifier_s}
-environment_mode = "separate"
-
-[verifier.environment]
-build_timeout_sec = {build_s}
-gpus = {gpus}
-"""
-AGENT_IMAGE = """\
-FROM {image}
-USER root
-ENTRYPOINT []
-CMD ["bash"]
-WORKDIR /app
-COPY {suite} /app/{suite}
-"""
-VERIFIER_IMAGE = """\
-FROM {image}
-USER root
-ENTRYPOINT []
-CMD ["bash"]
-WORKDIR /app
-COPY . /tests/
-"""
-TEST = """\
-#!/bin/bash
-exec python3 -m harness.service.adapters.harbor --candidate {solution} --problem /tests/{problem} \\
-    --language {language} --device {device} --output {logs}
-"""
+TEMPLATES = Path(__file__).parent / "harbor_task"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,16 +53,20 @@ class HarborTask:
         told = {"solution": SOLUTION, "problem": path, "language": self.language, "device": self.device}
         suite = f"requires_kernel = {json.dumps(problem.requires_kernel)}\n"
         return {
-            "task.toml": TASK.format(**{name: json.dumps(value) for name, value in facts.items()}),
-            "instruction.md": INSTRUCTION.format(**told) + render_task(problem, self.language),
-            "environment/Dockerfile": AGENT_IMAGE.format(image=image, suite=problem.suite),
+            "task.toml": _fill("task.toml", **{name: json.dumps(value) for name, value in facts.items()}),
+            "instruction.md": _fill("instruction.md", **told) + render_task(problem, self.language),
+            "environment/Dockerfile": _fill("agent.Dockerfile", image=image, suite=problem.suite),
             f"environment/{path}": problem.source,
             f"environment/{problem.suite}/suite.toml": suite,
-            "tests/Dockerfile": VERIFIER_IMAGE.format(image=image),
+            "tests/Dockerfile": _fill("verifier.Dockerfile", image=image),
             f"tests/{path}": problem.source,
             f"tests/{problem.suite}/suite.toml": suite,
-            "tests/test.sh": TEST.format(logs=LOGS, **told),
+            "tests/test.sh": _fill("test.sh", logs=LOGS, **told),
         }
+
+
+def _fill(template: str, **facts: object) -> str:
+    return (TEMPLATES / template).read_text(encoding="utf-8").format(**facts)
 
 
 def choose_device(language: Language) -> str:

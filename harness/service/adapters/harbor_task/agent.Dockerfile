@@ -1,0 +1,6 @@
+FROM {image}
+USER root
+ENTRYPOINT []
+CMD ["bash"]
+WORKDIR /app
+COPY {suite} /app/{suite}

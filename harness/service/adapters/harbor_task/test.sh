@@ -1,0 +1,3 @@
+#!/bin/bash
+exec python3 -m harness.service.adapters.harbor --candidate {solution} --problem /tests/{problem} \
+    --language {language} --device {device} --output {logs}
