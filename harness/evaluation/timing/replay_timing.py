@@ -154,10 +154,11 @@ class ReplayTimer:
         sampler = ConditionSampler(self._device, load_matters=False)
         rounds: list[ReplayTimes] = []
         while not rounds or (len(rounds) < count_rounds(rounds[0].shorter_us) and not is_decided(rounds[0])):
+            theirs = self._take_side(baseline, len(rounds))
             candidate.end_worker()
-            side = _Side(candidate, stack.enter_context(self._ahead.replayer(is_parallel=candidate.is_parallel)))
-            side.replayer.load(candidate)
-            sides = self._take_side(baseline, len(rounds)), side
+            mine = _Side(candidate, stack.enter_context(self._ahead.replayer(is_parallel=candidate.is_parallel)))
+            mine.replayer.load(candidate)
+            sides = theirs, mine
             _calibrate(sides)
             if not rounds:
                 self._is_hopeless = self._verify(sides)
