@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from harness.domain import (
     BaselineResult,
@@ -15,6 +16,8 @@ from harness.domain import (
     WithoutCustom,
     Work,
 )
+
+Owner = Literal["custom", "torch", "library", "other"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +41,14 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedKernels:
-    """Launcher, name and device time in us of kernels, and what a replay without the candidate's own ones gives."""
+    """Names of kernels, whose they are, and their device time in us, each alone; and what a replay without the
+    candidate's own ones gives, and takes (`others_us`). Calls took `measured_us` when they were timed.
+    """
 
-    rows: tuple[tuple[str, str, float], ...]
+    rows: tuple[tuple[str, Owner, float], ...]
     without_custom: WithoutCustom
+    others_us: float | None = None
+    measured_us: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,8 +19,9 @@ from harness.evaluation.steps import NOTHING, CaseContext
 from harness.evaluation.timing.apart import ApartTimer, CallTime, Open, ReportedApartTimer, time_calls
 from harness.evaluation.timing.clocks import interval_of
 from harness.evaluation.timing.paired import PairedTimer, pin_to_cores
+from harness.evaluation.timing.recordings import keep_baseline, record_call, record_rival
 from harness.evaluation.timing.replay_statistics import label_bound
-from harness.evaluation.timing.replay_timing import Keep, ReplayTimer, keep_baseline, record_call, record_rival
+from harness.evaluation.timing.replay_timing import Keep, ReplayTimer
 from harness.evaluation.timing.system_conditions import NoiseKey
 from harness.sandbox.gpu.recording import KeptBaseline, NotReplayable, Recording
 from harness.sandbox.memory_limits import USABLE_SHARE

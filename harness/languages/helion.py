@@ -14,7 +14,8 @@ def _detects(source: str) -> bool:
 
 
 def _list_kernels(source: str) -> tuple[str, ...]:
-    own = tuple(f"_helion_{name}" for name in list_decorated(source, _DECORATORS))
+    """Names of generated kernels are prefixes, since their code is in a file that Helion writes."""
+    own = tuple(f"_helion_{name}*" for name in list_decorated(source, _DECORATORS))
     return (*own, *TRITON.list_kernels(source))
 
 

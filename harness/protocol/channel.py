@@ -23,6 +23,8 @@ from typing import Any, Literal, TypeVar
 
 from harness.domain import WireError, WorkerLost, WorkerTimeout
 
+PROGRAM_FILE = "candidate.py"  # of a worker's program, in its scratch folder
+
 
 class WorkerRequest(StrEnum):
     WARM = "warm"

@@ -22,7 +22,7 @@ from harness.construction.calls import make_call
 from harness.construction.weights import ConstantWeights, DrawOnDevice, run_with_default, seed_generators
 from harness.domain import WorkerLost
 from harness.protocol import GO, Channel, TensorSpec, add_state, count_kept_calls, flatten_value, rebuild_value
-from harness.protocol.channel import WorkerReply
+from harness.protocol.channel import PROGRAM_FILE, WorkerReply
 from harness.worker import compiled_files
 from harness.worker.emulated.link import EmulatorLink
 from harness.worker.instrumentation import Observer
@@ -368,7 +368,7 @@ class Worker:
         return rebuild_value(message["tree"], tensors[:first]), self._state.split(tensors[first:])
 
     def _import_source(self, source: str) -> Any:
-        path = self._scratch / f"{MODULE_NAME}.py"
+        path = self._scratch / PROGRAM_FILE
         path.write_text(source, encoding="utf-8")
         spec = importlib.util.spec_from_file_location(MODULE_NAME, path)
         if spec is None or spec.loader is None:

@@ -19,15 +19,17 @@ from harness.domain import BuildRequest, CandidateFailure, Finding, LaunchedKern
 from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
+from harness.evaluation.integrity.code_images import Origin, find_origins
 from harness.evaluation.model_construction import construct_with_state
-from harness.evaluation.results import ReplayedKernels, StepResult
+from harness.evaluation.results import Owner, ReplayedKernels, StepResult
 from harness.protocol.channel import Mode
+from harness.sandbox.gpu.recorded_code import RecordedFunction
 from harness.sandbox.model_session import ModelSession
 from harness.sandbox.replies import read_as
 from harness.tensors.outputs import FlatOutputs, are_far_apart
 
 OpenInMode = Callable[[Mode], AbstractContextManager[ModelSession]]
-Owner = Literal["custom", "torch", "library", "other"]
+OwnedFunction = tuple[str, Owner]  # its name, demangled
 
 NOTHING = 0.001  # smaller shares count as zero
 OVERHEAD_US = 100.0  # of a call of own functions under the profiler, on a busy machine
@@ -84,11 +86,12 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomKernels:
-    """Plain names from sources, and full names in built libraries. `words`: all names in the program."""
+    """Plain names from sources, and full names in built `libraries`. `words`: all names in the program."""
 
     names: tuple[str, ...]
     functions: frozenset[str] = frozenset()
     words: frozenset[str] = frozenset()
+    libraries: tuple[str, ...] = ()
     generated: bool = False
 
     def holds(self, name: str) -> bool:
@@ -100,35 +103,55 @@ def describe_custom_kernels(
     requests: Sequence[BuildRequest], *, source: str, libraries: Sequence[str] = (), kernels: Sequence[str] = ()
 ) -> CustomKernels:
     custom = name_custom_kernels((*kernels, *list_custom_kernels(requests))[:MAX_KERNELS], libraries)
-    return replace(custom, words=frozenset(_WORD.findall(source)))
+    return replace(custom, libraries=tuple(libraries), words=frozenset(_WORD.findall(source)))
 
 
-def name_functions(functions: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return (launcher, name) of (maybe mangled name, library or ""): a library's kernels are never the candidate's."""
-    names = demangle([name for name, _ in functions])
-    return [(FROM_LIBRARY if path else "", name) for name, (_, path) in zip(names, functions, strict=True)]
+def find_owners(functions: Sequence[RecordedFunction], custom: CustomKernels) -> list[OwnedFunction]:
+    names = demangle([one.name for one in functions])
+    origins = find_origins(functions, custom.libraries)
+    return [(name, _find_owner(name, origin, custom)) for name, origin in zip(names, origins, strict=True)]
 
 
-def find_custom(named: Sequence[tuple[str, str]], custom: CustomKernels) -> list[int]:
-    return [at for at, one in enumerate(named) if classify_kernel(*one, custom) == "custom"]
+def _find_owner(name: str, origin: Origin, custom: CustomKernels) -> Owner:
+    """Names decide only for code that the evaluator built or that its compiler ascribes to the program. For other code
+    that a worker compiled or unpacked they do not if torch or a library has such names, too.
+    """
+    is_ambiguous = name_kernel(name) in custom.names and (_LIBRARY_KERNEL.search(name) or _TORCH_KERNEL.search(name))
+    is_foreign = origin == "machine" or (origin == "unknown" and is_ambiguous)
+    return classify_kernel(FROM_LIBRARY if is_foreign else "", name, custom)
 
 
 def attribute_replayed(
     replayed: ReplayedKernels, reference: Reference, custom: CustomKernels, *, has_kernel: bool
 ) -> StepResult:
     """Share the device time of the recorded call."""
-    kernels = replayed.rows
-    profile = Profile(total_us=sum(row[2] for row in kernels), host=(), kernels=kernels, libraries=())
-    generated = dict.fromkeys(name[:MAX_NAME] for _, name, _ in kernels if _GENERATED_KERNEL.match(name))
+    rows = [(owner, name[:MAX_NAME], time_us) for name, owner, time_us in _limit_own(replayed)]
+    generated = dict.fromkeys(name for _, name, _ in rows if _GENERATED_KERNEL.match(name))
     own = tuple(generated)[:MAX_KERNELS] if custom.generated else custom.names
-    work = replace(share_work(profile, custom), custom_kernels=own)
+    work = replace(_share(rows, 0.0, launched=_count_kernels(rows)), custom_kernels=own)
     if custom.generated and work.custom < NOTHING:
         return StepResult(work=work)
-    if has_kernel and kernels and work.launched is not None and not work.launched.custom:
+    if has_kernel and work.launched is not None and not work.launched.custom:
         return _reject_where_required(work, reference, "unused_kernel", UNUSED)
     if has_kernel or custom.generated:
         work = replace(work, without_custom=replayed.without_custom)
     return _conclude(work, reference, libraries=(), findings=(), has_kernel=has_kernel or custom.generated)
+
+
+def _limit_own(replayed: ReplayedKernels) -> list[tuple[str, Owner, float]]:
+    """The candidate's kernels may wait where they are timed one by one. Their share is at most that of the measured
+    time beyond the time that the others take without them.
+    """
+    beside = [us for _, owner, us in replayed.rows if owner != "custom"]
+    own_us = sum(us for _, owner, us in replayed.rows if owner == "custom")
+    if not replayed.measured_us or not beside or not own_us:
+        return list(replayed.rows)
+    others_us = sum(beside) if replayed.others_us is None else replayed.others_us
+    missing_us = max(others_us - sum(beside), 0.0) / len(beside)
+    share = min(others_us / replayed.measured_us, 1.0)
+    most_us = max(sum(beside), others_us) * (1 / share - 1) if share else own_us
+    factor = min(most_us / own_us, 1.0)
+    return [(name, owner, us * factor if owner == "custom" else us + missing_us) for name, owner, us in replayed.rows]
 
 
 def attribute_work(
@@ -255,24 +278,35 @@ def list_custom_kernels(requests: Iterable[BuildRequest]) -> tuple[str, ...]:
 
 def share_work(profile: Profile, custom: CustomKernels) -> Work:
     """Count kernel time on a GPU; the rest of a call is `other`."""
+    kernels = [(classify_kernel(by, name, custom), name, each_us) for by, name, each_us in profile.kernels]
+    if kernels:
+        return _share(kernels, profile.total_us, launched=_count_kernels(kernels))
+    ranges = [(classify_range(name, custom), name, each_us) for name, each_us in profile.host]
+    return _share(ranges, profile.total_us, has_libraries=bool(profile.libraries))
+
+
+def _share(
+    rows: Sequence[tuple[Owner, str, float]],
+    total_us: float,
+    *,
+    launched: LaunchedKernels | None = None,
+    has_libraries: bool = False,
+) -> Work:
     spent_us: dict[Owner, float] = dict.fromkeys(("custom", "torch", "library", "other"), 0.0)
     by_name: dict[str, float] = defaultdict(float)
-    rows = [(classify_kernel(by, name, custom), name, each_us) for by, name, each_us in profile.kernels] or [
-        (classify_range(name, custom), name, each_us) for name, each_us in profile.host
-    ]
     for owner, name, each_us in rows:
         spent_us[owner] += each_us
         by_name[name[:PART_CHARACTERS]] += each_us
-    spent_us["other"] += max(profile.total_us - sum(spent_us.values()), 0.0)
-    if not profile.kernels and _may_be_overhead(spent_us):
+    spent_us["other"] += max(total_us - sum(spent_us.values()), 0.0)
+    if launched is None and _may_be_overhead(spent_us):
         spent_us["custom"], spent_us["other"] = 0.0, spent_us["custom"] + spent_us["other"]
-    if profile.libraries and not profile.kernels:
+    if has_libraries:
         # Code called without torch is invisible to its profiler: it accounts for the time outside of torch.
         spent_us["custom"], spent_us["other"] = spent_us["custom"] + spent_us["other"], 0.0
     total_us = sum(spent_us.values())
     mine, torch, library = (spent_us[owner] / total_us if total_us else 0.0 for owner in ("custom", "torch", "library"))
     other = max(1.0 - mine - torch - library, 0.0)
-    parts, launched = sorted(by_name.items(), key=itemgetter(1), reverse=True), _sum_kernels(profile, custom)
+    parts = sorted(by_name.items(), key=itemgetter(1), reverse=True)
     return Work(
         custom=mine, torch=torch, library=library, other=other, launched=launched, parts=tuple(parts[:MAX_KERNELS])
     )
@@ -284,15 +318,15 @@ def _may_be_overhead(spent_us: dict[Owner, float]) -> bool:
     return own_us < OVERHEAD_US and own_us <= min(spent_us["other"], 2 * operators_us)
 
 
-def _sum_kernels(profile: Profile, custom: CustomKernels) -> LaunchedKernels | None:
-    if not profile.kernels:
+def _count_kernels(rows: Sequence[tuple[Owner, str, float]]) -> LaunchedKernels | None:
+    if not rows:
         return None
-    mine = [row for row in profile.kernels if classify_kernel(row[0], row[1], custom) == "custom"]
+    mine = [row for row in rows if row[0] == "custom"]
     return LaunchedKernels(
         custom=len({kernel for _, kernel, _ in mine}),
-        total=len({kernel for _, kernel, _ in profile.kernels}),
+        total=len({kernel for _, kernel, _ in rows}),
         custom_us=sum(each_us for _, _, each_us in mine),
-        total_us=sum(each_us for _, _, each_us in profile.kernels),
+        total_us=sum(each_us for _, _, each_us in rows),
     )
 
 

@@ -9,22 +9,20 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle
 
 import torch
 
-from harness.domain import Conditions, HarnessError, WithoutCustom
+from harness.domain import Conditions, WithoutCustom
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
-from harness.evaluation.integrity.attribution import CustomKernels, find_custom, name_functions
-from harness.evaluation.model_workers import blaming_baseline
-from harness.evaluation.results import ReplayedKernels, TimingResult
+from harness.evaluation.integrity.attribution import CustomKernels, OwnedFunction, find_owners
+from harness.evaluation.results import Owner, ReplayedKernels, TimingResult
 from harness.evaluation.settings import TimingPlan
-from harness.evaluation.timing.apart import time_calls, warm_up
-from harness.evaluation.timing.chosen_calls import TimedSeeds, deal_changed_steps, draw_seed, find_wrong_call
+from harness.evaluation.timing.chosen_calls import TimedSeeds, deal_changed_steps, find_wrong_call
 from harness.evaluation.timing.clocks import GIVEN, call_suspect, is_surely_slower
 from harness.evaluation.timing.paired import mark_disturbed_unreliable, pin_to_cores
 from harness.evaluation.timing.replay_statistics import (
@@ -47,7 +45,6 @@ from harness.problems.inputs.kind import InputKind
 from harness.problems.inputs.kinds import find_kind
 from harness.protocol import storage_bytes
 from harness.sandbox.gpu.recording import Clock, Graph, KeptBaseline, NotReplayable, Place, Recording, Replayer
-from harness.sandbox.gpu.window import WindowSession
 from harness.sandbox.model_session import ModelSession, Run
 from harness.sandbox.worker_client import PlacedInputs
 from harness.sandbox.workers_ahead import WorkersAhead
@@ -65,6 +62,7 @@ FURTHER_SHARE = 1 / 12  # of the time budget: replays after the timed ones, each
 SAMPLED_PLACES, SAMPLED_BYTES = 4, 256
 ROW_US = 5000.0  # of replays in a row, after which the energy counter is read
 OTHER_WORK = "Memcpy, Memset"
+ATTRIBUTING = 2  # replays of a graph, the first of which may load code
 CLEAN_BYTES = 256 << 20  # read before each replay, which leaves no modified lines in the cache
 
 Open = Callable[[], AbstractContextManager[ModelSession]]
@@ -153,6 +151,7 @@ class ReplayTimer:
     ) -> tuple[list[ReplayTimes], Conditions]:
         sampler = ConditionSampler(self._device, load_matters=False)
         rounds: list[ReplayTimes] = []
+        functions = self._find_owners(candidate)
         while not rounds or (len(rounds) < count_rounds(rounds[0].shorter_us) and not is_decided(rounds[0])):
             theirs = self._take_side(baseline, len(rounds))
             candidate.end_worker()
@@ -167,12 +166,22 @@ class ReplayTimer:
             self._check_further(sides)
         if self._measures_energy:
             self._energy_mj = self._measure_energy(sides, rounds[0])
-        if self._custom is not None:
-            self._kernels = self._examine_kernels(sides, self._custom)
+        if functions is not None:
+            found = self._examine_kernels(
+                sides[1],
+                functions,
+                lambda: self._seeds.draw_fresh(GIVEN),
+                lambda seed, run: self._differs(self._replay_alone(sides[0], seed)[1], run, find_kind(GIVEN)),
+            )
+            self._kernels = replace(found, measured_us=statistics.median(pair[1] for pair in rounds[0].given))
         # A process that happens to be fast or slow must not be used for all candidates.
         if len(baseline.replayers) > 1:
             self._ahead.end_replayer(baseline.replayers.popleft())
         return rounds, sampler.conclude()
+
+    def _find_owners(self, candidate: Recording) -> list[OwnedFunction] | None:
+        candidate.end_worker()
+        return None if self._custom is None else find_owners(candidate.list_functions(), self._custom)
 
     def _check_further(self, sides: Sequence[_Side]) -> None:
         """Find faults that show for few inputs only: compare many more calls of each kind with the baseline's."""
@@ -188,13 +197,13 @@ class ReplayTimer:
         """
         if step == GIVEN or not sides[0].recording.reads_back:
             return self._replay_pair(sides, seed, "device")
-        self._wrong = self._wrong or self._find_wrong(seed, self._replay_alone(sides[1], seed)) or ""
+        self._wrong = self._wrong or self._find_wrong(seed, self._replay_alone(sides[1], seed)[1]) or ""
         return None
 
-    def _replay_alone(self, side: _Side, seed: int) -> Run:
+    def _replay_alone(self, side: _Side, seed: int, graph: Graph = "call") -> tuple[float, Run]:
         placed = self._prepare([side], seed)
-        self._replay(side, "device", ())
-        return side.recording.describe_run(placed)
+        time_us, _ = self._replay(side, "device", (), graph)
+        return time_us, side.recording.describe_run(placed)
 
     def _measure_energy(self, sides: Sequence[_Side], times: ReplayTimes) -> list[float | None]:
         """Replays in a row need calls that leave inputs and state as they are."""
@@ -209,26 +218,34 @@ class ReplayTimer:
             ]
         return [None, None]
 
-    def _examine_kernels(self, sides: Sequence[_Side], custom: CustomKernels) -> ReplayedKernels:
-        """Time each kernel, and leave out the candidate's own ones, without which others may fail or wait for ever."""
-        functions = name_functions(sides[1].recording.list_functions())
-        own, rows = find_custom(functions, custom), list[tuple[str, str, float]]()
+    def _examine_kernels(
+        self,
+        side: _Side,
+        functions: Sequence[OwnedFunction],
+        draw: Callable[[], int],
+        is_changed: Callable[[int, Run], bool],
+    ) -> ReplayedKernels:
+        """Time each kernel, and leave out the candidate's own ones, without which others may fail or wait for ever. All
+        replays are like timed ones: cold, and apart from each other.
+        """
+        own, rows = [at for at, one in enumerate(functions) if one[1] == "custom"], list[tuple[str, Owner, float]]()
         without_custom: WithoutCustom = "not_tried"
+        others_us: float | None = None
         try:
-            placed = self._prepare(sides, self._seeds.draw_fresh(GIVEN))
-            for at, time_us in sides[1].replayer.time_kernels():
-                rows.append((*functions[at], time_us) if at >= 0 else ("", OTHER_WORK, time_us))
+            for _ in range(ATTRIBUTING):
+                self._prepare([side], draw())
+                self._clean_cache()
+                times = side.replayer.time_kernels()
+            rows = [(*functions[at], us) if at >= 0 else (OTHER_WORK, "torch", us) for at, us in times]
             if own:
-                sides[1].replayer.leave_out(own)
-                placed = self._prepare(sides, self._seeds.draw_fresh(GIVEN))
-                self._replay(sides[0], "device", ())
-                self._replay(sides[1], "device", (), "without")
-                theirs, mine = (side.recording.describe_run(placed) for side in sides)
-                without_custom = "changed" if self._differs(theirs, mine, find_kind(GIVEN)) else "unchanged"
+                side.replayer.leave_out(own)
+                found = [self._replay_alone(side, seed := draw(), "without") for _ in range(ATTRIBUTING)]
+                others_us = min(time_us for time_us, _ in found)
+                without_custom = "changed" if is_changed(seed, found[-1][1]) else "unchanged"
         except (NotReplayable, IndexError):
-            sides[1].replayer.end()
+            side.replayer.end()
             without_custom = "failed"
-        return ReplayedKernels(rows=tuple(rows), without_custom=without_custom)
+        return ReplayedKernels(rows=tuple(rows), without_custom=without_custom, others_us=others_us)
 
     def _verify(self, sides: Sequence[_Side]) -> bool:
         """Return True if the candidate is surely slower in each replay; two are enough then. Raises NotReplayable
@@ -253,8 +270,8 @@ class ReplayTimer:
     def _require_same_bits(self, side: _Side) -> None:
         """Raises NotReplayable."""
         seed = self._seeds.draw_fresh(GIVEN)
-        known = TensorRecord.digested(self._replay_alone(side, seed).outputs.tensors)
-        if known.list_changed(self._replay_alone(side, seed).outputs.tensors):
+        known = TensorRecord.digested(self._replay_alone(side, seed)[1].outputs.tensors)
+        if known.list_changed(self._replay_alone(side, seed)[1].outputs.tensors):
             raise NotReplayable("replays with the same inputs differ, and the problem declares DETERMINISTIC = True")
 
     def _require_right_baseline(self, baseline: Recording, seed: int, placed: PlacedInputs) -> None:
@@ -342,13 +359,16 @@ class ReplayTimer:
     def _replay(
         self, side: _Side, clock: Clock, places: Sequence[Place], graph: Graph = "call"
     ) -> tuple[float, list[str]]:
-        """This process flushes the cache first, which a candidate's device code cannot affect."""
+        self._clean_cache()
+        return side.replay(clock, places, graph)
+
+    def _clean_cache(self) -> None:
+        """This process flushes the cache, which a candidate's device code cannot affect."""
         if self._clean is None:
             self._clean = torch.zeros(CLEAN_BYTES // 4, device=self._device.torch_device)
         self._device.reset_persisting_lines()
         self._clean.sum()
         self._device.synchronize()
-        return side.replay(clock, places, graph)
 
     def _choose_places(self, recording: Recording) -> list[Place]:
         found = []
@@ -372,56 +392,6 @@ class ReplayTimer:
             if number == 0:
                 self._require_right_baseline(sides[0].recording, seed, placed)
         return statistics.median(times)
-
-
-@contextmanager
-def keep_baseline(
-    name: str,
-    start: Open,
-    reference: Reference,
-    seeds: Iterator[int],
-    ahead: WorkersAhead,
-    *,
-    may_read_back: bool = True,
-) -> Iterator[KeptBaseline]:
-    """Record, and time whole calls, once per reference. No candidate may run. Raises NotReplayable, BaselineFailure."""
-    if name not in reference.baselines:
-        with start() as session:
-            try:
-                with blaming_baseline():
-                    warm_up(session, reference, seeds)
-                    ahead.finish()
-                    call_us = time_calls(session, reference, seeds).median_us
-                recording = _record(session, reference, seeds, may_read_back=may_read_back)
-                reference.baselines[name] = KeptBaseline(recording, call_us)
-            except NotReplayable as reason:
-                reference.baselines[name] = reason
-    kept = reference.baselines[name]
-    if isinstance(kept, NotReplayable):
-        raise kept
-    yield kept
-
-
-@contextmanager
-def record_rival(start: Open, reference: Reference, seeds: Iterator[int]) -> Iterator[KeptBaseline]:
-    with start() as session, closing(KeptBaseline(_record(session, reference, seeds))) as kept:
-        yield kept
-
-
-@contextmanager
-def record_call(start: Open, reference: Reference, seeds: Iterator[int]) -> Iterator[Recording]:
-    """Record a call; its memory is kept until the end. Raises NotReplayable."""
-    with start() as session, closing(_record(session, reference, seeds)) as recording:
-        yield recording
-
-
-def _record(
-    session: ModelSession, reference: Reference, seeds: Iterator[int], *, may_read_back: bool = False
-) -> Recording:
-    if not isinstance(session, WindowSession):
-        raise HarnessError("replays need a GPU session")
-    inputs = reference.make_timed_inputs(draw_seed(reference, seeds, GIVEN))
-    return session.record(inputs, may_read_back=may_read_back)
 
 
 def _is_enough(times: ReplayTimes, clock: Clock) -> bool:

@@ -4,7 +4,6 @@ it. Code of a candidate shares their address space: another clock bounds times, 
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import secrets
@@ -19,9 +18,10 @@ from torch import Tensor
 from harness.domain import CandidateFailure, DeviceError, WireError, WorkerLost, WorkerTimeout
 from harness.protocol import ITEM_BYTES, TensorSpec, storage_bytes
 from harness.protocol.channel import MAX_DESCRIPTORS, WorkerRequest
-from harness.protocol.device_memory import FIRST_ADDRESS, MOST_RECORDING_BYTES, RANGE_BYTES
+from harness.protocol.device_memory import FIRST_ADDRESS, RANGE_BYTES
 from harness.sandbox.devices import Device
 from harness.sandbox.forkserver import Forkserver
+from harness.sandbox.gpu.recorded_code import MalformedRecording, RecordedFunction, read_functions
 from harness.sandbox.gpu.worker_memory import WorkerPages, export_pages
 from harness.sandbox.model_session import POISON, Run
 from harness.sandbox.replies import parse_outputs, read_list, read_pairs
@@ -32,7 +32,6 @@ from harness.tensors.values import has_same_bits
 
 MOST_REASON_CHARACTERS = 200
 MOST_PAGES = 4096
-MOST_NAME_CHARACTERS = 2 << 20  # of all kernels of a call, which are searched
 _MARKS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}  # by bytes
 READS_BACK = "device memory is read back to the host"  # as the recorder says
 
@@ -97,22 +96,12 @@ class Recording:
     def read(self, address: int, size_bytes: int) -> bytes:
         return bytes(self.pages.view(address, size_bytes).cpu().numpy())
 
-    def list_functions(self) -> list[tuple[str, str]]:
-        """Return each function's name and library, or "". Call after the end of the worker. Raises NotReplayable."""
-        descriptor = self.descriptors[0]
-        size_bytes = os.fstat(descriptor).st_size
-        if size_bytes > MOST_RECORDING_BYTES:
-            raise NotReplayable(f"its recording has more than {MOST_RECORDING_BYTES >> 20} MiB")
+    def list_functions(self) -> list[RecordedFunction]:
+        """Call after the end of the worker. Raises NotReplayable."""
         try:
-            found = json.loads(os.pread(descriptor, size_bytes, 0))
-            images = [found["images"][str(facts["image"])] for facts in found["functions"]]  # as the replaying process
-            names = [str(facts["name"]) for facts in found["functions"]]
-            paths = [str(image["path"]) for image in images]
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-            raise NotReplayable("its recording cannot be read") from error
-        if sum(map(len, names)) > MOST_NAME_CHARACTERS or any("\0" in name for name in names):
-            raise NotReplayable("its recording has invalid names of kernels")  # the driver reads them up to the zero
-        return list(zip(names, paths, strict=True))
+            return read_functions(*self.descriptors)
+        except MalformedRecording as error:
+            raise NotReplayable(str(error)) from error
 
     def end_worker(self) -> None:
         """End the worker with all its processes, but keep its memory."""
@@ -303,7 +292,9 @@ class Replayer:
         self.ask(WorkerRequest.LEAVE_OUT, functions=list(functions))
 
     def time_kernels(self) -> list[tuple[int, float]]:
-        """Replay the call's work in one order. Return functions, -1 for copies and all else, and their time in us."""
+        """Replay the call's work in one order; the first time is longer. Return functions, -1 for copies and all else,
+        and their time in us.
+        """
         found = read_pairs(self.ask(WorkerRequest.TIME_KERNELS).get("times"))
         times = [(at, time_us) for at, time_us in found if type(at) is int and isinstance(time_us, float)]
         if not times or not all(at >= -1 and 0 <= time_us < MOST_US for at, time_us in times):

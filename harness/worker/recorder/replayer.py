@@ -299,6 +299,7 @@ class ReplayServer:
     def __init__(self) -> None:
         self._graphs: dict[str, int] = {}
         self._pages: list[tuple[int, int]] = []
+        self._marked: tuple[int, list[int], list[ctypes.c_void_p]] | None = None
 
     def do_open_replayer(self, message: dict[str, Any]) -> None:
         os.sched_setaffinity(0, set(message["cores"]))  # first: host memory is taken from the core's own bank
@@ -331,21 +332,23 @@ class ReplayServer:
         self._graphs["without"] = self._recorded.capture_without(message["functions"])
 
     def do_time_kernels(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Time the second of two replays, since code is loaded in the first."""
-        graph, marked, events = self._recorded.capture_with_marks()
+        """Code is loaded in the first of several such replays."""
+        self._marked = self._marked or self._recorded.capture_with_marks()
+        graph, marked, events = self._marked
         passed_ms, times_us = ctypes.c_float(), defaultdict[int, float](float)
-        for _ in range(2):
-            self._driver.cuGraphLaunch(ctypes.c_void_p(graph), self._stream)
-            self._driver.cuStreamSynchronize(self._stream)
+        self._launch_spin()
+        self._driver.cuGraphLaunch(ctypes.c_void_p(graph), self._stream)
+        self._driver.cuStreamSynchronize(self._stream)
         for function, *between in zip(marked, events[:-1], events[1:], strict=True):
             self._driver.cuEventElapsedTime_v2(ctypes.byref(passed_ms), *between)
             times_us[function] += passed_ms.value * 1e3
-        for event in events:
-            self._driver.cuEventDestroy_v2(event)
         return {"times": [[function, time_us] for function, time_us in times_us.items()]}
 
     def do_unload(self, message: dict[str, Any]) -> None:
         """Leave the process as it was before the recording."""
+        for event in self._marked[2] if self._marked else ():
+            self._driver.cuEventDestroy_v2(event)
+        self._marked = None
         self._recorded.close()
         while self._pages:
             unmap_page(self._driver, *self._pages.pop())
@@ -383,9 +386,7 @@ class ReplayServer:
 
     def _time_on_device(self, graph: ctypes.c_void_p) -> float:
         driver, stream = self._driver, self._stream
-        time_ns = ctypes.c_ulonglong(SPIN_NS)
-        arguments = (ctypes.c_void_p * 1)(ctypes.addressof(time_ns))
-        self._driver.cuLaunchKernel(self._spin, 1, 1, 1, 1, 1, 1, 0, self._stream, arguments, None)
+        self._launch_spin()
         driver.cuEventRecord(self._events[0], stream)
         driver.cuGraphLaunch(graph, stream)
         driver.cuEventRecord(self._events[1], stream)
@@ -401,6 +402,11 @@ class ReplayServer:
 
     def _find_kernel(self, name: bytes) -> ctypes.c_void_p:
         return ctypes.c_void_p(self._driver.pointer("cuModuleGetFunction", self._module, name))
+
+    def _launch_spin(self) -> None:
+        time_ns = ctypes.c_ulonglong(SPIN_NS)
+        arguments = (ctypes.c_void_p * 1)(ctypes.addressof(time_ns))
+        self._driver.cuLaunchKernel(self._spin, 1, 1, 1, 1, 1, 1, 0, self._stream, arguments, None)
 
     def _make_graph(self, kernel: bytes | None) -> int:
         self._driver.cuStreamBeginCapture_v2(self._stream, 2)

@@ -51,7 +51,7 @@ def test_triton_names_its_kernels_in_the_order_of_the_program():
 
 def test_helion_names_its_generated_kernels_and_triton_kernels():
     source = "@helion.kernel()\ndef first(x): ...\n@triton.jit\ndef second(x): ..."
-    assert LANGUAGES["helion"].list_kernels(source) == ("_helion_first", "second")
+    assert LANGUAGES["helion"].list_kernels(source) == ("_helion_first*", "second")
 
 
 def test_cpp_refuses_extensions_with_cuda_sources_and_names_the_remedy():

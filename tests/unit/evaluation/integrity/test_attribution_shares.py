@@ -15,14 +15,14 @@ from harness.evaluation.integrity.attribution import (
     attribute_replayed,
     classify_kernel,
     classify_range,
-    find_custom,
+    find_owners,
     list_custom_kernels,
-    name_functions,
     name_kernel,
     parse_profile,
     share_work,
 )
 from harness.evaluation.results import ReplayedKernels
+from harness.sandbox.gpu.recorded_code import RecordedFunction
 
 ANSWER = {"kind": "profiled", "total_us": 10.0, "host": [["aten::add", 4.0]], "kernels": [], "libraries": []}
 
@@ -255,21 +255,39 @@ def test_functions_that_may_only_call_torch_have_no_share(own_us, torch_us, othe
     assert work.custom + work.torch + work.other == pytest.approx(1)
 
 
+BUILT, UNKNOWN, BY_THE_PROGRAM = b"\x7fELF of a build", b"\x7fELF of anybody", b'.file 1 "/x/candidate.py"'
+
+
 @pytest.mark.parametrize(
-    ("function", "path", "is_own"),
+    ("function", "path", "image", "owner"),
     [
-        ("_Z5scalePff", "", True),
-        ("_Z5scalePff", "/usr/lib/libcublasLt.so", False),
-        ("trsm_ln_up_kernel", "/usr/lib/libcublas.so", False),
-        ("_ZN2at6native18elementwise_kernelEi", "", False),
-        ("ampere_sgemm_128x64_tn", "", False),
-        ("softmax_rows", "", True),
-        ("unknown", "", False),
+        ("_Z5scalePff", "", UNKNOWN, "custom"),
+        ("_Z5scalePff", "/usr/lib/libcublasLt.so", b"", "torch"),
+        ("trsm_ln_up_kernel", "/usr/lib/libcublas.so", b"", "torch"),
+        ("_ZN2at6native18elementwise_kernelEi", "", BUILT, "torch"),
+        ("ampere_sgemm_128x64_tn", "", UNKNOWN, "library"),
+        ("softmax_rows", "", UNKNOWN, "custom"),
+        ("unknown", "", UNKNOWN, "other"),
+        ("my_gemm", "", BUILT, "custom"),
+        ("my_gemm", "", BY_THE_PROGRAM, "custom"),
+        ("my_gemm", "", UNKNOWN, "library"),
+        ("triton_poi_fused_add_0", "", BY_THE_PROGRAM, "custom"),
+        ("triton_poi_fused_add_0", "", UNKNOWN, "torch"),
+        ("kernel_cutlass_gemm_tensorptr", "", UNKNOWN, "custom"),
     ],
 )
-def test_whose_a_recorded_function_is(function, path, is_own):
-    custom = CustomKernels(names=("scale",), words=frozenset({"softmax_rows", "trsm_ln_up_kernel"}))
-    assert find_custom(name_functions([("_Z5otherv", ""), (function, path)]), custom) == ([1] if is_own else [])
+def test_whose_a_recorded_function_is(tmp_path, function, path, image, owner):
+    library = tmp_path / "built.so"
+    library.write_bytes(bytes(100) + BUILT + bytes(100))
+    custom = CustomKernels(
+        names=("scale", "my_gemm", "triton_poi_fused_add_0", "kernel_cutlass_gemm_*"),
+        words=frozenset({"softmax_rows", "trsm_ln_up_kernel"}),
+        libraries=(str(library),),
+    )
+    functions = [RecordedFunction("_Z5otherv", "", UNKNOWN), RecordedFunction(function, path, image)]
+    other, found = find_owners(functions, custom)
+    assert other == ("other()", "other")
+    assert found[1] == owner
 
 
 # Each parameter is a pointer to a function of two of the one before.
@@ -299,13 +317,10 @@ def test_the_device_time_of_a_recorded_call_is_shared():
     def attribute(rows, without_custom="changed", *, has_kernel=True, custom=CUSTOM, required=False):
         problem = SimpleNamespace(requires_kernel=required)
         reference = SimpleNamespace(loaded=SimpleNamespace(problem=problem))
-        named = name_functions([row[:2] for row in rows])
-        timed = tuple((*one, row[2]) for one, row in zip(named, rows, strict=True))
-        replayed = ReplayedKernels(rows=timed, without_custom=without_custom)
+        replayed = ReplayedKernels(rows=tuple(rows), without_custom=without_custom)
         return attribute_replayed(replayed, reference, custom, has_kernel=has_kernel)
 
-    library = "/usr/lib/libcublas.so"
-    rows = [("_Z5scalePff", "", 60.0), ("ampere_sgemm_128x64_tn", library, 30.0), ("Memcpy, Memset", "", 10.0)]
+    rows = [("scale(float*, float)", "custom", 60.0), ("sgemm", "library", 30.0), ("Memcpy, Memset", "torch", 10.0)]
     work = attribute(rows).work
     assert (work.custom, work.library, work.torch) == pytest.approx((0.6, 0.3, 0.1))
     assert (work.without_custom, work.custom_kernels) == ("changed", ("scale",))
@@ -314,7 +329,30 @@ def test_the_device_time_of_a_recorded_call_is_shared():
     assert (decoy.outcome, decoy.findings[0].check) == ("rejected", "decoy_kernel")
     none = attribute(rows[1:], "unchanged", has_kernel=False, required=True)
     assert (none.outcome, none.findings[0].check, none.work.custom) == ("rejected", "no_own_kernel", 0)
-    compiled = attribute([("triton_poi_fused_add_0", "", 5.0)], custom=CustomKernels(names=(), generated=True))
+    compiled = attribute([("triton_poi_fused_add_0", "custom", 5.0)], custom=CustomKernels(names=(), generated=True))
     assert (compiled.work.custom, compiled.work.custom_kernels) == (1.0, ("triton_poi_fused_add_0",))
     unknown = attribute([], "failed")
     assert (unknown.work.custom, unknown.work.without_custom) == (0.0, "failed")
+
+
+@pytest.mark.parametrize(
+    ("others_us", "measured_us", "share"),
+    [
+        (40.0, 100.0, 0.6),
+        (40.0, None, 0.6),
+        (40.0, 50.0, 0.2),  # they took 60 us only where they were timed one by one
+        (50.0, 50.0, 0.0),
+        (80.0, 50.0, 0.0),
+        (5.0, 100.0, 0.6),
+        (None, 50.0, 0.2),
+        (0.0, 50.0, 0.6),
+        (80.0, 100.0, 0.2),  # the time of each was understated
+    ],
+)
+def test_own_kernels_have_no_larger_share_than_the_measured_time_leaves(others_us, measured_us, share):
+    rows = (("scale", "custom", 45.0), ("shift", "custom", 15.0), ("sgemm", "library", 40.0))
+    replayed = ReplayedKernels(rows=rows, without_custom="changed", others_us=others_us, measured_us=measured_us)
+    reference = SimpleNamespace(loaded=SimpleNamespace(problem=SimpleNamespace(requires_kernel=True)))
+    work = attribute_replayed(replayed, reference, CUSTOM, has_kernel=True).work
+    assert work.custom == pytest.approx(share)
+    assert work.library == pytest.approx(1 - share)

@@ -12,7 +12,7 @@ from harness.domain import CandidateFailure, Outcome
 from harness.evaluation.model_workers import BaselineFailure
 from harness.evaluation.timing import apart
 from harness.evaluation.timing.apart import CALLS, MOST_CALLS, time_calls
-from harness.evaluation.timing.replay_timing import keep_baseline
+from harness.evaluation.timing.recordings import keep_baseline
 
 CALL_US = 80.0
 

@@ -1,7 +1,5 @@
 """Where inputs and state of a replay are written, in this process's memory, and whose code a recording has."""
 
-import json
-import os
 from dataclasses import replace
 
 import pytest
@@ -92,30 +90,6 @@ def test_state_that_a_call_leaves_elsewhere_is_filled():
     recording.write_inputs(placed, [torch.tensor([5.0, 7.0])])
     assert recording.pages.floats(elsewhere, 2).isnan().all()
     assert recording.pages.floats(STATE_AT, 2).tolist() == [5, 7]
-
-
-def list_functions(images, functions):
-    descriptor = os.memfd_create("recording")
-    os.write(descriptor, json.dumps({"images": images, "functions": functions}).encode())
-    try:
-        return replace(record(place(torch.ones(1))), descriptors=(descriptor, 0)).list_functions()
-    finally:
-        os.close(descriptor)
-
-
-def test_code_of_functions_is_found_as_the_replaying_process_finds_it():
-    library = {"3": {"path": "/usr/lib/libcublas.so"}}
-    function = {"name": "_Z5scalePff", "image": 3}
-    assert list_functions(library, [function]) == [("_Z5scalePff", "/usr/lib/libcublas.so")]
-    assert list_functions(library | {"03": {"path": ""}}, [function]) == [("_Z5scalePff", "/usr/lib/libcublas.so")]
-    with pytest.raises(NotReplayable, match="cannot be read"):
-        list_functions({"03": {"path": ""}}, [function])
-
-
-@pytest.mark.parametrize("name", ["_Z4gemmv\0 scale", "s" * ((2 << 20) + 1)])
-def test_names_that_the_driver_reads_in_part_or_that_take_long_to_search_are_refused(name):
-    with pytest.raises(NotReplayable, match="invalid names"):
-        list_functions({"3": {"path": ""}}, [{"name": name, "image": 3}])
 
 
 def test_run_reports_changed_inputs_but_not_changed_state():

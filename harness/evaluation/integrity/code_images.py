@@ -1,0 +1,112 @@
+"""Tells from the content of recorded machine code where it comes from: a worker's word for it counts for nothing."""
+
+from __future__ import annotations
+
+import mmap
+import re
+import struct
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from harness.builder.toolchain import find_cuda_home
+from harness.protocol.channel import PROGRAM_FILE
+from harness.sandbox.gpu.recorded_code import RecordedFunction
+
+# "built": the evaluator built it from the candidate's sources. "machine": a library of this machine holds it.
+# "program": compiled at run time, and its line table names the program's file. "unknown": all else.
+Origin = Literal["built", "machine", "program", "unknown"]
+
+_PROGRAM = re.compile(rb"[\0/]%s[\0\"]" % re.escape(PROGRAM_FILE.encode()))  # in an ELF file or in PTX
+_FAT_BINARY = struct.Struct("<IHHQ")  # magic number, version, bytes of this header, bytes that follow it
+_MAGIC = struct.pack("<I", 0xBA55ED50)
+_SECTION = struct.Struct("<IIQQQQIIQQ")  # of an ELF file; the 1st, 5th and 6th are name, offset and size
+_SECTIONS = (b".nv_fatbin", b"__nv_relfatbin")
+
+
+def find_origins(functions: Sequence[RecordedFunction], built: Sequence[str]) -> list[Origin]:
+    """`built` are paths of the libraries that the evaluator built from the candidate's sources."""
+    known: dict[int, Origin] = {}  # functions of an image share its bytes
+    for one in functions:
+        if id(one.image) not in known:
+            known[id(one.image)] = _find_origin(one.image, built)
+    return ["machine" if one.path else known[id(one.image)] for one in functions]
+
+
+def _find_origin(image: bytes, built: Sequence[str]) -> Origin:
+    if not image:
+        return "unknown"
+    if _is_of_machine(image):
+        return "machine"
+    if any(_contains(path, image) for path in built):
+        return "built"
+    return "program" if _PROGRAM.search(image) else "unknown"
+
+
+def _contains(path: str, image: bytes) -> bool:
+    with suppress(OSError, ValueError), _mapped(path) as file:
+        return file.find(image) >= 0
+    return False
+
+
+def _is_of_machine(image: bytes) -> bool:
+    """Compare fat binaries only: code that a library unpacks at run time is in none of its files."""
+    if not image.startswith(_MAGIC) or len(image) < _FAT_BINARY.size:
+        return False
+    _, _, header_bytes, body_bytes = _FAT_BINARY.unpack_from(image)
+    code = image[: header_bytes + body_bytes]
+    for path, start in _list_fat_binaries().get(len(code), ()):
+        with _mapped(path) as file:
+            if file[start : start + len(code)] == code:
+                return True
+    return False
+
+
+@cache
+def _list_fat_binaries() -> dict[int, list[tuple[str, int]]]:
+    """Return path and offset of all in torch's and NVIDIA's libraries, by size. Takes 0.2 s once they are in memory."""
+    found = defaultdict[int, list[tuple[str, int]]](list)
+    for path in _list_libraries():
+        with suppress(OSError, ValueError, struct.error), _mapped(path) as file:
+            for start, end in _list_sections(file):
+                for at, size_bytes in _walk(file, start, end):
+                    found[size_bytes].append((path, at))
+    return dict(found)
+
+
+def _list_libraries() -> set[str]:
+    folders = [folder for entry in sys.path for folder in Path(entry).glob("nvidia/*/lib")]
+    folders += [Path(entry, "torch", "lib") for entry in sys.path]
+    home = find_cuda_home()
+    folders += [Path(home, "lib64")] if home else []
+    return {str(path.resolve()) for folder in folders for path in folder.glob("*.so*")}
+
+
+def _list_sections(file: mmap.mmap) -> Iterator[tuple[int, int]]:
+    if file[:4] != b"\x7fELF":
+        return
+    (table,) = struct.unpack_from("<Q", file, 0x28)
+    count, names = struct.unpack_from("<HH", file, 0x3C)
+    sections = [_SECTION.unpack_from(file, table + _SECTION.size * at) for at in range(count)]
+    for section in sections:
+        name, start, size_bytes = sections[names][4] + section[0], section[4], section[5]
+        if file[name : file.find(b"\0", name)] in _SECTIONS:
+            yield start, start + size_bytes
+
+
+def _walk(file: mmap.mmap, at: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield offset and size of the fat binaries between."""
+    while (at := file.find(_MAGIC, at, end)) >= 0:
+        _, _, header_bytes, body_bytes = _FAT_BINARY.unpack_from(file, at)
+        yield at, header_bytes + body_bytes
+        at += max(header_bytes + body_bytes, 1)
+
+
+@contextmanager
+def _mapped(path: str) -> Iterator[mmap.mmap]:
+    with Path(path).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        yield mapped

@@ -1,0 +1,59 @@
+"""Where recorded code comes from, by its content."""
+
+import struct
+import subprocess
+
+import pytest
+
+from harness.evaluation.integrity import code_images
+from harness.evaluation.integrity.code_images import find_origins
+from harness.sandbox.gpu.recorded_code import RecordedFunction
+
+MAGIC = 0xBA55ED50
+
+
+def make_fat_binary(body):
+    return struct.pack("<IHHQ", MAGIC, 1, 16, len(body)) + body
+
+
+OTHERS, LIBRARYS, OWN = map(make_fat_binary, (b"first" * 9, b"code of a library", b"code of its own"))
+
+
+@pytest.fixture
+def library(tmp_path, monkeypatch):
+    """A library with two fat binaries, as the only one of the machine."""
+    (tmp_path / "code").write_bytes(OTHERS + bytes(-len(OTHERS) % 8) + LIBRARYS)
+    text = f'.section .nv_fatbin,"a"\n.balign 8\n.incbin "{tmp_path}/code"\n'
+    (tmp_path / "code.s").write_text(text)
+    subprocess.run(["cc", "-shared", "-nostdlib", "-o", tmp_path / "lib.so", tmp_path / "code.s"], check=True)
+    monkeypatch.setattr(code_images, "_list_libraries", lambda: {str(tmp_path / "lib.so"), "/no/such/file"})
+    code_images._list_fat_binaries.cache_clear()
+    yield
+    code_images._list_fat_binaries.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("image", "origin"),
+    [
+        (LIBRARYS, "machine"),
+        (OTHERS, "machine"),
+        (LIBRARYS + b"more bytes", "machine"),
+        (OWN, "built"),
+        (make_fat_binary(b"code of a Library"), "unknown"),
+        (LIBRARYS[:12], "unknown"),
+        (b"", "unknown"),
+        (b"\x7fELF\0/scratch\0\0candidate.py\0", "program"),
+        (b"\x7fELF\0/inductor/xy\0\0cxyz.py\0", "unknown"),
+        (b'.file 1 "/scratch/candidate.py"', "program"),
+        (b'.file 1 "/scratch/no_candidate.py"', "unknown"),
+    ],
+)
+def test_code_is_recognised_by_its_bytes(library, tmp_path, image, origin):
+    (tmp_path / "built.so").write_bytes(b"\x7fELF" + OWN + b"end")
+    (tmp_path / "empty.so").write_bytes(b"")
+    built = [str(tmp_path / name) for name in ("missing.so", "empty.so", "built.so")]
+    assert find_origins([RecordedFunction("f", "", image)], built) == [origin]
+
+
+def test_code_that_is_read_from_a_file_is_the_machines():
+    assert find_origins([RecordedFunction("f", "/usr/lib/libcublas.so", b"")], []) == ["machine"]

@@ -1,0 +1,91 @@
+"""Whose the time of a replayed call is, with simulated recordings and replayers."""
+
+import itertools
+from contextlib import nullcontext
+
+import pytest
+from simulated_gpu import SimulatedAhead, SimulatedRecording, SimulatedReplayer, make_reference
+
+from harness.evaluation.integrity.attribution import CustomKernels, attribute_replayed
+from harness.evaluation.settings import TimingPlan
+from harness.evaluation.timing import replay_timing
+from harness.evaluation.timing.replay_statistics import CandidateNotReplayable
+from harness.evaluation.timing.replay_timing import ReplayTimer
+from harness.sandbox.gpu.recorded_code import RecordedFunction
+from harness.sandbox.gpu.recording import KeptBaseline, NotReplayable
+
+CUSTOM = CustomKernels(names=("scale",))
+LIBRARYS_US = 50.0
+
+
+class Recording(SimulatedRecording):
+    """A kernel of its own and one of a library."""
+
+    has_ended = False
+
+    def end_worker(self):
+        self.has_ended = True
+
+    def list_functions(self):
+        assert self.has_ended
+        return [RecordedFunction("scale", "", b"\x7fELF"), RecordedFunction("sgemm", "/usr/lib/libcublas.so", b"")]
+
+
+class Malformed(Recording):
+    def list_functions(self):
+        raise NotReplayable("its recording cannot be read")
+
+
+class Replayer(SimulatedReplayer):
+    """The own kernel takes `own_us` where each kernel is timed. Without it, outputs differ unless it `is_decoy`."""
+
+    own_us, is_decoy = 50.0, False
+
+    def replay(self, graph="call", clock="device", places=()):
+        if graph != "without":
+            return super().replay(graph, clock, places)
+        self.recording.output = self.recording.output * (1.0 if self.is_decoy else 3.0)
+        return LIBRARYS_US + 1.0, []
+
+    def time_kernels(self):
+        return [(0, self.own_us), (1, LIBRARYS_US)]
+
+    def leave_out(self, functions):
+        assert functions == [0]
+
+    def end(self):
+        pass
+
+
+@pytest.fixture
+def measure(monkeypatch):
+    monkeypatch.setattr(replay_timing, "CLEAN_BYTES", 64)
+
+    def run(candidate=None, **facts):
+        ahead, chosen = SimulatedAhead(), type("Chosen", (Replayer,), facts)
+        ahead.take_replayer = lambda **_: chosen()
+        plan, reference = TimingPlan(budget_s=0.1, allow_load=True), make_reference()
+        timer = ReplayTimer(reference=reference, plan=plan, seeds=itertools.count(100), ahead=ahead, custom=CUSTOM)
+        baseline, candidate = KeptBaseline(SimulatedRecording(100.0)), candidate or Recording(100.0)
+        kernels = timer.measure("eager", lambda: nullcontext(baseline), lambda: nullcontext(candidate)).kernels
+        return attribute_replayed(kernels, reference, CUSTOM, has_kernel=True).work
+
+    return run
+
+
+@pytest.mark.parametrize("own_us", [50.0, 20_000.0])
+def test_a_kernel_that_waits_where_it_is_timed_alone_has_the_share_that_it_has_in_timed_replays(measure, own_us):
+    work = measure(own_us=own_us)
+    assert work.custom == pytest.approx(0.5, abs=0.02)
+    assert work.without_custom == "changed"
+
+
+def test_a_decoy_is_recognised(measure):
+    assert measure(is_decoy=True).without_custom == "unchanged"
+
+
+def test_a_malformed_recording_is_not_replayed(measure):
+    malformed = Malformed(100.0)
+    with pytest.raises(CandidateNotReplayable, match="cannot be read"):
+        measure(malformed)
+    assert malformed.replays == 0
