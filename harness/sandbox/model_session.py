@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from harness.domain import CandidateFailure, HarnessError, Outcome, Weights
-from harness.protocol import KEPT_CALLS, Region, TensorSpec, count_span
+from harness.protocol import KEPT_CALLS, Region, TensorSpec, count_span, storage_bytes
 from harness.protocol.tensor_layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES
 from harness.sandbox.arena_layout import OUTPUT_OFFSETS, Footprint, outline
 from harness.sandbox.devices import Device, SharedArena
@@ -254,7 +254,7 @@ class ModelSession:
         elements, seen, change, changed = [], None, Change.NONE, ""
         if samples and has_form:
             elements = choose_elements(called.specs, called.addresses, self._random)
-            seen, change, changed = self._sample_memory(elements, sampled_before or 0)
+            seen, change, changed = self._sample_memory(elements, sampled_before or 0, placed)
         elif samples:
             self.client.worker.resume_at_once()
         stored_ns = self.client.store(self._output)
@@ -281,11 +281,28 @@ class ModelSession:
         self._earlier = [earlier for earlier in self._earlier if self._output_places.calls - earlier.call < kept]
         return has_form
 
-    def _sample_memory(self, elements: list[Element], most: int) -> tuple[Sequence[bytes | None], Change, str]:
+    def _sample_memory(
+        self, elements: list[Element], most: int, placed: PlacedInputs
+    ) -> tuple[Sequence[bytes | None], Change, str]:
         before = self._random.sample(self._earlier, min(len(self._earlier), most))
-        seen = self._pause([*elements, *(element for earlier in before for element in earlier.elements)]).seen
+        self._pause()
+        with self._inverted(placed):
+            seen = self._pause([*elements, *(element for earlier in before for element in earlier.elements)]).seen
         self.client.worker.resume()
         return seen[: len(elements)], *find_changes(before, seen[len(elements) :], self._output_places)
+
+    @contextmanager
+    def _inverted(self, placed: PlacedInputs) -> Iterator[None]:
+        """An output in the pages of the inputs, at whatever address, shows other values. The worker must be stopped."""
+        is_checked = not (self._footprint.shared or self._returned_inputs)
+        places = [self._arena.bytes_view(spec.offset, storage_bytes(spec)) for spec in placed.specs if is_checked]
+        for place in places:
+            place.bitwise_not_()
+        try:
+            yield
+        finally:
+            for place in places:
+                place.bitwise_not_()
 
     def pin(self, outputs: FlatOutputs, views: frozenset[int] = frozenset()) -> None:
         """Make the worker keep its last outputs, unless large. `views` are positions of outputs that may change."""
