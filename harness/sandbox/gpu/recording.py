@@ -15,14 +15,14 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from harness.domain import CandidateFailure, DeviceError, WireError, WorkerLost, WorkerTimeout
+from harness.domain import CandidateFailure, DeviceError, Outcome, WireError, WorkerLost, WorkerTimeout
 from harness.protocol import ITEM_BYTES, TensorSpec, storage_bytes
 from harness.protocol.channel import MAX_DESCRIPTORS, WorkerRequest
 from harness.protocol.device_memory import FIRST_ADDRESS, RANGE_BYTES
 from harness.sandbox.devices import Device
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.gpu.recorded_code import MalformedRecording, RecordedFunction, read_functions
-from harness.sandbox.gpu.worker_memory import WorkerPages, export_pages
+from harness.sandbox.gpu.worker_memory import WorkerPages, export_pages, repeats_memory
 from harness.sandbox.model_session import POISON, Run
 from harness.sandbox.replies import parse_outputs, read_list, read_pairs
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient, flat_bytes
@@ -33,6 +33,7 @@ from harness.tensors.values import has_same_bits
 MOST_REASON_CHARACTERS = 200
 MOST_PAGES = 4096
 _MARKS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}  # by bytes
+REPEATED_PAGES = "parts of an output are the same memory at several addresses"
 READS_BACK = "device memory is read back to the host"  # as the recorder says
 
 
@@ -154,6 +155,9 @@ def make_recording(
         if _have_common_elements(called, pages, shared):
             pages.close()
             raise NotReplayable("outputs share memory with each other")
+        if any(repeats_memory(pages.view(*place)) for place in _list_places(called, shared)):
+            pages.close()
+            raise CandidateFailure.of_check(Outcome.SUSPECT, "alias_output", REPEATED_PAGES)
     except BaseException:
         for descriptor in descriptors:
             os.close(descriptor)
@@ -177,6 +181,11 @@ def _choose_poison(dtype: torch.dtype) -> int:
     if dtype.is_floating_point or dtype.is_complex:
         return POISON
     return secrets.randbelow(2 if dtype is torch.bool else 256)
+
+
+def _list_places(called: Called, shared: frozenset[int]) -> list[Place]:
+    places = enumerate(zip(called.addresses, map(storage_bytes, called.specs), strict=True))
+    return [place for at, place in places if at not in shared]
 
 
 def _have_common_elements(called: Called, pages: WorkerPages, shared: frozenset[int]) -> bool:

@@ -17,8 +17,8 @@ from harness.protocol import HELD_US, Signal, TensorSpec, storage_bytes
 from harness.protocol.tensor_layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES, MOST_KEPT
 from harness.sandbox.arena_layout import Footprint, outline
 from harness.sandbox.devices import INPUT_SLACK_BYTES, CudaDevice, Device, SharedArena
-from harness.sandbox.gpu.recording import NotReplayable, Recording, make_recording
-from harness.sandbox.gpu.worker_memory import Stretch, WorkerMemory, view_outputs
+from harness.sandbox.gpu.recording import REPEATED_PAGES, NotReplayable, Recording, make_recording
+from harness.sandbox.gpu.worker_memory import Stretch, WorkerMemory, repeats_memory, view_bytes, view_outputs
 from harness.sandbox.model_session import POISON, ModelSession, Run
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient
 from harness.tensors.outputs import FlatOutputs
@@ -189,9 +189,16 @@ class WindowSession(ModelSession):
         return list(view_outputs(held.stretches, held.specs, self._device))
 
     def pin(self, outputs: FlatOutputs, views: frozenset[int] = frozenset()) -> None:
+        self._require_distinct_pages(self._recent[0], views)
         if count_bytes(outputs.tensors) < LARGE_OUTPUT_BYTES:
             self._held_for_good.append(self._recent[0])
         super().pin(outputs, views)
+
+    def _require_distinct_pages(self, held: _Held, views: frozenset[int]) -> None:
+        """Raises CandidateFailure (wrong_value) if parts of an output are the same memory at several addresses."""
+        for at, stretch in enumerate(held.stretches or ()):
+            if at not in views and repeats_memory(view_bytes(stretch, self._device)):
+                raise CandidateFailure.of_check(Outcome.WRONG_VALUE, "alias_output", REPEATED_PAGES)
 
     def _take_known(self, usual: Called, addresses: tuple[int, ...]) -> _Taken | None:
         if len(addresses) != len(usual.specs):

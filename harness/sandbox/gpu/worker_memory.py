@@ -99,6 +99,25 @@ def view_bytes(stretch: Stretch, device: Device) -> Tensor:
     return torch.as_tensor(holder, device=device.torch_device)
 
 
+PAGE_STEP = 64 << 10  # divides each size of pages of a device
+
+
+def repeats_memory(memory: Tensor, step: int = PAGE_STEP) -> bool:
+    """Return whether bytes have other addresses in the same `memory`, because pages are mapped more than once. Nothing
+    may use it meanwhile.
+    """
+    count = (memory.numel() - 4) // step + 1
+    if count < 2:
+        return False
+    places = memory.as_strided((count, 4), (step, 1), memory.storage_offset())
+    kept = places.clone()
+    marks = torch.arange(count, dtype=torch.int32, device=memory.device).view(torch.uint8).view(count, 4)
+    places.copy_(marks)
+    found = not torch.equal(places, marks)
+    places.copy_(kept)
+    return found
+
+
 Page = tuple[int, int, int]  # first address in the worker, size in bytes, descriptor
 
 

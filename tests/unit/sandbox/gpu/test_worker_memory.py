@@ -1,11 +1,13 @@
 """Pages that a worker says it shares. Mapping them needs a GPU: tests/gpu."""
 
+import ctypes
 import os
 
 import pytest
+import torch
 
 from harness.domain import CandidateFailure
-from harness.sandbox.gpu.worker_memory import Stretch, WorkerMemory
+from harness.sandbox.gpu.worker_memory import Stretch, WorkerMemory, repeats_memory
 from harness.sandbox.replies import parse_pages
 
 PAGE = 2 << 20
@@ -59,3 +61,22 @@ def test_descriptors_of_pages_elsewhere_than_asked_for_are_closed():
     for descriptor in opened:
         with pytest.raises(OSError, match="Bad file descriptor"):
             os.fstat(descriptor)
+
+
+@pytest.mark.parametrize("pages", [[0, 1, 2, 3], [0, 1, 2, 0]])
+def test_memory_with_a_page_at_two_addresses_is_found_and_left_as_it_was(pages):
+    libc = ctypes.CDLL(None)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long
+    step = 64 << 10
+    start = libc.mmap(None, len(pages) * step, 3, 0x22, -1, 0)  # private and anonymous
+    descriptor = os.memfd_create("pages")
+    os.ftruncate(descriptor, len(pages) * step)
+    for at, page in enumerate(pages):
+        libc.mmap(start + at * step, step, 3, 0x11, descriptor, page * step)  # shared and fixed
+    os.close(descriptor)
+    memory = torch.frombuffer((ctypes.c_uint8 * (len(pages) * step)).from_address(start), dtype=torch.uint8)[8:]
+    memory.random_()
+    before = memory.clone()
+    assert repeats_memory(memory) is (len(set(pages)) < len(pages))
+    assert torch.equal(memory, before)
