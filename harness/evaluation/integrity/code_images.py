@@ -23,6 +23,10 @@ Origin = Literal["built", "machine", "program", "unknown"]
 
 _PROGRAM = re.compile(rb"[\0/]%s[\0\"]" % re.escape(PROGRAM_FILE.encode()))  # in an ELF file or in PTX
 _FAT_BINARY = struct.Struct("<IHHQ")  # magic number, version, bytes of this header, bytes that follow it
+_PART = struct.Struct(
+    "<HHIQI"
+)  # for one device: the 3rd to 5th are bytes of this header, bytes after it, compressed ones
+MOST_PARTS = 1000  # of one fat binary
 _MAGIC = struct.pack("<I", 0xBA55ED50)
 _SECTION = struct.Struct("<IIQQQQIIQQ")  # of an ELF file; the 1st, 5th and 6th are name, offset and size
 _SECTIONS = (b".nv_fatbin", b"__nv_relfatbin")
@@ -44,7 +48,8 @@ def _find_origin(image: bytes, built: Sequence[str]) -> Origin:
         return "machine"
     if any(_contains(path, image) for path in built):
         return "built"
-    return "program" if _PROGRAM.search(image) else "unknown"
+    is_program = not image.startswith(_MAGIC) and _PROGRAM.search(image)  # no compiler of a program makes fat binaries
+    return "program" if is_program else "unknown"
 
 
 def _contains(path: str, image: bytes) -> bool:
@@ -54,28 +59,46 @@ def _contains(path: str, image: bytes) -> bool:
 
 
 def _is_of_machine(image: bytes) -> bool:
-    """Compare fat binaries only: code that a library unpacks at run time is in none of its files."""
-    if not image.startswith(_MAGIC) or len(image) < _FAT_BINARY.size:
+    """Compare parts of fat binaries only: code that a library unpacks at run time is in none of its files. The driver
+    looks at the part for its device, so that the others may be anything.
+    """
+    if not image.startswith(_MAGIC):
         return False
-    _, _, header_bytes, body_bytes = _FAT_BINARY.unpack_from(image)
-    code = image[: header_bytes + body_bytes]
-    for path, start in _list_fat_binaries().get(len(code), ()):
-        with _mapped(path) as file:
-            if file[start : start + len(code)] == code:
-                return True
+    known = _list_known_parts()
+    for start, size_bytes in _list_parts(image, 0):
+        part = image[start : start + size_bytes]
+        for path, at in known.get(size_bytes, ()):
+            with _mapped(path) as file:
+                if file[at : at + size_bytes] == part:
+                    return True
     return False
 
 
 @cache
-def _list_fat_binaries() -> dict[int, list[tuple[str, int]]]:
-    """Return path and offset of all in torch's and NVIDIA's libraries, by size. Takes 0.2 s once they are in memory."""
+def _list_known_parts() -> dict[int, list[tuple[str, int]]]:
+    """Return path and offset of all in torch's and NVIDIA's libraries, by size."""
     found = defaultdict[int, list[tuple[str, int]]](list)
     for path in _list_libraries():
         with suppress(OSError, ValueError, struct.error), _mapped(path) as file:
             for start, end in _list_sections(file):
-                for at, size_bytes in _walk(file, start, end):
-                    found[size_bytes].append((path, at))
+                for at in _walk(file, start, end):
+                    for place, size_bytes in _list_parts(file, at):
+                        found[size_bytes].append((path, place))
     return dict(found)
+
+
+def _list_parts(code: bytes | mmap.mmap, at: int) -> Iterator[tuple[int, int]]:
+    """Yield offset and size of the code for each device in the fat binary at `at`, without padding."""
+    with suppress(struct.error):
+        _, _, header_bytes, body_bytes = _FAT_BINARY.unpack_from(code, at)
+        at += header_bytes
+        end = at + body_bytes
+        for _ in range(MOST_PARTS):
+            if at >= end:
+                return
+            _, _, header_bytes, body_bytes, packed_bytes = _PART.unpack_from(code, at)
+            yield at + header_bytes, packed_bytes or body_bytes
+            at += header_bytes + body_bytes
 
 
 def _list_libraries() -> set[str]:
@@ -98,11 +121,11 @@ def _list_sections(file: mmap.mmap) -> Iterator[tuple[int, int]]:
             yield start, start + size_bytes
 
 
-def _walk(file: mmap.mmap, at: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield offset and size of the fat binaries between."""
+def _walk(file: mmap.mmap, at: int, end: int) -> Iterator[int]:
+    """Yield offsets of the fat binaries between."""
     while (at := file.find(_MAGIC, at, end)) >= 0:
+        yield at
         _, _, header_bytes, body_bytes = _FAT_BINARY.unpack_from(file, at)
-        yield at, header_bytes + body_bytes
         at += max(header_bytes + body_bytes, 1)
 
 

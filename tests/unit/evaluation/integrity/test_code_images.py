@@ -12,11 +12,18 @@ from harness.sandbox.gpu.recorded_code import RecordedFunction
 MAGIC = 0xBA55ED50
 
 
-def make_fat_binary(body):
+def make_fat_binary(*parts, padding=b"\0"):
+    """Of parts for several devices, each of which is padded to a multiple of eight bytes."""
+    body = b""
+    for part in parts:
+        padded = part + padding * (-len(part) % 8)
+        body += struct.pack("<HHIQI44x", 2, 1, 64, len(padded), len(part)) + padded
     return struct.pack("<IHHQ", MAGIC, 1, 16, len(body)) + body
 
 
-OTHERS, LIBRARYS, OWN = map(make_fat_binary, (b"first" * 9, b"code of a library", b"code of its own"))
+OTHERS = make_fat_binary(b"first" * 9)
+LIBRARYS = make_fat_binary(b"code of a library", b"the same for another device")
+OWN = make_fat_binary(b"code of its own")
 
 
 @pytest.fixture
@@ -27,9 +34,9 @@ def library(tmp_path, monkeypatch):
     (tmp_path / "code.s").write_text(text)
     subprocess.run(["cc", "-shared", "-nostdlib", "-o", tmp_path / "lib.so", tmp_path / "code.s"], check=True)
     monkeypatch.setattr(code_images, "_list_libraries", lambda: {str(tmp_path / "lib.so"), "/no/such/file"})
-    code_images._list_fat_binaries.cache_clear()
+    code_images._list_known_parts.cache_clear()
     yield
-    code_images._list_fat_binaries.cache_clear()
+    code_images._list_known_parts.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -39,7 +46,11 @@ def library(tmp_path, monkeypatch):
         (OTHERS, "machine"),
         (LIBRARYS + b"more bytes", "machine"),
         (OWN, "built"),
+        (make_fat_binary(b"code of a library", b"changed for another device"), "machine"),
+        (make_fat_binary(b"code of a library", padding=b"x"), "machine"),
         (make_fat_binary(b"code of a Library"), "unknown"),
+        (make_fat_binary(b"code of a Library", b"\0candidate.py\0"), "unknown"),
+        (struct.pack("<IHHQ", MAGIC, 1, 16, 1 << 63) + bytes(64), "unknown"),
         (LIBRARYS[:12], "unknown"),
         (b"", "unknown"),
         (b"\x7fELF\0/scratch\0\0candidate.py\0", "program"),
