@@ -42,7 +42,7 @@ class StepResult:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedKernels:
     """Names of kernels, whose they are, and their device time in us, each alone; and what a replay without the
-    candidate's own ones gives, and takes (`others_us`). Calls took `measured_us` when they were timed.
+    candidate's own ones gives, and takes (`others_us`). The call took `measured_us` when it was timed.
     """
 
     rows: tuple[tuple[str, Owner, float], ...]
@@ -54,4 +54,3 @@ class ReplayedKernels:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimingResult(StepResult):
     timing: Timing
-    kernels: ReplayedKernels | None = None

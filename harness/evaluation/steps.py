@@ -34,6 +34,7 @@ from harness.evaluation.integrity.attribution import (
     attribute_replayed,
     attribute_work,
     confirm_custom_code,
+    confirm_recorded_code,
     describe_custom_kernels,
     name_custom_kernels,
 )
@@ -51,6 +52,7 @@ from harness.languages import CPU_LANGUAGE, LANGUAGES
 from harness.problems.loading import LoadedProblem
 from harness.problems.watched_process import read_init_inputs
 from harness.sandbox.devices import Device
+from harness.sandbox.gpu.recorded_code import RecordedFunction
 from harness.sandbox.gpu.recording import NotReplayable, Recording
 from harness.sandbox.model_session import ModelSession
 from harness.sandbox.workers_ahead import WorkersAhead
@@ -222,6 +224,7 @@ class CaseContext:
     recorded: Recording | NotReplayable | None = None
     call_us: float | None = None  # of a whole call, beside device time
     replayed_kernels: ReplayedKernels | None = None
+    recorded_functions: list[RecordedFunction] | None = None  # of a call that is not replayed, if it was recorded
 
     @property
     def record(self) -> EvaluationRecord:
@@ -365,6 +368,9 @@ def attribute_time(case: CaseContext) -> StepResult:
             case.describe_custom_kernels(),
             has_kernel=has_kernel,
         )
+    if case.is_timed and case.is_replayed:
+        custom = case.describe_custom_kernels()
+        return confirm_recorded_code(result, case.recorded_functions, reference, custom)
     return result if case.reference.device.is_timed else replace(result, work=None)
 
 

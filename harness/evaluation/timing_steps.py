@@ -20,9 +20,10 @@ from harness.evaluation.timing.apart import ApartTimer, CallTime, Open, Reported
 from harness.evaluation.timing.clocks import interval_of
 from harness.evaluation.timing.paired import PairedTimer, pin_to_cores
 from harness.evaluation.timing.recordings import keep_baseline, record_call, record_rival
-from harness.evaluation.timing.replay_statistics import label_bound
+from harness.evaluation.timing.replay_statistics import label_bound, relate_to_calls
 from harness.evaluation.timing.replay_timing import Keep, ReplayTimer
 from harness.evaluation.timing.system_conditions import NoiseKey
+from harness.sandbox.gpu.recorded_code import list_readable
 from harness.sandbox.gpu.recording import KeptBaseline, NotReplayable, Recording
 from harness.sandbox.memory_limits import USABLE_SHARE
 from harness.sandbox.model_session import ModelSession
@@ -48,7 +49,8 @@ def record_gpu_work(case: CaseContext) -> StepResult:
     if case.is_timed and case.is_replayed:
         try:
             with case.record.phase("recording"):
-                opened = record_call(lambda: nullcontext(case.session), case.reference, case.seeds)
+                given = case.reference, case.seeds
+                opened = record_call(lambda: nullcontext(case.session), *given, may_read_back=True)
                 case.recorded = case.worker.enter_context(opened)
         except NotReplayable as reason:
             case.recorded = reason
@@ -198,6 +200,8 @@ class CandidateTimer:
                 reason = error
         with case.set_worker_aside(), case.record.phase("timing"):
             result = self._time_apart(opponent)
+            if case.replayed_kernels is not None:
+                case.replayed_kernels = relate_to_calls(case.replayed_kernels, result.timing.candidate_us)
             return result if reason is None else label_bound(result, reason)
 
     def time_calls(self) -> CallTime:
@@ -248,8 +252,15 @@ class CandidateTimer:
         case = self.case
         custom = case.describe_custom_kernels() if case.is_attributed else None
         timer = self._make_replay_timer(measures_energy=case.tools.settings.energy, custom=custom)
-        result = timer.measure(opponent.name, self._record_baseline(opponent, baseline), take)
-        case.replayed_kernels = result.kernels
+        try:
+            result = timer.measure(opponent.name, self._record_baseline(opponent, baseline), take)
+        except NotReplayable:
+            case.recorded_functions = (
+                list_readable(*recorded.descriptors) if isinstance(recorded, Recording) else recorded.functions
+            )
+            raise
+        finally:
+            case.replayed_kernels = timer.kernels
         return self._add_call_times(result)
 
     def _record_baseline(self, opponent: _Opponent, baseline: TimedBaseline) -> Keep:

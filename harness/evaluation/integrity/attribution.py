@@ -191,6 +191,21 @@ def _attribute_generated(
     return _conclude(work, reference, libraries=profile.libraries, findings=(), has_kernel=True)
 
 
+def confirm_recorded_code(
+    result: StepResult, functions: Sequence[RecordedFunction] | None, reference: Reference, custom: CustomKernels
+) -> StepResult:
+    """A worker's own profile counts only if its recording, which cannot be replayed, has code of the candidate."""
+    work = result.work
+    if work is None or result.outcome is not None or work.custom < NOTHING:
+        return result
+    if functions is not None and all(owner != "custom" for _, owner in find_owners(functions, custom)):
+        work = replace(work, custom=0.0, other=work.custom + work.other)
+        return _reject_where_required(work, reference, "unused_kernel", UNUSED)
+    message = "its worker alone says how much of the time its kernels take, since its GPU work cannot be replayed"
+    finding = Finding(check="unverified_share", severity="note", message=message)
+    return replace(result, findings=(*result.findings, finding))
+
+
 def name_custom_kernels(names: tuple[str, ...], libraries: Sequence[str]) -> CustomKernels:
     return CustomKernels(names=names, functions=frozenset().union(*map(list_functions, libraries)))
 

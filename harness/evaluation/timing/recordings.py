@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import replace
 
 from harness.domain import HarnessError
 from harness.evaluation.correctness.reference import Reference
@@ -29,9 +30,7 @@ def keep_baseline(
     *,
     may_read_back: bool = True,
 ) -> Iterator[KeptBaseline]:
-    """Record, and time whole calls, once per reference. No candidate may run. Raises NotReplayable or
-    BaselineFailure.
-    """
+    """Record, and time whole calls, once per reference. No candidate may run. Raises NotReplayable, BaselineFailure."""
     if name not in reference.baselines:
         with start() as session:
             try:
@@ -56,9 +55,11 @@ def record_rival(start: Open, reference: Reference, seeds: Iterator[int]) -> Ite
 
 
 @contextmanager
-def record_call(start: Open, reference: Reference, seeds: Iterator[int]) -> Iterator[Recording]:
+def record_call(
+    start: Open, reference: Reference, seeds: Iterator[int], *, may_read_back: bool = False
+) -> Iterator[Recording]:
     """Record a call; its memory is kept until the end. Raises NotReplayable."""
-    with start() as session, closing(_record(session, reference, seeds)) as recording:
+    with start() as session, closing(_record(session, reference, seeds, may_read_back=may_read_back)) as recording:
         yield recording
 
 
@@ -67,5 +68,5 @@ def _record(
 ) -> Recording:
     if not isinstance(session, WindowSession):
         raise HarnessError("replays need a GPU session")
-    inputs = reference.make_timed_inputs(draw_seed(reference, seeds, GIVEN))
-    return session.record(inputs, may_read_back=may_read_back)
+    seed = draw_seed(reference, seeds, GIVEN)
+    return replace(session.record(reference.make_timed_inputs(seed), may_read_back=may_read_back), seed=seed)

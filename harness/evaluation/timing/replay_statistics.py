@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from harness.analysis.intervals import bootstrap_ratio_interval
 from harness.domain import Block, Conditions, Finding, Timing
-from harness.evaluation.results import TimingResult
+from harness.evaluation.results import ReplayedKernels, TimingResult
 from harness.evaluation.timing.clocks import GIVEN, HOPELESS, SlowerInputs, charge_slowest, decide, is_surely_slower
 from harness.sandbox.gpu.recording import NotReplayable
 
@@ -23,6 +23,7 @@ EQUAL_SHARE, EQUAL_US = 0.006, 0.5
 # What forged events could gain: more time by the host's clock than by events counts. A share, and in us.
 FORGED_SHARE, FORGED_US = 0.01, 1.0
 SLOWER_SHARE, SLOWER_US, SLOWER_PAIRS = 1.1, 1.0, 5  # with another kind of inputs, relative to the baseline
+LONGER_THAN_CALLS = 1.2  # replays, which lack the host's part of a call
 
 # More memory than the baseline's that is worth a warning: this often, and more than torch's allocator takes at once.
 MEMORY_FACTOR, SEGMENT_BYTES = 2, 20 << 20
@@ -49,6 +50,13 @@ class CandidateNotReplayable(NotReplayable):
     def __init__(self, reason: str, baseline_us: float) -> None:
         super().__init__(reason)
         self.baseline_us = baseline_us
+
+
+def relate_to_calls(kernels: ReplayedKernels, call_us: float) -> ReplayedKernels:
+    """Work that takes longer than calls, which are timed instead of its replays, is not what they do."""
+    is_excess = (kernels.measured_us or 0.0) > call_us * LONGER_THAN_CALLS
+    rows = tuple((name, "other" if is_excess and owner == "custom" else owner, us) for name, owner, us in kernels.rows)
+    return replace(kernels, rows=rows, measured_us=call_us)
 
 
 def conclude_replays(name: str, rounds: Sequence[ReplayTimes], conditions: Conditions) -> TimingResult:

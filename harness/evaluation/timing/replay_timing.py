@@ -44,7 +44,16 @@ from harness.evaluation.timing.system_conditions import ConditionSampler, measur
 from harness.problems.inputs.kind import InputKind
 from harness.problems.inputs.kinds import find_kind
 from harness.protocol import storage_bytes
-from harness.sandbox.gpu.recording import Clock, Graph, KeptBaseline, NotReplayable, Place, Recording, Replayer
+from harness.sandbox.gpu.recording import (
+    READS_BACK,
+    Clock,
+    Graph,
+    KeptBaseline,
+    NotReplayable,
+    Place,
+    Recording,
+    Replayer,
+)
 from harness.sandbox.model_session import ModelSession, Run
 from harness.sandbox.worker_client import PlacedInputs
 from harness.sandbox.workers_ahead import WorkersAhead
@@ -107,7 +116,7 @@ class ReplayTimer:
         self._clean: torch.Tensor | None = None
         self._measures_energy = measures_energy
         self._custom = custom
-        self._kernels: ReplayedKernels | None = None
+        self.kernels: ReplayedKernels | None = None  # also of work that can be replayed for its own inputs only
         self._energy_mj: list[float | None] = [None, None]  # of baseline and candidate
 
     def measure(self, name: str, record_baseline: Keep, record_candidate: Record) -> TimingResult:
@@ -121,6 +130,9 @@ class ReplayTimer:
             try:
                 candidate = stack.enter_context(record_candidate())
                 self._ahead.finish()  # nothing else starts or ends while the clock runs
+                if candidate.reads_back:
+                    self._examine_recorded_call(stack, candidate)
+                    raise NotReplayable(READS_BACK)
                 rounds, conditions = self._measure_rounds(stack, baseline, candidate)
                 memory_bytes = baseline.recording.own_bytes, candidate.own_bytes
             except NotReplayable as reason:
@@ -134,7 +146,7 @@ class ReplayTimer:
         result = add_use(conclude_replays(name, rounds, conditions), memory_bytes, self._energy_mj)
         if self._wrong:
             return call_suspect(result.timing, "timed_call", self._wrong)
-        return replace(mark_disturbed_unreliable(result), kernels=self._kernels)
+        return mark_disturbed_unreliable(result)
 
     def _take_side(self, baseline: KeptBaseline, number: int) -> _Side:
         baseline.recording.end_worker()
@@ -146,6 +158,12 @@ class ReplayTimer:
             replayer.load(baseline.recording)
         return _Side(baseline.recording, baseline.replayers[number])
 
+    def _open_side(self, stack: ExitStack, candidate: Recording) -> _Side:
+        candidate.end_worker()
+        side = _Side(candidate, stack.enter_context(self._ahead.replayer(is_parallel=candidate.is_parallel)))
+        side.replayer.load(candidate)
+        return side
+
     def _measure_rounds(
         self, stack: ExitStack, baseline: KeptBaseline, candidate: Recording
     ) -> tuple[list[ReplayTimes], Conditions]:
@@ -154,10 +172,7 @@ class ReplayTimer:
         functions = self._find_owners(candidate)
         while not rounds or (len(rounds) < count_rounds(rounds[0].shorter_us) and not is_decided(rounds[0])):
             theirs = self._take_side(baseline, len(rounds))
-            candidate.end_worker()
-            mine = _Side(candidate, stack.enter_context(self._ahead.replayer(is_parallel=candidate.is_parallel)))
-            mine.replayer.load(candidate)
-            sides = theirs, mine
+            sides = theirs, self._open_side(stack, candidate)
             _calibrate(sides)
             if not rounds:
                 self._is_hopeless = self._verify(sides)
@@ -173,7 +188,7 @@ class ReplayTimer:
                 lambda: self._seeds.draw_fresh(GIVEN),
                 lambda seed, run: self._differs(self._replay_alone(sides[0], seed)[1], run, find_kind(GIVEN)),
             )
-            self._kernels = replace(found, measured_us=statistics.median(pair[1] for pair in rounds[0].given))
+            self.kernels = replace(found, measured_us=statistics.median(pair[1] for pair in rounds[0].given))
         # A process that happens to be fast or slow must not be used for all candidates.
         if len(baseline.replayers) > 1:
             self._ahead.end_replayer(baseline.replayers.popleft())
@@ -217,6 +232,21 @@ class ReplayTimer:
                 for side, count in zip(sides, rows, strict=True)
             ]
         return [None, None]
+
+    def _examine_recorded_call(self, stack: ExitStack, candidate: Recording) -> None:
+        """Attribute work that may fit only the inputs with which it was recorded, if it is right for these."""
+        functions, seed = self._find_owners(candidate), candidate.seed
+        if functions is None or seed is None:
+            return
+        with suppress(NotReplayable):
+            side = self._open_side(stack, candidate)
+            _calibrate([side])
+            found = [self._replay_alone(side, seed) for _ in range(ATTRIBUTING)]
+            if self._find_wrong(seed, found[-1][1]) is None:
+                kernels = self._examine_kernels(
+                    side, functions, lambda: seed, lambda _, run: self._find_wrong(seed, run) is not None
+                )
+                self.kernels = replace(kernels, measured_us=found[-1][0])
 
     def _examine_kernels(
         self,

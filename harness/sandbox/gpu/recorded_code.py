@@ -47,6 +47,14 @@ def read_functions(recording: int, recorded_bytes: int) -> list[RecordedFunction
     return functions
 
 
+def list_readable(recording: int, recorded_bytes: int) -> list[RecordedFunction]:
+    """Of a malformed recording none."""
+    try:
+        return read_functions(recording, recorded_bytes)
+    except MalformedRecording:
+        return []
+
+
 def _read_images(rows: Mapping[str, Any], recorded_bytes: int) -> dict[int, tuple[str, bytes]]:
     """The replayer finds an image by the text of its number, so that each has one text only."""
     images, left_bytes = dict[int, tuple[str, bytes]](), min(os.fstat(recorded_bytes).st_size, MOST_CODE_BYTES)

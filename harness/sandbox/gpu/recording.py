@@ -21,7 +21,7 @@ from harness.protocol.channel import MAX_DESCRIPTORS, WorkerRequest
 from harness.protocol.device_memory import FIRST_ADDRESS, RANGE_BYTES
 from harness.sandbox.devices import Device
 from harness.sandbox.forkserver import Forkserver
-from harness.sandbox.gpu.recorded_code import MalformedRecording, RecordedFunction, read_functions
+from harness.sandbox.gpu.recorded_code import MalformedRecording, RecordedFunction, list_readable, read_functions
 from harness.sandbox.gpu.worker_memory import WorkerPages, export_pages, repeats_memory
 from harness.sandbox.model_session import POISON, Run
 from harness.sandbox.replies import parse_outputs, read_list, read_pairs
@@ -38,7 +38,9 @@ READS_BACK = "device memory is read back to the host"  # as the recorder says
 
 
 class NotReplayable(Exception):
-    """The message is the reason."""
+    """The message is the reason. `functions` are those of the recording, if there is one."""
+
+    functions: list[RecordedFunction] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,7 @@ class Recording:
     called: Called
     client: WorkerClient
     shared: frozenset[int]  # outputs that may share memory with inputs or state
+    seed: int | None = None  # of the recorded call's inputs
 
     @property
     def own_bytes(self) -> int:
@@ -138,7 +141,9 @@ def make_recording(
     shared: frozenset[int],
     may_read_back: bool = False,
 ) -> Recording:
-    """Inputs and `state` must be in place. Only trusted code `may_read_back` values. Raises NotReplayable."""
+    """Inputs and `state` must be in place. Only trusted code `may_read_back` values if its replays are timed. Raises
+    NotReplayable.
+    """
     facts, descriptors = client.record(placed)
     try:
         reasons = list(map(str, read_list(facts.get("unsupported"))))
@@ -158,7 +163,9 @@ def make_recording(
         if any(repeats_memory(pages.view(*place)) for place in _list_places(called, shared)):
             pages.close()
             raise CandidateFailure.of_check(Outcome.SUSPECT, "alias_output", REPEATED_PAGES)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, NotReplayable) and len(descriptors) == 2:
+            error.functions = list_readable(*descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
         raise

@@ -15,13 +15,14 @@ from harness.evaluation.integrity.attribution import (
     attribute_replayed,
     classify_kernel,
     classify_range,
+    confirm_recorded_code,
     find_owners,
     list_custom_kernels,
     name_kernel,
     parse_profile,
     share_work,
 )
-from harness.evaluation.results import ReplayedKernels
+from harness.evaluation.results import ReplayedKernels, StepResult
 from harness.sandbox.gpu.recorded_code import RecordedFunction
 
 ANSWER = {"kind": "profiled", "total_us": 10.0, "host": [["aten::add", 4.0]], "kernels": [], "libraries": []}
@@ -349,10 +350,27 @@ def test_the_device_time_of_a_recorded_call_is_shared():
         (80.0, 100.0, 0.2),  # the time of each was understated
     ],
 )
-def test_own_kernels_have_no_larger_share_than_the_measured_time_leaves(others_us, measured_us, share):
+def test_custom_kernels_have_no_larger_share_than_the_measured_time_leaves(others_us, measured_us, share):
     rows = (("scale", "custom", 45.0), ("shift", "custom", 15.0), ("sgemm", "library", 40.0))
     replayed = ReplayedKernels(rows=rows, without_custom="changed", others_us=others_us, measured_us=measured_us)
     reference = SimpleNamespace(loaded=SimpleNamespace(problem=SimpleNamespace(requires_kernel=True)))
     work = attribute_replayed(replayed, reference, CUSTOM, has_kernel=True).work
     assert work.custom == pytest.approx(share)
     assert work.library == pytest.approx(1 - share)
+
+
+@pytest.mark.parametrize(
+    ("functions", "outcome", "check"),
+    [
+        (None, None, "unverified_share"),
+        ([RecordedFunction("_Z5scalePff", "", UNKNOWN)], None, "unverified_share"),
+        ([RecordedFunction("_Z5scalePff", "/usr/lib/libcublas.so", b"")], "rejected", "unused_kernel"),
+        ([], "rejected", "unused_kernel"),
+    ],
+)
+def test_a_profile_counts_only_if_the_recording_launches_code_of_the_candidate(functions, outcome, check):
+    reference = SimpleNamespace(loaded=SimpleNamespace(problem=SimpleNamespace(requires_kernel=True)))
+    work = share_work(make_profile(kernels=[("own::f", "scale(float*)", 5.0)]), CUSTOM)
+    found = confirm_recorded_code(StepResult(work=work), functions, reference, CUSTOM)
+    assert (found.outcome, [one.check for one in found.findings]) == (outcome, [check])
+    assert found.work.custom == (0.0 if outcome else work.custom)

@@ -3,6 +3,7 @@
 import itertools
 import time
 from contextlib import contextmanager, nullcontext
+from dataclasses import field, make_dataclass
 from types import SimpleNamespace
 
 import pytest
@@ -81,7 +82,7 @@ def test_calls_of_the_baseline_are_timed_once_for_all_candidates(reference):
     class Recorded(SimulatedSession):
         def record(self, inputs, *, may_read_back):
             self.timed = self.calls
-            return SimpleNamespace()
+            return make_dataclass("Recording", [("seed", int, field(default=0))])()
 
     @contextmanager
     def start():

@@ -9,10 +9,10 @@ from simulated_gpu import SimulatedAhead, SimulatedRecording, SimulatedReplayer,
 from harness.evaluation.integrity.attribution import CustomKernels, attribute_replayed
 from harness.evaluation.settings import TimingPlan
 from harness.evaluation.timing import replay_timing
-from harness.evaluation.timing.replay_statistics import CandidateNotReplayable
+from harness.evaluation.timing.replay_statistics import CandidateNotReplayable, relate_to_calls
 from harness.evaluation.timing.replay_timing import ReplayTimer
 from harness.sandbox.gpu.recorded_code import RecordedFunction
-from harness.sandbox.gpu.recording import KeptBaseline, NotReplayable
+from harness.sandbox.gpu.recording import READS_BACK, KeptBaseline, NotReplayable
 
 CUSTOM = CustomKernels(names=("scale",))
 LIBRARYS_US = 50.0
@@ -29,6 +29,16 @@ class Recording(SimulatedRecording):
     def list_functions(self):
         assert self.has_ended
         return [RecordedFunction("scale", "", b"\x7fELF"), RecordedFunction("sgemm", "/usr/lib/libcublas.so", b"")]
+
+
+class ReadsBack(Recording):
+    """It `is_right` where it is replayed."""
+
+    reads_back, seed, is_right = True, 4, True
+
+    def write_inputs(self, inputs, state):
+        super().write_inputs(inputs, state)
+        self.output = self.output if self.is_right else -self.output
 
 
 class Malformed(Recording):
@@ -67,25 +77,49 @@ def measure(monkeypatch):
         plan, reference = TimingPlan(budget_s=0.1, allow_load=True), make_reference()
         timer = ReplayTimer(reference=reference, plan=plan, seeds=itertools.count(100), ahead=ahead, custom=CUSTOM)
         baseline, candidate = KeptBaseline(SimulatedRecording(100.0)), candidate or Recording(100.0)
-        kernels = timer.measure("eager", lambda: nullcontext(baseline), lambda: nullcontext(candidate)).kernels
-        return attribute_replayed(kernels, reference, CUSTOM, has_kernel=True).work
+        try:
+            timer.measure("eager", lambda: nullcontext(baseline), lambda: nullcontext(candidate))
+        except CandidateNotReplayable as reason:
+            return timer.kernels, str(reason)
+        return timer.kernels, ""
 
     return run
 
 
+def attribute(kernels):
+    return attribute_replayed(kernels, make_reference(), CUSTOM, has_kernel=True)
+
+
 @pytest.mark.parametrize("own_us", [50.0, 20_000.0])
-def test_a_kernel_that_waits_where_it_is_timed_alone_has_the_share_that_it_has_in_timed_replays(measure, own_us):
-    work = measure(own_us=own_us)
+def test_waiting_where_kernels_are_timed_one_by_one_adds_no_share(measure, own_us):
+    kernels, _ = measure(own_us=own_us)
+    work = attribute(kernels).work
     assert work.custom == pytest.approx(0.5, abs=0.02)
     assert work.without_custom == "changed"
 
 
 def test_a_decoy_is_recognised(measure):
-    assert measure(is_decoy=True).without_custom == "unchanged"
+    kernels, _ = measure(is_decoy=True)
+    assert kernels.without_custom == "unchanged"
 
 
 def test_a_malformed_recording_is_not_replayed(measure):
     malformed = Malformed(100.0)
-    with pytest.raises(CandidateNotReplayable, match="cannot be read"):
-        measure(malformed)
+    assert measure(malformed) == (None, "its recording cannot be read")
     assert malformed.replays == 0
+
+
+@pytest.mark.parametrize(
+    ("call_us", "share"), [(300.0, 0.5), (90.0, 0.44), (40.0, 0.0)], ids=["longer", "as long", "shorter"]
+)
+def test_work_that_reads_back_is_attributed_and_bounded_by_calls(measure, call_us, share):
+    kernels, reason = measure(ReadsBack(100.0))
+    assert reason == READS_BACK
+    assert kernels.without_custom == "changed"
+    assert attribute(relate_to_calls(kernels, call_us)).work.custom == pytest.approx(share, abs=0.01)
+
+
+def test_work_that_reads_back_and_is_wrong_when_replayed_is_not_attributed(measure):
+    wrong = ReadsBack(100.0)
+    wrong.is_right = False
+    assert measure(wrong) == (None, READS_BACK)

@@ -1,5 +1,6 @@
 """Facts that a worker tells about a recording: wrong ones end the replay or the candidate, never the evaluator."""
 
+import json
 import os
 from contextlib import suppress
 
@@ -109,3 +110,21 @@ def test_only_trusted_calls_may_read_values_back(may_read_back):
             worker, None, None, state=(), shared=frozenset(), check=lambda called: called, may_read_back=may_read_back
         )
     assert (READS_BACK in str(refused.value)) is not may_read_back
+
+
+def test_functions_are_kept_of_a_recording_that_is_not_replayable(monkeypatch):
+    function = {"name": "scale", "image": 0}
+    recorded = {"images": {"0": {"path": "/usr/lib/libcublas.so", "offset": 0, "size": 4}}, "functions": [function]}
+    for found, names in ((recorded, ["scale"]), ({}, [])):
+        worker = Worker(REPLAYABLE | {"unsupported": ["the call cuLaunchHostFunc is not recorded"]})
+        monkeypatch.setitem(globals(), "open_descriptor", lambda found=found: keep(json.dumps(found).encode()))
+        with pytest.raises(NotReplayable, match="cuLaunchHostFunc") as refused:
+            make_recording(worker, None, None, state=(), shared=frozenset(), check=lambda called: called)
+        assert [one.name for one in refused.value.functions] == names
+        assert not any(map(is_open, worker.descriptors))
+
+
+def keep(content):
+    descriptor = os.memfd_create("recorded")
+    os.write(descriptor, content)
+    return descriptor
