@@ -59,6 +59,7 @@ _LIBRARY_OPERATOR = re.compile(
 _TORCH_OPERATOR = re.compile(r"(aten|prims?|quantized|quantized_decomposed|_c10d_functional|c10d)::\w+")
 _COMPILED_REGION = re.compile(r"Torch-Compiled Region|## Call Compiled|CompiledF|TorchDynamo|Inductor|triton_")
 _GENERATED_RANGE = re.compile(r"## Call Compiled")  # the rest of a compiled region is torch's overhead
+_WRITTEN_TRITON = re.compile(r"triton_(?![a-z]{3}_|$)")  # names of torch's compiler go on with three letters, or end
 _GENERATED_KERNEL = re.compile(r"triton_[a-z]+_fused")
 _LIBRARY_KERNEL = re.compile(
     r"cublas|cudnn|cutlass|cute::|nvjet|xmma|cask|cufft|cusparse|cusolver|nccl|\bsm\d+_|(ampere|volta|turing|hopper"
@@ -116,7 +117,8 @@ def _find_owner(name: str, origin: Origin, custom: CustomKernels) -> Owner:
     """Names decide only for code that the evaluator built or that its compiler ascribes to the program. For other code
     that a worker compiled or unpacked they do not if torch or a library has such names, too.
     """
-    is_ambiguous = name_kernel(name) in custom.names and (_LIBRARY_KERNEL.search(name) or _TORCH_KERNEL.search(name))
+    is_usual = _LIBRARY_KERNEL.search(name) or _TORCH_KERNEL.search(name)
+    is_ambiguous = name_kernel(name) in custom.names and is_usual and not _WRITTEN_TRITON.match(name)
     is_foreign = origin == "machine" or (origin == "unknown" and is_ambiguous)
     return classify_kernel(FROM_LIBRARY if is_foreign else "", name, custom)
 

@@ -274,6 +274,13 @@ BUILT, UNKNOWN, BY_THE_PROGRAM = b"\x7fELF of a build", b"\x7fELF of anybody", b
         ("my_gemm", "", UNKNOWN, "library"),
         ("triton_poi_fused_add_0", "", BY_THE_PROGRAM, "custom"),
         ("triton_poi_fused_add_0", "", UNKNOWN, "torch"),
+        ("triton_", "", UNKNOWN, "torch"),
+        (
+            "triton_softmax",
+            "",
+            UNKNOWN,
+            "custom",
+        ),  # torch's compiler includes kernels that it calls in files of its own
         ("kernel_cutlass_gemm_tensorptr", "", UNKNOWN, "custom"),
     ],
 )
@@ -281,7 +288,7 @@ def test_whose_a_recorded_function_is(tmp_path, function, path, image, owner):
     library = tmp_path / "built.so"
     library.write_bytes(bytes(100) + BUILT + bytes(100))
     custom = CustomKernels(
-        names=("scale", "my_gemm", "triton_poi_fused_add_0", "kernel_cutlass_gemm_*"),
+        names=("scale", "my_gemm", "triton_poi_fused_add_0", "triton_", "triton_softmax", "kernel_cutlass_gemm_*"),
         words=frozenset({"softmax_rows", "trsm_ln_up_kernel"}),
         libraries=(str(library),),
     )
