@@ -224,7 +224,7 @@ class CaseContext:
     recorded: Recording | NotReplayable | None = None
     call_us: float | None = None  # of a whole call, beside device time
     replayed_kernels: ReplayedKernels | None = None
-    recorded_functions: list[RecordedFunction] | None = None  # of a call that is not replayed, if it was recorded
+    recorded_functions: list[RecordedFunction] | None = None  # of a call that is not replayed; None: not asked
 
     @property
     def record(self) -> EvaluationRecord:

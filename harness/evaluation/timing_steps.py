@@ -23,7 +23,6 @@ from harness.evaluation.timing.recordings import keep_baseline, record_call, rec
 from harness.evaluation.timing.replay_statistics import label_bound, relate_to_calls
 from harness.evaluation.timing.replay_timing import Keep, ReplayTimer
 from harness.evaluation.timing.system_conditions import NoiseKey
-from harness.sandbox.gpu.recorded_code import list_readable
 from harness.sandbox.gpu.recording import KeptBaseline, NotReplayable, Recording
 from harness.sandbox.memory_limits import USABLE_SHARE
 from harness.sandbox.model_session import ModelSession
@@ -255,9 +254,8 @@ class CandidateTimer:
         try:
             result = timer.measure(opponent.name, self._record_baseline(opponent, baseline), take)
         except NotReplayable:
-            case.recorded_functions = (
-                list_readable(*recorded.descriptors) if isinstance(recorded, Recording) else recorded.functions
-            )
+            if not self.workers.ahead.forkserver.unrecordable:
+                case.recorded_functions = recorded.functions
             raise
         finally:
             case.replayed_kernels = timer.kernels

@@ -38,7 +38,7 @@ READS_BACK = "device memory is read back to the host"  # as the recorder says
 
 
 class NotReplayable(Exception):
-    """The message is the reason. `functions` are those of the recording, if there is one."""
+    """The message is the reason. `functions` are those of the recording, if one was asked for."""
 
     functions: list[RecordedFunction] | None = None
 
@@ -99,6 +99,11 @@ class Recording:
 
     def read(self, address: int, size_bytes: int) -> bytes:
         return bytes(self.pages.view(address, size_bytes).cpu().numpy())
+
+    @property
+    def functions(self) -> list[RecordedFunction]:
+        """Of a malformed recording none."""
+        return list_readable(*self.descriptors)
 
     def list_functions(self) -> list[RecordedFunction]:
         """Call after the end of the worker. Raises NotReplayable."""
@@ -164,8 +169,8 @@ def make_recording(
             pages.close()
             raise CandidateFailure.of_check(Outcome.SUSPECT, "alias_output", REPEATED_PAGES)
     except BaseException as error:
-        if isinstance(error, NotReplayable) and len(descriptors) == 2:
-            error.functions = list_readable(*descriptors)
+        if isinstance(error, NotReplayable):
+            error.functions = list_readable(*descriptors) if len(descriptors) == 2 else []
         for descriptor in descriptors:
             os.close(descriptor)
         raise

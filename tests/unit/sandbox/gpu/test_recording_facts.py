@@ -124,6 +124,14 @@ def test_functions_are_kept_of_a_recording_that_is_not_replayable(monkeypatch):
         assert not any(map(is_open, worker.descriptors))
 
 
+def test_a_worker_that_gives_no_recording_launches_nothing_that_counts():
+    worker = Worker({"unsupported": ["the recording could not be written"]})
+    worker.record = lambda placed: (worker._facts, [])
+    with pytest.raises(NotReplayable) as refused:
+        make_recording(worker, None, None, state=(), shared=frozenset(), check=lambda called: called)
+    assert refused.value.functions == []
+
+
 def keep(content):
     descriptor = os.memfd_create("recorded")
     os.write(descriptor, content)
