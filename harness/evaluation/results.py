@@ -49,6 +49,7 @@ class ReplayedKernels:
     without_custom: WithoutCustom
     others_us: float | None = None
     measured_us: float | None = None
+    is_general: bool = True  # otherwise replays are right only for the inputs of the recording
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -137,7 +137,10 @@ def attribute_replayed(
         return _reject_where_required(work, reference, "unused_kernel", UNUSED)
     if has_kernel or custom.generated:
         work = replace(work, without_custom=replayed.without_custom)
-    return _conclude(work, reference, libraries=(), findings=(), has_kernel=has_kernel or custom.generated)
+    findings = (
+        () if replayed.is_general or work.custom < NOTHING else (_doubt_share("is right for its own inputs only"),)
+    )
+    return _conclude(work, reference, libraries=(), findings=findings, has_kernel=has_kernel or custom.generated)
 
 
 def _limit_own(replayed: ReplayedKernels) -> list[tuple[str, Owner, float]]:
@@ -203,9 +206,12 @@ def confirm_recorded_code(
     if functions is not None and all(owner != "custom" for _, owner in find_owners(functions, custom)):
         work = replace(work, custom=0.0, other=work.custom + work.other)
         return _reject_where_required(work, reference, "unused_kernel", UNUSED)
-    message = "its worker alone says how much of the time its kernels take, since its GPU work cannot be replayed"
-    finding = Finding(check="unverified_share", severity="note", message=message)
-    return replace(result, findings=(*result.findings, finding))
+    return replace(result, findings=(*result.findings, _doubt_share("cannot be replayed")))
+
+
+def _doubt_share(reason: str) -> Finding:
+    message = f"how much of the time its kernels take is not verified, since its recorded GPU work {reason}"
+    return Finding(check="unverified_share", severity="note", message=message)
 
 
 def name_custom_kernels(names: tuple[str, ...], libraries: Sequence[str]) -> CustomKernels:

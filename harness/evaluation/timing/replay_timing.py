@@ -54,7 +54,7 @@ from harness.sandbox.gpu.recording import (
     Recording,
     Replayer,
 )
-from harness.sandbox.model_session import ModelSession, Run
+from harness.sandbox.model_session import Run
 from harness.sandbox.worker_client import PlacedInputs
 from harness.sandbox.workers_ahead import WorkersAhead
 from harness.tensors.outputs import TensorRecord
@@ -74,7 +74,6 @@ OTHER_WORK = "Memcpy, Memset"
 ATTRIBUTING = 2  # replays of a graph, the first of which may load code
 CLEAN_BYTES = 256 << 20  # read before each replay, which leaves no modified lines in the cache
 
-Open = Callable[[], AbstractContextManager[ModelSession]]
 Record = Callable[[], AbstractContextManager[Recording]]
 Keep = Callable[[], AbstractContextManager[KeptBaseline]]
 
@@ -234,19 +233,27 @@ class ReplayTimer:
         return [None, None]
 
     def _examine_recorded_call(self, stack: ExitStack, candidate: Recording) -> None:
-        """Attribute work that may fit only the inputs with which it was recorded, if it is right for these."""
-        functions, seed = self._find_owners(candidate), candidate.seed
-        if functions is None or seed is None:
+        """Attribute work that is right for new inputs, or else for those with which it was recorded."""
+        functions, recorded = self._find_owners(candidate), candidate.seed
+        if functions is None:
             return
         with suppress(NotReplayable):
             side = self._open_side(stack, candidate)
             _calibrate([side])
-            found = [self._replay_alone(side, seed) for _ in range(ATTRIBUTING)]
-            if self._find_wrong(seed, found[-1][1]) is None:
-                kernels = self._examine_kernels(
-                    side, functions, lambda: seed, lambda _, run: self._find_wrong(seed, run) is not None
-                )
-                self.kernels = replace(kernels, measured_us=found[-1][0])
+            for draw, is_general in ((partial(self._seeds.draw_fresh, GIVEN), True), (partial(int, recorded), False)):
+                times_us = [self._replay_right(side, draw()) for _ in range(ATTRIBUTING)]
+                if None not in times_us:
+                    found = self._examine_kernels(side, functions, draw, self._is_wrong)
+                    self.kernels = replace(found, measured_us=times_us[-1], is_general=is_general)
+                    break
+
+    def _replay_right(self, side: _Side, seed: int) -> float | None:
+        """Return the time in us, or None for wrong outputs."""
+        time_us, run = self._replay_alone(side, seed)
+        return None if self._is_wrong(seed, run) else time_us
+
+    def _is_wrong(self, seed: int, run: Run) -> bool:
+        return self._find_wrong(seed, run) is not None
 
     def _examine_kernels(
         self,

@@ -59,7 +59,7 @@ class Recording:
     called: Called
     client: WorkerClient
     shared: frozenset[int]  # outputs that may share memory with inputs or state
-    seed: int | None = None  # of the recorded call's inputs
+    seed: int = 0  # of the recorded call's inputs
 
     @property
     def own_bytes(self) -> int:

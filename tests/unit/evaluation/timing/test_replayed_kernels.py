@@ -32,13 +32,18 @@ class Recording(SimulatedRecording):
 
 
 class ReadsBack(Recording):
-    """It `is_right` where it is replayed."""
+    """It is right for `right` inputs: all, its own, or none."""
 
-    reads_back, seed, is_right = True, 4, True
+    reads_back, seed = True, 4
+
+    def __init__(self, time_us, right="all"):
+        super().__init__(time_us)
+        (own,) = make_reference().make_timed_inputs(self.seed)
+        self.is_right = {"all": lambda x: True, "own": lambda x: x.equal(own), "none": lambda x: False}[right]
 
     def write_inputs(self, inputs, state):
         super().write_inputs(inputs, state)
-        self.output = self.output if self.is_right else -self.output
+        self.output = self.output if self.is_right(inputs[0]) else -self.output
 
 
 class Malformed(Recording):
@@ -116,10 +121,17 @@ def test_work_that_reads_back_is_attributed_and_bounded_by_calls(measure, call_u
     kernels, reason = measure(ReadsBack(100.0))
     assert reason == READS_BACK
     assert kernels.without_custom == "changed"
-    assert attribute(relate_to_calls(kernels, call_us)).work.custom == pytest.approx(share, abs=0.01)
+    found = attribute(relate_to_calls(kernels, call_us))
+    assert found.work.custom == pytest.approx(share, abs=0.01)
+    assert not any(one.check == "unverified_share" for one in found.findings)
+
+
+def test_a_share_by_the_recorded_inputs_alone_is_not_verified(measure):
+    kernels, _ = measure(ReadsBack(100.0, "own"))
+    found = attribute(relate_to_calls(kernels, 300.0))
+    assert found.work.custom == pytest.approx(0.5, abs=0.01)
+    assert [one.check for one in found.findings] == ["unverified_share"]
 
 
 def test_work_that_reads_back_and_is_wrong_when_replayed_is_not_attributed(measure):
-    wrong = ReadsBack(100.0)
-    wrong.is_right = False
-    assert measure(wrong) == (None, READS_BACK)
+    assert measure(ReadsBack(100.0, "none")) == (None, READS_BACK)
