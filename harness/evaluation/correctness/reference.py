@@ -205,13 +205,15 @@ class Reference:
         return mixed + self.timed_steps if self.plan.stress else ()
 
     @property
-    def replayed_steps(self) -> tuple[str, ...]:
-        """Return also the other kinds that the problem declares: a recorded call need not do what other calls do."""
-        if not self.plan.stress:
-            return ()
-        known = self.changed_steps
+    def compared_steps(self) -> tuple[str, ...]:
+        """Return the other kinds that the problem declares: of such timed calls only the outputs count."""
         declared = (kind.name for kind in list_declared(self.loaded.problem) if not kind.changes_layout)
-        return (*known, *(name for name in declared if name not in known))
+        return tuple(name for name in declared if name not in self.changed_steps) if self.plan.stress else ()
+
+    @property
+    def replayed_steps(self) -> tuple[str, ...]:
+        """Return all: a recorded call need not do what other calls do."""
+        return self.changed_steps + self.compared_steps
 
     def choose_timed_step(self, seed: int) -> str:
         steps = self.replayed_steps

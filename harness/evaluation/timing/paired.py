@@ -45,6 +45,7 @@ from harness.tensors.outputs import Change
 ASK_EVERY = 10  # blocks: the test resamples, which takes time
 HELD_UP = 10.0  # times slower by the evaluator's clock, whatever is reported
 DEALT_BLOCKS = 20  # actions are distributed over as many blocks at a time
+DEALT_COMPARED = 4  # beside these: blocks of which only outputs count
 TAKEN = (14, 5)  # of these: blocks whose outputs are read, in the first `min_blocks` and after them
 LOOKED_SHARE = 0.3  # of those: both workers' memory is sampled right after the call
 KEPT_SHARE = 0.25  # of those: the outputs must not change until the last call
@@ -115,7 +116,8 @@ class PairedTimer:
         with pin_to_cores(self._reference.device.evaluator_cores):
             while not self._is_enough(blocks, time.monotonic() - began_s, baseline_us):
                 is_long = not is_short or (bool(blocks) and _are_surely_slower(blocks))
-                blocks.append(self._measure_block(seeds, take=next(taken) or is_long))
+                block = self._measure_block(seeds, take=next(taken) or is_long)
+                blocks += [] if block is None else [block]
                 sampler.sample()
         conditions = sampler.conclude()
         for session in (self._baseline, self._candidate):
@@ -166,8 +168,10 @@ class PairedTimer:
             count = TAKEN[first >= self._plan.min_blocks]
             yield from self._random.sample([True] * count + [False] * (DEALT_BLOCKS - count), DEALT_BLOCKS)
 
-    def _measure_block(self, seeds: Iterator[int], *, take: bool) -> Block:
-        """Make one call of each on the same inputs and state, in random order, each with a cold cache."""
+    def _measure_block(self, seeds: Iterator[int], *, take: bool) -> Block | None:
+        """Make one call of each on the same inputs and state, in random order, each with a cold cache. None if only the
+        outputs count.
+        """
         given = self._ahead or self._make_given(seeds)
         take |= self._chosen.is_changed(given.seed)
         look = take and self._random.random() < LOOKED_SHARE
@@ -189,7 +193,8 @@ class PairedTimer:
             self._chosen.note(given.seed, candidate, baseline)
         baseline, candidate = self._baseline.complete(baseline), self._candidate.complete(candidate)
         self._note_samples(baseline.memory_sample, candidate.memory_sample)
-        return make_block(baseline, candidate)
+        is_only_compared = self._reference.choose_timed_step(given.seed) in self._reference.compared_steps
+        return None if is_only_compared else make_block(baseline, candidate)
 
     @contextmanager
     def _charging(self, session: ModelSession) -> Iterator[None]:
@@ -221,11 +226,19 @@ def _are_surely_slower(blocks: list[Block]) -> bool:
 
 
 def _deal_steps(reference: Reference, source: random.Random) -> Iterator[str]:
-    """Yield the kind of inputs of each block: a quarter is changed."""
+    """Yield the kind of inputs of each block: a quarter of those whose time counts is changed. Among them are a few of
+    the other kinds that the problem declares, which timed calls must handle, too.
+    """
     changed = deal_changed_steps(reference, source)
+    compared = itertools.cycle(source.sample(reference.compared_steps, len(reference.compared_steps)))
+    beside = DEALT_COMPARED if reference.compared_steps else 0
     while True:
         places = source.sample(range(DEALT_BLOCKS), DEALT_BLOCKS // 4)
-        yield from (next(changed) if place in places else "as_given" for place in range(DEALT_BLOCKS))
+        followed = source.sample(range(DEALT_BLOCKS), beside)
+        for place in range(DEALT_BLOCKS):
+            yield next(changed) if place in places else "as_given"
+            if place in followed:
+                yield next(compared)
 
 
 @contextmanager

@@ -72,6 +72,7 @@ def measure(plan=TimingPlan(min_blocks=PAIRS, max_blocks=PAIRS)):  # noqa: B008
             make_timed_inputs=make_inputs,
             make_timed_state=lambda seed: None,
             changed_steps=(),
+            compared_steps=(),
             choose_timed_step=lambda seed: "as_given",
         ),
         plan=plan,

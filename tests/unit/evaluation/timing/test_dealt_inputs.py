@@ -65,6 +65,8 @@ def test_replays_also_have_kinds_that_only_the_problem_declares(reference):
     declaring = replace(reference, loaded=replace(reference.loaded, problem=problem))
     assert set(declaring.changed_steps) == {"mixed", *STEPS}
     assert set(declaring.replayed_steps) == {"mixed", *STEPS, "normal", "scale_3"}
+    dealt = Counter(islice(_deal_steps(declaring, random.Random(1)), 24))
+    assert (dealt["as_given"], dealt["normal"], dealt["scale_3"]) == (15, 2, 2)
     source = random.Random(1)
     seeds = TimedSeeds(declaring, iter(lambda: source.getrandbits(62), None), source)
     assert declaring.choose_timed_step(seeds.draw_fresh("scale_3")) == "scale_3"
