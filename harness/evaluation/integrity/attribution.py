@@ -115,12 +115,14 @@ def find_owners(functions: Sequence[RecordedFunction], custom: CustomKernels) ->
 
 def _find_owner(name: str, origin: Origin, custom: CustomKernels) -> Owner:
     """Names decide only for code that the evaluator built or that its compiler ascribes to the program. For other code
-    that a worker compiled or unpacked they do not if torch or a library has such names, too.
+    that a worker compiled or unpacked they do not if torch or a library has such names, too. What the evaluator built
+    of a library's templates is the candidate's.
     """
     is_usual = _LIBRARY_KERNEL.search(name) or _TORCH_KERNEL.search(name)
     is_ambiguous = name_kernel(name) in custom.names and is_usual and not _WRITTEN_TRITON.match(name)
     is_foreign = origin == "machine" or (origin == "unknown" and is_ambiguous)
-    return classify_kernel(FROM_LIBRARY if is_foreign else "", name, custom)
+    owner = classify_kernel(FROM_LIBRARY if is_foreign else "", name, custom)
+    return "custom" if origin == "built" and owner == "library" else owner
 
 
 def attribute_replayed(

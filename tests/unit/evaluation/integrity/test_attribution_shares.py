@@ -267,6 +267,8 @@ BUILT, UNKNOWN, BY_THE_PROGRAM = b"\x7fELF of a build", b"\x7fELF of anybody", b
         ("trsm_ln_up_kernel", "/usr/lib/libcublas.so", b"", "torch"),
         ("_ZN2at6native18elementwise_kernelEi", "", BUILT, "torch"),
         ("ampere_sgemm_128x64_tn", "", UNKNOWN, "library"),
+        ("_ZN3cub12ReduceKernelIfEEvPT_", "", BUILT, "custom"),
+        ("_ZN3cub12ReduceKernelIfEEvPT_", "", UNKNOWN, "library"),
         ("softmax_rows", "", UNKNOWN, "custom"),
         ("unknown", "", UNKNOWN, "other"),
         ("my_gemm", "", BUILT, "custom"),
@@ -275,12 +277,7 @@ BUILT, UNKNOWN, BY_THE_PROGRAM = b"\x7fELF of a build", b"\x7fELF of anybody", b
         ("triton_poi_fused_add_0", "", BY_THE_PROGRAM, "custom"),
         ("triton_poi_fused_add_0", "", UNKNOWN, "torch"),
         ("triton_", "", UNKNOWN, "torch"),
-        (
-            "triton_softmax",
-            "",
-            UNKNOWN,
-            "custom",
-        ),  # torch's compiler includes kernels that it calls in files of its own
+        ("triton_softmax", "", UNKNOWN, "custom"),  # torch's compiler copies kernels that it calls into its own files
         ("kernel_cutlass_gemm_tensorptr", "", UNKNOWN, "custom"),
     ],
 )
