@@ -64,7 +64,7 @@ def test_descriptors_of_pages_elsewhere_than_asked_for_are_closed():
 
 
 @pytest.mark.parametrize("pages", [[0, 1, 2, 3], [0, 1, 2, 0]])
-def test_memory_with_a_page_at_two_addresses_is_found_and_left_as_it_was(pages):
+def test_a_page_at_two_addresses_is_found_and_left(pages):
     libc = ctypes.CDLL(None)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long
