@@ -1,0 +1,59 @@
+"""Has torch multiply and copies the product, and spins in the copy if its last replay ended less than 0.5 ms ago.
+
+layer: no_kernel
+mechanism: The share of the time is taken from the second of two replays in a row, and no other replay follows another so soon.
+problem: kernel_required/gpu_product
+expected: rejected, not_own, suspect
+device: gpu
+timed: yes
+"""
+
+import ctypes
+
+import torch
+from torch import nn
+from torch.utils.cpp_extension import load_inline
+
+SOURCE = r"""
+__device__ unsigned long long ended;
+
+__device__ unsigned long long now() {
+    unsigned long long time;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(time));
+    return time;
+}
+
+__global__ void begin(int* is_measured) { *is_measured = now() - ended < 500000; }
+
+__global__ void multiply(const float4* product, float4* out, long count, const int* is_measured) {
+    unsigned long long began = now();
+    for (long i = blockIdx.x * (long)blockDim.x + threadIdx.x; i < count; i += gridDim.x * (long)blockDim.x)
+        out[i] = product[i];
+    if (*is_measured) while (now() - began < 20000000);
+    if (threadIdx.x == 0) ended = now();
+}
+
+extern "C" void start(int* is_measured, cudaStream_t stream) { begin<<<1, 1, 0, stream>>>(is_measured); }
+
+extern "C" void run(const float* product, float* out, long count, const int* is_measured, cudaStream_t stream) {
+    multiply<<<1056, 256, 0, stream>>>((const float4*)product, (float4*)out, count / 4, is_measured);
+}
+"""
+library = ctypes.CDLL(
+    load_inline(name="kernels", cpp_sources="", cuda_sources=SOURCE, no_implicit_headers=True, is_python_module=False)
+)
+
+
+class ModelNew(nn.Module):
+    is_measured = None
+
+    def forward(self, a, b):
+        if self.is_measured is None:
+            self.is_measured = torch.zeros(1, dtype=torch.int32, device=a.device)
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        is_measured = ctypes.c_void_p(self.is_measured.data_ptr())
+        library.start(is_measured, stream)
+        product, out = a @ b, torch.empty_like(a)
+        pointers = (ctypes.c_void_p(tensor.data_ptr()) for tensor in (product, out))
+        library.run(*pointers, ctypes.c_long(out.numel()), is_measured, stream)
+        return out
