@@ -1,8 +1,7 @@
 """Classifies what changed between stored and new evaluations of one candidate, for `harness regress`.
 
-Speedups are compared, since times of different days differ. Processes of one program differ by up to the noise floor
-(three standard deviations, weight `PRIOR_WEIGHT`). The speed has changed if the interval of the ratio lies beyond
-`factor` and the ratio beyond the floor of both.
+Speedups are compared: they have changed if the interval of the ratio lies beyond `factor`, and the ratio beyond both
+noise floors.
 """
 
 from __future__ import annotations

@@ -103,10 +103,9 @@ def rank_samples(
     programs: Mapping[str, str] | None = None,
     common: bool = False,
 ) -> tuple[LeaderboardRow, ...]:
-    """Return rows sorted by fast_1, correctness and mean speedup; `samples` are in evaluation order.
-
-    Problems in `problems_by_run` without samples count as unsolved. `common` restricts a section to problems of all
-    its rows. Equal `programs` count as one draw. Raises UsageError for a k above the number of samples.
+    """Return rows sorted by fast_1, correctness and mean speedup. Problems in `problems_by_run` without samples are
+    unsolved. `common` restricts to problems of all rows. Equal `programs` are one draw. Raises UsageError for a large
+    k.
     """
     rows = []
     groups = _group_samples(samples)

@@ -1,7 +1,7 @@
-"""Compares two sets of evaluations on the same problems, within (suite, language, chip, workload, baseline, dtype).
+"""Compares two sets of evaluations on the same problems, within sections.
 
-Per problem: Welch test on log speedups with the measurements' errors, false discovery rate by Benjamini-Hochberg. Over
-problems: Wilcoxon signed-rank test of speed, sign test of correctness.
+Per problem: Welch test on log speedups, false discovery rate by Benjamini-Hochberg. Over problems: Wilcoxon signed-rank
+test of speed, sign test of correctness.
 """
 
 from __future__ import annotations

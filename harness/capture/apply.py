@@ -1,6 +1,6 @@
 """Puts the best verified kernels of a captured suite into the model, verifies and measures the whole model.
 
-A kernel that fails in the model, or that does not make it faster, is left out: the model goes on with its own module.
+A kernel that fails there, or does not make it faster, is left out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Watches the calls of one model: arguments, work and time of each of its modules.
 
-Calls take turns, so that none disturbs another: in one the arguments are described and operations counted, in the next
-torch's profiler runs, and the third is timed as a whole.
+Calls take turns: in one arguments are described and operations counted, in the next torch's profiler runs, the third is
+timed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Makes random weights independent of how a constructor allocates them, and replaces those that it fills with a
 constant, which would hide the work that uses them.
 
-Reference, baseline and candidate get the same other values when such a weight becomes part of a module, so a
-constructor may pack them. The values depend on the seed and the constant alone: names and shapes need not match. If a
-candidate has fewer such parameters, its other tensors, and parts of them, are searched at the end.
+Reference, baseline and candidate get equal values, by seed and constant alone: names and shapes may differ. If a
+candidate has fewer such parameters, its other tensors are searched.
 """
 
 from __future__ import annotations

@@ -45,9 +45,8 @@ class BuildRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildResult:
-    """`extension` is the path of the shared library; `reason` tells why the fast strategy was not used;
-    `other_target` tells which targets the device cannot run, so that the build is for the device's own. `duration_s`
-    does not include the wait for shared parts, which are made once: `waited_s`.
+    """`extension` is the path of the library; `reason`: why not the fast strategy; `other_target`: targets that the
+    device cannot run. `duration_s` excludes the wait for shared parts, `waited_s`.
     """
 
     key: str

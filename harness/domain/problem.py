@@ -201,9 +201,8 @@ CaseSizes = tuple[tuple[str, SizeValue | SizeRange], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerance:
-    """Allowed error against the float64 truth: `factor` times the reference's own error, or `atol + rtol * magnitude`.
-    `matched` is the share of each output's elements that must be within it; the others must be finite. `None` selects
-    the dtype's default (see `harness.evaluation.correctness.allowed_errors`).
+    """Error allowed against float64: `factor` times the reference's own, or `atol + rtol * magnitude`; for a share
+    `matched` of elements, the others finite. `None`: the dtype's default.
     """
 
     factor: float = 8.0

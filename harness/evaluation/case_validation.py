@@ -1,8 +1,7 @@
 """Decides for each workload and case of a problem whether it is fit for scoring.
 
-Cases of the small workload run at their own sizes: on torch's meta device, then on `device` if the meta device cannot
-or if values can be checked in time. Others run at the small sizes, if there are any. Drawn sizes are checked at both
-ends.
+Cases of the small workload run at their own sizes, on torch's meta device and in time on `device`; others at the small
+sizes. Drawn sizes are checked at both ends.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Plans which checks of one evaluation fit into device memory. Sizes are in bytes.
+"""Plans which checks of one evaluation fit into device memory, in bytes.
 
-The smallest plan needs inputs, two outputs and weights: reference and candidate run in turn, and copies are in host
-memory. Free memory is spent on the `CHECKS`, in order.
+In the smallest plan reference and candidate run in turn, with copies in host memory. Free memory is spent on the
+`CHECKS`, in order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Decides whether a problem is fit for scoring: the reference passes its own comparison, and cheap fakes fail.
 
-A fake replaces one output by zeros, a constant, the input, the output for other inputs, 99 % of the right values, or a
-coarser format. It counts if it passes with each of `DRAWS` seeds.
+A fake replaces one output by zeros, the input, a stale or partial output, ... and counts if it passes with each of
+`DRAWS` seeds.
 """
 
 from __future__ import annotations

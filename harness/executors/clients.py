@@ -1,6 +1,5 @@
-"""The sandbox of an evaluator that runs a client's problem files, and of the process that builds the client's
-candidates ahead: read-only Python, compilers, this package, devices, prebuilt headers and measurements; no network, no
-process outside; files in memory. Workers and compilers have their usual sandboxes inside.
+"""The sandbox of processes that run a client's problem files: read-only Python, compilers, this package, devices,
+prebuilt headers; no network, files in memory. Workers and compilers have their usual sandboxes inside.
 """
 
 from __future__ import annotations

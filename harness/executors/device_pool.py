@@ -64,10 +64,10 @@ class _Row:
 
 
 class JobQueue:
-    """Evaluations that wait for a device of one kind, in the order of submission, prepared ones first.
+    """Evaluations that wait for a device of one kind, in order, prepared ones first.
 
-    A problem stays on its first device, which measures its noise floor once, unless another would be idle. Up to
-    `MOST_IN_A_ROW` jobs of one owner, `MOST_OF_A_PROBLEM` of one problem, follow each other: changes take seconds.
+    A problem stays on its first device, which knows its noise floor, unless another would be idle. Some jobs of one
+    owner, or of one problem, follow each other: changes take seconds.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """Evaluates on this machine's devices, each with an evaluator process.
 
-Extensions are built ahead on cores that timing does not use, and Triton kernels compiled for a GPU, unless nothing else
-is to be evaluated. Builds and timing on shared cores exclude each other.
+Extensions are built ahead on cores that timing does not use, and Triton kernels compiled. Builds and timing on shared
+cores exclude each other.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Renders prompts from the jinja2 template `prompt.jinja` in the prompt's folder, or from that of a language, such as
-`cuda.jinja`; later turns from `feedback.jinja` there, else from `_shared/feedback.jinja`.
+"""Renders prompts from `prompt.jinja` in the prompt's folder, or from that of a language; later turns from
+`feedback.jinja` there or in `_shared`.
 
-docs/configuration.md lists the variables; undefined ones are errors. Problem source is a value, never a template. Facts
-about the machine are read, not measured.
+docs/configuration.md lists the variables. Problem source is a value, never a template.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Shrinks a problem's sizes to a budget, as the workload `reduced`, for the emulated device.
 
-Integers assigned at module level are halved, largest first, preferably to odd numbers, which expose errors at tile
-edges. Cost is counted on torch's meta device.
+Integers of the module are halved, largest first, preferably to odd numbers, which expose errors at tile edges.
 """
 
 from __future__ import annotations
@@ -96,10 +95,8 @@ def keep_sizes(problem: Problem, budget: Budget) -> Problem | None:
 
 
 def list_milder_sizes(problem: Problem, budget: Budget, patient: Budget) -> Iterator[Problem]:
-    """Yield milder reductions for candidates that are specialised for a problem's sizes.
-
-    In order: the model's sizes (channels, features) kept; all sizes halved without odd ones, which keeps most
-    multiples; the last dimension of inputs (of a head) kept; full sizes if within `patient`.
+    """Yield milder reductions for candidates that are specialised for a problem's sizes: the model's sizes kept; all
+    halved without odd ones; the last dimension of inputs kept; full sizes if within `patient`.
     """
     tried: list[dict[str, Any] | None] = [
         {**list_sizes(problem), **dict(workload.overrides)}

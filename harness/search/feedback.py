@@ -1,7 +1,6 @@
 """Makes the feedback on one turn: the one main problem with its evidence, or the measurements.
 
-Evidence that could help to deceive the evaluator and the environment (seeds, machine, isolation) are left out. Text of
-compilers and candidates is quoted as data: printable, bounded, without paths of this machine.
+Evidence that helps to deceive the evaluator is left out. Text of others is quoted as data, bounded and without paths.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The protocol of strategies: after each verdict a strategy chooses the turn that the next request continues from.
+"""After each verdict a strategy chooses the turn that the next request continues from.
 
-A strategy is a pure function of the history, so an interrupted search resumes. It is found by name or in a user's
-file.
+It is a pure function of the history, so an interrupted search resumes.
 """
 
 from __future__ import annotations

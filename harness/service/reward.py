@@ -16,8 +16,8 @@ UNLOADED = (*UNBUILT, Outcome.LOAD_ERROR)
 class Shaping:
     """Rewards of incorrect programs, by the last stage reached, and limits.
 
-    `suspect` applies to detected cheating and rejected programs. `untimed` applies to correct programs on a service
-    that measures no time. `cap` is the largest reward; None sets no limit.
+    `suspect` is for cheating and rejected programs, `untimed` for correct ones without times. `cap` is the largest
+    reward.
     """
 
     unbuilt: float = 0.0

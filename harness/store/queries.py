@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultFilter:
-    """Every field that is not None must match; strings may contain the wildcards `*` and `?`.
+    """Fields that are not None must match; strings may contain `*` and `?`.
 
-    `min_own_share` is the minimum share of time in the candidate's code, which must affect the outputs. `condition`
-    is an expression over the columns of ResultRow, see `harness.store.columns`.
+    `min_own_share`: of time in the candidate's code, which must affect the outputs. `condition`: see
+    `harness.store.columns`.
     """
 
     title: ClassVar[str] = "Options"

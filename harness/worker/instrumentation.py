@@ -1,8 +1,8 @@
 """Attributes the time of a call, in a worker that is never timed.
 
-It wraps the functions of extensions to show them in torch's profiler (mode "profile") or to suppress their effect
-("ablate"; "ablate_generated" suppresses graphs compiled by torch). In mode "count" a profiler outside this process
-measures. The candidate can forge the results.
+It wraps functions of extensions, to show them in torch's profiler ("profile") or to suppress their effect ("ablate";
+"ablate_generated" for graphs compiled by torch). In mode "count" a profiler outside measures. The candidate can forge
+the results.
 """
 
 from __future__ import annotations

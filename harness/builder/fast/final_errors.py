@@ -1,12 +1,4 @@
-"""Recognises errors of the fast strategy that also occur with torch's real headers:
-
-- an included file does not exist;
-- brackets in the candidate's source do not match;
-- the first error is at the first use of an identifier that occurs in no included header;
-- the first error is of syntax, in a declaration that no header of torch can give another meaning.
-
-Errors of ptxas are final unless they may be in an instance of a template, which depends on declarations of torch.
-"""
+"""Recognises errors of the fast strategy that also occur with torch's real headers. See docs/builds.md."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Caches the prebuilt parts of the fast strategy.
 
-A `find_` method returns the part, or the reason why there is none. Parts of every build are made at the first request,
-which waits and runs `beside` meanwhile. Headers are precompiled when requests repeat; no build waits for them.
+A `find_` method returns the part, or why there is none. Parts of every build are made at the first request, which
+waits; precompiled headers when requests repeat, without a wait.
 """
 
 from __future__ import annotations

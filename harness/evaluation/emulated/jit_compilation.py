@@ -1,8 +1,7 @@
-"""Compiles the kernels of a JIT language for the emulated GPU, as launched at the problem's own sizes, and compares
-launches with the target's limits.
+"""Compiles a JIT language's kernels for the emulated GPU, as launched at the problem's own sizes, and compares launches
+with its limits.
 
-Host code runs on zero inputs in an untrusted worker, which compiles each launch and runs no kernel; its answers can
-only make a verdict worse. A real GPU's workers get the compiled files.
+Host code runs on zero inputs in an untrusted worker, and no kernel; its answers can only make a verdict worse.
 """
 
 from __future__ import annotations

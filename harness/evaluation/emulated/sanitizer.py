@@ -1,7 +1,6 @@
 """Runs kernels in an instrumented build on the emulated device, with blocks and threads in several orders.
 
-A smaller workload comes first. Findings there decide only if they hold at any size; otherwise the pass is repeated at
-the workload's sizes.
+A smaller workload comes first, whose findings decide only if they hold at any size.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Confirms reported times by the evaluator's clocks; computes a speed verdict from blocks, by pure functions.
-
-The protocol overhead is calibrated on the baseline, so only time beyond it can be hidden work: during the call, while
-outputs are copied, or both. On a GPU no reported time counts. The candidate's time counts with the kind of inputs that
-slows it most, since it may recognise given ones; not the baseline's.
-"""
+"""Confirms reported times by the evaluator's clocks; computes a speed verdict from blocks. See docs/measurement.md."""
 
 from __future__ import annotations
 
@@ -210,11 +205,8 @@ def decide(low: float, high: float) -> TimingVerdict:
 
 
 def confirm_reported_times(timing: Timing) -> TimingResult:
-    """Add the lower bound of the unaccounted time to the candidate's time; more than a share of the reported time is
-    `suspect`. The upper bound widens the interval.
-
-    If a clock scatters by half the reported time, or others used the machine, only a gross contradiction is `suspect`;
-    otherwise it is `unreliable`, or `unconfirmed` below the clock's resolution.
+    """Add the lower bound of the unaccounted time to the candidate's; more than a share of it is `suspect`. The upper
+    bound widens the interval. On a disturbed machine only a gross contradiction is `suspect`.
     """
     gaps = compare_clocks(timing.blocks)
     reported_us = timing.candidate_us

@@ -1,7 +1,6 @@
 """Writes `report.html`, a self-contained page about some evaluations, or serves it, with new evaluations.
 
-The Content-Security-Policy allows only scripts by hash. Beyond the size limit, answers and logs of the last candidates
-are omitted, then their details, with a note.
+It allows only scripts by hash. Beyond the size limit, answers and logs are omitted, then details.
 """
 
 from __future__ import annotations

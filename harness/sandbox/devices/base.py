@@ -111,13 +111,12 @@ class GpuArena(SharedArena):
 
 
 class Device(ABC):
-    """`is_timed` is False where times mean nothing. If `is_emulated`, candidates see the GPU `target`. If it
-    `has_contexts`, each process needs one, slow to create and destroyed by an illegal access. If it `replays_calls`,
-    they run asynchronously on streams, by the evaluator's clock, and recordings are replayed. If it `keeps_references`,
-    they stay in its memory for the next candidate.
+    """`is_timed`: times mean something. If `is_emulated`, candidates see the GPU `target`. If it `has_contexts`, each
+    process needs one, which an illegal access destroys. If it `replays_calls`, these are asynchronous, and recorded. If
+    it `keeps_references`, they stay for the next candidate.
 
-    Peaks are measured with tensors of `peak_tensor_bytes`, and square matrices of `matrix_size` in the
-    `matrix_formats`. `context_bytes` is an estimate for an idle process.
+    Peaks are measured with `peak_tensor_bytes` and square matrices of `matrix_size` in `matrix_formats`.
+    `context_bytes` is an estimate for an idle process.
     """
 
     is_emulated: ClassVar[bool] = False

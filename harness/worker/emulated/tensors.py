@@ -1,7 +1,6 @@
 """CPU tensors that behave as CUDA tensors, in a worker of the emulated device.
 
-A torch function mode redirects CUDA devices to the CPU and marks each result as a host or GPU tensor. Mixing both
-raises, as on a GPU; unmarked tensors (results of extensions) never do.
+A torch function mode redirects CUDA devices to the CPU and marks results as host or GPU tensors; mixing both raises.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Runs a command in a sandbox: `... launch LAYERS COMMAND...`, where LAYERS is JSON.
 
-It serves compilers, the forkserver, and evaluators of clients' problem files. It exits with the command's exit
-code, or 125 if a requested layer is not available.
+It exits with the command's exit code, or 125 if a requested layer is not available.
 """
 
 from __future__ import annotations
