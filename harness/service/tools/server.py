@@ -237,7 +237,7 @@ class ToolSession:
 
     def find_problem(self, submission: Submission) -> Problem:
         """Use the server's dtype. Raises UsageError and ProblemError."""
-        submission = replace(submission, dtype=self.settings.options.dtype)
+        submission = submission.model_copy(update={"dtype": self.settings.options.dtype})
         return find_submitted_problem(submission, self.settings.options.problems_dir)
 
     async def evaluate(
@@ -254,7 +254,7 @@ class ToolSession:
         _require_source(source)
         options = self.settings.options
         workload = about.workload or (None if sanitizes else options.workload)
-        submission = replace(about, candidate=source, language=language, workload=workload)
+        submission = about.model_copy(update={"candidate": source, "language": language, "workload": workload})
         problem = await asyncio.to_thread(self.find_problem, submission)
         async with self._lock:
             if self._left == 0:
