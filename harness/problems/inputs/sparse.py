@@ -31,6 +31,7 @@ NEARLY, FILLED, TOGETHER, ALIKE = range(4)  # variants
 JOINED = 4  # all but one of so many tensors of one shape
 REACHED = 2.0  # divided by the number of elements: the least one of those that zero belongs to, or less
 FILL = 0.5  # of whose repetitions sums and squares are exact
+FEWEST_ONE_IN = 3  # calls in which hardly any element keeps its value, so that even large samples are equal
 
 
 class Sparse(DerivedKind):
@@ -51,12 +52,13 @@ class Sparse(DerivedKind):
         return is_usable and bool(self.list_allowed(traits, inputs))
 
     def allows(self, contract: InputContract) -> bool:
-        low, high = contract.low or 0, contract.high or 0
-        return contract.is_free and low <= 0 <= high  # type: ignore[operator]
+        return contract.is_free and any(_is_within(value, contract) for value in (0.0, FILL))
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
         tensors, variant = self.list_allowed(traits, inputs), self.find_variant(generator.initial_seed())
-        shares = [(tensor, share) for tensor, _ in tensors if (share := _find_share(tensor)) is not None]
+        value = FILL if variant == FILLED and not traits.has_weighted_variances else 0.0
+        usable = [tensor for tensor, contract in tensors if _is_within(value, contract)]
+        shares = [(tensor, share) for tensor in usable if (share := _find_share(tensor, value)) is not None]
         if variant == ALIKE and not traits.use.has(VARIANCES):
             for tensor, _ in tensors:
                 if has_many_digits(tensor):
@@ -66,12 +68,13 @@ class Sparse(DerivedKind):
             alike = [one for one, _ in shares if one.shape == tensor.shape and draw(JOINED, generator)]
             chosen = alike if variant == TOGETHER and alike else [tensor]
             few, most = tensor.numel() // LARGEST_SHARE, SMALLEST_POWER
-            if traits.has_state:
-                most = SMALLEST_OF_VARIANCES if traits.has_weighted_variances else most
-                share, value = 0.0, 0.0
-            else:
+            if traits.has_weighted_variances:
+                most = SMALLEST_OF_VARIANCES
+            elif not draw(FEWEST_ONE_IN, generator):
+                few, most = FEW, FEW.bit_length() - 1
+            elif not traits.has_state:
                 few = min(few, PATTERNS[tensor.dtype].few)
-                share, value = (share if variant == NEARLY else 0.0), (FILL if variant == FILLED else 0.0)
+            share = share if variant == NEARLY and not traits.has_state else 0.0
             _fill_most(chosen, max(few >> draw(most + 1, generator), 1), share, value, generator)
         return inputs
 
@@ -101,9 +104,14 @@ def _repeat_slices(tensor: Tensor, generator: torch.Generator) -> None:
     tensor.copy_(tensor.index_select(dim, order))
 
 
-def _find_share(tensor: Tensor) -> float | None:
-    """Return what is left of the other elements; None if no value is near zero, or if most have few digits. (Sums of
-    one repeated value would have systematic errors.)
+def _is_within(value: float, contract: InputContract) -> bool:
+    low, high = contract.low, contract.high
+    return (low is None or float(low) <= value) and (high is None or value <= float(high))
+
+
+def _find_share(tensor: Tensor, value: float) -> float | None:
+    """Return what is left of the other elements; None if `value` is not among the given ones, or nearly, or if most
+    have few digits. (Sums of one repeated value would have systematic errors.)
     """
     if not is_dense(tensor) or tensor.numel() < LEAST_ELEMENTS or not has_many_digits(tensor):
         return None
@@ -115,5 +123,5 @@ def _find_share(tensor: Tensor) -> float | None:
     least, most = float(low), float(high)
     lowest, highest = NEARLY_ZERO
     share = max(lowest, min(highest, PATTERNS[tensor.dtype].few / (4 * tensor.numel())))
-    is_reached = math.isfinite(most) and least <= max(share, REACHED / tensor.numel()) * most
+    is_reached = math.isfinite(most) and least <= max(value, share * most, REACHED / tensor.numel() * most)
     return share if is_reached else None

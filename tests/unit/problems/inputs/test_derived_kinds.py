@@ -8,13 +8,15 @@ import torch
 from harness.domain import InputContract, Problem
 from harness.problems.inputs import tensors
 from harness.problems.inputs.kinds import find_kind
-from harness.problems.inputs.sparse import ALIKE, TOGETHER
+from harness.problems.inputs.sparse import ALIKE, FILL, FILLED, TOGETHER
 from harness.problems.inputs.tensors import FEW
 from harness.problems.inputs.traits import InputTraits, exchange_part, exchange_slices
 from harness.problems.operators import OperatorCall, OperatorCalls, OperatorUse
 
 TRAITS = InputTraits(problem=Problem(name="p", suite="s", source=""))
 WEIGHTED = replace(TRAITS, has_state=True)
+NORM = OperatorCall(name="native_layer_norm", overload="", on_input=True, converts_to_integers=False, terms=256)
+NORMALISED = replace(WEIGHTED, use=OperatorUse(frozenset([NORM])))
 TOP_K = OperatorCall(name="topk", overload="", on_input=True, converts_to_integers=False, terms=1)
 
 
@@ -83,10 +85,23 @@ def test_sparse_values_leave_other_elements_equal():
 def test_sparse_values_beside_weights_keep_a_share():
     given, kind = torch.randn(256, 256), find_kind("sparse")
     for seed in (seed for seed in range(16) if kind.find_variant(seed) != ALIKE):
-        kind.change((changed := given.clone(),), WEIGHTED, torch.Generator().manual_seed(seed))
+        kind.change((changed := given.clone(),), NORMALISED, torch.Generator().manual_seed(seed))
         kept = changed == given
         assert bool((changed[~kept] == 0).all())
         assert 1 / 5000 < float(kept.float().mean()) < 1 / 7
+
+
+def test_all_but_few_elements_are_equal_also_where_values_are_positive():
+    given, kind, kept = torch.rand(64, 64) + 0.05, find_kind("sparse"), []
+    for seed in range(60):
+        kind.change((changed := given.clone(),), WEIGHTED, torch.Generator().manual_seed(seed))
+        if kind.find_variant(seed) == FILLED:
+            assert bool((changed[changed != given] == FILL).all())
+            kept.append(int((changed == given).sum()))
+        elif kind.find_variant(seed) != ALIKE:
+            assert torch.equal(changed, given)  # nothing shows that zero is allowed
+    assert min(kept) <= FEW
+    assert max(kept) > 64
 
 
 def test_slices_are_alike_at_times_and_keep_values_at_the_same_places():
