@@ -24,8 +24,11 @@ from harness.evaluation.correctness.reference_checks import (
     compare_runs,
     contain_memory,
     find_format_bits,
+    find_largest,
+    find_largest_output,
     has_only_numbers,
     have_changed,
+    list_shapes,
     list_versions,
     may_share_memory,
     measure_inputs,
@@ -194,7 +197,7 @@ class Reference:
 
     def make_device_inputs(self, seed: int, distribution: str = GIVEN.name) -> tuple[Any, ...]:
         inputs = self.loaded.make_inputs(seed, self.device.torch_device, distribution, traits=self.traits)
-        if _list_shapes(inputs) != self.input_shapes:
+        if list_shapes(inputs) != self.input_shapes:
             refuse_varying(self.loaded, INPUT_SHAPES)
         return seed_call(inputs, seed) if self.draws_numbers else inputs
 
@@ -298,7 +301,7 @@ class Reference:
         """Return True if outputs are so much larger than those for given inputs that a legitimate program that computes
         in float16, of inputs no wider than that, may exceed its range.
         """
-        return self.format_bits == 16 and _find_largest_output(outputs) > MOST_GROWTH * self.largest_output
+        return self.format_bits == 16 and find_largest_output(outputs) > MOST_GROWTH * self.largest_output
 
     def keep(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
         if self.computes_on is None:
@@ -407,13 +410,13 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
         further_steps=count_further_calls(loaded.problem, derived, is_small=is_small),
     )  # fmt: skip
     return Reference(
-        loaded=loaded, device=device, seed=seed, model=model, state=state, input_shapes=_list_shapes(inputs),
+        loaded=loaded, device=device, seed=seed, model=model, state=state, input_shapes=list_shapes(inputs),
         footprint=footprint, changing=changing,
         call_s=again.call_s, is_small=is_small, changes_inputs=changes_inputs, variation=variation,
         draws_numbers=draws_numbers, views=again.views, traits=traits, derived_kinds=derived,
         terms=find_terms(traits, inputs),
         format_bits=find_format_bits([*list_tensors(inputs), *state.values()], allow_tf32=loaded.problem.allow_tf32),
-        need=need, plan=plan_in_full(need), largest_output=_find_largest_output(outputs),
+        need=need, plan=plan_in_full(need), largest_output=find_largest_output(outputs),
     )  # fmt: skip
 
 
@@ -447,16 +450,3 @@ def _run(
         views=views,
         alike=frozenset(at for at, one in enumerate(outputs.tensors) if uses[memory_of(one)] > 1),
     )
-
-
-def find_largest(tensor: Tensor) -> float:
-    values = tensor.float() if tensor.element_size() == 1 else tensor  # 8-bit formats have no minimum
-    return max(map(abs, map(float, values.aminmax()))) if values.numel() else 0.0
-
-
-def _find_largest_output(outputs: FlatOutputs) -> float:
-    return max((find_largest(tensor) for tensor in outputs.tensors if tensor.is_floating_point()), default=0.0)
-
-
-def _list_shapes(inputs: Sequence[Any]) -> list[torch.Size]:
-    return [tensor.shape for tensor in list_tensors(inputs)]

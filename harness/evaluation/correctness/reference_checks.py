@@ -191,6 +191,15 @@ def _holds_only_numbers(tensor: Tensor) -> bool:
     return all(bool(widen_small(part).isfinite().all()) for _, (part,) in cut_slices(tensor, elements=SLICE_ELEMENTS))
 
 
+def find_largest(tensor: Tensor) -> float:
+    values = tensor.float() if tensor.element_size() == 1 else tensor  # 8-bit formats have no minimum
+    return max(map(abs, map(float, values.aminmax()))) if values.numel() else 0.0
+
+
+def find_largest_output(outputs: FlatOutputs) -> float:
+    return max((find_largest(tensor) for tensor in outputs.tensors if tensor.is_floating_point()), default=0.0)
+
+
 def measure_inputs(loaded: LoadedProblem) -> int:
     """Return bytes without allocating; 0 if unknown."""
     sizes = loaded.describe_inputs()
@@ -231,6 +240,10 @@ def may_share_memory(inputs: Sequence[Any], used: Sequence[Any]) -> bool:
     tensors = list_tensors(used)
     overlaps = any(0 in tensor.stride() for tensor in tensors if tensor.layout is torch.strided)
     return overlaps or len(list_memory(used)) < len(tensors) or bool(list_memory(inputs) & list_memory(used))
+
+
+def list_shapes(inputs: Sequence[Any]) -> list[torch.Size]:
+    return [tensor.shape for tensor in list_tensors(inputs)]
 
 
 def list_versions(inputs: Sequence[Any]) -> list[int]:

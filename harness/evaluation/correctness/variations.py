@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from harness.domain import ProblemError
-from harness.evaluation.correctness.reference import NEGLIGIBLE, SMALL_BYTES, Reference, find_largest
-from harness.evaluation.correctness.reference_checks import has_only_numbers
+from harness.evaluation.correctness.reference import NEGLIGIBLE, SMALL_BYTES, Reference
+from harness.evaluation.correctness.reference_checks import find_largest, has_only_numbers
 from harness.evaluation.correctness.truth import (
     Expected,
     Truth,

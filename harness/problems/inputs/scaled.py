@@ -27,7 +27,7 @@ BELOW, LEAST_AT_CONSTANTS = 14, 58
 LEAST_OF_MIXED = 3
 LEAST_CONTRASTED = 24  # an eps of 1e-10 in a legitimate program is far below
 SAME_ONE_IN = 2  # other tensors that stay as they are
-POWERS = ("most", "most", "any", "near")  # by variants
+POWERS = ("most", "any", "near")  # by variants
 NEAR = 3  # powers: as values that the given ones never are, but nearly
 LARGEST = {"large": 10, "scale_1e6": 20}  # where the problem declares these
 SIGNS = (0.0, 1.0, -1.0, 0.0)  # of larger values; 0.0: their own
@@ -50,7 +50,6 @@ class Scaled(DerivedKind):
 
     name = "scaled"
     is_rarely_seen = True
-    variants: ClassVar[int] = 8
     whole_one_in: ClassVar[int] = 2
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
@@ -76,7 +75,7 @@ class Scaled(DerivedKind):
             if (has_mixed_rows and tensor.dim() == 2) or (has_varied_products and not is_larger):
                 most = min(most, LEAST_OF_MIXED)
             power = _draw_power(most, form, generator)
-            if most == LEAST and form != "near" and draw(3, generator):
+            if most == LEAST and form != "near" and draw(4, generator):
                 power = _go_below_constant(traits, generator) or power
             factor = 2.0**power if is_larger else 0.5**power
             sign = SIGNS[draw(3 if form == "near" else 4, generator)] if is_larger else 0.0

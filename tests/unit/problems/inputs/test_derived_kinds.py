@@ -116,9 +116,9 @@ def test_slices_are_alike_at_times_and_keep_values_at_the_same_places():
             assert torch.equal(*kept) or bool(kept[0].all()) or bool(kept[1].all())
 
 
-def test_one_of_four_scaled_variants_is_nearly_as_large_as_given():
+def test_one_of_three_scaled_variants_is_nearly_as_large_as_given():
     given, kind = torch.rand(40, 50) + 1, find_kind("scaled")
-    for seed in (seed for seed in range(60) if kind.find_variant(seed) == 6):
+    for seed in (seed for seed in range(60) if kind.find_variant(seed) == 4):
         kind.change((changed := given.clone(),), TRAITS, torch.Generator().manual_seed(seed))
         assert set((changed / given).unique().tolist()) < {0.5, 0.25, 0.125}
 
