@@ -64,7 +64,8 @@ OUTLIER_SHARE, OUTLIER_LIMIT = 1e-4, 2.0
 COPIED_EPS = 8
 EQUAL_TERMS = 2e-3
 SLIGHT = 100.0  # times the allowed error: larger ones are not explained by conditioning
-DRAWS_OF_ROUNDINGS = 3  # for conditioning
+# Of inputs and weights, for conditioning. Factors in three narrower parts have the digits that the last one leaves.
+ROUNDINGS = (1, 1, 64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from harness.domain import CandidateFailure, Finding, Outcome, Problem, ProblemError
-from harness.evaluation.correctness.allowed_errors import DRAWS_OF_ROUNDINGS
+from harness.evaluation.correctness.allowed_errors import ROUNDINGS
 from harness.evaluation.correctness.comparison import compare_leaves
 from harness.evaluation.correctness.leaf_comparison import LeafVerdict
 from harness.evaluation.correctness.reference import Reference
@@ -206,25 +206,26 @@ def _find_calm(
 def add_spread(
     reference: Reference, truth: Truth, inputs: Sequence[Any], state: Mapping[str, Tensor] | None = None
 ) -> Truth:
-    """Add what one rounding of inputs and weights changes, the most of several draws: it contains the conditioning.
+    """Add what a rounding of inputs and weights changes, the most of several draws: it contains the conditioning.
     Without memory for it, or if the reference fails on such inputs, it stays unknown.
     """
-    moves = [torch.finfo(one.dtype).eps for one in list_changeable([inputs, reference.model.state_dict()])]
-    widen = partial(_widen_spread, moved_by=max(moves, default=0.0), keeps_all=reference.traits.keeps_all)
-    for seed in range(DRAWS_OF_ROUNDINGS):
+    dtypes = {one.dtype for one in list_changeable([inputs, reference.model.state_dict()])}
+    for draw, roundings in enumerate(ROUNDINGS):
+        moves = [torch.finfo(one).eps * (roundings if one.itemsize > 2 else 1) for one in dtypes]
+        widen = partial(_widen_spread, moved_by=max(moves, default=0.0), keeps_all=reference.traits.keeps_all)
         with suppress(ProblemError, torch.OutOfMemoryError):
-            moved = _compute_moved(reference, truth, inputs, state, seed)
+            moved = _compute_moved(reference, truth, inputs, state, draw)
             if moved.kind == truth.kind:
                 truth = replace(truth, leaves=tuple(map(widen, truth.leaves, moved.leaves)))
     return truth
 
 
 def _compute_moved(
-    reference: Reference, truth: Truth, inputs: Sequence[Any], state: Mapping[str, Tensor] | None, seed: int
+    reference: Reference, truth: Truth, inputs: Sequence[Any], state: Mapping[str, Tensor] | None, draw: int
 ) -> Truth:
     model, moved = copy.deepcopy(reference.model), copy_tensors(inputs, reference.computes_on)
     with torch.no_grad():
-        perturb([moved, model.state_dict()], seed)
+        perturb([moved, model.state_dict()], draw, ROUNDINGS[draw])
     return compute_truth(
         reference.loaded,
         model,
@@ -238,7 +239,7 @@ def _compute_moved(
 
 
 def _widen_spread(leaf: TruthLeaf, moved: TruthLeaf, *, moved_by: float, keeps_all: bool) -> TruthLeaf:
-    """`moved_by` is the eps of the coarsest moved dtype, which may be coarser than that of the output."""
+    """`moved_by` is the largest relative move of a value, which may have a coarser dtype than the output."""
     if not leaf.reference.is_floating_point():
         return leaf
     size = (moved.exact - leaf.exact).abs_().nan_to_num_(0.0, 0.0, 0.0)

@@ -82,15 +82,15 @@ def has_negative(tensor: Tensor) -> bool:
     return any(bool((part < 0).any()) for part in split_for_device(tensor))
 
 
-def perturb(value: object, seed: int) -> None:
-    """Move each floating value up or down by one rounding, in place."""
+def perturb(value: object, seed: int, roundings: int = 1) -> None:
+    """Move each floating value up or down by that many roundings (16 bits: one), in place."""
     for tensor in floating_tensors(value):
         generator = torch.Generator(device=tensor.device).manual_seed(seed)
         for part in split_for_device(tensor) if tensor.dtype in PATTERNS else ():
             signs = torch.randint(2, part.shape, generator=generator, dtype=part.dtype, device=part.device)
             signs.mul_(2).sub_(1)
             eps = torch.finfo(part.dtype).eps
-            moved = torch.addcmul(part, part, signs, value=eps / 2 if part.element_size() == 2 else eps)
+            moved = torch.addcmul(part, part, signs, value=eps / 2 if part.element_size() == 2 else eps * roundings)
             part.copy_(torch.where(part.isfinite(), moved, part))
 
 
