@@ -47,10 +47,11 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from harness.domain import HarnessError, Problem, WorkloadName
 from harness.evaluation.correctness.calls import add_spread
-from harness.evaluation.correctness.checks import is_slight
+from harness.evaluation.correctness.checks import compare_refined
 from harness.evaluation.correctness.reference import Reference, prepare_reference
-from harness.evaluation.correctness.truth import copy_tensors
+from harness.evaluation.correctness.truth import Truth, copy_tensors
 from harness.problems.discovery import find_suite, parse_problem
+from harness.problems.inputs.kind import GIVEN
 from harness.problems.loading import load_problem
 from harness.sandbox.devices import open_device
 from harness.tensors.outputs import flatten_outputs
@@ -124,7 +125,6 @@ class Row:
     element_ratio: float
     whole_ratio: float
     passed: bool
-    refined: bool
 
 
 def list_problems(folders: Sequence[Path]) -> Iterator[tuple[Problem, WorkloadName]]:
@@ -148,7 +148,14 @@ def measure(reference: Reference, seed: int) -> Iterator[Row]:
     inputs = reference.make_inputs(seed)
     truth = reference.truth_of(inputs)
     state = {name: value.clone() for name, value in reference.model.state_dict().items()}
-    refined = None
+    refined: list[Truth] = []
+
+    def refine(_: Truth) -> Truth:
+        if not refined:
+            reference.model.load_state_dict(state)
+            refined.append(add_spread(reference, truth, inputs))
+        return refined[0]
+
     for side, name, make in list_arithmetics(reference):
         reference.model.load_state_dict(state)
         with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), make() as mode:
@@ -156,16 +163,10 @@ def measure(reference: Reference, seed: int) -> Iterator[Row]:
         if not mode.replaced:
             continue
         outputs = outputs.with_state({one: reference.model.state_dict()[one] for one in reference.changing})
-        outcome, trial = reference.compare(truth, outputs, name)
-        needs_spread = outcome is not None and is_slight(trial)
-        if needs_spread:
-            reference.model.load_state_dict(state)
-            refined = refined or add_spread(reference, truth, inputs)
-            outcome, trial = reference.compare(refined, outputs, name)
+        outcome, trial = compare_refined(reference, truth, outputs, name, kind=GIVEN, refine=refine)
         element = float("inf") if trial.worst_ratio is None else trial.worst_ratio
         problem = reference.loaded.problem
-        row = problem.suite, problem.name, side, name, element, trial.whole_ratio or 0.0, outcome is None, needs_spread
-        yield Row(*row)
+        yield Row(problem.suite, problem.name, side, name, element, trial.whole_ratio or 0.0, outcome is None)
 
 
 def show(rows: Sequence[Row]) -> None:
