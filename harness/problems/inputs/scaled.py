@@ -29,6 +29,7 @@ LEAST_CONTRASTED = 24  # an eps of 1e-10 in a legitimate program is far below
 SAME_ONE_IN = 2  # other tensors that stay as they are
 POWERS = ("most", "any", "near")  # by variants
 NEAR = 3  # powers: as values that the given ones never are, but nearly
+NEAR_OF_FUNCTIONS = 2  # where a sigmoid by tanh loses values that are larger
 LARGEST = {"large": 10, "scale_1e6": 20}  # where the problem declares these
 SIGNS = (0.0, 1.0, -1.0, 0.0)  # of larger values; 0.0: their own
 SHIFT = 128.0  # exponentials of the larger values overflow, and those of the smaller ones are zero
@@ -77,8 +78,11 @@ class Scaled(DerivedKind):
             power = _draw_power(most, form, generator)
             if most == LEAST and form != "near" and draw(4, generator):
                 power = _go_below_constant(traits, generator) or power
+            has_signs = is_larger and not traits.use.terms.functions
+            if is_larger and not has_signs and form != "most":
+                power = min(power, NEAR_OF_FUNCTIONS)
             factor = 2.0**power if is_larger else 0.5**power
-            sign = SIGNS[draw(3 if form == "near" else 4, generator)] if is_larger else 0.0
+            sign = SIGNS[draw(3 if form == "near" else 4, generator)] if has_signs else 0.0
             change = partial(_scale, factor=factor, sign=sign)
             _change_slices(tensor, change, generator, is_whole=is_whole)
         return inputs
