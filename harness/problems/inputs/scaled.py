@@ -26,7 +26,7 @@ BELOW, LEAST_AT_CONSTANTS = 14, 58
 # variances of products, to which biases add a mean.
 LEAST_OF_MIXED = 3
 LEAST_CONTRASTED = 24  # an eps of 1e-10 in a legitimate program is far below
-SAME_ONE_IN = 2  # other tensors that stay as they are
+SAME_ONE_IN = 4  # other tensors that stay as they are
 POWERS = ("most", "any", "near")  # by variants
 NEAR = 3  # powers: as values that the given ones never are, but nearly
 NEAR_OF_FUNCTIONS = 2  # where a sigmoid by tanh loses values that are larger

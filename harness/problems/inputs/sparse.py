@@ -57,8 +57,12 @@ class Sparse(DerivedKind):
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
         tensors, variant = self.list_allowed(traits, inputs), self.find_variant(generator.initial_seed())
         value = FILL if variant == FILLED and not traits.has_weighted_variances else 0.0
-        usable = [tensor for tensor, contract in tensors if _is_within(value, contract)]
-        shares = [(tensor, share) for tensor in usable if (share := _find_share(tensor, value)) is not None]
+        usable = [(tensor, contract) for tensor, contract in tensors if _is_within(value, contract)]
+        shares = [
+            (tensor, share)
+            for tensor, contract in usable
+            if (share := _find_share(tensor, value, is_legal=contract.is_stated)) is not None
+        ]
         if variant == ALIKE and not traits.use.has(VARIANCES):
             for tensor, _ in tensors:
                 if has_many_digits(tensor):
@@ -109,9 +113,9 @@ def _is_within(value: float, contract: InputContract) -> bool:
     return (low is None or float(low) <= value) and (high is None or value <= float(high))
 
 
-def _find_share(tensor: Tensor, value: float) -> float | None:
-    """Return what is left of the other elements; None if `value` is not among the given ones, or nearly, or if most
-    have few digits. (Sums of one repeated value would have systematic errors.)
+def _find_share(tensor: Tensor, value: float, *, is_legal: bool) -> float | None:
+    """Return what is left of the other elements; None if most have few digits (sums of one repeated value would have
+    systematic errors), or if nothing shows that `value` is legal: it is not among the given ones, or nearly.
     """
     if not is_dense(tensor) or tensor.numel() < LEAST_ELEMENTS or not has_many_digits(tensor):
         return None
@@ -123,5 +127,5 @@ def _find_share(tensor: Tensor, value: float) -> float | None:
     least, most = float(low), float(high)
     lowest, highest = NEARLY_ZERO
     share = max(lowest, min(highest, PATTERNS[tensor.dtype].few / (4 * tensor.numel())))
-    is_reached = math.isfinite(most) and least <= max(value, share * most, REACHED / tensor.numel() * most)
-    return share if is_reached else None
+    is_reached = is_legal or least <= max(value, share * most, REACHED / tensor.numel() * most)
+    return share if is_reached and math.isfinite(most) else None
