@@ -86,8 +86,8 @@ def compare_leaf(
         return _tolerate(_compare_exact(leaf, candidate), tolerance)
     terms = None if tolerance.is_fixed or dtype not in RATED else terms
     scale = _measure_reference(leaf, 1.0 if truth_is_reference else LEAF_MEAN_SHARE, by_peak)
-    copies = may_copy and leaf.copies_values
-    verdict = _compare_elements(leaf, candidate, tolerance, scale, terms, copies=copies, by_peak=by_peak)
+    scale = replace(scale, copies=may_copy and leaf.copies_values)
+    verdict = _compare_elements(leaf, candidate, tolerance, scale, terms, by_peak=by_peak)
     if terms is None or by_peak:
         return verdict
     ratio = _rate_whole(leaf, candidate, scale, terms, tolerance)
@@ -149,16 +149,9 @@ def _refuse_whole(verdict: LeafVerdict, leaf: TruthLeaf, ratio: float) -> LeafVe
 
 
 def _compare_elements(
-    leaf: TruthLeaf,
-    candidate: Tensor,
-    tolerance: Tolerance,
-    scale: _Scale,
-    terms: Terms | None,
-    *,
-    copies: bool,
-    by_peak: bool,
+    leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, scale: _Scale, terms: Terms | None, *, by_peak: bool
 ) -> LeafVerdict:
-    floor = choose_floor(leaf.reference.dtype, tolerance, terms, copies=copies, by_peak=by_peak)
+    floor = choose_floor(leaf.reference.dtype, tolerance, terms, copies=scale.copies, by_peak=by_peak)
     keeps_all = leaf.keeps_all and leaf.spread is not None and not tolerance.is_fixed
     usual, step = find_floor(leaf.reference.dtype, None).rtol, CHUNK[leaf.device.type]
     rows = torch.empty((-(-candidate.numel() // step), 6), dtype=torch.float64, device=leaf.device)
@@ -168,7 +161,7 @@ def _compare_elements(
         rounded = exact.to(leaf.reference.dtype).double()
         magnitude = scale.magnitude_of(exact, first, *spread)
         envelope = (scale.largest_relative_error * magnitude).clamp_(max=scale.largest_error)
-        size = scale.zero(exact).abs() if copies else magnitude
+        size = scale.zero(exact).abs() if scale.copies else magnitude
         allowed = torch.maximum(envelope.mul_(tolerance.factor * ROUNDING_SLACK), floor.atol + floor.rtol * size)
         explained = usual * spread[0] if keeps_all else None
         error = (found - exact).abs_()
@@ -246,6 +239,7 @@ class _Scale:
     has_special: bool
     largest_error: Tensor
     largest_relative_error: Tensor
+    copies: bool = False
 
     def zero(self, exact: Tensor) -> Tensor:
         return Fills(has_special=self.has_special).zero(exact)

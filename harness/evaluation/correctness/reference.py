@@ -113,9 +113,8 @@ class Reference:
     that calls change. With `is_small` many calls are affordable. `variation` is the difference between two runs on the
     same inputs. `views` are positions of outputs that share memory with inputs or state. Formats narrower than
     `format_bits` (32, 16, or 0 if 8-bit values are given) are not allowed. `call_s` is the duration of a call.
-    Outputs as given are at most `largest_output`.
-    `baselines` maps names to baselines, or to the reason why one cannot be replayed. `terms` narrow the tolerance for
-    given inputs; other inputs may be such that honest errors add up.
+    Outputs as given are at most `largest_output`. `baselines` maps names to baselines, or to the reason why one cannot
+    be replayed. `terms` narrow the tolerance for given inputs; other inputs may be such that honest errors add up.
     """
 
     loaded: LoadedProblem
@@ -286,10 +285,9 @@ class Reference:
     def compare(
         self, truth: Truth, outputs: FlatOutputs, label: str, kind: InputKind = GIVEN
     ) -> tuple[Outcome | None, Trial]:
-        tolerance, copied = self.loaded.problem.tolerance, self.truths.copied
         terms = self.terms if kind is GIVEN or kind.by_peak else None
-        rules = partial(compare_outputs, exact=kind.is_exact, by_peak=kind.by_peak, copied=copied, terms=terms)
-        return rules(truth, outputs, tolerance, label)
+        rules = partial(compare_outputs, exact=kind.is_exact, by_peak=kind.by_peak, copied=self.truths.copied)
+        return rules(truth, outputs, self.loaded.problem.tolerance, label, terms=terms)
 
     def is_surely_close(self, own: FlatOutputs, outputs: FlatOutputs, kind: InputKind = GIVEN) -> bool:
         """A fast sufficient test for `compare` against the reference's outputs `own`. False means unknown."""
