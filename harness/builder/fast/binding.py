@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.builder.fast import read_cpp
+from harness.builder.fast import read_header
 from harness.domain import BuildRequest
 
 OBJECT = "binding.o"
@@ -194,7 +194,7 @@ def write_module(name: str, rows: Sequence[str]) -> str:
     )
 
 
-_HEAD = read_cpp("head.h")
+_HEAD = read_header("head.h")
 
 # torch/types.h would double the compile time, torch/extension.h again.
 _BINDING_INCLUDES = """
@@ -202,5 +202,5 @@ _BINDING_INCLUDES = """
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/utils/pybind.h>
 """
-_BINDING = read_cpp("binding.h")
-BINDING_SOURCE = _BINDING_INCLUDES + read_cpp("crash_stack.h") + FUNCTION + _BINDING
+_BINDING = read_header("binding.h")
+BINDING_SOURCE = _BINDING_INCLUDES + read_header("crash_stack.h") + FUNCTION + _BINDING

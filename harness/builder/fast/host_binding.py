@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 
-from harness.builder.fast import read_cpp
+from harness.builder.fast import read_header
 from harness.builder.fast.binding import FUNCTION, escapes_nothing, write_module
 from harness.domain import BuildRequest
 
 _GENERATED = "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m"  # what torch's load_inline adds to the sources
 
-_INCLUDES = read_cpp("host_includes.h")
-_BINDING = read_cpp("host_binding.h")
+_INCLUDES = read_header("host_includes.h")
+_BINDING = read_header("host_binding.h")
 OPERATORS_OF_HEADER = frozenset({"equal"})  # that torch/utils.h calls
 HOST_HEADER = _INCLUDES + FUNCTION + _BINDING
 

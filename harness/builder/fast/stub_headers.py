@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.builder.fast import read_cpp
+from harness.builder.fast import read_header
 
 # Feature -> words that need it, and torch headers that define it.
 REAL_HEADERS = {
@@ -47,9 +47,9 @@ MORE_STANDARD_HEADERS = {
     "iomanip": ("setw", "setprecision"),
 }
 
-BEFORE_TENSOR = read_cpp("before_tensor.h")
+BEFORE_TENSOR = read_header("before_tensor.h")
 
-TENSOR = read_cpp("tensor.h")
+TENSOR = read_header("tensor.h")
 ACCESSORS = """
   template <typename T, size_t N> TensorAccessor<T, N> accessor() const&;
   template <typename T, size_t N, template <typename U> class P = DefaultPtrTraits, typename I = int64_t>
@@ -63,7 +63,7 @@ C10_OPTIONAL = (
     "namespace c10 { using ::std::nullopt; using ::std::nullopt_t; using ::std::optional; using ::std::string_view; }\n"
 )
 
-CUDA = read_cpp("cuda.h")
+CUDA = read_header("cuda.h")
 
 
 def find_features(words: frozenset[str]) -> tuple[str, ...]:
