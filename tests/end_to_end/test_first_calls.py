@@ -41,6 +41,7 @@ def test_a_first_call_may_take_longer_than_later_ones(bench):
     assert evaluation.outcome is Outcome.CORRECT, evaluation.message
 
 
+@pytest.mark.slow
 def test_too_long_second_call_is_a_timeout_that_names_its_option(bench):
     source = sleep_in(2, 60).replace("        return", "        time.sleep(2)\n        return")
     evaluation = bench.evaluate(source, first_call_s=60.0, call_s=1.5)
