@@ -1,7 +1,7 @@
 """Has torch attend, and makes torch's library writable where it is mapped.
 
 layer: no_kernel
-mechanism: Code of a library is recognised by the file that its memory comes from, if nobody can have changed it there. A
+mechanism: Code of a library is recognised by the file that its memory comes from, if it cannot have been changed there. A
     kernel of the program has the plain name of torch's.
 problem: kernel_required/gpu_attention
 expected: rejected, not_own, suspect

@@ -179,16 +179,23 @@ def _compare_elements(
             if by_peak
             else _count_lost(rounded, own, found, torch.finfo(leaf.reference.dtype).tiny, explained).double()
         )
-        relative = (error / magnitude.clamp(min=SMALLEST)).sum()
+        relative = (error / magnitude.clamp(min=SMALLEST)).nan_to_num_(0.0, 0.0, 0.0).sum()  # overflows explain nothing
         torch.stack([worst, (at + first).double(), failed, error.max(), lost, relative], out=rows[first // step])
     own_error, measured = float(scale.largest_error), rows.tolist()
-    by_chance = count_lost_by_chance(candidate.numel(), sum(row[5] for row in measured))
+    all_lost, relative_errors = (sum(row[column] for row in measured) for column in (4, 5))
+    by_chance = count_lost_by_chance(candidate.numel(), relative_errors)
     most_lost = by_chance if keeps_all else count_lost(candidate.numel(), terms)
     verdict = _read_verdict(
-        leaf, candidate, measured, masks, reference_error=own_error, tolerance=tolerance, most_lost=most_lost
+        leaf,
+        candidate,
+        measured,
+        masks,
+        reference_error=own_error,
+        tolerance=tolerance,
+        lost=int(all_lost),
+        most_lost=most_lost,
     )
-    all_lost = int(sum(row[4] for row in measured))
-    return replace(verdict, lost=all_lost if all_lost > by_chance else 0)
+    return replace(verdict, lost=int(all_lost) if all_lost > by_chance else 0)
 
 
 def _tolerate(verdict: LeafVerdict, tolerance: Tolerance) -> LeafVerdict:
@@ -319,11 +326,12 @@ def _read_verdict(
     *,
     reference_error: float,
     tolerance: Tolerance,
+    lost: int,
     most_lost: float,
 ) -> LeafVerdict:
-    """Each chunk's `rows` are worst ratio, its index, failed elements, largest error, lost ones, relative errors."""
+    """Each chunk's `rows` begin with worst ratio, its index, failed elements, largest error."""
     worst, at = max(rows, key=lambda row: row[0])[:2]
-    mismatched, lost = (int(sum(row[column] for row in rows)) for column in (2, 4))
+    mismatched = int(sum(row[2] for row in rows))
     most = _count_tolerated(candidate.numel(), tolerance)
     if mismatched <= most and lost > max(most_lost, most):
         largest = max(row[3] for row in rows), reference_error

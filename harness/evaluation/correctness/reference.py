@@ -209,8 +209,11 @@ class Reference:
     @property
     def compared_steps(self) -> tuple[str, ...]:
         """Return the other kinds that the problem declares: of such timed calls only the outputs count."""
+        if not self.plan.stress:
+            return ()
+        known = self.changed_steps
         declared = (kind.name for kind in list_declared(self.loaded.problem) if not kind.changes_layout)
-        return tuple(name for name in declared if name not in self.changed_steps) if self.plan.stress else ()
+        return tuple(name for name in declared if name not in known)
 
     @property
     def replayed_steps(self) -> tuple[str, ...]:
@@ -286,8 +289,16 @@ class Reference:
         self, truth: Truth, outputs: FlatOutputs, label: str, kind: InputKind = GIVEN
     ) -> tuple[Outcome | None, Trial]:
         terms = self.terms if kind is GIVEN or kind.by_peak else None
-        rules = partial(compare_outputs, exact=kind.is_exact, by_peak=kind.by_peak, copied=self.truths.copied)
-        return rules(truth, outputs, self.loaded.problem.tolerance, label, terms=terms)
+        return compare_outputs(
+            truth,
+            outputs,
+            self.loaded.problem.tolerance,
+            label,
+            exact=kind.is_exact,
+            by_peak=kind.by_peak,
+            copied=self.truths.copied,
+            terms=terms,
+        )
 
     def is_surely_close(self, own: FlatOutputs, outputs: FlatOutputs, kind: InputKind = GIVEN) -> bool:
         """A fast sufficient test for `compare` against the reference's outputs `own`. False means unknown."""

@@ -23,9 +23,7 @@ Origin = Literal["built", "machine", "program", "unknown"]
 
 _PROGRAM = re.compile(rb"[\0/]%s[\0\"]" % re.escape(PROGRAM_FILE.encode()))  # in an ELF file or in PTX
 _FAT_BINARY = struct.Struct("<IHHQ")  # magic number, version, bytes of this header, bytes that follow it
-_PART = struct.Struct(
-    "<HHIQI"
-)  # for one device: the 3rd to 5th are bytes of this header, bytes after it, compressed ones
+_PART = struct.Struct("<HHIQI")  # for one device; the last three: bytes of this header, after it, of them compressed
 MOST_PARTS = 1000  # of one fat binary
 _MAGIC = struct.pack("<I", 0xBA55ED50)
 _SECTION = struct.Struct("<IIQQQQIIQQ")  # of an ELF file; the 1st, 5th and 6th are name, offset and size

@@ -63,7 +63,7 @@ def test_outputs_are_nan_filled_except_those_that_are_state():
 
 
 @pytest.mark.parametrize(("dtype", "least"), [(torch.int64, 8), (torch.uint8, 8), (torch.bool, 2)])
-def test_integers_and_booleans_are_filled_with_values_that_nobody_can_know(dtype, least):
+def test_integers_and_booleans_are_filled_with_values_that_no_program_knows(dtype, least):
     placed = place(torch.arange(4.0))
     recording, found = record(placed, torch.zeros(4, dtype=dtype)), set()
     for _ in range(40):
