@@ -129,7 +129,8 @@ class OperatorCall:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
     """Counts of the arithmetic that an output may depend on, over all calls: operators, those that hardware may
-    approximate, terms that sums add, products among them, and terms that may all err in one direction.
+    approximate, terms that sums add, products among them, and terms that may all err in one direction. With
+    `are_alike`, most terms of a sum may be nearly equal, so that their roundings do not cancel.
     """
 
     operators: int = 0
@@ -137,6 +138,7 @@ class Terms:
     added: int = 0
     multiplied: int = 0
     truncated: int = 0
+    are_alike: bool = False
 
     @property
     def has_sums(self) -> bool:

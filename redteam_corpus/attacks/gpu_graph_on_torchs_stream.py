@@ -3,7 +3,7 @@
 layer: time
 mechanism: Events on the current stream see copies only, and a replay ends before anybody looks.
 problem: gpu_short_add
-expected: wrong_value
+expected: wrong_value, no_gain
 device: gpu
 timed: yes
 """

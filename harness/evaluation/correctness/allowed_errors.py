@@ -32,9 +32,9 @@ Exceptions:
   `LOST_BY_CHANCE` with `CANCELLED` times the mean error relative to M, the share of values of about that size: sums
   may cancel so far that the small error of a mean, which all elements share, is left.
 - `by_peak`, for inputs that are nearly all zero: M is at least the largest |T|, and no element is lost, since programs
-  with other sums (Strassen, FFT), or with products of 16-bit terms, have errors of that size everywhere. Long sums may
-  have nearly equal terms then, whose roundings do not cancel: n of them lose up to n/4 eps, of which `EQUAL_TERMS` is
-  allowed.
+  with other sums (Strassen, FFT), or with products of 16-bit terms, have errors of that size everywhere.
+- Where inputs may make most terms of a sum nearly equal (`Terms.are_alike`), their roundings do not cancel: n of them
+  lose up to n/4 eps, of which `EQUAL_TERMS` is allowed.
 - Rounding errors of 16-bit terms are random, so that of millions of elements a few exceed any limit near their usual
   size. With 16-bit outputs or a stated tolerance, `OUTLIER_SHARE` of the elements may be off by up to `OUTLIER_LIMIT`
   times the allowed error.
@@ -95,9 +95,9 @@ EPS = torch.finfo(torch.float32).eps
 RATED = (torch.float32, torch.float16, torch.bfloat16)
 
 
-def find_floor(dtype: torch.dtype, terms: Terms | None, *, by_peak: bool = False) -> Floor:
+def find_floor(dtype: torch.dtype, terms: Terms | None) -> Floor:
     floor = FLOORS.get(dtype) or Floor(torch.finfo(dtype).tiny, 4 * torch.finfo(dtype).eps)
-    if by_peak and terms is not None:
+    if terms is not None and terms.are_alike:
         return Floor(floor.atol, max(floor.rtol, min(terms.added * torch.finfo(dtype).eps / 4, EQUAL_TERMS)))
     if terms is None or dtype is not torch.float32:
         return floor
@@ -107,7 +107,7 @@ def find_floor(dtype: torch.dtype, terms: Terms | None, *, by_peak: bool = False
 
 def count_lost(elements: int, terms: Terms | None) -> float:
     """Return how many elements may be lost."""
-    return elements * (LOST_SHARE if terms is None or terms.has_sums else LOST_BY_FUNCTIONS)
+    return elements * (LOST_SHARE if terms is None or terms.has_sums or terms.are_alike else LOST_BY_FUNCTIONS)
 
 
 def count_lost_by_chance(elements: int, relative_errors: float = 0.0) -> float:

@@ -88,7 +88,7 @@ def compare_leaf(
     scale = _measure_reference(leaf, 1.0 if truth_is_reference else LEAF_MEAN_SHARE, by_peak)
     scale = replace(scale, copies=may_copy and leaf.copies_values)
     verdict = _compare_elements(leaf, candidate, tolerance, scale, terms, by_peak=by_peak)
-    if terms is None or by_peak:
+    if terms is None or terms.are_alike:
         return verdict
     ratio = _rate_whole(leaf, candidate, scale, terms, tolerance)
     verdict = replace(verdict, whole_ratio=ratio)
@@ -151,7 +151,7 @@ def _refuse_whole(verdict: LeafVerdict, leaf: TruthLeaf, ratio: float) -> LeafVe
 def _compare_elements(
     leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, scale: _Scale, terms: Terms | None, *, by_peak: bool
 ) -> LeafVerdict:
-    floor = choose_floor(leaf.reference.dtype, tolerance, terms, copies=scale.copies, by_peak=by_peak)
+    floor = choose_floor(leaf.reference.dtype, tolerance, terms, copies=scale.copies)
     keeps_all = leaf.keeps_all and leaf.spread is not None and not tolerance.is_fixed
     usual, step = find_floor(leaf.reference.dtype, None).rtol, CHUNK[leaf.device.type]
     rows = torch.empty((-(-candidate.numel() // step), 6), dtype=torch.float64, device=leaf.device)
@@ -306,10 +306,8 @@ def to_blocks(values: Tensor) -> Tensor:
     return (torch.nn.functional.pad(values, (0, missing)) if missing else values).view(-1, BLOCK)
 
 
-def choose_floor(
-    dtype: torch.dtype, tolerance: Tolerance, terms: Terms | None, *, copies: bool, by_peak: bool = False
-) -> Floor:
-    default = find_floor(dtype, terms, by_peak=by_peak)
+def choose_floor(dtype: torch.dtype, tolerance: Tolerance, terms: Terms | None, *, copies: bool) -> Floor:
+    default = find_floor(dtype, terms)
     if copies:
         default = replace(default, rtol=COPIED_EPS * torch.finfo(dtype).eps)
     return Floor(

@@ -288,7 +288,9 @@ class Reference:
     def compare(
         self, truth: Truth, outputs: FlatOutputs, label: str, kind: InputKind = GIVEN
     ) -> tuple[Outcome | None, Trial]:
-        terms = self.terms if kind is GIVEN or kind.by_peak else None
+        terms = self.terms if kind is GIVEN or kind.makes_terms_alike else None
+        if terms is not None and kind.makes_terms_alike:
+            terms = replace(terms, are_alike=True)
         return compare_outputs(
             truth,
             outputs,

@@ -21,14 +21,15 @@ class InputKind:
     """A kind that problems declare.
 
     With `is_stress`, `mixed` writes such values into given inputs. With `is_exact`, outputs must equal a countable
-    truth. With `by_peak`, errors are relative to the largest output. With `is_of_draws`, the change precedes the
-    distribution of a case.
+    truth. With `by_peak`, errors are relative to the largest output. With `makes_terms_alike`, most terms of a sum may
+    be nearly equal. With `is_of_draws`, the change precedes the distribution of a case.
     """
 
     name: str
     is_stress: bool = False
     is_exact: bool = False
     by_peak: ClassVar[bool] = False
+    makes_terms_alike: ClassVar[bool] = False
     changes_layout: ClassVar[bool] = False
     changes_gradients: ClassVar[bool] = False
     is_of_draws: ClassVar[bool] = False

@@ -23,6 +23,7 @@ PARAMETERS_SHARE = 16  # a draw of at most one in so many elements of the larges
 class Rare(DerivedKind):
     name = "rare"
     is_combined = False
+    makes_terms_alike = True  # whole slices of one value
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
         tensors = list_tensors(inputs)

@@ -43,7 +43,7 @@ class Sparse(DerivedKind):
     """
 
     name = "sparse"
-    by_peak = True
+    by_peak = makes_terms_alike = True
     is_rarely_seen = True
     is_timed = False  # timed outputs are compared element by element
 

@@ -214,9 +214,10 @@ def test_conditioning_is_allowed_for():
     assert reference.compare(add_spread(reference, truth, inputs), wrong, "as_given")[0] is Outcome.WRONG_VALUE
 
 
-def test_sums_of_nearly_equal_terms_may_lose_digits():
-    """Terms that are added one after another, as by atomics; sparse inputs make them nearly equal."""
-    reference, kind = make_reference("x.logsumexp(-1).mean()", "torch.randn(65536, 32)"), find_kind("sparse")
+@pytest.mark.parametrize("kind", [find_kind("sparse"), find_kind("rare")], ids=lambda kind: kind.name)
+def test_sums_of_nearly_equal_terms_may_lose_digits(kind):
+    """Terms that are added one after another, as by atomics."""
+    reference = make_reference("x.logsumexp(-1).mean()", "torch.randn(65536, 32)")
     x = torch.zeros(65536, 32)
     x[::4096] = draw(16, 32)
     truth, terms = reference.truth_of([x]), x.logsumexp(-1) / len(x)
