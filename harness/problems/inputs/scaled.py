@@ -50,7 +50,7 @@ class Scaled(DerivedKind):
     """
 
     name = "scaled"
-    is_rarely_seen = True
+    is_rarely_seen = makes_terms_alike = True
     whole_one_in: ClassVar[int] = 2
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
@@ -94,7 +94,7 @@ class Contrasted(DerivedKind):
     """
 
     name = "contrasted"
-    is_rarely_seen = True
+    is_rarely_seen = makes_terms_alike = True
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
         is_usable = is_continuous(traits) and traits.keeps_all

@@ -214,9 +214,10 @@ def test_conditioning_is_allowed_for():
     assert reference.compare(add_spread(reference, truth, inputs), wrong, "as_given")[0] is Outcome.WRONG_VALUE
 
 
-@pytest.mark.parametrize("kind", [find_kind("sparse"), find_kind("rare")], ids=lambda kind: kind.name)
-def test_sums_of_nearly_equal_terms_may_lose_digits(kind):
+@pytest.mark.parametrize("name", ["sparse", "rare", "scaled", "contrasted"])
+def test_sums_of_nearly_equal_terms_may_lose_digits(name):
     """Terms that are added one after another, as by atomics."""
+    kind = find_kind(name)
     reference = make_reference("x.logsumexp(-1).mean()", "torch.randn(65536, 32)")
     x = torch.zeros(65536, 32)
     x[::4096] = draw(16, 32)
