@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
-from math import ceil, isfinite
+from collections.abc import Iterator, Sequence
 from statistics import median, quantiles
 from typing import TYPE_CHECKING
 
@@ -26,37 +22,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-# Bits of a braille character by column and row of its 2 x 4 dots.
-_DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
-_EMPTY = 0x2800
 
-
-def plot_samples(
-    values: Sequence[float], label: Callable[[float], str], *, width: int = 60, height: int = 6
-) -> list[str]:
-    """Draw a dot per value, with a scale and `label` at the left; neighbours share a column. [] without values."""
-    shown = [value for value in values if isfinite(value)]
-    if not shown:
-        return []
-    low, high = min(shown), max(shown)
-    cells = [[_EMPTY] * min(width, (len(shown) + 1) // 2) for _ in range(height)]
-    for number, value in enumerate(shown):
-        column = number if len(shown) <= 2 * width else number * 2 * width // len(shown)
-        row = round((high - value) / (high - low) * (4 * height - 1)) if high > low else 2 * height
-        cells[row // 4][column // 2] |= _DOTS[column % 2][row % 4]
-    labels = _label_rows(low, high, height, label)
-    longest = max(map(len, labels))
-    return [f"{text:>{longest}} ┤{''.join(map(chr, line))}" for text, line in zip(labels, cells, strict=True)]
-
-
-def _label_rows(low: float, high: float, height: int, label: Callable[[float], str]) -> list[str]:
-    step = (high - low) / height
-    values = [high - (row + 0.5) * step for row in range(height)]
-    return [label(value) if row % 2 == 0 or row == height - 1 else "" for row, value in enumerate(values)]
-
-
-HISTOGRAM_BINS = 8
-HISTOGRAM_WIDTH = 40
 _WHY_COUNTED = (
     "The counted times rank: the reported ones, and what the evaluator's clock found beyond them; the ratio is the "
     "median over pairs. By the evaluator's clock alone both sides contain the exchange, so that ratio is closer to 1."
@@ -76,10 +42,6 @@ def render_timing(timing: Timing, *, all_blocks: bool) -> Iterator[RenderableTyp
         yield style_text(_WHY_COUNTED, "dim")
     yield style_text(f"\n{len(timing.blocks)} blocks of {_count_calls(timing.blocks)} each; --blocks lists them", "dim")
     yield _render_quartiles(timing)
-    yield style_text("\nspeedup of each block, in order", "dim")
-    yield style_text("\n".join(plot_samples(_list_ratios(timing.blocks), format_speedup)))
-    yield style_text("\npairs by speedup", "dim")
-    yield render_histogram(_list_ratios(timing.blocks))
     if all_blocks:
         yield style_text("")
         yield _render_blocks(timing)
@@ -144,30 +106,6 @@ def summarise_samples(values: Sequence[float]) -> tuple[float, ...]:
         return ()
     quarters = quantiles(values, n=4, method="inclusive") if len(values) > 1 else list(values) * 3
     return min(values), *quarters, max(values)
-
-
-def render_histogram(ratios: Sequence[float]) -> Text:
-    if not ratios or min(ratios) == max(ratios):
-        return style_text(f"  {format_speedup(ratios[0] if ratios else None)}  {len(ratios)}")
-    edges = _choose_edges(ratios)
-    counts = Counter(min(bisect_right(edges, ratio), HISTOGRAM_BINS) - 1 for ratio in ratios)
-    digits = 2 if edges[2] - edges[1] >= 0.02 else 4
-    labels = [f"{low:.{digits}f}x to {high:.{digits}f}x" for low, high in pairwise(edges)]
-    width, longest = max(map(len, labels)), max(counts.values())
-    lines = []
-    for number, label in enumerate(labels):
-        bar = "#" * ceil(HISTOGRAM_WIDTH * counts[number] / longest)
-        lines.append(f"  {label:>{width}}  {bar:<{HISTOGRAM_WIDTH}} {counts[number] or ''}".rstrip())
-    return style_text("\n".join(lines))
-
-
-def _choose_edges(values: Sequence[float]) -> list[float]:
-    """Use equal-width ranges; the outermost also contain outliers."""
-    least, low, _, high, most = summarise_samples(values)
-    reach = 3 * (high - low) or most - least
-    first, last = max(least, low - reach), min(most, high + reach)
-    step = (last - first) / HISTOGRAM_BINS
-    return [least, *(first + step * number for number in range(1, HISTOGRAM_BINS)), most]
 
 
 def _render_blocks(timing: Timing) -> Table:
