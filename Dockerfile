@@ -1,10 +1,10 @@
-# harness with its compilers and bubblewrap, as an ordinary user. See docs/containers.md.
+# harness with its compilers, as an ordinary user. See docs/containers.md.
 #     docker build -t harness .
 #     docker run --rm --gpus all -v "$PWD:/work" harness doctor
 FROM nvidia/cuda:13.0.1-devel-ubuntu24.04
 
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends python3 python3-dev python3-venv g++ ninja-build bubblewrap \
+    && apt-get install --yes --no-install-recommends python3 python3-dev python3-venv g++ ninja-build \
     && rm -rf /var/lib/apt/lists/*
 
 WORKDIR /opt/harness

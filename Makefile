@@ -65,7 +65,7 @@ types: $(STAMP)
 imports: $(STAMP)
 	$(BIN)/lint-imports
 
-# A browser, bubblewrap and a C++ compiler, on Debian and Ubuntu: tests that lack what they need are skipped.
+# A browser and a C++ compiler, on Debian and Ubuntu: tests that lack what they need are skipped.
 system-packages:
 	.ci/system-packages
 

@@ -224,7 +224,7 @@ def make_evaluation(source: random.Random, key: SampleKey, model: int, program: 
     return Evaluation(
         subject=subject, outcome=outcome, message="" if correct else f"{outcome.value}: {source.randrange(9999)} wrong",
         environment=(("harness", "0.1.0"), ("torch", "2.11.0"), ("gpu", "NVIDIA H200"), ("cpu", "Example")),
-        isolation="bubblewrap, namespaces, rlimits", started_at=NOW.isoformat(), duration_s=source.uniform(2, 40),
+        isolation="private root, namespaces, rlimits", started_at=NOW.isoformat(), duration_s=source.uniform(2, 40),
         seeds_digest="5" * 16, certificate="f" * 16 if model % 2 else "",
         build=make_build(source, outcome) if has_code else None, findings=make_findings(program, outcome),
         phases_s=(("build", source.uniform(1, 30)), ("correctness", source.random()), ("timing", source.uniform(0, 5))),

@@ -122,7 +122,7 @@ def make_evaluation(number: int, outcome: Outcome, speedup: float) -> Evaluation
         correctness=Correctness(trials=trials, weights="none") if correct else None,
         timing=make_timing(speedup) if correct else None,
         environment=ENVIRONMENT,
-        isolation="bubblewrap",
+        isolation="private root",
         started_at="2026-01-01T00:00:00+00:00",
         duration_s=1.5,
     )

@@ -316,13 +316,6 @@ def bench(open_bench):
     return open_bench(isolation="auto")
 
 
-@pytest.fixture
-def has_bubblewrap():
-    from harness.sandbox.policy import probe_isolation
-
-    return probe_isolation().bubblewrap is not None
-
-
 def find_processes(marker, file="cmdline"):
     """Ids of the processes of this machine that have `marker` in their command line (or "environ")."""
     found = []

@@ -41,7 +41,6 @@ def examine_machine(
     yield "looking for compilers and torch"
     toolchain = probe_toolchain(architecture)
     yield from _toolchain_checks(toolchain)
-    yield _isolation_check()
     yield "starting a sandboxed worker"
     sandbox = _worker_check()
     yield sandbox
@@ -137,13 +136,6 @@ def _speed_checks(cache_dir: Path | None, *, measure: bool) -> Iterator[MachineP
         yield _make_part(f"speed of {name}", found)
 
 
-def _isolation_check() -> MachinePart:
-    from harness.sandbox.policy import probe_isolation
-
-    without_it = "a private root replaces it where user namespaces are allowed: see worker sandbox"
-    return _make_part("bubblewrap", probe_isolation().bubblewrap, without_it)
-
-
 def _worker_check() -> MachinePart:
     from harness.sandbox.policy import probe_isolation
 
@@ -151,7 +143,7 @@ def _worker_check() -> MachinePart:
     level = find_isolation(sandbox)
     return MachinePart(
         part="worker sandbox",
-        present=sandbox.has_own_root and "namespaces" in level,
+        present=sandbox.namespaces and "namespaces" in level,
         found=level,
         without_it=f"only {level}, and candidates see other processes: allow user namespaces. {sandbox.weakness}",
     )

@@ -132,7 +132,7 @@ def make_plain(text: str, most: int = MOST_ERROR) -> str:
 
 
 LIMIT_S = 18.0  # from the start of the worker to the end of the output
-NO_ISOLATION = "ncu was not started: a program that it profiles needs bubblewrap or namespaces around it"
+NO_ISOLATION = "ncu was not started: a program that it profiles needs namespaces around it"
 NO_KERNEL = "ncu saw no launch of a custom kernel"
 
 

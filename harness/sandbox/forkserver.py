@@ -45,12 +45,6 @@ SHORT_SPINS = {"GOMP_SPINCOUNT": "20000", "KMP_BLOCKTIME": "1"}
 # parts: else a small tensor in a large block would keep all of it. New versions of torch read the second name.
 EXPANDABLE_SEGMENTS = dict.fromkeys(("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"), "expandable_segments:True")
 
-# Otherwise a profiler that bubblewrap starts as root could not open the sockets of a worker.
-AS_WORKERS_USER = (
-    "import os, sys; from harness.worker.isolation.namespaces import drop_root; drop_root(); "
-    "os.execvp(sys.argv[1], sys.argv[1:])"
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profiler:
@@ -224,7 +218,7 @@ class Forkserver:
     @property
     def can_profile(self) -> bool:
         """Return True if its isolation also covers the profiler, or is disabled."""
-        return self._isolation.has_own_root or not self._isolation.filters
+        return self._isolation.namespaces or not self._isolation.filters
 
     def profile_with(self, profiler: Profiler) -> Forkserver:
         return Forkserver(self._isolation, profiler)
@@ -245,7 +239,7 @@ class Forkserver:
     def isolation(self) -> str:
         if not self._level:
             return "no process started"
-        return ", ".join(filter(None, (self._isolation.root_name, self._level)))
+        return f"private root, {self._level}" if self._isolation.namespaces else self._level
 
     def _count_printed(self, size_bytes: int) -> None:
         self._printed_bytes += size_bytes
@@ -255,7 +249,7 @@ class Forkserver:
         return printed_bytes
 
     def isolation_warnings(self) -> list[Finding]:
-        if not self._level or (self._isolation.has_own_root and "namespaces" in self._level):
+        if not self._level or (self._isolation.namespaces and "namespaces" in self._level):
             return []
         why = f": {self._isolation.weakness}" if self._isolation.weakness else ""
         message = f"the candidate ran with weak isolation (only {self.isolation}){why}"
@@ -267,7 +261,7 @@ class Forkserver:
             "scratch": self._place_scratch(folder, readable, namespaces=namespaces),
             "namespaces": namespaces,
             "filters": self._isolation.filters,
-            "own_root": self._isolation.has_own_root,
+            "own_root": self._isolation.namespaces,
             "profiled": self._profiler is not None,
             "readable": readable_paths(readable),
             "devices": device_paths(),
@@ -276,7 +270,7 @@ class Forkserver:
     def _place_scratch(self, folder: str, readable: list[Path], *, namespaces: bool) -> str:
         """Return what each worker mounts over (/tmp, unless files to read are there), or their folders' parent."""
         if not namespaces:
-            return "/tmp" if self._isolation.has_own_root else folder
+            return "/tmp" if self._isolation.namespaces else folder
         hides = any(path.resolve().is_relative_to("/tmp") for path in readable)
         return folder if hides else "/tmp"
 
@@ -286,7 +280,7 @@ class Forkserver:
         Path(self._folder.name).chmod(0o1733)  # workers, maybe as another user, make folders but list none
         command = [sys.executable, "-m", "harness.worker.forkserver", str(theirs.fileno())]
         if self._profiler is not None:
-            command = [sys.executable, "-c", AS_WORKERS_USER, *self._profiler.command, *command]
+            command = [*self._profiler.command, *command]
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         readable = [*self._list_readable(), Path(self._folder.name)]
         wrapped = self._isolation.wrap_forkserver(command, readable=readable)

@@ -1,7 +1,7 @@
 """Isolation layers, readable paths and environment of workers and compilers.
 
-The outermost layer is bubblewrap, or a private root made by `harness.worker.isolation.launcher`;
-`harness.worker.init_process` applies the others in each worker.
+The outermost layer is a private root, which `harness.worker.isolation.launcher` makes; `harness.worker.init_process`
+applies the others in each worker.
 """
 
 from __future__ import annotations
@@ -33,61 +33,37 @@ _LAUNCHER = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); from harness.worker.isolation.launcher import main; main()"
 )
 PROBE_TIMEOUT_S = 10.0
-TEMPORARY_BYTES = 4 << 30  # of a compiler's /tmp without bubblewrap
+TEMPORARY_BYTES = 4 << 30  # of /tmp
 BUILD_LIMITS = {"memory_bytes": None, "scratch_bytes": 8 << 30, "processes": 4096, "cpu_s": 7200}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Isolation:
-    """With `bubblewrap` None, `namespaces` selects the private root. `filters`: Landlock, seccomp. `weakness`: why."""
+    """`namespaces`: with a private root. `filters`: Landlock, seccomp. `weakness`: why a layer is missing."""
 
-    bubblewrap: str | None
     namespaces: bool = True
     filters: bool = True
     weakness: str = ""
 
-    @property
-    def has_own_root(self) -> bool:
-        return self.bubblewrap is not None or self.namespaces
-
-    @property
-    def root_name(self) -> str | None:
-        if self.bubblewrap is not None:
-            return "bubblewrap"
-        return "private root" if self.namespaces else None
-
     def wrap(self, command: Sequence[str], *, readable: Iterable[Path], writable: Iterable[Path] = ()) -> list[str]:
-        if not self.filters and not self.has_own_root:
+        if not self.filters and not self.namespaces:
             return list(command)
-        readable, writable = [*readable, *worker_package_files()], list(writable)
-        launched = self._launch(command, readable, writable, for_workers=False)
-        return self._put_into_bubblewrap(launched, readable, writable)
+        return self._launch(command, [*readable, *worker_package_files()], writable)
 
     def wrap_forkserver(self, command: Sequence[str], *, readable: Iterable[Path]) -> list[str]:
-        readable = list(readable)
-        if self.bubblewrap is None and self.namespaces:
-            return self._launch(command, readable, (), for_workers=True)
-        return self._put_into_bubblewrap(command, readable, ())
-
-    def _put_into_bubblewrap(
-        self, command: Sequence[str], readable: Iterable[Path], writable: Iterable[Path]
-    ) -> list[str]:
-        if self.bubblewrap is None:
-            return list(command)
-        return [*_bubblewrap_arguments(self.bubblewrap, readable, writable), "--", *command]
+        return self._launch(command, readable, for_workers=True) if self.namespaces else list(command)
 
     def _launch(
         self,
         command: Sequence[str],
         readable: Iterable[Path],
-        writable: Iterable[Path],
+        writable: Iterable[Path] = (),
         *,
-        for_workers: bool,
+        for_workers: bool = False,
         runs_problems: bool = False,
     ) -> list[str]:
         isolation = {
-            "private_root": self.bubblewrap is None and self.namespaces,
-            "own_root": self.has_own_root,
+            "private_root": self.namespaces,
             "for_workers": for_workers,
             "runs_problems": runs_problems,
             "filters": self.filters,
@@ -102,36 +78,26 @@ class Isolation:
 
 
 def wrap_evaluator(command: Sequence[str], *, readable: Iterable[Path]) -> list[str]:
-    """Wrap a command that makes sandboxes itself, in a private root: bubblewrap masks parts of /proc."""
-    return Isolation(bubblewrap=None)._launch(command, readable, (), for_workers=True, runs_problems=True)
+    """Wrap a command that makes sandboxes itself."""
+    return Isolation()._launch(command, readable, for_workers=True, runs_problems=True)
 
 
-def probe_isolation(wanted: str = "auto", *, timeout_s: float = PROBE_TIMEOUT_S) -> Isolation:
+def probe_isolation(wanted: str = "auto") -> Isolation:
     if wanted == "none":
-        return Isolation(bubblewrap=None, namespaces=False, filters=False, weakness="isolation was disabled")
-    path = shutil.which("bwrap")
-    why = (
-        "bubblewrap is not installed" if path is None else explain_start_failure(Isolation(bubblewrap=path), timeout_s)
-    )
-    if not why:
-        return Isolation(bubblewrap=path)
-    private_root = Isolation(bubblewrap=None, weakness=why)
-    failure = explain_start_failure(private_root, timeout_s)
-    if not failure:
-        return private_root
-    return Isolation(bubblewrap=None, namespaces=False, weakness=f"{why}; {failure}")
+        return Isolation(namespaces=False, filters=False, weakness="isolation was disabled")
+    why = explain_start_failure(Isolation())
+    return Isolation(namespaces=not why, weakness=why)
 
 
-def explain_start_failure(isolation: Isolation, timeout_s: float = PROBE_TIMEOUT_S) -> str:
+def explain_start_failure(isolation: Isolation) -> str:
     """Return "" if a command starts."""
-    return _explain_failure(
-        f"{isolation.root_name}", isolation.wrap(["true"], readable=interpreter_folders()), timeout_s
-    )
+    command = isolation.wrap(["true"], readable=interpreter_folders())
+    return _explain_failure("a private root", command, PROBE_TIMEOUT_S)
 
 
 def explain_evaluator_failure() -> str:
     """Return "" if a sandboxed evaluator can make sandboxes."""
-    inner = Isolation(bubblewrap=None).wrap(["true"], readable=interpreter_folders())
+    inner = Isolation().wrap(["true"], readable=interpreter_folders())
     outer = wrap_evaluator(inner, readable=[*interpreter_folders(), *worker_package_files()])
     return _explain_failure("a private root in a private root", outer, 6 * PROBE_TIMEOUT_S)
 
@@ -154,31 +120,6 @@ def readable_paths(more: Iterable[Path]) -> list[str]:
 
 def device_paths() -> list[str]:
     return [*DEVICES, *sorted(str(node) for node in Path("/dev").glob("nvidia*"))]
-
-
-def _bubblewrap_arguments(path: str, readable: Iterable[Path], writable: Iterable[Path]) -> list[str]:
-    arguments = [path, "--die-with-parent", "--new-session"]
-    arguments += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
-    if os.getuid() == 0:
-        # Root keeps the capabilities to become an ordinary user inside, whom process limits bind.
-        arguments += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
-        open_to_all = ["--perms", "1777"]
-    else:
-        arguments += ["--unshare-user"]
-        open_to_all = []
-    for folder in (*SYSTEM_FOLDERS, *SYSTEM_FILES):
-        arguments += ["--ro-bind-try", folder, folder]
-    arguments += ["--proc", "/proc", "--dev", "/dev", *open_to_all, "--tmpfs", "/tmp"]
-    for node in sorted(Path("/dev").glob("nvidia*")):
-        arguments += ["--dev-bind-try", str(node), str(node)]
-    for path_to_read in _without_nested(readable):
-        # Parents copied with restrictive modes would lock out the ordinary user.
-        for above in reversed(path_to_read.parents[:-1]):
-            arguments += ["--dir", str(above)]
-        arguments += ["--ro-bind-try", str(path_to_read), str(path_to_read)]
-    for path_to_write in writable:
-        arguments += ["--bind", str(path_to_write), str(path_to_write)]
-    return arguments
 
 
 def _without_nested(folders: Iterable[Path]) -> list[Path]:

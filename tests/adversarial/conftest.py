@@ -7,17 +7,12 @@ import pytest
 
 @pytest.fixture(scope="session")
 def isolation_of():
-    """The isolation of a kind, skipping where this machine does not allow it: "bubblewrap", "private_root" (made in
-    namespaces, without it), "filters" (Landlock and seccomp alone), "nothing" (limits alone)."""
-    from harness.sandbox.policy import Isolation, explain_start_failure, probe_isolation
+    """The isolation of a kind, skipping where this machine does not allow it: "private_root" (made in namespaces),
+    "filters" (Landlock and seccomp alone), "nothing" (limits alone)."""
+    from harness.sandbox.policy import Isolation, explain_start_failure
 
     def choose(kind):
-        if kind == "bubblewrap":
-            isolation = probe_isolation()
-            if isolation.bubblewrap is None:
-                pytest.skip(f"needs bubblewrap: {isolation.weakness}")
-            return isolation
-        isolation = Isolation(bubblewrap=None, namespaces=kind == "private_root", filters=kind != "nothing")
+        isolation = Isolation(namespaces=kind == "private_root", filters=kind != "nothing")
         if explain_start_failure(isolation):
             pytest.skip(f"this machine does not allow this isolation: {explain_start_failure(isolation)}")
         return isolation

@@ -13,7 +13,7 @@ from harness.builder.builder import Builder
 from harness.builder.toolchain import probe_toolchain
 from harness.domain import BuildRequest
 
-KINDS = ("bubblewrap", "private_root", "filters")
+KINDS = ("private_root", "filters")
 ROOT = Path(__file__).resolve().parents[2]
 
 

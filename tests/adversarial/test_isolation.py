@@ -12,11 +12,10 @@ import pytest
 
 SECRET = f"secret-{uuid.uuid4().hex}"
 ROOT = Path(__file__).resolve().parents[2]
-KINDS = ("bubblewrap", "private_root", "filters")
-TRIED = ("bubblewrap", "private_root", pytest.param("filters", marks=pytest.mark.slow))  # each starts a forkserver
-WITH_OWN_ROOT = KINDS[:2]
+KINDS = ("private_root", "filters")
+TRIED = ("private_root", pytest.param("filters", marks=pytest.mark.slow))  # each starts a forkserver
+WITH_OWN_ROOT = KINDS[:1]
 LEVELS = {
-    "bubblewrap": "bubblewrap, namespaces, landlock, seccomp, rlimits",
     "private_root": "private root, namespaces, landlock, seccomp, rlimits",
     "filters": "landlock, seccomp, rlimits",
     "nothing": "rlimits",

@@ -8,7 +8,7 @@ from harness.domain import CandidateFailure
 
 MIB = 1 << 20
 LIMITS = {"memory_bytes": 400 * MIB, "scratch_bytes": 64 * MIB, "processes": 100, "cpu_s": 30}
-KINDS = ("bubblewrap", "private_root", "filters")
+KINDS = ("private_root", "filters")
 
 HEAD = """
 import mmap, os, signal, time, torch

@@ -153,7 +153,7 @@ def doctor(command, once, tmp_path, monkeypatch):
 def test_doctor_names_each_part_as_found_or_its_benefit(doctor):
     code, parts, _ = doctor
     assert code == 0
-    assert {"torch", "C++ compiler", "ninja", "nvcc", "bubblewrap", "worker sandbox"} <= set(parts)
+    assert {"torch", "C++ compiler", "ninja", "nvcc", "worker sandbox"} <= set(parts)
     assert all(part["found"] if part["present"] else part["without_it"] for part in parts.values())
 
 

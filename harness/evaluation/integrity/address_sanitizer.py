@@ -35,7 +35,7 @@ def call_under_sanitizer(workers: ModelWorkers, candidate: Candidate, reference:
     if not libraries:
         return _note("not checked: the C++ compiler has no libasan.so (Debian: package libgcc-12-dev)")
     if not forkserver.can_profile:
-        return _note("not checked: it needs a private root or bubblewrap (`harness doctor`)")
+        return _note("not checked: it needs a private root (`harness doctor`)")
     preloaded = " ".join(map(str, libraries))
     command = ("env", f"LD_PRELOAD={preloaded}", f"ASAN_OPTIONS={OPTIONS}")
     sanitized = forkserver.profile_with(Profiler(command=command, readable=libraries))

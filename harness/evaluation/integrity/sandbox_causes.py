@@ -35,7 +35,7 @@ _CAUSES = (
         "in the sandbox only the temporary folder can be written, up to a limit",
     ),
 )
-_LAYERS = ("bubblewrap", "private root", "namespaces", "landlock")
+_LAYERS = ("private root", "namespaces", "landlock")
 _CHECKS = ("exception", "build")
 MUCH_OUTPUT_BYTES = 1_000_000
 

@@ -79,7 +79,7 @@ def _become(layers: dict[str, Any], command: list[str]) -> NoReturn:
 
 
 def _seal(layers: dict[str, Any]) -> None:
-    has_own_root = layers["own_root"]
+    has_own_root = layers["private_root"]
     if not has_own_root and layers["writable"]:
         os.environ["TMPDIR"] = layers["writable"][0]
     namespaces.apply_limits(namespaces.Limits(**layers["limits"]), shares_user=not has_own_root)

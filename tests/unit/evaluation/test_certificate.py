@@ -23,7 +23,7 @@ from harness.evaluation.certificate import (
 
 BASIS = Basis(
     device="cpu", harness="0.1.0", package="p", corpus="c", hardware="Example CPU", torch="2.9.0", python="3.11.2",
-    isolation="bubblewrap, namespaces",
+    isolation="private root, namespaces",
 )  # fmt: skip
 CERTIFICATE = Certificate(basis=BASIS, made_at="2025-01-01T00:00:00+00:00", attacks=60, controls=40)
 
@@ -46,7 +46,7 @@ def test_any_change_ends_a_certificate_and_is_named(name):
 
 
 def test_its_digest_is_stamped_only_with_its_own_isolation():
-    assert CERTIFICATE.digest_behind("bubblewrap, namespaces") == CERTIFICATE.digest
+    assert CERTIFICATE.digest_behind("private root, namespaces") == CERTIFICATE.digest
     assert CERTIFICATE.digest_behind("rlimits") == ""
 
 

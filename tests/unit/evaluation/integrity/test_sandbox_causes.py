@@ -6,7 +6,7 @@ from harness.domain import Finding
 from harness.evaluation.integrity.sandbox_causes import note_output, note_sandbox
 
 SOCKET_TRACE = 'File "/usr/lib/python3.11/socket.py", line 232, in __init__'
-LAYERS = "bubblewrap, namespaces, landlock, seccomp, rlimits"
+LAYERS = "private root, namespaces, landlock, seccomp, rlimits"
 
 
 @pytest.mark.parametrize(

@@ -46,12 +46,12 @@ def test_there_is_one_line_per_latest_evaluation(store, evaluation_of, write):
 
 
 def test_a_line_says_what_was_measured_where(store, evaluation_of, write):
-    store.record(evaluation_of("correct", 2.0, extra={"isolation": "bubblewrap", "duration_s": 1.5}))
+    store.record(evaluation_of("correct", 2.0, extra={"isolation": "private root", "duration_s": 1.5}))
     (line,), _ = write()
     assert list(line) == list(COLUMNS)
     assert (line["baseline"], line["baseline_us"], line["candidate_us"]) == ("eager", "100.0", "50.0")
     assert (line["torch"], line["hardware"], line["harness_version"]) == ("2.9.0", "Example CPU 9000", "0.1.0")
-    assert (line["confinement"], line["duration_s"], line["verdict"]) == ("bubblewrap", "1.5", "faster")
+    assert (line["confinement"], line["duration_s"], line["verdict"]) == ("private root", "1.5", "faster")
 
 
 def test_new_columns_stand_at_the_end_of_both_files(store, evaluation_of, write):

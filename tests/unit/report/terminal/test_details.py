@@ -115,7 +115,7 @@ def full_evaluation(evaluation_of, timing):
                 Finding(check="weights", severity="warning", message="[b]m[/b] " * 30, evidence="\x1b[31m"),
             ),
             "started_at": "2026-01-01T00:00:00+00:00",
-            "isolation": "bubblewrap, namespaces",
+            "isolation": "private root, namespaces",
             "certificate": "f" * 16,
             "roofline": RooflineBounds(
                 moved_bytes=4_194_304,
@@ -180,7 +180,7 @@ def test_everything_a_verdict_rests_on_is_shown(full_evaluation, width):
         "add_kernel(float const*)",
         "the outputs changed: they depend on its own code",
         "(99 lines of log; --log shows them)",
-        "bubblewrap, namespaces",
+        "private root, namespaces",
         "ffffffffffffffff: this harness passed the whole red-team corpus",
         "Example CPU 9000",
     ):
@@ -221,7 +221,6 @@ def test_findings_that_decided_come_first(full_evaluation):
 def test_blocks_are_listed_only_on_request(full_evaluation):
     assert show(full_evaluation).count("1.100 s") == 1
     assert show(full_evaluation, all_blocks=True).count("1.100 s") == 8
-
 
 
 @pytest.mark.parametrize("times_us", [(5e5,), (5e5, 5e5), (0.0, 0.0), (0.0, 5e5), (5e5, 5e5, 5e5, 5e5, 1e3)], ids=str)
