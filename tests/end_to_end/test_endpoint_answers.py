@@ -91,48 +91,6 @@ def test_a_finished_answer_is_not_asked_again(reason: str) -> None:
     assert ask_server(serve(reply_with(finish_reason=reason))).finish_reason == reason
 
 
-def _stream(*chunks: object, end: str = "data: [DONE]\n\n", line_end: str = "\n") -> Reply:
-    events = [": keep-alive\n\n", *(f"event: message\ndata: {json.dumps(chunk)}\n\n" for chunk in chunks), end]
-    body = "".join(events).replace("\n", line_end)
-    return Reply(body=body.encode(), headers={"Content-Type": "text/event-stream"})
-
-
-def _delta(finish_reason: str | None = None, **delta: object) -> dict[str, object]:
-    return {"id": "r", "model": "m-1", "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]}
-
-
-@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
-def test_an_event_stream_that_was_not_asked_for_is_read(line_end: str) -> None:
-    chunks = [
-        {"choices": [], "prompt_filter_results": []},
-        _delta(role="assistant", content=None),
-        _delta(reasoning_content="h"),
-        _delta(reasoning_content="m"),
-        *(_delta(content=character) for character in ANSWER),
-        _delta("stop"),
-        {"choices": [], "usage": {"prompt_tokens": 11, "completion_tokens": 22}},
-    ]
-    completion = ask_server(serve(_stream(*chunks, line_end=line_end)))
-    assert (completion.text, completion.reasoning, completion.finish_reason) == (ANSWER, "hm", "stop")
-    assert (completion.usage.completion_tokens, completion.model, completion.response_id) == (22, "m-1", "r")
-
-
-def test_events_without_empty_lines_between_them_are_read() -> None:
-    lines = [f"data:{json.dumps(chunk)}\n" for chunk in (_delta(content="a"), _delta(content="b"), _delta("stop"))]
-    assert ask_server(serve(Reply(body="".join([*lines, "data: [DONE]\n"]).encode()))).text == "ab"
-
-
-def test_tool_calls_of_an_event_stream_are_joined() -> None:
-    calls = [
-        [{"index": 0, "id": "a", "function": {"name": "submit", "arguments": ""}}],
-        [{"index": 0, "function": {"arguments": '{"code"'}}],
-        [{"index": 0, "function": {"arguments": ': "x"}'}}],
-    ]
-    stream = _stream(*(_delta(tool_calls=call) for call in calls), _delta("tool_calls"), end="")
-    text = ask_server(serve(stream)).text
-    assert text == '<tool_call>\n{"name": "submit", "arguments": "{\\"code\\": \\"x\\"}"}\n</tool_call>\n'
-
-
 @pytest.mark.parametrize(
     "body",
     [

@@ -92,14 +92,11 @@ BAD = {
     "an error in an answer that says 200": Reply(body=b'{"error": {"message": "overloaded"}}', headers=JSON),
     "an answer without choices": Reply(body=b'{"choices": []}', headers=JSON),
     "a list": Reply(body=b"[1]", headers=JSON),
-    "half an event stream": Reply(body=b'data: {"choices": [{"delta": {"content": "x"}}]}\n\n', headers=JSON),
+    "an event stream": Reply(body=b'data: {"choices": [{"delta": {"content": "x"}}]}\n\n', headers=JSON),
     **{f"finish_reason {reason}": reply_with("```python", finish_reason=reason) for reason in ("error", "abort", "x")},
     "an error in a list": reply([{"error": {"code": 503, "message": "busy"}}]),
     "an error beside a partial answer": reply({"error": {"message": "x"}, "choices": [{"message": {"content": "x"}}]}),
     "an error in the choice": reply({"choices": [{"message": {"content": "x"}, "error": {"code": 502}}]}),
-    "an error in an event": Reply(
-        body=b'data: {"choices": []}\n\ndata: {"error": {"message": "busy"}}\n\n', headers=JSON
-    ),
 }
 
 
