@@ -18,7 +18,7 @@ from stored_results import make_evaluations, measure_s
 
 from harness.analysis.side_material import compare_sides
 from harness.domain import Evaluation
-from harness.report.html.diff_page import format_comparison_page
+from harness.report.terminal.diff import format_page
 from harness.store.results import ResultStore
 
 GOAL_S = 5.0
@@ -32,7 +32,7 @@ def main() -> None:
         store.record_all(make_two_runs(rows))
         naive_s, _ = measure_s(lambda: sum(1 for _ in store.load_all()))
         comparing_s, sides = measure_s(lambda: compare_sides(store, "a", "b", generated_dir=Path(folder)))
-        page_s, _ = measure_s(lambda: format_comparison_page(sides, made_at="now"))
+        page_s, _ = measure_s(lambda: format_page(sides))
     print(f"{'what':<44}{'rows':>9}{'seconds':>10}{'against naive':>15}")
     for what, seconds in (
         ("naive: load whole evaluations", naive_s),

@@ -15,7 +15,6 @@ from harness.store.queries import ResultFilter
 
 if TYPE_CHECKING:
     from harness.analysis.leaderboard import LeaderboardRow
-    from harness.analysis.side_material import SideBySide
     from harness.store.results import ResultStore
 
 
@@ -164,27 +163,18 @@ def diff(
     where = replace(where, problem=only_problem)
     with ResultStore.open(folders.results_dir, read_only=True) as store:
         sides = compare_sides(store, before, after, kind=by, where=where, generated_dir=folders.generated_dir)
+    from harness.report.terminal.diff import format_page, render_comparison
+
     if html is not None:
-        _write_page(html, sides)
+        write_text(html, format_page(sides))
     if as_json:
-        from harness.report.html.diff_page import comparison_record
+        from harness.report.export.json_records import comparison_record
 
         print_records(comparison_record(sides))
         return
     from rich.console import Console
 
-    from harness.report.terminal.diff import render_comparison
-
     console = Console()
     console.print(render_comparison(sides, code=code, width=console.width))
     if html is not None:
         typer.echo(str(html))
-
-
-def _write_page(path: Path, sides: SideBySide) -> None:
-    from datetime import UTC, datetime
-
-    from harness.report.html.diff_page import format_comparison_page
-
-    made_at = datetime.now(UTC).isoformat(timespec="minutes")
-    write_text(path, format_comparison_page(sides, made_at=made_at))

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.analysis.leaderboard import LeaderboardRow
+from harness.analysis.side_by_side import Pair
+from harness.analysis.side_material import SideBySide, pick_samples
 from harness.domain import Block, Evaluation, StoreError, Timing, Work
 from harness.domain.files import raising, replace_text
 from harness.report.values import make_printable, make_strict
@@ -55,6 +57,38 @@ def leaderboard_record(row: LeaderboardRow) -> dict[str, Any]:
     computed = {"correct": row.fast_p(0.0), "certificate": row.certificate, "clock": row.clock}
     whole = {**row.group._asdict(), **record, **changed, **computed}
     return {key: make_strict(value, as_strings=True) for key, value in whole.items()}
+
+
+def comparison_record(sides: SideBySide) -> dict[str, Any]:
+    comparison = sides.comparison
+    record: dict[str, Any] = {"kind": sides.kind, "before": sides.before, "after": sides.after}
+    record["places"] = [
+        {
+            **group.group._asdict(),
+            "pairs": len(group.pairs),
+            "correct": {"before": group.correct_before, "after": group.correct_after, "p": group.correct_p},
+            "lost": [_record_pair(pair) for pair in group.flips("lost")],
+            "won": [_record_pair(pair) for pair in group.flips("won")],
+            "timed": group.timed,
+            "speed": asdict(group.speed) if group.speed else None,
+            "changed_speed": [_record_pair(pair) for pair in group.changed_speed()],
+        }
+        for group in comparison.groups
+    ]
+    for name in ("only_before", "only_after", "other_version"):
+        record[name] = [{**group._asdict(), "name": left} for group, left in getattr(comparison, name)]
+    record["outcomes"] = {name: list(counts) for name, counts in comparison.outcomes.items()}
+    record["messages"] = [{"text": text, "before": was, "after": now} for text, was, now in comparison.messages]
+    record["costs"] = dict(zip(("before", "after"), map(asdict, sides.costs), strict=True))
+    record["prompts"] = {"read": sides.prompts_read, "shared": sides.prompts_shared, "differences": len(sides.prompts)}
+    return {name: make_strict(value) for name, value in record.items()}
+
+
+def _record_pair(pair: Pair) -> dict[str, Any]:
+    before, after = pick_samples(pair)
+    record = {"name": pair.name, "problem": pair.problem, "before": before.outcome, "after": after.outcome}
+    ids = {"before_id": before.id, "after_id": after.id}
+    return record | ids | {"speed": asdict(pair.speed) if pair.speed else None}
 
 
 def dump_json(*records: Any) -> str:

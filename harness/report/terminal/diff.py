@@ -1,8 +1,10 @@
-"""Renders `harness diff` for terminals of 80 columns or more."""
+"""Renders `harness diff` for terminals of 80 columns or more, and as a page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from io import StringIO
 from typing import TYPE_CHECKING
 
 from harness.analysis.side_by_side import FlipKind, GroupComparison, Pair, SpeedTest
@@ -17,23 +19,52 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-MOST_ROWS = 30
-MOST_MESSAGES = 8
-MOST_DIFF_LINES = 40
+PAGE_COLUMNS = 180
+PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>harness diff</title>
+<style>{stylesheet} body {{ color: {foreground}; background: {background}; }}</style></head>
+<body><pre>{code}</pre></body></html>
+"""
 _FLIPS: tuple[tuple[FlipKind, str], ...] = (("lost", "correct before, not after"), ("won", "correct only after"))
 
 
-def render_comparison(sides: SideBySide, *, code: bool = False, width: int = 80) -> RenderableType:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """How many are shown: rows of a table, messages, differences of prompts, and lines of a difference."""
+
+    rows: int = 30
+    messages: int = 8
+    prompts: int = 1
+    lines: int = 40
+
+
+WHOLE = Extent(rows=2000, messages=2000, prompts=2000, lines=2000)
+
+
+def format_page(sides: SideBySide) -> str:
+    """Return a page that has all, and runs and loads nothing."""
+    from rich.console import Console
+
+    console = Console(record=True, file=StringIO(), width=PAGE_COLUMNS, force_jupyter=False)
+    console.print(render_comparison(sides, code=True, width=PAGE_COLUMNS, extent=WHOLE))
+    return console.export_html(code_format=PAGE)
+
+
+def render_comparison(
+    sides: SideBySide, *, code: bool = False, width: int = 80, extent: Extent = Extent()
+) -> RenderableType:
     """`code` adds the source diffs."""
     from rich.console import Group
 
     parts: list[RenderableType] = [style_text(summarise_sides(sides), "bold")]
     for group in sides.comparison.groups:
-        parts += ["", *_render_group(group, wide=width >= 110)]
-    parts += ["", *_render_outcomes(sides), *_render_messages(sides), "", *_render_costs(sides)]
-    parts += ["", *_render_prompts(sides)]
+        parts += ["", *_render_group(group, extent.rows, wide=width >= 110)]
+    parts += ["", *_render_outcomes(sides), *_render_messages(sides, extent.messages), "", *_render_costs(sides)]
+    parts += ["", *_render_prompts(sides, extent)]
     if code:
-        parts += [part for diff in sides.code for part in ("", *_render_diff(diff))]
+        parts += [part for diff in sides.code for part in ("", *_render_diff(diff, extent.lines))]
     elif sides.code:
         parts.append(style_text(f"{len(sides.code)} candidates differ in code: --code or --html shows how", "dim"))
     return Group(*parts)
@@ -85,27 +116,27 @@ def format_p(p: float) -> str:
     return f"{p:.1g}" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
 
 
-def _render_group(group: GroupComparison, *, wide: bool) -> Iterator[RenderableType]:
+def _render_group(group: GroupComparison, most: int, *, wide: bool) -> Iterator[RenderableType]:
     yield style_text(describe_section(group.group), "bold")
     for kind, title in _FLIPS:
         flips = group.flips(kind)
         if flips:
             yield style_text(f"{len(flips)} {title}", "red" if kind == "lost" else "green")
-            yield _render_flips(flips, wide=wide)
-            yield from _note_omitted(len(flips))
+            yield _render_flips(flips[:most], wide=wide)
+            yield from _note_omitted(len(flips), most)
     yield style_text(f"correct  {describe_correctness(group)}")
     yield style_text(f"speed    {describe_speed(group)}")
     changed = group.changed_speed()
     if changed:
-        yield _render_speeds(changed)
-        yield from _note_omitted(len(changed))
+        yield _render_speeds(changed[:most])
+        yield from _note_omitted(len(changed), most)
 
 
 def _render_flips(flips: Sequence[Pair], *, wide: bool) -> Table:
     table = make_table("problem", "=before", "=after")
     if wide:
         table.add_column("message", overflow="ellipsis", no_wrap=True)
-    for pair in flips[:MOST_ROWS]:
+    for pair in flips:
         before, after = pick_samples(pair)
         cells = [style_text(pair.name), describe_samples(pair.before), describe_samples(pair.after)]
         failed = after if after.outcome != Outcome.CORRECT else before
@@ -124,7 +155,7 @@ def describe_samples(rows: Sequence[ResultRow]) -> Text:
 
 def _render_speeds(pairs: Sequence[Pair]) -> Table:
     table = make_table("problem", ">before", ">after", ">after/before", ">q")
-    for pair in pairs[:MOST_ROWS]:
+    for pair in pairs:
         speed = pair.speed
         if speed is None or speed.q is None:
             continue
@@ -134,9 +165,9 @@ def _render_speeds(pairs: Sequence[Pair]) -> Table:
     return table
 
 
-def _note_omitted(count: int) -> Iterator[Text]:
-    if count > MOST_ROWS:
-        yield style_text(f"and {count - MOST_ROWS} more: --html or --json has all", "dim")
+def _note_omitted(count: int, most: int) -> Iterator[Text]:
+    if count > most:
+        yield style_text(f"and {count - most} more: --html or --json has all", "dim")
 
 
 def _render_outcomes(sides: SideBySide) -> Iterator[RenderableType]:
@@ -148,14 +179,13 @@ def _render_outcomes(sides: SideBySide) -> Iterator[RenderableType]:
     )
 
 
-def _render_messages(sides: SideBySide) -> Iterator[RenderableType]:
+def _render_messages(sides: SideBySide, most: int) -> Iterator[RenderableType]:
     changed = [entry for entry in sides.comparison.messages if entry[1] != entry[2]]
     if changed:
         yield ""
         yield style_text("Errors with changed counts", "bold")
-        yield _make_count_table("error", ((style_text(text), was, now) for text, was, now in changed[:MOST_MESSAGES]))
-        if len(changed) > MOST_MESSAGES:
-            yield style_text(f"and {len(changed) - MOST_MESSAGES} more: --html or --json has all", "dim")
+        yield _make_count_table("error", ((style_text(text), was, now) for text, was, now in changed[:most]))
+        yield from _note_omitted(len(changed), most)
 
 
 def _make_count_table(head: str, rows: Iterable[tuple[Text, int, int]]) -> Table:
@@ -210,10 +240,10 @@ def describe_prompts(sides: SideBySide) -> str:
     return f"{text}{len(sides.prompts)} distinct difference{'' if len(sides.prompts) == 1 else 's'}."
 
 
-def _render_prompts(sides: SideBySide) -> Iterator[RenderableType]:
+def _render_prompts(sides: SideBySide, extent: Extent) -> Iterator[RenderableType]:
     yield style_text(describe_prompts(sides), "bold")
-    for diff in sides.prompts[:1]:
-        yield from _render_diff(diff)
+    for diff in sides.prompts[: extent.prompts]:
+        yield from _render_diff(diff, extent.lines)
 
 
 def name_diff(diff: TextDiff) -> str:
@@ -221,13 +251,13 @@ def name_diff(diff: TextDiff) -> str:
     return ", ".join(diff.names[:3]) + more
 
 
-def _render_diff(diff: TextDiff) -> Iterator[RenderableType]:
+def _render_diff(diff: TextDiff, most: int) -> Iterator[RenderableType]:
     yield style_text(name_diff(diff), "bold")
     styles = {"+": "green", "-": "red", "@": "cyan"}
-    for line in diff.lines[:MOST_DIFF_LINES]:
+    for line in diff.lines[:most]:
         text = style_text(line.expandtabs(4), styles.get(line[:1], ""))
         text.no_wrap, text.overflow = True, "ellipsis"
         yield text
-    left = len(diff.lines) - MOST_DIFF_LINES
+    left = len(diff.lines) - most
     if left > 0 or diff.is_cut:
         yield style_text(f"and {max(left, 0)}{'+' if diff.is_cut else ''} lines more", "dim")
