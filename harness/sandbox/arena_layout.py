@@ -28,7 +28,8 @@ class Footprint:
     output: Region
     arena_bytes: int
     most_kept: int = MOST_KEPT  # calls whose outputs the worker keeps, unless they are too large
-    shared: frozenset[int] = frozenset()  # outputs that may share memory with inputs, state or other outputs
+    views: frozenset[int] = frozenset()  # outputs that may lie in the memory of inputs or state
+    alike: frozenset[int] = frozenset()  # outputs that may share elements with other outputs
 
     @property
     def kept_calls(self) -> int:
@@ -45,7 +46,8 @@ class Footprint:
         *,
         changing: Mapping[str, Tensor] | None = None,
         slack_bytes: int = 0,
-        shared: frozenset[int] = frozenset(),
+        views: frozenset[int] = frozenset(),
+        alike: frozenset[int] = frozenset(),
     ) -> Footprint:
         """`wider`: inputs in the largest layout; `changing`: state after them; `slack_bytes`: largest shift."""
         packed_bytes = sum(align(count_bytes((tensor,))) for tensor in (changing or {}).values())
@@ -55,7 +57,9 @@ class Footprint:
         _, state_end = place_strided([describe(tensor) for tensor in state.values()])
         region = Region(offset=start, size_bytes=end - start)
         arena_bytes = max(inputs_end, end + OUTPUT_OFFSETS * ALIGNMENT_BYTES, state_end, LEAST_BYTES)
-        return cls(tree=outputs.tree, output_specs=specs, output=region, arena_bytes=arena_bytes, shared=shared)
+        return cls(
+            tree=outputs.tree, output_specs=specs, output=region, arena_bytes=arena_bytes, views=views, alike=alike
+        )
 
     def has_form(self, called: Called) -> bool:
         return have_same_nesting(called.tree, self.tree) and _forms(called.specs) == _forms(self.output_specs)

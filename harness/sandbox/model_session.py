@@ -294,7 +294,7 @@ class ModelSession:
     @contextmanager
     def _inverted(self, placed: PlacedInputs) -> Iterator[None]:
         """An output in the pages of the inputs, at whatever address, shows other values. The worker must be stopped."""
-        is_checked = not (self._footprint.shared or self._returned_inputs)
+        is_checked = not (self._footprint.views or self._returned_inputs)
         places = [self._arena.bytes_view(spec.offset, storage_bytes(spec)) for spec in placed.specs if is_checked]
         for place in places:
             place.bitwise_not_()

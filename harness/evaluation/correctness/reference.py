@@ -6,7 +6,6 @@ import math
 import random
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -81,7 +80,9 @@ from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.devices import Device
 from harness.sandbox.gpu.recording import KeptBaseline, NotReplayable
 from harness.sandbox.memory_limits import Room
+from harness.sandbox.worker_client import describe
 from harness.tensors.outputs import Difference, FlatOutputs
+from harness.tensors.overlaps import find_overlapping
 from harness.tensors.values import (
     HOST,
     copy_all_to_host,
@@ -90,7 +91,6 @@ from harness.tensors.values import (
     have_advanced,
     list_memory,
     list_tensors,
-    memory_of,
     read_generators,
     seed_call,
 )
@@ -408,7 +408,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
     wider = pad_rows(inputs) if is_small or any(kind.changes_layout for kind in declared) else ()
     slack_bytes = device.input_slack_bytes
     footprint = Footprint.measure(
-        inputs, outputs, state, wider, changing=changing, slack_bytes=slack_bytes, shared=again.views | again.alike
+        inputs, outputs, state, wider, changing=changing, slack_bytes=slack_bytes, views=again.views, alike=again.alike
     )
     need = MemoryNeed(
         inputs_bytes=sizes[0] + 2 * count_bytes(changing.values()),  # the state of a call, and packed
@@ -437,7 +437,7 @@ class _SecondRun:
     call_s: float
     work_bytes: int | None
     views: frozenset[int]
-    alike: frozenset[int]  # outputs that share memory with other outputs
+    alike: frozenset[int]  # outputs that share elements with other outputs
 
 
 def _run(
@@ -453,11 +453,10 @@ def _run(
     peak_bytes = device.read_peak()
     given = [copies, [value for value in model.state_dict().values() if torch.is_tensor(value)]]
     views = frozenset(at for at, one in enumerate(outputs.tensors) if list_memory([one]) & list_memory(given))
-    uses = Counter(map(memory_of, outputs.tensors))
     return _SecondRun(
         outputs=outputs.with_state(read_state(model, changing)),
         call_s=call_s,
         work_bytes=None if peak_bytes is None else max(peak_bytes - count_bytes(outputs.tensors), 0),
         views=views,
-        alike=frozenset(at for at, one in enumerate(outputs.tensors) if uses[memory_of(one)] > 1),
+        alike=find_overlapping([one.data_ptr() for one in outputs.tensors], [*map(describe, outputs.tensors)]),
     )

@@ -19,6 +19,7 @@ from harness.domain import CandidateFailure, DeviceError, Outcome, WireError, Wo
 from harness.protocol import ITEM_BYTES, TensorSpec, storage_bytes
 from harness.protocol.channel import MAX_DESCRIPTORS, WorkerRequest
 from harness.protocol.device_memory import FIRST_ADDRESS, RANGE_BYTES
+from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.devices import Device
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.gpu.recorded_code import MalformedRecording, RecordedFunction, list_readable, read_functions
@@ -58,7 +59,7 @@ class Recording:
     reads_back: bool
     called: Called
     client: WorkerClient
-    shared: frozenset[int]  # outputs that may share memory with inputs or state
+    views: frozenset[int]  # outputs that may lie in the memory of inputs or state
     seed: int = 0  # of the recorded call's inputs
 
     @property
@@ -80,12 +81,12 @@ class Recording:
             view.copy_(flat_bytes(tensor))
         for address, tensor in zip(self.state_at, state, strict=True):
             self.pages.view(address, tensor.nbytes).copy_(flat_bytes(tensor.contiguous()))
-        self._poison([at for at in outputs if at not in self.shared])
+        self._poison([at for at in outputs if at not in self.views])
 
     def _poison(self, outputs: Iterable[int]) -> None:
         views = self._view_output_bytes()
         for at in outputs:
-            views[at].fill_(_choose_poison(getattr(torch, self.called.specs[at].dtype)))
+            _fill(views[at], getattr(torch, self.called.specs[at].dtype))
 
     def describe_run(self, placed: PlacedInputs) -> Run:
         """The outputs are valid until the next replay."""
@@ -139,17 +140,19 @@ class Recording:
 def make_recording(
     client: WorkerClient,
     placed: PlacedInputs,
+    footprint: Footprint,
     device: Device,
     *,
     state: Sequence[Tensor],
     check: Callable[[Called], Called],
-    shared: frozenset[int],
     may_read_back: bool = False,
 ) -> Recording:
     """Inputs and `state` must be in place. Only trusted code `may_read_back` values if its replays are timed. Raises
     NotReplayable.
     """
     facts, descriptors = client.record(placed)
+    count = len(footprint.output_specs)
+    views = footprint.views.union(range(count - len(state), count))  # the last outputs are the state
     try:
         reasons = list(map(str, read_list(facts.get("unsupported"))))
         reads_back = READS_BACK in reasons
@@ -162,10 +165,10 @@ def make_recording(
         if not is_aligned or not all(pages.contains(address, storage_bytes(spec)) for address, spec in places):
             pages.close()
             raise NotReplayable("an output lies in memory that cannot be shared")
-        if _have_common_elements(called, pages, shared):
+        if _have_common_elements(called, pages, views | footprint.alike):
             pages.close()
             raise NotReplayable("outputs share memory with each other")
-        if any(repeats_memory(pages.view(*place)) for place in _list_places(called, shared)):
+        if any(repeats_memory(pages.view(*place)) for place in _list_places(called, views)):
             pages.close()
             raise CandidateFailure.of_check(Outcome.SUSPECT, "alias_output", REPEATED_PAGES)
     except BaseException as error:
@@ -184,20 +187,21 @@ def make_recording(
         reads_back=reads_back,
         called=called,
         client=client,
-        shared=shared,
+        views=views,
     )
 
 
-def _choose_poison(dtype: torch.dtype) -> int:
-    """Return a byte: NaN in floating formats; else no program can know which values need not be written."""
-    if dtype.is_floating_point or dtype.is_complex:
-        return POISON
-    return secrets.randbelow(2 if dtype is torch.bool else 256)
+def _fill(view: Tensor, dtype: torch.dtype) -> None:
+    """Write NaN in floating formats; else no program can know which values need not be written."""
+    if dtype is torch.bool:
+        view.random_(0, 2)  # two values, of which one is right: each place has its own
+    else:
+        view.fill_(POISON if dtype.is_floating_point or dtype.is_complex else secrets.randbelow(256))
 
 
-def _list_places(called: Called, shared: frozenset[int]) -> list[Place]:
+def _list_places(called: Called, views: frozenset[int]) -> list[Place]:
     places = enumerate(zip(called.addresses, map(storage_bytes, called.specs), strict=True))
-    return [place for at, place in places if at not in shared]
+    return [place for at, place in places if at not in views]
 
 
 def _have_common_elements(called: Called, pages: WorkerPages, shared: frozenset[int]) -> bool:

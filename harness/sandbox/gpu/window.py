@@ -126,10 +126,14 @@ class WindowSession(ModelSession):
                 raise NotReplayable(IN_INPUTS)
             return called
 
-        state, count = list(self._held.values()), len(self._footprint.output_specs)
-        shared = self._footprint.shared.union(range(count - len(state), count))  # the last outputs are the state
         return make_recording(
-            self.client, placed, self._device, state=state, check=check, shared=shared, may_read_back=may_read_back
+            self.client,
+            placed,
+            self._footprint,
+            self._device,
+            state=list(self._held.values()),
+            check=check,
+            may_read_back=may_read_back,
         )
 
     def _is_in_inputs(self, called: Called, placed: PlacedInputs) -> bool:
@@ -138,7 +142,7 @@ class WindowSession(ModelSession):
         given = [(start + spec.offset, start + spec.offset + storage_bytes(spec)) for spec in placed.specs]
         for at, (spec, first) in enumerate(zip(called.specs, called.addresses, strict=True)):
             last = first + storage_bytes(spec)
-            if at not in self._footprint.shared and any(max(first, begin) < min(last, end) for begin, end in given):
+            if at not in self._footprint.views and any(max(first, begin) < min(last, end) for begin, end in given):
                 return True
         return False
 

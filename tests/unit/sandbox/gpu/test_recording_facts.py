@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from harness.domain import CandidateFailure
 from harness.protocol.device_memory import FIRST_ADDRESS
+from harness.sandbox.arena_layout import Footprint, Region
 from harness.sandbox.gpu.recording import READS_BACK, NotReplayable, make_recording
 from harness.sandbox.gpu.worker_memory import export_pages
 
@@ -18,6 +19,7 @@ REPLAYABLE = {
     "has_fixed_addresses": True, "unsupported": [], "memory": [], "outputs": [], "tree": {"t": "tuple"}, "state": [],
     "is_parallel": False,
 }  # fmt: skip
+FOOTPRINT = Footprint(tree={}, output_specs=(), output=Region(offset=0, size_bytes=0), arena_bytes=PAGE)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
@@ -60,7 +62,7 @@ def is_open(descriptor):
 def test_facts_of_wrong_types_end_in_a_reason_or_a_protocol_failure(name, value):
     worker = Worker(REPLAYABLE | {"memory": [["page", 1]], name: value})
     with pytest.raises((NotReplayable, CandidateFailure)):
-        make_recording(worker, None, None, state=(), shared=frozenset(), check=lambda called: called)
+        make_recording(worker, None, FOOTPRINT, None, state=(), check=lambda called: called)
     assert not any(map(is_open, worker.descriptors))
 
 
@@ -71,7 +73,7 @@ def test_an_address_outside_of_the_range_breaks_the_protocol(address):
 
     worker = Worker(REPLAYABLE | {"memory": [[address, 1]], "tree": {"t": "value", "value": None}})
     with pytest.raises(CandidateFailure, match="protocol"):
-        make_recording(worker, None, None, state=(), shared=frozenset(), check=check)
+        make_recording(worker, None, FOOTPRINT, None, state=(), check=check)
 
 
 def test_pages_are_fetched_once_and_those_of_shared_memory_are_left_out():
@@ -107,7 +109,7 @@ def test_only_trusted_calls_may_read_values_back(may_read_back):
     worker = Worker(REPLAYABLE | {"memory": [["page", 1]], "unsupported": [READS_BACK]})
     with pytest.raises((NotReplayable, CandidateFailure)) as refused:
         make_recording(
-            worker, None, None, state=(), shared=frozenset(), check=lambda called: called, may_read_back=may_read_back
+            worker, None, FOOTPRINT, None, state=(), check=lambda called: called, may_read_back=may_read_back
         )
     assert (READS_BACK in str(refused.value)) is not may_read_back
 
@@ -119,7 +121,7 @@ def test_functions_are_kept_of_a_recording_that_is_not_replayable(monkeypatch):
         worker = Worker(REPLAYABLE | {"unsupported": ["the call cuLaunchHostFunc is not recorded"]})
         monkeypatch.setitem(globals(), "open_descriptor", lambda found=found: keep(json.dumps(found).encode()))
         with pytest.raises(NotReplayable, match="cuLaunchHostFunc") as refused:
-            make_recording(worker, None, None, state=(), shared=frozenset(), check=lambda called: called)
+            make_recording(worker, None, FOOTPRINT, None, state=(), check=lambda called: called)
         assert [one.name for one in refused.value.functions] == names
         assert not any(map(is_open, worker.descriptors))
 
@@ -128,7 +130,7 @@ def test_a_worker_that_gives_no_recording_launches_nothing_that_counts():
     worker = Worker({"unsupported": ["the recording could not be written"]})
     worker.record = lambda placed: (worker._facts, [])
     with pytest.raises(NotReplayable) as refused:
-        make_recording(worker, None, None, state=(), shared=frozenset(), check=lambda called: called)
+        make_recording(worker, None, FOOTPRINT, None, state=(), check=lambda called: called)
     assert refused.value.functions == []
 
 

@@ -86,7 +86,7 @@ def window(host_copies, monkeypatch):
         address=0, size_bytes=1 << 62, bytes_view=lambda offset, size: torch.zeros(size, dtype=torch.uint8)
     )
     footprint = SimpleNamespace(
-        shared=frozenset(),
+        views=frozenset(),
         output=Region(offset=0, size_bytes=256),
         output_specs=(SPEC,),
         kept_calls=2,
