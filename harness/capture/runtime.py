@@ -25,6 +25,7 @@ from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 Plan = Mapping[str, Any]  # problem, paths, inputs, arguments, shapes, backward, outlines
 Bounds = Sequence[Sequence[tuple[int, int]]]  # of each size of each tensor
 CONTAINERS = (list, tuple, dict)
+CONSTANTS = (int, bool, str, type(None), torch.dtype, torch.device)
 OUTLINE = "_outline"  # attribute of a module
 
 
@@ -38,6 +39,21 @@ def list_arguments(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
+def summarise_call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
+    """Return all that decides whether a kernel was verified for the call, or None if it has other arguments."""
+    key: list[Any] = [len(args), *kwargs]
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, Tensor):
+            key += value.shape, value.dtype
+        elif type(value) in CONSTANTS:
+            key += type(value), value
+        elif type(value) is float:
+            key.append(repr(value))  # 0.0 and -0.0 are equal
+        else:
+            return None
+    return tuple(key)
+
+
 class CallPattern:
     """The dtypes and constants that calls of a module have."""
 
@@ -48,11 +64,13 @@ class CallPattern:
         self.dtypes = {name: getattr(torch, one) for name, (one, is_tensor) in arguments.items() if is_tensor}
         self.constants = {name: one for name, (one, is_tensor) in arguments.items() if not is_tensor}
 
+    def list_names(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+        rest = (f"{self.rest}_{at}" for at in range(len(args) - len(self.names)))
+        return [*self.names[: len(args)], *rest, *kwargs]
+
     def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Tensor] | None:
         """Return the tensors by name, in the order of the arguments, or None for another call."""
-        given = dict(zip(self.names, args, strict=False)) | kwargs
-        for at in range(len(self.names), len(args)):
-            given[f"{self.rest}_{at - len(self.names)}"] = args[at]
+        given = dict(zip(self.list_names(args, kwargs), (*args, *kwargs.values()), strict=True))
         tensors, constants = {}, {}
         for name, value in list_arguments(given):
             if isinstance(value, Tensor):
@@ -77,6 +95,7 @@ class Dispatch:
         self.check: Callable[[Any, Any], str] | None = None
         self.failures: list[str] = []
         self.used = 0
+        self._places: dict[tuple[Any, ...], list[int]] = {}  # of the kernel's inputs among a call's arguments
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         tensors = None if self.failures else self._select(args, kwargs)
@@ -103,7 +122,20 @@ class Dispatch:
         return self.forward(*args, **kwargs)
 
     def _select(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Tensor] | None:
-        """Return the inputs of the kernel, or None for a call that it was not verified for."""
+        """Return the inputs of the kernel, or None for a call that it was not verified for. Calls like an earlier one
+        skip the checks, which would take longer than short kernels."""
+        may_skip = not torch.compiler.is_compiling() and (self.plan["backward"] or not torch.is_grad_enabled())
+        key = summarise_call(args, kwargs) if may_skip else None
+        if key is not None and (places := self._places.get(key)) is not None:
+            given = (*args, *kwargs.values())
+            return {name: given[at] for name, at in zip(self.plan["inputs"], places, strict=True)}
+        inputs = self._match(args, kwargs)
+        if inputs is not None and key is not None:
+            names = self.pattern.list_names(args, kwargs)
+            self._places[key] = [names.index(name) for name in inputs]
+        return inputs
+
+    def _match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Tensor] | None:
         tensors = self.pattern.match(args, kwargs)
         if tensors is None:
             return None

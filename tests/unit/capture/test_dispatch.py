@@ -1,0 +1,63 @@
+"""Which calls of a module a kernel takes."""
+
+from contextlib import nullcontext
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from harness.capture.runtime import Dispatch
+
+
+class Difference(nn.Module):
+    def forward(self, x, y, scale=1.0, *, mode="sum"):
+        return (x - y) * scale
+
+
+class Kernel(nn.Module):
+    def forward(self, x, y):
+        return x - y
+
+
+X, Y = torch.ones(2, 3), torch.zeros(2, 3)
+CALLS = [
+    ((X, Y, 2.0), {"mode": "sum"}),
+    ((X,), {"y": Y, "scale": 2.0, "mode": "sum"}),
+    ((), {"mode": "sum", "y": Y, "x": X, "scale": 2.0}),
+    ((Y, X, 2.0), {"mode": "sum"}),
+    ((X, X, 2.0), {"mode": "sum"}),
+    ((X, Y, 2), {"mode": "sum"}),
+    ((X, Y, True), {"mode": "sum"}),
+    ((X, Y, 2.0), {}),
+    ((X, Y, 2.0), {"mode": None}),
+    ((X, Y, torch.tensor(2.0)), {"mode": "sum"}),
+    ((X, [Y], 2.0), {"mode": "sum"}),
+    ((X.double(), Y, 2.0), {"mode": "sum"}),
+    ((torch.ones(3, 3), Y, 2.0), {"mode": "sum"}),
+    ((torch.ones(6), Y, 2.0), {"mode": "sum"}),
+    ((X.clone().requires_grad_(), Y, 2.0), {"mode": "sum"}),
+]
+
+
+def make_dispatch(*, backward: bool) -> Dispatch:
+    arguments = {"x": ("float32", True), "y": ("float32", True), "scale": ("2.0", False), "mode": ("'sum'", False)}
+    sizes = [[(2, 2), (3, 3)]] * 2
+    plan = {"problem": "p", "arguments": arguments, "inputs": ["x", "y"], "shapes": [sizes], "backward": backward}
+    return Dispatch(Difference(), Kernel(), plan)
+
+
+@given(st.lists(st.tuples(st.sampled_from(CALLS), st.booleans()), max_size=12), st.booleans())
+def test_a_call_is_taken_whatever_calls_came_before(calls, backward):
+    dispatch = make_dispatch(backward=backward)
+    for (args, kwargs), has_gradients in calls:
+        with nullcontext() if has_gradients else torch.no_grad():
+            found, expected = dispatch._select(args, kwargs), make_dispatch(backward=backward)._select(args, kwargs)
+        assert (found is None) == (expected is None)
+        assert found is None or all(found[name] is value for name, value in expected.items())
+
+
+def test_only_calls_with_the_verified_constants_and_types_are_taken():
+    with torch.no_grad():
+        taken = [make_dispatch(backward=False)._select(*call) is not None for call in CALLS]
+    assert taken == [True] * 5 + [False] * 9 + [True]
