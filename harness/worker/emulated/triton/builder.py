@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from dataclasses import dataclass, replace
@@ -20,12 +19,11 @@ from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
 from harness.worker.emulated.link import EmulatorLink
 from harness.worker.emulated.triton import arithmetic
 from harness.worker.emulated.triton.arithmetic import NotCovered
+from harness.worker.emulated.triton.assembly import interpret
 from harness.worker.emulated.triton.memory import Access, IllegalAccess, LaunchMemory, Turns, find_unwritten
 
 _ACQUIRING = (ir.MEM_SEMANTIC.ACQUIRE, ir.MEM_SEMANTIC.ACQUIRE_RELEASE)
 _RELEASING = (ir.MEM_SEMANTIC.RELEASE, ir.MEM_SEMANTIC.ACQUIRE_RELEASE)
-# Inline assembly of Triton's own functions: special registers, and dependencies between grids.
-_OWN_ASSEMBLY = re.compile(r"mov\.\w+ \$0, %(?P<register>\w+);|griddepcontrol\.\w+;.*")
 
 
 class TimeLimit(RuntimeError): ...
@@ -221,13 +219,13 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
     def create_extern_elementwise(self, *call: Any) -> TensorHandle:
         return self._covering(arithmetic.call_libdevice, *call[2:5])
 
-    def create_inline_asm(self, text: str, _constraints: str, _operands: Any, kinds: list[Any], *_: Any) -> Results:
-        found = _OWN_ASSEMBLY.fullmatch(text)
-        if found is None:
-            return self._covering(self._refuse, "inline assembly")  # type: ignore[no-any-return]
-        value = time.monotonic_ns() if found["register"] == "globaltimer" else 0
-        types = ((arithmetic.find_numpy_dtype(one.scalar), one.scalar) for one in kinds)
-        return Results([TensorHandle(np.array([value], dtype=kind), scalar) for kind, scalar in types])
+    def create_inline_asm(
+        self, text: str, constraints: str, operands: list[TensorHandle], kinds: list[Any], _is_pure: bool, pack: int
+    ) -> Results:
+        arguments = [one.data for one in operands]
+        types = [arithmetic.find_numpy_dtype(one.scalar) for one in kinds]
+        found = self._covering(interpret, text, constraints, arguments, types, pack)
+        return Results([TensorHandle(one, kind.scalar) for one, kind in zip(found, kinds, strict=True)])
 
     def _covering(self, compute: Any, *args: Any) -> Any:
         try:
