@@ -87,12 +87,15 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomKernels:
-    """Plain names from sources, and full names in built `libraries`. `words`: all names in the program."""
+    """Plain names from sources, and full names in built `libraries`. `words`: all names in the program. `theirs`: code
+    that torch compiles when the reference runs.
+    """
 
     names: tuple[str, ...]
     functions: frozenset[str] = frozenset()
     words: frozenset[str] = frozenset()
     libraries: tuple[str, ...] = ()
+    theirs: frozenset[bytes] = frozenset()
     generated: bool = False
 
     def holds(self, name: str) -> bool:
@@ -109,7 +112,7 @@ def describe_custom_kernels(
 
 def find_owners(functions: Sequence[RecordedFunction], custom: CustomKernels) -> list[OwnedFunction]:
     names = demangle([one.name for one in functions])
-    origins = find_origins(functions, custom.libraries)
+    origins = find_origins(functions, custom.libraries, custom.theirs)
     return [(name, _find_owner(name, origin, custom)) for name, origin in zip(names, origins, strict=True)]
 
 

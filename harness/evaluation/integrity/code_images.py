@@ -17,7 +17,8 @@ from harness.builder.toolchain import find_cuda_home
 from harness.protocol.channel import PROGRAM_FILE
 from harness.sandbox.gpu.recorded_code import RecordedFunction
 
-# "built": the evaluator built it from the candidate's sources. "machine": a library of this machine holds it.
+# "built": the evaluator built it from the candidate's sources. "machine": a library of this machine
+# holds it, or the reference runs it.
 # "program": compiled at run time, and its line table names the program's file. "unknown": all else.
 Origin = Literal["built", "machine", "program", "unknown"]
 
@@ -30,12 +31,16 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")  # of an ELF file; the 1st, 5th and 6th 
 _SECTIONS = (b".nv_fatbin", b"__nv_relfatbin")
 
 
-def find_origins(functions: Sequence[RecordedFunction], built: Sequence[str]) -> list[Origin]:
-    """`built` are paths of the libraries that the evaluator built from the candidate's sources."""
+def find_origins(
+    functions: Sequence[RecordedFunction], built: Sequence[str], theirs: frozenset[bytes] = frozenset()
+) -> list[Origin]:
+    """`built` are paths of the libraries that the evaluator built from the candidate's sources, `theirs` images of the
+    reference's recording.
+    """
     known: dict[int, Origin] = {}  # functions of an image share its bytes
     for one in functions:
         if id(one.image) not in known:
-            known[id(one.image)] = _find_origin(one.image, built)
+            known[id(one.image)] = "machine" if one.image in theirs else _find_origin(one.image, built)
     return ["machine" if one.path else known[id(one.image)] for one in functions]
 
 

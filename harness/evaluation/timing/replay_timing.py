@@ -61,8 +61,7 @@ from harness.tensors.outputs import TensorRecord
 
 DEVICE_PAIRS, HOST_PAIRS = 20, 8  # of a round, in secret order: timed by events, and by the replaying process's clock
 CHANGED_SHARE = 0.2  # of pairs: their inputs are of another kind than the given ones
-CALIBRATIONS = 11  # replays of each graph by each side
-LEAST_US = 0.05
+LEAST_US, CALIBRATIONS = 0.05, 11  # replays of each graph by each side
 ALONE = 5  # replays of the baseline before the candidate's first one of a round
 # Compared with the truth: calls with shared seeds, of those whose outputs are close to the baseline's only a few; some
 # that differ from the baseline's beyond the tolerance; and a share of the others, where that takes little time.
@@ -130,7 +129,7 @@ class ReplayTimer:
                 candidate = stack.enter_context(record_candidate())
                 self._ahead.finish()  # nothing else starts or ends while the clock runs
                 if candidate.reads_back:
-                    self._examine_recorded_call(stack, candidate)
+                    self._examine_recorded_call(stack, baseline.recording, candidate)
                     raise NotReplayable(READS_BACK)
                 rounds, conditions = self._measure_rounds(stack, baseline, candidate)
                 memory_bytes = baseline.recording.own_bytes, candidate.own_bytes
@@ -168,7 +167,7 @@ class ReplayTimer:
     ) -> tuple[list[ReplayTimes], Conditions]:
         sampler = ConditionSampler(self._device, load_matters=False)
         rounds: list[ReplayTimes] = []
-        functions = self._find_owners(candidate)
+        functions = self._find_owners(baseline.recording, candidate)
         while not rounds or (len(rounds) < count_rounds(rounds[0].shorter_us) and not is_decided(rounds[0])):
             theirs = self._take_side(baseline, len(rounds))
             sides = theirs, self._open_side(stack, candidate)
@@ -193,9 +192,10 @@ class ReplayTimer:
             self._ahead.end_replayer(baseline.replayers.popleft())
         return rounds, sampler.conclude()
 
-    def _find_owners(self, candidate: Recording) -> list[OwnedFunction] | None:
+    def _find_owners(self, baseline: Recording, candidate: Recording) -> list[OwnedFunction] | None:
         candidate.end_worker()
-        return None if self._custom is None else find_owners(candidate.list_functions(), self._custom)
+        custom = self._custom and replace(self._custom, theirs=baseline.images)
+        return None if custom is None else find_owners(candidate.list_functions(), custom)
 
     def _check_further(self, sides: Sequence[_Side]) -> None:
         """Find faults that show for few inputs only: compare many more calls of each kind with the baseline's."""
@@ -232,9 +232,9 @@ class ReplayTimer:
             ]
         return [None, None]
 
-    def _examine_recorded_call(self, stack: ExitStack, candidate: Recording) -> None:
+    def _examine_recorded_call(self, stack: ExitStack, baseline: Recording, candidate: Recording) -> None:
         """Attribute work that is right for new inputs, or else for those with which it was recorded."""
-        functions, recorded = self._find_owners(candidate), candidate.seed
+        functions, recorded = self._find_owners(baseline, candidate), candidate.seed
         if functions is None:
             return
         with suppress(NotReplayable):

@@ -106,6 +106,11 @@ class Recording:
         """Of a malformed recording none."""
         return list_readable(*self.descriptors)
 
+    @property
+    def images(self) -> frozenset[bytes]:
+        """Of code that is in no library."""
+        return frozenset(one.image for one in self.functions if one.image)
+
     def list_functions(self) -> list[RecordedFunction]:
         """Call after the end of the worker. Raises NotReplayable."""
         try:

@@ -68,3 +68,8 @@ def test_code_is_recognised_by_its_bytes(library, tmp_path, image, origin):
 
 def test_code_that_is_read_from_a_file_is_the_machines():
     assert find_origins([RecordedFunction("f", "/usr/lib/libcublas.so", b"")], []) == ["machine"]
+
+
+def test_code_that_the_reference_runs_is_not_the_candidates():
+    functions = [RecordedFunction("f", "", image) for image in (b"\x7fELF of torch", b"\x7fELF of its own")]
+    assert find_origins(functions, [], frozenset({b"\x7fELF of torch"})) == ["machine", "unknown"]
