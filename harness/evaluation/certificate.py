@@ -7,13 +7,10 @@ layers).
 from __future__ import annotations
 
 import json
-import os
 import platform
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from hashlib import sha256
-from itertools import accumulate
 from pathlib import Path
 
 import harness
@@ -24,44 +21,12 @@ from harness.hardware.host import cpu_name, read_torch_build
 from harness.sandbox.devices import Device
 from harness.shipped import find_shipped
 
-# Each begins with a fixed text, which is fast.
-_FROM = re.compile(r"from (harness[\w.]*) import (\([^)]*\)|[^\n;\"]*)")
-_IMPORT = re.compile(r"import (harness[\w.]*)")
-_ALL_OF = re.compile(r"import_module\(f\"(harness[\w.]*\.)\{")
-_NAMED = re.compile(r"(?:\"-m\", |preloads=\()\"(harness[\w.]*)\"")
-
-
-def find_closure(package: Path, module: str) -> set[Path]:
-    """Return the import closure of `module` in the folder `package`, with its packages' other files."""
-    files = [Path(folder, name) for folder, _, names in os.walk(package) for name in names]
-    modules = {_name_module(path.relative_to(package)): path for path in files if path.suffix == ".py"}
-    found, waiting = set[str](), {module}
-    while waiting:
-        new = {name for one in waiting for name in accumulate(one.split("."), "{}.{}".format) if name in modules}
-        waiting = {
-            name for one in new - found for name in _list_imports(modules[one].read_text(encoding="utf-8"), modules)
-        }
-        found |= new
-    closure = {modules[name] for name in found}
-    packages = {path.relative_to(package).parts[0] for path in closure}
-    data = (path for path in files if path.suffix not in (".py", ".pyc"))
-    return closure | {path for path in data if path.relative_to(package).parts[0] in packages}
-
-
-def _name_module(path: Path) -> str:
-    return ".".join(("harness", *path.parts)).removesuffix(".py").removesuffix(".__init__")
-
-
-def _list_imports(text: str, modules: Iterable[str]) -> Iterator[str]:
-    for found in _FROM.finditer(text):
-        yield found[1]
-        yield from (f"{found[1]}.{name}" for name in re.findall(r"\w+", found[2]))
-    yield from (name for package in _ALL_OF.findall(text) for name in modules if name.startswith(package))
-    yield from (*_IMPORT.findall(text), *_NAMED.findall(text))
-
-
 DIGEST_CHARACTERS = 16
-DECIDING_MODULE = "harness.executors.local"  # starts the evaluator and the workers
+# Parts of the package that decide no verdict; evaluator and worker import none of them.
+BESIDE = frozenset({
+    "__main__.py", "api.py", "capture", "cli", "client.py", "doctor", "formats", "generate", "pipeline", "redteam.py",
+    "report", "search", "service",
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +69,9 @@ class Certificate:
 
 def hash_trusted_code(package: Path) -> str:
     """Hash the code that decides verdicts, without the command line and the reports."""
-    return hash_files(package, find_closure(package, DECIDING_MODULE))
+    deciding = (path for path in package.iterdir() if path.name not in BESIDE)
+    files = (path for top in deciding for path in ([top] if top.is_file() else top.rglob("*")))
+    return hash_files(package, (path for path in files if path.suffix != ".pyc"))
 
 
 def hash_corpus(corpus: Path) -> str:

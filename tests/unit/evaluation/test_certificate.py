@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 import time
 from dataclasses import fields, replace
@@ -9,11 +10,10 @@ import pytest
 import harness
 from harness.domain import StoreError
 from harness.evaluation.certificate import (
-    DECIDING_MODULE,
+    BESIDE,
     Basis,
     Certificate,
     certificate_path,
-    find_closure,
     hash_corpus,
     hash_trusted_code,
     read_certificate,
@@ -115,7 +115,7 @@ def package(tmp_path_factory):
         ("emulator/runtime/emulator/device.h", True),
         ("report/html/page.py", False),
         ("cli/evaluate.py", False),
-        ("analysis/leaderboard.py", False),
+        ("client.py", False),
     ],
 )
 def test_a_change_of_what_decides_verdicts_ends_a_certificate(package, name, decides):
@@ -126,12 +126,11 @@ def test_a_change_of_what_decides_verdicts_ends_a_certificate(package, name, dec
     (folder / name).write_text(text)
 
 
-def test_hash_covers_all_files_of_packages_that_run_candidates(package):
-    """Found by imports: a file that is missed would decide unnoticed."""
-    folder, _ = package
-    found = find_closure(folder, DECIDING_MODULE)
-    for name in ("domain", "protocol", "hardware", "problems", "emulator", "worker", "sandbox"):
-        assert set((folder / name).rglob("*.py")) - found == set()
+def test_nothing_that_evaluates_imports_what_the_hash_leaves_out():
+    package = Path(harness.__file__).parent
+    deciding = [path for path in package.rglob("*.py") if path.relative_to(package).parts[0] not in BESIDE]
+    beside = re.compile(rf"(?:from|import) harness\.({'|'.join(name.removesuffix('.py') for name in BESIDE)})\b")
+    assert {path.name: found[0] for path in deciding if (found := beside.search(path.read_text()))} == {}
 
 
 def test_the_hash_takes_less_than_a_third_of_a_second(package):
