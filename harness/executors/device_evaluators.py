@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -24,7 +23,7 @@ from harness.evaluation.steps import PreparedReferences
 from harness.evaluation.timing.roofline import PeakStore
 from harness.evaluation.timing.system_conditions import NoiseFloors
 from harness.executors.executor import Task
-from harness.executors.locks import SayFor
+from harness.executors.locks import Say, say_nothing
 from harness.executors.settings import Setup
 from harness.hardware.gpus import GpuModel
 from harness.languages import LANGUAGES
@@ -49,13 +48,12 @@ class DeviceEvaluators:
         quiet: Callable[[], AbstractContextManager[None]] = nullcontext,
         forkserver: Forkserver | None = None,
         on_count: Callable[[], None] = lambda: None,
-        say: SayFor = lambda reason, for_s=0.0: None,
+        say: Say = say_nothing,
     ) -> None:
-        """Any thread may call `on_count` when `build_counts` change. `say` tells of long first calls and their end."""
+        """Any thread may call `on_count` when `build_counts` change. `say` tells of first calls and their end."""
         self._on_count = on_count
         self._say = say
         self._evaluated = ""
-        self._has_said = False
         self._setup = setup
         self._device = device
         self._gpu = gpu
@@ -120,14 +118,8 @@ class DeviceEvaluators:
         for forkserver in filter(None, (self._forkserver, self._emulated)):
             forkserver.close()
 
-    def _report_first_call(self, began_s: float | None) -> None:
-        if (began_s is not None) is self._has_said:
-            return
-        self._has_said = began_s is not None
-        if began_s is None:
-            self._say("")
-        else:
-            self._say(f"the first call of {self._evaluated}", time.monotonic() - began_s)
+    def _report_first_call(self, begins: bool) -> None:
+        self._say(f"the first call of {self._evaluated}" if begins else "")
 
     def _find_evaluator(self, language: Language) -> CandidateEvaluator:
         with self._lock:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from harness.domain import BuiltAhead
     from harness.executors.device_evaluators import DeviceEvaluators
     from harness.executors.executor import Task
-    from harness.executors.locks import SayFor
+    from harness.executors.locks import Say
     from harness.executors.settings import Setup
     from harness.sandbox.devices import Device
 
@@ -48,10 +48,9 @@ class Ready:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """Waiting for a lock or a candidate's first call since `for_s`; "" ends the wait."""
+    """Waiting for a lock or a candidate's first call; "" ends the wait."""
 
     reason: str
-    for_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,8 +189,8 @@ def _serve(
         with sending:  # builds are counted in threads
             line.send_bytes(encode_answer(answer))
 
-    def say(reason: str, for_s: float = 0.0) -> None:
-        send(Waiting(reason=reason, for_s=for_s))
+    def say(reason: str) -> None:
+        send(Waiting(reason=reason))
 
     def report_builds() -> None:
         with suppress(OSError):  # the parent has ended; the messages' thread ends this process
@@ -218,7 +217,7 @@ def _serve(
                 return
 
 
-def _open(start: Start, say: SayFor, report_builds: Callable[[], None]) -> tuple[Device, DeviceEvaluators]:
+def _open(start: Start, say: Say, report_builds: Callable[[], None]) -> tuple[Device, DeviceEvaluators]:
     from harness.sandbox.forkserver import Forkserver
 
     forkserver = Forkserver(start.setup.isolation)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO
 
 from harness.domain.files import try_lock
 
@@ -19,10 +19,6 @@ CORES_TAKEN = "builds or timings on these cores, perhaps of another harness proc
 BUILD_TAKEN = "another build of the same extension or headers, perhaps of another harness process"
 Say = Callable[[str], None]  # gets the reason of a wait when it begins, and "" when it ends
 Check = Callable[[], None]  # called while waiting; may raise
-
-
-class SayFor(Protocol):
-    def __call__(self, reason: str, for_s: float = 0.0) -> None: ...
 
 
 def say_nothing(reason: str) -> None:

@@ -139,7 +139,7 @@ class EvaluatorProcess:
             waits = message.counts.get(PRECOMPILING, 0) + message.counts.get(LOCKED, 0) > 0
             self._precompiles_since_s = time.monotonic() if waits else None
         else:
-            self._waits_for, self._waits_since_s = message.reason, time.monotonic() - message.for_s
+            self._waits_for, self._waits_since_s = message.reason, time.monotonic()
 
     def _explain(self, error: ProcessEnded) -> DeviceLost:
         printed = self._output.text()[-SHOWN:] if self._output is not None else ""

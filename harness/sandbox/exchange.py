@@ -49,7 +49,6 @@ _CANDIDATE_FRAME = re.compile(r'File "[^"\n]*candidate[^"\n]*", line (\d+) in (\
 STACK_GRACE_S = 0.5  # to print a stack
 EXIT_GRACE_S = 2.0  # after a worker closed its connection: its exit status says why
 BETWEEN_CALLS_S = 0.2  # memory is checked more often during a long call
-LONG_CALL_S = 2.0
 
 Expected = WorkerRequest | WorkerReply
 # The worker's step by the expected answer, where the request's name does not say it.
@@ -95,7 +94,6 @@ class Exchange:
         self._builds = None if answer_build is None else BuildRequests(worker, answer_build)
         self.arrived_ns = 0  # of the last answer, before parsing
         self._has_called = False  # a call has returned
-        self._first_call_s: float | None = None  # when the wait for it began
 
     @property
     def call_s(self) -> float:
@@ -181,7 +179,7 @@ class Exchange:
                 self._worker.stop_at_once()
 
         answer, descriptors = self._worker.line.receive(
-            timeout_s=timeout_s, while_waiting=self.watch, on_arrival=on_arrival
+            timeout_s=timeout_s, while_waiting=self.watch_memory, on_arrival=on_arrival
         )
         for descriptor in descriptors:
             os.close(descriptor)
@@ -199,11 +197,6 @@ class Exchange:
             self._worker.end()
             raise CandidateFailure(Outcome.OUT_OF_MEMORY, overuse)
 
-    def watch(self, every_s: float = 0.0) -> None:
-        self.watch_memory(every_s)
-        if self._first_call_s is not None and time.monotonic() - self._first_call_s > LONG_CALL_S:
-            self._worker.report_first_call(self._first_call_s)
-
     def _is_first_call(self, expected: Expected) -> bool:
         return expected is WorkerReply.CALLED and not self._has_called
 
@@ -212,12 +205,11 @@ class Exchange:
         if self._builds is None or not self._is_first_call(expected):
             yield
             return
-        self._first_call_s = time.monotonic()
+        self._worker.report_first_call(begins=True)
         try:
             yield
         finally:
-            self._first_call_s = None
-            self._worker.report_first_call(None)
+            self._worker.report_first_call(begins=False)
 
     def _await_answer(self, timeout_s: float, *, stop: bool) -> dict[str, Any]:
         """Handles build requests, whose time does not count."""

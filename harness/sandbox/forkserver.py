@@ -77,8 +77,8 @@ class Forkserver:
         self._printed_bytes = 0  # by workers since `take_printed_bytes`
         self.used_s = 0.0  # CPU time of the forkserver itself at the last pause
         self.unrecordable = ""  # why the work of its workers cannot be recorded
-        # Gets, repeatedly, the beginning (monotonic) of a candidate's first call that takes long, and None at its end.
-        self.report_first_call: Callable[[float | None], None] = lambda began_s: None
+        # Gets True when a candidate's first call begins, and False at its end.
+        self.report_first_call: Callable[[bool], None] = lambda begins: None
         # Linux ends the forkserver with the *thread* that started it, so the starting thread lives as long.
         self._starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="forkserver")
 

@@ -253,7 +253,7 @@ class WorkerClient:
             return
         with self._exchange.explaining(WorkerReply.CALLED, timeout_s):
             while not self._bell.has_answered(signal, looks=DOORBELL_POLLS):
-                self._exchange.watch(BETWEEN_CALLS_S)
+                self._exchange.watch_memory(BETWEEN_CALLS_S)
                 if self.worker.line.is_readable():
                     deadline_s += self._answer_within_call(timeout_s)
                 if time.monotonic() > deadline_s:

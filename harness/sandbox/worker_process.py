@@ -288,8 +288,8 @@ class WorkerProcess:
             self.end()
             return self._watch.explain_shortage(error)
 
-    def report_first_call(self, began_s: float | None) -> None:
-        self._server.report_first_call(began_s)
+    def report_first_call(self, *, begins: bool) -> None:
+        self._server.report_first_call(begins)
 
     def has_seen_oom_kill(self) -> bool:
         return self._watch.has_seen_oom_kill()
