@@ -53,11 +53,11 @@ def probe_toolchain(architecture: str | None = None) -> Toolchain:
     import sysconfig
 
     torch, cuda_home = read_torch_build(), find_cuda_home()
-    compiler = os.environ.get("CXX", "c++" if shutil.which("c++") else "g++")
+    compiler = find_compiler()
     found = shutil.which(compiler)
     return Toolchain(
         compiler=os.path.realpath(found) if found else None,
-        compiler_version=_first_line([compiler, "--version"]),
+        compiler_version=read_compiler_version(compiler),
         nvcc_version=_nvcc_version(cuda_home),
         cuda_home=cuda_home,
         ninja_version=_first_line([ninja_program(), "--version"]),
@@ -68,6 +68,14 @@ def probe_toolchain(architecture: str | None = None) -> Toolchain:
         cpu=_describe_cpu(),
         packaged_cuda_headers=_find_packaged_cuda_headers(cuda_home),
     )
+
+
+def find_compiler() -> str:
+    return os.environ.get("CXX", "c++" if shutil.which("c++") else "g++")
+
+
+def read_compiler_version(compiler: str) -> str | None:
+    return _first_line([compiler, "--version"])
 
 
 def ninja_program() -> str:

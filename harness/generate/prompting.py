@@ -7,23 +7,21 @@ docs/configuration.md lists the variables. Problem source is a value, never a te
 from __future__ import annotations
 
 import ast
-import os
 import platform
 import re
-import shutil
-import subprocess
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.domain import CASES_FUNCTION, PROBLEM_SETTINGS, Language, Problem, Prompt, UsageError
+from harness.builder.toolchain import find_compiler, read_compiler_version
+from harness.domain import CASES_FUNCTION, PROBLEM_SETTINGS, HarnessError, Language, Problem, Prompt, UsageError
 from harness.domain.errors import suggest
 from harness.hardware.gpus import GpuModel, find_gpu_model, match_gpu_model
-from harness.hardware.host import count_cores, list_gpus
+from harness.hardware.host import TorchBuild, count_cores, cpu_name, list_gpus, read_torch_build
 from harness.languages import GPU_LANGUAGE, LANGUAGES
 from harness.problems.discovery import bound_names, is_library
 from harness.shipped import find_shipped
@@ -197,43 +195,21 @@ UNKNOWN = "not stated"
 _SIMD = ("avx512f", "avx2", "avx", "sse4_2", "asimd")
 
 
-def read_host_facts(cpu_info: Path = Path("/proc/cpuinfo")) -> dict[str, str]:
+def read_host_facts() -> dict[str, str]:
     """Versions, with those of languages by their names, and the CPU; unknown facts read "not stated"."""
-    torch_version, cuda_version = _read_torch_versions()
-    cpu = cpu_info.read_text(errors="replace") if cpu_info.is_file() else ""
-    flags = _find(r"^(?:flags|Features)\s*:\s*(.+)$", cpu).split()
-    return {
+    torch = TorchBuild(version="", cuda=None)
+    with suppress(HarnessError):  # a client of the service needs none
+        torch = read_torch_build()
+    flags = re.search(r"^(?:flags|Features)\s*:(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    known = flags[1].split() if flags else []
+    facts: dict[str, str | None] = {
         "python": platform.python_version(),
-        "torch": torch_version,
-        "cuda": cuda_version,
-        **{rules.name: rules.version or UNKNOWN for rules in LANGUAGES.values() if rules.package},
-        "compiler": _read_compiler(os.environ.get("CXX", "g++")),
-        "cpu": _find(r"^model name\s*:\s*(.+)$", cpu),
+        "torch": torch.version,
+        "cuda": torch.cuda,
+        **{rules.name: rules.version for rules in LANGUAGES.values() if rules.package},
+        "compiler": read_compiler_version(find_compiler()),
+        "cpu": cpu_name(),
         "cores": str(count_cores()),
-        "simd": next((name for name in _SIMD if name in flags), UNKNOWN),
+        "simd": next((name for name in _SIMD if name in known), None),
     }
-
-
-def _read_torch_versions() -> tuple[str, str]:
-    try:
-        torch = distribution("torch")
-    except PackageNotFoundError:
-        return UNKNOWN, UNKNOWN
-    path = Path(str(torch.locate_file("torch/version.py")))
-    text = path.read_text(errors="replace") if path.is_file() else ""
-    return torch.version, _find(r"^cuda\b[^=]*=\s*'([^']+)'", text)
-
-
-def _read_compiler(command: str) -> str:
-    if shutil.which(command) is None:
-        return UNKNOWN
-    try:
-        answer = subprocess.run([command, "--version"], capture_output=True, text=True, timeout=10, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return UNKNOWN
-    return answer.stdout.split("\n", 1)[0].strip() or UNKNOWN
-
-
-def _find(pattern: str, text: str) -> str:
-    match = re.search(pattern, text, re.MULTILINE)
-    return match[1].strip() if match else UNKNOWN
+    return {name: fact or UNKNOWN for name, fact in facts.items()}

@@ -238,17 +238,11 @@ def test_the_table_of_gpus_has_sensible_values() -> None:
         assert 1.0 < gpu.fp32_tflops * 1e3 / (2 * lanes * gpu.sms) < 3.0
 
 
-def test_host_facts_are_those_of_this_interpreter(tmp_path: Path) -> None:
-    (tmp_path / "cpuinfo").write_text("model name\t: Some CPU\nflags\t\t: fpu avx avx2\n")
-    facts = read_host_facts(tmp_path / "cpuinfo")
-    assert (facts["cpu"], facts["simd"]) == ("Some CPU", "avx2")
+def test_host_facts_are_those_of_this_interpreter() -> None:
+    facts = read_host_facts()
     assert facts["python"].startswith("3.")
     assert facts["torch"][0].isdigit()
-
-
-def test_host_facts_that_cannot_be_found_are_not_stated(tmp_path: Path) -> None:
-    facts = read_host_facts(tmp_path / "missing")
-    assert (facts["cpu"], facts["simd"]) == ("not stated", "not stated")
+    assert facts["cores"].isdigit()
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
