@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from harness.builder.targets import name_architecture, require_architecture
-from harness.hardware.host import list_gpus, read_torch_build
+from harness.hardware.host import cpu_name, list_gpus, read_cpu_flags, read_torch_build
 
 DEFAULT_ARCHITECTURE = "9.0a"
 DEFAULT_CUDA_HOME = "/usr/local/cuda"
@@ -65,7 +65,7 @@ def probe_toolchain(architecture: str | None = None) -> Toolchain:
         torch_cuda=torch.cuda,
         python_abi=str(sysconfig.get_config_var("SOABI")),
         architecture=require_architecture(architecture) if architecture else _machine_architecture(),
-        cpu=_describe_cpu(),
+        cpu=f"{cpu_name()} {sha256(read_cpu_flags().encode()).hexdigest()[:12]}",
         packaged_cuda_headers=_find_packaged_cuda_headers(cuda_home),
     )
 
@@ -139,15 +139,6 @@ def _nvcc_version(home: str | None) -> str | None:
 def _machine_architecture() -> str:
     gpus = list_gpus()
     return name_architecture(gpus[0].capability) if gpus else DEFAULT_ARCHITECTURE
-
-
-def _describe_cpu() -> str:
-    facts: dict[str, str] = {}
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        name, _, value = line.partition(":")
-        facts.setdefault(name.strip(), value.strip())
-    flags = facts.get("flags", facts.get("Features", ""))
-    return f"{facts.get('model name', os.uname().machine)} {sha256(flags.encode()).hexdigest()[:12]}"
 
 
 def _first_line(command: list[str]) -> str | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import platform
-import re
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
@@ -21,7 +20,7 @@ from harness.builder.toolchain import find_compiler, read_compiler_version
 from harness.domain import CASES_FUNCTION, PROBLEM_SETTINGS, HarnessError, Language, Problem, Prompt, UsageError
 from harness.domain.errors import suggest
 from harness.hardware.gpus import GpuModel, find_gpu_model, match_gpu_model
-from harness.hardware.host import TorchBuild, count_cores, cpu_name, list_gpus, read_torch_build
+from harness.hardware.host import TorchBuild, count_cores, cpu_name, list_gpus, read_cpu_flags, read_torch_build
 from harness.languages import GPU_LANGUAGE, LANGUAGES
 from harness.problems.discovery import bound_names, is_library
 from harness.shipped import find_shipped
@@ -200,8 +199,7 @@ def read_host_facts() -> dict[str, str]:
     torch = TorchBuild(version="", cuda=None)
     with suppress(HarnessError):  # a client of the service needs none
         torch = read_torch_build()
-    flags = re.search(r"^(?:flags|Features)\s*:(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    known = flags[1].split() if flags else []
+    flags = read_cpu_flags().split()
     facts: dict[str, str | None] = {
         "python": platform.python_version(),
         "torch": torch.version,
@@ -210,6 +208,6 @@ def read_host_facts() -> dict[str, str]:
         "compiler": read_compiler_version(find_compiler()),
         "cpu": cpu_name(),
         "cores": str(count_cores()),
-        "simd": next((name for name in _SIMD if name in known), None),
+        "simd": next((name for name in _SIMD if name in flags), None),
     }
     return {name: fact or UNKNOWN for name, fact in facts.items()}

@@ -21,10 +21,16 @@ from harness.domain import DeviceError, HarnessError
 
 
 def cpu_name() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.processor() or sys.platform
+    return _read_cpu_fact("model name") or platform.processor() or sys.platform
+
+
+def read_cpu_flags() -> str:
+    return _read_cpu_fact("flags") or _read_cpu_fact("Features")
+
+
+def _read_cpu_fact(name: str) -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(name)), "")
 
 
 def count_cores() -> int:
