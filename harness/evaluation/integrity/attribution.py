@@ -271,7 +271,7 @@ def _conclude(
             "the candidate has no custom kernel: it built no extension and loaded no other machine code",
         )
     elif work.without_custom == "unchanged":
-        check, message = "decoy_kernel", "the custom kernels do not affect the result"
+        check, message = "decoy_kernel", "the custom kernels do not affect the result, or only copy it"
     if not check:
         return StepResult(work=work, findings=findings)
     result = _reject_where_required(work, reference, check, message)

@@ -24,6 +24,7 @@ from harness.evaluation.results import Owner, ReplayedKernels, TimingResult
 from harness.evaluation.settings import TimingPlan
 from harness.evaluation.timing.chosen_calls import TimedSeeds, deal_changed_steps, find_wrong_call
 from harness.evaluation.timing.clocks import GIVEN, call_suspect, is_surely_slower
+from harness.evaluation.timing.copied_results import is_copied
 from harness.evaluation.timing.paired import mark_disturbed_unreliable, pin_to_cores
 from harness.evaluation.timing.replay_statistics import (
     DECIDED_HOST_PAIRS,
@@ -61,16 +62,14 @@ from harness.tensors.outputs import TensorRecord
 
 DEVICE_PAIRS, HOST_PAIRS = 20, 8  # of a round, in secret order: timed by events, and by the replaying process's clock
 CHANGED_SHARE = 0.2  # of pairs: their inputs are of another kind than the given ones
-LEAST_US, CALIBRATIONS = 0.05, 11  # replays of each graph by each side
-ALONE = 5  # replays of the baseline before the candidate's first one of a round
+LEAST_US, CALIBRATIONS, ALONE = 0.05, 11, 5  # replays of each graph by each side, and of the baseline before a round
 # Compared with the truth: calls with shared seeds, of those whose outputs are close to the baseline's only a few; some
 # that differ from the baseline's beyond the tolerance; and a share of the others, where that takes little time.
 CLOSE_OF_A_KIND, DIFFERENT_OF_A_KIND, DIFFERENT_SHARE = 2, 12, 0.3
 FURTHER_SHARE = 1 / 12  # of the time budget: replays after the timed ones, each with fresh inputs
 SAMPLED_PLACES, SAMPLED_BYTES = 4, 256
 ROW_US = 5000.0  # of replays in a row, after which the energy counter is read
-OTHER_WORK = "Memcpy, Memset"
-ATTRIBUTING = 2  # replays of a graph, the first of which may load code
+OTHER_WORK, ATTRIBUTING = "Memcpy, Memset", 2  # replays of a graph, the first of which may load code
 CLEAN_BYTES = 256 << 20  # read before each replay, which leaves no modified lines in the cache
 
 Record = Callable[[], AbstractContextManager[Recording]]
@@ -278,7 +277,8 @@ class ReplayTimer:
                 side.replayer.leave_out(own)
                 found = [self._replay_alone(side, seed := draw(), "without") for _ in range(ATTRIBUTING)]
                 others_us = min(time_us for time_us, _ in found)
-                without_custom = "changed" if is_changed(seed, found[-1][1]) else "unchanged"
+                is_copy = partial(is_copied, side.recording, partial(self._replay_alone, side), draw, self._random)
+                without_custom = "changed" if is_changed(seed, found[-1][1]) and not is_copy() else "unchanged"
         except (NotReplayable, IndexError):
             side.replayer.end()
             without_custom = "failed"

@@ -84,13 +84,13 @@ class Recording:
         self._poison([at for at in outputs if at not in self.views])
 
     def _poison(self, outputs: Iterable[int]) -> None:
-        views = self._view_output_bytes()
+        views = self.view_outputs()
         for at in outputs:
             _fill(views[at], getattr(torch, self.called.specs[at].dtype))
 
     def describe_run(self, placed: PlacedInputs) -> Run:
         """The outputs are valid until the next replay."""
-        specs, views = self.called.specs, self._view_output_bytes()
+        specs, views = self.called.specs, self.view_outputs()
         outputs = (
             view.view(getattr(torch, spec.dtype)).as_strided(spec.shape, spec.stride)
             for spec, view in zip(specs, views, strict=True)
@@ -137,7 +137,18 @@ class Recording:
     def _list_inputs(self) -> Sequence[TensorSpec]:
         return self.placed.specs[: len(self.placed.specs) - self.placed.state_tensors]
 
-    def _view_output_bytes(self) -> list[Tensor]:
+    def view_own_memory(self) -> list[Tensor]:
+        """Return the program's memory as bytes. Pages that follow each other are one piece."""
+        runs: list[list[int]] = []
+        for address, size, _ in sorted(self.pages.pages[1:]):
+            if runs and runs[-1][1] == address:
+                runs[-1][1] += size
+            else:
+                runs.append([address, address + size])
+        return [self.pages.view(start, end - start) for start, end in runs]
+
+    def view_outputs(self) -> list[Tensor]:
+        """As bytes."""
         sizes = map(storage_bytes, self.called.specs)
         return [self.pages.view(*place) for place in zip(self.called.addresses, sizes, strict=True)]
 

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 
+import torch
+
 from harness.domain import Problem
 from harness.evaluation.correctness.reference import prepare_reference
 from harness.problems.loading import load_problem
@@ -84,6 +86,12 @@ class SimulatedRecording:
 
     def describe_run(self, inputs):
         return make_run(self.output)
+
+    def view_outputs(self):
+        return [self.output.view(-1).view(torch.uint8)]
+
+    def view_own_memory(self):
+        return []
 
     def read(self, address, size_bytes):
         return self.output.numpy().tobytes()[address : address + size_bytes]

@@ -4,6 +4,7 @@ import itertools
 from contextlib import nullcontext
 
 import pytest
+import torch
 from simulated_gpu import SimulatedAhead, SimulatedRecording, SimulatedReplayer, make_reference
 
 from harness.evaluation.integrity.attribution import CustomKernels, attribute_replayed
@@ -29,6 +30,21 @@ class Recording(SimulatedRecording):
     def list_functions(self):
         assert self.has_ended
         return [RecordedFunction("scale", "", b"\x7fELF"), RecordedFunction("sgemm", "/usr/lib/libcublas.so", b"")]
+
+
+class Copied(Recording):
+    """The library's kernel leaves the result in memory of the program, as `left` has it."""
+
+    def __init__(self, time_us, left):
+        super().__init__(time_us)
+        self.left = left
+
+    def view_own_memory(self):
+        return [self.left(self.result).view(-1).view(torch.uint8)]
+
+    def write_inputs(self, inputs, state):
+        super().write_inputs(inputs, state)
+        self.result = self.output
 
 
 class ReadsBack(Recording):
@@ -106,6 +122,12 @@ def test_waiting_where_kernels_are_timed_one_by_one_adds_no_share(measure, own_u
 def test_a_decoy_is_recognised(measure):
     kernels, _ = measure(is_decoy=True)
     assert kernels.without_custom == "unchanged"
+
+
+@pytest.mark.parametrize(("left", "found"), [(torch.clone, "unchanged"), (torch.exp, "changed")])
+def test_kernels_that_only_copy_a_result_are_decoys(measure, left, found):
+    kernels, _ = measure(Copied(100.0, left))
+    assert kernels.without_custom == found
 
 
 def test_a_malformed_recording_is_not_replayed(measure):
