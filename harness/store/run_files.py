@@ -25,12 +25,9 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    try:
-        record = json.loads(read_bytes(path))
-    except ValueError as error:
-        raise StoreError(f"{path} is not JSON ({error}): restore it or remove the sample's folder") from error
-    if not isinstance(record, dict):
-        raise StoreError(f"{path} holds a {type(record).__name__}, expected a JSON object")
+    record = read_json_record(path, "restore it or remove the sample's folder")
+    if record is None:
+        raise StoreError(f"there is no {path}")
     return record
 
 

@@ -58,7 +58,7 @@ def test_the_name_of_a_run_stays_in_one_line(two_runs, call_harness, write_run):
 def test_a_damaged_manifest_does_not_hide_the_other_runs(two_runs, call_harness):
     (two_runs / "generated" / "first" / "manifest.json").write_text("{")
     runs = {run["name"]: run for run in map(json.loads, call_harness(["runs", "list", "--json"]).stdout.splitlines())}
-    assert "is not JSON" in runs["first"]["error"]
+    assert "is damaged" in runs["first"]["error"]
     assert runs["second"]["error"] == ""
 
 
