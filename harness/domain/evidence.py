@@ -88,7 +88,7 @@ class LaunchedKernels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """Time attribution: shares of a call. The worker reports it, so it is no verdict on speed.
+    """Time attribution: shares of a call; on a CPU of its time in machine code, without Python, by samples.
 
     - `custom`: candidate code
     - `library`: cuBLAS, cuDNN, oneDNN, ...

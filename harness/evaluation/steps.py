@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -38,6 +39,7 @@ from harness.evaluation.integrity.attribution import (
     describe_custom_kernels,
     name_custom_kernels,
 )
+from harness.evaluation.integrity.code_samples import CodeSamples
 from harness.evaluation.integrity.static_checks import warn_of_narrow_formats
 from harness.evaluation.memory_plan import Thrift, plan_in_full
 from harness.evaluation.model_construction import construct_model, load_only
@@ -224,6 +226,7 @@ class CaseContext:
     recorded: Recording | NotReplayable | None = None
     call_us: float | None = None  # of a whole call, beside device time
     replayed_kernels: ReplayedKernels | None = None
+    samples: CodeSamples | None = None  # on a CPU, of calls that may run custom code
     recorded_functions: list[RecordedFunction] | None = None  # of a call that is not replayed; None: not asked
 
     @property
@@ -371,15 +374,31 @@ def attribute_time(case: CaseContext) -> StepResult:
     if case.is_timed and case.is_replayed:
         custom = case.describe_custom_kernels()
         return confirm_recorded_code(result, case.recorded_functions, reference, custom)
-    return result if case.reference.device.is_timed else replace(result, work=None)
+    if not reference.device.is_timed:
+        return replace(result, work=None)
+    if (
+        not case.is_replayed
+        and LANGUAGES[task.subject.language].writes_kernels
+        and _may_have_own_code(result, has_kernel)
+    ):
+        case.samples = CodeSamples(random.Random(next(case.seeds)))
+    return result
+
+
+def _may_have_own_code(result: StepResult, has_kernel: bool) -> bool:
+    return has_kernel or result.work is None or result.work.custom > 0
 
 
 def confirm_custom_kernels(case: CaseContext) -> StepResult:
-    """Find on a CPU whether calls run custom code."""
-    if case.record.work is None or not case.is_attributed or case.is_replayed:
+    """Find on a CPU how much of the time of calls custom code takes."""
+    work = case.record.work
+    if work is None or not case.is_attributed or case.is_replayed:
         return NOTHING
-    with case.record.phase("work"), _open_constructed(case) as session:
-        return confirm_custom_code(session, case.reference, case.seeds, case.record.work)
+    samples = case.samples
+    if samples is not None and not len(samples):
+        with case.record.phase("work"), _open_constructed(case) as session:
+            samples.make_calls(session, case.reference, case.seeds)
+    return confirm_custom_code(samples, case.reference, work, case.task.libraries)
 
 
 def read_counters(case: CaseContext) -> StepResult:

@@ -11,6 +11,7 @@ from harness.domain import BaselineResult, Candidate, Comparison, Finding, Outco
 from harness.evaluation.cases import CaseRun
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.integrity.attribution import CustomKernels
+from harness.evaluation.integrity.code_samples import CodeSamples
 from harness.evaluation.model_workers import BaselineFailure, ModelWorkers, sparing_memory
 from harness.evaluation.record import EvaluationRecord
 from harness.evaluation.results import StepResult, TimingResult
@@ -190,7 +191,7 @@ class CandidateTimer:
         case, opponent, reason = self.case, self._name_baseline(baseline), None
         if case.keeps_worker:
             with case.record.phase("timing"):
-                return self._pair(opponent, self._find_floor(baseline))
+                return self._pair(opponent, self._find_floor(baseline), case.samples)
         if case.recorded is not None:
             try:
                 with case.record.phase("timing"):
@@ -292,9 +293,9 @@ class CandidateTimer:
     def _name_baseline(self, baseline: TimedBaseline) -> _Opponent:
         return _Opponent(name=baseline.name, open=partial(self.workers.open_baseline, self.reference, baseline))
 
-    def _pair(self, opponent: _Opponent, floor: float) -> TimingResult:
+    def _pair(self, opponent: _Opponent, floor: float, samples: CodeSamples | None = None) -> TimingResult:
         with opponent.open() as baseline:
-            timer = self._make_pair(baseline, self.case.session, self.plan)
+            timer = self._make_pair(baseline, self.case.session, self.plan, samples)
             return timer.measure(opponent.name, self.case.seeds, floor)
 
     def _pair_baseline(self, baseline: TimedBaseline) -> Timing:
@@ -304,9 +305,16 @@ class CandidateTimer:
             timer = self._make_pair(one, other, shorten_plan(self.case.tools.settings.plan))
             return timer.measure(opponent.name, self.case.seeds).timing
 
-    def _make_pair(self, baseline: ModelSession, candidate: ModelSession, plan: TimingPlan) -> PairedTimer:
+    def _make_pair(
+        self, baseline: ModelSession, candidate: ModelSession, plan: TimingPlan, samples: CodeSamples | None = None
+    ) -> PairedTimer:
         return PairedTimer(
-            baseline=baseline, candidate=candidate, reference=self.reference, plan=plan, seed=next(self.case.seeds)
+            baseline=baseline,
+            candidate=candidate,
+            reference=self.reference,
+            plan=plan,
+            seed=next(self.case.seeds),
+            samples=samples,
         )
 
     def _time_apart(self, opponent: _Opponent) -> TimingResult:

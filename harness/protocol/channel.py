@@ -81,8 +81,7 @@ class ForkserverRequest(StrEnum):
     KILL = "kill"
     PAUSE = "pause"
     RESUME = "resume"  # without a reply
-    FORGET_USE = "forget_use"
-    COUNT_USED = "count_used"
+    SAMPLE = "sample"
     FIND = "find"
 
 
@@ -93,6 +92,7 @@ MAX_BODY_BYTES = 64 * 1024 * 1024
 MAX_DESCRIPTORS = 8
 POLL_S = 0.05
 SEED_BYTES = 8
+CODE_BYTES = 64  # of machine code, which tell whose it is
 GO, REST = b"g", b"r"  # single bytes outside of any frame, sent while the other end awaits a signal
 
 Message = dict[str, Any]

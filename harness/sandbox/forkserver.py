@@ -149,11 +149,20 @@ class Forkserver:
         with self._lock:
             return self._send(self._require_line(), {"kind": ForkserverRequest.PAUSE, "pid": pid, **more})
 
+    def begin_sample(self, pid: int, **more: Any) -> _Answer:
+        with self._lock:
+            return self._send(self._require_line(), {"kind": ForkserverRequest.SAMPLE, "pid": pid, **more})
+
     def finish_pause(self, answer: _Answer) -> dict[str, Any]:
+        """Raises StillRunning."""
+        stopped = self.finish_stop(answer)
+        self.used_s = stopped["server_ns"] / 1e9
+        return stopped
+
+    def finish_stop(self, answer: _Answer) -> dict[str, Any]:
         """Raises StillRunning."""
         with self._lock:
             stopped = self._await(self._require_line(), answer)
-        self.used_s = stopped["server_ns"] / 1e9
         if stopped["running"]:
             raise StillRunning(f"{stopped['running']} of its processes kept running after SIGSTOP")
         return stopped

@@ -13,6 +13,7 @@ from harness.protocol import ITEM_BYTES, TensorSpec
 from harness.tensors.outputs import Change, OutputPlaces, Span
 
 SAMPLES = 16  # of each output
+REPEATED_PAGES = "parts of an output are the same memory at several addresses"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from harness.protocol.tensor_layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES
 from harness.sandbox.arena_layout import OUTPUT_OFFSETS, Footprint, outline
 from harness.sandbox.devices import Device, SharedArena
 from harness.sandbox.memory_probe import (
+    REPEATED_PAGES,
     EarlierOutputs,
     Element,
     MemorySample,
@@ -30,8 +31,17 @@ from harness.sandbox.memory_probe import (
     record_elements,
 )
 from harness.sandbox.worker_client import Called, PlacedInputs, Program, WorkerClient, describe, open_client
-from harness.sandbox.worker_process import Stopped, WorkerLimits, WorkerProcess
-from harness.tensors.outputs import Change, FlatOutputs, KeptOutputs, OutputPlaces, Sample, TensorRecord, choose_sample
+from harness.sandbox.worker_process import CodeTrace, Stopped, WorkerLimits, WorkerProcess
+from harness.tensors.outputs import (
+    Change,
+    FlatOutputs,
+    KeptOutputs,
+    OutputPlaces,
+    Sample,
+    Span,
+    TensorRecord,
+    choose_sample,
+)
 from harness.tensors.values import HOST, copy_to, count_bytes
 
 PROFILED_CALLS = 5  # at most; fewer if they are slow, see `harness.worker.instrumentation`
@@ -200,9 +210,7 @@ class ModelSession:
 
         `take` copies the outputs. `keep` pins them if the first were pinned and fewer than MAX_PINS since.
         """
-        placed = self._armed
-        if placed is None:
-            raise HarnessError("call_timed() before prepare_call()")
+        placed = self._require_armed()
         self.client.tell_go(placed.seed)
         self._resumed_ns = 0
         self.client.worker.resume()
@@ -211,6 +219,23 @@ class ModelSession:
             self.pin(run.outputs, self._pinned[0].record.skipped)
         self._begin_rest(placed)
         return run
+
+    def call_sampled(self, delay_us: float) -> list[CodeTrace] | None:
+        """As `call_timed`, stopped for a moment after `delay_us`. Return what its threads executed then; None if
+        unknown. The worker cannot tell such a call from a timed one before the stop.
+        """
+        placed = self._require_armed()
+        self.client.tell_go(placed.seed)
+        finish = self.client.begin_sample(delay_us)
+        self._take(placed, sampled_before=None, take=False)
+        traces = finish()
+        self._begin_rest(placed)
+        return traces
+
+    def _require_armed(self) -> PlacedInputs:
+        if self._armed is None:
+            raise HarnessError("a timed call before prepare_call()")
+        return self._armed
 
     def complete(self, run: Run) -> Run:
         self.await_rest()
@@ -226,8 +251,8 @@ class ModelSession:
         self._begin_rest(placed)
         self.await_rest()
 
-    def _pause(self, elements: Sequence[Element] = ()) -> Stopped:
-        return self._note_stop(self.client.pause(elements))
+    def _pause(self, elements: Sequence[Element] = (), spans: Sequence[Span] = ()) -> Stopped:
+        return self._note_stop(self.client.pause(elements, spans))
 
     def _note_stop(self, stopped: Stopped) -> Stopped:
         self._resumed_ns = self._resumed_ns or stopped.resumed_ns
@@ -254,7 +279,8 @@ class ModelSession:
         elements, seen, change, changed = [], None, Change.NONE, ""
         if samples and has_form:
             elements = choose_elements(called.specs, called.addresses, self._random)
-            seen, change, changed = self._sample_memory(elements, sampled_before or 0, placed)
+            spans = self._list_own_spans(called)
+            seen, change, changed = self._sample_memory(elements, spans, sampled_before or 0, placed)
         elif samples:
             self.client.worker.resume_at_once()
         stored_ns = self.client.store(self._output)
@@ -282,14 +308,25 @@ class ModelSession:
         return has_form
 
     def _sample_memory(
-        self, elements: list[Element], most: int, placed: PlacedInputs
+        self, elements: list[Element], spans: Sequence[Span], most: int, placed: PlacedInputs
     ) -> tuple[Sequence[bytes | None], Change, str]:
+        """Raises CandidateFailure if outputs have pages that are mapped at several addresses."""
         before = self._random.sample(self._earlier, min(len(self._earlier), most))
         self._pause()
         with self._inverted(placed):
-            seen = self._pause([*elements, *(element for earlier in before for element in earlier.elements)]).seen
+            wanted = [*elements, *(element for earlier in before for element in earlier.elements)]
+            stopped = self._pause(wanted, spans)
         self.client.worker.resume()
+        if stopped.repeats:
+            raise CandidateFailure.of_check(Outcome.WRONG_VALUE, "alias_output", REPEATED_PAGES)
+        seen = stopped.seen
         return seen[: len(elements)], *find_changes(before, seen[len(elements) :], self._output_places)
+
+    def _list_own_spans(self, called: Called) -> list[Span]:
+        """Those of outputs that share no memory in the reference."""
+        places = enumerate(zip(called.addresses, called.specs, strict=True))
+        shared = self._footprint.views | self._footprint.alike
+        return [(address, address + storage_bytes(spec)) for at, (address, spec) in places if at not in shared]
 
     @contextmanager
     def _inverted(self, placed: PlacedInputs) -> Iterator[None]:
@@ -327,17 +364,6 @@ class ModelSession:
 
     def paused(self) -> AbstractContextManager[None]:
         return self.client.paused()
-
-    def uses_custom_code(self, inputs: Sequence[Any]) -> bool | None:
-        """Return None if unknown."""
-        self.prepare_call(inputs)
-        used_bytes = None
-        if self.client.worker.forget_use():
-            self.stage(inputs)
-            self.call_timed()
-            used_bytes = self.client.worker.count_used_bytes()
-        self.disarm()
-        return None if used_bytes is None else used_bytes > 0
 
     def server_used_s(self) -> float:
         return self.client.worker.server_used_s()

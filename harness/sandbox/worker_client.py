@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -33,10 +33,12 @@ from harness.sandbox.exchange import BETWEEN_CALLS_S, Exchange, explain_failure,
 from harness.sandbox.memory_limits import limit_worker
 from harness.sandbox.memory_probe import Element
 from harness.sandbox.replies import parse_outputs, parse_pages, parse_spec, read_as, read_list, read_pairs
-from harness.sandbox.worker_process import StillRunning, Stopped, WorkerLimits, WorkerProcess
+from harness.sandbox.worker_process import CodeTrace, StillRunning, Stopped, WorkerLimits, WorkerProcess
+from harness.tensors.outputs import Span
 from harness.tensors.values import has_same_bits, pack_by_dtype, read_seed
 
 MAX_REPORTED_NS = 10**15
+T = TypeVar("T")
 DOORBELL_POLLS = 4000  # between two checks of everything else: about 0.2 ms
 
 
@@ -331,23 +333,17 @@ class WorkerClient:
     def collect_garbage(self) -> None:
         self._exchange.ask(WorkerRequest.COLLECT)
 
-    def pause(self, elements: Sequence[Element] = ()) -> Stopped:
-        return self.begin_pause(elements)()
+    def pause(self, elements: Sequence[Element] = (), spans: Sequence[Span] = ()) -> Stopped:
+        return self.begin_pause(elements, spans)()
 
-    def begin_pause(self, elements: Sequence[Element] = ()) -> Callable[[], Stopped]:
+    def begin_pause(self, elements: Sequence[Element] = (), spans: Sequence[Span] = ()) -> Callable[[], Stopped]:
         """Request the stop, ahead of any later resume; return a function that waits."""
         stretches = [(element.address, element.size_bytes) for element in elements]
-        finish = self.worker.begin_pause(stretches)
+        return _explaining(self.worker.begin_pause(stretches, spans))
 
-        def await_stopped() -> Stopped:
-            try:
-                return finish()
-            except StillRunning as error:
-                finding = Finding(check="pause", severity="fatal", message=str(error))
-                message = f"its processes cannot be stopped: {error}"
-                raise CandidateFailure(Outcome.SUSPECT, message, (finding,)) from error
-
-        return await_stopped
+    def begin_sample(self, delay_us: float) -> Callable[[], list[CodeTrace] | None]:
+        """See `WorkerProcess.begin_sample`."""
+        return _explaining(self.worker.begin_sample(delay_us))
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -359,6 +355,18 @@ class WorkerClient:
 
     def _storage_bytes(self, spec: TensorSpec) -> Tensor:
         return self._arena.bytes_view(spec.offset, storage_bytes(spec))
+
+
+def _explaining(finish: Callable[[], T]) -> Callable[[], T]:
+    def await_stopped() -> T:
+        try:
+            return finish()
+        except StillRunning as error:
+            finding = Finding(check="pause", severity="fatal", message=str(error))
+            message = f"its processes cannot be stopped: {error}"
+            raise CandidateFailure(Outcome.SUSPECT, message, (finding,)) from error
+
+    return await_stopped
 
 
 def describe(tensor: Tensor) -> TensorSpec:

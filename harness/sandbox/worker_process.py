@@ -158,11 +158,27 @@ class WorkerLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
-    """`used_ns`: CPU time of all processes; `resumed_ns`: last resume, monotonic; `seen`: bytes, None if unmapped."""
+    """`used_ns`: CPU time of all processes; `resumed_ns`: last resume, monotonic; `seen`: bytes, None if unmapped;
+    `repeats`: a page is at several addresses.
+    """
 
     used_ns: int
     resumed_ns: int
     seen: tuple[bytes | None, ...]
+    repeats: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodePlace:
+    """`installed` files exist on this machine under that `path`; of others the `code` around the place was read."""
+
+    path: str
+    installed: bool
+    offset: int  # in the file
+    code: bytes
+
+
+CodeTrace = tuple[CodePlace, ...]  # of a thread: its instruction, then its callers as far as its stack shows
 
 
 class OutputTail:
@@ -251,9 +267,13 @@ class WorkerProcess:
             with contextlib.suppress(OSError):
                 self._handles[process] = os.pidfd_open(process)
 
-    def begin_pause(self, places: Sequence[tuple[int, int]] = ()) -> Callable[[], Stopped]:
-        """Request the stop; return a function that waits and reads these (address, bytes). It raises StillRunning."""
-        more = {"places": list(places), "patience_s": STOP_TIMEOUT_S}
+    def begin_pause(
+        self, places: Sequence[tuple[int, int]] = (), spans: Sequence[tuple[int, int]] = ()
+    ) -> Callable[[], Stopped]:
+        """Request the stop; return a function that waits, reads `places` (address, bytes), and looks for pages that are
+        repeated in `spans` (address, end). It raises StillRunning.
+        """
+        more = {"places": list(places), "spans": list(spans), "patience_s": STOP_TIMEOUT_S}
         answer = self._server.begin_pause(self._pid, process=self._process, **more)
         return lambda: _read_stopped(self._server.finish_pause(answer))
 
@@ -263,14 +283,13 @@ class WorkerProcess:
     def server_used_s(self) -> float:
         return self._server.used_s
 
-    def forget_use(self) -> bool:
-        return self._server.ask_about(self._pid, ForkserverRequest.FORGET_USE, process=self._process)["done"] is True
-
-    def count_used_bytes(self) -> int | None:
-        used_bytes = self._server.ask_about(self._pid, ForkserverRequest.COUNT_USED, process=self._process)[
-            "used_bytes"
-        ]
-        return None if used_bytes is None else int(used_bytes)
+    def begin_sample(self, delay_us: float) -> Callable[[], list[CodeTrace] | None]:
+        """Request a resume and a short stop after `delay_us`; return a function that waits and tells what executed
+        then, None if unknown. It raises StillRunning.
+        """
+        more = {"places": [], "spans": [], "patience_s": STOP_TIMEOUT_S, "delay_us": int(delay_us)}
+        answer = self._server.begin_sample(self._pid, process=self._process, **more)
+        return lambda: _read_traces(self._server.finish_stop(answer)["threads"])
 
     def find_itself(self) -> None:
         """Find the process to sample. Call it before any candidate code runs."""
@@ -309,7 +328,14 @@ def _read_stopped(answer: dict[str, Any]) -> Stopped:
         used_ns=answer["used_ns"],
         resumed_ns=answer["resumed_ns"],
         seen=tuple(None if seen is None else bytes.fromhex(seen) for seen in answer["seen"]),
+        repeats=answer["repeats"],
     )
+
+
+def _read_traces(threads: list[list[dict[str, Any]]] | None) -> list[CodeTrace] | None:
+    if threads is None:
+        return None
+    return [tuple(CodePlace(**{**one, "code": bytes.fromhex(one["code"])}) for one in places) for places in threads]
 
 
 class StillRunning(Exception):

@@ -20,11 +20,12 @@ from typing import Any
 from harness.domain import WorkerLost
 from harness.protocol import Channel
 from harness.protocol.channel import ForkserverRequest
-from harness.protocol.process_tree import find_tree, read_bytes, state_of, threads_of
+from harness.protocol.process_tree import find_tree, state_of, threads_of
 from harness.worker.compiled_files import preload_compilers
 from harness.worker.init_process import run_sandboxed
 from harness.worker.isolation import namespaces
 from harness.worker.isolation.linux import libc, require_child_lists, shell_status
+from harness.worker.mappings import read_code_places, repeats_pages
 
 HUGE_BYTES = 2 << 20
 _MADV_COLLAPSE = 25
@@ -51,6 +52,7 @@ _PROCESS_CLOCK = 2  # CPUCLOCK_SCHED in Linux's encoding of another process's cl
 _RUNNING = frozenset("RSD")  # running, sleeping, or in an uninterruptible wait
 _ENDED = frozenset("ZX")
 STOP_POLL_S = 20e-6
+SLEEP_EXCESS_NS = 100_000  # a sleep may take so much longer
 MAX_STOPPED_CPU_NS = 20_000  # CPU time consumed while stopped; legitimate programs consume none
 MAX_STOP_VIOLATIONS = 3  # after this many times the worker counts as not stoppable
 DRIVER_LIBRARY = "HARNESS_DRIVER_LIBRARY"  # path of the forwarding driver library, on a GPU
@@ -80,10 +82,8 @@ def serve(evaluator: Channel) -> None:
         elif message["kind"] == ForkserverRequest.RESUME:  # no answer: the worker's next message serves as one
             if message["pid"] in held:
                 held[message["pid"]].resume()
-        elif message["kind"] == ForkserverRequest.FORGET_USE:
-            evaluator.send({"kind": message["kind"], "done": forget_use(message["process"])})
-        elif message["kind"] == ForkserverRequest.COUNT_USED:
-            evaluator.send({"kind": message["kind"], "used_bytes": count_used_bytes(message["process"])})
+        elif message["kind"] == ForkserverRequest.SAMPLE:
+            evaluator.send({"kind": message["kind"], **held[message["pid"]].sample(message)})
         elif message["kind"] == ForkserverRequest.FIND:
             worker, supervisors = _find_worker(message["pid"])
             held[message["pid"]] = PauseControl(message["pid"], supervisors)
@@ -171,7 +171,17 @@ class PauseControl:
             "used_ns": sum(_read_busy_ns(process) or 0 for process in self._processes | self._supervisors),
             "resumed_ns": self._resumed_ns,
             "seen": _read_memory(message["process"], message["places"]) if message["places"] else [],
+            "repeats": bool(message["spans"]) and repeats_pages(message["process"], message["spans"]),
         }
+
+    def sample(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Resume, and stop for a moment after `delay_us`. Return what was executing then."""
+        self.resume()
+        _wait_until(self._resumed_ns + message["delay_us"] * 1000)
+        stopped = self.pause(message)
+        places = None if stopped["running"] else read_code_places(self._processes)
+        self.resume()
+        return {"running": stopped["running"], "threads": places}
 
     def _stop(self, known: set[int], patience_s: float) -> int:
         """Return 0 once all processes are stopped or have ended; after `patience_s`, the number that still run.
@@ -212,6 +222,12 @@ class PauseControl:
                 return True
             stopped_cpu_ns += now_ns - before_ns
         return stopped_cpu_ns > MAX_STOPPED_CPU_NS
+
+
+def _wait_until(at_ns: int) -> None:
+    time.sleep(max(at_ns - time.monotonic_ns() - SLEEP_EXCESS_NS, 0) / 1e9)
+    while time.monotonic_ns() < at_ns:
+        pass
 
 
 def _list_states(process: int) -> set[str]:
@@ -301,49 +317,6 @@ def main() -> None:
     gc.enable()
     collapse_memory()
     serve(connection)
-
-
-# Detects whether a worker has executed machine code of the candidate: Linux sets a referenced bit per page. Candidate
-# code is mapped from files in the worker's scratch folder, or unlinked. Anonymous code (oneDNN, JIT) is ignored.
-_MAPPING = re.compile(rb"^[0-9a-f]+-[0-9a-f]+ (\S{4}) \S+ \S+ (\d+) +(.*)$")
-_REFERENCED = re.compile(rb"^Referenced: +(\d+) kB$")
-# Values for /proc/<pid>/clear_refs. Clearing the soft-dirty bits also flushes the TLB: cached translations would not
-# set the referenced bit again.
-_FORGET_USE, _FORGET_WRITES = b"1", b"4"
-
-
-def forget_use(process: int) -> bool:
-    """Clear the referenced bits of all pages of a stopped process. Returns False if Linux does not support it."""
-    try:
-        for order in (_FORGET_USE, _FORGET_WRITES):
-            Path(f"/proc/{process}/clear_refs").write_bytes(order)
-    except OSError:
-        return False
-    return True
-
-
-def count_used_bytes(process: int) -> int | None:
-    """Returns None if unknown."""
-    try:
-        text = read_bytes(f"/proc/{process}/smaps")
-    except OSError:
-        return None
-    used_kib, counts = 0, False
-    for line in text.splitlines():
-        mapping = _MAPPING.match(line)
-        if mapping is not None:
-            counts = b"x" in mapping[1] and mapping[2] != b"0" and not _is_installed(mapping[2], mapping[3])
-        elif counts and (referenced := _REFERENCED.match(line)):
-            used_kib += int(referenced[1])
-    return used_kib * 1024
-
-
-def _is_installed(inode: bytes, path: bytes) -> bool:
-    """Compare inodes only: on overlay file systems, stat and mappings report different devices."""
-    try:
-        return os.stat(path).st_ino == int(inode)  # noqa: PTH116 - bytes
-    except (OSError, ValueError):  # ValueError: not a valid path
-        return False
 
 
 if __name__ == "__main__":

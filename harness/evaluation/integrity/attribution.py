@@ -1,14 +1,14 @@
 """Attributes time to custom kernels, torch and vendor libraries, and tests whether the custom kernels matter.
 
 Separate untrusted workers run the candidate under torch's profiler, and with its functions disabled: they decide
-nothing about speed. On a CPU, Linux's page bits confirm that calls run candidate code.
+nothing about speed. On a CPU, samples replace the shares that they report (`code_samples`).
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, replace
 from operator import itemgetter
@@ -20,6 +20,7 @@ from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
 from harness.evaluation.integrity.code_images import Origin, find_origins
+from harness.evaluation.integrity.code_samples import CodeSamples
 from harness.evaluation.model_construction import construct_with_state
 from harness.evaluation.results import Owner, ReplayedKernels, StepResult
 from harness.protocol.channel import Mode
@@ -32,13 +33,12 @@ OpenInMode = Callable[[Mode], AbstractContextManager[ModelSession]]
 OwnedFunction = tuple[str, Owner]  # its name, demangled
 
 NOTHING = 0.001  # smaller shares count as zero
-OVERHEAD_US = 100.0  # of a call of own functions under the profiler, on a busy machine
 MAX_ROWS, MOST_US = 1000, 1e15
-CONFIRMED_CALLS = 3
 MAX_KERNELS = 50
 PART_CHARACTERS = 200  # of the name of a kernel or an operator
 MAX_NAME = 400  # characters; the worker program truncates at half of that
 UNUSED = "candidate code does not run in the calls that count"
+RECORDED_WORK = "its recorded GPU work"
 FROM_LIBRARY = "aten::kernel"  # stands for the launcher of a kernel from one of the machine's libraries
 CUSTOM_RANGE = "own::"  # see `harness.worker.instrumentation`
 
@@ -143,7 +143,9 @@ def attribute_replayed(
     if has_kernel or custom.generated:
         work = replace(work, without_custom=replayed.without_custom)
     findings = (
-        () if replayed.is_general or work.custom < NOTHING else (_doubt_share("is right for its own inputs only"),)
+        ()
+        if replayed.is_general or work.custom < NOTHING
+        else (_doubt_share(f"{RECORDED_WORK} is right for its own inputs only"),)
     )
     return _conclude(work, reference, libraries=(), findings=findings, has_kernel=has_kernel or custom.generated)
 
@@ -211,11 +213,11 @@ def confirm_recorded_code(
     if functions is not None and all(owner != "custom" for _, owner in find_owners(functions, custom)):
         work = replace(work, custom=0.0, other=work.custom + work.other)
         return _reject_where_required(work, reference, "unused_kernel", UNUSED)
-    return replace(result, findings=(*result.findings, _doubt_share("cannot be replayed")))
+    return replace(result, findings=(*result.findings, _doubt_share(f"{RECORDED_WORK} cannot be replayed")))
 
 
 def _doubt_share(reason: str) -> Finding:
-    message = f"how much of the time its kernels take is not verified, since its recorded GPU work {reason}"
+    message = f"how much of the time its kernels take is not verified, since {reason}"
     return Finding(check="unverified_share", severity="note", message=message)
 
 
@@ -223,16 +225,17 @@ def name_custom_kernels(names: tuple[str, ...], libraries: Sequence[str]) -> Cus
     return CustomKernels(names=names, functions=frozenset().union(*map(list_functions, libraries)))
 
 
-def confirm_custom_code(session: ModelSession, reference: Reference, seeds: Iterator[int], work: Work) -> StepResult:
-    """Set the share to 0 if no unprofiled call runs the candidate's machine code. CPU only."""
-    if work.custom < NOTHING and not reference.loaded.problem.requires_kernel:
-        return StepResult()
-    for _ in range(CONFIRMED_CALLS):
-        inputs = reference.make_inputs(next(seeds))
-        if session.uses_custom_code(inputs) is not False:
-            return StepResult()
-    work = replace(work, custom=0.0, other=work.custom + work.other)
-    return _reject_where_required(work, reference, "unused_kernel", UNUSED)
+def confirm_custom_code(
+    samples: CodeSamples | None, reference: Reference, work: Work, built: Sequence[str]
+) -> StepResult:
+    """Replace the shares that a worker reported by those of samples. CPU only."""
+    sampled, is_unused = (None, False) if samples is None else samples.share(work, built)
+    if sampled is None:
+        has_share = work.custom >= NOTHING
+        return StepResult(findings=(_doubt_share("only its worker reports it"),) if has_share else ())
+    if is_unused:
+        return _reject_where_required(sampled, reference, "unused_kernel", UNUSED)
+    return StepResult(work=sampled)
 
 
 def _profile(open_in: OpenInMode, reference: Reference, inputs: Sequence[Any]) -> tuple[FlatOutputs, Profile]:
@@ -326,8 +329,6 @@ def _share(
         spent_us[owner] += each_us
         by_name[name[:PART_CHARACTERS]] += each_us
     spent_us["other"] += max(total_us - sum(spent_us.values()), 0.0)
-    if launched is None and _may_be_overhead(spent_us):
-        spent_us["custom"], spent_us["other"] = 0.0, spent_us["custom"] + spent_us["other"]
     if has_libraries:
         # Code called without torch is invisible to its profiler: it accounts for the time outside of torch.
         spent_us["custom"], spent_us["other"] = spent_us["custom"] + spent_us["other"], 0.0
@@ -338,12 +339,6 @@ def _share(
     return Work(
         custom=mine, torch=torch, library=library, other=other, launched=launched, parts=tuple(parts[:MAX_KERNELS])
     )
-
-
-def _may_be_overhead(spent_us: dict[Owner, float]) -> bool:
-    """Return True for a short call that torch may do alone: the rest takes Python as long as the functions."""
-    own_us, operators_us = spent_us["custom"], spent_us["torch"] + spent_us["library"]
-    return own_us < OVERHEAD_US and own_us <= min(spent_us["other"], 2 * operators_us)
 
 
 def _count_kernels(rows: Sequence[tuple[Owner, str, float]]) -> LaunchedKernels | None:

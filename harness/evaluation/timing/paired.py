@@ -20,6 +20,7 @@ from torch import Tensor
 from harness.domain import Block, Conditions, Finding
 from harness.evaluation.correctness.calls import REUSES_OUTPUT, describe_change, find_worst_allowed
 from harness.evaluation.correctness.reference import Reference
+from harness.evaluation.integrity.code_samples import CodeSamples
 from harness.evaluation.results import TimingResult
 from harness.evaluation.settings import PATIENCE, TimingPlan
 from harness.evaluation.timing.chosen_calls import ChosenCalls, deal_changed_steps, draw_seed, make_block
@@ -62,7 +63,14 @@ class _Given:
 
 class PairedTimer:
     def __init__(
-        self, *, baseline: ModelSession, candidate: ModelSession, reference: Reference, plan: TimingPlan, seed: int
+        self,
+        *,
+        baseline: ModelSession,
+        candidate: ModelSession,
+        reference: Reference,
+        plan: TimingPlan,
+        seed: int,
+        samples: CodeSamples | None = None,
     ) -> None:
         self._baseline = baseline
         self._candidate = candidate
@@ -76,6 +84,8 @@ class PairedTimer:
         self._noise_floor = 0.0
         self._ahead: _Given | None = None  # of the next block
         self._steps = _deal_steps(reference, self._random)
+        self._samples = samples
+        self._sampling_s = 0.0  # in this measurement
 
     def measure(self, name: str, seeds: Iterator[int], problem_floor: float = 0.0) -> TimingResult:
         # Once is enough for a candidate that is surely slower, since it was called before.
@@ -112,12 +122,13 @@ class PairedTimer:
         sampler = ConditionSampler(self._reference.device, self._count_used_s, load_matters=not self._plan.allow_load)
         taken = self._deal_takes()
         is_short = baseline_us < SHORT_BELOW_US
-        began_s = time.monotonic()
+        began_s, self._sampling_s = time.monotonic(), 0.0
         with pin_to_cores(self._reference.device.evaluator_cores):
-            while not self._is_enough(blocks, time.monotonic() - began_s, baseline_us):
+            while not self._is_enough(blocks, time.monotonic() - began_s - self._sampling_s, baseline_us):
                 is_long = not is_short or (bool(blocks) and _are_surely_slower(blocks))
                 block = self._measure_block(seeds, take=next(taken) or is_long)
                 blocks += [] if block is None else [block]
+                self._sample_calls(seeds)
                 sampler.sample()
         conditions = sampler.conclude()
         for session in (self._baseline, self._candidate):
@@ -193,6 +204,8 @@ class PairedTimer:
             self._chosen.note(given.seed, candidate, baseline)
         baseline, candidate = self._baseline.complete(baseline), self._candidate.complete(candidate)
         self._note_samples(baseline.memory_sample, candidate.memory_sample)
+        if self._samples is not None:
+            self._samples.note_call(candidate.evaluator_us)
         is_only_compared = self._reference.choose_timed_step(given.seed) in self._reference.compared_steps
         return None if is_only_compared else make_block(baseline, candidate)
 
@@ -202,6 +215,17 @@ class PairedTimer:
         began_s = time.monotonic()
         yield
         self._spent_s[id(session)] += time.monotonic() - began_s
+
+    def _sample_calls(self, seeds: Iterator[int]) -> None:
+        """Make calls whose time does not count, and which the candidate cannot tell from others before they end."""
+        began_s = time.monotonic()
+        while self._samples is not None and self._samples.draws_call():
+            seed = next(seeds)
+            self._candidate.stage(self._reference.make_timed_inputs(seed), self._reference.make_timed_state(seed))
+            self._reference.device.flush_cache()
+            self._samples.call(self._candidate)
+            self._candidate.await_rest()
+        self._sampling_s += time.monotonic() - began_s
 
     def _note_samples(self, baseline: MemorySample | None, candidate: MemorySample | None) -> None:
         """Ignore calls if the baseline's outputs move, or may move."""

@@ -24,6 +24,7 @@ from harness.sandbox.devices import Device
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.gpu.recorded_code import MalformedRecording, RecordedFunction, list_readable, read_functions
 from harness.sandbox.gpu.worker_memory import WorkerPages, export_pages, repeats_memory
+from harness.sandbox.memory_probe import REPEATED_PAGES
 from harness.sandbox.model_session import POISON, Run
 from harness.sandbox.replies import parse_outputs, read_list, read_pairs
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient, flat_bytes
@@ -34,7 +35,6 @@ from harness.tensors.values import has_same_bits
 MOST_REASON_CHARACTERS = 200
 MOST_PAGES = 4096
 _MARKS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}  # by bytes
-REPEATED_PAGES = "parts of an output are the same memory at several addresses"
 READS_BACK = "device memory is read back to the host"  # as the recorder says
 
 

@@ -17,8 +17,9 @@ from harness.protocol import HELD_US, Signal, TensorSpec, storage_bytes
 from harness.protocol.tensor_layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES, MOST_KEPT
 from harness.sandbox.arena_layout import Footprint, outline
 from harness.sandbox.devices import INPUT_SLACK_BYTES, CudaDevice, Device, SharedArena
-from harness.sandbox.gpu.recording import REPEATED_PAGES, NotReplayable, Recording, make_recording
+from harness.sandbox.gpu.recording import NotReplayable, Recording, make_recording
 from harness.sandbox.gpu.worker_memory import Stretch, WorkerMemory, repeats_memory, view_bytes, view_outputs
+from harness.sandbox.memory_probe import REPEATED_PAGES
 from harness.sandbox.model_session import POISON, ModelSession, Run
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient
 from harness.tensors.outputs import FlatOutputs

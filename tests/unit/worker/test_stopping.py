@@ -94,7 +94,7 @@ def start(running):
 
 
 def pause(held, pid):
-    return held.pause({"process": pid, "places": [], "patience_s": 30.0})
+    return held.pause({"process": pid, "places": [], "spans": [], "patience_s": 30.0})
 
 
 def continue_and_stop(process):

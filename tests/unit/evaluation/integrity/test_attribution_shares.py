@@ -237,25 +237,6 @@ def test_an_answer_that_our_worker_would_not_give_is_suspect(change):
     assert failure.value.outcome == "suspect"
 
 
-@pytest.mark.parametrize(
-    ("own_us", "torch_us", "other_us", "is_custom"),
-    [
-        (39.0, 38.0, 58.0, False),
-        (92.0, 133.0, 101.0, False),
-        (370.0, 4.0, 25.0, True),  # an addition of the candidate's own
-        (20.0, 4.0, 25.0, True),
-        (59.0, 38.0, 58.0, True),
-        (920.0, 1330.0, 1010.0, True),
-    ],
-)
-def test_functions_that_may_only_call_torch_have_no_share(own_us, torch_us, other_us, is_custom):
-    host = (("own::add", own_us), ("aten::add", torch_us), ("harness::call", other_us))
-    profile = Profile(total_us=own_us + torch_us + other_us, host=host, kernels=(), libraries=())
-    work = share_work(profile, CustomKernels(names=("add",)))
-    assert (work.custom > 0) == is_custom
-    assert work.custom + work.torch + work.other == pytest.approx(1)
-
-
 BUILT, UNKNOWN, BY_THE_PROGRAM = b"\x7fELF of a build", b"\x7fELF of anybody", b'.file 1 "/x/candidate.py"'
 
 

@@ -1,0 +1,19 @@
+"""Product of two square matrices, in a suite that requires a kernel."""
+
+import torch
+from torch import nn
+
+size = 512
+
+
+class Model(nn.Module):
+    def forward(self, a, b):
+        return a @ b
+
+
+def get_inputs():
+    return [torch.randn(size, size), torch.randn(size, size)]
+
+
+def get_init_inputs():
+    return []

@@ -1,0 +1,109 @@
+"""Whose the sampled code is, and the shares that follow."""
+
+import random
+from pathlib import Path
+
+import numpy
+import pytest
+
+from harness.domain import Work
+from harness.evaluation.integrity.code_samples import LEAST_SAMPLES, SURE_SAMPLES, TORCH_FOLDER, CodeSamples
+from harness.sandbox.worker_process import CodePlace
+
+WORK = Work(custom=0.9, torch=0.06, library=0.02, other=0.02)
+UNSAID = Work(custom=0.0, torch=0.0, library=0.0, other=1.0)
+OWN_CODE = random.Random(1).randbytes(64)
+
+
+def place(path, *, installed=True, offset=0, code=b""):
+    return CodePlace(path=path, installed=installed, offset=offset, code=code)
+
+
+TORCH = place(f"{TORCH_FOLDER}/lib/libtorch_cpu.so")
+GOMP = place(f"{TORCH_FOLDER}/lib/libgomp.so.1")
+LIBM, NUMPY = place("/usr/lib/libm.so.6"), place("/usr/lib/python3/numpy/_multiarray_umath.so")
+PYTHON, GENERATED = place("/usr/lib/libpython3.11.so.1.0"), place("", installed=False, code=OWN_CODE)
+OWN = place("/tmp/own.so", installed=False, code=OWN_CODE)
+
+
+class FakeSession:
+    """Calls in which these threads are seen."""
+
+    def __init__(self, traces):
+        self.traces = traces
+
+    def call_sampled(self, delay_us):
+        return self.traces
+
+
+def sample(*instants, times=SURE_SAMPLES):
+    samples = CodeSamples(random.Random(1))
+    samples.note_call(100.0)
+    for traces in instants * times:
+        samples.call(FakeSession(traces))
+    return samples
+
+
+@pytest.fixture
+def own_library(tmp_path):
+    """The evaluator's build, so that no file is searched."""
+    (tmp_path / "library.so").write_bytes(OWN_CODE)
+    return (str(tmp_path / "library.so"),)
+
+
+@pytest.mark.parametrize(
+    ("threads", "owner"),
+    [
+        ([(OWN,)], "custom"),
+        ([(TORCH,)], "torch"),
+        ([(NUMPY,)], "library"),
+        ([(GENERATED,)], "library"),
+        ([(LIBM, OWN, PYTHON)], "custom"),
+        ([(LIBM, TORCH, OWN)], "torch"),
+        ([(OWN,), (GOMP, TORCH)], "custom"),
+        ([(OWN,), (PYTHON,)], "custom"),
+        ([(OWN,), (OWN,), (TORCH,)], "torch"),
+        ([(OWN, TORCH), (LIBM, NUMPY)], "library"),
+    ],
+)
+def test_instant_belongs_to_the_code_that_executes(threads, owner, own_library):
+    work, _ = sample(threads).share(UNSAID, own_library)
+    assert getattr(work, owner) == 1.0
+
+
+def test_python_and_waiting_threads_have_no_share(own_library):
+    work, _ = sample([(OWN,)], [(PYTHON,)], [(GOMP,)], [], [(TORCH,)]).share(UNSAID, own_library)
+    assert (work.custom, work.torch, work.other) == (0.5, 0.5, 0.0)
+
+
+def test_profile_divides_the_time_in_torchs_files_only(own_library):
+    work, _ = sample([(OWN,)], [(TORCH,)]).share(WORK, own_library)
+    assert (work.custom, work.torch, work.library) == pytest.approx((0.5, 0.375, 0.125))
+
+
+def test_few_samples_tell_nothing(own_library):
+    assert sample([(OWN,)], [(PYTHON,)], times=LEAST_SAMPLES - 1).share(WORK, own_library) == (None, False)
+
+
+def test_code_is_unused_only_after_many_samples(own_library):
+    assert not sample([(TORCH,)], times=SURE_SAMPLES - 1).share(WORK, own_library)[1]
+    assert sample([(TORCH,)]).share(WORK, own_library)[1]
+    assert not sample([(TORCH,)], [(OWN,)]).share(WORK, own_library)[1]
+
+
+def test_library_that_the_evaluator_did_not_build_is_own_unless_the_machine_has_it():
+    assert sample([(OWN,)]).share(WORK, ())[0].custom == 1.0
+
+
+def test_copied_library_of_the_machine_is_not_own():
+    library = next(Path(numpy.__file__).parent.rglob("_multiarray_umath*.so"))
+    offset = library.stat().st_size // 128 * 64
+    code = library.read_bytes()[offset : offset + 64]
+    work, _ = sample([(place("/tmp/own.so", installed=False, offset=offset, code=code),)]).share(WORK, ())
+    assert (work.custom, work.library) == (0.0, 1.0)
+
+
+def test_sampling_ends_where_linux_does_not_tell():
+    samples = sample(None, times=1)
+    assert samples.share(WORK, ()) == (None, False)
+    assert not samples.draws_call()
