@@ -154,7 +154,7 @@ def assert_shares_add_up(work):
 def test_a_kernel_of_its_own_does_the_work(bench, needs_compiler):
     evaluation = evaluate(bench, OWN, requires_kernel=True)
     assert evaluation.outcome == "correct", evaluation.message
-    assert evaluation.work.custom > 2 * (evaluation.work.torch + evaluation.work.library)
+    assert evaluation.work.custom > evaluation.work.torch + evaluation.work.library
     assert evaluation.work.without_custom == "changed"
     assert_shares_add_up(evaluation.work)
 
@@ -164,7 +164,7 @@ def test_a_kernel_of_its_own_does_the_work(bench, needs_compiler):
 def test_in_place_kernel_or_operator_is_attributed_the_work(way, bench, needs_compiler):
     evaluation = evaluate(bench, OWN_OTHERWISE[way], requires_kernel=True)
     assert evaluation.outcome == "correct", evaluation.message
-    assert evaluation.work.custom > 2 * (evaluation.work.torch + evaluation.work.library)
+    assert evaluation.work.custom > evaluation.work.torch + evaluation.work.library
     assert evaluation.work.without_custom in ("changed", "failed")
     assert evaluation.work.custom_kernels == BOUND
     assert "decoy_kernel" not in checks(evaluation)

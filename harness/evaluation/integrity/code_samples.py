@@ -29,7 +29,7 @@ WANTED = ((2.0, 40), (8.0, 10))  # samples of machine code, not of Python, until
 LEAST_CALLS = 5
 USUAL_CALLS = 3  # before the first sampled one
 SHORT_US = 5000.0
-BETWEEN_PAIRS = (3.0, 1.0)  # sampled calls on average, of short and of long ones
+BETWEEN_PAIRS = (4.0, 1.0)  # sampled calls on average, of short and of long ones
 LEAST_SAMPLES, SURE_SAMPLES = 5, 30  # for a share, and to say that candidate code never runs
 SEARCHED_BLOCKS = 3  # of code in files that the evaluator did not build; 1 to 2 s each
 
