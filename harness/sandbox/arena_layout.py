@@ -10,10 +10,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.protocol import ITEM_BYTES, Region, TensorSpec, count_kept_calls, have_same_nesting, place_contiguous
+from harness.protocol import (
+    ITEM_BYTES,
+    Region,
+    TensorSpec,
+    count_kept_calls,
+    have_same_nesting,
+    place_contiguous,
+    storage_bytes,
+)
 from harness.protocol.tensor_layout import ALIGNMENT_BYTES, MOST_KEPT, align, place_strided
 from harness.sandbox.worker_client import Called, describe
-from harness.tensors.outputs import FlatOutputs
+from harness.tensors.outputs import FlatOutputs, Span
 from harness.tensors.values import count_bytes, list_tensors
 
 OUTPUT_OFFSETS = 4096  # 256 bytes apart
@@ -63,6 +71,12 @@ class Footprint:
 
     def has_form(self, called: Called) -> bool:
         return have_same_nesting(called.tree, self.tree) and _forms(called.specs) == _forms(self.output_specs)
+
+    def list_own_spans(self, called: Called) -> list[Span]:
+        """Return those of outputs that share no memory in the reference."""
+        places = enumerate(zip(called.addresses, called.specs, strict=True))
+        shared = self.views | self.alike
+        return [(address, address + storage_bytes(spec)) for at, (address, spec) in places if at not in shared]
 
     def expects(self, outputs: FlatOutputs) -> bool:
         specs = [describe(tensor) for tensor in outputs.tensors]

@@ -279,8 +279,7 @@ class ModelSession:
         elements, seen, change, changed = [], None, Change.NONE, ""
         if samples and has_form:
             elements = choose_elements(called.specs, called.addresses, self._random)
-            spans = self._list_own_spans(called)
-            seen, change, changed = self._sample_memory(elements, spans, sampled_before or 0, placed)
+            seen, change, changed = self._sample_memory(elements, called, sampled_before or 0, placed)
         elif samples:
             self.client.worker.resume_at_once()
         stored_ns = self.client.store(self._output)
@@ -308,25 +307,19 @@ class ModelSession:
         return has_form
 
     def _sample_memory(
-        self, elements: list[Element], spans: Sequence[Span], most: int, placed: PlacedInputs
+        self, elements: list[Element], called: Called, most: int, placed: PlacedInputs
     ) -> tuple[Sequence[bytes | None], Change, str]:
         """Raises CandidateFailure if outputs have pages that are mapped at several addresses."""
         before = self._random.sample(self._earlier, min(len(self._earlier), most))
         self._pause()
         with self._inverted(placed):
             wanted = [*elements, *(element for earlier in before for element in earlier.elements)]
-            stopped = self._pause(wanted, spans)
+            stopped = self._pause(wanted, self._footprint.list_own_spans(called))
         self.client.worker.resume()
         if stopped.repeats:
             raise CandidateFailure.of_check(Outcome.WRONG_VALUE, "alias_output", REPEATED_PAGES)
-        seen = stopped.seen
-        return seen[: len(elements)], *find_changes(before, seen[len(elements) :], self._output_places)
-
-    def _list_own_spans(self, called: Called) -> list[Span]:
-        """Those of outputs that share no memory in the reference."""
-        places = enumerate(zip(called.addresses, called.specs, strict=True))
-        shared = self._footprint.views | self._footprint.alike
-        return [(address, address + storage_bytes(spec)) for at, (address, spec) in places if at not in shared]
+        here = len(elements)
+        return stopped.seen[:here], *find_changes(before, stopped.seen[here:], self._output_places)
 
     @contextmanager
     def _inverted(self, placed: PlacedInputs) -> Iterator[None]:
