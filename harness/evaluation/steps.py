@@ -379,13 +379,13 @@ def attribute_time(case: CaseContext) -> StepResult:
     if (
         not case.is_replayed
         and LANGUAGES[task.subject.language].writes_kernels
-        and _may_have_own_code(result, has_kernel)
+        and _may_have_custom_code(result, has_kernel)
     ):
         case.samples = CodeSamples(random.Random(next(case.seeds)))
     return result
 
 
-def _may_have_own_code(result: StepResult, has_kernel: bool) -> bool:
+def _may_have_custom_code(result: StepResult, has_kernel: bool) -> bool:
     return has_kernel or result.work is None or result.work.custom > 0
 
 

@@ -221,9 +221,7 @@ class ModelSession:
         return run
 
     def call_sampled(self, delay_us: float) -> list[CodeTrace] | None:
-        """As `call_timed`, stopped for a moment after `delay_us`. Return what its threads executed then; None if
-        unknown. The worker cannot tell such a call from a timed one before the stop.
-        """
+        """As `call_timed`, stopped for a moment after `delay_us`. Return what executed then, None if unknown."""
         placed = self._require_armed()
         self.client.tell_go(placed.seed)
         finish = self.client.begin_sample(delay_us)
@@ -233,9 +231,9 @@ class ModelSession:
         return traces
 
     def _require_armed(self) -> PlacedInputs:
-        if self._armed is None:
-            raise HarnessError("a timed call before prepare_call()")
-        return self._armed
+        if self._armed:
+            return self._armed
+        raise HarnessError("a timed call before prepare_call()")
 
     def complete(self, run: Run) -> Run:
         self.await_rest()
@@ -318,8 +316,8 @@ class ModelSession:
         self.client.worker.resume()
         if stopped.repeats:
             raise CandidateFailure.of_check(Outcome.WRONG_VALUE, "alias_output", REPEATED_PAGES)
-        here = len(elements)
-        return stopped.seen[:here], *find_changes(before, stopped.seen[here:], self._output_places)
+        seen, rest = stopped.seen[: len(elements)], stopped.seen[len(elements) :]
+        return seen, *find_changes(before, rest, self._output_places)
 
     @contextmanager
     def _inverted(self, placed: PlacedInputs) -> Iterator[None]:

@@ -1,5 +1,5 @@
 """Attributes the time of calls on a CPU by samples: the evaluator stops calls at random instants and reads from outside
-where their threads execute. Only the content of files decides whose code that is.
+where their threads execute. Files decide who owns the code, by their content.
 """
 
 from __future__ import annotations

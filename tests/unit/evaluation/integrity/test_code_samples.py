@@ -91,7 +91,7 @@ def test_code_is_unused_only_after_many_samples(own_library):
     assert not sample([(TORCH,)], [(OWN,)]).share(WORK, own_library)[1]
 
 
-def test_library_that_the_evaluator_did_not_build_is_own_unless_the_machine_has_it():
+def test_library_that_no_installed_one_equals_is_own():
     assert sample([(OWN,)]).share(WORK, ())[0].custom == 1.0
 
 
