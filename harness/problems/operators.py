@@ -147,11 +147,14 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class OperatorUse:
-    """`above_constants`: powers of two by which values exceed constants in sums and comparisons."""
+    """`above_constants`: powers of two by which values exceed constants in sums and comparisons. With `fills_infinity`
+    minus infinity stands for values that do not count, as in a mask.
+    """
 
     calls: frozenset[OperatorCall]
     terms: Terms = Terms()
     above_constants: tuple[int, ...] = ()
+    fills_infinity: bool = False
 
     def has(self, names: Collection[str], *, on_input: bool = False) -> bool:
         """Include in-place variants; with `on_input`, require an input as argument."""
@@ -189,6 +192,7 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
         self._calls: set[OperatorCall] = set()
         self._operators = self._functions = self._added = self._multiplied = 0
         self._above: set[int] = set()
+        self._fills_infinity = False
 
     @property
     def use(self) -> OperatorUse:
@@ -199,7 +203,7 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
             multiplied=self._multiplied,
             truncated=self._multiplied,
         )
-        return OperatorUse(frozenset(self._calls), terms, tuple(sorted(self._above)))
+        return OperatorUse(frozenset(self._calls), terms, tuple(sorted(self._above)), self._fills_infinity)
 
     def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         name = name_operator(operator)
@@ -214,6 +218,7 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
             is_narrow=any(one.element_size() == 1 and one.dtype is not torch.bool for one in list_tensors(result)),
         )
         self._calls.add(call)
+        self._fills_infinity |= any(isinstance(one, float) and one == -math.inf for one in args)
         if name.removesuffix("_") in LIMITING:
             self._above.update(_compare_constants(args, kwargs))
         read, made = list_tensors(args), list_tensors(result)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar
@@ -11,7 +12,7 @@ from harness.domain import InputContract
 from harness.problems.inputs.biased import change_some
 from harness.problems.inputs.declared import list_stress
 from harness.problems.inputs.kind import DerivedKind, Inputs, is_continuous
-from harness.problems.inputs.tensors import choose_part, draw, draw_near_end, draw_share, has_many_digits
+from harness.problems.inputs.tensors import choose_part, draw, draw_share, has_many_digits
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.operators import PRODUCTS
 
@@ -25,8 +26,10 @@ BELOW, LEAST_AT_CONSTANTS = 14, 58
 # Of rows of matrices that are multiplied, since fast products have errors of the size of the largest row; and before
 # variances of products, to which biases add a mean.
 LEAST_OF_MIXED = 3
-LEAST_CONTRASTED = 24  # an eps of 1e-10 in a legitimate program is far below
-SAME_ONE_IN = 4  # other tensors that stay as they are
+LEAST_CONTRASTED, FAR_CONTRASTED = 24, 46  # an eps of 1e-10 in a legitimate program is far below the first
+ONE_SLICE, _, ANY_SHARE = range(3)  # forms, by variants
+NEAR_AN_END = 0.5
+OTHERS = ("stay", "stay", "same", "opposite")
 POWERS = ("most", "any", "near")  # by variants
 NEAR = 3  # powers: as values that the given ones never are, but nearly
 NEAR_OF_FUNCTIONS = 2  # where a sigmoid by tanh loses values that are larger
@@ -35,6 +38,7 @@ SIGNS = (0.0, 1.0, -1.0, 0.0)  # of larger values; 0.0: their own
 SHIFT = 128.0  # exponentials of the larger values overflow, and those of the smaller ones are zero
 LOWEST = {torch.float16: 7}  # powers of two times that, of values that a maximum takes
 LOWEST_OF_OTHERS = 25
+BESIDE_A_MASK = {2: (4, 7), 4: (14, 20)}  # least and most powers of two, by bytes of a value: -1e9 is far below
 RAISED = {"_softmax", "_log_softmax", "_safe_softmax", "logsumexp", "amin", "min", "cummin"}
 LOWERED = {
     "amax", "max", "cummax", "max_pool1d", "max_pool2d_with_indices", "max_pool3d_with_indices", "mkldnn_max_pool2d",
@@ -89,8 +93,9 @@ class Scaled(DerivedKind):
 
 
 class Contrasted(DerivedKind):
-    """Leaves slices as they are, or makes them larger where that is declared, beside much smaller ones: few, any share
-    of them, or those on one side of a place. Other tensors with as many slices have the same ones or all others small.
+    """Keeps slices, or makes them larger where that is declared, beside much smaller ones: few, those on one side of a
+    place, or any share. The places are the same everywhere, or others in each row. Other tensors with as many slices
+    stay, have the same ones small, or all others.
     """
 
     name = "contrasted"
@@ -107,23 +112,45 @@ class Contrasted(DerivedKind):
         tensors = [(one, contract) for one, contract in self.list_allowed(traits, inputs) if has_many_digits(one)]
         if not tensors:
             return inputs
-        largest = _find_largest(traits)
-        first = tensors[draw(len(tensors), generator)][0]
-        size = first.size(draw(first.dim(), generator))
-        small = _choose_side(size, self.find_variant(generator.initial_seed()), generator)
+        free = [one for one, contract in tensors if contract.high is None] or [one for one, _ in tensors]
+        first = free[draw(len(free), generator)]
+        dim = _draw_long(first, generator)
+        form, in_rows = divmod(self.find_variant(generator.initial_seed()), 2)
+        small = _choose_side(first, dim, form, generator, in_rows=bool(in_rows))
+        others, largest = draw(len(OTHERS), generator), _find_largest(traits)
         for tensor, contract in tensors:
-            dims = [dim for dim in range(tensor.dim()) if tensor.size(dim) == size]
-            if not dims or not (tensor is first or draw(SAME_ONE_IN, generator)):
-                continue
-            least = LEAST_OF_HALVES if tensor.element_size() == 2 else LEAST_AT_CONSTANTS
-            chosen = small if tensor is first or draw(2, generator) else ~small
-            chosen = chosen.view(*(size if dim == dims[-1] else 1 for dim in range(tensor.dim())))
-            power = _draw_power(LEAST_CONTRASTED, "most" if draw(4, generator) else "any", generator)
-            power = min(_go_below_constant(traits, generator) or power, least)
-            change_some(tensor, partial(torch.Tensor.mul_, other=0.5**power), chosen)
-            if largest and not contract.is_bounded and tensor.dtype is not torch.float16 and draw(2, generator):
-                change_some(tensor, partial(torch.Tensor.mul_, other=2.0**largest), ~chosen)
+            chosen = small if tensor is first else _choose_same(OTHERS[others], small, tensor, first.size(dim))
+            if chosen is not None:
+                factor = 0.5 ** _draw_contrast(tensor, traits, generator)
+                change_some(tensor, partial(torch.Tensor.mul_, other=factor), chosen)
+                if largest and not contract.is_bounded and tensor.dtype is not torch.float16 and draw(2, generator):
+                    change_some(tensor, partial(torch.Tensor.mul_, other=2.0**largest), ~chosen)
         return inputs
+
+
+def _draw_contrast(tensor: Tensor, traits: InputTraits, generator: torch.Generator) -> int:
+    most = FAR_CONTRASTED if draw(3, generator) else LEAST_CONTRASTED
+    power = _draw_power(most, "most" if draw(4, generator) else "any", generator)
+    power = _go_below_constant(traits, generator) or power
+    return min(power, LEAST_OF_HALVES if tensor.element_size() == 2 else LEAST_AT_CONSTANTS)
+
+
+def _draw_long(tensor: Tensor, generator: torch.Generator) -> int:
+    """Draw a dimension, mostly a long one."""
+    chances = torch.tensor([math.log2(size) for size in tensor.shape]).cumsum(0)
+    return int((chances <= draw_share(generator) * float(chances[-1])).sum().clamp(max=tensor.dim() - 1))
+
+
+def _choose_same(which: str, small: Tensor, tensor: Tensor, size: int) -> Tensor | None:
+    """Return the places of another tensor; None if it stays."""
+    dims = [dim for dim in range(tensor.dim()) if tensor.size(dim) == size]
+    if which == "stay" or not dims:
+        return None
+    if small.numel() == size:
+        small = small.view(*(size if dim == dims[-1] else 1 for dim in range(tensor.dim())))
+    elif small.shape != tensor.shape:
+        return None
+    return small if which == "same" else ~small
 
 
 def _go_below_constant(traits: InputTraits, generator: torch.Generator) -> int:
@@ -142,31 +169,34 @@ def _draw_power(most: int, form: str, generator: torch.Generator) -> int:
     return min(1 + draw(NEAR, generator), most) if form == "near" else 1 + int(most * draw_share(generator))
 
 
-def _choose_side(size: int, variant: int, generator: torch.Generator) -> Tensor:
-    """Choose one slice or few, those before a place, mostly near an end, or any share of them, or all others."""
-    places, form = torch.arange(size, device=generator.device), variant // 2
-    if form == 0:
-        chosen = places == (draw_near_end(size, generator) if draw(2, generator) else draw(size, generator))
-    elif form == 1:
-        chosen = places <= (draw_near_end(size, generator) if draw(2, generator) else draw(size, generator))
-    elif draw(2, generator):
-        chosen = choose_part(places, generator, dimension=0)
+def _choose_side(tensor: Tensor, dim: int, form: int, generator: torch.Generator, *, in_rows: bool) -> Tensor:
+    """Choose one slice or few, those before a place, both mostly near an end, or any share of them, or all others."""
+    size, device = tensor.size(dim), generator.device
+    rows = torch.Size(1 if one == dim or not in_rows else length for one, length in enumerate(tensor.shape))
+    along = [size if one == dim else 1 for one in range(tensor.dim())]
+    places = torch.arange(size, device=device).view(along)
+    shares, is_near, is_first, swaps = (torch.rand(rows, generator=generator, device=device) for _ in range(4))
+    if form == ANY_SHARE:
+        chosen = torch.rand(along, generator=generator, device=device) < shares
     else:
-        chosen = torch.rand(size, generator=generator, device=generator.device) < draw_share(generator)
-    return chosen if variant % 2 else ~chosen
+        near = (size**shares).long().clamp_(max=size) - 1
+        near = torch.where(is_near < NEAR_AN_END, near, (shares * size).long().clamp_(max=size - 1))
+        at = torch.where(is_first < 0.5, near, size - 1 - near)
+        chosen = places == at if form == ONE_SLICE else places <= at
+    return chosen.logical_xor_(swaps < 0.5)
 
 
 class Shifted(DerivedKind):
     """Moves slices of the first dimension: a softmax is zero beside one much larger element of its row, and its
-    logarithm infinite. Values that a maximum takes become smaller, so that one that begins at 0 is wrong.
+    logarithm infinite. Values that a maximum takes become smaller, so that one that begins at 0 is wrong. Where minus
+    infinity stands for values that do not count, all others are negative and large, as scores beside a mask.
     """
 
     name = "shifted"
     is_rarely_seen = True
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        names = LOWERED if list_stress(traits.problem) else RAISED | LOWERED
-        if not traits.use.has(names, on_input=True) or not self.list_allowed(traits, inputs):
+        if not _find_shifts(traits) or not self.list_allowed(traits, inputs):
             return False
         return is_continuous(traits) or (traits.use.orders_values and not traits.use.converts_to_integers)
 
@@ -174,16 +204,35 @@ class Shifted(DerivedKind):
         return contract.has_free_sizes and not contract.is_bounded
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
-        shifts = [SHIFT] * traits.use.has(RAISED, on_input=True) + [-SHIFT] * traits.use.has(LOWERED, on_input=True)
-        shift = shifts[draw(len(shifts), generator)] if shifts else SHIFT
+        shifts = _find_shifts(traits) or [SHIFT]
+        shift = shifts[draw(len(shifts), generator)]
         is_whole, is_far = self.changes_all(generator.initial_seed()), shift < 0 and draw(3, generator)
         for tensor, _ in self.list_allowed(traits, inputs):
             if has_many_digits(tensor):
-                lowest = LOWEST.get(tensor.dtype, LOWEST_OF_OTHERS) if is_far else 0
-                far = lowest if draw(4, generator) else draw(lowest + 1, generator)
-                change = partial(torch.Tensor.add_, other=shift * 2.0**far)
+                change = _make_shift(tensor, shift, generator, is_far=is_far) if shift else _lower(tensor, generator)
                 _change_slices(tensor, change, generator, is_whole=is_whole)
         return inputs
+
+
+def _find_shifts(traits: InputTraits) -> list[float]:
+    """Return what is added; zero stands for negative values beside a mask, whose products would be positive."""
+    use, is_stressed = traits.use, bool(list_stress(traits.problem))
+    is_masked = use.fills_infinity and not use.terms.multiplied
+    is_raised = use.has(RAISED, on_input=True) and not is_stressed
+    return [SHIFT] * is_raised + [-SHIFT] * use.has(LOWERED, on_input=True) + [0.0] * is_masked
+
+
+def _make_shift(
+    tensor: Tensor, shift: float, generator: torch.Generator, *, is_far: bool | int
+) -> Callable[[Tensor], object]:
+    lowest = LOWEST.get(tensor.dtype, LOWEST_OF_OTHERS) if is_far else 0
+    far = lowest if draw(4, generator) else draw(lowest + 1, generator)
+    return partial(torch.Tensor.add_, other=shift * 2.0**far)
+
+
+def _lower(tensor: Tensor, generator: torch.Generator) -> Callable[[Tensor], object]:
+    least, most = BESIDE_A_MASK[min(tensor.element_size(), 4)]
+    return partial(_scale, factor=2.0 ** (least + draw(most - least + 1, generator)), sign=-1.0)
 
 
 def _scale(part: Tensor, *, factor: float, sign: float) -> None:

@@ -1,5 +1,6 @@
 """Variations of given inputs that show hidden work."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -302,3 +303,24 @@ def test_contrasted_slices_keep_their_values_beside_much_smaller_ones():
     assert len(shares) > 8
     assert min(shares) < 0.1
     assert max(shares) > 0.9
+
+
+def test_each_row_has_a_contrast_of_its_own_at_times():
+    given, rows = torch.rand(200, 60), []
+    for seed in range(20):
+        is_small = vary(given.clone(), "contrasted", seed) < given
+        rows.append((len(is_small.unique(dim=0)), is_small))
+    own = [is_small for count, is_small in rows if count > 40]
+    assert 4 < len(own) < 16
+    last_alone = [is_small.select(dim, -1) & (is_small.sum(dim) == 1) for is_small in own for dim in (0, 1)]
+    assert any(map(torch.any, last_alone))
+
+
+def test_values_beside_a_mask_are_large_and_negative():
+    with OperatorCalls((given := torch.rand(40, 50) - 0.5,)) as calls:
+        (given * 2).masked_fill(given > 0, -math.inf)
+    traits = replace(TRAITS, use=calls.use)
+    for seed in range(8):
+        find_kind("shifted").change((changed := given.clone(),), traits, torch.Generator().manual_seed(seed))
+        assert -(2.0**20) < changed.min() < -(2.0**12)
+        assert bool((changed == given).logical_or(changed < 0).all())
