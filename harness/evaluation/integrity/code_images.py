@@ -56,8 +56,9 @@ def _find_origin(image: bytes, built: Sequence[str]) -> Origin:
 
 
 def _contains(path: str, image: bytes) -> bool:
-    with suppress(OSError, ValueError), _mapped(path) as file:
-        return file.find(image) >= 0
+    """Look where compilers put device code: elsewhere a program may have any bytes as data."""
+    with suppress(OSError, ValueError, struct.error), _mapped(path) as file:
+        return any(file.find(image, start, end) >= 0 for start, end in _list_sections(file))
     return False
 
 

@@ -5,6 +5,7 @@ import subprocess
 from types import SimpleNamespace
 
 import pytest
+from device_code import build_library
 
 from harness.builder import symbols
 from harness.builder.symbols import list_functions, plain_signature
@@ -263,12 +264,11 @@ BUILT, UNKNOWN, BY_THE_PROGRAM = b"\x7fELF of a build", b"\x7fELF of anybody", b
     ],
 )
 def test_whose_a_recorded_function_is(tmp_path, function, path, image, owner):
-    library = tmp_path / "built.so"
-    library.write_bytes(bytes(100) + BUILT + bytes(100))
+    library = build_library(tmp_path, "built.so", bytes(100) + BUILT + bytes(100))
     custom = CustomKernels(
         names=("scale", "my_gemm", "triton_poi_fused_add_0", "triton_", "triton_softmax", "kernel_cutlass_gemm_*"),
         words=frozenset({"softmax_rows", "trsm_ln_up_kernel"}),
-        libraries=(str(library),),
+        libraries=(library,),
     )
     functions = [RecordedFunction("_Z5otherv", "", UNKNOWN), RecordedFunction(function, path, image)]
     other, found = find_owners(functions, custom)

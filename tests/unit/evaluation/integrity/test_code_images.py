@@ -1,9 +1,9 @@
 """Where recorded code comes from, by its content."""
 
 import struct
-import subprocess
 
 import pytest
+from device_code import build_library
 
 from harness.evaluation.integrity import code_images
 from harness.evaluation.integrity.code_images import find_origins
@@ -24,16 +24,14 @@ def make_fat_binary(*parts, padding=b"\0"):
 OTHERS = make_fat_binary(b"first" * 9)
 LIBRARYS = make_fat_binary(b"code of a library", b"the same for another device")
 OWN = make_fat_binary(b"code of its own")
+DATA = b"\x7fELF code that it has as data"
 
 
 @pytest.fixture
 def library(tmp_path, monkeypatch):
     """A library with two fat binaries, as the only one of the machine."""
-    (tmp_path / "code").write_bytes(OTHERS + bytes(-len(OTHERS) % 8) + LIBRARYS)
-    text = f'.section .nv_fatbin,"a"\n.balign 8\n.incbin "{tmp_path}/code"\n'
-    (tmp_path / "code.s").write_text(text)
-    subprocess.run(["cc", "-shared", "-nostdlib", "-o", tmp_path / "lib.so", tmp_path / "code.s"], check=True)
-    monkeypatch.setattr(code_images, "_list_libraries", lambda: {str(tmp_path / "lib.so"), "/no/such/file"})
+    path = build_library(tmp_path, "lib.so", OTHERS + bytes(-len(OTHERS) % 8) + LIBRARYS)
+    monkeypatch.setattr(code_images, "_list_libraries", lambda: {path, "/no/such/file"})
     code_images._list_known_parts.cache_clear()
     yield
     code_images._list_known_parts.cache_clear()
@@ -46,6 +44,7 @@ def library(tmp_path, monkeypatch):
         (OTHERS, "machine"),
         (LIBRARYS + b"more bytes", "machine"),
         (OWN, "built"),
+        (DATA, "unknown"),
         (make_fat_binary(b"code of a library", b"changed for another device"), "machine"),
         (make_fat_binary(b"code of a library", padding=b"x"), "machine"),
         (make_fat_binary(b"code of a Library"), "unknown"),
@@ -60,7 +59,7 @@ def library(tmp_path, monkeypatch):
     ],
 )
 def test_code_is_recognised_by_its_bytes(library, tmp_path, image, origin):
-    (tmp_path / "built.so").write_bytes(b"\x7fELF" + OWN + b"end")
+    build_library(tmp_path, "built.so", OWN + b"end", DATA)
     (tmp_path / "empty.so").write_bytes(b"")
     built = [str(tmp_path / name) for name in ("missing.so", "empty.so", "built.so")]
     assert find_origins([RecordedFunction("f", "", image)], built) == [origin]
