@@ -72,12 +72,13 @@ class CodeSamples:
         self._instants += [] if traces is None else [traces]
 
     def make_calls(self, session: ModelSession, reference: Reference, seeds: Iterator[int]) -> None:
+        """Make calls until the samples are enough."""
         session.prepare_call(reference.make_inputs(next(seeds)))
         for _ in range(USUAL_CALLS):
             session.stage(reference.make_inputs(next(seeds)))
             self.note_call(session.complete(session.call_timed(take=False)).evaluator_us)
         began_s = time.monotonic()
-        while self.is_supported and not self._is_enough(time.monotonic() - began_s):
+        while self.is_supported and not self.is_enough(time.monotonic() - began_s):
             session.stage(reference.make_inputs(next(seeds)))
             self.call(session)
         session.await_rest()
@@ -87,7 +88,7 @@ class CodeSamples:
     def _window_us(self) -> float:
         return statistics.median(self._windows_us)
 
-    def _is_enough(self, spent_s: float) -> bool:
+    def is_enough(self, spent_s: float = 0.0) -> bool:
         code = sum(any(_name_file(trace[0]) != "other" for trace in traces) for traces in self._instants)
         least = next((least for most_s, least in WANTED if spent_s < most_s), 0)
         return len(self) >= LEAST_CALLS and code >= least

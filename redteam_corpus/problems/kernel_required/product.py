@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-size = 512
+size = 768
 
 
 class Model(nn.Module):
