@@ -3,7 +3,7 @@
 layer: correctness
 mechanism: Before a replay all bytes of a mask have one value, zero or one. Whichever it is, half of the mask has it already.
 problem: gpu_mask_of_shares
-expected: wrong_value, suspect
+expected: wrong_value, suspect, no_gain
 device: gpu
 timed: yes
 """
