@@ -11,6 +11,7 @@ import torch
 from harness.protocol import ITEM_BYTES, TensorSpec, storage_bytes
 
 MOST_UNITS = 1 << 30  # of memory between the first and the last of several; more are taken for separate
+PART = 1 / 16  # of all elements, in bytes
 Place = tuple[int, TensorSpec]  # address
 
 
@@ -22,6 +23,13 @@ def find_overlapping(addresses: Sequence[int], specs: Sequence[TensorSpec]) -> f
         near = tuple((address - group[0][0], spec) for address, spec, _ in group)
         found.update(group[at][2] for at in _find_overwritten(near) | _find_overwritten(near, is_reversed=True))
     return frozenset(found)
+
+
+def share_much(addresses: Sequence[int], specs: Sequence[TensorSpec]) -> bool:
+    """Return whether common elements save more than `PART` of the memory, unlike a view of the last of many steps."""
+    sizes = [math.prod(spec.shape) * ITEM_BYTES[spec.dtype] for spec in specs]
+    shared = [sizes[at] for at in find_overlapping(addresses, specs)]
+    return bool(shared) and sum(shared) - max(shared) > PART * sum(sizes)
 
 
 def _group(places: Sequence[tuple[int, TensorSpec, int]]) -> Iterator[list[tuple[int, TensorSpec, int]]]:

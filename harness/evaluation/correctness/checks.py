@@ -31,7 +31,7 @@ from harness.protocol import TensorSpec, have_same_nesting
 from harness.sandbox.model_session import ModelSession, Run
 from harness.sandbox.worker_client import describe
 from harness.tensors.outputs import Change, Difference, FlatOutputs, TensorRecord, find_difference
-from harness.tensors.overlaps import find_overlapping
+from harness.tensors.overlaps import share_much
 from harness.tensors.values import has_same_bits
 
 
@@ -372,12 +372,12 @@ def _is_surely_right(run: Run, own: FlatOutputs, reference: Reference, kind: Inp
     return _find_misfit(run, trust_outputs(own), reference) is None
 
 
-def _list_overlapping(run: Run, reference: Reference) -> frozenset[int]:
-    """Of the outputs that must lie apart; all of one call may be in a larger piece of memory."""
+def _share_elements(run: Run, reference: Reference) -> bool:
+    """Look at outputs that must lie apart; all of one call may be in a larger piece of memory."""
     footprint, called = reference.footprint, run.called
     made = len(called.specs) - len(reference.changing)
     apart = [at for at in range(made) if at not in footprint.views | footprint.alike]
-    return find_overlapping([called.addresses[at] for at in apart], [called.specs[at] for at in apart])
+    return share_much([called.addresses[at] for at in apart], [called.specs[at] for at in apart])
 
 
 def _find_misfit(
@@ -396,7 +396,7 @@ def _find_misfit(
                 Outcome.WRONG_SHAPE,
                 f"elements of {leaf.name} share memory (strides {spec.stride}); return a contiguous tensor",
             )
-    if _list_overlapping(run, reference):
+    if _share_elements(run, reference):
         return Outcome.WRONG_VALUE, "outputs share memory with each other, and the reference's do not"
     if run.memory_sample is not None and run.memory_sample.missing:
         message = "when the worker reported the end of the call, its outputs were not at the reported addresses"

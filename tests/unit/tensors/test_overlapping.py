@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from harness.sandbox.worker_client import describe
-from harness.tensors.overlaps import find_overlapping
+from harness.tensors.overlaps import find_overlapping, share_much
 
 BASE = torch.arange(24.0).view(4, 6)
 
@@ -24,3 +24,17 @@ BASE = torch.arange(24.0).view(4, 6)
 )
 def test_tensors_overlap_if_they_have_common_elements(tensors, found):
     assert find_overlapping([one.data_ptr() for one in tensors], list(map(describe, tensors))) == found
+
+
+@pytest.mark.parametrize(
+    ("tensors", "is_much"),
+    [
+        ((BASE, BASE), True),
+        ((BASE, BASE[:2]), True),
+        ((BASE, BASE[:1, :1]), False),
+        ((BASE, BASE[-1:, ::6], BASE.clone()), False),
+        (BASE.chunk(2), False),
+    ],
+)
+def test_a_small_view_of_another_output_saves_little_memory(tensors, is_much):
+    assert share_much([one.data_ptr() for one in tensors], list(map(describe, tensors))) == is_much
