@@ -10,6 +10,7 @@ from shared_bench import TINY_PROBLEM
 from harness.domain import Problem
 
 ADD = TINY_PROBLEM.replace("64, 65", "256, 256")
+LARGE_ADD = TINY_PROBLEM.replace("64, 65", "768, 768")  # calls are long enough for many samples
 PRODUCT = ADD.replace("a + b", "a @ b")
 
 IMPORTS = """
@@ -152,7 +153,7 @@ def assert_shares_add_up(work):
 
 
 def test_a_kernel_of_its_own_does_the_work(bench, needs_compiler):
-    evaluation = evaluate(bench, OWN, requires_kernel=True)
+    evaluation = evaluate(bench, OWN, LARGE_ADD, requires_kernel=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.work.custom > evaluation.work.torch + evaluation.work.library
     assert evaluation.work.without_custom == "changed"
@@ -162,7 +163,7 @@ def test_a_kernel_of_its_own_does_the_work(bench, needs_compiler):
 @pytest.mark.slow
 @pytest.mark.parametrize("way", OWN_OTHERWISE)
 def test_in_place_kernel_or_operator_is_attributed_the_work(way, bench, needs_compiler):
-    evaluation = evaluate(bench, OWN_OTHERWISE[way], requires_kernel=True)
+    evaluation = evaluate(bench, OWN_OTHERWISE[way], LARGE_ADD, requires_kernel=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.work.custom > evaluation.work.torch + evaluation.work.library
     assert evaluation.work.without_custom in ("changed", "failed")
@@ -232,14 +233,14 @@ def test_a_library_of_its_own_beside_torch_is_own_work(bench, needs_compiler, tm
     compiler = [os.environ.get("CXX", "c++"), "-x", "c", "-O2", "-shared", "-fPIC", "-", "-o", path]
     subprocess.run(compiler, input=LIBRARY_CODE, text=True, check=True)
     loads = LOADS_ITS_LIBRARY.replace("__LIBRARY__", base64.b64encode(path.read_bytes()).decode())
-    evaluation = evaluate(bench, candidate(ITS_OWN_LIBRARY, before=IMPORTS + loads), requires_kernel=True)
+    evaluation = evaluate(bench, candidate(ITS_OWN_LIBRARY, before=IMPORTS + loads), LARGE_ADD, requires_kernel=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.work.custom > 0.5
     assert evaluation.work.without_custom == "not_tried"
 
 
 def test_candidate_that_fails_under_the_profiler_is_still_evaluated(bench, needs_compiler):
-    evaluation = evaluate(bench, candidate(NOT_WHEN_WATCHED + "return add(a, b)"), requires_kernel=True)
+    evaluation = evaluate(bench, candidate(NOT_WHEN_WATCHED + "return add(a, b)"), LARGE_ADD, requires_kernel=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert "somebody looks" in next(finding.message for finding in evaluation.findings if finding.check == "profile")
     assert evaluation.work.custom > 0.5
