@@ -28,7 +28,7 @@ from harness.domain import (
     average,
     weighted_mean,
 )
-from harness.evaluation.timing.clocks import decide
+from harness.evaluation.timing.block_statistics import decide
 from harness.problems.loading import load_problem
 from harness.problems.shrink import list_sizes
 from harness.tensors.values import count_bytes, list_tensors

@@ -18,7 +18,7 @@ from harness.evaluation.results import StepResult, TimingResult
 from harness.evaluation.settings import TimingPlan, share_plan, shorten_plan
 from harness.evaluation.steps import NOTHING, CaseContext
 from harness.evaluation.timing.apart import ApartTimer, CallTime, Open, ReportedApartTimer, time_calls
-from harness.evaluation.timing.clocks import interval_of
+from harness.evaluation.timing.block_statistics import interval_of
 from harness.evaluation.timing.paired import PairedTimer, pin_to_cores
 from harness.evaluation.timing.recordings import keep_baseline, record_call, record_rival
 from harness.evaluation.timing.replay_statistics import label_bound, relate_to_calls

@@ -17,15 +17,7 @@ from harness.domain import Block, Conditions, HarnessError
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.results import TimingResult
 from harness.evaluation.settings import PATIENCE, TimingPlan
-from harness.evaluation.timing.chosen_calls import (
-    ChosenCalls,
-    TimedSeeds,
-    draw_seed,
-    find_wrong_call,
-    make_block,
-    require_form,
-)
-from harness.evaluation.timing.clocks import (
+from harness.evaluation.timing.block_statistics import (
     FEWEST_PAIRS,
     GIVEN,
     HOPELESS,
@@ -37,6 +29,14 @@ from harness.evaluation.timing.clocks import (
     interval_of,
     is_surely_slower,
     summarise_blocks,
+)
+from harness.evaluation.timing.chosen_calls import (
+    ChosenCalls,
+    TimedSeeds,
+    draw_seed,
+    find_wrong_call,
+    make_block,
+    require_form,
 )
 from harness.evaluation.timing.paired import mark_disturbed_unreliable, pin_to_cores
 from harness.evaluation.timing.system_conditions import ConditionSampler, find_device_floor

@@ -23,8 +23,7 @@ from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.integrity.code_samples import CodeSamples
 from harness.evaluation.results import TimingResult
 from harness.evaluation.settings import PATIENCE, TimingPlan
-from harness.evaluation.timing.chosen_calls import ChosenCalls, deal_changed_steps, draw_seed, make_block
-from harness.evaluation.timing.clocks import (
+from harness.evaluation.timing.block_statistics import (
     DISTURBED_SHARE,
     call_suspect,
     choose_half_width,
@@ -38,6 +37,7 @@ from harness.evaluation.timing.clocks import (
     median_reported_us,
     summarise_blocks,
 )
+from harness.evaluation.timing.chosen_calls import ChosenCalls, deal_changed_steps, draw_seed, make_block
 from harness.evaluation.timing.system_conditions import ConditionSampler, find_device_floor
 from harness.sandbox.memory_probe import MemorySample
 from harness.sandbox.model_session import ModelSession

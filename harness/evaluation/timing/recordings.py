@@ -10,8 +10,8 @@ from harness.domain import HarnessError
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.model_workers import blaming_baseline
 from harness.evaluation.timing.apart import time_calls, warm_up
+from harness.evaluation.timing.block_statistics import GIVEN
 from harness.evaluation.timing.chosen_calls import draw_seed
-from harness.evaluation.timing.clocks import GIVEN
 from harness.sandbox.gpu.recording import KeptBaseline, NotReplayable, Recording
 from harness.sandbox.gpu.window import WindowSession
 from harness.sandbox.model_session import ModelSession

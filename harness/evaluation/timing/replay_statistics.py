@@ -9,7 +9,14 @@ from dataclasses import dataclass, field, replace
 from harness.analysis.intervals import bootstrap_ratio_interval
 from harness.domain import Block, Conditions, Finding, Timing
 from harness.evaluation.results import ReplayedKernels, TimingResult
-from harness.evaluation.timing.clocks import GIVEN, HOPELESS, SlowerInputs, charge_slowest, decide, is_surely_slower
+from harness.evaluation.timing.block_statistics import (
+    GIVEN,
+    HOPELESS,
+    SlowerInputs,
+    charge_slowest,
+    decide,
+    is_surely_slower,
+)
 from harness.sandbox.gpu.recording import NotReplayable
 
 # Rounds, each in fresh processes: what two of them need for the same work differs by up to a microsecond.

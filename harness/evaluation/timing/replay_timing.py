@@ -22,8 +22,8 @@ from harness.evaluation.correctness.truth import trust_outputs
 from harness.evaluation.integrity.attribution import CustomKernels, OwnedFunction, find_owners
 from harness.evaluation.results import Owner, ReplayedKernels, TimingResult
 from harness.evaluation.settings import TimingPlan
+from harness.evaluation.timing.block_statistics import GIVEN, call_suspect, is_surely_slower
 from harness.evaluation.timing.chosen_calls import TimedSeeds, deal_changed_steps, find_wrong_call
-from harness.evaluation.timing.clocks import GIVEN, call_suspect, is_surely_slower
 from harness.evaluation.timing.copied_results import is_copied
 from harness.evaluation.timing.paired import mark_disturbed_unreliable, pin_to_cores
 from harness.evaluation.timing.replay_statistics import (

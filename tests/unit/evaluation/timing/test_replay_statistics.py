@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from harness.domain import Conditions, Timing
 from harness.evaluation.results import TimingResult
 from harness.evaluation.timing import replay_statistics as timing
-from harness.evaluation.timing.clocks import GIVEN
+from harness.evaluation.timing.block_statistics import GIVEN
 
 TIMES = st.floats(min_value=1.0, max_value=1e6)
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.domain import Block, Candidate, Comparison, Conditions, Outcome, Rival
-from harness.evaluation.timing.clocks import (
+from harness.evaluation.timing.block_statistics import (
     compare_clocks,
     confirm_reported_times,
     depends_on_clocks,

@@ -11,7 +11,7 @@ from simulated_gpu import SimulatedAhead, SimulatedRecording, SimulatedSession, 
 from harness.evaluation.settings import TimingPlan
 from harness.evaluation.timing import replay_timing
 from harness.evaluation.timing.apart import LEAST_SLOW_CALLS, SURE_CALLS, ApartTimer
-from harness.evaluation.timing.clocks import SLOW_US, SURELY_SLOWER
+from harness.evaluation.timing.block_statistics import SLOW_US, SURELY_SLOWER
 from harness.evaluation.timing.paired import SURE_BLOCKS, PairedTimer
 from harness.evaluation.timing.replay_statistics import DECIDED_PAIRS, SURE_PAIRS
 from harness.evaluation.timing.replay_timing import ReplayTimer

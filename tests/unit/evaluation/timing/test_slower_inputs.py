@@ -6,7 +6,7 @@ import pytest
 
 from harness.domain import Block
 from harness.evaluation.results import TimingResult
-from harness.evaluation.timing.clocks import charge_slowest, compare_inputs, summarise_blocks
+from harness.evaluation.timing.block_statistics import charge_slowest, compare_inputs, summarise_blocks
 
 BASELINE_US, SCATTER_US = 1000.0, 15.0
 
