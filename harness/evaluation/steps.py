@@ -381,7 +381,8 @@ def attribute_time(case: CaseContext) -> StepResult:
         and LANGUAGES[task.subject.language].writes_kernels
         and _may_have_custom_code(result, has_kernel)
     ):
-        case.samples = CodeSamples(random.Random(next(case.seeds)))
+        is_required = reference.loaded.problem.requires_kernel
+        case.samples = CodeSamples(random.Random(next(case.seeds)), task.libraries, is_required=is_required)
     return result
 
 
@@ -396,11 +397,14 @@ def confirm_custom_kernels(case: CaseContext) -> StepResult:
         return NOTHING
     samples = case.samples
     timing = case.record.timing
-    is_fast = timing is not None and timing.verdict == "faster"  # then only samples between timed calls count
-    if samples is not None and not is_fast and not samples.is_enough():
+    is_fast = timing is not None and timing.verdict == "faster"  # then only samples between timed calls give the share
+    sampled = samples.share(work) if samples is not None and is_fast else None
+    if samples is not None and not samples.is_enough() and (samples.has_none or not is_fast):
         with case.record.phase("work"), _open_constructed(case) as session:
             samples.make_calls(session, case.reference, case.seeds)
-    return confirm_custom_code(samples, case.reference, work, case.task.libraries)
+    if samples is not None and not is_fast:
+        sampled = samples.share(work)
+    return confirm_custom_code(case.reference, work, sampled, is_unused=samples is not None and samples.is_unused)
 
 
 def read_counters(case: CaseContext) -> StepResult:

@@ -20,7 +20,6 @@ from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
 from harness.evaluation.integrity.code_images import Origin, find_origins
-from harness.evaluation.integrity.code_samples import CodeSamples
 from harness.evaluation.model_construction import construct_with_state
 from harness.evaluation.results import Owner, ReplayedKernels, StepResult
 from harness.protocol.channel import Mode
@@ -225,11 +224,8 @@ def name_custom_kernels(names: tuple[str, ...], libraries: Sequence[str]) -> Cus
     return CustomKernels(names=names, functions=frozenset().union(*map(list_functions, libraries)))
 
 
-def confirm_custom_code(
-    samples: CodeSamples | None, reference: Reference, work: Work, built: Sequence[str]
-) -> StepResult:
-    """Replace the shares that a worker reported by those of samples. CPU only."""
-    sampled, is_unused = (None, False) if samples is None else samples.share(work, built)
+def confirm_custom_code(reference: Reference, work: Work, sampled: Work | None, *, is_unused: bool) -> StepResult:
+    """Replace the shares that a worker reported by those of samples, None if unknown. CPU only."""
     if sampled is None:
         has_share = work.custom >= NOTHING
         return StepResult(findings=(_doubt_share("only its worker reports it"),) if has_share else ())

@@ -25,12 +25,13 @@ from harness.evaluation.results import Owner
 from harness.sandbox.model_session import ModelSession
 from harness.sandbox.worker_process import CodePlace, CodeTrace
 
-WANTED = ((2.0, 40), (8.0, 10))  # samples of machine code, not of Python, until so many seconds
 LEAST_CALLS = 5
 USUAL_CALLS = 3  # before the first sampled one
 SHORT_US = 5000.0
-BETWEEN_PAIRS = (4.0, 1.0)  # sampled calls on average, of short and of long ones
-LEAST_SAMPLES, SURE_SAMPLES = 5, 30  # for a share, and to say that candidate code never runs
+WANTED = ((2.0, 40), (8.0, 10))  # samples of machine code, not of Python, until so many seconds
+BETWEEN_PAIRS = (1.0, 0.5)  # sampled calls on average, of short and of long ones
+LEAST_SAMPLES = 5  # for a share
+SURE_SAMPLES, MOST_S = 150, 12.0  # without candidate code, so that kernels of 2 % of the time are found
 SEARCHED_BLOCKS = 3  # of code in files that the evaluator did not build; 1 to 2 s each
 
 TORCH_FOLDER = str(Path(torch.__file__).resolve().parent)
@@ -46,20 +47,20 @@ class CodeSamples:
     candidate that changes after a stop is timed as it is sampled.
     """
 
-    def __init__(self, source: random.Random) -> None:
-        self._source = source
-        self._instants: list[list[CodeTrace]] = []
+    def __init__(self, source: random.Random, built: Sequence[str], *, is_required: bool) -> None:
+        """`built` are the evaluator's builds. With `is_required`, a program without custom code is refused."""
+        self._source, self._is_required = source, is_required
+        self._owners, self._counts = _Owners(built), Counter[Owner]()
+        self._instants: list[list[CodeTrace]] = []  # not counted yet
+        self._calls = 0
         self._windows_us: list[float] = []  # of usual calls
         self.is_supported = True
-
-    def __len__(self) -> int:
-        return len(self._instants)
 
     def note_call(self, window_us: float) -> None:
         self._windows_us.append(window_us)
 
     def draws_call(self) -> bool:
-        """Draw whether another sampled call follows. The mean number in a row is that of BETWEEN_PAIRS."""
+        """Draw whether another sampled call follows. BETWEEN_PAIRS has the mean number in a row."""
         if not (self.is_supported and self._windows_us):
             return False
         mean = BETWEEN_PAIRS[self._window_us > SHORT_US]
@@ -70,6 +71,7 @@ class CodeSamples:
         traces = session.call_sampled(self._source.random() * self._window_us)
         self.is_supported = traces is not None
         self._instants += [] if traces is None else [traces]
+        self._calls += 1
 
     def make_calls(self, session: ModelSession, reference: Reference, seeds: Iterator[int]) -> None:
         """Make calls until the samples are enough."""
@@ -88,30 +90,44 @@ class CodeSamples:
     def _window_us(self) -> float:
         return statistics.median(self._windows_us)
 
-    def is_enough(self, spent_s: float = 0.0) -> bool:
-        code = sum(any(_name_file(trace[0]) != "other" for trace in traces) for traces in self._instants)
-        least = next((least for most_s, least in WANTED if spent_s < most_s), 0)
-        return len(self) >= LEAST_CALLS and code >= least
+    @property
+    def is_unused(self) -> bool:
+        """Return whether candidate code surely does not run."""
+        return self.is_supported and self.has_none and self._count_code() >= SURE_SAMPLES
 
-    def share(self, work: Work, built: Sequence[str]) -> tuple[Work | None, bool]:
-        """Return the shares, None if unknown, and whether candidate code surely does not run. `work` is the profile's:
-        it divides the time in torch's files between torch and the libraries inside. `built` are the evaluator's builds.
+    @property
+    def has_none(self) -> bool:
+        return not self._count_owners()["custom"]
+
+    def is_enough(self, spent_s: float = 0.0) -> bool:
+        least = next((least for most_s, least in WANTED if spent_s < most_s), 0)
+        if self._is_required and self.has_none and spent_s < MOST_S:
+            least = SURE_SAMPLES
+        return self._calls >= LEAST_CALLS and self._count_code() >= least
+
+    def share(self, work: Work) -> Work | None:
+        """Return the shares, None if unknown. `work` is the profile's: it divides the time in torch's files between
+        torch and the libraries inside.
         """
-        counts = self._count_owners(built)
-        code = counts["custom"] + counts["torch"] + counts["library"]
+        counts, code = self._count_owners(), self._count_code()
         if not self.is_supported or code < LEAST_SAMPLES:
-            return None, False
+            return None
         custom, torchs, library = (counts[owner] / code for owner in ("custom", "torch", "library"))
         known = work.torch + work.library
         inside = torchs * work.library / known if known else 0.0
-        shared = replace(work, custom=custom, torch=torchs - inside, library=library + inside, other=0.0)
-        return shared, counts["custom"] == 0 and code >= SURE_SAMPLES
+        return replace(work, custom=custom, torch=torchs - inside, library=library + inside, other=0.0)
 
-    def _count_owners(self, built: Sequence[str]) -> Counter[Owner]:
+    def _count_code(self) -> int:
+        counts = self._count_owners()
+        return counts["custom"] + counts["torch"] + counts["library"]
+
+    def _count_owners(self) -> Counter[Owner]:
         """An instant in which one thread runs others' code is theirs, whatever the candidate's threads do."""
-        owners = _Owners(built)
-        found = [{owners.find(trace) for trace in traces} for traces in self._instants]
-        return Counter(next((one for one in ("torch", "library", "custom") if one in each), "other") for each in found)
+        for traces in self._instants:
+            found = {self._owners.find(trace) for trace in traces}
+            self._counts[next((one for one in ("torch", "library", "custom") if one in found), "other")] += 1
+        self._instants.clear()
+        return self._counts
 
 
 class _Owners:

@@ -217,14 +217,21 @@ class PairedTimer:
         self._spent_s[id(session)] += time.monotonic() - began_s
 
     def _sample_calls(self, seeds: Iterator[int]) -> None:
-        """Make calls whose time does not count, and which the candidate cannot tell from others before they end."""
+        """Make calls whose time does not count, and which the candidate cannot tell from others before they end. Each
+        is followed by one of the baseline, whose next timed call would be slower after a rest.
+        """
         began_s = time.monotonic()
         while self._samples is not None and self._samples.draws_call():
             seed = next(seeds)
-            self._candidate.stage(self._reference.make_timed_inputs(seed), self._reference.make_timed_state(seed))
-            self._reference.device.flush_cache()
-            self._samples.call(self._candidate)
-            self._candidate.await_rest()
+            inputs, state = self._reference.make_timed_inputs(seed), self._reference.make_timed_state(seed)
+            for session in (self._candidate, self._baseline):
+                session.stage(inputs, state)
+                self._reference.device.flush_cache()
+                if session is self._candidate:
+                    self._samples.call(session)
+                else:
+                    session.call_timed(take=True)
+                session.await_rest()
         self._sampling_s += time.monotonic() - began_s
 
     def _note_samples(self, baseline: MemorySample | None, candidate: MemorySample | None) -> None:

@@ -7,7 +7,7 @@ import numpy
 import pytest
 
 from harness.domain import Work
-from harness.evaluation.integrity.code_samples import LEAST_SAMPLES, SURE_SAMPLES, TORCH_FOLDER, CodeSamples
+from harness.evaluation.integrity.code_samples import LEAST_SAMPLES, MOST_S, SURE_SAMPLES, TORCH_FOLDER, CodeSamples
 from harness.sandbox.worker_process import CodePlace
 
 WORK = Work(custom=0.9, torch=0.06, library=0.02, other=0.02)
@@ -36,8 +36,8 @@ class FakeSession:
         return self.traces
 
 
-def sample(*instants, times=SURE_SAMPLES):
-    samples = CodeSamples(random.Random(1))
+def sample(*instants, built=(), times=SURE_SAMPLES):
+    samples = CodeSamples(random.Random(1), built, is_required=True)
     samples.note_call(100.0)
     for traces in instants * times:
         samples.call(FakeSession(traces))
@@ -67,43 +67,47 @@ def own_library(tmp_path):
     ],
 )
 def test_instant_belongs_to_the_code_that_executes(threads, owner, own_library):
-    work, _ = sample(threads).share(UNSAID, own_library)
+    work = sample(threads, built=own_library).share(UNSAID)
     assert getattr(work, owner) == 1.0
 
 
 def test_python_and_waiting_threads_have_no_share(own_library):
-    work, _ = sample([(OWN,)], [(PYTHON,)], [(GOMP,)], [], [(TORCH,)]).share(UNSAID, own_library)
+    work = sample([(OWN,)], [(PYTHON,)], [(GOMP,)], [], [(TORCH,)], built=own_library).share(UNSAID)
     assert (work.custom, work.torch, work.other) == (0.5, 0.5, 0.0)
 
 
 def test_profile_divides_the_time_in_torchs_files_only(own_library):
-    work, _ = sample([(OWN,)], [(TORCH,)]).share(WORK, own_library)
+    work = sample([(OWN,)], [(TORCH,)], built=own_library).share(WORK)
     assert (work.custom, work.torch, work.library) == pytest.approx((0.5, 0.375, 0.125))
 
 
 def test_few_samples_tell_nothing(own_library):
-    assert sample([(OWN,)], [(PYTHON,)], times=LEAST_SAMPLES - 1).share(WORK, own_library) == (None, False)
+    assert sample([(OWN,)], [(PYTHON,)], built=own_library, times=LEAST_SAMPLES - 1).share(WORK) is None
 
 
 def test_code_is_unused_only_after_many_samples(own_library):
-    assert not sample([(TORCH,)], times=SURE_SAMPLES - 1).share(WORK, own_library)[1]
-    assert sample([(TORCH,)]).share(WORK, own_library)[1]
-    assert not sample([(TORCH,)], [(OWN,)]).share(WORK, own_library)[1]
+    few, many, some = (
+        sample([(TORCH,)], times=SURE_SAMPLES - 1),
+        sample([(TORCH,)]),
+        sample([(TORCH,)], [(OWN,)], built=own_library),
+    )
+    assert (few.is_unused, many.is_unused, some.is_unused) == (False, True, False)
+    assert (few.is_enough(), many.is_enough(), few.is_enough(spent_s=MOST_S)) == (False, True, True)
 
 
 def test_library_that_no_installed_one_equals_is_own():
-    assert sample([(OWN,)]).share(WORK, ())[0].custom == 1.0
+    assert sample([(OWN,)]).share(WORK).custom == 1.0
 
 
 def test_copied_library_of_the_machine_is_not_own():
     library = next(Path(numpy.__file__).parent.rglob("_multiarray_umath*.so"))
     offset = library.stat().st_size // 128 * 64
     code = library.read_bytes()[offset : offset + 64]
-    work, _ = sample([(place("/tmp/own.so", installed=False, offset=offset, code=code),)]).share(WORK, ())
+    work = sample([(place("/tmp/own.so", installed=False, offset=offset, code=code),)]).share(WORK)
     assert (work.custom, work.library) == (0.0, 1.0)
 
 
 def test_sampling_ends_where_linux_does_not_tell():
     samples = sample(None, times=1)
-    assert samples.share(WORK, ()) == (None, False)
+    assert (samples.share(WORK), samples.is_unused) == (None, False)
     assert not samples.draws_call()
