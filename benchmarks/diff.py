@@ -17,8 +17,8 @@ from pathlib import Path
 from stored_results import make_evaluations, measure_s
 
 from harness.analysis.side_material import compare_sides
+from harness.cli.compare import format_page
 from harness.domain import Evaluation
-from harness.report.terminal.diff import format_page
 from harness.store.results import ResultStore
 
 GOAL_S = 5.0

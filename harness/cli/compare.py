@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -15,7 +16,17 @@ from harness.store.queries import ResultFilter
 
 if TYPE_CHECKING:
     from harness.analysis.leaderboard import LeaderboardRow
+    from harness.analysis.side_material import SideBySide
     from harness.store.results import ResultStore
+
+PAGE_COLUMNS = 180
+PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>harness diff</title>
+<style>{stylesheet} body {{ color: {foreground}; background: {background}; }}</style></head>
+<body><pre>{code}</pre></body></html>
+"""
 
 
 def leaderboard(
@@ -163,7 +174,7 @@ def diff(
     where = replace(where, problem=only_problem)
     with ResultStore.open(folders.results_dir, read_only=True) as store:
         sides = compare_sides(store, before, after, kind=by, where=where, generated_dir=folders.generated_dir)
-    from harness.report.terminal.diff import format_page, render_comparison
+    from harness.report.terminal.diff import render_comparison
 
     if html is not None:
         write_text(html, format_page(sides))
@@ -178,3 +189,14 @@ def diff(
     console.print(render_comparison(sides, code=code, width=console.width))
     if html is not None:
         typer.echo(str(html))
+
+
+def format_page(sides: SideBySide) -> str:
+    """Return a page that has all, and runs and loads nothing."""
+    from rich.console import Console
+
+    from harness.report.terminal.diff import WHOLE, render_comparison
+
+    console = Console(record=True, file=StringIO(), width=PAGE_COLUMNS, force_jupyter=False)
+    console.print(render_comparison(sides, code=True, width=PAGE_COLUMNS, extent=WHOLE))
+    return console.export_html(code_format=PAGE)

@@ -200,14 +200,14 @@ def read_host_facts() -> dict[str, str]:
     with suppress(HarnessError):  # a client of the service needs none
         torch = read_torch_build()
     flags = read_cpu_flags().split()
-    facts: dict[str, str | None] = {
-        "python": platform.python_version(),
-        "torch": torch.version,
-        "cuda": torch.cuda,
+    facts = dict[str, str | None](
+        python=platform.python_version(),
+        torch=torch.version,
+        cuda=torch.cuda,
+        compiler=read_compiler_version(find_compiler()),
+        cpu=cpu_name(),
+        cores=str(count_cores()),
+        simd=next((name for name in _SIMD if name in flags), None),
         **{rules.name: rules.version for rules in LANGUAGES.values() if rules.package},
-        "compiler": read_compiler_version(find_compiler()),
-        "cpu": cpu_name(),
-        "cores": str(count_cores()),
-        "simd": next((name for name in _SIMD if name in flags), None),
-    }
+    )
     return {name: fact or UNKNOWN for name, fact in facts.items()}

@@ -1,10 +1,9 @@
-"""Renders `harness diff` for terminals of 80 columns or more, and as a page."""
+"""Renders `harness diff` for 80 columns or more."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from io import StringIO
 from typing import TYPE_CHECKING
 
 from harness.analysis.side_by_side import FlipKind, GroupComparison, Pair, SpeedTest
@@ -19,14 +18,6 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-PAGE_COLUMNS = 180
-PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>harness diff</title>
-<style>{stylesheet} body {{ color: {foreground}; background: {background}; }}</style></head>
-<body><pre>{code}</pre></body></html>
-"""
 _FLIPS: tuple[tuple[FlipKind, str], ...] = (("lost", "correct before, not after"), ("won", "correct only after"))
 
 
@@ -41,15 +32,6 @@ class Extent:
 
 
 WHOLE = Extent(rows=2000, messages=2000, prompts=2000, lines=2000)
-
-
-def format_page(sides: SideBySide) -> str:
-    """Return a page that has all, and runs and loads nothing."""
-    from rich.console import Console
-
-    console = Console(record=True, file=StringIO(), width=PAGE_COLUMNS, force_jupyter=False)
-    console.print(render_comparison(sides, code=True, width=PAGE_COLUMNS, extent=WHOLE))
-    return console.export_html(code_format=PAGE)
 
 
 def render_comparison(

@@ -21,6 +21,7 @@ ALLOWED = {
     "worker/instrumentation.py": "torch's compiler generates Triton kernels",
     "worker/compiled_files.py": "torch's compiler generates Triton kernels",
     "evaluation/integrity/attribution.py": "namespaces of NVIDIA's libraries in names of kernels",
+    "evaluation/integrity/code_samples.py": "folders of libraries without code for a CPU",
     "emulator/sources.py": "headers of NVIDIA's libraries",
     "tensors/single_pass.py": "the evaluator's own kernels are written in Triton",
     "sandbox/gpu/driver_library.py": "Triton's wheel holds headers of CUDA",

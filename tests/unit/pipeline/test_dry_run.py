@@ -86,7 +86,7 @@ def test_it_sends_nothing_and_starts_only_the_compiler_for_its_version(estimate,
     before = sorted(tmp_path.rglob("*"))
     starts.clear()
     estimate("--turns", "3", "--strategy", "repair", "--price", "m=1/2")
-    assert [args[1] for _, args in starts] == [["g++", "--version"]]
+    assert [args[1] for _, args in starts] == [["c++", "--version"]]
     assert sorted(tmp_path.rglob("*")) == before
 
 
