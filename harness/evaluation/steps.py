@@ -399,7 +399,7 @@ def confirm_custom_kernels(case: CaseContext) -> StepResult:
     timing = case.record.timing
     is_fast = timing is not None and timing.verdict == "faster"  # then only samples between timed calls give the share
     sampled = samples.share(work) if samples is not None and is_fast else None
-    if samples is not None and not samples.is_enough() and (samples.has_none or not is_fast):
+    if samples is not None and (samples.is_open if is_fast else not samples.is_enough()):
         with case.record.phase("work"), _open_constructed(case) as session:
             samples.make_calls(session, case.reference, case.seeds)
     if samples is not None and not is_fast:

@@ -1,4 +1,4 @@
-"""Writes two equal outputs into one piece of memory, row by row in turns.
+"""Writes two equal outputs into one piece of memory, a row of each after the other.
 
 mechanism: The outputs share a piece of memory, though no elements, and their ranges of addresses meet.
 problem: sum_twice

@@ -57,7 +57,7 @@ def _find_origin(image: bytes, built: Sequence[str]) -> Origin:
 
 def _contains(path: str, image: bytes) -> bool:
     """Look where compilers put device code: elsewhere a program may have any bytes as data."""
-    with suppress(OSError, ValueError, struct.error), _mapped(path) as file:
+    with suppress(OSError, ValueError, struct.error), map_file(path) as file:
         return any(file.find(image, start, end) >= 0 for start, end in _list_sections(file))
     return False
 
@@ -72,7 +72,7 @@ def _is_of_machine(image: bytes) -> bool:
     for start, size_bytes in _list_parts(image, 0):
         part = image[start : start + size_bytes]
         for path, at in known.get(size_bytes, ()):
-            with _mapped(path) as file:
+            with map_file(path) as file:
                 if file[at : at + size_bytes] == part:
                     return True
     return False
@@ -83,7 +83,7 @@ def _list_known_parts() -> dict[int, list[tuple[str, int]]]:
     """Return path and offset of all in torch's and NVIDIA's libraries, by size."""
     found = defaultdict[int, list[tuple[str, int]]](list)
     for path in _list_libraries():
-        with suppress(OSError, ValueError, struct.error), _mapped(path) as file:
+        with suppress(OSError, ValueError, struct.error), map_file(path) as file:
             for start, end in _list_sections(file):
                 for at in _walk(file, start, end):
                     for place, size_bytes in _list_parts(file, at):
@@ -134,6 +134,6 @@ def _walk(file: mmap.mmap, at: int, end: int) -> Iterator[int]:
 
 
 @contextmanager
-def _mapped(path: str) -> Iterator[mmap.mmap]:
+def map_file(path: str | Path) -> Iterator[mmap.mmap]:
     with Path(path).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
         yield mapped

@@ -4,7 +4,6 @@ where their threads execute. Files decide who owns the code, by their content.
 
 from __future__ import annotations
 
-import mmap
 import random
 import re
 import statistics
@@ -21,6 +20,7 @@ import torch
 
 from harness.domain import Work
 from harness.evaluation.correctness.reference import Reference
+from harness.evaluation.integrity.code_images import map_file
 from harness.evaluation.results import Owner
 from harness.sandbox.model_session import ModelSession
 from harness.sandbox.worker_process import CodePlace, CodeTrace
@@ -93,17 +93,21 @@ class CodeSamples:
     @property
     def is_unused(self) -> bool:
         """Return whether candidate code surely does not run."""
-        return self.is_supported and self.has_none and self._count_code() >= SURE_SAMPLES
+        return self.is_supported and self._has_none and self._count_code() >= SURE_SAMPLES
 
     @property
-    def has_none(self) -> bool:
+    def _has_none(self) -> bool:
         return not self._count_owners()["custom"]
 
+    @property
+    def is_open(self) -> bool:
+        """Return whether more samples may show that a program without custom code is to be refused."""
+        return self._is_required and self._has_none and self._count_code() < SURE_SAMPLES
+
     def is_enough(self, spent_s: float = 0.0) -> bool:
-        least = next((least for most_s, least in WANTED if spent_s < most_s), 0)
-        if self._is_required and self.has_none and spent_s < MOST_S:
-            least = SURE_SAMPLES
-        return self._calls >= LEAST_CALLS and self._count_code() >= least
+        if self._calls < LEAST_CALLS or (self.is_open and spent_s < MOST_S):
+            return False
+        return self._count_code() >= next((least for most_s, least in WANTED if spent_s < most_s), 0)
 
     def share(self, work: Work) -> Work | None:
         """Return the shares, None if unknown. `work` is the profile's: it divides the time in torch's files between
@@ -172,12 +176,8 @@ def _is_of_machine(code: bytes) -> bool:
 
 
 def _contains(path: Path, code: bytes) -> bool:
-    with (
-        suppress(OSError, ValueError),
-        path.open("rb") as file,
-        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped,
-    ):
-        return mapped.find(code) >= 0
+    with suppress(OSError, ValueError), map_file(path) as file:
+        return file.find(code) >= 0
     return False
 
 

@@ -1,6 +1,6 @@
 """Times pairs on a CPU: interleaved A/B pairs in two workers, with fresh inputs and a cold cache.
 
-The evaluator's clock confirms reported times (`clocks`), outputs of random calls are verified, and disturbed
+The evaluator's clock confirms reported times (`block_statistics`), outputs of random calls are verified, and disturbed
 measurements are repeated.
 """
 

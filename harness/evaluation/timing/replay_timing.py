@@ -62,14 +62,14 @@ from harness.tensors.outputs import TensorRecord
 
 DEVICE_PAIRS, HOST_PAIRS = 20, 8  # of a round, in secret order: timed by events, and by the replaying process's clock
 CHANGED_SHARE = 0.2  # of pairs: their inputs are of another kind than the given ones
-LEAST_US, CALIBRATIONS, ALONE = 0.05, 11, 5  # replays of each graph by each side, and of the baseline before a round
+LEAST_US, CALIBRATIONS, ALONE = 0.05, 11, 5  # a call's least time; replays: of each graph, of the baseline at first
 # Compared with the truth: calls with shared seeds, of those whose outputs are close to the baseline's only a few; some
 # that differ from the baseline's beyond the tolerance; and a share of the others, where that takes little time.
 CLOSE_OF_A_KIND, DIFFERENT_OF_A_KIND, DIFFERENT_SHARE = 2, 12, 0.3
 FURTHER_SHARE = 1 / 12  # of the time budget: replays after the timed ones, each with fresh inputs
 SAMPLED_PLACES, SAMPLED_BYTES = 4, 256
 ROW_US = 5000.0  # of replays in a row, after which the energy counter is read
-OTHER_WORK, ATTRIBUTING = "Memcpy, Memset", 2  # replays of a graph, the first of which may load code
+OTHER_WORK, ATTRIBUTING = "Memcpy, Memset", 2  # a name; replays of a graph, the first of which may load code
 CLEAN_BYTES = 256 << 20  # read before each replay, which leaves no modified lines in the cache
 
 Record = Callable[[], AbstractContextManager[Recording]]
