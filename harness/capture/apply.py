@@ -54,7 +54,7 @@ KEPT_CALLS = 4  # of the script, with the arguments that it gives
 STEPS = 12  # of a script that trains
 TOKENS = 32
 NEVER_CALLED = "never called: no call of the model has the shapes and constants that were captured"
-NO_GAIN = "no gain beyond the noise"
+NO_GAIN, SLOWER = "no gain beyond the noise", "slower in the model"
 NEVER_TRAINED = "verified without gradients, which the script computes: capture it with --backward"
 
 
@@ -273,7 +273,8 @@ def _try_kernel(kernel: AppliedKernel, folder: Path, expected: Expected) -> None
         if isinstance(found, str):
             kernel.reason = found
         else:
-            kernel.in_model, kernel.reason = found, "" if found.pays else NO_GAIN
+            kernel.in_model = found
+            kernel.reason = "" if found.pays else NO_GAIN if found.high >= 1.0 else SLOWER
 
 
 def _set_check(kernel: AppliedKernel, check: Callable[[Any, Any], str] | None) -> None:

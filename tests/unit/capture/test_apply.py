@@ -122,7 +122,7 @@ def test_the_written_package_applies_kernels_without_harness(apply, monkeypatch)
             KERNEL.format(
                 name="weight", forward="[x * self.weight for _ in range(180)]\n        return x * self.weight"
             ),
-            "no gain beyond the noise",
+            "slower in the model",
         ),
     ],
 )
