@@ -115,7 +115,7 @@ def find_kernels(folder: Path, results_dir: Path) -> tuple[list[AppliedKernel], 
             if group is None or best is None:
                 missing.append(problem.name)
                 continue
-            plan = {name: group[name] for name in ("problem", "paths", "inputs", "arguments", "shapes")}
+            plan = {name: group[name] for name in ("problem", "paths", "inputs", "outputs", "arguments", "shapes")}
             owners = {
                 path.rpartition(".")[0] for path in group["paths"] if path.rpartition(".")[2].startswith("chain_")
             }

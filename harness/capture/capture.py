@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import json
 import math
@@ -38,7 +39,7 @@ from harness.capture.problem_text import (
     split_arguments,
     write_text,
 )
-from harness.capture.runtime import fits, replace_forward
+from harness.capture.runtime import fill_outputs, fits, replace_forward
 from harness.capture.script import ModelFinder, run_script
 from harness.capture.values import TensorFacts, write_tensor
 from harness.capture.watch import CallForm, Watch
@@ -274,7 +275,12 @@ def _record_group(group: ModuleGroup, text: ProblemText | None) -> dict[str, Any
     record = {one.name: getattr(group, one.name) for one in fields(group) if one.name not in ("module", "forms")}
     record |= {"peak_fraction": group.peak_fraction, "gain_limit": group.gain_limit}
     if text is not None:
-        record |= {"inputs": text.inputs, "arguments": describe_arguments(text.forms[0]), "shapes": text.shapes}
+        record |= {
+            "inputs": text.inputs,
+            "outputs": text.outputs,
+            "arguments": describe_arguments(text.forms[0]),
+            "shapes": text.shapes,
+        }
     return record
 
 
@@ -398,7 +404,8 @@ def _equals(module: nn.Module, text: ProblemText, at: int, device: torch.device)
     try:
         expected = _run(original, form, tensors)
         with torch.no_grad():
-            torch.testing.assert_close(written(*inputs), expected, equal_nan=True)
+            found = fill_outputs(ast.literal_eval(text.outputs), written(*inputs), tensors)
+            torch.testing.assert_close(found, expected, equal_nan=True)
     except (AssertionError, RuntimeError, TypeError, AttributeError, NameError, ValueError, IndexError):
         return False
     return True

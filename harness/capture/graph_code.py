@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -40,12 +41,8 @@ class GraphPrinter:
         self._device = next((name for name in inputs if name), "self") + ".device"
         placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
         names = dict(zip(placeholders, inputs, strict=True))
-        self._result = self._print(module, {node: name or "None" for node, name in names.items()})
-
-    def write(self, out_spec: pytree.TreeSpec) -> list[str]:
-        """Return the statements of `forward`."""
-        names = [_Name(self._show(one)) for one in self._result]
-        return [*self.lines, f"return {_show_structure(pytree.tree_unflatten(names, out_spec))}"]
+        results = self._print(module, {node: name or "None" for node, name in names.items()})
+        self.lines.append(f"return {', '.join(map(self._show, results))}")
 
     def _print(self, module: fx.GraphModule, inputs: dict[fx.Node, str]) -> list[Any]:
         self._names |= inputs
@@ -64,22 +61,12 @@ class GraphPrinter:
         name = name_operator(node)
         if isinstance(node.target, torch._ops.HigherOrderOperator):
             self._inline(module, node)
-        elif self._is_alias(name, node):
-            self._names[node] = self._show(node.args[0])
         elif _draws(name, node):
             raise ProblemError(f"it draws random numbers ({name}): capture the model in eval mode, or set p = 0")
         else:
             self.operators += 1
             self._names[node] = node.name
             self.lines.append(f"{node.name} = {self._show_call(name, node)}")
-
-    def _is_alias(self, name: str, node: fx.Node) -> bool:
-        if name in RANDOM and (node.args[2:3] == (False,) or node.args[1:2] == (0.0,)):
-            return True
-        if name in ("to", "_to_copy") and len(node.args) == 2 and not node.kwargs:
-            source = node.args[0]
-            return isinstance(source, fx.Node) and source.meta["val"].dtype is node.args[1]
-        return name in ALIASES
 
     def _show_stored(self, module: fx.GraphModule, target: str) -> str:
         """Tensors that code makes are written as literals if they are small."""
@@ -140,14 +127,37 @@ class GraphPrinter:
         return repr(value)
 
 
-def remove_unused(module: fx.GraphModule) -> None:
-    """Remove assertions, and operators that no output depends on, also from the graphs inside."""
-    for part in module.modules():
-        if isinstance(part, fx.GraphModule):
-            for node in reversed(part.graph.nodes):
-                if name_operator(node).startswith("_assert"):
-                    part.graph.erase_node(node)
-            part.graph.eliminate_dead_code()
+def simplify(module: fx.GraphModule, names: Mapping[fx.Node, str], out_spec: pytree.TreeSpec) -> str:
+    """Remove assertions, aliases, and operators that no output depends on, also from the graphs inside, and let the
+    graph return each new tensor once. Return the form of the module's outputs, with the positions of these tensors and
+    the `names` of inputs that are returned as they are. Raises ProblemError.
+    """
+    parts = [one for one in module.modules() if isinstance(one, fx.GraphModule)]
+    for node in [one for part in parts for one in reversed(part.graph.nodes)]:
+        if name_operator(node).startswith("_assert"):
+            node.graph.erase_node(node)
+        elif _is_alias(name_operator(node), node):
+            node.replace_all_uses_with(node.args[0])
+            node.graph.erase_node(node)
+    output = module.graph.output_node()
+    leaves = pytree.tree_leaves(output.args[0], is_leaf=lambda one: one is None)
+    made = list(dict.fromkeys(one for one in leaves if one is not None and one not in names))
+    forms = [one and (names.get(one) or made.index(one)) for one in leaves]
+    output.args = (tuple(made),)
+    for part in parts:
+        part.graph.eliminate_dead_code()
+    if not made and not any(node.op == "call_function" for node in module.graph.nodes):
+        raise ProblemError("it returns its arguments as they are")
+    return repr(_require_plain(pytree.tree_unflatten(forms, out_spec)))
+
+
+def _is_alias(name: str, node: fx.Node) -> bool:
+    if name in RANDOM and (node.args[2:3] == (False,) or node.args[1:2] == (0.0,)):
+        return True
+    if name in ("to", "_to_copy") and len(node.args) == 2 and not node.kwargs:
+        source = node.args[0]
+        return isinstance(source, fx.Node) and source.meta["val"].dtype is node.args[1]
+    return name in ALIASES
 
 
 def name_operator(node: fx.Node) -> str:
@@ -155,21 +165,13 @@ def name_operator(node: fx.Node) -> str:
     return str(getattr(target, "_opname", None) or getattr(target, "__name__", target))
 
 
-class _Name(str):
-    __slots__ = ()
-
-
-def _show_structure(value: Any) -> str:
-    if isinstance(value, _Name):
-        return str(value)
-    if type(value) in (list, tuple):
-        inner = ", ".join(map(_show_structure, value))
-        return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' * (len(value) == 1)})"
-    if type(value) is dict:
-        return "{" + ", ".join(f"{key!r}: {_show_structure(one)}" for key, one in value.items()) + "}"
-    if value is None:
-        return "None"
-    raise ProblemError(f"it returns a {type(value).__name__}, not tensors in tuples, lists or dicts")
+def _require_plain(outputs: Any) -> Any:
+    if type(outputs) in (list, tuple, dict):
+        for one in outputs.values() if isinstance(outputs, dict) else outputs:
+            _require_plain(one)
+    elif not isinstance(outputs, int | str | None):
+        raise ProblemError(f"it returns a {type(outputs).__name__}, not tensors in tuples, lists or dicts")
+    return outputs
 
 
 def _draws(name: str, node: fx.Node) -> bool:

@@ -8,8 +8,8 @@ from typing import Any
 from torch import Tensor, fx, nn
 
 from harness.capture.graph_code import RANDOM, list_state
-from harness.capture.problem_text import list_facts
-from harness.capture.runtime import Outline, is_property, list_arguments
+from harness.capture.problem_text import describe_family, list_facts
+from harness.capture.runtime import NoOutline, Outline, is_property, list_arguments
 from harness.capture.values import TensorFacts
 from harness.capture.watch import CallForm, ModuleRecord, Unsupported, Watch
 from harness.domain import ProblemError
@@ -58,7 +58,7 @@ def group_modules(watch: Watch, peaks: DevicePeaks) -> list[ModuleGroup]:
     found: dict[str, list[tuple[str, ModuleRecord]]] = {}
     for path, record in watch.modules.items():
         if record.forms and record.calls:
-            found.setdefault(_describe(record.module), []).append((path, record))
+            found.setdefault(_describe(record), []).append((path, record))
     own_us = _find_own_times(watch)
     groups = [_make_group(members, own_us, watch, peaks) for members in found.values()]
     return sorted(groups, key=lambda one: -one.share)
@@ -75,10 +75,12 @@ def _find_own_times(watch: Watch) -> dict[str, float]:
     return own_us
 
 
-def _describe(module: nn.Module) -> str:
-    """Equal for modules with equal class, settings and state."""
+def _describe(record: ModuleRecord) -> str:
+    """Equal for modules with equal class, settings and state that are called in the same ways."""
+    module, families = record.module, sorted(map(describe_family, record.forms.values()))
     state = [(name, tuple(value.shape), str(value.dtype)) for name, value in list_state(module).items()]
-    return f"{type(module).__module__}.{type(module).__qualname__} {module.training} {module!r} {state}"
+    kind = f"{type(module).__module__}.{type(module).__qualname__}"
+    return f"{kind} {module.training} {module!r} {state} {list(dict.fromkeys(families))}"
 
 
 def _make_group(
@@ -155,7 +157,7 @@ def outline_module(module: Any, form: CallForm) -> tuple[Outline, list[list[str]
         outline.split(chains)
     except Exception as error:  # torch.fx runs the user's code
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0].split(". ")[0]
-        whose = "" if type(error) is ValueError else "torch.fx cannot trace it: "
+        whose = "" if isinstance(error, NoOutline) else "torch.fx cannot trace it: "
         raise ProblemError(f"{whose}{reason}"[:200]) from error
     return outline, chains
 
@@ -171,9 +173,9 @@ def describe_arguments(form: CallForm) -> dict[str, tuple[str, bool]]:
 def find_chains(graph: fx.Graph, module: Any) -> list[list[str]]:
     """Return the names of the operators of each chain: connected, with the same number of products and modules before
     them, so that none needs a result of another through these. A module of one chain alone has none. Raises
-    ValueError."""
+    NoOutline."""
     if any(_is_in_place(node, module) for node in graph.nodes):
-        raise ValueError("it changes tensors in place")
+        raise NoOutline("it changes tensors in place")
     level: dict[fx.Node, int] = {}
     chain: dict[fx.Node, list[fx.Node]] = {}
     tensors: set[fx.Node] = set()

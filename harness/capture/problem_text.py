@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from harness.capture.graph_code import GraphPrinter, list_state, name_operator, remove_unused, show_attribute
+from harness.capture.graph_code import GraphPrinter, list_state, name_operator, show_attribute, simplify
 from harness.capture.runtime import list_arguments
 from harness.capture.values import TensorFacts, describe, merge, write_tensor
 from harness.capture.watch import Arguments, CallForm, Unsupported
@@ -43,6 +43,7 @@ class ProblemText:
     forms: list[CallForm]
     shapes: list[list[list[tuple[int, int]]]]
     operators: int
+    outputs: str
     left_out: list[str] = field(default_factory=list)
 
 
@@ -159,17 +160,18 @@ def write_text(
 ) -> ProblemText:  # fmt: skip
     """The first of `forms` has the sizes of the file."""
     graph = exported.module(check_guards=False)
-    remove_unused(graph)
     nodes = [node for node in graph.graph.nodes if node.op == "placeholder"]
     names = [name for name, _ in list_arguments(forms[0].arguments)]
+    outputs = simplify(graph, dict(zip(nodes, names, strict=True)), exported.call_spec.out_spec)
     seen = _merge_facts(forms)
     inputs = {name: node for name, node in zip(names, nodes, strict=True) if node.users and name in seen}
+    if not inputs:
+        raise ProblemError("its outputs depend on the shapes of its arguments alone, not on their values")
     limits = {name: find_index_limit(node, graph) for name, node in inputs.items()}
     facts = {name: widen_facts(seen[name], limits[name]) for name in inputs}
     indices = [name for name, one in facts.items() if one is not seen[name]]
     given = [name if name in inputs else None for name in names]
     printer = GraphPrinter(graph, given, set(list_state(module)), plain=plain)
-    body = printer.write(exported.call_spec.out_spec)
     shapes = dict(zip(seen, sizes.names, strict=True))
     text = "\n".join(
         [
@@ -180,7 +182,7 @@ def write_text(
             "class Model(nn.Module):",
             "    def __init__(self):", "        super().__init__()",
             *_indent(write_state(module)), "",
-            f"    def forward(self, {', '.join(inputs)}):", *_indent(body), "", "",
+            f"    def forward(self, {', '.join(inputs)}):", *_indent(printer.lines), "", "",
             "def get_inputs():", "    return [",
             *_indent((f"{write_tensor(one, shapes[name])}," for name, one in facts.items())), "    ]", "", "",
             "def get_init_inputs():", "    return []", "",
@@ -188,7 +190,7 @@ def write_text(
     )  # fmt: skip
     return ProblemText(
         text=text, inputs=tuple(inputs), sizes=sizes, forms=list(forms), shapes=list_shapes(forms, sizes),
-        operators=printer.operators,
+        operators=printer.operators, outputs=outputs,
     )  # fmt: skip
 
 

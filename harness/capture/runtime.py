@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
-Plan = Mapping[str, Any]  # problem, paths, inputs, arguments, shapes, backward, outlines
+Plan = Mapping[str, Any]  # problem, paths, inputs, outputs, arguments, shapes, backward, outlines
 Bounds = Sequence[Sequence[tuple[int, int]]]  # of each size of each tensor
 CONTAINERS = (list, tuple, dict)
 CONSTANTS = (int, bool, str, type(None), torch.dtype, torch.device)
@@ -92,6 +92,9 @@ class Dispatch:
         self.outline = outline
         self.is_replaced = "forward" in vars(module)  # by the user's code
         self.pattern = CallPattern(module, plan["arguments"])
+        self.outputs = ast.literal_eval(plan["outputs"])
+        wanted = {*plan["inputs"], *(one for _, one in list_arguments({"": self.outputs}))}
+        self.names = [name for name in self.pattern.dtypes if name in wanted]
         self.check: Callable[[Any, Any], str] | None = None
         self.failures: list[str] = []
         self.used = 0
@@ -103,9 +106,9 @@ class Dispatch:
             return self.forward(*args, **kwargs)
         if not torch.compiler.is_compiling():  # which would compile each call anew
             self.used += 1
-        copies = [one.clone() for one in tensors.values()] if self.check else list(tensors.values())
+        given = [tensors[name].clone() if self.check else tensors[name] for name in self.plan["inputs"]]
         try:
-            found = self.kernel(*copies)
+            found = fill_outputs(self.outputs, self.kernel(*given), tensors)
         except Exception as error:  # noqa: BLE001  # of the kernel
             return self._fail(f"{type(error).__name__}: {error}", tensors, args, kwargs)
         if self.check is None:
@@ -122,13 +125,13 @@ class Dispatch:
         return self.forward(*args, **kwargs)
 
     def _select(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Tensor] | None:
-        """Return the inputs of the kernel, or None for a call that it was not verified for. Calls like an earlier one
-        skip the checks, which would take longer than short kernels."""
+        """Return the tensors that the kernel and the outputs need, or None for a call that it was not verified for.
+        Calls like an earlier one skip the checks, which would take longer than short kernels."""
         may_skip = not torch.compiler.is_compiling() and (self.plan["backward"] or not torch.is_grad_enabled())
         key = summarise_call(args, kwargs) if may_skip else None
         if key is not None and (places := self._places.get(key)) is not None:
             given = (*args, *kwargs.values())
-            return {name: given[at] for name, at in zip(self.plan["inputs"], places, strict=True)}
+            return {name: given[at] for name, at in zip(self.names, places, strict=True)}
         inputs = self._match(args, kwargs)
         if inputs is not None and key is not None:
             names = self.pattern.list_names(args, kwargs)
@@ -142,13 +145,24 @@ class Dispatch:
         shapes = [one.shape for one in tensors.values()]
         if not any(fits(shapes, known) for known in self.plan["shapes"]):
             return None
-        inputs = {name: tensors[name] for name in self.plan["inputs"]}
+        inputs = {name: tensors[name] for name in self.names}
         return None if self._needs_gradients(inputs) and not self.plan["backward"] else inputs
 
     def _needs_gradients(self, tensors: Mapping[str, Tensor]) -> bool:
         if not torch.is_grad_enabled():
             return False
         return any(one.requires_grad for one in (*tensors.values(), *self.module.parameters()))
+
+
+def fill_outputs(form: Any, found: Any, tensors: Mapping[str, Tensor]) -> Any:
+    """Return the module's outputs: `form` has positions in what the kernel returned, and names of inputs."""
+    if type(form) is dict:
+        return {key: fill_outputs(one, found, tensors) for key, one in form.items()}
+    if type(form) in (list, tuple):
+        return type(form)(fill_outputs(one, found, tensors) for one in form)
+    if type(form) is int:
+        return found if isinstance(found, Tensor) else found[form]
+    return form and tensors[form]
 
 
 def _describe(tensors: Mapping[str, Tensor]) -> str:
@@ -177,13 +191,17 @@ class Chain(nn.Module):
         return str(self.graph.code)
 
 
+class NoOutline(ValueError):
+    """A module has no graph that may replace its `forward`."""
+
+
 class Outline:
     """Replaces `forward` of one module by its graph, in which chains of operators are modules. Calls with other
     constants use `forward`. Raises whatever torch.fx raises if there is no such graph."""
 
     def __init__(self, module: nn.Module, arguments: Mapping[str, tuple[str, bool]]) -> None:
         if "forward" in vars(module) or hasattr(module, "chain_0"):
-            raise ValueError("its forward was replaced, or it has a chain_0")
+            raise NoOutline("its forward was replaced, or it has a chain_0")
         self.module, self.forward, self.training = module, module.forward, module.training
         self.__signature__ = inspect.signature(module.forward)
         self.pattern = CallPattern(module, arguments)
@@ -214,7 +232,7 @@ class Outline:
 
 class _Proxy(fx.Proxy):  # type: ignore[misc]
     def _refuse(self, other: Any) -> Any:
-        raise ValueError("it changes tensors in place")
+        raise NoOutline("it changes tensors in place")
 
     __iadd__ = __isub__ = __imul__ = __itruediv__ = __ipow__ = __iand__ = __ior__ = _refuse
 
@@ -233,13 +251,13 @@ def trace(module: nn.Module, pattern: CallPattern) -> fx.GraphModule:
     parameters = inspect.signature(module.forward).parameters
     constants = {name: ast.literal_eval(text) for name, text in pattern.constants.items()}
     if not {*pattern.dtypes, *constants} <= parameters.keys():
-        raise ValueError("its arguments are not tensors and constants alone")
+        raise NoOutline("its arguments are not tensors and constants alone")
     defaults = {name: one.default for name, one in parameters.items() if one.default is not one.empty}
     fixed = {name: value for name, value in (defaults | constants).items() if name not in pattern.dtypes}
     with warnings.catch_warnings(action="ignore"):
         graph = _Tracer().trace(own, fixed)
     if any(vars(own)[name] is not value for name, value in vars(module).items()) or len(vars(own)) > len(vars(module)):
-        raise ValueError("its forward assigns attributes")
+        raise NoOutline("its forward assigns attributes")
     for node in list(graph.nodes):
         if node.op == "placeholder" and node.target not in pattern.dtypes:
             _erase(graph, node)  # torch.fx asserts that it has the constant's value

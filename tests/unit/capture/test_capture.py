@@ -333,6 +333,17 @@ def test_hooks_of_a_module_are_no_part_of_its_problem(capture):
     torch.testing.assert_close(model(x), original(x))
 
 
+def test_an_argument_that_is_returned_is_no_output_of_the_problem(capture):
+    forward = "y = x * self.weight\n        return {'y': [y, None], 'rest': (mask, y.sin(), x.to(x.dtype), y)}"
+    script = PART.format(init="", extra=", mask", forward=forward, given=", torch.ones(64)")
+    _, record, _ = capture(script.replace("torch.ones(64)))", "torch.ones(64))['y'][0])") + RUN, "--module", "Part")
+    part, model = groups_of(record)["Part"], load_text(written()["part"].source)["Model"]()
+    x = torch.randn(32, 64)
+    y, sines = model(x)
+    assert torch.equal(y.sin(), sines)
+    assert (part["inputs"], part["outputs"]) == (["x"], "{'y': [0, None], 'rest': ('mask', 1, 'x', 0)}")
+
+
 def test_a_call_under_vmap_is_refused_with_the_reason(capture):
     run = RUN.replace("net(torch", "torch.vmap(net)(torch")
     code, record, _ = capture(MLP + run, "--module", "Mlp")

@@ -43,7 +43,10 @@ CALLS = [
 def make_dispatch(*, backward: bool) -> Dispatch:
     arguments = {"x": ("float32", True), "y": ("float32", True), "scale": ("2.0", False), "mode": ("'sum'", False)}
     sizes = [[(2, 2), (3, 3)]] * 2
-    plan = {"problem": "p", "arguments": arguments, "inputs": ["x", "y"], "shapes": [sizes], "backward": backward}
+    plan = {
+        "problem": "p", "arguments": arguments, "inputs": ["x", "y"], "outputs": "0", "shapes": [sizes],
+        "backward": backward,
+    }  # fmt: skip
     return Dispatch(Difference(), Kernel(), plan)
 
 
@@ -61,3 +64,14 @@ def test_only_calls_with_the_verified_constants_and_types_are_taken():
     with torch.no_grad():
         taken = [make_dispatch(backward=False)._select(*call) is not None for call in CALLS]
     assert taken == [True] * 5 + [False] * 9 + [True]
+
+
+def test_an_argument_that_is_returned_is_the_one_of_the_call():
+    dispatch = make_dispatch(backward=False)
+    dispatch.outputs = {"y": [0, None], "rest": ("y", 0)}
+    dispatch.names = ["x", "y"]
+    with torch.no_grad():
+        for _ in range(2):  # the second call skips the checks
+            found = dispatch(X, Y, 2.0, mode="sum")
+            assert found["rest"][0] is Y
+            assert found["y"][0] is found["rest"][1]
