@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import random
 import sys
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -40,6 +39,7 @@ from harness.evaluation.correctness.reference_checks import (
     require_repeatable,
     require_usable_inputs,
     require_weights_known,
+    run_again,
 )
 from harness.evaluation.correctness.truth import (
     Expected,
@@ -53,9 +53,7 @@ from harness.evaluation.correctness.truth import (
     find_later_changes,
     keep_on_host,
     list_state,
-    read_state,
     run_and_compare_state,
-    run_reference,
     run_with_state,
     write_state,
 )
@@ -80,9 +78,7 @@ from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.devices import Device
 from harness.sandbox.gpu.recording import KeptBaseline, NotReplayable
 from harness.sandbox.memory_limits import Room
-from harness.sandbox.worker_client import describe
 from harness.tensors.outputs import Difference, FlatOutputs
-from harness.tensors.overlaps import find_overlapping
 from harness.tensors.values import (
     HOST,
     copy_all_to_host,
@@ -390,7 +386,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
         )
     if on_host or ROOMY * count_bytes(outputs.tensors) > device.measure_room().device_bytes:
         outputs = keep_on_host(outputs)
-    again = _run(loaded, model, inputs, device, changing)
+    again = run_again(loaded, model, inputs, device, changing)
     computes_on = device.torch_device if on_host else None
     find_truth = partial(compute_truth, loaded, model, inputs, state=changing, device=computes_on)
     variation = compare_runs(loaded, outputs, again.outputs, find_truth)
@@ -429,34 +425,3 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
         format_bits=find_format_bits([*list_tensors(inputs), *state.values()], allow_tf32=loaded.problem.allow_tf32),
         need=need, plan=plan_in_full(need), largest_output=find_largest_output(outputs),
     )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _SecondRun:
-    outputs: FlatOutputs
-    call_s: float
-    work_bytes: int | None
-    views: frozenset[int]
-    alike: frozenset[int]  # outputs that share elements with other outputs
-
-
-def _run(
-    loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any], device: Device, changing: Iterable[str]
-) -> _SecondRun:
-    copies = copy_tensors(inputs, device.torch_device)
-    device.synchronize()
-    device.watch_peak()
-    began_s = time.perf_counter()
-    outputs = run_reference(loaded, model, copies)
-    device.synchronize()
-    call_s = time.perf_counter() - began_s
-    peak_bytes = device.read_peak()
-    given = [copies, [value for value in model.state_dict().values() if torch.is_tensor(value)]]
-    views = frozenset(at for at, one in enumerate(outputs.tensors) if list_memory([one]) & list_memory(given))
-    return _SecondRun(
-        outputs=outputs.with_state(read_state(model, changing)),
-        call_s=call_s,
-        work_bytes=None if peak_bytes is None else max(peak_bytes - count_bytes(outputs.tensors), 0),
-        views=views,
-        alike=find_overlapping([one.data_ptr() for one in outputs.tensors], [*map(describe, outputs.tensors)]),
-    )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from math import prod
 from typing import Any, NoReturn
 
@@ -18,16 +20,29 @@ from harness.evaluation.correctness.truth import (
     Truth,
     copy_tensors,
     list_state,
+    read_state,
+    run_reference,
     run_with_state,
     trust_outputs,
     write_state,
 )
 from harness.problems.inputs.conformity import find_violation
 from harness.problems.loading import LoadedProblem
+from harness.sandbox.devices import Device
 from harness.sandbox.memory_limits import USABLE_SHARE, count_free_bytes, is_out_of_memory, limit_memory
+from harness.sandbox.worker_client import describe
 from harness.tensors.outputs import Difference, FlatOutputs, find_difference, flatten_tensors, widen_small
+from harness.tensors.overlaps import find_overlapping
 from harness.tensors.single_pass import find_kernels
-from harness.tensors.values import SLICE_ELEMENTS, cut_slices, has_same_bits, list_leaves, list_memory, list_tensors
+from harness.tensors.values import (
+    SLICE_ELEMENTS,
+    count_bytes,
+    cut_slices,
+    has_same_bits,
+    list_leaves,
+    list_memory,
+    list_tensors,
+)
 
 INPUT_SHAPES = "shapes of what get_inputs() returns"
 OUTPUT_FORM = "structure, shapes or plain numbers of what forward returns"
@@ -262,3 +277,34 @@ def find_format_bits(tensors: Sequence[Tensor], *, allow_tf32: bool) -> int:
         return 0
     sizes = {tensor.element_size() for tensor in values if tensor.is_floating_point()}
     return 16 if allow_tf32 or 2 in sizes else 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondRun:
+    outputs: FlatOutputs
+    call_s: float
+    work_bytes: int | None
+    views: frozenset[int]
+    alike: frozenset[int]  # outputs that share elements with other outputs
+
+
+def run_again(
+    loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any], device: Device, changing: Iterable[str]
+) -> SecondRun:
+    copies = copy_tensors(inputs, device.torch_device)
+    device.synchronize()
+    device.watch_peak()
+    began_s = time.perf_counter()
+    outputs = run_reference(loaded, model, copies)
+    device.synchronize()
+    call_s = time.perf_counter() - began_s
+    peak_bytes = device.read_peak()
+    given = [copies, [value for value in model.state_dict().values() if torch.is_tensor(value)]]
+    views = frozenset(at for at, one in enumerate(outputs.tensors) if list_memory([one]) & list_memory(given))
+    return SecondRun(
+        outputs=outputs.with_state(read_state(model, changing)),
+        call_s=call_s,
+        work_bytes=None if peak_bytes is None else max(peak_bytes - count_bytes(outputs.tensors), 0),
+        views=views,
+        alike=find_overlapping([one.data_ptr() for one in outputs.tensors], [*map(describe, outputs.tensors)]),
+    )
