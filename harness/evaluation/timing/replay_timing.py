@@ -10,21 +10,19 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import cycle
 
-import torch
-
-from harness.domain import Conditions, WithoutCustom
+from harness.domain import Conditions
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
 from harness.evaluation.integrity.attribution import CustomKernels, OwnedFunction, find_owners
-from harness.evaluation.results import Owner, ReplayedKernels, TimingResult
+from harness.evaluation.results import ReplayedKernels, TimingResult
 from harness.evaluation.settings import TimingPlan
 from harness.evaluation.timing.block_statistics import GIVEN, call_suspect, is_surely_slower
 from harness.evaluation.timing.chosen_calls import TimedSeeds, deal_changed_steps, find_wrong_call
-from harness.evaluation.timing.copied_results import is_copied
+from harness.evaluation.timing.cold_replays import ColdReplays, Side, calibrate
 from harness.evaluation.timing.paired import mark_disturbed_unreliable, pin_to_cores
 from harness.evaluation.timing.replay_statistics import (
     DECIDED_HOST_PAIRS,
@@ -41,6 +39,7 @@ from harness.evaluation.timing.replay_statistics import (
     is_far_slower,
     is_steady,
 )
+from harness.evaluation.timing.replayed_kernels import KernelExaminer
 from harness.evaluation.timing.system_conditions import ConditionSampler, measure_energy_mj
 from harness.problems.inputs.kind import InputKind
 from harness.problems.inputs.kinds import find_kind
@@ -48,12 +47,10 @@ from harness.protocol import storage_bytes
 from harness.sandbox.gpu.recording import (
     READS_BACK,
     Clock,
-    Graph,
     KeptBaseline,
     NotReplayable,
     Place,
     Recording,
-    Replayer,
 )
 from harness.sandbox.model_session import Run
 from harness.sandbox.worker_client import PlacedInputs
@@ -62,32 +59,16 @@ from harness.tensors.outputs import TensorRecord
 
 DEVICE_PAIRS, HOST_PAIRS = 20, 8  # of a round, in secret order: timed by events, and by the replaying process's clock
 CHANGED_SHARE = 0.2  # of pairs: their inputs are of another kind than the given ones
-LEAST_US, CALIBRATIONS, ALONE = 0.05, 11, 5  # a call's least time; replays: of each graph, of the baseline at first
+ALONE = 5  # replays of the baseline at first
 # Compared with the truth: calls with shared seeds, of those whose outputs are close to the baseline's only a few; some
 # that differ from the baseline's beyond the tolerance; and a share of the others, where that takes little time.
 CLOSE_OF_A_KIND, DIFFERENT_OF_A_KIND, DIFFERENT_SHARE = 2, 12, 0.3
 FURTHER_SHARE = 1 / 12  # of the time budget: replays after the timed ones, each with fresh inputs
 SAMPLED_PLACES, SAMPLED_BYTES = 4, 256
 ROW_US = 5000.0  # of replays in a row, after which the energy counter is read
-OTHER_WORK, ATTRIBUTING = "Memcpy, Memset", 2  # a name; replays of a graph, the first of which may load code
-CLEAN_BYTES = 256 << 20  # read before each replay, which leaves no modified lines in the cache
 
 Record = Callable[[], AbstractContextManager[Recording]]
 Keep = Callable[[], AbstractContextManager[KeptBaseline]]
-
-
-@dataclass(slots=True)
-class _Side:
-    """`empty_us` is the time of an empty graph, `nothing_us` that of one empty kernel beyond it."""
-
-    recording: Recording
-    replayer: Replayer
-    empty_us: float = 0.0
-    nothing_us: float = 0.0
-
-    def replay(self, clock: Clock, places: Sequence[Place], graph: Graph = "call") -> tuple[float, list[str]]:
-        time_us, read = self.replayer.replay(graph, clock, places)
-        return max(time_us + (self.nothing_us if clock == "host" else -self.empty_us), LEAST_US), read
 
 
 class ReplayTimer:
@@ -110,7 +91,7 @@ class ReplayTimer:
         self._compared: Counter[str] = Counter()  # calls compared with the truth, by the kind of their inputs
         self._wrong = ""  # what was wrong in a replay, the first
         self._is_hopeless = False  # the first replays of each side were such that few more decide
-        self._clean: torch.Tensor | None = None
+        self._replays = ColdReplays(reference)
         self._measures_energy = measures_energy
         self._custom = custom
         self.kernels: ReplayedKernels | None = None  # also of work that can be replayed for its own inputs only
@@ -128,7 +109,7 @@ class ReplayTimer:
                 candidate = stack.enter_context(record_candidate())
                 self._ahead.finish()  # nothing else starts or ends while the clock runs
                 if candidate.reads_back:
-                    self._examine_recorded_call(stack, baseline.recording, candidate)
+                    self._examine_recorded_call(stack, baseline, candidate)
                     raise NotReplayable(READS_BACK)
                 rounds, conditions = self._measure_rounds(stack, baseline, candidate)
                 memory_bytes = baseline.recording.own_bytes, candidate.own_bytes
@@ -139,13 +120,13 @@ class ReplayTimer:
                     raise
                 raise CandidateNotReplayable(str(reason), self._measure_alone(baseline)) from reason
             finally:
-                self._clean = None
+                self._replays.close()
         result = add_use(conclude_replays(name, rounds, conditions), memory_bytes, self._energy_mj)
         if self._wrong:
             return call_suspect(result.timing, "timed_call", self._wrong)
         return mark_disturbed_unreliable(result)
 
-    def _take_side(self, baseline: KeptBaseline, number: int) -> _Side:
+    def _take_side(self, baseline: KeptBaseline, number: int) -> Side:
         baseline.recording.end_worker()
         if number == 0 and not all(replayer.is_alive() for replayer in baseline.replayers):
             baseline.end_replayers()
@@ -153,11 +134,11 @@ class ReplayTimer:
             replayer = self._ahead.take_replayer(is_parallel=baseline.recording.is_parallel)
             baseline.replayers.append(replayer)
             replayer.load(baseline.recording)
-        return _Side(baseline.recording, baseline.replayers[number])
+        return Side(baseline.recording, baseline.replayers[number])
 
-    def _open_side(self, stack: ExitStack, candidate: Recording) -> _Side:
+    def _open_side(self, stack: ExitStack, candidate: Recording) -> Side:
         candidate.end_worker()
-        side = _Side(candidate, stack.enter_context(self._ahead.replayer(is_parallel=candidate.is_parallel)))
+        side = Side(candidate, stack.enter_context(self._ahead.replayer(is_parallel=candidate.is_parallel)))
         side.replayer.load(candidate)
         return side
 
@@ -166,11 +147,11 @@ class ReplayTimer:
     ) -> tuple[list[ReplayTimes], Conditions]:
         sampler = ConditionSampler(self._device, load_matters=False)
         rounds: list[ReplayTimes] = []
-        functions = self._find_owners(baseline.recording, candidate)
+        functions = self._find_owners(baseline, candidate)
         while not rounds or (len(rounds) < count_rounds(rounds[0].shorter_us) and not is_decided(rounds[0])):
             theirs = self._take_side(baseline, len(rounds))
             sides = theirs, self._open_side(stack, candidate)
-            _calibrate(sides)
+            calibrate(sides)
             if not rounds:
                 self._is_hopeless = self._verify(sides)
             rounds.append(self._measure_round(sides, sampler))
@@ -179,11 +160,9 @@ class ReplayTimer:
         if self._measures_energy:
             self._energy_mj = self._measure_energy(sides, rounds[0])
         if functions is not None:
-            found = self._examine_kernels(
-                sides[1],
-                functions,
-                lambda: self._seeds.draw_fresh(GIVEN),
-                lambda seed, run: self._differs(self._replay_alone(sides[0], seed)[1], run, find_kind(GIVEN)),
+            found = self._examine(sides[1], functions).examine(
+                self._draw_given,
+                lambda seed, run: self._differs(self._replays.replay_alone(sides[0], seed)[1], run, find_kind(GIVEN)),
             )
             self.kernels = replace(found, measured_us=statistics.median(pair[1] for pair in rounds[0].given))
         # A process that happens to be fast or slow must not be used for all candidates.
@@ -191,12 +170,29 @@ class ReplayTimer:
             self._ahead.end_replayer(baseline.replayers.popleft())
         return rounds, sampler.conclude()
 
-    def _find_owners(self, baseline: Recording, candidate: Recording) -> list[OwnedFunction] | None:
+    def _find_owners(self, baseline: KeptBaseline, candidate: Recording) -> list[OwnedFunction] | None:
         candidate.end_worker()
         custom = self._custom and replace(self._custom, theirs=baseline.images)
         return None if custom is None else find_owners(candidate.list_functions(), custom)
 
-    def _check_further(self, sides: Sequence[_Side]) -> None:
+    def _examine_recorded_call(self, stack: ExitStack, baseline: KeptBaseline, candidate: Recording) -> None:
+        functions = self._find_owners(baseline, candidate)
+        if functions is None:
+            return
+        with suppress(NotReplayable):
+            side = self._open_side(stack, candidate)
+            calibrate([side])
+            self.kernels = self._examine(side, functions).examine_recorded_call(
+                self._draw_given, lambda seed, run: self._find_wrong(seed, run) is not None
+            )
+
+    def _examine(self, side: Side, functions: Sequence[OwnedFunction]) -> KernelExaminer:
+        return KernelExaminer(replays=self._replays, side=side, functions=functions, source=self._random)
+
+    def _draw_given(self) -> int:
+        return self._seeds.draw_fresh(GIVEN)
+
+    def _check_further(self, sides: Sequence[Side]) -> None:
         """Find faults that show for few inputs only: compare many more calls of each kind with the baseline's."""
         until_s = time.monotonic() + self._plan.budget_s * FURTHER_SHARE
         for step in cycle((GIVEN, *self._reference.replayed_steps)):
@@ -204,21 +200,16 @@ class ReplayTimer:
                 return
             self._check_call(sides, self._seeds.draw_fresh(step), step)
 
-    def _check_call(self, sides: Sequence[_Side], seed: int, step: str) -> tuple[float, float] | None:
+    def _check_call(self, sides: Sequence[Side], seed: int, step: str) -> tuple[float, float] | None:
         """Return the times of both sides. The recorded work of a baseline that reads values back, which may select it,
         is for given inputs only; others are compared with the truth.
         """
         if step == GIVEN or not sides[0].recording.reads_back:
             return self._replay_pair(sides, seed, "device")
-        self._wrong = self._wrong or self._find_wrong(seed, self._replay_alone(sides[1], seed)[1]) or ""
+        self._wrong = self._wrong or self._find_wrong(seed, self._replays.replay_alone(sides[1], seed)[1]) or ""
         return None
 
-    def _replay_alone(self, side: _Side, seed: int, graph: Graph = "call") -> tuple[float, Run]:
-        placed = self._prepare([side], seed)
-        time_us, _ = self._replay(side, "device", (), graph)
-        return time_us, side.recording.describe_run(placed)
-
-    def _measure_energy(self, sides: Sequence[_Side], times: ReplayTimes) -> list[float | None]:
+    def _measure_energy(self, sides: Sequence[Side], times: ReplayTimes) -> list[float | None]:
         """Replays in a row need calls that leave inputs and state as they are."""
         if self._reference.changes_inputs or self._reference.changing:
             return [None, None]
@@ -231,60 +222,7 @@ class ReplayTimer:
             ]
         return [None, None]
 
-    def _examine_recorded_call(self, stack: ExitStack, baseline: Recording, candidate: Recording) -> None:
-        """Attribute work that is right for new inputs, or else for those with which it was recorded."""
-        functions, recorded = self._find_owners(baseline, candidate), candidate.seed
-        if functions is None:
-            return
-        with suppress(NotReplayable):
-            side = self._open_side(stack, candidate)
-            _calibrate([side])
-            for draw, is_general in ((partial(self._seeds.draw_fresh, GIVEN), True), (partial(int, recorded), False)):
-                times_us = [self._replay_right(side, draw()) for _ in range(ATTRIBUTING)]
-                if None not in times_us:
-                    found = self._examine_kernels(side, functions, draw, self._is_wrong)
-                    self.kernels = replace(found, measured_us=times_us[-1], is_general=is_general)
-                    break
-
-    def _replay_right(self, side: _Side, seed: int) -> float | None:
-        """Return the time in us, or None for wrong outputs."""
-        time_us, run = self._replay_alone(side, seed)
-        return None if self._is_wrong(seed, run) else time_us
-
-    def _is_wrong(self, seed: int, run: Run) -> bool:
-        return self._find_wrong(seed, run) is not None
-
-    def _examine_kernels(
-        self,
-        side: _Side,
-        functions: Sequence[OwnedFunction],
-        draw: Callable[[], int],
-        is_changed: Callable[[int, Run], bool],
-    ) -> ReplayedKernels:
-        """Time each kernel, and leave out the candidate's own ones, without which others may fail or wait for ever. All
-        replays are like timed ones: cold, and apart from each other.
-        """
-        own, rows = [at for at, one in enumerate(functions) if one[1] == "custom"], list[tuple[str, Owner, float]]()
-        without_custom: WithoutCustom = "not_tried"
-        others_us: float | None = None
-        try:
-            for _ in range(ATTRIBUTING):
-                self._prepare([side], draw())
-                self._clean_cache()
-                times = side.replayer.time_kernels()
-            rows = [(*functions[at], us) if at >= 0 else (OTHER_WORK, "torch", us) for at, us in times]
-            if own:
-                side.replayer.leave_out(own)
-                found = [self._replay_alone(side, seed := draw(), "without") for _ in range(ATTRIBUTING)]
-                others_us = min(time_us for time_us, _ in found)
-                is_copy = partial(is_copied, side.recording, partial(self._replay_alone, side), draw, self._random)
-                without_custom = "changed" if is_changed(seed, found[-1][1]) and not is_copy() else "unchanged"
-        except (NotReplayable, IndexError):
-            side.replayer.end()
-            without_custom = "failed"
-        return ReplayedKernels(rows=tuple(rows), without_custom=without_custom, others_us=others_us)
-
-    def _verify(self, sides: Sequence[_Side]) -> bool:
+    def _verify(self, sides: Sequence[Side]) -> bool:
         """Return True if the candidate is surely slower in each replay; two are enough then. Raises NotReplayable
         unless first replays with each kind of inputs give right outputs.
         """
@@ -297,18 +235,18 @@ class ReplayTimer:
             times = self._check_call(sides, seed, step)
             is_hopeless &= times is None or is_surely_slower(*times)
             if step == GIVEN:
-                self._require_right_baseline(sides[0].recording, seed, self._lay_out(sides[0].recording, seed))
+                self._require_right_baseline(sides[0].recording, seed, self._replays.lay_out(sides[0].recording, seed))
             if self._wrong:
                 raise NotReplayable(f"its replay gives other outputs than its calls: {self._wrong}"[:200])
         if self._reference.requires_same_bits:
             self._require_same_bits(sides[1])
         return is_hopeless
 
-    def _require_same_bits(self, side: _Side) -> None:
+    def _require_same_bits(self, side: Side) -> None:
         """Raises NotReplayable."""
-        seed = self._seeds.draw_fresh(GIVEN)
-        known = TensorRecord.digested(self._replay_alone(side, seed)[1].outputs.tensors)
-        if known.list_changed(self._replay_alone(side, seed)[1].outputs.tensors):
+        seed = self._draw_given()
+        known = TensorRecord.digested(self._replays.replay_alone(side, seed)[1].outputs.tensors)
+        if known.list_changed(self._replays.replay_alone(side, seed)[1].outputs.tensors):
             raise NotReplayable("replays with the same inputs differ, and the problem declares DETERMINISTIC = True")
 
     def _require_right_baseline(self, baseline: Recording, seed: int, placed: PlacedInputs) -> None:
@@ -318,7 +256,7 @@ class ReplayTimer:
     def _find_wrong(self, seed: int, run: Run) -> str | None:
         return find_wrong_call(self._reference, seed, run, self._random)
 
-    def _check_outputs(self, sides: Sequence[_Side], seed: int, placed: PlacedInputs) -> None:
+    def _check_outputs(self, sides: Sequence[Side], seed: int, placed: PlacedInputs) -> None:
         theirs, mine = (side.recording.describe_run(placed) for side in sides)
         step, is_shared = self._reference.choose_timed_step(seed), self._seeds.is_shared(seed)
         kind, is_valid = find_kind(step), mine.inputs_unchanged or self._reference.changes_inputs
@@ -335,14 +273,11 @@ class ReplayTimer:
     def _differs(self, theirs: Run, mine: Run, kind: InputKind) -> bool:
         return self._reference.compare(trust_outputs(theirs.outputs), mine.outputs, "timed", kind)[0] is not None
 
-    def _lay_out(self, recording: Recording, seed: int) -> PlacedInputs:
-        return recording.client.lay_out(self._reference.make_timed_inputs(seed))
-
-    def _measure_round(self, sides: Sequence[_Side], sampler: ConditionSampler) -> ReplayTimes:
+    def _measure_round(self, sides: Sequence[Side], sampler: ConditionSampler) -> ReplayTimes:
         times = ReplayTimes()
         for _ in range(ALONE):
-            self._prepare(sides[:1], self._seeds.draw_fresh(GIVEN))
-            times.alone_us.append(self._replay(sides[0], "device", ())[0])
+            self._replays.prepare(sides[:1], self._draw_given())
+            times.alone_us.append(self._replays.replay(sides[0])[0])
         few: list[Clock] = ["device"] * (SURE_PAIRS * self._is_hopeless)
         clocks = self._list_clocks()
         changed = deal_changed_steps(self._reference, self._random)
@@ -373,39 +308,18 @@ class ReplayTimer:
     def _list_slower(self, times: ReplayTimes) -> list[str]:
         return [step for step, pairs in times.device.items() if step != GIVEN and compare_kind(pairs, times.given) > 1]
 
-    def _replay_pair(self, sides: Sequence[_Side], seed: int, clock: Clock) -> tuple[float, float]:
+    def _replay_pair(self, sides: Sequence[Side], seed: int, clock: Clock) -> tuple[float, float]:
         baseline, candidate = sides
-        placed = self._prepare(sides, seed)
+        placed = self._replays.prepare(sides, seed)
         places = self._choose_places(candidate.recording)
         taken = {}
         for side in self._random.sample(sides, 2):
-            taken[id(side)] = self._replay(side, clock, places if side is candidate else ())
+            taken[id(side)] = self._replays.replay(side, clock, places if side is candidate else ())
         self._check_outputs(sides, seed, placed)
         time_us, read = taken[id(candidate)]
         if read != [candidate.recording.read(*place).hex() for place in places]:
             self._wrong = "outputs were still being written when the end of a timed call was seen"
         return taken[id(baseline)][0], time_us
-
-    def _prepare(self, sides: Sequence[_Side], seed: int) -> PlacedInputs:
-        state = self._reference.make_timed_state(seed) or self._reference.changing
-        placed = self._lay_out(sides[0].recording, seed)
-        for side in sides:
-            side.recording.write_inputs(placed, state.values())
-        return placed
-
-    def _replay(
-        self, side: _Side, clock: Clock, places: Sequence[Place], graph: Graph = "call"
-    ) -> tuple[float, list[str]]:
-        self._clean_cache()
-        return side.replay(clock, places, graph)
-
-    def _clean_cache(self) -> None:
-        """This process flushes the cache, which a candidate's device code cannot affect."""
-        if self._clean is None:
-            self._clean = torch.zeros(CLEAN_BYTES // 4, device=self._device.torch_device)
-        self._device.reset_persisting_lines()
-        self._clean.sum()
-        self._device.synchronize()
 
     def _choose_places(self, recording: Recording) -> list[Place]:
         found = []
@@ -420,12 +334,12 @@ class ReplayTimer:
     def _measure_alone(self, baseline: KeptBaseline) -> float:
         """Return the baseline's device time in us. Raises NotReplayable."""
         sides = [self._take_side(baseline, 0)]
-        _calibrate(sides)
+        calibrate(sides)
         times = []
         for number in range(DEVICE_PAIRS):
-            seed = self._seeds.draw_fresh(GIVEN)
-            placed = self._prepare(sides, seed)
-            times.append(self._replay(sides[0], "device", ())[0])
+            seed = self._draw_given()
+            placed = self._replays.prepare(sides, seed)
+            times.append(self._replays.replay(sides[0])[0])
             if number == 0:
                 self._require_right_baseline(sides[0].recording, seed, placed)
         return statistics.median(times)
@@ -435,16 +349,3 @@ def _is_enough(times: ReplayTimes, clock: Clock) -> bool:
     if clock == "host":
         return len(times.host) >= DECIDED_HOST_PAIRS and is_far_faster(times)
     return is_steady(times.given) or is_far_faster(times)
-
-
-def _calibrate(sides: Sequence[_Side]) -> None:
-    """Both graphs are equal for all sides, so the side that takes longer is disturbed. The first replays are slower."""
-
-    def measure(graph: Graph) -> float:
-        times = [[side.replayer.replay(graph)[0] for _ in range(CALIBRATIONS)] for side in sides]
-        return min(statistics.median(some[CALIBRATIONS // 3 :]) for some in times)
-
-    empty_us = measure("empty")
-    nothing_us = measure("nothing") - empty_us
-    for side in sides:
-        side.empty_us, side.nothing_us = empty_us, nothing_us

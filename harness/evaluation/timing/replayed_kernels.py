@@ -1,14 +1,75 @@
-"""Tells whether the candidate's kernels only copy a result that other kernels of a call leave in memory."""
+"""Times each kernel of a replayed call, and tells what a replay without the candidate's kernels gives."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from harness.sandbox.gpu.recording import Graph, Recording
+from harness.domain import WithoutCustom
+from harness.evaluation.integrity.attribution import OwnedFunction
+from harness.evaluation.results import Owner, ReplayedKernels
+from harness.evaluation.timing.cold_replays import ColdReplays, Side
+from harness.sandbox.gpu.recording import Graph, NotReplayable, Recording
+from harness.sandbox.model_session import Run
+
+OTHER_WORK, ATTRIBUTING = "Memcpy, Memset", 2  # a name; replays of a graph, the first of which may load code
+
+
+Check = Callable[[int, Run], bool]  # of a replay with the inputs of a seed; outputs are valid until the next replay
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelExaminer:
+    """`functions` are those of the side's recording."""
+
+    replays: ColdReplays
+    side: Side
+    functions: Sequence[OwnedFunction]
+    source: random.Random
+
+    def examine_recorded_call(self, draw: Callable[[], int], is_wrong: Check) -> ReplayedKernels | None:
+        """Attribute work that is right for new inputs, or else for those of the recording. None for neither."""
+        for draw_seed, is_general in ((draw, True), (partial(int, self.side.recording.seed), False)):
+            times_us = [self._replay_right(draw_seed(), is_wrong) for _ in range(ATTRIBUTING)]
+            if None not in times_us:
+                return replace(self.examine(draw_seed, is_wrong), measured_us=times_us[-1], is_general=is_general)
+        return None
+
+    def _replay_right(self, seed: int, is_wrong: Check) -> float | None:
+        """Return the time in us, or None for wrong outputs."""
+        time_us, run = self.replays.replay_alone(self.side, seed)
+        return None if is_wrong(seed, run) else time_us
+
+    def examine(self, draw: Callable[[], int], is_changed: Check) -> ReplayedKernels:
+        """Time each kernel, and leave out the candidate's own ones, without which others may fail or wait for ever. All
+        replays are like timed ones: cold, and apart from each other.
+        """
+        own, rows = (
+            [at for at, one in enumerate(self.functions) if one[1] == "custom"],
+            list[tuple[str, Owner, float]](),
+        )
+        replay = partial(self.replays.replay_alone, self.side)
+        without_custom: WithoutCustom = "not_tried"
+        others_us: float | None = None
+        try:
+            *_, times = [self.replays.time_kernels(self.side, draw()) for _ in range(ATTRIBUTING)]
+            rows = [(*self.functions[at], us) if at >= 0 else (OTHER_WORK, "torch", us) for at, us in times]
+            if own:
+                self.side.replayer.leave_out(own)
+                found = [replay(seed := draw(), "without") for _ in range(ATTRIBUTING)]
+                others_us = min(time_us for time_us, _ in found)
+                is_copy = partial(is_copied, self.side.recording, replay, draw, self.source)
+                without_custom = "changed" if is_changed(seed, found[-1][1]) and not is_copy() else "unchanged"
+        except (NotReplayable, IndexError):
+            self.side.replayer.end()
+            without_custom = "failed"
+        return ReplayedKernels(rows=tuple(rows), without_custom=without_custom, others_us=others_us)
+
 
 WINDOWS, WORDS = 6, 16  # of an output, each of so many words of four bytes
 FEWEST = 12  # different words of a window: others may be in memory by chance

@@ -10,6 +10,7 @@ import secrets
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import torch
@@ -105,11 +106,6 @@ class Recording:
     def functions(self) -> list[RecordedFunction]:
         """Of a malformed recording none."""
         return list_readable(*self.descriptors)
-
-    @property
-    def images(self) -> frozenset[bytes]:
-        """Of code that is in no library."""
-        return frozenset(one.image for one in self.functions if one.image)
 
     def list_functions(self) -> list[RecordedFunction]:
         """Call after the end of the worker. Raises NotReplayable."""
@@ -358,13 +354,18 @@ class Replayer:
         return answer
 
 
-@dataclass(slots=True)
+@dataclass
 class KeptBaseline:
     """A baseline's recording and its replayers, shared by all candidates of a problem."""
 
     recording: Recording
     call_us: float | None = None  # of a whole call, in its worker
     replayers: deque[Replayer] = field(default_factory=deque)  # loaded; the oldest first
+
+    @cached_property
+    def images(self) -> frozenset[bytes]:
+        """Of code that is in no library."""
+        return frozenset(one.image for one in self.recording.functions if one.image)
 
     def end_replayers(self) -> None:
         while self.replayers:

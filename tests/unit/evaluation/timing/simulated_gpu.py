@@ -72,7 +72,7 @@ def make_run(output, **times):
 class SimulatedRecording:
     """Work that takes `time_us` a replay."""
 
-    is_parallel, reads_back, own_bytes, called, images = False, False, 0, CALLED, frozenset[bytes]()
+    is_parallel, reads_back, own_bytes, called, functions = False, False, 0, CALLED, ()
 
     def __init__(self, time_us):
         self.time_us, self.replays = time_us, 0

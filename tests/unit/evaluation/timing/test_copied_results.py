@@ -5,7 +5,7 @@ import random
 import pytest
 import torch
 
-from harness.evaluation.timing.copied_results import hold_all, take_patterns
+from harness.evaluation.timing.replayed_kernels import hold_all, take_patterns
 
 RESULT = torch.randn(5000)
 

@@ -9,7 +9,7 @@ from simulated_gpu import SimulatedAhead, SimulatedRecording, SimulatedReplayer,
 
 from harness.evaluation.integrity.attribution import CustomKernels, attribute_replayed
 from harness.evaluation.settings import TimingPlan
-from harness.evaluation.timing import replay_timing
+from harness.evaluation.timing import cold_replays
 from harness.evaluation.timing.replay_statistics import CandidateNotReplayable, relate_to_calls
 from harness.evaluation.timing.replay_timing import ReplayTimer
 from harness.sandbox.gpu.recorded_code import RecordedFunction
@@ -90,7 +90,7 @@ class Replayer(SimulatedReplayer):
 
 @pytest.fixture
 def measure(monkeypatch):
-    monkeypatch.setattr(replay_timing, "CLEAN_BYTES", 64)
+    monkeypatch.setattr(cold_replays, "CLEAN_BYTES", 64)
 
     def run(candidate=None, **facts):
         ahead, chosen = SimulatedAhead(), type("Chosen", (Replayer,), facts)

@@ -9,7 +9,7 @@ import pytest
 from simulated_gpu import SimulatedAhead, SimulatedRecording, SimulatedSession, make_reference
 
 from harness.evaluation.settings import TimingPlan
-from harness.evaluation.timing import replay_timing
+from harness.evaluation.timing import cold_replays
 from harness.evaluation.timing.apart import LEAST_SLOW_CALLS, SURE_CALLS, ApartTimer
 from harness.evaluation.timing.block_statistics import SLOW_US, SURELY_SLOWER
 from harness.evaluation.timing.paired import SURE_BLOCKS, PairedTimer
@@ -30,7 +30,7 @@ def reference():
 @pytest.fixture
 def replay(reference, monkeypatch):
     """The result, the number of the candidate's replays and of replayers on both sides."""
-    monkeypatch.setattr(replay_timing, "CLEAN_BYTES", 64)
+    monkeypatch.setattr(cold_replays, "CLEAN_BYTES", 64)
 
     def run(baseline_us, candidate_us):
         ahead, candidate = SimulatedAhead(), SimulatedRecording(candidate_us)
