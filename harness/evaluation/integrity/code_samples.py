@@ -28,7 +28,8 @@ from harness.sandbox.worker_process import CodePlace, CodeTrace
 LEAST_CALLS = 5
 USUAL_CALLS = 3  # before the first sampled one
 SHORT_US = 5000.0
-WANTED = ((2.0, 40), (8.0, 10))  # samples of machine code, not of Python, until so many seconds
+# Samples of machine code, not of Python, until so many seconds: for a share that is shown, and for one that decides.
+SHOWN, DECIDING = ((0.5, 40), (2.0, 10)), ((2.0, 40), (8.0, 10))
 BETWEEN_PAIRS = (1.0, 0.5)  # sampled calls on average, of short and of long ones
 LEAST_SAMPLES = 5  # for a share
 SURE_SAMPLES, MOST_S = 150, 12.0  # without candidate code, so that kernels of 2 % of the time are found
@@ -105,9 +106,15 @@ class CodeSamples:
         return self._is_required and self._has_none and self._count_code() < SURE_SAMPLES
 
     def is_enough(self, spent_s: float = 0.0) -> bool:
-        if self._calls < LEAST_CALLS or (self.is_open and spent_s < MOST_S):
+        wanted = DECIDING if self._is_required else SHOWN
+        least = next((least for most_s, least in wanted if spent_s < most_s), 0)
+        if self._calls < LEAST_CALLS or self._count_code() < least:
             return False
-        return self._count_code() >= next((least for most_s, least in WANTED if spent_s < most_s), 0)
+        return not (self.is_open and self._may_be_sure(spent_s))
+
+    def _may_be_sure(self, spent_s: float) -> bool:
+        """Return whether further calls may give enough samples at twice the present rate."""
+        return spent_s < MOST_S and 2 * self._count_code() * MOST_S >= SURE_SAMPLES * spent_s
 
     def share(self, work: Work) -> Work | None:
         """Return the shares, None if unknown. `work` is the profile's: it divides the time in torch's files between
