@@ -13,7 +13,6 @@ import random
 import ssl
 import time
 import weakref
-from collections.abc import Generator
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Self
@@ -35,9 +34,6 @@ class _Reply:
     status: int
     body: Any
     retry_after_s: float = 0.0
-
-
-_Exchange = Generator[float | None, _Reply | None, dict[str, Any]]  # yields None to send, or seconds to sleep
 
 
 class Client:
@@ -74,41 +70,29 @@ class Client:
 
     def evaluate(self, **request: Any) -> dict[str, Any]:
         """Return the verdict's record; takes the fields of `POST /v1/evaluations`. Raises UsageError and NoVerdict."""
-        body = _complete(request)
-        exchange = self._exchange(body)
-        step = next(exchange)
-        while True:
-            reply = None
-            if step is None:
-                try:
-                    reply = _read(self._client.post(self._address, json=body))
-                except self._http.TransportError as error:
-                    reply = self._explain_loss(error)
-            else:
-                time.sleep(step)
+        task = self._begin(request)
+        while task.verdict is None:
             try:
-                step = exchange.send(reply)
-            except StopIteration as end:
-                return _verdict_of(end)
+                reply = _read(self._client.post(self._address, json=task.body))
+            except self._http.TransportError as error:
+                reply = self._explain_loss(error)
+            time.sleep(task.take(reply))
+        return task.verdict
 
     async def evaluate_async(self, **request: Any) -> dict[str, Any]:
-        body = _complete(request)
-        exchange = self._exchange(body)
-        step = next(exchange)
+        task = self._begin(request)
         async with self._http.AsyncClient(**self._options) as client:  # of this event loop
-            while True:
-                reply = None
-                if step is None:
-                    try:
-                        reply = _read(await client.post(self._address, json=body))
-                    except self._http.TransportError as error:
-                        reply = self._explain_loss(error)
-                else:
-                    await asyncio.sleep(step)
+            while task.verdict is None:
                 try:
-                    step = exchange.send(reply)
-                except StopIteration as end:
-                    return _verdict_of(end)
+                    reply = _read(await client.post(self._address, json=task.body))
+                except self._http.TransportError as error:
+                    reply = self._explain_loss(error)
+                await asyncio.sleep(task.take(reply))
+        return task.verdict
+
+    def _begin(self, request: dict[str, Any]) -> _Task:
+        given = {name: value for name, value in request.items() if value is not None}
+        return _Task({"task_id": uuid4().hex} | given, self._host, self._max_wait_s, self._max_failures)
 
     def close(self) -> None:
         self._close()
@@ -124,31 +108,39 @@ class Client:
         reason = f"{type(error).__name__}: {error}".rstrip(": ")
         return _Reply(status=0, body={"detail": f"{where} ({reason}): start `harness serve`, or correct the address"})
 
-    def _exchange(self, body: dict[str, Any]) -> _Exchange:
-        deadline_s, pause_s, failures = time.monotonic() + self._max_wait_s, FIRST_PAUSE_S, 0
-        while True:
-            reply = yield None
-            assert reply is not None
-            if reply.status == 200 and isinstance(reply.body, dict) and isinstance(reply.body.get("verdict"), dict):
-                verdict: dict[str, Any] = reply.body["verdict"]
-                return verdict
-            if reply.status == 200 or 300 <= reply.status < 400:
-                raise UsageError(f"{self._host} is no evaluation service: {_explain(reply)}")
-            task = f"task {body['task_id']} has no verdict"
-            if reply.status == 422 and "record" in reply.body:
-                raise NoVerdict(f"{task}, and has none when it is repeated: {_explain(reply)}")
-            if 400 <= reply.status < 500 and reply.status not in (408, 429):
-                raise UsageError(f"the evaluation service refused the request: {_explain(reply)}")
-            failures += reply.status == 503 and "record" in reply.body
-            if failures >= self._max_failures:
-                raise NoVerdict(f"{task} after {failures} failures: {_explain(reply)}")
-            if time.monotonic() > deadline_s:
-                raise NoVerdict(f"{task} after {self._max_wait_s:g} s: {_explain(reply)}")
-            if reply.status == 202:
-                pause_s = FIRST_PAUSE_S
-                continue
-            yield max(reply.retry_after_s, pause_s) * random.uniform(0.8, 1.2)
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+class _Task:
+    """A request with its replies, until one has the `verdict`."""
+
+    def __init__(self, body: dict[str, Any], host: str, max_wait_s: float, max_failures: int) -> None:
+        self.body = body
+        self.verdict: dict[str, Any] | None = None
+        self._host, self._max_wait_s, self._max_failures = host, max_wait_s, max_failures
+        self._deadline_s, self._pause_s, self._failures = time.monotonic() + max_wait_s, FIRST_PAUSE_S, 0
+
+    def take(self, reply: _Reply) -> float:
+        """Return how long to wait before the request is sent again. Raises UsageError and NoVerdict."""
+        if reply.status == 200 and isinstance(reply.body, dict) and isinstance(reply.body.get("verdict"), dict):
+            self.verdict = reply.body["verdict"]
+            return 0.0
+        if reply.status == 200 or 300 <= reply.status < 400:
+            raise UsageError(f"{self._host} is no evaluation service: {_explain(reply)}")
+        task = f"task {self.body['task_id']} has no verdict"
+        if reply.status == 422 and "record" in reply.body:
+            raise NoVerdict(f"{task}, and has none when it is repeated: {_explain(reply)}")
+        if 400 <= reply.status < 500 and reply.status not in (408, 429):
+            raise UsageError(f"the evaluation service refused the request: {_explain(reply)}")
+        self._failures += reply.status == 503 and "record" in reply.body
+        if self._failures >= self._max_failures:
+            raise NoVerdict(f"{task} after {self._failures} failures: {_explain(reply)}")
+        if time.monotonic() > self._deadline_s:
+            raise NoVerdict(f"{task} after {self._max_wait_s:g} s: {_explain(reply)}")
+        if reply.status == 202:
+            self._pause_s = FIRST_PAUSE_S
+            return 0.0
+        wait_s = max(reply.retry_after_s, self._pause_s) * random.uniform(0.8, 1.2)
+        self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
+        return wait_s
 
 
 def _import_http() -> Any:
@@ -158,11 +150,6 @@ def _import_http() -> Any:
         return import_module("httpx")
 
 
-def _complete(request: dict[str, Any]) -> dict[str, Any]:
-    given = {name: value for name, value in request.items() if value is not None}
-    return {"task_id": uuid4().hex} | given
-
-
 def _read(response: Any) -> _Reply:
     try:
         body = response.json()
@@ -170,11 +157,6 @@ def _read(response: Any) -> _Reply:
         body = {"detail": response.text[:500]}
     wait = response.headers.get("Retry-After", "")
     return _Reply(status=response.status_code, body=body, retry_after_s=float(wait) if wait.isdecimal() else 0.0)
-
-
-def _verdict_of(end: StopIteration) -> dict[str, Any]:
-    verdict: dict[str, Any] = end.value
-    return verdict
 
 
 def _explain(reply: _Reply) -> str:
