@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any
 
 from harness.domain import Block, Conditions, HarnessError
 from harness.evaluation.correctness.reference import Reference
@@ -138,12 +137,14 @@ class ApartTimer:
         sampler: ConditionSampler,
         usual_us: float | None = None,
     ) -> Calls:
-        """`choose` selects the seeds, see `_warm_up`. `usual_us`, for the candidate, is the baseline's time."""
+        """`choose` selects the seeds, see `warm_up`. `usual_us`, for the candidate, is the baseline's time."""
         await_idle(self._device)  # work of the previous worker may still run
         with open_worker() as session:
             if self.always_samples or not self._reference.plan.timed_outputs:
                 session.take_samples()
-            chosen, calls, began_s = choose(*self._warm_up(session, seeds)), Calls(), time.monotonic()
+            usual = warm_up(session, self._reference, seeds, self._plan.warmup_calls)
+            session.collect_garbage()
+            chosen, calls, began_s = choose(*usual), Calls(), time.monotonic()
             for seed, run in self._call_in_turn(session, chosen):
                 if usual_us is not None:
                     self._chosen.note(seed, run)
@@ -160,27 +161,10 @@ class ApartTimer:
         is_late = len(calls) >= HOPELESS_CALLS and spent_s > self._plan.budget_s
         return is_late and all(one > HOPELESS * usual_us for one in times_us)
 
-    def _warm_up(self, session: ModelSession, seeds: Iterator[int]) -> tuple[float, float]:
-        """Return the shortest time of a call in us, and its time in s with all work around it."""
-        times_us: list[float] = []
-        spent_s: list[float] = []
-        for _ in count_warmup_calls(session, self._plan.warmup_calls):
-            began_s = time.monotonic()
-            inputs = self._reference.make_timed_inputs(next(seeds))
-            session.reset_state()
-            times_us.append(_call_us(self._call(session, inputs)))
-            spent_s.append(time.monotonic() - began_s)
-        session.collect_garbage()
-        return min(times_us), min(spent_s)
-
     def _call_in_turn(self, session: ModelSession, chosen: Sequence[int]) -> Iterator[tuple[int, Run]]:
         """Yield (seed of the inputs, call) with a cold cache."""
         for seed in chosen:
-            session.reset_state(self._reference.make_timed_state(seed))
-            yield seed, self._call(session, self._reference.make_timed_inputs(seed))
-
-    def _call(self, session: ModelSession, inputs: Sequence[Any]) -> Run:
-        return require_form(session.call(inputs, self._device, look=False))
+            yield seed, _call(session, self._reference, seed)
 
 
 class ReportedApartTimer(ApartTimer):
@@ -238,10 +222,17 @@ class CallTime:
     wrong: str | None = None
 
 
-def warm_up(session: ModelSession, reference: Reference, seeds: Iterator[int]) -> None:
-    """For a new worker."""
-    for _ in count_warmup_calls(session, TimingPlan().warmup_calls):
-        _call(session, reference, next(seeds))
+def warm_up(
+    session: ModelSession, reference: Reference, seeds: Iterator[int], least_calls: int = TimingPlan().warmup_calls
+) -> tuple[float, float]:
+    """For a new worker. Return the shortest time of a call in us, and its time in s with all work around it."""
+    times_us: list[float] = []
+    spent_s: list[float] = []
+    for _ in count_warmup_calls(session, least_calls):
+        began_s = time.monotonic()
+        times_us.append(_call_us(_call(session, reference, next(seeds))))
+        spent_s.append(time.monotonic() - began_s)
+    return min(times_us), min(spent_s)
 
 
 def time_calls(session: ModelSession, reference: Reference, seeds: Iterator[int], *, checks: bool = False) -> CallTime:
