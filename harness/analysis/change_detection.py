@@ -257,7 +257,7 @@ def _usable(evaluations: Sequence[Evaluation]) -> list[Timing]:
     return [
         one.timing
         for one in evaluations
-        if one.outcome is Outcome.CORRECT and one.timing and one.timing.verdict not in ("unreliable", "unconfirmed")
+        if one.outcome is Outcome.CORRECT and one.timing and not one.timing.is_doubtful
     ]
 
 

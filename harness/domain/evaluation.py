@@ -321,7 +321,12 @@ class Evaluation:
     def generalisation_gap(self) -> Gap | None:
         """Is None unless known and secret cases have a confirmed time."""
         known, secret = self._list_timed(is_secret=False), self._list_timed(is_secret=True)
-        if self.speedup is None or not known or not secret or any(map(_is_doubtful, secret)):
+        if (
+            self.speedup is None
+            or not known
+            or not secret
+            or any(case.timing is None or case.timing.is_doubtful for case in secret)
+        ):
             return None
 
         def divide(mine: str, theirs: str) -> float:
@@ -377,7 +382,3 @@ def weighted_mean(values: Sequence[tuple[float, float]]) -> float:
 
 def _speedup_of(case: CaseResult) -> float:
     return case.timing.speedup if case.timing is not None else math.inf
-
-
-def _is_doubtful(case: CaseResult) -> bool:
-    return case.timing is not None and case.timing.verdict in ("unreliable", "unconfirmed")

@@ -236,7 +236,11 @@ class Timing:
         """None without a confirmed time; 1 for a tie."""
         if self.verdict == "tie":
             return 1.0
-        return None if self.verdict in ("unreliable", "unconfirmed") else self.speedup
+        return None if self.is_doubtful else self.speedup
+
+    @property
+    def is_doubtful(self) -> bool:
+        return self.verdict in ("unreliable", "unconfirmed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

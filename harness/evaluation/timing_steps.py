@@ -28,8 +28,6 @@ from harness.sandbox.gpu.recording import KeptBaseline, NotReplayable, Recording
 from harness.sandbox.memory_limits import USABLE_SHARE
 from harness.sandbox.model_session import ModelSession
 
-DOUBTFUL = ("unreliable", "unconfirmed")  # times
-
 
 def time_whole_calls(case: CaseContext) -> StepResult:
     """The time is shown beside device time and decides nothing; a wrong output does."""
@@ -141,11 +139,11 @@ def _measure_pairs(rival: Rival, measure: Callable[[], TimingResult]) -> tuple[C
 
 
 def _may_gain(timing: Timing, rival: Rival, run: CaseRun) -> bool:
-    return timing.verdict not in DOUBTFUL and timing.speedup_high > rival.speedup_lows.get(run.name, 0.0)
+    return not timing.is_doubtful and timing.speedup_high > rival.speedup_lows.get(run.name, 0.0)
 
 
 def find_doubt(result: TimingResult) -> str:
-    if result.outcome is None and result.timing.verdict not in DOUBTFUL:
+    if result.outcome is None and not result.timing.is_doubtful:
         return ""
     return result.message or f"the time in these pairs is {result.timing.verdict}"
 

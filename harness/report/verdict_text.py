@@ -72,7 +72,7 @@ def _state_speed(timing: Timing | None) -> str:
     measured = f"{format_speedup(timing.speedup, timing.clock)} as fast as {timing.baseline} {format_interval(timing)}"
     if timing.verdict == "tie":
         return f" and ties with {timing.baseline}: measured {measured}, which is within the noise"
-    if timing.verdict in ("unreliable", "unconfirmed"):
+    if timing.is_doubtful:
         return f", but its time is {timing.verdict} and not ranked; measured {measured}"
     joint = "and" if timing.verdict == "faster" else "but only"
     return f" {joint} {measured}: {timing.verdict}, {_mention_floor(timing)}"

@@ -244,15 +244,14 @@ def _charge(timing: Timing, gaps: ClockGaps) -> Timing:
     certain_us, possible_us = gaps.count_missing_us()
     reported_us = timing.candidate_us
     share, least = reported_us / (reported_us + certain_us), reported_us / (reported_us + possible_us)
-    low, high = timing.speedup_low * least, timing.speedup_high * share
-    return replace(
-        timing,
-        candidate_us=reported_us + certain_us,
-        speedup=timing.speedup * share,
-        speedup_low=low,
-        speedup_high=high,
-        verdict=decide(low, high),
-    )
+    return replace(scale_speedup(timing, share, lowest=least), candidate_us=reported_us + certain_us)
+
+
+def scale_speedup(timing: Timing, factor: float, *, lowest: float | None = None) -> Timing:
+    """`lowest` is the factor of the interval's lower end. A doubtful time stays doubtful."""
+    low, high = timing.speedup_low * (factor if lowest is None else lowest), timing.speedup_high * factor
+    verdict = timing.verdict if timing.is_doubtful else decide(low, high)
+    return replace(timing, speedup=timing.speedup * factor, speedup_low=low, speedup_high=high, verdict=verdict)
 
 
 GIVEN = "as_given"
@@ -282,15 +281,7 @@ def charge_slowest(result: TimingResult, slower: Sequence[SlowerInputs]) -> Timi
     if not slower:
         return result
     worst, timing = max(slower, key=lambda one: one.factor), result.timing
-    low, high = timing.speedup_low / worst.factor, timing.speedup_high / worst.factor
-    charged = replace(
-        timing,
-        candidate_us=timing.candidate_us * worst.factor,
-        speedup=timing.speedup / worst.factor,
-        speedup_low=low,
-        speedup_high=high,
-        verdict=timing.verdict if timing.verdict == "unconfirmed" else decide(low, high),
-    )
+    charged = replace(scale_speedup(timing, 1 / worst.factor), candidate_us=timing.candidate_us * worst.factor)
     message = (
         f"with inputs of the kind {worst.step} calls take {worst.factor:.2f} times as long as with given ones, "
         "those of the baseline do not; this time counts"

@@ -16,6 +16,7 @@ from harness.evaluation.timing.block_statistics import (
     charge_slowest,
     decide,
     is_surely_slower,
+    scale_speedup,
 )
 from harness.sandbox.gpu.recording import NotReplayable
 
@@ -136,16 +137,7 @@ def label_bound(result: TimingResult, reason: NotReplayable) -> TimingResult:
         return replace(result, findings=findings)
     timing = result.timing
     factor = reason.baseline_us / timing.candidate_us / timing.speedup
-    low, high = timing.speedup_low * factor, timing.speedup_high * factor
-    bound = replace(
-        timing,
-        baseline_us=reason.baseline_us,
-        speedup=timing.speedup * factor,
-        speedup_low=low,
-        speedup_high=high,
-        verdict=timing.verdict if timing.verdict in ("unconfirmed", "unreliable") else decide(low, high),
-        clock="bound",
-    )
+    bound = replace(scale_speedup(timing, factor), baseline_us=reason.baseline_us, clock="bound")
     return replace(result, timing=bound, findings=findings)
 
 
