@@ -6,12 +6,11 @@ unsolved; a correct sample without a confirmed time counts for fast_0 only.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from math import exp, fsum, log, sqrt
+from math import comb, exp, fsum, log, sqrt
 
 from harness.domain import INEXACT, Outcome, UsageError
 from harness.store.columns import ResultRow
@@ -105,15 +104,10 @@ def estimate_fast_at_k(problems: Iterable[Draws], threshold: float, k: int) -> f
 
 
 def estimate_at_k(samples: int, successes: int, k: int) -> float:
-    """Compute 1 - C(n-c, k) / C(n, k) as a numerically stable product. Raises UsageError for k outside 1..n."""
+    """Compute 1 - C(n-c, k) / C(n, k). Raises UsageError for k outside 1..n."""
     if not 1 <= k <= samples:
         raise UsageError(f"k must lie between 1 and the number of samples, {samples}; got {k}")
-    if samples - successes < k:
-        return 1.0
-    missed = 1.0
-    for drawn in range(successes):
-        missed *= (samples - k - drawn) / (samples - drawn)
-    return 1.0 - missed
+    return 1.0 - comb(samples - successes, k) / comb(samples, k)
 
 
 def geometric_mean(speedups: Sequence[float]) -> float | None:
@@ -154,10 +148,18 @@ def trace_fast_curve(
     draws: Iterable[Draws], thresholds: Sequence[float] = (0.0, *CURVE_THRESHOLDS)
 ) -> tuple[CurvePoint, ...]:
     """Return () without scored problems. The value at 0 is the correctness rate."""
-    problems = [_ShareOfProblem(one) for one in draws if one.scored]
-    if not problems:
-        return ()
-    return tuple(_trace_point(problems, threshold) for threshold in thresholds)
+    import numpy as np
+
+    problems, limits = [one for one in draws if one.scored], np.asarray(thresholds)
+    total = np.zeros(len(limits))
+    for one in problems:
+        faster = len(one.speedups) - np.searchsorted(np.sort(one.speedups), limits, side="right")
+        total += np.where(limits <= 0.0, one.outcomes.count(Outcome.CORRECT), faster) / max(one.evaluated, 1)
+    points = []
+    for threshold, share in zip(thresholds, total / max(len(problems), 1), strict=True) if problems else ():
+        low, high = bound_share(min(float(share), 1.0), len(problems))
+        points.append(CurvePoint(threshold=threshold, share=float(share), low=low, high=high))
+    return tuple(points)
 
 
 def bound_share(share: float, count: int) -> tuple[float, float]:
@@ -168,27 +170,6 @@ def bound_share(share: float, count: int) -> tuple[float, float]:
     middle = (share + weight / 2) / (1 + weight)
     half = Z_95 * sqrt(share * (1 - share) / count + weight / (4 * count)) / (1 + weight)
     return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
-
-
-class _ShareOfProblem:
-    __slots__ = ("correct", "evaluated", "speedups")
-
-    def __init__(self, draws: Draws) -> None:
-        self.evaluated = draws.evaluated
-        self.correct = draws.outcomes.count(Outcome.CORRECT)
-        self.speedups = sorted(draws.speedups)
-
-    def find_share(self, threshold: float) -> float:
-        if not self.evaluated:
-            return 0.0
-        faster = len(self.speedups) - bisect_right(self.speedups, threshold)
-        return (self.correct if threshold <= 0.0 else faster) / self.evaluated
-
-
-def _trace_point(problems: Sequence[_ShareOfProblem], threshold: float) -> CurvePoint:
-    share = fsum(problem.find_share(threshold) for problem in problems) / len(problems)
-    low, high = bound_share(min(share, 1.0), len(problems))
-    return CurvePoint(threshold=threshold, share=share, low=low, high=high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
