@@ -205,11 +205,11 @@ class Exchange:
         if self._builds is None or not self._is_first_call(expected):
             yield
             return
-        self._worker.report_first_call(begins=True)
+        self._worker.server.report_first_call(True)
         try:
             yield
         finally:
-            self._worker.report_first_call(begins=False)
+            self._worker.server.report_first_call(False)
 
     def _await_answer(self, timeout_s: float, *, stop: bool) -> dict[str, Any]:
         """Handles build requests, whose time does not count."""
@@ -243,7 +243,7 @@ class Exchange:
         if status > 128:
             name = name_signal(status - 128)
             # Linux ends a process this way when memory runs out; a candidate may also send it to itself.
-            outcome = Outcome.OUT_OF_MEMORY if name == "SIGKILL" and self._worker.has_seen_oom_kill() else failure
+            outcome = Outcome.OUT_OF_MEMORY if name == "SIGKILL" and self._worker.watch.has_seen_oom_kill() else failure
             return CandidateFailure(outcome, f"the process was ended by {name} during {command}{output}")
         return CandidateFailure(failure, f"the process exited with code {status} during {command}{output}")
 

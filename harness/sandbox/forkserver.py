@@ -75,7 +75,7 @@ class Forkserver:
         self._workers: set[int] = set()  # their ids in this namespace
         self._pending: deque[_Answer] = deque()  # to requests not answered yet, in order
         self._printed_bytes = 0  # by workers since `take_printed_bytes`
-        self.used_s = 0.0  # CPU time of the forkserver itself at the last pause
+        self.used_s = 0.0  # CPU time of the forkserver itself at the last stop
         self.unrecordable = ""  # why the work of its workers cannot be recorded
         # Gets True when a candidate's first call begins, and False at its end.
         self.report_first_call: Callable[[bool], None] = lambda begins: None
@@ -145,24 +145,16 @@ class Forkserver:
                 return None
             return None if answer["killed"] or answer["status"] is None else int(answer["status"])
 
-    def begin_pause(self, pid: int, **more: Any) -> _Answer:
+    def begin_stop(self, request: ForkserverRequest, pid: int, **more: Any) -> Callable[[], dict[str, Any]]:
+        """Request a pause or a sample; return a function that waits for it. It raises StillRunning."""
         with self._lock:
-            return self._send(self._require_line(), {"kind": ForkserverRequest.PAUSE, "pid": pid, **more})
+            answer = self._send(self._require_line(), {"kind": request, "pid": pid, **more})
+        return lambda: self._finish_stop(answer)
 
-    def begin_sample(self, pid: int, **more: Any) -> _Answer:
-        with self._lock:
-            return self._send(self._require_line(), {"kind": ForkserverRequest.SAMPLE, "pid": pid, **more})
-
-    def finish_pause(self, answer: _Answer) -> dict[str, Any]:
-        """Raises StillRunning."""
-        stopped = self.finish_stop(answer)
-        self.used_s = stopped["server_ns"] / 1e9
-        return stopped
-
-    def finish_stop(self, answer: _Answer) -> dict[str, Any]:
-        """Raises StillRunning."""
+    def _finish_stop(self, answer: _Answer) -> dict[str, Any]:
         with self._lock:
             stopped = self._await(self._require_line(), answer)
+        self.used_s = stopped["server_ns"] / 1e9
         if stopped["running"]:
             raise StillRunning(f"{stopped['running']} of its processes kept running after SIGSTOP")
         return stopped

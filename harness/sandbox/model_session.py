@@ -357,7 +357,7 @@ class ModelSession:
         return self.client.paused()
 
     def server_used_s(self) -> float:
-        return self.client.worker.server_used_s()
+        return self.client.worker.server.used_s
 
     def collect_garbage(self) -> None:
         self.client.collect_garbage()

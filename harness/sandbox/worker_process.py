@@ -212,14 +212,14 @@ class WorkerProcess:
         self, server: Forkserver, pid: int, *, outer_pid: int, line: Channel, output: OutputTail, watch: MemoryWatch
     ) -> None:
         """`pid` is in the forkserver's PID namespace."""
-        self._server = server
+        self.server = server
         self._pid = pid
         self._outer_pid = outer_pid
         self._keepers = {outer_pid}  # trusted processes around the worker, and
         self._innermost = outer_pid  # the worker, in this namespace
         self.line = line
         self._output = output
-        self._watch = watch
+        self.watch = watch
         self._status: int | None = None
         self._ended = False
         self._process = pid
@@ -232,7 +232,7 @@ class WorkerProcess:
             self._ended = True
             self.line.close()
             self._keep_handles(set())
-            self._status = self._server.kill(self._pid, self._outer_pid, grace_s)
+            self._status = self.server.kill(self._pid, self._outer_pid, grace_s)
         return self._status
 
     def end_with(self, leave: Callable[[], object]) -> None:
@@ -273,27 +273,25 @@ class WorkerProcess:
         """Request the stop; return a function that waits, reads `places` (address, bytes), and looks for pages that are
         repeated in `spans` (address, end). It raises StillRunning.
         """
-        more = {"places": list(places), "spans": list(spans), "patience_s": STOP_TIMEOUT_S}
-        answer = self._server.begin_pause(self._pid, process=self._process, **more)
-        return lambda: _read_stopped(self._server.finish_pause(answer))
+        finish = self._begin_stop(ForkserverRequest.PAUSE, places=list(places), spans=list(spans))
+        return lambda: _read_stopped(finish())
 
     def resume(self) -> None:
-        self._server.resume(self._pid)
-
-    def server_used_s(self) -> float:
-        return self._server.used_s
+        self.server.resume(self._pid)
 
     def begin_sample(self, delay_us: float) -> Callable[[], list[CodeTrace] | None]:
         """Request a resume and a short stop after `delay_us`; return a function that waits and tells what executed
         then, None if unknown. It raises StillRunning.
         """
-        more = {"places": [], "spans": [], "patience_s": STOP_TIMEOUT_S, "delay_us": int(delay_us)}
-        answer = self._server.begin_sample(self._pid, process=self._process, **more)
-        return lambda: _read_traces(self._server.finish_stop(answer)["threads"])
+        finish = self._begin_stop(ForkserverRequest.SAMPLE, places=[], spans=[], delay_us=int(delay_us))
+        return lambda: _read_traces(finish()["threads"])
+
+    def _begin_stop(self, request: ForkserverRequest, **more: Any) -> Callable[[], dict[str, Any]]:
+        return self.server.begin_stop(request, self._pid, process=self._process, patience_s=STOP_TIMEOUT_S, **more)
 
     def find_itself(self) -> None:
         """Find the process to sample. Call it before any candidate code runs."""
-        self._process = int(self._server.ask_about(self._pid, ForkserverRequest.FIND)["process"])
+        self._process = int(self.server.ask_about(self._pid, ForkserverRequest.FIND)["process"])
         self._innermost = find_innermost(self._outer_pid)
         self._keepers = find_tree(self._outer_pid) - {self._innermost}
         self.find_processes()
@@ -302,16 +300,10 @@ class WorkerProcess:
         if self._ended:
             return None
         try:
-            return self._watch.find_overuse(arena, every_s)
+            return self.watch.find_overuse(arena, every_s)
         except HarnessError as error:
             self.end()
-            return self._watch.explain_shortage(error)
-
-    def report_first_call(self, *, begins: bool) -> None:
-        self._server.report_first_call(begins)
-
-    def has_seen_oom_kill(self) -> bool:
-        return self._watch.has_seen_oom_kill()
+            return self.watch.explain_shortage(error)
 
     def printed(self) -> str:
         return self._output.text()

@@ -76,14 +76,13 @@ def serve(evaluator: Channel) -> None:
         elif message["kind"] == ForkserverRequest.KILL:
             held.pop(message["pid"], None)
             evaluator.send({"kind": message["kind"], **_kill(message["pid"], children, message["grace_s"])})
-        elif message["kind"] == ForkserverRequest.PAUSE:
-            answer = held.setdefault(message["pid"], PauseControl(message["pid"])).pause(message)
-            evaluator.send({"kind": message["kind"], **answer, "server_ns": time.process_time_ns()})
+        elif message["kind"] in (ForkserverRequest.PAUSE, ForkserverRequest.SAMPLE):
+            control = held[message["pid"]]
+            stop = control.pause if message["kind"] == ForkserverRequest.PAUSE else control.sample
+            evaluator.send({"kind": message["kind"], **stop(message), "server_ns": time.process_time_ns()})
         elif message["kind"] == ForkserverRequest.RESUME:  # no answer: the worker's next message serves as one
             if message["pid"] in held:
                 held[message["pid"]].resume()
-        elif message["kind"] == ForkserverRequest.SAMPLE:
-            evaluator.send({"kind": message["kind"], **held[message["pid"]].sample(message)})
         elif message["kind"] == ForkserverRequest.FIND:
             worker, supervisors = _find_worker(message["pid"])
             held[message["pid"]] = PauseControl(message["pid"], supervisors)
@@ -154,9 +153,9 @@ def _kill(pid: int, children: set[int], grace_s: float) -> dict[str, Any]:
 class PauseControl:
     """Stops and resumes one worker; `supervisors`, the harness's processes around it, keep running."""
 
-    def __init__(self, pid: int, supervisors: set[int] | None = None) -> None:
+    def __init__(self, pid: int, supervisors: set[int]) -> None:
         self._pid = pid
-        self._supervisors = supervisors or set()
+        self._supervisors = supervisors
         self._processes: set[int] = set()  # as of the last stop
         self._busy_ns: dict[int, int] = {}  # CPU time of those that had not ended
         self._resumed_ns = time.monotonic_ns()
@@ -164,8 +163,7 @@ class PauseControl:
 
     def pause(self, message: dict[str, Any]) -> dict[str, Any]:
         """Return the number of processes still running, their CPU time, the last resume, and the requested memory."""
-        known = {message["process"]} if self._supervisors else set()  # once the processes around it are known
-        running = self._stop(known, message["patience_s"])
+        running = self._stop({message["process"]}, message["patience_s"])
         return {
             "running": max(running, int(self._stop_violations >= MAX_STOP_VIOLATIONS)),
             "used_ns": sum(_read_busy_ns(process) or 0 for process in self._processes | self._supervisors),

@@ -112,7 +112,7 @@ def is_restless(held, pid):
 
 def test_stopped_process_stays_stopped(start):
     pid = start(IDLE)
-    held = PauseControl(pid)
+    held = PauseControl(pid, set())
     for _ in range(5):
         assert pause(held, pid)["running"] == 0
         assert {state_of(process, process) for process in find_tree(pid)} == {"T"}
@@ -124,7 +124,7 @@ def test_stopped_process_stays_stopped(start):
 @pytest.mark.parametrize("_", range(5))
 def test_orphaned_processes_are_stopped_again(start, _):
     pid = start(ORPHAN)
-    held = PauseControl(pid)
+    held = PauseControl(pid, set())
     assert pause(held, pid)["running"] == 0
     time.sleep(0.2)
     states = {state_of(process, process) for process in held._processes}
@@ -135,7 +135,7 @@ def test_orphaned_processes_are_stopped_again(start, _):
 
 def test_work_of_a_continued_process_is_seen_whoever_is_reaped_meanwhile(start, running):
     pid = start(HIDES_ITS_WORK)
-    held = PauseControl(pid)
+    held = PauseControl(pid, set())
     assert pause(held, pid)["running"] == 0
     continue_and_stop(running[pid])
     assert len(find_tree(pid)) == 1  # the child has been reaped
@@ -145,7 +145,7 @@ def test_work_of_a_continued_process_is_seen_whoever_is_reaped_meanwhile(start, 
 
 def test_who_is_restless_three_times_does_not_let_itself_be_stopped(start, running):
     pid = start(HIDES_ITS_WORK.replace("os.wait()", "pass"))
-    held = PauseControl(pid)
+    held = PauseControl(pid, set())
     for _ in range(3):
         assert pause(held, pid)["running"] == 0
         continue_and_stop(running[pid])
