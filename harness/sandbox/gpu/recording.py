@@ -36,6 +36,8 @@ from harness.tensors.values import has_same_bits
 MOST_REASON_CHARACTERS = 200
 MOST_PAGES = 4096
 _MARKS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}  # by bytes
+# Bytes of which numbers consist that are neither small nor infinite in any floating format.
+_NUMBERS = (*range(0x40, 0x48), *range(0xC0, 0xC8))
 READS_BACK = "device memory is read back to the host"  # as the recorder says
 
 
@@ -69,7 +71,7 @@ class Recording:
         return sum(size for _, size, _ in self.pages.pages[1:])
 
     def write_inputs(self, placed: PlacedInputs, state: Iterable[Tensor] = ()) -> None:
-        """Fill outputs with NaN, or secret bytes: state before, since it may lie where the given one is written, others
+        """Fill outputs with NaN or secret bytes: state before, since it may lie where the given one is written, others
         afterwards, also in case that they lie in the memory of inputs or state. Raises NotReplayable for inputs of
         another form.
         """
@@ -204,11 +206,13 @@ def make_recording(
 
 
 def _fill(view: Tensor, dtype: torch.dtype) -> None:
-    """Write NaN in floating formats; else no program can know which values need not be written."""
+    """No program can know which values need not be written: numbers may be right, and so may NaN."""
     if dtype is torch.bool:
         view.random_(0, 2)  # two values, of which one is right: each place has its own
+    elif dtype.is_floating_point or dtype.is_complex:
+        view.fill_(secrets.choice((POISON, secrets.choice(_NUMBERS))))
     else:
-        view.fill_(POISON if dtype.is_floating_point or dtype.is_complex else secrets.randbelow(256))
+        view.fill_(secrets.randbelow(256))
 
 
 def _list_places(called: Called, views: frozenset[int]) -> list[Place]:
