@@ -41,6 +41,7 @@ from harness.evaluation.correctness.reference_checks import (
     require_weights_known,
     run_again,
 )
+from harness.evaluation.correctness.scaled_weights import list_scalable, scale_parts
 from harness.evaluation.correctness.truth import (
     Expected,
     KeptTruths,
@@ -234,9 +235,10 @@ class Reference:
         outputs = self.outputs_of(self.make_device_inputs(source.getrandbits(62))).tensors
         after, share = outputs[len(outputs) - len(self.changing) :], source.random()
         pairs = zip(self.changing.items(), after, strict=True)
-        return {
+        state = {
             name: before.lerp(later, share) if before.dtype in MIXABLE else later for (name, before), later in pairs
         }
+        return scale_parts(self.model, state, source) if self.loaded.problem.dynamic_weights else state
 
     def outputs_of(self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None) -> FlatOutputs:
         is_read_only = self.computes_on is None and not self.changes_inputs
@@ -378,6 +380,8 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
     draws_numbers = loaded.problem.seeded_calls and have_advanced(generators, device.torch_device)
     is_large = count_bytes([*list_tensors(inputs), *state.values()]) > SMALL_BYTES
     later = () if is_large else find_later_changes(loaded, model, changing)
+    if loaded.problem.dynamic_weights:
+        later = (*later, *(name for name in list_scalable(model) if name in state and name not in changing))
     if draws_numbers or later:
         del outputs
         inputs = seed_call(inputs, input_seed) if draws_numbers else inputs

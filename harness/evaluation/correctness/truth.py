@@ -263,8 +263,8 @@ def run_with_state(
 def run_and_compare_state(
     loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any], *, others: Collection[str] = ()
 ) -> tuple[FlatOutputs, dict[str, Tensor]]:
-    """Return the outputs, and the state that the call changed with its earlier values, which are restored. Only later
-    calls change `others`.
+    """Return the outputs, and the state that the call changed with its earlier values, which are restored. `others`
+    count as changed.
     """
     before = {name: tensor.clone() for name, tensor in list_state(model).items()}
     outputs = run_reference(loaded, model, inputs)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from harness.domain import ProblemError
 from harness.evaluation.correctness.reference import NEGLIGIBLE, SMALL_BYTES, Reference
 from harness.evaluation.correctness.reference_checks import find_largest, has_only_numbers
+from harness.evaluation.correctness.scaled_weights import can_scale, scale
 from harness.evaluation.correctness.truth import (
     Expected,
     Truth,
@@ -26,7 +27,6 @@ from harness.evaluation.correctness.truth import (
     run_reference,
     write_state,
 )
-from harness.problems.inputs.tensors import split_parts, without_repeats
 from harness.problems.operators import OperatorCalls
 from harness.problems.watched_process import limit_reference
 from harness.sandbox.arena_layout import Footprint
@@ -85,9 +85,9 @@ def _draw_other_state(reference: Reference, seed: int) -> dict[str, Tensor] | No
     state = list_state(model)
     with _may_write(model):
         for name, parameter in model.named_parameters():
-            if name in state and parameter.is_floating_point() and parameter.element_size() > 1:
+            if name in state and can_scale(parameter):
                 is_given = torch.equal(parameter, reference.state[name])
-                _scale(parameter.detach(), generator, replaces=is_given and find_largest(parameter) < NEGLIGIBLE)
+                scale(parameter.detach(), generator, replaces=is_given and find_largest(parameter) < NEGLIGIBLE)
     if all(torch.equal(tensor, reference.state[name]) for name, tensor in state.items()):
         return None
     return {name: tensor.to(HOST) for name, tensor in state.items()}
@@ -95,12 +95,6 @@ def _draw_other_state(reference: Reference, seed: int) -> dict[str, Tensor] | No
 
 def _may_write(model: nn.Module) -> AbstractContextManager[Any]:
     return torch.inference_mode() if any(map(torch.is_inference, model.parameters())) else torch.no_grad()
-
-
-def _scale(weights: Tensor, generator: torch.Generator, *, replaces: bool) -> None:
-    for part in split_parts(without_repeats(weights)):
-        factors = (0.75 + 0.5 * torch.rand(part.shape, generator=generator, device=part.device)).to(part.dtype)
-        part.copy_(factors if replaces else part * factors)
 
 
 def make_later_states(reference: Reference, seed: int, few: int, many: int) -> list[dict[str, Tensor]]:

@@ -125,6 +125,19 @@ def test_the_states_of_timed_calls_lie_on_no_line():
     assert torch.equal(again, moved[1])  # to compare the call later
 
 
+def test_dynamic_weights_change_in_each_timed_call():
+    tied = SOURCE.replace("self.register", "self.tied = self.weight\n        self.register", 1)
+    source = tied.replace("FORWARD", "return x * self.weight * self.tied")
+    problem = Problem(name="toy", suite="mine", source=source, dynamic_weights=True)
+    reference = prepare_reference(load_problem(problem, "full"), CpuDevice(), 1, 2)
+    states = [reference.make_timed_state(seed) for seed in range(20)]
+    assert all(torch.equal(state["weight"], state["tied"]) and len(state) == 2 for state in states)
+    changed = {int((state["weight"] != reference.state["weight"]).sum()) for state in states}
+    assert changed == {1, 5}  # all, or a part that a sample may miss
+    outputs = reference.outputs_of(reference.make_inputs(1), states[0]).tensors
+    assert torch.equal(outputs[1], states[0]["weight"])
+
+
 def test_quarter_of_timed_calls_has_inputs_of_all_fit_kinds():
     reference = replace(prepare("return x * self.weight"), timed_steps=("biased", "varied"))
     source = random.Random(1)

@@ -1,0 +1,45 @@
+"""Other weights for a model: scaled by random factors near 1, so that they stay usable, and outputs show them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from harness.evaluation.correctness.truth import list_state
+from harness.problems.inputs.tensors import split_parts, without_repeats
+
+LEAST, MOST = 0.75, 1.25  # factors
+PARTS = (1, 1, 16, 32, 64, 128, 256)  # of each tensor, one in so many parts is scaled
+
+
+def can_scale(weights: Tensor) -> bool:
+    return weights.is_floating_point() and weights.element_size() > 1
+
+
+def list_scalable(model: nn.Module) -> list[str]:
+    """Return the names of parameters, all of tied ones."""
+    return [name for name, weights in model.named_parameters(remove_duplicate=False) if can_scale(weights)]
+
+
+def scale(weights: Tensor, generator: torch.Generator, *, replaces: bool = False) -> None:
+    """In place. With `replaces` the weights become the factors."""
+    for part in split_parts(without_repeats(weights)):
+        factors = torch.rand(part.shape, generator=generator, device=part.device).mul_(MOST - LEAST).add_(LEAST)
+        part.copy_(factors.to(part.dtype) if replaces else part * factors.to(part.dtype))
+
+
+def scale_parts(model: nn.Module, state: Mapping[str, Tensor], source: random.Random) -> dict[str, Tensor]:
+    """Return the `state` with a part of each weight scaled, which a sample of it may miss. Tied ones stay tied."""
+    own, scaled, parts = list_state(model), dict[int, Tensor](), source.choice(PARTS)
+    for name, weights in state.items():
+        place = own[name].data_ptr()
+        if place not in scaled and can_scale(weights):
+            generator = torch.Generator(weights.device).manual_seed(source.getrandbits(62))
+            scaled[place] = weights.clone(memory_format=torch.contiguous_format)
+            length = max(weights.numel() // parts, 1)
+            begin = source.randrange(weights.numel() - length + 1) if weights.numel() else 0
+            scale(scaled[place].view(-1)[begin : begin + length], generator)
+    return {name: scaled.get(own[name].data_ptr(), weights) for name, weights in state.items()}
