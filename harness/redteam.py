@@ -45,9 +45,10 @@ CONTROL_FIELDS = ("mechanism", "problem", "expected", "device", "timed")
 OPTIONAL_FIELDS = ("known_open", "language")
 # Detections that are not outcomes: the program counts as correct but gains nothing. REPLAYED: its work was recorded
 # whole and timed without its host code, so what that does otherwise has no effect.
-UNRANKED, NO_GAIN, NOT_OWN, REPLAYED = "unranked", "no_gain", "not_own", "replayed"
+# UNVERIFIED: the record says that its share is the worker's word.
+UNRANKED, NO_GAIN, NOT_OWN, REPLAYED, UNVERIFIED = "unranked", "no_gain", "not_own", "replayed", "unverified"
 FAILURES = tuple(outcome for outcome in Outcome if outcome.counts_against_model and outcome is not Outcome.CORRECT)
-CATCHES = (*map(str, FAILURES), UNRANKED, NO_GAIN, NOT_OWN, REPLAYED)
+CATCHES = (*map(str, FAILURES), UNRANKED, NO_GAIN, NOT_OWN, REPLAYED, UNVERIFIED)
 # Above the noise of a busy machine; these attacks aim at a factor of two or more.
 GAIN = 1.25
 CUSTOM_SHARE = 0.25  # of the time; candidates below do not do their own work
@@ -309,6 +310,8 @@ def _is_caught_as(way: str, evaluation: Evaluation) -> bool:
     if way == NOT_OWN:
         work = evaluation.work
         return work is not None and (work.custom < CUSTOM_SHARE or work.without_custom == "unchanged")
+    if way == UNVERIFIED:
+        return any(one.check == "unverified_share" for one in evaluation.findings)
     if evaluation.timing is None:
         return False
     if way == REPLAYED:

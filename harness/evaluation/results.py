@@ -50,6 +50,7 @@ class ReplayedKernels:
     others_us: float | None = None
     measured_us: float | None = None
     is_general: bool = True  # otherwise replays are right only for the inputs of the recording
+    unverified: tuple[str, ...] = ()  # of the candidate's: those whose origin only names tell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from harness.domain import (
     EAGER,
@@ -56,6 +57,7 @@ from harness.problems.watched_process import read_init_inputs
 from harness.sandbox.devices import Device
 from harness.sandbox.gpu.recorded_code import RecordedFunction
 from harness.sandbox.gpu.recording import NotReplayable, Recording
+from harness.sandbox.kernel_compiler import compile_again
 from harness.sandbox.model_session import ModelSession
 from harness.sandbox.workers_ahead import WorkersAhead
 
@@ -257,6 +259,7 @@ class CaseContext:
             source=self.task.candidate.source,
             libraries=self.task.libraries if self.is_replayed else (),
             kernels=self.task.kernels,
+            compile_again=partial(compile_again, self.tools.workers.ahead.forkserver) if self.is_replayed else None,
         )
 
     def quiet(self) -> AbstractContextManager[None]:

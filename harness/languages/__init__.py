@@ -34,8 +34,11 @@ def note_other_language(source: str, language: Language) -> tuple[Finding, ...]:
 
 
 def list_compiled_in_worker(source: str) -> tuple[Language, ...]:
-    """List the languages of Python functions that the program names, after those that they are translated to."""
-    named = [rules for rules in _find_compilers(source) if rules.modules]
+    """List the languages of Python functions that the program names, after those that they translate to; and torch's
+    compiler beside kernels that the program writes, which must be told from its own.
+    """
+    has_kernels = detect_language(source) != CPU_LANGUAGE
+    named = [rules for rules in _find_compilers(source) if rules.modules or has_kernels]
     return tuple(dict.fromkeys(one.name for rules in named for one in reversed(rules.chain)))
 
 

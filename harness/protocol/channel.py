@@ -46,6 +46,7 @@ class WorkerRequest(StrEnum):
     CONFIGURE_EMULATORS = "configure_emulators"
     TAKE_KERNEL_FINDINGS = "take_kernel_findings"
     READ_COMPILED = "read_compiled"
+    COMPILE_AGAIN = "compile_again"  # to a process that runs no program
     COLLECT = "collect"
     # To a process that replays recorded work instead of running a candidate.
     OPEN_REPLAYER = "open_replayer"

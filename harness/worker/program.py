@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gc
 import importlib.util
+import json
 import os
 import re
 import sys
 import time
 import traceback
+from base64 import b64encode
 from collections import deque
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -42,6 +44,7 @@ from harness.worker.memory import (
 )
 from harness.worker.recorder.driver_calls import CallRecorder, NotRecordable
 from harness.worker.recorder.replayer import ReplayServer
+from harness.worker.triton_compilations import add_compilations
 
 MODULE_NAME = "candidate"
 COMPILED = "compiled"  # folder
@@ -259,6 +262,7 @@ class Worker:
                 outputs, recording, descriptors = recorder.record(reset, lambda: read_outputs(self._forward(*inputs)))
         except NotRecordable as reason:
             return {"unsupported": [str(reason)]}
+        add_compilations(descriptors[0], [one["name"] for one in recording["functions"]])
         described = self._describe_call(1, outputs[0], outputs[1], self._state.read())
         facts = {name: recording[name] for name in ("memory", "unsupported", "has_fixed_addresses")}
         facts["is_parallel"] = len(recording["streams"]) > 1 or bool(recording["graphs"])
@@ -323,6 +327,12 @@ class Worker:
 
     def do_read_compiled(self, _: dict[str, Any]) -> dict[str, Any]:
         return {"files": compiled_files.read(self._scratch / COMPILED)}
+
+    def do_compile_again(self, message: dict[str, Any]) -> dict[str, Any]:
+        compiled_files.place(self._scratch / COMPILED, {})
+        from harness.worker.triton_rebuild import compile_again  # imports Triton
+
+        return {"code": b64encode(compile_again(json.loads(message["description"]))).decode()}
 
     def do_collect(self, _: dict[str, Any]) -> None:
         """Collect garbage between blocks, so that it does not happen inside a timed call."""

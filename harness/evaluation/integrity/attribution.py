@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, replace
 from operator import itemgetter
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from harness.builder.symbols import demangle, list_functions, plain_signature
 from harness.domain import BuildRequest, CandidateFailure, Finding, LaunchedKernels, Outcome, WithoutCustom, Work
@@ -20,6 +20,7 @@ from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
 from harness.evaluation.integrity.code_images import Origin, find_origins
+from harness.evaluation.integrity.program_kernels import CompileAgain, ProgramKernels
 from harness.evaluation.model_construction import construct_with_state
 from harness.evaluation.results import Owner, ReplayedKernels, StepResult
 from harness.protocol.channel import Mode
@@ -29,11 +30,11 @@ from harness.sandbox.replies import read_as
 from harness.tensors.outputs import FlatOutputs, are_far_apart
 
 OpenInMode = Callable[[Mode], AbstractContextManager[ModelSession]]
-OwnedFunction = tuple[str, Owner]  # its name, demangled
 
 NOTHING = 0.001  # smaller shares count as zero
 MAX_ROWS, MOST_US = 1000, 1e15
 MAX_KERNELS = 50
+MOST_NAMED = 3
 PART_CHARACTERS = 200  # of the name of a kernel or an operator
 MAX_NAME = 400  # characters; the worker program truncates at half of that
 UNUSED = "candidate code does not run in the calls that count"
@@ -58,7 +59,6 @@ _LIBRARY_OPERATOR = re.compile(
 _TORCH_OPERATOR = re.compile(r"(aten|prims?|quantized|quantized_decomposed|_c10d_functional|c10d)::\w+")
 _COMPILED_REGION = re.compile(r"Torch-Compiled Region|## Call Compiled|CompiledF|TorchDynamo|Inductor|triton_")
 _GENERATED_RANGE = re.compile(r"## Call Compiled")  # the rest of a compiled region is torch's overhead
-_WRITTEN_TRITON = re.compile(r"triton_(?![a-z]{3}_|$)")  # names of torch's compiler go on with three letters, or end
 _GENERATED_KERNEL = re.compile(r"triton_[a-z]+_fused")
 _LIBRARY_KERNEL = re.compile(
     r"cublas|cudnn|cutlass|cute::|nvjet|xmma|cask|cufft|cusparse|cusolver|nccl|\bsm\d+_|(ampere|volta|turing|hopper"
@@ -96,32 +96,50 @@ class CustomKernels:
     libraries: tuple[str, ...] = ()
     theirs: frozenset[bytes] = frozenset()
     generated: bool = False
+    program: ProgramKernels | None = None
 
     def holds(self, name: str) -> bool:
         """`name` is a plain name. A stored name that ends with `*` matches a prefix."""
         return name in self.names or any(one.endswith("*") and name.startswith(one[:-1]) for one in self.names)
 
 
+class OwnedFunction(NamedTuple):
+    name: str  # demangled
+    owner: Owner
+    is_verified: bool = True  # otherwise a worker compiled or unpacked it, and only names tell whose it is
+
+
 def describe_custom_kernels(
-    requests: Sequence[BuildRequest], *, source: str, libraries: Sequence[str] = (), kernels: Sequence[str] = ()
+    requests: Sequence[BuildRequest],
+    *,
+    source: str,
+    libraries: Sequence[str] = (),
+    kernels: Sequence[str] = (),
+    compile_again: CompileAgain | None = None,
 ) -> CustomKernels:
-    custom = name_custom_kernels((*kernels, *list_custom_kernels(requests))[:MAX_KERNELS], libraries)
-    return replace(custom, libraries=tuple(libraries), words=frozenset(_WORD.findall(source)))
+    built = list_custom_kernels(requests)
+    custom = name_custom_kernels((*kernels, *built)[:MAX_KERNELS], libraries)
+    program = ProgramKernels(source, compile_again, built) if compile_again else None
+    return replace(custom, libraries=tuple(libraries), words=frozenset(_WORD.findall(source)), program=program)
 
 
 def find_owners(functions: Sequence[RecordedFunction], custom: CustomKernels) -> list[OwnedFunction]:
     names = demangle([one.name for one in functions])
-    origins = find_origins(functions, custom.libraries, custom.theirs)
-    return [(name, _find_owner(name, origin, custom)) for name, origin in zip(names, origins, strict=True)]
+    origins = find_origins(functions, custom.libraries, custom.theirs, custom.program)
+    return [
+        OwnedFunction(name, _find_owner(name, origin, custom), custom.generated or origin not in ("said", "unknown"))
+        for name, origin in zip(names, origins, strict=True)
+    ]
 
 
 def _find_owner(name: str, origin: Origin, custom: CustomKernels) -> Owner:
-    """Names decide only for code that the evaluator built or that its compiler ascribes to the program. For other code
-    that a worker compiled or unpacked they do not if torch or a library has such names, too. What the evaluator built
-    of a library's templates is the candidate's.
+    """Names decide for code that the evaluator built. For other code that a worker compiled or unpacked they do not if
+    torch or a library has such names, too. What the evaluator built of a library's templates is the candidate's.
     """
+    if origin == "compiled":
+        return "custom"
     is_usual = _LIBRARY_KERNEL.search(name) or _TORCH_KERNEL.search(name)
-    is_ambiguous = name_kernel(name) in custom.names and is_usual and not _WRITTEN_TRITON.match(name)
+    is_ambiguous = name_kernel(name) in custom.names and is_usual
     is_foreign = origin == "machine" or (origin == "unknown" and is_ambiguous)
     owner = classify_kernel(FROM_LIBRARY if is_foreign else "", name, custom)
     return "custom" if origin == "built" and owner == "library" else owner
@@ -141,12 +159,24 @@ def attribute_replayed(
         return _reject_where_required(work, reference, "unused_kernel", UNUSED)
     if has_kernel or custom.generated:
         work = replace(work, without_custom=replayed.without_custom)
-    findings = (
-        ()
-        if replayed.is_general or work.custom < NOTHING
-        else (_doubt_share(f"{RECORDED_WORK} is right for its own inputs only"),)
+    return _conclude(
+        work,
+        reference,
+        libraries=(),
+        findings=_doubt_replayed(replayed, work),
+        has_kernel=has_kernel or custom.generated,
     )
-    return _conclude(work, reference, libraries=(), findings=findings, has_kernel=has_kernel or custom.generated)
+
+
+def _doubt_replayed(replayed: ReplayedKernels, work: Work) -> tuple[Finding, ...]:
+    if work.custom < NOTHING:
+        return ()
+    if not replayed.is_general:
+        return (_doubt_share(f"{RECORDED_WORK} is right for its own inputs only"),)
+    if not replayed.unverified:
+        return ()
+    names = ", ".join(replayed.unverified[:MOST_NAMED])
+    return (_doubt_share(f"the worker compiled {names}, which the program's text alone does not give"),)
 
 
 def _limit_own(replayed: ReplayedKernels) -> list[tuple[str, Owner, float]]:
@@ -209,7 +239,7 @@ def confirm_recorded_code(
     work = result.work
     if work is None or result.outcome is not None or work.custom < NOTHING:
         return result
-    if functions is not None and all(owner != "custom" for _, owner in find_owners(functions, custom)):
+    if functions is not None and all(one.owner != "custom" for one in find_owners(functions, custom)):
         work = replace(work, custom=0.0, other=work.custom + work.other)
         return _reject_where_required(work, reference, "unused_kernel", UNUSED)
     return replace(result, findings=(*result.findings, _doubt_share(f"{RECORDED_WORK} cannot be replayed")))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-import re
 import struct
 import sys
 from collections import defaultdict
@@ -14,34 +13,39 @@ from pathlib import Path
 from typing import Literal
 
 from harness.builder.toolchain import find_cuda_home
-from harness.protocol.channel import PROGRAM_FILE
+from harness.evaluation.integrity.program_kernels import Agreement, ProgramKernels
 from harness.sandbox.gpu.recorded_code import RecordedFunction
 
-# "built": the evaluator built it from the candidate's sources. "machine": a library of this machine
-# holds it, or the reference runs it.
-# "program": compiled at run time, and its line table names the program's file. "unknown": all else.
-Origin = Literal["built", "machine", "program", "unknown"]
+# "built": the evaluator built it from the candidate's sources; "compiled": it compiled the text of the program again.
+# "machine": a library of this machine holds it, the reference runs it, or its worker compiled another kernel than the
+# program's of that name. "said": only its worker says that it compiled the program's text. "unknown": all else.
+Origin = Literal["built", "compiled", "machine", "said", "unknown"]
 
-_PROGRAM = re.compile(rb"[\0/]%s[\0\"]" % re.escape(PROGRAM_FILE.encode()))  # in an ELF file or in PTX
 _FAT_BINARY = struct.Struct("<IHHQ")  # magic number, version, bytes of this header, bytes that follow it
 _PART = struct.Struct("<HHIQI")  # for one device; the last three: bytes of this header, after it, of them compressed
 MOST_PARTS = 1000  # of one fat binary
 _MAGIC = struct.pack("<I", 0xBA55ED50)
 _SECTION = struct.Struct("<IIQQQQIIQQ")  # of an ELF file; the 1st, 5th and 6th are name, offset and size
 _SECTIONS = (b".nv_fatbin", b"__nv_relfatbin")
+_ORIGINS: dict[Agreement, Origin] = {"same": "compiled", "said": "said", "other": "machine"}
 
 
 def find_origins(
-    functions: Sequence[RecordedFunction], built: Sequence[str], theirs: frozenset[bytes] = frozenset()
+    functions: Sequence[RecordedFunction],
+    built: Sequence[str],
+    theirs: frozenset[bytes] = frozenset(),
+    program: ProgramKernels | None = None,
 ) -> list[Origin]:
     """`built` are paths of the libraries that the evaluator built from the candidate's sources, `theirs` images of the
     reference's recording.
     """
-    known: dict[int, Origin] = {}  # functions of an image share its bytes
+    known: dict[bytes, Origin] = dict.fromkeys(theirs, "machine")
     for one in functions:
-        if id(one.image) not in known:
-            known[id(one.image)] = "machine" if one.image in theirs else _find_origin(one.image, built)
-    return ["machine" if one.path else known[id(one.image)] for one in functions]
+        if one.image not in known:
+            known[one.image] = _find_origin(one.image, built)
+    unknown = [one for one in functions if known[one.image] == "unknown"]
+    known |= {image: _ORIGINS[how] for image, how in (program.compare(unknown) if program else {}).items()}
+    return ["machine" if one.path else known[one.image] for one in functions]
 
 
 def _find_origin(image: bytes, built: Sequence[str]) -> Origin:
@@ -49,10 +53,7 @@ def _find_origin(image: bytes, built: Sequence[str]) -> Origin:
         return "unknown"
     if _is_of_machine(image):
         return "machine"
-    if any(_contains(path, image) for path in built):
-        return "built"
-    is_program = not image.startswith(_MAGIC) and _PROGRAM.search(image)  # no compiler of a program makes fat binaries
-    return "program" if is_program else "unknown"
+    return "built" if any(_contains(path, image) for path in built) else "unknown"
 
 
 def _contains(path: str, image: bytes) -> bool:

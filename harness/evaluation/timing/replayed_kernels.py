@@ -17,6 +17,7 @@ from harness.evaluation.timing.cold_replays import ColdReplays, Side
 from harness.sandbox.gpu.recording import Graph, NotReplayable, Recording
 from harness.sandbox.model_session import Run
 
+NAMED = 60  # characters of a name in a finding
 OTHER_WORK, ATTRIBUTING = "Memcpy, Memset", 2  # a name; replays of a graph, the first of which may load code
 
 
@@ -49,16 +50,14 @@ class KernelExaminer:
         """Time each kernel, and leave out the candidate's own ones, without which others may fail or wait for ever. All
         replays are like timed ones: cold, and apart from each other.
         """
-        own, rows = (
-            [at for at, one in enumerate(self.functions) if one[1] == "custom"],
-            list[tuple[str, Owner, float]](),
-        )
+        own = [at for at, one in enumerate(self.functions) if one.owner == "custom"]
+        rows: list[tuple[str, Owner, float]] = []
         replay = partial(self.replays.replay_alone, self.side)
         without_custom: WithoutCustom = "not_tried"
         others_us: float | None = None
         try:
             *_, times = [self.replays.time_kernels(self.side, draw()) for _ in range(ATTRIBUTING)]
-            rows = [(*self.functions[at], us) if at >= 0 else (OTHER_WORK, "torch", us) for at, us in times]
+            rows = [(*self.functions[at][:2], us) if at >= 0 else (OTHER_WORK, "torch", us) for at, us in times]
             if own:
                 self.side.replayer.leave_out(own)
                 found = [replay(seed := draw(), "without") for _ in range(ATTRIBUTING)]
@@ -68,7 +67,10 @@ class KernelExaminer:
         except (NotReplayable, IndexError):
             self.side.replayer.end()
             without_custom = "failed"
-        return ReplayedKernels(rows=tuple(rows), without_custom=without_custom, others_us=others_us)
+        unverified = dict.fromkeys(self.functions[at].name[:NAMED] for at in own if not self.functions[at].is_verified)
+        return ReplayedKernels(
+            rows=tuple(rows), without_custom=without_custom, others_us=others_us, unverified=tuple(unverified)
+        )
 
 
 WINDOWS, WORDS = 6, 16  # of an output, each of so many words of four bytes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -23,12 +24,13 @@ class MalformedRecording(Exception):
 @dataclass(frozen=True, slots=True)
 class RecordedFunction:
     """`path` is the library of the machine that the code is read from; otherwise the recording holds its `image`, which
-    is empty if the recorder has not seen it.
+    is empty if the recorder has not seen it. `compilation` is the JSON by which the worker says that Triton made it.
     """
 
     name: str
     path: str
     image: bytes
+    compilation: str = ""
 
 
 def read_functions(recording: int, recorded_bytes: int) -> list[RecordedFunction]:
@@ -39,7 +41,8 @@ def read_functions(recording: int, recorded_bytes: int) -> list[RecordedFunction
     try:
         found = json.loads(os.pread(recording, size_bytes, 0))
         images = _read_images(found["images"], recorded_bytes)
-        functions = [_read_function(facts, images) for facts in found["functions"]]
+        said = {image: _read_compilation(found.get("compilations", {}), image) for _, image in images.values()}
+        functions = [_read_function(facts, images, said) for facts in found["functions"]]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError, OverflowError, OSError) as error:
         raise MalformedRecording("its recording cannot be read") from error
     if sum(len(one.name) for one in functions) > MOST_NAME_CHARACTERS:
@@ -72,7 +75,16 @@ def _read_images(rows: Mapping[str, Any], recorded_bytes: int) -> dict[int, tupl
     return images
 
 
-def _read_function(facts: Mapping[str, Any], images: Mapping[int, tuple[str, bytes]]) -> RecordedFunction:
+def _read_compilation(rows: Mapping[str, Any], image: bytes) -> str:
+    text = rows.get(hashlib.sha256(image).hexdigest(), "") if rows and image else ""
+    if type(text) is not str:
+        raise ValueError("an invalid compilation")
+    return text
+
+
+def _read_function(
+    facts: Mapping[str, Any], images: Mapping[int, tuple[str, bytes]], said: Mapping[bytes, str]
+) -> RecordedFunction:
     name, number = facts["name"], facts["image"]
     if type(name) is not str or type(number) is not int:
         raise ValueError("an invalid function")
@@ -80,7 +92,8 @@ def _read_function(facts: Mapping[str, Any], images: Mapping[int, tuple[str, byt
         return RecordedFunction("", "", b"")
     if not _NAME.fullmatch(name):
         raise ValueError("an invalid name")
-    return RecordedFunction(name, *images[number])
+    path, image = images[number]
+    return RecordedFunction(name, path, image, said[image])
 
 
 def _is_count(number: object) -> bool:

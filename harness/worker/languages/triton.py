@@ -11,6 +11,7 @@ from typing import Any
 from harness.worker.emulated.link import EmulatorLink
 from harness.worker.instrumentation import Observer, StandIn
 from harness.worker.languages import Preparation
+from harness.worker.triton_compilations import REPEATABLE, keep_compilations
 
 PLAIN = (bool, int, float, str)
 
@@ -18,6 +19,7 @@ PLAIN = (bool, int, float, str)
 def prepare(preparation: Preparation) -> None:
     if preparation.target is None:
         keep_autotuned()
+        keep_compilations()
     else:
         compiles, compiles_all = preparation.compiles, preparation.compiles_all
         emulate(preparation.link, preparation.target, compiles=compiles, compiles_all=compiles_all)
@@ -50,7 +52,8 @@ def emulate(link: EmulatorLink, target: dict[str, Any], *, compiles: bool, compi
     """Interpret kernels, or compile them for the target (see `Preparation`). Do nothing without Triton."""
     os.environ["TRITON_INTERPRET"] = "0" if compiles else "1"
     if compiles_all:
-        os.environ["TRITON_STORE_BINARY_ONLY"] = "1"  # the files of many configurations are sent on
+        # The files of many configurations are sent on, to workers that `keep_compilations`.
+        os.environ |= {"TRITON_STORE_BINARY_ONLY": "1", **REPEATABLE}
     else:  # as Triton 3.9 does, which warns where it is not set; it is part of the compiled files' key
         os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
     if compiles and (preloaded := sys.modules.get("harness.worker.emulated.triton.preloaded")):

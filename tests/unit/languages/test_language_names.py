@@ -19,6 +19,7 @@ ALLOWED = {
     "worker/languages/*.py": "compilers in the worker, which may not import the rules",
     "worker/emulated/triton/*.py": "the emulation of Triton",
     "worker/instrumentation.py": "torch's compiler generates Triton kernels",
+    "worker/triton_*.py": "how Triton compiled a kernel",
     "worker/compiled_files.py": "torch's compiler generates Triton kernels",
     "evaluation/integrity/attribution.py": "namespaces of NVIDIA's libraries in names of kernels",
     "evaluation/integrity/code_samples.py": "folders of libraries without code for a CPU",

@@ -1,5 +1,6 @@
 """Whose a range, an operator or a kernel is, by name; and what a worker may say."""
 
+import json
 import math
 import subprocess
 from types import SimpleNamespace
@@ -23,6 +24,7 @@ from harness.evaluation.integrity.attribution import (
     parse_profile,
     share_work,
 )
+from harness.evaluation.integrity.program_kernels import ProgramKernels
 from harness.evaluation.results import ReplayedKernels, StepResult
 from harness.sandbox.gpu.recorded_code import RecordedFunction
 
@@ -238,7 +240,7 @@ def test_an_answer_that_our_worker_would_not_give_is_suspect(change):
     assert failure.value.outcome == "suspect"
 
 
-BUILT, UNKNOWN, BY_THE_PROGRAM = b"\x7fELF of a build", b"\x7fELF of anybody", b'.file 1 "/x/candidate.py"'
+BUILT, UNKNOWN = b"\x7fELF of a build", b"\x7fELF of anybody"
 
 
 @pytest.mark.parametrize(
@@ -254,12 +256,10 @@ BUILT, UNKNOWN, BY_THE_PROGRAM = b"\x7fELF of a build", b"\x7fELF of anybody", b
         ("softmax_rows", "", UNKNOWN, "custom"),
         ("unknown", "", UNKNOWN, "other"),
         ("my_gemm", "", BUILT, "custom"),
-        ("my_gemm", "", BY_THE_PROGRAM, "custom"),
         ("my_gemm", "", UNKNOWN, "library"),
-        ("triton_poi_fused_add_0", "", BY_THE_PROGRAM, "custom"),
         ("triton_poi_fused_add_0", "", UNKNOWN, "torch"),
         ("triton_", "", UNKNOWN, "torch"),
-        ("triton_softmax", "", UNKNOWN, "custom"),  # torch's compiler copies kernels that it calls into its own files
+        ("triton_softmax", "", UNKNOWN, "torch"),
         ("kernel_cutlass_gemm_tensorptr", "", UNKNOWN, "custom"),
     ],
 )
@@ -272,8 +272,31 @@ def test_whose_a_recorded_function_is(tmp_path, function, path, image, owner):
     )
     functions = [RecordedFunction("_Z5otherv", "", UNKNOWN), RecordedFunction(function, path, image)]
     other, found = find_owners(functions, custom)
-    assert other == ("other()", "other")
-    assert found[1] == owner
+    assert (other.name, other.owner) == ("other()", "other")
+    assert found.owner == owner
+
+
+KERNEL = "@triton.jit\ndef my_gemm(x):\n    tl.store(x, 1)\n"
+SAYS = json.dumps({"functions": [{"text": KERNEL.partition("\n")[2]}]})
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "said", "owned"),
+    [
+        ("my_gemm", UNKNOWN, SAYS, ("custom", True)),
+        ("of_any_name", UNKNOWN, SAYS, ("custom", True)),
+        ("my_gemm", b"", SAYS, ("custom", False)),
+        ("my_gemm", UNKNOWN, SAYS.replace("1", "2"), ("library", True)),
+        ("in_a_word", UNKNOWN, SAYS.replace("1", "2"), ("custom", False)),
+        ("in_a_word", UNKNOWN, "", ("custom", False)),
+    ],
+    ids=["same", "named otherwise", "not repeated", "of another text", "of no kernel's name", "not described"],
+)
+def test_only_names_tell_whose_code_is_that_the_program_does_not_give(name, code, said, owned):
+    program = ProgramKernels(KERNEL, lambda texts: [code for _ in texts])
+    custom = CustomKernels(names=("my_gemm",), words=frozenset({"in_a_word"}), program=program)
+    (found,) = find_owners([RecordedFunction(name, "", UNKNOWN, said)], custom)
+    assert (found.owner, found.is_verified) == owned
 
 
 # Each parameter is a pointer to a function of two of the one before.

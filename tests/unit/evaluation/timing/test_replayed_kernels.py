@@ -2,6 +2,7 @@
 
 import itertools
 from contextlib import nullcontext
+from dataclasses import replace
 
 import pytest
 import torch
@@ -145,7 +146,15 @@ def test_work_that_reads_back_is_attributed_and_bounded_by_calls(measure, call_u
     assert kernels.without_custom == "changed"
     found = attribute(relate_to_calls(kernels, call_us))
     assert found.work.custom == pytest.approx(share, abs=0.01)
-    assert not any(one.check == "unverified_share" for one in found.findings)
+    assert kernels.is_general
+
+
+def test_a_kernel_that_only_its_name_ascribes_to_the_program_is_noted(measure):
+    kernels, _ = measure()
+    (note,) = attribute(kernels).findings
+    assert (note.check, note.severity) == ("unverified_share", "note")
+    assert "the worker compiled scale," in note.message
+    assert not attribute(replace(kernels, unverified=())).findings
 
 
 def test_a_share_by_the_recorded_inputs_alone_is_not_verified(measure):

@@ -1,5 +1,6 @@
 """What a recording says of its code: what the evaluator and the replayer could read differently is refused."""
 
+import hashlib
 import json
 import os
 from contextlib import contextmanager
@@ -38,9 +39,17 @@ def test_each_function_has_its_code():
     ]
 
 
+def test_code_has_the_description_by_its_digest():
+    said = {hashlib.sha256(b"code").hexdigest(): "{}", hashlib.sha256(b"").hexdigest(): "of nothing"}
+    found = read({"images": IMAGES, "functions": FUNCTIONS, "compilations": said})
+    assert [one.compilation for one in found] == ["{}", "", ""]
+
+
 @pytest.mark.parametrize(
     "change",
     [
+        {"compilations": {hashlib.sha256(b"code").hexdigest(): 1}},
+        {"compilations": "none"},
         {"images": IMAGES | {"00": IMAGES["7"]}},
         {"images": IMAGES | {" 0": IMAGES["7"]}},
         {"images": IMAGES | {"0": IMAGES["0"] | {"size": 7}}},
