@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from harness.builder.toolchain import find_cuda_home
 from harness.evaluation.integrity.program_kernels import Agreement, ProgramKernels
@@ -25,7 +25,8 @@ _FAT_BINARY = struct.Struct("<IHHQ")  # magic number, version, bytes of this hea
 _PART = struct.Struct("<HHIQI")  # for one device; the last three: bytes of this header, after it, of them compressed
 MOST_PARTS = 1000  # of one fat binary
 _MAGIC = struct.pack("<I", 0xBA55ED50)
-_SECTION = struct.Struct("<IIQQQQIIQQ")  # of an ELF file; the 1st, 5th and 6th are name, offset and size
+_SECTION = struct.Struct("<IIQQQQIIQQ")  # of an ELF file; the 1st, 3rd, 5th and 6th are name, flags, offset and size
+_EXECUTABLE, FEWEST_BYTES = 4, 512  # a flag; instructions of functions that are compared
 _SECTIONS = (b".nv_fatbin", b"__nv_relfatbin")
 _ORIGINS: dict[Agreement, Origin] = {"same": "compiled", "said": "said", "other": "machine"}
 
@@ -45,6 +46,10 @@ def find_origins(
             known[one.image] = _find_origin(one.image, built)
     unknown = [one for one in functions if known[one.image] == "unknown"]
     known |= {image: _ORIGINS[how] for image, how in (program.compare(unknown) if program else {}).items()}
+    their_code = {code for image in theirs for code in _list_code(image)}
+    for one in unknown:
+        if known[one.image] in ("unknown", "said") and not their_code.isdisjoint(_list_code(one.image)):
+            known[one.image] = "machine"  # under other names
     return ["machine" if one.path else known[one.image] for one in functions]
 
 
@@ -115,15 +120,29 @@ def _list_libraries() -> set[str]:
 
 
 def _list_sections(file: mmap.mmap) -> Iterator[tuple[int, int]]:
-    if file[:4] != b"\x7fELF":
-        return
-    (table,) = struct.unpack_from("<Q", file, 0x28)
-    count, names = struct.unpack_from("<HH", file, 0x3C)
-    sections = [_SECTION.unpack_from(file, table + _SECTION.size * at) for at in range(count)]
+    sections, names = _read_sections(file)
     for section in sections:
         name, start, size_bytes = sections[names][4] + section[0], section[4], section[5]
         if file[name : file.find(b"\0", name)] in _SECTIONS:
             yield start, start + size_bytes
+
+
+def _list_code(image: bytes) -> list[bytes]:
+    """Return the instructions of each function in an ELF file."""
+    with suppress(struct.error):
+        sections, _ = _read_sections(image)
+        found = (image[one[4] : one[4] + one[5]] for one in sections if one[2] & _EXECUTABLE)
+        return [code for code in found if len(code) >= FEWEST_BYTES]
+    return []
+
+
+def _read_sections(file: bytes | mmap.mmap) -> tuple[list[tuple[Any, ...]], int]:
+    """Return them and the number of the one with their names; none of other files. Raises struct.error."""
+    if file[:4] != b"\x7fELF":
+        return [], 0
+    (table,) = struct.unpack_from("<Q", file, 0x28)
+    count, names = struct.unpack_from("<HH", file, 0x3C)
+    return [_SECTION.unpack_from(file, table + _SECTION.size * at) for at in range(count)], names
 
 
 def _walk(file: mmap.mmap, at: int, end: int) -> Iterator[int]:

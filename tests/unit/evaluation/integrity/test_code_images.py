@@ -1,6 +1,7 @@
 """Where recorded code comes from, by its content."""
 
 import struct
+import subprocess
 
 import pytest
 from device_code import build_library
@@ -62,6 +63,21 @@ def test_code_is_recognised_by_its_bytes(library, tmp_path, image, origin):
 
 def test_code_that_is_read_from_a_file_is_the_machines():
     assert find_origins([RecordedFunction("f", "/usr/lib/libcublas.so", b"")], []) == ["machine"]
+
+
+@pytest.mark.parametrize(("size", "origin"), [(800, "machine"), (100, "unknown")])
+def test_code_that_the_reference_runs_is_not_the_candidates_under_another_name(tmp_path, size, origin):
+    def assemble(name, places):
+        path = tmp_path / name
+        path.with_suffix(".s").write_text(f'.section .text.{name},"ax"\n{name}:\n.zero {places}, 7\n')
+        subprocess.run(["cc", "-c", path.with_suffix(".s"), "-o", path], check=True)
+        return path.read_bytes()
+
+    theirs, own = assemble("sgemm", size), assemble("its_product", size)
+    other = assemble("another", size + 4)
+    functions = [RecordedFunction("f", "", image) for image in (own, other)]
+    assert theirs != own
+    assert find_origins(functions, [], frozenset({theirs})) == [origin, "unknown"]
 
 
 def test_code_that_the_reference_runs_is_not_the_candidates():
