@@ -36,7 +36,7 @@ class Net(nn.Module):
 net = Net().eval()
 with torch.no_grad():
     for step in range(50):
-        net(torch.randn(2048, 64))
+        net(torch.randn(512, 64))
 """
 KERNEL = """
 import torch
@@ -103,7 +103,7 @@ def test_the_written_package_applies_kernels_without_harness(apply, monkeypatch)
     from harness.capture.capture import load_text
 
     net = load_text("import torch\nfrom torch import nn\n" + NET)["net"]
-    x = torch.randn(2048, 64)
+    x = torch.randn(512, 64)
     before, names = net(x), list(net.state_dict())
     importlib.import_module("applied").apply(net)
     with torch.no_grad():
@@ -132,7 +132,7 @@ def test_a_kernel_that_fails_or_does_not_pay_is_left_out(apply, kernel, reason):
     assert code == 1
     assert reason in record["kernels"][0]["reason"]
     if "wrong" in reason or "ValueError" in reason:
-        assert "with the inputs x (2048, 64) torch.float32" in record["kernels"][0]["reason"]
+        assert "with the inputs x (512, 64) torch.float32" in record["kernels"][0]["reason"]
     assert not record["modes"]
 
 
@@ -144,7 +144,7 @@ net = Net()
 optimizer = torch.optim.SGD(net.parameters(), 1e-4)
 while True:
     optimizer.zero_grad()
-    net(torch.randn(2048, 64)).pow(2).mean().backward()
+    net(torch.randn(512, 64)).pow(2).mean().backward()
     optimizer.step()
 """
 )
@@ -185,9 +185,9 @@ def test_calls_that_were_not_captured_use_the_module(apply):
     (dispatch,) = make_dispatches(net, group | {"backward": False}, Path("captured/net/applied/slow.py"))
     assert torch.equal(torch.get_rng_state(), state)
     with torch.no_grad():
-        dispatch(torch.ones(7, 64)), dispatch(torch.ones(2048, 64).half().float())
+        dispatch(torch.ones(7, 64)), dispatch(torch.ones(512, 64).half().float())
     assert dispatch.used == 1
-    dispatch(torch.ones(2048, 64))  # needs gradients, which the kernel was not verified for
+    dispatch(torch.ones(512, 64))  # needs gradients, which the kernel was not verified for
     assert dispatch.used == 1
 
 
@@ -199,13 +199,13 @@ def test_a_model_is_applied_to_in_python(apply):
 
     apply(FAST)
     net = load_text("import torch\nfrom torch import nn\n" + NET)["net"]
-    calls = [{"x": torch.randn(2048, 64)}, (torch.randn(2048, 64),), torch.randn(2048, 64)]
+    calls = [{"x": torch.randn(512, 64)}, (torch.randn(512, 64),), torch.randn(512, 64)]
     report = harness.apply(torch.compile(net), "captured/net", calls)
     assert [(one.problem, one.reason) for one in report.kernels] == [("slow", "")]
     assert "forward" in vars(net.slow)
     assert Path("captured/net/applied/__init__.py").exists()
     with pytest.raises(RuntimeError):
-        harness.apply(net, "captured/net", [torch.randn(2048, 63)])
+        harness.apply(net, "captured/net", [torch.randn(512, 63)])
     assert Path("captured/net/applied/__init__.py").exists()
 
 
