@@ -90,6 +90,7 @@ class ReplayTimer:
         self._seeds = TimedSeeds(reference, seeds, self._random)
         self._compared: Counter[str] = Counter()  # calls compared with the truth, by the kind of their inputs
         self._wrong = ""  # what was wrong in a replay, the first
+        self._alone_us: dict[str, list[float]] = {}  # of the candidate, by kinds for which the baseline is not replayed
         self._is_hopeless = False  # the first replays of each side were such that few more decide
         self._replays = ColdReplays(reference)
         self._measures_energy = measures_energy
@@ -157,6 +158,7 @@ class ReplayTimer:
             rounds.append(self._measure_round(sides, sampler))
         if not (self._is_hopeless and is_far_slower(rounds[0])):
             self._check_further(sides)
+            self._require_known_time(sides[1], rounds[0].given)
         if self._measures_energy:
             self._energy_mj = self._measure_energy(sides, rounds[0])
         if functions is not None:
@@ -206,8 +208,21 @@ class ReplayTimer:
         """
         if step == GIVEN or not sides[0].recording.reads_back:
             return self._replay_pair(sides, seed, "device")
-        self._wrong = self._wrong or self._find_wrong(seed, self._replays.replay_alone(sides[1], seed)[1]) or ""
+        time_us, run = self._replays.replay_alone(sides[1], seed)
+        self._alone_us.setdefault(step, []).append(time_us)
+        self._wrong = self._wrong or self._find_wrong(seed, run) or ""
         return None
+
+    def _require_known_time(self, side: Side, given: Sequence[tuple[float, float]]) -> None:
+        """Raises NotReplayable for a candidate that is slower for inputs for which the baseline's work is not known."""
+        usual_us = statistics.median(theirs for theirs, _ in given)
+        for step, times_us in self._alone_us.items():
+            while compare_kind([(usual_us, one) for one in times_us], given) > 1:
+                if len(times_us) >= SLOWER_PAIRS:
+                    raise NotReplayable(
+                        f"it is slower for {step} inputs, for which the baseline's work is not recorded"
+                    )
+                times_us.append(self._replays.replay_alone(side, self._seeds.draw(step))[0])
 
     def _measure_energy(self, sides: Sequence[Side], times: ReplayTimes) -> list[float | None]:
         """Replays in a row need calls that leave inputs and state as they are."""

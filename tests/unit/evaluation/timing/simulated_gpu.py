@@ -110,6 +110,9 @@ class SimulatedReplayer:
     def is_alive(self):
         return True
 
+    def end(self):
+        pass
+
 
 class SimulatedAhead:
     """Counts the replayers that were taken."""

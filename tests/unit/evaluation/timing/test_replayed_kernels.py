@@ -85,9 +85,6 @@ class Replayer(SimulatedReplayer):
     def leave_out(self, functions):
         assert functions == [0]
 
-    def end(self):
-        pass
-
 
 @pytest.fixture
 def measure(monkeypatch):

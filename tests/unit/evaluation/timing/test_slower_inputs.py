@@ -1,12 +1,20 @@
 """Which differences of time between kinds of inputs count."""
 
 import random
+from contextlib import nullcontext
+from dataclasses import replace
+from itertools import count
 
 import pytest
+from simulated_gpu import SimulatedAhead, SimulatedRecording, make_reference
 
 from harness.domain import Block
 from harness.evaluation.results import TimingResult
+from harness.evaluation.settings import TimingPlan
+from harness.evaluation.timing import cold_replays
 from harness.evaluation.timing.block_statistics import charge_slowest, compare_inputs, summarise_blocks
+from harness.evaluation.timing.replay_timing import ReplayTimer
+from harness.sandbox.gpu.recording import KeptBaseline, NotReplayable
 
 BASELINE_US, SCATTER_US = 1000.0, 15.0
 
@@ -64,3 +72,29 @@ def test_the_slowest_kind_of_inputs_counts():
     assert charged.timing.speedup_low < charged.timing.speedup < charged.timing.speedup_high < 0.7
     assert [finding.check for finding in charged.findings] == ["slower_inputs"]
     assert "kind1600" in charged.findings[0].message
+
+
+class SlowerForLarge(SimulatedRecording):
+    factor = 1.0
+
+    def write_inputs(self, inputs, state):
+        super().write_inputs(inputs, state)
+        self.time_us = 100.0 * (self.factor if inputs[0].abs().max() > 3.7 else 1.0)
+
+
+class ReadsBack(SimulatedRecording):
+    reads_back = True
+
+
+@pytest.mark.parametrize("factor", [1.0, 4.0])
+def test_inputs_for_which_the_baselines_work_is_unknown_must_not_be_slower(monkeypatch, factor):
+    monkeypatch.setattr(cold_replays, "CLEAN_BYTES", 64)
+    reference = replace(make_reference(), timed_steps=("varied",))
+    plan = TimingPlan(budget_s=0.5, allow_load=True)
+    timer = ReplayTimer(reference=reference, plan=plan, seeds=count(1), ahead=SimulatedAhead())
+    candidate, baseline = SlowerForLarge(100.0), KeptBaseline(ReadsBack(100.0))
+    candidate.factor = factor
+    fails = pytest.raises(NotReplayable, match="slower for varied inputs") if factor > 1 else nullcontext()
+    with fails:
+        result = timer.measure("eager", lambda: nullcontext(baseline), lambda: nullcontext(candidate))
+        assert result.timing.verdict == "tie"
