@@ -21,23 +21,8 @@ import torch
 from torch import nn
 
 from harness.builder.torch_ninja import ninja_on_path
-from harness.capture import runtime
+from harness.capture import comparison, runtime
 from harness.capture.capture import read_capture
-from harness.capture.comparison import (
-    MODES,
-    Calls,
-    Expected,
-    Gain,
-    allow_losses,
-    applied,
-    compare_models,
-    compare_tokens,
-    describe_difference,
-    expect,
-    measure_mode,
-    measure_modes,
-    run_calls,
-)
 from harness.capture.groups import predict_gain
 from harness.capture.runtime import Dispatch, Plan, make_dispatches
 from harness.capture.script import EnoughCalls, ModelFinder, run_script, unwrap
@@ -69,7 +54,7 @@ class AppliedKernel:
     predicted: float | None
     plan: Plan
     source: str
-    in_model: Gain | None = None
+    in_model: comparison.Gain | None = None
     reason: str = ""
     dispatches: list[Dispatch] = field(default_factory=list)
 
@@ -80,7 +65,7 @@ class ApplyReport:
 
     model: str
     kernels: list[AppliedKernel]
-    modes: dict[str, Gain | str] = field(default_factory=dict)
+    modes: dict[str, comparison.Gain | str] = field(default_factory=dict)
     predicted: float = 1.0
     tokens: int | None = None
     asked_tokens: int = TOKENS
@@ -115,7 +100,9 @@ def find_kernels(folder: Path, results_dir: Path) -> tuple[list[AppliedKernel], 
             if group is None or best is None:
                 missing.append(problem.name)
                 continue
-            plan = {name: group[name] for name in ("problem", "paths", "inputs", "outputs", "arguments", "shapes")}
+            plan = {
+                name: group[name] for name in ("problem", "paths", "inputs", "outputs", "arguments", "shapes", "frozen")
+            }
             owners = {
                 path.rpartition(".")[0] for path in group["paths"] if path.rpartition(".")[2].startswith("chain_")
             }
@@ -148,7 +135,12 @@ def _find_best(store: ResultStore, problem: Problem, device: str) -> Any:
 
 
 def apply_script(
-    folder: Path, script: Path, arguments: Sequence[str], *, results_dir: Path, modes: Sequence[str] = MODES[:1]
+    folder: Path,
+    script: Path,
+    arguments: Sequence[str],
+    *,
+    results_dir: Path,
+    modes: Sequence[str] = comparison.MODES[:1],
 ) -> ApplyReport:
     """Run the script for the model and arguments, compare, measure, and write the applied kernels to the folder."""
     name = read_capture(folder)["name"]
@@ -164,7 +156,7 @@ def apply_script(
 
 def _run_watched(
     script: Path, arguments: Sequence[str], name: str, steps: int, put: Callable[[nn.Module], object] | None = None
-) -> tuple[nn.Module, Calls, list[float]]:
+) -> tuple[nn.Module, comparison.Calls, list[float]]:
     """Return the model, its first calls, and the losses whose gradients the script computes in `steps` calls."""
     calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
     seen = 0
@@ -226,7 +218,7 @@ def _compare_losses(run: Callable[..., Any], folder: Path, report: ApplyReport) 
         torch.manual_seed(seed)
         found.append(run(STEPS, change)[2])
     report.losses = list(zip(found[0], found[2], strict=False))
-    allowed = allow_losses(*found[:2])
+    allowed = comparison.allow_losses(*found[:2])
     off = max(abs(ours - theirs) for theirs, ours in report.losses)
     if not off <= allowed:
         report.modes.clear()
@@ -235,14 +227,14 @@ def _compare_losses(run: Callable[..., Any], folder: Path, report: ApplyReport) 
 
 
 def apply_kernels(
-    model: nn.Module, folder: Path, calls: Calls, *, results_dir: Path, modes: Sequence[str] = MODES[:1],
-    gradients: bool = False,
+    model: nn.Module, folder: Path, calls: comparison.Calls, *, results_dir: Path,
+    modes: Sequence[str] = comparison.MODES[:1], gradients: bool = False,
 ) -> ApplyReport:  # fmt: skip
     """Leave the kernels that pay in the model. With `gradients` a call consists of forward and backward pass."""
     model = unwrap(model)
     kernels, missing = find_kernels(folder, results_dir)
     report = ApplyReport(model=type(model).__name__, kernels=kernels, missing=missing)
-    expected = expect(model, calls, gradients=gradients)
+    expected = comparison.expect(model, calls, gradients=gradients)
     write_kernels(folder, kernels)
     for kernel in kernels:
         _try_kernel(kernel, folder, expected)
@@ -251,7 +243,7 @@ def apply_kernels(
     return report
 
 
-def _try_kernel(kernel: AppliedKernel, folder: Path, expected: Expected) -> None:
+def _try_kernel(kernel: AppliedKernel, folder: Path, expected: comparison.Expected) -> None:
     """Compare the kernel with its modules on the model's own data, then measure the model with it alone."""
     try:
         with ninja_on_path():
@@ -259,9 +251,9 @@ def _try_kernel(kernel: AppliedKernel, folder: Path, expected: Expected) -> None
     except Exception as error:  # noqa: BLE001  # of the kernel's constructor
         kernel.reason = f"it cannot replace the module: {type(error).__name__}: {error}"
         return
-    _set_check(kernel, describe_difference)
-    with applied(kernel.dispatches):
-        run_calls(expected.model, expected.calls, gradients=expected.gradients)
+    _set_check(kernel, comparison.describe_difference)
+    with comparison.applied(kernel.dispatches):
+        comparison.run_calls(expected.model, expected.calls, gradients=expected.gradients)
     _set_check(kernel, None)
     failures = [text for one in kernel.dispatches for text in one.failures]
     if failures:
@@ -269,7 +261,7 @@ def _try_kernel(kernel: AppliedKernel, folder: Path, expected: Expected) -> None
     elif not any(one.used for one in kernel.dispatches):
         kernel.reason = NEVER_TRAINED if expected.gradients and not kernel.plan["backward"] else NEVER_CALLED
     else:
-        found = measure_mode("eager", kernel.dispatches, expected)
+        found = comparison.measure_mode("eager", kernel.dispatches, expected)
         if isinstance(found, str):
             kernel.reason = found
         else:
@@ -282,19 +274,19 @@ def _set_check(kernel: AppliedKernel, check: Callable[[Any, Any], str] | None) -
         one.check = check
 
 
-def _combine(report: ApplyReport, expected: Expected, modes: Sequence[str]) -> None:
+def _combine(report: ApplyReport, expected: comparison.Expected, modes: Sequence[str]) -> None:
     dispatches = [one for kernel in report.kept for one in kernel.dispatches]
     if not dispatches:
         return
-    difference = compare_models(dispatches, expected)
+    difference = comparison.compare_models(dispatches, expected)
     if difference:
         for kernel in report.kept:
             kernel.reason = f"wrong together with the others: {difference}"
         return
     saved = sum(1 - 1 / one.predicted for one in report.kept if one.predicted)
     report.predicted = 1 / max(1 - saved, 1e-9)
-    report.tokens = compare_tokens(expected, dispatches, report.asked_tokens)
-    report.modes = measure_modes(dispatches, expected, modes)
+    report.tokens = comparison.compare_tokens(expected, dispatches, report.asked_tokens)
+    report.modes = comparison.measure_modes(dispatches, expected, modes)
 
 
 def write_kernels(folder: Path, kernels: Sequence[AppliedKernel]) -> None:

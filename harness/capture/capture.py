@@ -36,12 +36,11 @@ from harness.capture.problem_text import (
     name_sizes,
     require_plain,
     require_plain_state,
-    split_arguments,
     write_text,
 )
 from harness.capture.runtime import fill_outputs, fits, replace_forward
 from harness.capture.script import ModelFinder, run_script
-from harness.capture.values import TensorFacts, write_tensor
+from harness.capture.trial_calls import differentiate, draw_tensors, fill, find_constant, run
 from harness.capture.watch import CallForm, Watch
 from harness.domain import ProblemError, StoreError, UsageError
 from harness.domain.files import raising, read_json_record, replace_text
@@ -53,6 +52,7 @@ from harness.tensors.values import list_tensors
 
 MAX_OPERATORS = 48  # of one problem
 NEAR_PEAK = 0.9
+BACKWARD = "BACKWARD = True"
 REPEATED_CALLS = 7  # of a model that the script called too rarely to be measured
 
 
@@ -235,7 +235,7 @@ def _make_name(kind: str, taken: set[str]) -> str:
 def _list_settings(group: ModuleGroup, options: CaptureOptions) -> list[str]:
     settings = ['TAGS = ("captured",)']
     if options.backward and any(form.has_gradients for form in group.forms):
-        settings.append("BACKWARD = True")
+        settings.append(BACKWARD)
     elif any(form.changes_inputs for form in group.forms):
         settings.append("IN_PLACE = True")
     if group.module.training:
@@ -266,8 +266,8 @@ def read_capture(folder: Path) -> dict[str, Any]:
     """Raises UsageError and StoreError."""
     path = folder / RECORD
     record = read_json_record(path, "capture the model again")
-    if record is None:
-        raise UsageError(f"no {path}: make it with harness capture")
+    if record is None or any("frozen" not in one for one in record["groups"] if one["problem"]):
+        raise UsageError(f"no {path} of this version: make it with harness capture")
     return record
 
 
@@ -275,12 +275,8 @@ def _record_group(group: ModuleGroup, text: ProblemText | None) -> dict[str, Any
     record = {one.name: getattr(group, one.name) for one in fields(group) if one.name not in ("module", "forms")}
     record |= {"peak_fraction": group.peak_fraction, "gain_limit": group.gain_limit}
     if text is not None:
-        record |= {
-            "inputs": text.inputs,
-            "outputs": text.outputs,
-            "arguments": describe_arguments(text.forms[0]),
-            "shapes": text.shapes,
-        }
+        record |= {name: getattr(text, name) for name in ("inputs", "outputs", "frozen", "shapes")}
+        record["arguments"] = describe_arguments(text.forms[0])
     return record
 
 
@@ -329,6 +325,7 @@ def _write_and_check(
 ) -> ProblemText:
     """Cover all sizes with one graph if torch.export can, else only the most frequent ones."""
     nonnegative = list(_find_nonnegative(module, forms[0], device))
+    constant = find_constant(module, forms[0], device) if BACKWARD in settings else None
     failures: list[ProblemError] = []
     for tried, plain in product((forms, forms[:1]) if len(forms) > 1 else (forms,), (False, True)):
         sizes = name_sizes(tried)
@@ -337,9 +334,10 @@ def _write_and_check(
             given = fill(largest.arguments, draw_tensors(largest, device))
             exported = export_module(copy.deepcopy(module), largest, given, sizes)
             text = write_text(
-                module, exported, tried, sizes, summary=summary, settings=settings, nonnegative=nonnegative, plain=plain
-            )
-            if all(_equals(module, text, at, device) for at in range(len(tried))):
+                module, exported, tried, sizes, summary=summary, settings=settings, nonnegative=nonnegative,
+                plain=plain, constant=constant,
+            )  # fmt: skip
+            if all(_equals(module, text, at, device, gradients=constant is not None) for at in range(len(tried))):
                 return text
             failures.append(ProblemError("its code computes other values than the module"))
         except ProblemError as error:
@@ -353,7 +351,7 @@ def _find_nonnegative(module: nn.Module, form: CallForm, device: torch.device) -
     for name, facts in list_facts(form.arguments):
         if facts.pattern == "uniform":
             try:
-                results = _run(module, form, tensors | {name: -tensors[name] - 1e-3})
+                results = run(module, form, tensors | {name: -tensors[name] - 1e-3})
             except (RuntimeError, ValueError, AssertionError):  # it refuses them
                 yield name
                 continue
@@ -361,36 +359,11 @@ def _find_nonnegative(module: nn.Module, form: CallForm, device: torch.device) -
                 yield name
 
 
-def _run(module: nn.Module, form: CallForm, tensors: dict[str, Tensor]) -> Any:
-    """Call a copy of the module."""
-    module = copy.deepcopy(module)
-    positional, named = split_arguments(module, fill(form.arguments, tensors))
-    with torch.no_grad():
-        return module(*positional, **named)
-
-
 def _count_elements(form: CallForm) -> int:
     return sum(math.prod(facts.shape) for _, facts in list_facts(form.arguments))
 
 
-def draw_tensors(form: CallForm, device: torch.device) -> dict[str, Tensor]:
-    """Draw tensors like those of a call, by name."""
-    return {
-        name: eval(write_tensor(facts, [str(size) for size in facts.shape]), {"torch": torch}).to(device)
-        for name, facts in list_facts(form.arguments)
-    }
-
-
-def fill(arguments: Any, tensors: dict[str, Tensor], name: str = "") -> Any:
-    """Replace facts by the tensors of their names."""
-    if type(arguments) in (list, tuple, dict):
-        items = arguments.items() if isinstance(arguments, dict) else enumerate(arguments)
-        filled = {key: fill(value, tensors, f"{name}_{key}" if name else str(key)) for key, value in items}
-        return filled if isinstance(arguments, dict) else type(arguments)(filled.values())
-    return tensors[name].clone() if isinstance(arguments, TensorFacts) else arguments
-
-
-def _equals(module: nn.Module, text: ProblemText, at: int, device: torch.device) -> bool:
+def _equals(module: nn.Module, text: ProblemText, at: int, device: torch.device, *, gradients: bool) -> bool:
     """Compare the problem's model with the module on inputs of the problem, in sizes of the form `at`."""
     namespace, form = load_text(text.text), text.forms[at]
     namespace.update(text.sizes.values[at])
@@ -401,11 +374,18 @@ def _equals(module: nn.Module, text: ProblemText, at: int, device: torch.device)
     original = copy.deepcopy(module)
     copy_state(original, written)
     tensors = draw_tensors(form, device) | dict(zip(text.inputs, inputs, strict=True))
+
+    def call(**given: Tensor) -> Any:
+        found = written(*(given[name] for name in text.inputs))
+        return fill_outputs(ast.literal_eval(text.outputs), found, given)
+
     try:
-        expected = _run(original, form, tensors)
+        expected = run(original, form, tensors)
         with torch.no_grad():
-            found = fill_outputs(ast.literal_eval(text.outputs), written(*inputs), tensors)
-            torch.testing.assert_close(found, expected, equal_nan=True)
+            torch.testing.assert_close(call(**tensors), expected, equal_nan=True)
+        if gradients:
+            found, expected = differentiate(written, form, tensors, call), differentiate(original, form, tensors)
+            torch.testing.assert_close(found, {name: expected[name] for name in found}, equal_nan=True)
     except (AssertionError, RuntimeError, TypeError, AttributeError, NameError, ValueError, IndexError):
         return False
     return True
@@ -433,7 +413,7 @@ def behaves_equally(one: nn.Module, other: nn.Module, form: CallForm, device: to
     try:
         copy_state(one, other)
         tensors = draw_tensors(form, device)
-        torch.testing.assert_close(*(_run(module, form, tensors) for module in (one, other)), equal_nan=True)
+        torch.testing.assert_close(*(run(module, form, tensors) for module in (one, other)), equal_nan=True)
     except (ProblemError, AssertionError, RuntimeError, TypeError):
         return False
     return True

@@ -95,11 +95,18 @@ def _run(model: Any, calls: Calls, *, gradients: bool) -> Iterator[list[Tensor]]
 
 def _find_gradients(model: nn.Module, outputs: Sequence[Tensor]) -> list[Tensor]:
     """Of the sum of all outputs."""
-    roots = [one for one in outputs if one.requires_grad]
     parameters = [one for one in model.parameters() if one.requires_grad]
-    given = [torch.ones_like(one) for one in roots]
-    found = torch.autograd.grad(roots, parameters, given, allow_unused=True) if roots else ()
-    return [one for one in found if one is not None]
+    return find_gradients(outputs, parameters, torch.ones_like)
+
+
+def find_gradients(
+    outputs: Iterable[Tensor], sources: Sequence[Tensor], weigh: Callable[[Tensor], Tensor]
+) -> list[Tensor]:
+    """Return gradients of the weighted sum of all outputs, zeros where there are none."""
+    roots = [one for one in outputs if one.requires_grad]
+    if not roots or not sources:
+        return [torch.zeros_like(one) for one in sources]
+    return list(torch.autograd.grad(roots, sources, list(map(weigh, roots)), materialize_grads=True))
 
 
 @contextmanager

@@ -19,7 +19,7 @@ INFIX = {
     "bitwise_and": "&", "bitwise_or": "|", "__and__": "&", "__or__": "|",
 }  # fmt: skip
 PYTHON_INFIX = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.floordiv: "//", operator.mod: "%"}
-ALIASES = ("alias", "detach", "detach_", "lift_fresh_copy", "lift_fresh")
+ALIASES = ("alias", "detach_", "lift_fresh_copy", "lift_fresh")
 RANDOM = ("dropout", "dropout_", "feature_dropout", "alpha_dropout", "native_dropout", "rrelu")
 RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")  # with the arguments dropout and train
 LAST = 2**63 - 1
@@ -148,7 +148,7 @@ def simplify(module: fx.GraphModule, names: Mapping[fx.Node, str], out_spec: pyt
         part.graph.eliminate_dead_code()
     if not made and not any(node.op == "call_function" for node in module.graph.nodes):
         raise ProblemError("it returns its arguments as they are")
-    return repr(_require_plain(pytree.tree_unflatten(forms, out_spec)))
+    return repr(pytree.tree_unflatten(forms, out_spec))
 
 
 def _is_alias(name: str, node: fx.Node) -> bool:
@@ -163,15 +163,6 @@ def _is_alias(name: str, node: fx.Node) -> bool:
 def name_operator(node: fx.Node) -> str:
     target: Any = node.target
     return str(getattr(target, "_opname", None) or getattr(target, "__name__", target))
-
-
-def _require_plain(outputs: Any) -> Any:
-    if type(outputs) in (list, tuple, dict):
-        for one in outputs.values() if isinstance(outputs, dict) else outputs:
-            _require_plain(one)
-    elif not isinstance(outputs, int | str | None):
-        raise ProblemError(f"it returns a {type(outputs).__name__}, not tensors in tuples, lists or dicts")
-    return outputs
 
 
 def _draws(name: str, node: fx.Node) -> bool:

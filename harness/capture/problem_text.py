@@ -44,6 +44,7 @@ class ProblemText:
     shapes: list[list[list[tuple[int, int]]]]
     operators: int
     outputs: str
+    frozen: list[str]
     left_out: list[str] = field(default_factory=list)
 
 
@@ -156,9 +157,9 @@ def _mark_dynamic(value: Any, names: Iterator[tuple[str, ...]]) -> Any:
 
 def write_text(
     module: nn.Module, exported: Any, forms: Sequence[CallForm], sizes: Sizes, *, summary: str, settings: Iterable[str],
-    nonnegative: Collection[str], plain: bool,
+    nonnegative: Collection[str], plain: bool, constant: Collection[str] | None = None,
 ) -> ProblemText:  # fmt: skip
-    """The first of `forms` has the sizes of the file."""
+    """The first of `forms` has the sizes of the file. With gradients, `constant` parameters have none."""
     graph = exported.module(check_guards=False)
     nodes = [node for node in graph.graph.nodes if node.op == "placeholder"]
     names = [name for name, _ in list_arguments(forms[0].arguments)]
@@ -173,6 +174,8 @@ def write_text(
     given = [name if name in inputs else None for name in names]
     printer = GraphPrinter(graph, given, set(list_state(module)), plain=plain)
     shapes = dict(zip(seen, sizes.names, strict=True))
+    still = [name for name, one in facts.items() if "float" in one.dtype and not one.learns]
+    detached = [] if constant is None else [f"{name} = {name}.detach()  # needs no gradient" for name in still]
     text = "\n".join(
         [
             *_write_docstring(summary),
@@ -181,8 +184,8 @@ def write_text(
             "", *settings, *write_contracts(facts, indices, nonnegative), *_write_cases(forms, sizes), "", "",
             "class Model(nn.Module):",
             "    def __init__(self):", "        super().__init__()",
-            *_indent(write_state(module)), "",
-            f"    def forward(self, {', '.join(inputs)}):", *_indent(printer.lines), "", "",
+            *_indent(write_state(module, constant or ())), "",
+            f"    def forward(self, {', '.join(inputs)}):", *_indent([*detached, *printer.lines]), "", "",
             "def get_inputs():", "    return [",
             *_indent((f"{write_tensor(one, shapes[name])}," for name, one in facts.items())), "    ]", "", "",
             "def get_init_inputs():", "    return []", "",
@@ -191,6 +194,7 @@ def write_text(
     return ProblemText(
         text=text, inputs=tuple(inputs), sizes=sizes, forms=list(forms), shapes=list_shapes(forms, sizes),
         operators=printer.operators, outputs=outputs,
+        frozen=[*still, *(f"self.{name}" for name, one in module.named_parameters() if not one.requires_grad)],
     )  # fmt: skip
 
 
@@ -248,8 +252,9 @@ def list_shapes(forms: Sequence[CallForm], sizes: Sizes) -> list[list[list[tuple
     return found
 
 
-def write_state(module: nn.Module) -> list[str]:
-    """Return statements that make modules, parameters and buffers of the same names and shapes, with other values."""
+def write_state(module: nn.Module, constant: Collection[str] = ()) -> list[str]:
+    """Return statements that make modules, parameters and buffers of the same names and shapes, with other values.
+    The gradients of `constant` parameters are not asked for."""
     lines: list[str] = []
     first: dict[int, str] = {}
     shared: list[str] = []
@@ -263,7 +268,7 @@ def write_state(module: nn.Module) -> list[str]:
         own = [(name, value) for name, value in list_state(part).items() if "." not in name]
         if path and (own or any(True for _ in part.children())):
             lines.append(_assign(path, "nn.Module()"))
-        lines += (_write_tensor_state(f"{path}.{name}".lstrip("."), name, value, first) for name, value in own)
+        lines += (_write_tensor_state(f"{path}.{name}".lstrip("."), value, first, constant) for name, value in own)
     return lines
 
 
@@ -273,13 +278,14 @@ def _assign(path: str, value: str) -> str:
     return f"{owner}.{name} = {value}" if name.isidentifier() else f'setattr({owner}, "{name}", {value})'
 
 
-def _write_tensor_state(path: str, name: str, value: Tensor, first: dict[int, str]) -> str:
+def _write_tensor_state(path: str, value: Tensor, first: dict[int, str], constant: Collection[str]) -> str:
     if first.setdefault(id(value), path) != path:
         return _assign(path, show_attribute(first[id(value)]))
     drawn = write_tensor(describe(value), [str(size) for size in value.shape])
     if isinstance(value, nn.Parameter):
-        return _assign(path, f"nn.Parameter({drawn})")
-    return f'{show_attribute(path.rpartition(".")[0])}.register_buffer("{name}", {drawn})'  # candidates get state_dict
+        return _assign(path, f"nn.Parameter({drawn}{', requires_grad=False' if path in constant else ''})")
+    owner, _, name = path.rpartition(".")
+    return f'{show_attribute(owner)}.register_buffer("{name}", {drawn})'  # candidates get state_dict
 
 
 VIEWS = (

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
-Plan = Mapping[str, Any]  # problem, paths, inputs, outputs, arguments, shapes, backward, outlines
+Plan = Mapping[str, Any]  # problem, paths, inputs, outputs, arguments, shapes, frozen, backward, outlines
 Bounds = Sequence[Sequence[tuple[int, int]]]  # of each size of each tensor
 CONTAINERS = (list, tuple, dict)
 CONSTANTS = (int, bool, str, type(None), torch.dtype, torch.device)
@@ -44,7 +44,7 @@ def summarise_call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, 
     key: list[Any] = [len(args), *kwargs]
     for value in (*args, *kwargs.values()):
         if isinstance(value, Tensor):
-            key += value.shape, value.dtype
+            key += value.shape, value.dtype, value.requires_grad and torch.is_grad_enabled()
         elif type(value) in CONSTANTS:
             key += type(value), value
         elif type(value) is float:
@@ -146,12 +146,15 @@ class Dispatch:
         if not any(fits(shapes, known) for known in self.plan["shapes"]):
             return None
         inputs = {name: tensors[name] for name in self.names}
-        return None if self._needs_gradients(inputs) and not self.plan["backward"] else inputs
+        return None if self._needs_gradients(inputs) else inputs
 
     def _needs_gradients(self, tensors: Mapping[str, Tensor]) -> bool:
+        """Return whether the call needs a gradient that was not verified."""
         if not torch.is_grad_enabled():
             return False
-        return any(one.requires_grad for one in (*tensors.values(), *self.module.parameters()))
+        given = {**tensors, **{f"self.{name}": one for name, one in self.module.named_parameters()}}
+        unknown = self.plan["frozen"] if self.plan["backward"] else given
+        return any(given[name].requires_grad for name in unknown if name in given)
 
 
 def fill_outputs(form: Any, found: Any, tensors: Mapping[str, Tensor]) -> Any:
@@ -329,13 +332,13 @@ def fork_random_numbers(model: nn.Module) -> AbstractContextManager[None]:
 def share_state(module: nn.Module, kernel: nn.Module) -> None:
     """Use the same parameters and buffers in both. Raises ValueError if their names differ."""
     wanted = dict(module.named_parameters(remove_duplicate=False))
-    own = dict(kernel.named_parameters(remove_duplicate=False))
+    own, held = dict(kernel.named_parameters(remove_duplicate=False)), dict(kernel.named_buffers())
     if wanted.keys() != own.keys():
         raise ValueError(f"its parameters are {sorted(own)}, those of the module {sorted(wanted)}")
     buffers = dict(module.named_buffers(remove_duplicate=False))
     for name, value in (*wanted.items(), *buffers.items()):
         owner, _, last = name.rpartition(".")
-        part = kernel.get_submodule(owner) if name in own or name in dict(kernel.named_buffers()) else None
+        part = kernel.get_submodule(owner) if name in own or name in held else None
         for table in () if part is None else (part._parameters, part._buffers):
             if last in table:
                 table[last] = value  # type: ignore[assignment]

@@ -18,7 +18,7 @@ STRUCTURES = ("causal", "lengths", "nonempty", "arbitrary")  # of masks, the mos
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorFacts:
     """`pattern` names how values are drawn; a mask has a `structure` and begins with `high`. `order` lists the
-    dimensions from the slowest in memory; `low` to `density` are rounded summaries."""
+    dimensions from the slowest in memory; `low` to `density` are rounded summaries. `learns`: it gets a gradient."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -30,6 +30,7 @@ class TensorFacts:
     mean: float = 0.0
     std: float = 0.0
     density: float = 0.0
+    learns: bool = False
 
     @property
     def size_bytes(self) -> int:
@@ -37,11 +38,11 @@ class TensorFacts:
 
 
 def describe(tensor: Tensor) -> TensorFacts:
-    tensor = tensor.detach()
+    tensor, learns = tensor.detach(), tensor.requires_grad
     strides = tensor.stride()
     order = tuple(sorted(range(tensor.dim()), key=lambda dim: (-strides[dim], dim)))
     dtype = str(tensor.dtype).removeprefix("torch.")
-    facts = TensorFacts(shape=tuple(tensor.shape), dtype=dtype, order=order, pattern="zeros")
+    facts = TensorFacts(shape=tuple(tensor.shape), dtype=dtype, order=order, pattern="zeros", learns=learns)
     if tensor.numel() == 0 or tensor.is_meta:
         return facts
     if tensor.is_complex():
@@ -106,8 +107,9 @@ def merge(one: TensorFacts, other: TensorFacts) -> TensorFacts:
         structure = "arbitrary" if "arbitrary" in structures else structure
         first = replace(first, structure=structure, density=min(facts.density for facts in masks))
     return replace(
-        first, shape=one.shape, order=one.order, pattern=pattern, low=low, high=high, std=max(one.std, other.std)
-    )
+        first, shape=one.shape, order=one.order, pattern=pattern, low=low, high=high, std=max(one.std, other.std),
+        learns=one.learns or other.learns,
+    )  # fmt: skip
 
 
 def round_to(value: float, digits: int) -> float:

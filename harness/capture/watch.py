@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -24,6 +25,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from harness.capture.runtime import list_gpus
 from harness.capture.script import EnoughCalls
 from harness.capture.values import TensorFacts, describe, merge
+from harness.domain import UsageError
 from harness.problems.operators import OperatorCosts
 from harness.tensors.values import count_bytes, list_tensors, map_leaves
 
@@ -108,8 +110,12 @@ class Watch:
     _depth: int = 0  # of calls of the model inside of each other
 
     def attach(self, model: nn.Module) -> None:
-        """Install hooks at all modules."""
-        self.device = next((value.device for value in (*model.parameters(), *model.buffers())), torch.device("cpu"))
+        """Install hooks at all modules. Raises UsageError."""
+        devices = [value.device for value in (*model.parameters(), *model.buffers())] or [torch.device("cpu")]
+        found = next((one for one in devices if one.type != "meta"), None)
+        if found is None:
+            raise UsageError("the model is on the meta device: its calls compute nothing")
+        self.device = found
         for path, module in model.named_modules():
             if not isinstance(module, torch.jit.ScriptModule):  # it has no hooks
                 self.add(path, module)
@@ -117,8 +123,8 @@ class Watch:
     def add(self, path: str, module: nn.Module) -> None:
         self.modules[path] = ModuleRecord(module)
         self._handles += (
-            module.register_forward_pre_hook(self._make_before(path), with_kwargs=True, prepend=True),
-            module.register_forward_hook(self._make_after(path), with_kwargs=True, always_call=True),
+            module.register_forward_pre_hook(partial(self.before, path), with_kwargs=True, prepend=True),
+            module.register_forward_hook(partial(self.after, path), with_kwargs=True, always_call=True),
         )
 
     def detach(self) -> None:
@@ -175,12 +181,6 @@ class Watch:
             record.time_us += event.device_time_total if on_gpu else event.cpu_time_total
             record.calls += event.count
 
-    def _make_before(self, path: str) -> Callable[..., None]:
-        def before(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            self.before(path, module, args, kwargs)
-
-        return before
-
     def before(self, path: str, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if path == "":
             if self._open is None:
@@ -206,19 +206,16 @@ class Watch:
         form = CallForm({name: _simplify(value) for name, value in facts.items()}, flops=-self._costs.flops)
         return repr({name: _simplify(value) for name, value in shapes.items()}), form
 
-    def _make_after(self, path: str) -> Callable[..., None]:
-        def after(module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-            if self._ranges:
-                self._ranges.pop().__exit__(None, None, None)
-            failed = output is None and sys.exc_info()[0] is not None
-            if self._starts and self._costs is not None:
-                self._finish(path, output, self._costs.flops, failed=failed)
-            if path == "" and self._depth:
-                self._depth -= 1
-                if not self._depth:
-                    self.end_call(failed=failed)
-
-        return after
+    def after(self, path: str, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        if self._ranges:
+            self._ranges.pop().__exit__(None, None, None)
+        failed = output is None and sys.exc_info()[0] is not None
+        if self._starts and self._costs is not None:
+            self._finish(path, output, self._costs.flops, failed=failed)
+        if path == "" and self._depth:
+            self._depth -= 1
+            if not self._depth:
+                self.end_call(failed=failed)
 
     def _finish(self, path: str, output: Any, flops: int, *, failed: bool) -> None:
         key, form, versions = self._starts.pop()

@@ -2,14 +2,15 @@
 
 - `forward`
 - `backward` (`BACKWARD = True`): forward and backward. The gradients of the outputs are the last input; the gradients
-  of the floating inputs and of the parameters, by name, are additional outputs, zero where there is none.
+  of the floating inputs and of the parameters, by name, are additional outputs, zero where there is none. Those that
+  the reference detaches or freezes have none: `frozen` has positions of floating inputs, and names of parameters.
 - `in_place` (`IN_PLACE = True`): forward; the inputs are additional outputs.
 - `only_in_place`: the same for a reference that returns nothing; a candidate's return value is ignored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, get_args
 
@@ -23,15 +24,17 @@ Forward = Callable[..., Any]
 
 
 def call_with_gradients(
-    forward: Forward, parameters: Mapping[str, Tensor], inputs: Sequence[Any]
+    forward: Forward, parameters: Mapping[str, Tensor], inputs: Sequence[Any], frozen: Collection[int | str] = ()
 ) -> tuple[Any, list[Tensor], dict[str, Tensor]]:
     """Outputs without a gradient, or of another form, are not differentiated: the comparison refuses them."""
     *given, gradients = inputs
     tree, tensors = flatten_value(tuple(given), torch.is_tensor)
-    tensors = [tensor.detach().requires_grad_(tensor.is_floating_point()) for tensor in tensors]
+    tensors = [tensor.detach() for tensor in tensors]
+    sources = [tensor for at, tensor in enumerate(filter(torch.is_floating_point, tensors)) if at not in frozen]
+    for tensor in sources:
+        tensor.requires_grad_(True)
     with torch.enable_grad():
         form, outputs = flatten_value(forward(*rebuild_value(tree, tensors)), torch.is_tensor, by_name=True)
-    sources = [tensor for tensor in tensors if tensor.requires_grad]
     found = _differentiate(select_differentiable(outputs), gradients, [*sources, *parameters.values()])
     of_inputs, of_parameters = found[: len(sources)], found[len(sources) :]
     named = dict(zip(parameters, of_parameters, strict=True))
@@ -54,7 +57,13 @@ def _differentiate(outputs: Sequence[Tensor], gradients: Sequence[Tensor], targe
     return list(torch.autograd.grad(roots, targets, weights, materialize_grads=True)) if targets else []
 
 
-def make_call(kind: str, forward: Forward, model: nn.Module, returned_inputs: Sequence[int] = ()) -> Forward:
+def make_call(
+    kind: str,
+    forward: Forward,
+    model: nn.Module,
+    returned_inputs: Sequence[int] = (),
+    frozen: Collection[int | str] = (),
+) -> Forward:
     """`forward` may be compiled; `returned_inputs` are positions among input tensors. Raises WireError."""
     if kind == "forward":
         return forward
@@ -62,10 +71,11 @@ def make_call(kind: str, forward: Forward, model: nn.Module, returned_inputs: Se
         return partial(_return_inputs, forward, returned_inputs, kind == "in_place")
     if kind not in get_args(CallKind):
         raise WireError(f"unknown kind of call {kind!r}")
-    parameters = {name: value for name, value in model.named_parameters() if value.is_floating_point()}
+    named = model.named_parameters()
+    parameters = {name: value for name, value in named if value.is_floating_point() and name not in frozen}
     for value in parameters.values():
         value.requires_grad_(True)
-    return lambda *inputs: call_with_gradients(forward, parameters, inputs)
+    return lambda *inputs: call_with_gradients(forward, parameters, inputs, frozen)
 
 
 def _return_inputs(forward: Forward, returned: Sequence[int], has_results: bool, *inputs: Any) -> dict[str, Any]:
@@ -83,14 +93,18 @@ class _Adapted:
 
     call_kind: CallKind
     returned_inputs: Sequence[int]
+    frozen: Collection[int | str]
 
     def forward(self, *inputs: Any) -> Any:
         assert isinstance(self, nn.Module)
-        return make_call(self.call_kind, super().forward, self, self.returned_inputs)(*inputs)  # type: ignore[misc]
+        forward = super().forward  # type: ignore[misc]
+        return make_call(self.call_kind, forward, self, self.returned_inputs, self.frozen)(*inputs)
 
 
-def adapt_call(model: nn.Module, kind: CallKind, returned_inputs: Sequence[int] = ()) -> nn.Module:
+def adapt_call(
+    model: nn.Module, kind: CallKind, returned_inputs: Sequence[int] = (), frozen: Collection[int | str] = ()
+) -> nn.Module:
     if kind != "forward":
-        usual, own = type(model), {"call_kind": kind, "returned_inputs": tuple(returned_inputs)}
+        usual, own = type(model), {"call_kind": kind, "returned_inputs": tuple(returned_inputs), "frozen": frozen}
         model.__class__ = type(usual.__name__, (_Adapted, usual), own)
     return model

@@ -32,6 +32,7 @@ def describe_construction(loaded: LoadedProblem) -> dict[str, Any]:
         "dtype": loaded.problem.dtype,
         "call": loaded.call,
         "returned_inputs": loaded.returned_inputs,
+        "frozen": loaded.frozen or (),
         "constants": loaded.constants,
     }
 

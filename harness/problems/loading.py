@@ -52,7 +52,7 @@ from harness.problems.inputs.stated import StatedInputs
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.operators import replace_compiler
 from harness.problems.watched_process import limit_reference
-from harness.protocol import flatten_value
+from harness.protocol import flatten_value, rebuild_value
 from harness.syntax import parse_python
 from harness.tensors.values import has_same_bits, map_tensors
 
@@ -63,7 +63,8 @@ Inputs = tuple[dict[str, Any], list[torch.Tensor]]  # form and tensors
 @dataclass(slots=True, kw_only=True, eq=False)
 class LoadedProblem:
     """The first calls determine the last fields. `differentiable` are shape and dtype of outputs with a gradient.
-    `constants` are weights that get other values. `returned_inputs` are inputs that count as outputs (`IN_PLACE`).
+    `constants` are weights that get other values. `returned_inputs` are inputs that count as outputs (`IN_PLACE`),
+    `frozen` inputs and parameters whose gradients are not asked for.
     """
 
     problem: Problem
@@ -74,6 +75,7 @@ class LoadedProblem:
     differentiable: Sequence[tuple[torch.Size, torch.dtype]] = ()
     constants: Sequence[Kind] = ()
     returned_inputs: Sequence[int] = ()
+    frozen: Sequence[int | str] | None = None
     returns_nothing: bool = False
 
     @property
@@ -93,9 +95,12 @@ class LoadedProblem:
     def make_model(self, seed: int, device: torch.device, *, entry: str = "Model") -> nn.Module:
         """Seed and construct the reference or another class, in the problem's mode. Gradients only for backward."""
         model = self._construct(seed, device, entry)
+        if self.problem.backward and self.frozen is None and device.type != "meta":
+            self.frozen = self._find_frozen(model, device)
+        model.requires_grad_(False)
         if self.problem.in_place and not self.returned_inputs and device.type != "meta":
             self.returned_inputs = self._find_returned_inputs(model, device)
-        return adapt_call(model, self.call, self.returned_inputs)
+        return adapt_call(model, self.call, self.returned_inputs, self.frozen or ())
 
     def _construct(self, seed: int, device: torch.device, entry: str = "Model") -> nn.Module:
         return run_with_default(device, lambda default: self._construct_with(default, seed, device, entry))
@@ -112,7 +117,7 @@ class LoadedProblem:
             constants.replace_in(model)
             self.constants = constants.list_kinds(model) or self.constants
             model = model.to(device=device, dtype=self.dtype)
-        return model.train(self.problem.training).requires_grad_(False)
+        return model.train(self.problem.training)
 
     def make_inputs(
         self,
@@ -181,6 +186,18 @@ class LoadedProblem:
         if not changes_any:
             raise ProblemError(f"{_where(self.problem)}: IN_PLACE = True, but forward changes no input")
         return [at for at, tensor in enumerate(memory) if tensor.layout is torch.strided]
+
+    def _find_frozen(self, model: nn.Module, device: torch.device) -> list[int | str]:
+        """Return positions of floating inputs that `forward` detaches, and parameters without a gradient."""
+        tree, tensors = flatten_value(self.make_inputs(0, device)[:-1], torch.is_tensor)
+        sources = [tensor.requires_grad_(True) for tensor in tensors if tensor.is_floating_point()]
+        with run_user_code(self.problem, "forward", 0, device), torch.enable_grad():
+            outputs = flatten_value(copy.deepcopy(model)(*rebuild_value(tree, tensors)), torch.is_tensor)[1]
+            roots = [output for output in outputs if output.requires_grad]
+            weights = list(map(torch.ones_like, roots))
+            found = torch.autograd.grad(roots, sources, weights, allow_unused=True) if roots and sources else ()
+        parameters = [name for name, value in model.named_parameters() if not value.requires_grad]
+        return [at for at, gradient in enumerate(found) if gradient is None] + parameters
 
     def describe_inputs(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """Return (dtype, shape) of each input tensor on the meta device; () if the file needs real values."""

@@ -151,6 +151,7 @@ class WorkerClient:
         dtype: str = "",
         call: CallKind = "forward",
         returned_inputs: Sequence[int] = (),
+        frozen: Sequence[int | str] = (),
         constants: Sequence[tuple[int, float]] = (),
     ) -> dict[str, TensorSpec]:
         """Return the module's state. `dtype` applies to floating weights; "" leaves them as constructed. `compile_mode`
@@ -166,6 +167,7 @@ class WorkerClient:
             dtype=dtype,
             call=call,
             returned_inputs=list(returned_inputs),
+            frozen=list(frozen),
             constants=[list(kind) for kind in constants],
             **_value_fields(self.place(tuple(init_inputs))),
         )

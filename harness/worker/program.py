@@ -166,7 +166,7 @@ class Worker:
         self._model.requires_grad_(False)
         mode = message["compile_mode"]
         forward = torch.compile(self._model, mode=mode) if mode else self._model
-        self._forward = make_call(message["call"], forward, self._model, message["returned_inputs"])
+        self._forward = make_call(message["call"], forward, self._model, message["returned_inputs"], message["frozen"])
         self._plain_forward = self._forward
         self._state = HeldState(self._model, ())
         if self._device.type == "cuda":

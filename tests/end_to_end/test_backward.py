@@ -103,6 +103,22 @@ def test_wrong_or_missing_gradients_are_wrong_values(bench, program):
     assert evaluation.outcome is Outcome.WRONG_VALUE, evaluation.message
 
 
+FROZEN = PROBLEM.replace("return torch", "x = x.detach()\n        return self.scale * torch").replace(
+    "torch.randn(columns))", "torch.randn(columns))\n        self.scale = nn.Parameter(torch.randn(1), False)"
+)
+
+
+@pytest.mark.parametrize("detached", [True, False])
+def test_gradients_that_the_reference_does_not_have_are_not_compared(bench, detached):
+    body = FROZEN[FROZEN.index("class Model(") : FROZEN.index("columns = 48")].replace("Model(", "ModelNew(")
+    candidate = "import torch\nfrom torch import nn\n" + body.replace(", False)", ")")
+    problem = read(FROZEN)
+    program = candidate if detached else candidate.replace("x = x.detach()", "pass")
+    evaluation = bench.evaluate(program, problem)
+    assert evaluation.outcome is Outcome.CORRECT, evaluation.message
+    assert admit_problem(load_problem(problem, "full"), torch.device("cpu"), 0).admitted
+
+
 def test_a_message_names_the_parameter_whose_gradient_is_wrong(bench):
     message = bench.evaluate(write("of_weight = None"), read(), seed=1).message  # others: one gradient may be near zero
     assert message.startswith("output 2 weight: 48 of 48 elements wrong")

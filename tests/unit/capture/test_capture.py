@@ -344,6 +344,41 @@ def test_an_argument_that_is_returned_is_no_output_of_the_problem(capture):
     assert (part["inputs"], part["outputs"]) == (["x"], "{'y': [0, None], 'rest': ('mask', 1, 'x', 0)}")
 
 
+def test_gradients_that_training_does_not_need_are_not_asked_for(capture):
+    init = "self.bias = nn.Parameter(torch.ones(1))\n        self.fixed = nn.Parameter(torch.ones(64), False)"
+    forward = "return torch.softmax(x * self.weight * self.fixed + self.bias, -1) * mask"
+    script = PART.format(init=init, extra=", mask", forward=forward, given=", torch.arange(64.0)")
+    script = script.replace(
+        "self.other(self.part(x, torch.arange(64.0)))", "self.part(self.other(x), torch.arange(64.0))"
+    )
+    run = "net = Net()\nwhile True:\n    net(torch.randn(32, 64)).square().mean().backward()\n"
+    _, record, _ = capture(script + run, "--module", "Part", "--backward")
+    part, model = groups_of(record)["Part"], load_text(written()["part"].source)["Model"]()
+    assert (part["problem"], part["frozen"]) == ("part", ["mask", "self.fixed"])
+    assert [name for name, value in model.named_parameters() if not value.requires_grad] == ["bias", "fixed"]
+    x, mask = torch.randn(32, 64, requires_grad=True), torch.rand(64, requires_grad=True)
+    model(x, mask).sum().backward()
+    assert (x.grad is None, mask.grad is None) == (False, True)
+
+
+@pytest.mark.parametrize("forward", ["x.detach() * self.weight", "x * self.weight + (x * self.weight).detach().sin()"])
+def test_a_module_that_detaches_keeps_its_gradients(capture, forward):
+    script = PART.format(init="", extra="", forward=f"return {forward}", given="")
+    run = "net = Net()\nwhile True:\n    net(torch.randn(32, 64, requires_grad=True)).square().mean().backward()\n"
+    _, record, _ = capture(script + run, "--module", "Part", "--backward")
+    assert groups_of(record)["Part"]["problem"] == "part", groups_of(record)["Part"]["reason"]
+    model, x = load_text(written()["part"].source)["Model"](), torch.randn(32, 64, requires_grad=True)
+    found = torch.autograd.grad(model(x).sum(), x, allow_unused=True)[0]
+    assert found is None if forward.startswith("x.detach") else torch.allclose(found, model.weight.expand(32, 64))
+
+
+def test_a_model_on_the_meta_device_is_refused_with_the_reason(capture):
+    script = MLP + RUN.replace("eval()", "to('meta')").replace("32, 64", "32, 64, device='meta'")
+    code, record, stderr = capture(script, "--module", "Mlp")
+    assert (code, record) == (2, None)
+    assert "is on the meta device" in stderr
+
+
 def test_a_call_under_vmap_is_refused_with_the_reason(capture):
     run = RUN.replace("net(torch", "torch.vmap(net)(torch")
     code, record, _ = capture(MLP + run, "--module", "Mlp")

@@ -37,6 +37,7 @@ CALLS = [
     ((torch.ones(3, 3), Y, 2.0), {"mode": "sum"}),
     ((torch.ones(6), Y, 2.0), {"mode": "sum"}),
     ((X.clone().requires_grad_(), Y, 2.0), {"mode": "sum"}),
+    ((X, Y.clone().requires_grad_(), 2.0), {"mode": "sum"}),
 ]
 
 
@@ -44,8 +45,8 @@ def make_dispatch(*, backward: bool) -> Dispatch:
     arguments = {"x": ("float32", True), "y": ("float32", True), "scale": ("2.0", False), "mode": ("'sum'", False)}
     sizes = [[(2, 2), (3, 3)]] * 2
     plan = {
-        "problem": "p", "arguments": arguments, "inputs": ["x", "y"], "outputs": "0", "shapes": [sizes],
-        "backward": backward,
+        "problem": "p", "arguments": arguments, "inputs": ["x", "y"], "outputs": "0", "frozen": ["y"],
+        "shapes": [sizes], "backward": backward,
     }  # fmt: skip
     return Dispatch(Difference(), Kernel(), plan)
 
@@ -63,7 +64,11 @@ def test_a_call_is_taken_whatever_calls_came_before(calls, backward):
 def test_only_calls_with_the_verified_constants_and_types_are_taken():
     with torch.no_grad():
         taken = [make_dispatch(backward=False)._select(*call) is not None for call in CALLS]
-    assert taken == [True] * 5 + [False] * 9 + [True]
+    assert taken == [True] * 5 + [False] * 9 + [True] * 2
+
+
+def test_a_gradient_that_was_not_verified_is_left_to_the_module():
+    assert [make_dispatch(backward=True)._select(*call) is not None for call in CALLS[-2:]] == [True, False]
 
 
 def test_an_argument_that_is_returned_is_the_one_of_the_call():

@@ -1,0 +1,73 @@
+"""Calls modules with tensors like those of the calls that were seen."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from harness.capture.comparison import FACTOR, find_gradients
+from harness.capture.problem_text import list_facts, split_arguments
+from harness.capture.values import TensorFacts, write_tensor
+from harness.capture.watch import CallForm
+from harness.tensors.values import list_tensors
+
+
+def find_constant(module: nn.Module, form: CallForm, device: torch.device) -> list[str]:
+    """Return parameters without a gradient, or with one that is zero up to its rounding errors, as of a bias that a
+    softmax or a normalisation cancels."""
+    module, tensors = copy.deepcopy(module), draw_tensors(form, device)
+    own = differentiate(module, form, tensors)
+    try:
+        precise = {name: one.double() if one.is_floating_point() else one for name, one in tensors.items()}
+        exact = differentiate(module.double(), form, precise)
+    except RuntimeError:  # it has no operators for float64
+        exact = own
+    errors = {name: float((one.double() - exact[name]).abs().max()) for name, one in own.items() if one.numel()}
+    lost = [name for name, error in errors.items() if float(exact[name].abs().max()) <= FACTOR * error]
+    learning = {name for name in own if name not in lost}
+    return [name for name, _ in module.named_parameters() if f"self.{name}" not in learning]
+
+
+def differentiate(
+    module: nn.Module, form: CallForm, tensors: dict[str, Tensor], call: Callable[..., Any] | None = None
+) -> dict[str, Tensor]:
+    """Return gradients of inputs and, as self.NAME, parameters. `call` gets the inputs instead of the module."""
+    sources: dict[str, Tensor] = {f"self.{name}": one for name, one in module.named_parameters() if one.requires_grad}
+    sources |= {name: tensors[name].requires_grad_() for name, one in list_facts(form.arguments) if one.learns}
+    positional, named = split_arguments(module, fill(form.arguments, tensors)) if call is None else ((), tensors)
+    with torch.enable_grad():
+        outputs = list_tensors((call or module)(*positional, **named))
+    return dict(zip(sources, find_gradients(outputs, list(sources.values()), _weigh), strict=True))
+
+
+def _weigh(output: Tensor) -> Tensor:
+    return torch.linspace(-1.0, 1.0, output.numel(), device=output.device).to(output.dtype).view(output.shape)
+
+
+def run(module: nn.Module, form: CallForm, tensors: dict[str, Tensor]) -> Any:
+    """Call a copy of the module."""
+    module = copy.deepcopy(module)
+    positional, named = split_arguments(module, fill(form.arguments, tensors))
+    with torch.no_grad():
+        return module(*positional, **named)
+
+
+def draw_tensors(form: CallForm, device: torch.device) -> dict[str, Tensor]:
+    """Draw tensors like those of a call, by name."""
+    return {
+        name: eval(write_tensor(facts, [str(size) for size in facts.shape]), {"torch": torch}).to(device)
+        for name, facts in list_facts(form.arguments)
+    }
+
+
+def fill(arguments: Any, tensors: dict[str, Tensor], name: str = "") -> Any:
+    """Replace facts by the tensors of their names."""
+    if type(arguments) in (list, tuple, dict):
+        items = arguments.items() if isinstance(arguments, dict) else enumerate(arguments)
+        filled = {key: fill(value, tensors, f"{name}_{key}" if name else str(key)) for key, value in items}
+        return filled if isinstance(arguments, dict) else type(arguments)(filled.values())
+    return tensors[name].clone() if isinstance(arguments, TensorFacts) else arguments
