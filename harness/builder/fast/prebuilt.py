@@ -52,6 +52,14 @@ class PrebuiltError(Exception):
     """Raised if headers cannot be prebuilt for this toolchain or these flags."""
 
 
+def run_or_raise(run: Run, command: Sequence[str], folder: Path) -> str:
+    """Return the output. Raises PrebuiltError for a command that fails."""
+    returncode, log = run(command, folder)
+    if returncode != 0:
+        raise PrebuiltError(f"{shlex.join(command)[:300]}\nended with {returncode}:\n{log[-4000:]}")
+    return log
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrebuiltHeaders:
     """`steps` are nvcc's commands by name (see `STEPS`). `folder` has the headers' text, `HOST_TEXT`."""
@@ -248,9 +256,7 @@ class PrebuiltMaker:
         return (self._folder / name).read_text(encoding="utf-8", errors="surrogateescape")
 
     def _do(self, command: list[str]) -> None:
-        returncode, log = self._run(command, self._folder)
-        if returncode != 0:
-            raise PrebuiltError(f"{shlex.join(command)[:300]}\nended with {returncode}:\n{log[-4000:]}")
+        run_or_raise(self._run, command, self._folder)
 
     def _remove_intermediate(self) -> None:
         for pattern in ("*.ii", "*.cpp", "dump-*.cu"):
@@ -262,10 +268,7 @@ def precompile(base: PrebuiltHeaders, folder: Path, run: Run) -> None:
     shutil.copy(base.folder / HOST_TEXT, folder)
     words = compile_words(base.steps["host_compile"])
     words[words.index("-x") + 1] = "c++-header"
-    command = [*(word for word in words if word != "-c"), HOST_TEXT, "-o", f"{HOST_TEXT}.gch"]
-    returncode, log = run(command, folder)
-    if returncode != 0:
-        raise PrebuiltError(f"torch's headers do not compile as text:\n{log[-4000:]}")
+    run_or_raise(run, [*(word for word in words if word != "-c"), HOST_TEXT, "-o", f"{HOST_TEXT}.gch"], folder)
 
 
 def _write_macros(dump: str, files: frozenset[str]) -> str:

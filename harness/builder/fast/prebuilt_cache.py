@@ -37,6 +37,7 @@ from harness.builder.fast.prebuilt import (
     read_added,
     read_prebuilt,
     read_steps,
+    run_or_raise,
 )
 from harness.builder.runner import PREBUILT_BYTES, MemoryGate, Runner
 from harness.builder.toolchain import Toolchain
@@ -239,10 +240,8 @@ class PrebuiltCache:
     def _make_cuda(self, work: Path, nvcc: str, flags: str) -> None:
         (work / SOURCE).write_text("")
         command = [nvcc, "--dryrun", *shlex.split(flags), "-c", SOURCE, "-o", "cuda.cuda.o"]
-        returncode, log = self._run(command, work)
-        if returncode != 0:
-            raise PrebuiltError(f"nvcc --dryrun failed:\n{log[-2000:]}")
-        PrebuiltMaker(work, read_steps(log), operators.find_torch_headers(), self._run).make()
+        steps = read_steps(run_or_raise(self._run, command, work))
+        PrebuiltMaker(work, steps, operators.find_torch_headers(), self._run).make()
 
     def _maker(self, work: Path, base: PrebuiltHeaders) -> PrebuiltMaker:
         return PrebuiltMaker(work, base.steps, base.include, self._run)
@@ -272,9 +271,7 @@ class PrebuiltCache:
 
     def compile(self, command: list[str], work: Path) -> None:
         """Raises PrebuiltError."""
-        returncode, log = self._run(command, work)
-        if returncode != 0:
-            raise PrebuiltError(f"{shlex.join(command)[:300]}\nended with {returncode}:\n{log[-4000:]}")
+        run_or_raise(self._run, command, work)
 
 
 def _write_headers(folder: Path, text: str) -> None:
