@@ -38,6 +38,7 @@ __all__ = ["DATABASE_NAME", "EvidenceRow", "ResultFilter", "ResultStore", "Store
 
 DATABASE_NAME = "harness.db"
 EVERYTHING = ResultFilter()
+EXACT, PART = "exact", "part"
 
 _WHOLE = (
     "e.id, d.evaluation, v.entries, l.log FROM evaluations e JOIN details d ON d.evaluation_id = e.id "
@@ -180,8 +181,8 @@ class ResultStore:
         return ResultRow._make(rows[0]) if rows else None
 
     def list_without_fingerprint(self) -> list[str]:
-        with _store_errors(self.path, "read"):
-            return find_missing(self._connection)
+        query = "SELECT digest FROM candidates WHERE digest NOT IN (SELECT candidate FROM fingerprints WHERE kind = ?)"
+        return [digest for (digest,) in self._read(query, (EXACT,))]
 
     def complete_fingerprints(self, candidates: Sequence[str]) -> None:
         """Use many transactions, since other processes write meanwhile. Skip damaged sources."""
@@ -191,12 +192,13 @@ class ResultStore:
             except StoreError:
                 source = ""
             with self._transaction():
-                add_fingerprints(self._connection, candidate, source)
+                self._add_fingerprints(candidate, source)
 
     def programs(self) -> dict[str, str]:
         """Map each candidate's digest to that without layout and comments. Empty for files without fingerprints."""
-        with _store_errors(self.path, "read"):
-            return read_programs(self._connection)
+        if not list(self._read("SELECT 1 FROM main.sqlite_master WHERE name = 'fingerprints'", ())):
+            return {}
+        return dict(self._read("SELECT candidate, value FROM fingerprints WHERE kind = ?", (EXACT,)))
 
     def _insert(self, evaluation: Evaluation, source: str | None) -> int:
         columns = encode_columns(evaluation)
@@ -212,8 +214,18 @@ class ResultStore:
         if source is not None and evaluation.subject.candidate_digest:
             candidate = (evaluation.subject.candidate_digest, compress_text(source))
             execute("INSERT OR IGNORE INTO candidates VALUES (?, ?)", candidate)
-            add_fingerprints(self._connection, evaluation.subject.candidate_digest, source)
+            self._add_fingerprints(evaluation.subject.candidate_digest, source)
         return evaluation_id
+
+    def _add_fingerprints(self, candidate: str, source: str) -> None:
+        query = "SELECT 1 FROM fingerprints WHERE candidate = ? AND kind = ?"
+        if self._connection.execute(query, (candidate, EXACT)).fetchone() is not None:
+            return
+        from harness.copies import take_fingerprint
+
+        fingerprint = take_fingerprint(source)
+        rows = [(fingerprint.exact, EXACT, candidate), *((value, PART, candidate) for value in fingerprint.values)]
+        self._connection.executemany("INSERT OR IGNORE INTO fingerprints VALUES (?, ?, ?)", rows)
 
     def _read_one(self, condition: str, values: tuple[str | float, ...]) -> StoredEvaluation | None:
         query = f"SELECT {_WHOLE} WHERE {condition} ORDER BY e.id DESC LIMIT 1"
@@ -269,33 +281,6 @@ def _advice_for(message: str) -> str:
     if "readonly" in message or "unable to open" in message:
         return "check the permissions of the file and its folder, or choose another with --results-dir"
     return "check the file and its disk"
-
-
-EXACT, PART = "exact", "part"
-
-
-def add_fingerprints(connection: sqlite3.Connection, candidate: str, source: str) -> None:
-    query = "SELECT 1 FROM fingerprints WHERE candidate = ? AND kind = ?"
-    if connection.execute(query, (candidate, EXACT)).fetchone() is not None:
-        return
-    from harness.copies import take_fingerprint
-
-    fingerprint = take_fingerprint(source)
-    rows = [(fingerprint.exact, EXACT, candidate), *((value, PART, candidate) for value in fingerprint.values)]
-    connection.executemany("INSERT OR IGNORE INTO fingerprints VALUES (?, ?, ?)", rows)
-
-
-def find_missing(connection: sqlite3.Connection) -> list[str]:
-    known = "SELECT candidate FROM fingerprints WHERE kind = ?"
-    rows = connection.execute(f"SELECT digest FROM candidates WHERE digest NOT IN ({known})", (EXACT,))
-    return [digest for (digest,) in rows]
-
-
-def read_programs(connection: sqlite3.Connection) -> dict[str, str]:
-    tables = connection.execute("SELECT count(*) FROM main.sqlite_master WHERE name = 'fingerprints'").fetchone()[0]
-    if not tables:
-        return {}
-    return dict(connection.execute("SELECT candidate, value FROM fingerprints WHERE kind = ?", (EXACT,)))
 
 
 def explain_no_match(store: ResultStore, where: ResultFilter) -> str:

@@ -56,8 +56,7 @@ def render_changes(changes: Iterable[Change], *, wide: bool = False) -> Table:
         cells = [
             style_text(change.kind.replace("_", " "), _STYLES[change.kind]),
             style_text(name_subject(change.subject)),
-            _format_verdict(change, change.before, change.before_speedup),
-            _format_verdict(change, change.after, change.after_speedup),
+            *_format_verdicts(change),
             style_text(explain_change(change)),
         ]
         wide_cells = [style_text(_format_visible(change)), style_text(change.subject.device)]
@@ -93,10 +92,7 @@ def format_markdown(changes: Sequence[Change]) -> str:
     rows = []
     for change in sort_changes(changes):
         kind = change.kind.replace("_", " ")
-        verdicts = (
-            _format_verdict(change, change.before, change.before_speedup).plain,
-            _format_verdict(change, change.after, change.after_speedup).plain,
-        )
+        verdicts = [verdict.plain for verdict in _format_verdicts(change)]
         words = map(_escape_markdown, (name_subject(change.subject), *verdicts, explain_change(change)))
         if change.kind != "same":
             rows.append([f"**{kind}**" if change.is_worse else kind, *words])
@@ -151,11 +147,8 @@ def _is_skipped(change: Change) -> bool:
 
 
 def _describe_failure(change: Change) -> str:
-    verdicts = (
-        _format_verdict(change, change.before, change.before_speedup).plain,
-        _format_verdict(change, change.after, change.after_speedup).plain,
-    )
-    return f"{name_subject(change.subject)}: {verdicts[0]} -> {verdicts[1]}, {explain_change(change)}"
+    then, now = _format_verdicts(change)
+    return f"{name_subject(change.subject)}: {then.plain} -> {now.plain}, {explain_change(change)}"
 
 
 def _clean_xml(text: str) -> str:
@@ -167,15 +160,16 @@ def _escape_markdown(text: str) -> str:
     return escaped.replace("<", "&lt;").replace("@", "@\u200b").replace("://", ":\\//")
 
 
-def _format_verdict(change: Change, outcome: Outcome | None, speedup: float | None) -> Text:
-    if outcome is None:
-        return style_text("-", "dim")
-    text = style_outcome(outcome.value)
-    return (
-        text
-        if speedup is None
-        else text.append(f" {format_speedup(speedup, change.speed.clock if change.speed else None)}")
-    )
+def _format_verdicts(change: Change) -> tuple[Text, Text]:
+    clock = change.speed.clock if change.speed else None
+
+    def format_verdict(outcome: Outcome | None, speedup: float | None) -> Text:
+        if outcome is None:
+            return style_text("-", "dim")
+        text = style_outcome(outcome.value)
+        return text if speedup is None else text.append(f" {format_speedup(speedup, clock)}")
+
+    return format_verdict(change.before, change.before_speedup), format_verdict(change.after, change.after_speedup)
 
 
 def _format_visible(change: Change) -> str:
