@@ -235,6 +235,14 @@ class GroupedCommand(TyperCommand):
             formatter.write_text(SETTINGS_NOTE)
 
 
+def list_by_default(context: typer.Context) -> None:
+    """Run the command `list` of a group of which no command was named."""
+    if context.invoked_subcommand is None:
+        listing = context.command.commands["list"]  # type: ignore[attr-defined]
+        with listing.make_context("list", [], parent=context) as inner:
+            listing.invoke(inner)
+
+
 def _suggest_choice(message: str) -> str:
     """Append the nearest choice for an invalid option value."""
     found = _NO_CHOICE.match(message)

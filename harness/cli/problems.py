@@ -17,6 +17,7 @@ from harness.cli.options import (
     SuiteOption,
     complete_problem,
     expand_panels,
+    list_by_default,
     print_records,
     print_rich,
 )
@@ -52,10 +53,7 @@ def show_problems(context: typer.Context) -> None:
 
     Example: harness problems check softmax layer_norm
     """
-    if context.invoked_subcommand is None:
-        listing = context.command.commands["list"]  # type: ignore[attr-defined]
-        with listing.make_context("list", [], parent=context) as inner:
-            listing.invoke(inner)
+    list_by_default(context)
 
 
 @problems_app.command("suites", cls=GroupedCommand)

@@ -17,6 +17,7 @@ from harness.cli.options import (
     complete_baseline,
     complete_run,
     expand_panels,
+    list_by_default,
     print_records,
     print_rich,
 )
@@ -255,10 +256,7 @@ runs_app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
 @runs_app.callback(invoke_without_command=True)
 def show_runs(context: typer.Context) -> None:
     """List runs, annotate or remove one."""
-    if context.invoked_subcommand is None:
-        listing = context.command.commands["list"]  # type: ignore[attr-defined]
-        with listing.make_context("list", [], parent=context) as inner:
-            listing.invoke(inner)
+    list_by_default(context)
 
 
 @runs_app.command("list", cls=GroupedCommand)

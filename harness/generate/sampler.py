@@ -20,6 +20,8 @@ from harness.store.runs import write_sample
 _WRITERS = 8
 # Requests that start together also finish together, and their responses then queue for the CPU.
 _STAGGER_S = 0.006
+# What each sample records of its run's manifest.
+_ORIGIN = ("suite", "model", "provider", "base_url", "temperature", "max_tokens", "gpu", "harness_version")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,18 +119,8 @@ class Asker:
         candidate: Candidate | None,
         provenance: Mapping[str, object],
     ) -> None:
-        origin = {
-            "suite": self._plan.manifest.suite,
-            "problem_digest": self._digests.get(key.problem),
-            "model": self._plan.manifest.model,
-            "provider": self._plan.manifest.provider,
-            "base_url": self._plan.manifest.base_url,
-            "temperature": self._plan.manifest.temperature,
-            "max_tokens": self._plan.manifest.max_tokens,
-            "gpu": self._plan.manifest.gpu,
-            "created_at": self._read_clock(),
-            "harness_version": self._plan.manifest.harness_version,
-        }
+        origin = {name: getattr(self._plan.manifest, name) for name in _ORIGIN}
+        origin |= {"problem_digest": self._digests.get(key.problem), "created_at": self._read_clock()}
         write = partial(
             write_sample, self._plan.run_dir, key=key, prompt=prompt, completion=completion, candidate=candidate,
             provenance=origin | dict(provenance),
