@@ -249,12 +249,11 @@ class _Scale:
     copies: bool = False
 
     def zero(self, exact: Tensor) -> Tensor:
-        return Fills(has_special=self.has_special).zero(exact)
+        return exact.nan_to_num(0.0, 0.0, 0.0) if self.has_special else exact
 
     def magnitude_of(self, exact: Tensor, first: int, *spread: Tensor) -> Tensor:
         """Return M for a chunk of shape (blocks, BLOCK) from element `first`."""
-        block = first // BLOCK
-        around = self.block_magnitudes[block : block + exact.shape[0], None]
+        around = self.block_magnitudes[first // BLOCK :, None][: exact.shape[0]]
         magnitude = torch.maximum(self.zero(exact).abs(), around)
         for one in spread:
             magnitude = torch.maximum(magnitude, torch.maximum(one, one.mean(dim=1, keepdim=True)))

@@ -218,8 +218,8 @@ class Reference:
         return self.changed_steps + self.compared_steps
 
     def choose_timed_step(self, seed: int) -> str:
-        steps = self.replayed_steps
-        return steps[seed // CHANGED_ONE_IN % len(steps)] if steps and not seed % CHANGED_ONE_IN else GIVEN.name
+        steps = () if seed % CHANGED_ONE_IN else self.replayed_steps
+        return steps[seed // CHANGED_ONE_IN % len(steps)] if steps else GIVEN.name
 
     def make_timed_inputs(self, seed: int) -> tuple[Any, ...]:
         make = self.make_device_inputs if self.plan.inputs_on_device else self.make_inputs
