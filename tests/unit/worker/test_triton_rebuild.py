@@ -1,5 +1,6 @@
 """Triton's kernels, compiled in one process, described there, and compiled again in a worker that runs no program."""
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -90,6 +91,8 @@ class Driver:
 
 driver.set_active(Driver())
 import candidate
+import os
+recording = os.memfd_create("recording")
 kernels = dict(helped=candidate.nested.fn, add=candidate.add, copy=candidate.copy, twice=candidate.twice,
                namesake=candidate.namesake)
 found = {}
@@ -97,27 +100,41 @@ for name, kernel in kernels.items():
     code = kernel.warmup(torch.float32, torch.float32, 1000, BLOCK=512, num_warps=2, grid=(1,)).asm["cubin"]
     name_there, said = list(triton_compilations._kept.values())[-1]
     found[name] = name_there, b64encode(code).decode(), said
-print(json.dumps(found))
+os.write(recording, b'{"functions":[]}')
+triton_compilations.add_compilations(recording, ["nested", "none"])
+print(json.dumps([found, json.loads(os.pread(recording, 1 << 20, 0))]))
 """
 
 
 @pytest.fixture(scope="module")
-def described(tmp_path_factory):
-    """Name, code and description of each kernel."""
+def compiled(tmp_path_factory):
+    """Name, code and description of each kernel, and the recording of a call that launches one of them."""
     folder = tmp_path_factory.mktemp("program")
     (folder / "candidate.py").write_text(PROGRAM)
     command = [sys.executable, "-c", DESCRIBE]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
-    return {key: (name, b64decode(code), said) for key, (name, code, said) in json.loads(done.stdout).items()}
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def described(compiled):
+    return {key: (name, b64decode(code), said) for key, (name, code, said) in compiled[0].items()}
+
+
+@pytest.mark.slow
+def test_a_recording_describes_the_kernels_that_it_launches(compiled, described):
+    _, code, said = described["helped"]
+    compilations = {hashlib.sha256(code).hexdigest(): said}
+    assert compiled[1] == {"functions": [], "compilations": compilations}
 
 
 @pytest.mark.slow
 def test_texts_of_a_program_give_its_code_byte_for_byte(bench, described):
     program = ProgramKernels(PROGRAM, partial(compile_again, bench.forkserver))
-    functions = [RecordedFunction(name, "", code, said) for name, code, said in described.values()]
-    found = program.compare(functions)
-    assert {key: found.get(code) for key, (_, code, _) in described.items()} == {
+    kernels = {key: RecordedFunction(name, "", code, said) for key, (name, code, said) in described.items()}
+    found = program.compare(list(kernels.values()))
+    assert {key: found.get(kernel.image) for key, kernel in kernels.items()} == {
         "helped": "same",
         "add": "same",
         "copy": None,  # its text is a template
