@@ -6,6 +6,7 @@ DEMO_CPP := embedding max_pool2d softmax
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DEMO_STAMP := $(VENV)/.demo-installed
 
 # Without bytecode each test process parses all modules, and pytest rewrites all tests, again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -19,7 +20,7 @@ export PYTHONDONTWRITEBYTECODE :=
 GPU := $(wildcard /dev/nvidia0)
 RUN := $(BIN)/harness run --provider recorded
 
-demo: $(STAMP)
+demo: $(DEMO_STAMP)
 	mkdir -p results
 	$(MAKE) --no-print-directory --jobs $(if $(GPU),1,3) demo-cpp demo-cuda demo-triton
 	$(BIN)/harness results --run "demo-*"
@@ -27,14 +28,14 @@ demo: $(STAMP)
 	$(BIN)/harness leaderboard --run "demo-*"
 
 # stdout of all, and stderr of those beside the first, is in results/demo-*.log.
-demo-cpp: $(STAMP)
+demo-cpp: $(DEMO_STAMP)
 	$(RUN) --language cpp --workload small $(DEMO_CPP:%=--problem %) --run $@ > results/$@.log
 
-demo-cuda: $(STAMP)
+demo-cuda: $(DEMO_STAMP)
 	$(if $(GPU),,CUDA_HOME=none )$(RUN) --language cuda --recording recordings/repair --turns 2 --problem softmax \
 	    --run $@ > results/$@.log 2>&1 || { cat results/$@.log; exit 1; }
 
-demo-triton: $(STAMP)
+demo-triton: $(DEMO_STAMP)
 	$(RUN) --language triton --problem layer_norm --problem softmax --run $@ > results/$@.log 2>&1 || \
 	    { cat results/$@.log; exit 1; }
 
@@ -86,11 +87,20 @@ $(VENV)/.rl-installed: Makefile $(STAMP)
 	$(VENV)/rl-verl/bin/python -m pip install --quiet verl==0.9.1
 	touch $@
 
-$(STAMP): pyproject.toml
+# pip writes bytecode with one core, for two minutes; this writes it with all, and none of the packages' tests.
+define install
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/pip install --quiet "$(TORCH)"
-	$(BIN)/pip install --quiet --editable ".[dev]"
-	touch $(STAMP)
+	$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/pip install --quiet --no-compile "$(TORCH)"
+	$(BIN)/pip install --quiet --no-compile --editable ".[$(1)]"
+	$(BIN)/python -m compileall -q -j 0 -x "/tests?/" $(VENV)/lib > /dev/null || true  # some files are templates
+	touch $(2)
+endef
+
+$(STAMP): pyproject.toml
+	$(call install,dev,$(STAMP) $(DEMO_STAMP))
+
+$(DEMO_STAMP): pyproject.toml
+	$(call install,triton,$@)
 
 # The sdist, and the wheel from it, as they would be uploaded.
 dist:
