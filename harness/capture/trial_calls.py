@@ -13,18 +13,24 @@ from harness.capture.comparison import FACTOR, find_gradients
 from harness.capture.problem_text import list_facts, split_arguments
 from harness.capture.values import TensorFacts, write_tensor
 from harness.capture.watch import CallForm
+from harness.domain import ProblemError
 from harness.tensors.values import list_tensors
 
 
 def find_constant(module: nn.Module, form: CallForm, device: torch.device) -> list[str]:
     """Return parameters without a gradient, or with one that is zero up to its rounding errors, as of a bias that a
-    softmax or a normalisation cancels."""
+    softmax or a normalisation cancels. Raises ProblemError."""
     module, tensors = copy.deepcopy(module), draw_tensors(form, device)
-    own = differentiate(module, form, tensors)
+    try:
+        own = differentiate(module, form, tensors)
+    except Exception as error:  # of the user's code
+        raise ProblemError(
+            f"its backward pass fails: {(str(error).strip().splitlines() or [type(error).__name__])[0]}"
+        ) from error
     try:
         precise = {name: one.double() if one.is_floating_point() else one for name, one in tensors.items()}
         exact = differentiate(module.double(), form, precise)
-    except RuntimeError:  # it has no operators for float64
+    except Exception:  # noqa: BLE001  # of the user's code, or it has no operators for float64
         exact = own
     errors = {name: float((one.double() - exact[name]).abs().max()) for name, one in own.items() if one.numel()}
     lost = [name for name, error in errors.items() if float(exact[name].abs().max()) <= FACTOR * error]

@@ -372,6 +372,15 @@ def test_a_module_that_detaches_keeps_its_gradients(capture, forward):
     assert found is None if forward.startswith("x.detach") else torch.allclose(found, model.weight.expand(32, 64))
 
 
+def test_a_backward_pass_that_fails_on_similar_inputs_is_a_reason(capture):
+    forward = """assert rows[0] + 1 == rows[1], 'rows in order'
+        return x * self.weight"""
+    script = PART.format(init="", extra=", rows", forward=forward, given=", torch.arange(9)")
+    run = "net = Net()\nwhile True:\n    net(torch.randn(32, 64)).square().mean().backward()\n"
+    code, record, _ = capture(script + run, "--module", "Part", "--backward")
+    assert (code, groups_of(record)["Part"]["reason"]) == (0, "its backward pass fails: rows in order")
+
+
 def test_a_model_on_the_meta_device_is_refused_with_the_reason(capture):
     script = MLP + RUN.replace("eval()", "to('meta')").replace("32, 64", "32, 64, device='meta'")
     code, record, stderr = capture(script, "--module", "Mlp")
