@@ -28,9 +28,9 @@ Exceptions:
 - Values may span orders of magnitude: an element is lost if C misses T by more than half where R is close; more than
   `LOST_SHARE` lost elements fail. (Sums that cancel lose a few.) Of given inputs of a reference without sums,
   `LOST_BY_FUNCTIONS` may be lost, where functions lose digits beside 1. Programs for references without products and
-  such functions lose those that conditioning explains, by less than the floor of the element's own spread, and
-  `LOST_BY_CHANCE` with `CANCELLED` times the mean error relative to M, the share of values of about that size: sums
-  may cancel so far that the small error of a mean, which all elements share, is left.
+  such functions lose `LOST_BY_CHANCE`, and those that are small only near these inputs (`TruthLeaf.reach`): their error
+  is below the floor of what T changes if inputs and weights move by `NEARBY`, divided by it. So is a difference of
+  large values that nearly cancel, but not a small value that comes from small ones.
 - `by_peak`, for inputs that are nearly all zero: M is at least the largest |T|, and no element is lost, since programs
   with other sums (Strassen, FFT), or with products of 16-bit terms, have errors of that size everywhere.
 - Where inputs may make most terms of a sum nearly equal (`Terms.are_alike`), their roundings do not cancel: n of them
@@ -59,13 +59,15 @@ from harness.problems.operators import Terms
 BLOCK = 1024
 LEAF_MEAN_SHARE = 1 / 1024
 LOST_SHARE, LOST_BY_FUNCTIONS, LOST_BY_CHANCE = 0.05, 1e-3, 1e-5
-CANCELLED = 4.0
 OUTLIER_SHARE, OUTLIER_LIMIT = 1e-4, 2.0
 COPIED_EPS = 8
 EQUAL_TERMS = 2e-3
 SLIGHT = 100.0  # times the allowed error: larger ones are not explained by conditioning
-# Of inputs and weights, for conditioning. Factors in three narrower parts have the digits that the last one leaves.
-ROUNDINGS = (1, 1, 64)
+# Of inputs and weights, for conditioning: seed, roundings, least share. Factors in three narrower parts have the digits
+# that the last one leaves; a logarithm that is added to a maximum errs as if all values had moved alike (no seed). Of
+# opposite moves one makes two values more alike.
+NEARBY = 1 / 4
+MOVES = ((0, 1, 0.0), (1, 1, 0.0), (2, 64, 0.0), (None, 1, 0.0), *((seed, 1, NEARBY) for seed in (3, -3, 4, -4)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +112,8 @@ def count_lost(elements: int, terms: Terms | None) -> float:
     return elements * (LOST_SHARE if terms is None or terms.has_sums or terms.are_alike else LOST_BY_FUNCTIONS)
 
 
-def count_lost_by_chance(elements: int, relative_errors: float = 0.0) -> float:
-    """`relative_errors` is the sum of the candidate's errors relative to M, for values that are near zero by chance."""
-    expected = elements * LOST_BY_CHANCE + CANCELLED * relative_errors
+def count_lost_by_chance(elements: int) -> float:
+    expected = elements * LOST_BY_CHANCE
     return expected + DEVIATIONS * math.sqrt(expected)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import copy
 import random
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from harness.domain import CandidateFailure, Finding, Outcome, Problem, ProblemError
-from harness.evaluation.correctness.allowed_errors import ROUNDINGS
+from harness.evaluation.correctness.allowed_errors import MOVES
 from harness.evaluation.correctness.comparison import compare_leaves
 from harness.evaluation.correctness.leaf_comparison import LeafVerdict
 from harness.evaluation.correctness.reference import Reference
@@ -210,22 +210,29 @@ def add_spread(
     Without memory for it, or if the reference fails on such inputs, it stays unknown.
     """
     dtypes = {one.dtype for one in list_changeable([inputs, reference.model.state_dict()])}
-    for draw, roundings in enumerate(ROUNDINGS):
-        moves = [torch.finfo(one).eps * (roundings if one.itemsize > 2 else 1) for one in dtypes]
-        widen = partial(_widen_spread, moved_by=max(moves, default=0.0), keeps_all=reference.traits.keeps_all)
+    for seed, roundings, least in MOVES:
+        if least and not reference.traits.keeps_all:
+            continue
+        sizes = [torch.finfo(one).eps * (roundings if one.itemsize > 2 else 1) for one in dtypes]
+        widen = partial(_find_reach if least else _widen_spread, moved_by=max([*sizes, least]))
+        move = partial(perturb, seed=seed, roundings=roundings, least=least)
         with suppress(ProblemError, torch.OutOfMemoryError):
-            moved = _compute_moved(reference, truth, inputs, state, draw)
+            moved = _compute_moved(reference, truth, inputs, state, move)
             if moved.kind == truth.kind:
                 truth = replace(truth, leaves=tuple(map(widen, truth.leaves, moved.leaves)))
     return truth
 
 
 def _compute_moved(
-    reference: Reference, truth: Truth, inputs: Sequence[Any], state: Mapping[str, Tensor] | None, draw: int
+    reference: Reference,
+    truth: Truth,
+    inputs: Sequence[Any],
+    state: Mapping[str, Tensor] | None,
+    move: Callable[[object], None],
 ) -> Truth:
     model, moved = copy.deepcopy(reference.model), copy_tensors(inputs, reference.computes_on)
     with torch.no_grad():
-        perturb([moved, model.state_dict()], draw, ROUNDINGS[draw])
+        move([moved, model.state_dict()])
     return compute_truth(
         reference.loaded,
         model,
@@ -238,14 +245,18 @@ def _compute_moved(
     )
 
 
-def _widen_spread(leaf: TruthLeaf, moved: TruthLeaf, *, moved_by: float, keeps_all: bool) -> TruthLeaf:
+def _widen_spread(leaf: TruthLeaf, moved: TruthLeaf, *, moved_by: float) -> TruthLeaf:
     """`moved_by` is the largest relative move of a value, which may have a coarser dtype than the output."""
     if not leaf.reference.is_floating_point():
         return leaf
     size = (moved.exact - leaf.exact).abs_().nan_to_num_(0.0, 0.0, 0.0)
     size /= max(torch.finfo(leaf.reference.dtype).eps, moved_by) * MOVED
-    widened = size if leaf.spread is None else torch.maximum(leaf.spread, size)
-    return replace(leaf, spread=widened, keeps_all=keeps_all)
+    return replace(leaf, spread=size if leaf.spread is None else torch.maximum(leaf.spread, size))
+
+
+def _find_reach(leaf: TruthLeaf, moved: TruthLeaf, *, moved_by: float) -> TruthLeaf:
+    known = leaf if leaf.reach is None else replace(leaf, spread=leaf.reach)
+    return replace(leaf, reach=_widen_spread(known, moved, moved_by=moved_by).spread)
 
 
 def _is_calm(leaf: TruthLeaf, verdict: LeafVerdict) -> bool:

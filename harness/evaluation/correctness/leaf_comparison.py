@@ -152,18 +152,19 @@ def _compare_elements(
     leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, scale: _Scale, terms: Terms | None, *, by_peak: bool
 ) -> LeafVerdict:
     floor = choose_floor(leaf.reference.dtype, tolerance, terms, copies=scale.copies)
-    keeps_all = leaf.keeps_all and leaf.spread is not None and not tolerance.is_fixed
+    reaches = () if leaf.reach is None or tolerance.is_fixed else (leaf.reach,)
     usual, step = find_floor(leaf.reference.dtype, None).rtol, CHUNK[leaf.device.type]
-    rows = torch.empty((-(-candidate.numel() // step), 6), dtype=torch.float64, device=leaf.device)
+    rows = torch.empty((-(-candidate.numel() // step), 5), dtype=torch.float64, device=leaf.device)
     masks: list[tuple[int, Tensor]] = []
-    tensors = (leaf.exact, leaf.reference, candidate, *leaf.spreads)
-    for first, (exact, own, found, *spread) in _chunks(leaf.device, *tensors):
+    tensors = (leaf.exact, leaf.reference, candidate, *reaches, *leaf.spreads)
+    for first, (exact, own, found, *sizes) in _chunks(leaf.device, *tensors):
+        reach, spread = sizes[: len(reaches)], sizes[len(reaches) :]
         rounded = exact.to(leaf.reference.dtype).double()
         magnitude = scale.magnitude_of(exact, first, *spread)
         envelope = (scale.largest_relative_error * magnitude).clamp_(max=scale.largest_error)
         size = scale.zero(exact).abs() if scale.copies else magnitude
         allowed = torch.maximum(envelope.mul_(tolerance.factor * ROUNDING_SLACK), floor.atol + floor.rtol * size)
-        explained = usual * spread[0] if keeps_all else None
+        explained = usual * reach[0] if reach else None
         error = (found - exact).abs_()
         ratio = error / allowed.clamp_(min=SMALLEST)
         if not _are_finite(rounded, own, found):
@@ -179,12 +180,10 @@ def _compare_elements(
             if by_peak
             else _count_lost(rounded, own, found, torch.finfo(leaf.reference.dtype).tiny, explained).double()
         )
-        relative = (error / magnitude.clamp(min=SMALLEST)).nan_to_num_(0.0, 0.0, 0.0).sum()  # overflows explain nothing
-        torch.stack([worst, (at + first).double(), failed, error.max(), lost, relative], out=rows[first // step])
+        torch.stack([worst, (at + first).double(), failed, error.max(), lost], out=rows[first // step])
     own_error, measured = float(scale.largest_error), rows.tolist()
-    all_lost, relative_errors = (sum(row[column] for row in measured) for column in (4, 5))
-    by_chance = count_lost_by_chance(candidate.numel(), relative_errors)
-    most_lost = by_chance if keeps_all else count_lost(candidate.numel(), terms)
+    all_lost, by_chance = sum(row[4] for row in measured), count_lost_by_chance(candidate.numel())
+    most_lost = by_chance if reaches else count_lost(candidate.numel(), terms)
     verdict = _read_verdict(
         leaf,
         candidate,

@@ -46,9 +46,9 @@ TruthKey = tuple[int, str]  # seed and kind of the inputs
 
 @dataclass(frozen=True, kw_only=True)
 class TruthLeaf:
-    """One output. `exact` is in float64, or `reference` again. `spread` is the magnitude that conditioning adds; with
-    `keeps_all`, only that explains lost elements. If not `is_calm`, legitimate programs may differ, so only the form is
-    compared.
+    """One output. `exact` is in float64, or `reference` again. `spread` is the magnitude that conditioning adds. Where
+    `reach` is known, only that explains lost elements. If not `is_calm`, legitimate programs may differ, so only the
+    form is compared.
     """
 
     name: str
@@ -57,7 +57,7 @@ class TruthLeaf:
     compared_on: torch.device | None = None
     is_calm: bool = True
     spread: Tensor | None = None
-    keeps_all: bool = False
+    reach: Tensor | None = None
 
     @property
     def spreads(self) -> tuple[Tensor, ...]:

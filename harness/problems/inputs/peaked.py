@@ -24,6 +24,7 @@ MOST_BESIDE_ZERO = {2: 7.5, 4: 12.0, 8: 12.0}
 # one rounding. In 16 bits products of such terms still have some digits.
 HIGHEST, HIGHEST_OF_FEW, FEW_TERMS, HIGHEST_IN_16_BITS = 14.5, 15.9, 1200, 12.5
 NEARLY_EQUAL, SPREAD = 0.5, 8.0  # or less is the distance of the others from zero
+NEAR_ZERO = 0.75  # further than `NEARLY_EQUAL`: of terms added to 1 the logarithm has their roundings
 USUALLY = 4  # in all but one of so many calls
 OVERFLOWING = 128  # and a little more: two such products, of which a program must subtract the larger one
 EQUAL, SPREAD_OUT, ANY = range(3)  # forms of rows, by variants; of vectors the second one overflows
@@ -37,7 +38,6 @@ class Peaked(DerivedKind):
 
     name = "peaked"
     whole_one_in = 2
-    is_rarely_seen = True
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
         names = (call.name.strip("_").split("_") for call in traits.use.calls)
@@ -146,8 +146,8 @@ def _raise_elements(
         tensor.addcmul_(rows, torch.where(squares > 0, heights / squares, 0).to(tensor.dtype))
     else:
         tensor.scatter_add_(dim, places, heights.to(tensor.dtype))
-        if draw(2, generator):  # the others are lower, so that the logarithm of their sum with the peak is near zero
-            tensor.sub_(heights.to(tensor.dtype))
+        if draw(2, generator):  # the others are lower, so that the logarithm of their sum with the peak is small
+            tensor.sub_(torch.where(chosen, heights - NEAR_ZERO, 0).to(tensor.dtype))
 
 
 def _make_nearly_equal(tensor: Tensor, chosen: Tensor | int, distance: float = NEARLY_EQUAL) -> bool:

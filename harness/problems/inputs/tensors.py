@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -82,15 +83,21 @@ def has_negative(tensor: Tensor) -> bool:
     return any(bool((part < 0).any()) for part in split_for_device(tensor))
 
 
-def perturb(value: object, seed: int, roundings: int = 1) -> None:
-    """Move each floating value up or down by that many roundings (16 bits: one), in place."""
+def perturb(value: object, seed: int | None, roundings: int = 1, least: float = 0.0) -> None:
+    """Move each floating value up or down (without a seed, away from zero) by that many roundings (16 bits: one) or by
+    up to the share `least`, if stated, in place: zeros by a share of the mean. A negative seed has the opposite moves.
+    """
     for tensor in floating_tensors(value):
-        generator = torch.Generator(device=tensor.device).manual_seed(seed)
+        generator = torch.Generator(device=tensor.device).manual_seed(abs(seed or 0))
         for part in split_for_device(tensor) if tensor.dtype in PATTERNS else ():
             signs = torch.randint(2, part.shape, generator=generator, dtype=part.dtype, device=part.device)
-            signs.mul_(2).sub_(1)
-            eps = torch.finfo(part.dtype).eps
-            moved = torch.addcmul(part, part, signs, value=eps / 2 if part.element_size() == 2 else eps * roundings)
+            signs = signs.mul_(2).sub_(1) if seed is not None else signs.fill_(1)
+            step = torch.finfo(part.dtype).eps * (0.5 if part.element_size() == 2 else roundings)
+            moved = torch.addcmul(part, part, signs, value=step)
+            if least:
+                shares = torch.rand(part.shape, generator=generator, device=part.device).to(part.dtype) * signs
+                shares.mul_(math.copysign(least, seed or 1))
+                moved = part + shares * torch.where(part == 0, part.abs().mean(), part)
             part.copy_(torch.where(part.isfinite(), moved, part))
 
 
