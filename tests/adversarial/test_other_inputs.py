@@ -141,11 +141,15 @@ class ModelNew(nn.Module):
 
     def forward(self, a, b):
         ModelNew.calls += 1
-        return a + b + (ModelNew.calls > 26)
+        return a + b + (ModelNew.calls > {calls})
 """
 
 
 def test_further_calls_of_a_small_problem_are_compared(bench):
-    planned, further = (bench.evaluate(WRONG_AFTER_SOME_CALLS, further=more) for more in (False, True))
-    assert (planned.outcome, further.outcome) == ("correct", "wrong_value")
-    assert len(further.correctness.trials) > len(planned.correctness.trials)
+    from harness.evaluation.correctness.input_plan import RERUNS
+
+    planned = bench.evaluate(WRONG_AFTER_SOME_CALLS.format(calls=1000))
+    assert planned.outcome == "correct", planned.message
+    calls = len(planned.correctness.trials) + RERUNS
+    further = bench.evaluate(WRONG_AFTER_SOME_CALLS.format(calls=calls), further=True)
+    assert further.outcome == "wrong_value"

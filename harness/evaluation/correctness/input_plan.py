@@ -158,8 +158,8 @@ def plan_kinds(problem: Problem, derived: Sequence[DerivedKind], *, is_small: bo
     A small problem is called so often that a candidate which rotates as many output buffers as the worker keeps must
     overwrite one with other values.
     """
-    kinds = [kind for kind in list_declared(problem) for _ in range(kind.count_calls(is_small=is_small))]
-    kinds += [*derived, *(kind for kind in derived if kind.is_rarely_seen)]
+    used = (*list_declared(problem), *derived)
+    kinds = [kind for kind in used for _ in range(kind.count_calls(is_small=is_small))]
     if is_small:
         kinds += [GIVEN] * max(KEPT_CALLS - RERUNS - len(kinds), 0)
     return kinds

@@ -27,7 +27,7 @@ class Biased(DerivedKind):
     """Changes each value by less than 1 % (16-bit formats: 7 %)."""
 
     name = "biased"
-    whole_one_in = 2
+    variants = whole_one_in = 2
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
         return is_continuous(traits) and traits.use.most_terms <= MOST_TERMS and bool(self.list_allowed(traits, inputs))

@@ -17,7 +17,7 @@ from harness.tensors.values import map_tensors
 
 PART_BYTES = 32  # temporary memory per element of a part
 PADDING = 8  # elements between two rows: rows stay aligned for vector loads
-MIXED_CALLS, SMALL_MIXED_CALLS = 2, 8  # of large and small problems
+MIXED_CALLS, SMALL_MIXED_CALLS = 2, 5  # of large and small problems
 
 
 @dataclass(frozen=True, slots=True)

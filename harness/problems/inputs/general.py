@@ -49,7 +49,7 @@ class General(DerivedKind):
     """
 
     name = "general"
-    is_rarely_seen = True
+    variants = whole_one_in = 4
     is_of_draws = True
     is_combined = False
 

@@ -64,22 +64,27 @@ class Rounded(InputKind):
 GIVEN, ROUNDED = Given(), Rounded()
 
 
+CALLS = 2  # of large problems
+
+
 class DerivedKind(InputKind):
     """Legal inputs near the given ones, which apply without a declaration.
 
-    The calls of an evaluation take the `variants` of a kind in turn, in secret order. One in `whole_one_in` of them
-    changes whole inputs, the others secret parts. With `is_combined`, half of the calls have other masks and indices
-    as well.
+    The calls of an evaluation take the `variants` of a kind in turn, in secret order; of a small problem each at least
+    once. One in `whole_one_in` of them changes whole inputs, the others secret parts. With `is_combined`, half of the
+    calls have other masks and indices as well.
     """
 
     variants: ClassVar[int] = 6
     whole_one_in: ClassVar[int] = 6
-    is_rarely_seen: ClassVar[bool] = False
     is_combined: ClassVar[bool] = True
     is_timed: ClassVar[bool] = True
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
         raise NotImplementedError
+
+    def count_calls(self, *, is_small: bool) -> int:
+        return self.variants if is_small else CALLS
 
     def scales_values(self, traits: InputTraits) -> bool:
         """True if only outputs that one rounding of the inputs moves little can be compared."""

@@ -20,12 +20,12 @@ from harness.problems.inputs.scaled import Contrasted, Scaled, Shifted
 from harness.problems.inputs.sparse import Sparse
 from harness.problems.inputs.tensors import draw
 from harness.problems.inputs.traits import InputTraits
-from harness.problems.inputs.varied import Signed, Varied
+from harness.problems.inputs.varied import Varied
 
 MIXED, GENERAL = Mixed(), General()
 DECLARED: tuple[InputKind, ...] = (GIVEN, *DISTRIBUTIONS, Padded(), MIXED)
 DERIVED: tuple[DerivedKind, ...] = (
-    Ordered(), Biased(), Varied(), Signed(), Scaled(), Contrasted(), Shifted(), Peaked(), Sparse(), GENERAL, Rare(),
+    Ordered(), Biased(), Varied(), Scaled(), Contrasted(), Shifted(), Peaked(), Sparse(), GENERAL, Rare(),
 )  # fmt: skip
 _BY_NAME: dict[str, InputKind] = {kind.name: kind for kind in (*DECLARED, *DERIVED)}
 

@@ -42,7 +42,6 @@ class Ordered(DerivedKind):
 
     name = "ordered"
     whole_one_in = 3
-    is_rarely_seen = True
     is_combined = False
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:

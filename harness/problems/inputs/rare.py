@@ -22,6 +22,7 @@ PARAMETERS_SHARE = 16  # a draw of at most one in so many elements of the larges
 
 class Rare(DerivedKind):
     name = "rare"
+    variants = whole_one_in = 3
     is_combined = False
     makes_terms_alike = True  # whole slices of one value
 

@@ -27,11 +27,11 @@ BELOW, LEAST_AT_CONSTANTS = 14, 58
 # variances of products, to which biases add a mean.
 LEAST_OF_MIXED = 3
 LEAST_CONTRASTED, FAR_CONTRASTED = 24, 46  # an eps of 1e-10 in a legitimate program is far below the first
-ONE_SLICE, _, ANY_SHARE = range(3)  # forms, by variants
+SIDES = 2  # of six variants; the others keep one slice
 NEAR_AN_END = 0.5
-OTHERS = ("stay", "stay", "same", "opposite")
+OTHERS = ("stay", "own", "same", "opposite")
 POWERS = ("most", "any", "near")  # by variants
-NEAR = 3  # powers: as values that the given ones never are, but nearly
+NEAR = 2  # powers: as values that the given ones never are, but nearly
 NEAR_OF_FUNCTIONS = 2  # where a sigmoid by tanh loses values that are larger
 LARGEST = {"large": 10, "scale_1e6": 20}  # where the problem declares these
 SIGNS = (0.0, 1.0, -1.0, 0.0)  # of larger values; 0.0: their own
@@ -54,7 +54,7 @@ class Scaled(DerivedKind):
     """
 
     name = "scaled"
-    is_rarely_seen = makes_terms_alike = True
+    makes_terms_alike = True
     whole_one_in: ClassVar[int] = 2
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
@@ -93,13 +93,13 @@ class Scaled(DerivedKind):
 
 
 class Contrasted(DerivedKind):
-    """Keeps slices, or makes them larger where that is declared, beside much smaller ones: few, those on one side of a
-    place, or any share. The places are the same everywhere, or others in each row. Other tensors with as many slices
-    stay, have the same ones small, or all others.
+    """Keeps slices, or makes them larger where that is declared, beside much smaller ones: one, or those on one side
+    of a place. The places are the same everywhere, or others in each row. Other tensors with as many slices stay, have
+    the same ones small, or all others; or others have places of their own.
     """
 
     name = "contrasted"
-    is_rarely_seen = makes_terms_alike = True
+    makes_terms_alike = True
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
         is_usable = is_continuous(traits) and traits.keeps_all
@@ -115,11 +115,14 @@ class Contrasted(DerivedKind):
         free = [one for one, contract in tensors if contract.high is None] or [one for one, _ in tensors]
         first = free[draw(len(free), generator)]
         dim = _draw_long(first, generator)
-        form, in_rows = divmod(self.find_variant(generator.initial_seed()), 2)
-        small = _choose_side(first, dim, form, generator, in_rows=bool(in_rows))
+        variant = self.find_variant(generator.initial_seed())
+        is_one, in_rows = variant >= SIDES, bool(variant % 2)
+        small = _choose_side(first, dim, generator, is_one=is_one, in_rows=in_rows)
         others, largest = draw(len(OTHERS), generator), _find_largest(traits)
         for tensor, contract in tensors:
             chosen = small if tensor is first else _choose_same(OTHERS[others], small, tensor, first.size(dim))
+            if OTHERS[others] == "own" and tensor is not first:
+                chosen = _choose_side(tensor, _draw_long(tensor, generator), generator, is_one=is_one, in_rows=in_rows)
             if chosen is not None:
                 factor = 0.5 ** _draw_contrast(tensor, traits, generator)
                 change_some(tensor, partial(torch.Tensor.mul_, other=factor), chosen)
@@ -169,21 +172,16 @@ def _draw_power(most: int, form: str, generator: torch.Generator) -> int:
     return min(1 + draw(NEAR, generator), most) if form == "near" else 1 + int(most * draw_share(generator))
 
 
-def _choose_side(tensor: Tensor, dim: int, form: int, generator: torch.Generator, *, in_rows: bool) -> Tensor:
-    """Choose one slice or few, those before a place, both mostly near an end, or any share of them, or all others."""
+def _choose_side(tensor: Tensor, dim: int, generator: torch.Generator, *, is_one: bool, in_rows: bool) -> Tensor:
+    """Choose all but one slice, or those on one side of a place, both mostly near an end."""
     size, device = tensor.size(dim), generator.device
     rows = torch.Size(1 if one == dim or not in_rows else length for one, length in enumerate(tensor.shape))
-    along = [size if one == dim else 1 for one in range(tensor.dim())]
-    places = torch.arange(size, device=device).view(along)
+    places = torch.arange(size, device=device).view([size if one == dim else 1 for one in range(tensor.dim())])
     shares, is_near, is_first, swaps = (torch.rand(rows, generator=generator, device=device) for _ in range(4))
-    if form == ANY_SHARE:
-        chosen = torch.rand(along, generator=generator, device=device) < shares
-    else:
-        near = (size**shares).long().clamp_(max=size) - 1
-        near = torch.where(is_near < NEAR_AN_END, near, (shares * size).long().clamp_(max=size - 1))
-        at = torch.where(is_first < 0.5, near, size - 1 - near)
-        chosen = places == at if form == ONE_SLICE else places <= at
-    return chosen.logical_xor_(swaps < 0.5)
+    near = (size**shares).long().clamp_(max=size) - 1
+    near = torch.where(is_near < NEAR_AN_END, near, (shares * size).long().clamp_(max=size - 1))
+    at = torch.where(is_first < 0.5, near, size - 1 - near)
+    return places != at if is_one else (places <= at).logical_xor_(swaps < 0.5)
 
 
 class Shifted(DerivedKind):
@@ -193,7 +191,7 @@ class Shifted(DerivedKind):
     """
 
     name = "shifted"
-    is_rarely_seen = True
+    variants = whole_one_in = 3
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
         if not _find_shifts(traits) or not self.list_allowed(traits, inputs):

@@ -44,7 +44,6 @@ class Sparse(DerivedKind):
 
     name = "sparse"
     by_peak = makes_terms_alike = True
-    is_rarely_seen = True
     is_timed = False  # timed outputs are compared element by element
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:

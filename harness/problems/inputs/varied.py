@@ -1,12 +1,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from harness.domain import InputContract
 from harness.problems.inputs.declared import list_stress
 from harness.problems.inputs.kind import DerivedKind, Inputs, is_continuous
 from harness.problems.inputs.tensors import draw, draw_share, find_inexact, has_negative, is_dense, split_for_device
@@ -25,50 +24,27 @@ LEAST_SCATTERED, LARGEST_SHARE = 8, 1024  # at most one in so many elements is s
 
 
 class Varied(DerivedKind):
+    """Changes scattered elements or a stretch, in all calls to both signs before `PIECEWISE` operators, else in half:
+    the size of sums of values of one sign hides errors of narrower formats.
+    """
+
     name = "varied"
-    is_rarely_seen = True
-    is_signed: ClassVar[bool] = False
+    variants = whole_one_in = 3
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        if not may_have_any_values(self, traits, inputs) or not is_continuous(traits):
-            return False
-        return not traits.use.has(PIECEWISE, on_input=True)
+        is_free = is_continuous(traits) and not list_stress(traits.problem)
+        return is_free and bool(self.list_allowed(traits, inputs))
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
-        factor = FACTORS[draw(len(FACTORS), generator)]
+        factor, is_signed = FACTORS[draw(len(FACTORS), generator)], bool(draw(2, generator))
+        is_signed |= traits.use.has(PIECEWISE, on_input=True)
+        is_scattered = is_signed and not self.changes_all(generator.initial_seed())
         for tensor, contract in self.list_allowed(traits, inputs):
-            self._vary(tensor, contract, generator, factor)
+            has_both_signs = not contract.is_never_negative and (is_signed or has_negative(tensor))
+            sizes = [sign * size for sign in (1.0, -1.0)[: 1 + has_both_signs] for size in (1.0, factor)]
+            vary = _vary_scattered if is_scattered and is_dense(tensor) else _vary_stretch
+            vary(tensor, torch.tensor(sizes, dtype=tensor.dtype, device=tensor.device), generator)
         return inputs
-
-    def _vary(self, tensor: Tensor, contract: InputContract, generator: torch.Generator, factor: float) -> None:
-        has_both_signs = not contract.is_never_negative and (self.is_signed or has_negative(tensor))
-        signs = (1.0, -1.0) if has_both_signs else (1.0,)
-        sizes = [sign * size for sign in signs for size in (1.0, factor)]
-        factors = torch.tensor(sizes, dtype=tensor.dtype, device=tensor.device)
-        if self.is_signed and is_dense(tensor) and not self.changes_all(generator.initial_seed()):
-            _vary_scattered(tensor, factors, generator)
-        else:
-            _vary_stretch(tensor, factors, generator)
-
-
-class Signed(Varied):
-    """Also for sums of values of one sign, whose size hides errors of narrower formats."""
-
-    name = "signed"
-    is_signed = True
-
-    def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        if not may_have_any_values(self, traits, inputs) or not is_continuous(traits):
-            return False
-        if traits.use.has(PIECEWISE, on_input=True):
-            return True
-        allowed = self.list_allowed(traits, inputs)
-        return any(not contract.is_never_negative and not has_negative(tensor) for tensor, contract in allowed)
-
-
-def may_have_any_values(kind: DerivedKind, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-    """True if a contract allows the changes of `kind`, and the problem declares no other ones."""
-    return not list_stress(traits.problem) and bool(kind.list_allowed(traits, inputs))
 
 
 def _vary_scattered(tensor: Tensor, factors: Tensor, generator: torch.Generator) -> None:
