@@ -26,7 +26,7 @@ from harness.capture.capture import read_capture
 from harness.capture.groups import predict_gain
 from harness.capture.runtime import Dispatch, Plan, make_dispatches
 from harness.capture.script import EnoughCalls, ModelFinder, run_script, unwrap
-from harness.domain import Outcome, Problem, StoreError
+from harness.domain import Outcome, Problem, StoreError, UsageError
 from harness.domain.files import raising, replace_text
 from harness.problems.discovery import find_suite
 from harness.problems.inputs.tensors import perturb
@@ -89,9 +89,12 @@ class ApplyReport:
 
 
 def find_kernels(folder: Path, results_dir: Path) -> tuple[list[AppliedKernel], list[str]]:
-    """Return the fastest correct kernel of each problem on this kind of device, and the problems without one."""
+    """Return the fastest correct kernel of each problem on this kind of device, and the problems without one. Raises
+    UsageError."""
     record = read_capture(folder)
     groups = {group["problem"]: group for group in record["groups"] if group["problem"]}
+    if any("frozen" not in group for group in groups.values()):
+        raise UsageError(f"{folder} was captured by another version: capture the model again")
     kernels, missing = [], []
     with ResultStore.open(results_dir, read_only=True) as store:
         for problem in find_suite(folder):

@@ -432,6 +432,17 @@ def test_a_new_capture_removes_the_problems_of_the_last(capture):
     assert sorted(path.name for path in Path("captured/net").iterdir()) == ["capture.json", "linear.py", "own.py"]
 
 
+def test_the_capture_of_another_version_is_made_again(capture, capsys):
+    from harness.cli.main import run_command
+
+    capture(MLP + RUN, "--module", "Linear")
+    path = Path("captured/net/capture.json")
+    path.write_text(path.read_text().replace('"frozen"', '"older"'))
+    assert run_command(["apply", "captured/net", "--script", "script.py"]) == 2
+    assert "capture the model again" in capsys.readouterr().err
+    assert capture(MLP + RUN, "--module", "Linear")[0] == 0
+
+
 def test_the_time_of_operators_beside_the_modules_inside_is_named(capture):
     from harness.report.terminal.capture import list_capture_notes
 
