@@ -21,6 +21,7 @@ from harness.domain import (
     Rival,
     Subject,
     TimedBaseline,
+    Work,
     WorkloadName,
 )
 from harness.evaluation.cases import WHOLE, CaseRun
@@ -360,12 +361,13 @@ def probe_robustness(case: CaseContext) -> StepResult:
 def attribute_time(case: CaseContext) -> StepResult:
     """Find the share of time in custom kernels, and whether the outputs depend on them."""
     record, task, reference = case.record, case.task, case.reference
+    has_kernel = bool(record.built or task.kernels)
+    if case.replayed_kernels is not None and not (record.builds and not record.built):
+        custom = case.describe_custom_kernels()
+        result = attribute_replayed(case.replayed_kernels, reference, custom, has_kernel=has_kernel)
+        return result if case.is_attributed else _choose_smaller(record.work, result.work)
     if not case.is_attributed or (record.builds and not record.built):
         return NOTHING
-    has_kernel = bool(record.built or task.kernels)
-    if case.replayed_kernels is not None:
-        custom = case.describe_custom_kernels()
-        return attribute_replayed(case.replayed_kernels, reference, custom, has_kernel=has_kernel)
     with record.phase("work"), case.set_worker_aside():
         result = attribute_work(
             lambda mode: case.tools.workers.open_candidate(task.candidate, reference, mode=mode),
@@ -387,6 +389,11 @@ def attribute_time(case: CaseContext) -> StepResult:
         is_required = reference.loaded.problem.requires_kernel
         case.samples = CodeSamples(random.Random(next(case.seeds)), task.libraries, is_required=is_required)
     return result
+
+
+def _choose_smaller(first: Work | None, later: Work | None) -> StepResult:
+    """The smallest share of a case counts. Later cases may be left to torch."""
+    return StepResult(work=later if first is not None and later is not None and later.custom < first.custom else first)
 
 
 def _may_have_custom_code(result: StepResult, has_kernel: bool) -> bool:

@@ -248,7 +248,7 @@ class CandidateTimer:
             yield recorded
 
         case = self.case
-        custom = case.describe_custom_kernels() if case.is_attributed else None
+        custom = case.describe_custom_kernels() if case.tools.settings.attribute_work else None
         timer = self._make_replay_timer(measures_energy=case.tools.settings.energy, custom=custom)
         try:
             result = timer.measure(opponent.name, self._record_baseline(opponent, baseline), take)

@@ -166,4 +166,4 @@ def plan_kinds(problem: Problem, derived: Sequence[DerivedKind], *, is_small: bo
 
 
 def count_further_calls(problem: Problem, derived: Sequence[DerivedKind], *, is_small: bool) -> int:
-    return len(plan_kinds(problem, derived, is_small=is_small)) + problem.dynamic_shapes + problem.dynamic_weights
+    return len(plan_kinds(problem, derived, is_small=is_small)) + problem.dynamic_shapes + 2 * problem.dynamic_weights

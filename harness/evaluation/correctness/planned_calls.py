@@ -69,20 +69,22 @@ def _make_from(maker: CallMaker, given: dict[str, Tensor], label: str, *, contin
 
 
 def _make_with_other_weights(maker: CallMaker) -> Iterator[Exercise]:
-    reference = maker.reference
-    other = make_other_weights(reference, next(maker.seeds))
-    if other is None:
-        return
-    seed = next(maker.seeds)
-    inputs = reference.make_inputs(seed)
-    yield Exercise(
-        label=OTHER_WEIGHTS.name,
-        seed=seed,
-        inputs=inputs,
-        expected=Expected(partial(other.truth_of, reference, inputs)),
-        weights=reference.keep(other.state),
-        check="weights_packed",
-    )
+    """A candidate that recognises weights by samples uses the first ones in the second call."""
+    reference, drawn = maker.reference, next(maker.seeds)
+    for partly in (False, True)[: 1 + reference.loaded.problem.dynamic_weights]:
+        other = make_other_weights(reference, drawn, partly=partly)
+        if other is None:
+            return
+        seed = next(maker.seeds)
+        inputs = reference.make_inputs(seed)
+        yield Exercise(
+            label=OTHER_WEIGHTS.name,
+            seed=seed,
+            inputs=inputs,
+            expected=Expected(partial(other.truth_of, reference, inputs)),
+            weights=reference.keep(other.state),
+            check="weights_packed",
+        )
 
 
 def _make_nearby(maker: CallMaker) -> Iterator[Exercise]:
@@ -169,7 +171,9 @@ def plan_few_steps(
     named = [kind for kind in declared if kind.name in problem.distributions]
     kinds = [*source.sample(named, -(-len(named) // 3)), *declared[len(named) :], *derived]
     source.shuffle(kinds)
-    return (*[FRESH] * (1 if kinds else 2), *map(take_inputs, kinds), *[CALLS_IN_A_ROW] * changes_state)
+    properties = {NEARBY_SHAPE: problem.dynamic_shapes, OTHER_WEIGHTS: problem.dynamic_weights}
+    further = [CALLS_IN_A_ROW] * changes_state + [step for step, is_declared in properties.items() if is_declared]
+    return (*[FRESH] * (1 if kinds else 2), *map(take_inputs, kinds), *further)
 
 
 def reduce_steps(steps: Sequence[PlannedCalls], plan: MemoryPlan) -> tuple[PlannedCalls, ...]:

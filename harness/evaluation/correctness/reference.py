@@ -41,7 +41,7 @@ from harness.evaluation.correctness.reference_checks import (
     require_weights_known,
     run_again,
 )
-from harness.evaluation.correctness.scaled_weights import list_scalable, scale_parts
+from harness.evaluation.correctness.scaled_weights import list_scalable, scale_state
 from harness.evaluation.correctness.truth import (
     Expected,
     KeptTruths,
@@ -238,7 +238,7 @@ class Reference:
         state = {
             name: before.lerp(later, share) if before.dtype in MIXABLE else later for (name, before), later in pairs
         }
-        return scale_parts(self.model, state, source) if self.loaded.problem.dynamic_weights else state
+        return scale_state(self.model, state, source) if self.loaded.problem.dynamic_weights else state
 
     def outputs_of(self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None) -> FlatOutputs:
         is_read_only = self.computes_on is None and not self.changes_inputs

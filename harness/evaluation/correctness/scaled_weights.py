@@ -12,7 +12,7 @@ from harness.evaluation.correctness.truth import list_state
 from harness.problems.inputs.tensors import split_parts, without_repeats
 
 LEAST, MOST = 0.75, 1.25  # factors
-PARTS = (1, 1, 16, 32, 64, 128, 256)  # of each tensor, one in so many parts is scaled
+PARTS = (16, 32, 64, 128, 256)  # of which one is scaled
 
 
 def can_scale(weights: Tensor) -> bool:
@@ -31,9 +31,13 @@ def scale(weights: Tensor, generator: torch.Generator, *, replaces: bool = False
         part.copy_(factors.to(part.dtype) if replaces else part * factors.to(part.dtype))
 
 
-def scale_parts(model: nn.Module, state: Mapping[str, Tensor], source: random.Random) -> dict[str, Tensor]:
-    """Return the `state` with a part of each weight scaled, which a sample of it may miss. Tied ones stay tied."""
-    own, scaled, parts = list_state(model), dict[int, Tensor](), source.choice(PARTS)
+def scale_state(
+    model: nn.Module, state: Mapping[str, Tensor], source: random.Random, *, partly: bool = False
+) -> dict[str, Tensor]:
+    """Return the model's `state` with all weights scaled, or a part of each, which samples may miss. Tied ones stay
+    tied.
+    """
+    own, scaled, parts = list_state(model), dict[int, Tensor](), source.choice(PARTS) if partly else 1
     for name, weights in state.items():
         place = own[name].data_ptr()
         if place not in scaled and can_scale(weights):

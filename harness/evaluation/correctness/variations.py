@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from harness.domain import ProblemError
 from harness.evaluation.correctness.reference import NEGLIGIBLE, SMALL_BYTES, Reference
 from harness.evaluation.correctness.reference_checks import find_largest, has_only_numbers
-from harness.evaluation.correctness.scaled_weights import can_scale, scale
+from harness.evaluation.correctness.scaled_weights import can_scale, scale, scale_state
 from harness.evaluation.correctness.truth import (
     Expected,
     Truth,
@@ -62,13 +62,14 @@ class Nearby:
     footprint: Footprint
 
 
-def make_other_weights(reference: Reference, seed: int) -> OtherWeights | None:
-    """Use another seed. Tensors outside the state stay, since candidates keep theirs. Return None if no
-    weight changes.
+def make_other_weights(reference: Reference, seed: int, *, partly: bool = False) -> OtherWeights | None:
+    """Use another seed; `partly`: and scale a part of these weights. Tensors outside the state stay, since candidates
+    keep theirs. Return None if no weight changes.
     """
     state = _draw_other_state(reference, seed)
     if state is None:
         return None
+    state = scale_state(reference.model, state, random.Random(seed), partly=True) if partly else state
     model = reference.loaded.make_model(reference.seed, reference.device.torch_device)
     with _may_write(model):
         write_state(model, state)

@@ -23,7 +23,6 @@ Origin = Literal["built", "compiled", "machine", "said", "unknown"]
 
 _FAT_BINARY = struct.Struct("<IHHQ")  # magic number, version, bytes of this header, bytes that follow it
 _PART = struct.Struct("<HHIQI")  # for one device; the last three: bytes of this header, after it, of them compressed
-MOST_PARTS = 1000  # of one fat binary
 _MAGIC = struct.pack("<I", 0xBA55ED50)
 _SECTION = struct.Struct("<IIQQQQIIQQ")  # of an ELF file; the 1st, 3rd, 5th and 6th are name, flags, offset and size
 _EXECUTABLE, FEWEST_BYTES = 4, 512  # a flag; instructions of functions that are compared
@@ -103,12 +102,10 @@ def _list_parts(code: bytes | mmap.mmap, at: int) -> Iterator[tuple[int, int]]:
         _, _, header_bytes, body_bytes = _FAT_BINARY.unpack_from(code, at)
         at += header_bytes
         end = at + body_bytes
-        for _ in range(MOST_PARTS):
-            if at >= end:
-                return
+        while at < end:
             _, _, header_bytes, body_bytes, packed_bytes = _PART.unpack_from(code, at)
             yield at + header_bytes, packed_bytes or body_bytes
-            at += header_bytes + body_bytes
+            at += max(header_bytes + body_bytes, _PART.size)
 
 
 def _list_libraries() -> set[str]:

@@ -38,6 +38,7 @@ MOST_PAGES = 4096
 _MARKS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}  # by bytes
 # Bytes of which numbers consist that are neither small nor infinite in any floating format.
 _NUMBERS = (*range(0x40, 0x48), *range(0xC0, 0xC8))
+_TILE = 1 << 22  # elements after which secret choices between NaN and a number repeat
 READS_BACK = "device memory is read back to the host"  # as the recorder says
 
 
@@ -209,10 +210,14 @@ def _fill(view: Tensor, dtype: torch.dtype) -> None:
     """No program can know which values need not be written: numbers may be right, and so may NaN."""
     if dtype is torch.bool:
         view.random_(0, 2)  # two values, of which one is right: each place has its own
-    elif dtype.is_floating_point or dtype.is_complex:
-        view.fill_(secrets.choice((POISON, secrets.choice(_NUMBERS))))
-    else:
+    elif not (dtype.is_floating_point or dtype.is_complex):
         view.fill_(secrets.randbelow(256))
+    else:
+        values = torch.tensor([POISON, secrets.choice(_NUMBERS)], dtype=torch.uint8, device=view.device)
+        count = min(view.numel() // dtype.itemsize, _TILE)
+        tile = values[torch.randint(2, (count,), device=view.device)].repeat_interleave(dtype.itemsize)
+        for part in torch.split(view, max(tile.numel(), 1)):
+            part.copy_(tile[: part.numel()])
 
 
 def _list_places(called: Called, views: frozenset[int]) -> list[Place]:

@@ -132,8 +132,7 @@ def test_dynamic_weights_change_in_each_timed_call():
     reference = prepare_reference(load_problem(problem, "full"), CpuDevice(), 1, 2)
     states = [reference.make_timed_state(seed) for seed in range(20)]
     assert all(torch.equal(state["weight"], state["tied"]) and len(state) == 2 for state in states)
-    changed = {int((state["weight"] != reference.state["weight"]).sum()) for state in states}
-    assert changed == {1, 5}  # all, or a part that a sample may miss
+    assert all((state["weight"] != reference.state["weight"]).all() for state in states)
     outputs = reference.outputs_of(reference.make_inputs(1), states[0]).tensors
     assert torch.equal(outputs[1], states[0]["weight"])
 

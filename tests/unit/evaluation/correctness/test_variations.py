@@ -61,6 +61,12 @@ def test_other_weights_are_those_of_another_seed():
     assert not torch.equal(other.state["linear.weight"], reference.state["linear.weight"])
 
 
+def test_other_weights_change_once_more_in_a_part():
+    reference = prepare("inputs[0] @ self.scale", init="self.scale = nn.Parameter(torch.rand(30, 512))")
+    whole, partly = (make_other_weights(reference, 9, partly=partly).state["scale"] for partly in (False, True))
+    assert 55 <= int((whole != partly).sum()) <= 30 * 512 // 16
+
+
 def test_copies_and_norms_do_not_hold_for_other_weights():
     init = (
         "self.a = nn.Linear(30, 30); self.b = __import__('copy').deepcopy(self.a); "

@@ -48,6 +48,7 @@ def library(tmp_path, monkeypatch):
         (DATA, "unknown"),
         (make_fat_binary(b"code of a library", b"changed for another device"), "machine"),
         (make_fat_binary(b"code of a library", padding=b"x"), "machine"),
+        (make_fat_binary(*[b"for another device"] * 1500, b"code of a library"), "machine"),
         (make_fat_binary(b"code of a Library"), "unknown"),
         (struct.pack("<IHHQ", MAGIC, 1, 16, 1 << 63) + bytes(64), "unknown"),
         (LIBRARYS[:12], "unknown"),

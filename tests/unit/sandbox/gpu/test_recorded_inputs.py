@@ -77,6 +77,14 @@ def test_outputs_are_filled_with_values_that_no_program_knows(dtype):
         assert any(map(math.isnan, values)) and all(math.isnan(one) or 1 < abs(one) < 2e5 for one in values)
 
 
+def test_each_float_is_filled_with_a_value_of_its_own():
+    placed = place(torch.arange(4.0))
+    recording = record(placed, torch.zeros(32))
+    recording.write_inputs(placed, [torch.zeros(2)])
+    found = recording.pages.floats(OUTPUT_AT, 32)
+    assert 4 < found.isnan().sum() < 28 and len(found[~found.isnan()].unique()) == 1
+
+
 def test_each_boolean_is_filled_with_a_value_of_its_own():
     placed, count = place(torch.arange(4.0)), STATE_AT - OUTPUT_AT
     recording = record(placed, torch.zeros(count, dtype=torch.bool))
