@@ -103,7 +103,7 @@ class ResultRow(NamedTuple):
     hardware: str = _column("hardware", "the GPU or CPU")
     own_share: float | None = _column(
         "work.custom",
-        "share of a call's time in the candidate's own compiled code",
+        "share of a call's time in the candidate's own compiled code; on a GPU the smallest of all timed cases",
         older_path="work.own",
         since=2,
         unit="%",
