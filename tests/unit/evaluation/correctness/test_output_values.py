@@ -336,7 +336,7 @@ def test_few_of_many_values_may_be_lost_without_an_explanation():
     truth, found = make_truth(values.double(), values), values.clone()
     (leaf,) = truth.leaves
     known = replace(leaf, reach=torch.zeros_like(leaf.exact))
-    for count, expected in ((8, None), (64, Outcome.WRONG_VALUE)):
+    for count, expected in ((100, None), (600, Outcome.WRONG_VALUE)):
         found[::BLOCK][:count] = 0.0
         outputs = flatten_outputs(found)
         assert are_surely_close(flatten_outputs(values), outputs, DEFAULT, keeps_all=True) is (expected is None)
