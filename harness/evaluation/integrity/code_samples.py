@@ -110,11 +110,7 @@ class CodeSamples:
         least = next((least for most_s, least in wanted if spent_s < most_s), 0)
         if self._calls < LEAST_CALLS or self._count_code() < least:
             return False
-        return not (self.is_open and self._may_be_sure(spent_s))
-
-    def _may_be_sure(self, spent_s: float) -> bool:
-        """Return whether further calls may give enough samples at twice the present rate."""
-        return spent_s < MOST_S and 2 * self._count_code() * MOST_S >= SURE_SAMPLES * spent_s
+        return not (self.is_open and spent_s < MOST_S)
 
     def share(self, work: Work) -> Work | None:
         """Return the shares, None if unknown. `work` is the profile's: it divides the time in torch's files between

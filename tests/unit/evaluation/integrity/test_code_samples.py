@@ -95,12 +95,6 @@ def test_code_is_unused_only_after_many_samples(own_library):
     assert (few.is_enough(), many.is_enough(), few.is_enough(spent_s=MOST_S)) == (False, True, True)
 
 
-def test_samples_that_cannot_become_enough_are_given_up():
-    few = sample([(TORCH,)], times=SURE_SAMPLES // 10)
-    assert not few.is_enough(spent_s=MOST_S / 10)
-    assert few.is_enough(spent_s=MOST_S / 4)
-
-
 def test_library_that_no_installed_one_equals_is_own():
     assert sample([(OWN,)]).share(WORK).custom == 1.0
 
