@@ -361,12 +361,14 @@ def probe_robustness(case: CaseContext) -> StepResult:
 def attribute_time(case: CaseContext) -> StepResult:
     """Find the share of time in custom kernels, and whether the outputs depend on them."""
     record, task, reference = case.record, case.task, case.reference
+    if record.builds and not record.built:
+        return NOTHING
     has_kernel = bool(record.built or task.kernels)
-    if case.replayed_kernels is not None and not (record.builds and not record.built):
+    if case.replayed_kernels is not None:
         custom = case.describe_custom_kernels()
         result = attribute_replayed(case.replayed_kernels, reference, custom, has_kernel=has_kernel)
         return result if case.is_attributed else _choose_smaller(record.work, result.work)
-    if not case.is_attributed or (record.builds and not record.built):
+    if not case.is_attributed:
         return NOTHING
     with record.phase("work"), case.set_worker_aside():
         result = attribute_work(

@@ -153,12 +153,18 @@ def plan_calls(
     others = [take_inputs(kind) for kind in kinds if kind is not GIVEN]
     others += ([RERUN] * (RERUNS - 1) + [ALTERED] * ALTERED_CALLS) * is_small + [FRESH] * kinds.count(GIVEN)
     source.shuffle(others)
-    declared = {
+    properties = _list_properties(problem, changes_state=changes_state, hides_weights=hides_weights)
+    return (*[FRESH] * TRIALS, *others, *properties, RERUN)
+
+
+def _list_properties(problem: Problem, *, changes_state: bool, hides_weights: bool = False) -> tuple[PlannedCalls, ...]:
+    """Return the steps of properties that the problem declares or has."""
+    wanted = {
         CALLS_IN_A_ROW: changes_state,
         NEARBY_SHAPE: problem.dynamic_shapes,
         OTHER_WEIGHTS: problem.dynamic_weights or hides_weights,
     }
-    return (*[FRESH] * TRIALS, *others, *(step for step, wanted in declared.items() if wanted), RERUN)
+    return tuple(step for step, is_wanted in wanted.items() if is_wanted)
 
 
 def plan_few_steps(
@@ -171,9 +177,8 @@ def plan_few_steps(
     named = [kind for kind in declared if kind.name in problem.distributions]
     kinds = [*source.sample(named, -(-len(named) // 3)), *declared[len(named) :], *derived]
     source.shuffle(kinds)
-    properties = {NEARBY_SHAPE: problem.dynamic_shapes, OTHER_WEIGHTS: problem.dynamic_weights}
-    further = [CALLS_IN_A_ROW] * changes_state + [step for step, is_declared in properties.items() if is_declared]
-    return (*[FRESH] * (1 if kinds else 2), *map(take_inputs, kinds), *further)
+    properties = _list_properties(problem, changes_state=changes_state)
+    return (*[FRESH] * (1 if kinds else 2), *map(take_inputs, kinds), *properties)
 
 
 def reduce_steps(steps: Sequence[PlannedCalls], plan: MemoryPlan) -> tuple[PlannedCalls, ...]:
