@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from captured_modules import PART, groups_of, written
 
 from harness.capture.capture import copy_state, load_text
-from harness.problems.discovery import find_suite
 from harness.problems.watched_process import describe_inputs
 
 MLP = """
@@ -38,14 +38,6 @@ with torch.no_grad():
     for step in range(50):
         net(torch.randn(32, 64))
 """
-
-
-def written(folder=Path("captured/net")):
-    return {problem.name: problem for problem in find_suite(folder)}
-
-
-def groups_of(record):
-    return {group["kind"]: group for group in record["groups"]}
 
 
 def test_equal_modules_are_one_problem_with_their_parameters_by_name(capture):
@@ -147,25 +139,6 @@ def test_no_value_of_weights_or_data_is_written(capture):
     assert "0.123456" not in text
 
 
-PART = """
-class Part(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(64))
-        {init}
-
-    def forward(self, x{extra}):
-        {forward}
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.part = Part()
-        self.other = nn.Linear(64, 64)
-
-    def forward(self, x):
-        return self.other(self.part(x{given}))
-"""
 REFUSED = {
     "control flow": ("", "", "return x * self.weight if x.sum() > 0 else x", "", "torch.export cannot record it"),
     "random numbers": ("", "", "return nn.functional.dropout(x * self.weight, 0.5, True)", "", "random numbers"),
@@ -342,43 +315,6 @@ def test_an_argument_that_is_returned_is_no_output_of_the_problem(capture):
     y, sines = model(x)
     assert torch.equal(y.sin(), sines)
     assert (part["inputs"], part["outputs"]) == (["x"], "{'y': [0, None], 'rest': ('mask', 1, 'x', 0)}")
-
-
-def test_gradients_that_training_does_not_need_are_not_asked_for(capture):
-    init = "self.bias = nn.Parameter(torch.ones(1))\n        self.fixed = nn.Parameter(torch.ones(64), False)"
-    forward = "return torch.softmax(x * self.weight * self.fixed + self.bias, -1) * mask"
-    script = PART.format(init=init, extra=", mask", forward=forward, given=", torch.arange(64.0)")
-    script = script.replace(
-        "self.other(self.part(x, torch.arange(64.0)))", "self.part(self.other(x), torch.arange(64.0))"
-    )
-    run = "net = Net()\nwhile True:\n    net(torch.randn(32, 64)).square().mean().backward()\n"
-    _, record, _ = capture(script + run, "--module", "Part", "--backward")
-    part, model = groups_of(record)["Part"], load_text(written()["part"].source)["Model"]()
-    assert (part["problem"], part["frozen"]) == ("part", ["mask", "self.fixed"])
-    assert [name for name, value in model.named_parameters() if not value.requires_grad] == ["bias", "fixed"]
-    x, mask = torch.randn(32, 64, requires_grad=True), torch.rand(64, requires_grad=True)
-    model(x, mask).sum().backward()
-    assert (x.grad is None, mask.grad is None) == (False, True)
-
-
-@pytest.mark.parametrize("forward", ["x.detach() * self.weight", "x * self.weight + (x * self.weight).detach().sin()"])
-def test_a_module_that_detaches_keeps_its_gradients(capture, forward):
-    script = PART.format(init="", extra="", forward=f"return {forward}", given="")
-    run = "net = Net()\nwhile True:\n    net(torch.randn(32, 64, requires_grad=True)).square().mean().backward()\n"
-    _, record, _ = capture(script + run, "--module", "Part", "--backward")
-    assert groups_of(record)["Part"]["problem"] == "part", groups_of(record)["Part"]["reason"]
-    model, x = load_text(written()["part"].source)["Model"](), torch.randn(32, 64, requires_grad=True)
-    found = torch.autograd.grad(model(x).sum(), x, allow_unused=True)[0]
-    assert found is None if forward.startswith("x.detach") else torch.allclose(found, model.weight.expand(32, 64))
-
-
-def test_a_backward_pass_that_fails_on_similar_inputs_is_a_reason(capture):
-    forward = """assert rows[0] + 1 == rows[1], 'rows in order'
-        return x * self.weight"""
-    script = PART.format(init="", extra=", rows", forward=forward, given=", torch.arange(9)")
-    run = "net = Net()\nwhile True:\n    net(torch.randn(32, 64)).square().mean().backward()\n"
-    code, record, _ = capture(script + run, "--module", "Part", "--backward")
-    assert (code, groups_of(record)["Part"]["reason"]) == (0, "its backward pass fails: rows in order")
 
 
 def test_a_model_on_the_meta_device_is_refused_with_the_reason(capture):
