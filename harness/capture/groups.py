@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor, fx, nn
 
 from harness.capture.graph_code import RANDOM, list_state
-from harness.capture.problem_text import describe_family, list_facts
+from harness.capture.problem_text import describe_failure, describe_family, list_facts
 from harness.capture.runtime import NoOutline, Outline, is_property, list_arguments
 from harness.capture.values import TensorFacts
 from harness.capture.watch import CallForm, ModuleRecord, Unsupported, Watch
@@ -155,10 +155,10 @@ def outline_module(module: Any, form: CallForm) -> tuple[Outline, list[list[str]
         outline = Outline(module, describe_arguments(form))
         chains = find_chains(outline.graph.graph, module)
         outline.split(chains)
+    except NoOutline as error:
+        raise ProblemError(str(error)) from error
     except Exception as error:  # torch.fx runs the user's code
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].split(". ")[0]
-        whose = "" if isinstance(error, NoOutline) else "torch.fx cannot trace it: "
-        raise ProblemError(f"{whose}{reason}"[:200]) from error
+        raise ProblemError(f"torch.fx cannot trace {describe_failure(error)}") from error
     return outline, chains
 
 

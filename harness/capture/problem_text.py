@@ -7,15 +7,19 @@ import io
 import logging
 import operator
 import textwrap
+import traceback
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
+import harness
 from harness.capture.graph_code import GraphPrinter, list_state, name_operator, show_attribute, simplify
 from harness.capture.runtime import list_arguments
 from harness.capture.values import TensorFacts, describe, merge, write_tensor
@@ -116,8 +120,19 @@ def export_module(module: nn.Module, form: CallForm, arguments: dict[str, Any], 
         with torch.no_grad(), _quiet():
             return torch.export.export(module, positional, named, dynamic_shapes=dynamic, strict=False)
     except Exception as error:  # export runs the user's code
-        reason = str(error).strip().split("\n")[0][:200] or type(error).__name__
-        raise ProblemError(f"torch.export cannot record it: {reason}") from error
+        raise ProblemError(f"torch.export cannot record {describe_failure(error)}") from error
+
+
+def describe_failure(error: Exception) -> str:
+    """Return the line of the model at which torch failed to record it, and why."""
+    ours = (f"{Path(torch.__file__).parent}/", f"{Path(harness.__file__).parent}/")
+    frames = [
+        one for one in traceback.extract_tb(error.__traceback__) if one.line and not one.filename.startswith(ours)
+    ]
+    place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}, `{frames[-1].line}`" if frames else "it"
+    if isinstance(error, (GuardOnDataDependentSymNode, fx.proxy.TraceError)):
+        return f"{place}: it depends on values of tensors"
+    return f"{place}: {(str(error).strip().splitlines() or [type(error).__name__])[0][:200]}"
 
 
 @contextmanager

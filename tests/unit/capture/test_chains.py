@@ -121,7 +121,7 @@ class TakesMore(Part):
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [
-        (Branches, "control flow"),
+        (Branches, "depends on values of tensors"),
         (Assigns, "assigns attributes"),
         (AddsInPlace, "in place"),
         (ActsInPlace, "in place"),
