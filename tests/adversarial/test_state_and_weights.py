@@ -219,7 +219,8 @@ def test_each_timed_call_has_a_seed_of_its_own(evaluate):
     evaluation = evaluate(write_candidate(**DROPOUT), SEEDED, time=True, plan=plan)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.timing is not None
-    forward = "self.calls += 1\nif self.calls > 25: torch.manual_seed(0)\nreturn self.drop(x) * 2"
+    untimed = len(evaluation.correctness.trials) + 5
+    forward = f"self.calls += 1\nif self.calls > {untimed}: torch.manual_seed(0)\nreturn self.drop(x) * 2"
     late = write_candidate(forward, init=f"{DROPOUT['init']}\nself.calls = 0")
     assert evaluate(late, SEEDED, time=True, plan=plan).outcome == "suspect"
 
