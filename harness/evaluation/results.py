@@ -41,8 +41,9 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedKernels:
-    """Names of kernels, whose they are, and their device time in us, each alone; and what a replay without the
-    candidate's own ones gives, and takes (`others_us`). The call took `measured_us` when it was timed.
+    """Names of kernels, whose they are, and their device time in us, each alone; what a replay without the candidate's
+    own ones gives; and how long others take that have all their data (`others_us`). The call took `measured_us` when
+    it was timed. `doubts` are reasons why the candidate's share may be smaller.
     """
 
     rows: tuple[tuple[str, Owner, float], ...]
@@ -51,6 +52,7 @@ class ReplayedKernels:
     measured_us: float | None = None
     is_general: bool = True  # otherwise replays are right only for the inputs of the recording
     unverified: tuple[str, ...] = ()  # of the candidate's: those whose origin only names tell
+    doubts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

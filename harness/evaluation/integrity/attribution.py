@@ -173,6 +173,8 @@ def _doubt_replayed(replayed: ReplayedKernels, work: Work) -> tuple[Finding, ...
         return ()
     if not replayed.is_general:
         return (_doubt_share(f"{RECORDED_WORK} is right for its own inputs only"),)
+    if replayed.doubts:
+        return (_doubt_share("; ".join(replayed.doubts)),)
     if not replayed.unverified:
         return ()
     names = ", ".join(replayed.unverified[:MOST_NAMED])

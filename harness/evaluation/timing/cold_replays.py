@@ -74,11 +74,12 @@ class ColdReplays:
         time_us, _ = self.replay(side, graph=graph)
         return time_us, side.recording.describe_run(placed)
 
-    def time_kernels(self, side: Side, seed: int) -> list[tuple[int, float]]:
+    def time_kernels(self, side: Side, seed: int, without: Sequence[int] = ()) -> tuple[list[tuple[int, float]], Run]:
         """See `Replayer.time_kernels`."""
-        self.prepare([side], seed)
+        placed = self.prepare([side], seed)
         self._clean_cache()
-        return side.replayer.time_kernels()
+        times = side.replayer.time_kernels(without)
+        return times, side.recording.describe_run(placed)
 
     def _clean_cache(self) -> None:
         """This process flushes the cache, which a candidate's device code cannot affect."""

@@ -39,7 +39,7 @@ from harness.evaluation.timing.replay_statistics import (
     is_far_slower,
     is_steady,
 )
-from harness.evaluation.timing.replayed_kernels import KernelExaminer
+from harness.evaluation.timing.replayed_kernels import Draws, KernelExaminer
 from harness.evaluation.timing.system_conditions import ConditionSampler, measure_energy_mj
 from harness.problems.inputs.kind import InputKind
 from harness.problems.inputs.kinds import find_kind
@@ -162,10 +162,15 @@ class ReplayTimer:
         if self._measures_energy:
             self._energy_mj = self._measure_energy(sides, rounds[0])
         if functions is not None:
-            found = self._examine(sides[1], functions).examine(
-                self._draw_given,
-                lambda seed, run: self._differs(self._replays.replay_alone(sides[0], seed)[1], run, find_kind(GIVEN)),
-            )
+
+            def is_changed(seed: int, run: Run) -> bool:
+                return self._differs(self._replays.replay_alone(sides[0], seed)[1], run, find_kind(GIVEN))
+
+            def is_wrong(seed: int, run: Run) -> bool:
+                return is_changed(seed, run) and self._find_wrong(seed, run) is not None
+
+            draws = Draws(self._draw_given, self._draw_any)
+            found = self._examine(sides[1], functions).examine(draws, is_changed, is_wrong)
             self.kernels = replace(found, measured_us=statistics.median(pair[1] for pair in rounds[0].given))
         # A process that happens to be fast or slow must not be used for all candidates.
         if len(baseline.replayers) > 1:
@@ -193,6 +198,9 @@ class ReplayTimer:
 
     def _draw_given(self) -> int:
         return self._seeds.draw_fresh(GIVEN)
+
+    def _draw_any(self) -> int:
+        return self._seeds.draw_fresh(self._random.choice((GIVEN, *self._reference.replayed_steps)))
 
     def _check_further(self, sides: Sequence[Side]) -> None:
         """Find faults that show for few inputs only: compare many more calls of each kind with the baseline's."""

@@ -136,15 +136,21 @@ class Recording:
     def _list_inputs(self) -> Sequence[TensorSpec]:
         return self.placed.specs[: len(self.placed.specs) - self.placed.state_tensors]
 
-    def view_own_memory(self) -> list[Tensor]:
-        """Return the program's memory as bytes. Pages that follow each other are one piece."""
+    def view_memory(self) -> list[tuple[int, Tensor]]:
+        """Return all memory as addresses and bytes. Pages that follow each other are one piece."""
         runs: list[list[int]] = []
-        for address, size, _ in sorted(self.pages.pages[1:]):
+        for address, size, _ in sorted(self.pages.pages):
             if runs and runs[-1][1] == address:
                 runs[-1][1] += size
             else:
                 runs.append([address, address + size])
-        return [self.pages.view(start, end - start) for start, end in runs]
+        return [(start, self.pages.view(start, end - start)) for start, end in runs]
+
+    def list_given(self, *, with_inputs: bool) -> list[Place]:
+        """Where the inputs and the state of a call are written."""
+        inputs = [(self.inputs_at + spec.offset, storage_bytes(spec)) for spec in self._list_inputs()]
+        state = self.called.specs[len(self.called.specs) - len(self.state_at) :]
+        return [*(inputs if with_inputs else ()), *zip(self.state_at, map(storage_bytes, state), strict=True)]
 
     def view_outputs(self) -> list[Tensor]:
         """As bytes."""
@@ -337,11 +343,11 @@ class Replayer:
         """Make a graph "without" their launches."""
         self.ask(WorkerRequest.LEAVE_OUT, functions=list(functions))
 
-    def time_kernels(self) -> list[tuple[int, float]]:
-        """Replay the call's work in one order; the first time is longer. Return functions, -1 for copies and all else,
-        and their time in us.
+    def time_kernels(self, without: Sequence[int] = ()) -> list[tuple[int, float]]:
+        """Replay the call's work in one order, `without` launches of these functions; the first time is longer. Return
+        functions, -1 for copies and all else, and their time in us.
         """
-        found = read_pairs(self.ask(WorkerRequest.TIME_KERNELS).get("times"))
+        found = read_pairs(self.ask(WorkerRequest.TIME_KERNELS, without=list(without)).get("times"))
         times = [(at, time_us) for at, time_us in found if type(at) is int and isinstance(time_us, float)]
         if not times or not all(at >= -1 and 0 <= time_us < MOST_US for at, time_us in times):
             raise NotReplayable("the process that replays it gave an invalid answer")

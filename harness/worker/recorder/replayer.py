@@ -10,7 +10,7 @@ import json
 import os
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from graphlib import TopologicalSorter
 from typing import Any
 
@@ -38,6 +38,7 @@ _EXTERNAL = 1  # an event that is recorded when the graph runs
 MOST_MARKS = 4096
 _WORK = ("launch", "copy", "write", "copy2d", "copy3d", "set")
 _PROGRAMMATIC = 6  # the launch attribute for stream order
+Marked = tuple[int, list[int], list[ctypes.c_void_p]]  # a graph, the function of each operation, events around them
 
 
 class RecordedGraph:
@@ -104,11 +105,11 @@ class RecordedGraph:
         self.driver.cuMemcpyHtoD_v2(address, self._blob[:size], ctypes.c_size_t(size))
         return address.value, size
 
-    def capture_with_marks(self) -> tuple[int, list[int], list[ctypes.c_void_p]]:
+    def capture_with_marks(self, left_out: Iterable[int]) -> Marked:
         """Return a graph of all operations one after the other, with an event before each and at the end; and the
         function of each, -1 for other work. Operations beyond the most events have one together.
         """
-        self._left_out, self._is_serial = frozenset(), True
+        self._left_out, self._is_serial = frozenset(left_out), True
         marked, events, order = list[int](), list[ctypes.c_void_p](), SerialOrder(self.stream)
         self._begin_capture()
         for row in self._list_work(self._recording["operations"]):
@@ -299,7 +300,7 @@ class ReplayServer:
     def __init__(self) -> None:
         self._graphs: dict[str, int] = {}
         self._pages: list[tuple[int, int]] = []
-        self._marked: tuple[int, list[int], list[ctypes.c_void_p]] | None = None
+        self._marked: dict[tuple[int, ...], Marked] = {}  # by functions that are left out
 
     def do_open_replayer(self, message: dict[str, Any]) -> None:
         os.sched_setaffinity(0, set(message["cores"]))  # first: host memory is taken from the core's own bank
@@ -333,8 +334,10 @@ class ReplayServer:
 
     def do_time_kernels(self, message: dict[str, Any]) -> dict[str, Any]:
         """Code is loaded in the first of several such replays."""
-        self._marked = self._marked or self._recorded.capture_with_marks()
-        graph, marked, events = self._marked
+        left_out = tuple(message["without"])
+        if left_out not in self._marked:
+            self._marked[left_out] = self._recorded.capture_with_marks(left_out)
+        graph, marked, events = self._marked[left_out]
         passed_ms, times_us = ctypes.c_float(), defaultdict[int, float](float)
         self._launch_spin()
         self._driver.cuGraphLaunch(ctypes.c_void_p(graph), self._stream)
@@ -346,9 +349,9 @@ class ReplayServer:
 
     def do_unload(self, message: dict[str, Any]) -> None:
         """Leave the process as it was before the recording."""
-        for event in self._marked[2] if self._marked else ():
+        for event in (event for *_, events in self._marked.values() for event in events):
             self._driver.cuEventDestroy_v2(event)
-        self._marked = None
+        self._marked.clear()
         self._recorded.close()
         while self._pages:
             unmap_page(self._driver, *self._pages.pop())

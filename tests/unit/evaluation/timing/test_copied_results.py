@@ -1,43 +1,178 @@
-"""Whether the parts of a result lie in memory as far from each other as in the output."""
+"""Whether the candidate's kernels compute a result, or only move values of others, in a simulated memory."""
 
+import itertools
 import random
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from harness.evaluation.timing.replayed_kernels import hold_all, take_patterns
+from harness.evaluation.timing import copied_results
+from harness.evaluation.timing.copied_results import examine_copies
+from harness.protocol.tensor_layout import TensorSpec
 
-RESULT = torch.randn(5000)
+ROWS, COLUMNS = 50, 64
+INPUT, BUFFER, KEPT, OUTPUT, SIZE = (at << 16 for at in range(5))
+FIRST_ADDRESS = 1 << 40
 
 
-def as_bytes(tensor):
-    return tensor.contiguous().view(-1).view(torch.uint8)
+class Program:
+    """`others` and then `own` take the input, a buffer, memory that is kept, and the output."""
+
+    def __init__(self, others, own, shape=(ROWS, COLUMNS), dtype=torch.float32, scale=1.0):
+        self.others, self.own, self.scale, self.replays = others, own, scale, 0
+        spec = TensorSpec(dtype=str(dtype)[6:], shape=shape, stride=torch.empty(shape).stride())
+        self.called = SimpleNamespace(specs=(spec,))
+        self.memory = torch.zeros(SIZE, dtype=torch.uint8)
+        places = ((INPUT, (ROWS, COLUMNS), torch.float32), (BUFFER, (ROWS, COLUMNS), torch.float32))
+        places += ((KEPT, shape, dtype), (OUTPUT, shape, dtype))
+        self.x, self.buffer, self.kept, self.out = (self.view(*place) for place in places)
+
+    def view(self, at, shape, dtype):
+        count = torch.Size(shape).numel()
+        return self.memory[at : at + count * dtype.itemsize].view(dtype).view(shape)
+
+    def replay(self, seed, graph):
+        self.replays += 1
+        given = torch.randn(ROWS, COLUMNS, generator=torch.Generator().manual_seed(seed)) * self.scale
+        self.x.copy_(given)
+        self.out.fill_(1)
+        self.others(self)
+        if graph == "call":
+            self.own(self)
+        return SimpleNamespace(inputs_unchanged=self.x.equal(given))
+
+    def view_memory(self):
+        half = KEPT  # two pieces
+        return [(FIRST_ADDRESS, self.memory[:half]), (FIRST_ADDRESS + 2 * SIZE, self.memory[half:])]
+
+    def list_given(self, *, with_inputs):
+        return [(FIRST_ADDRESS + INPUT, self.x.nbytes)] if with_inputs else []
+
+    def view_outputs(self):
+        return [self.out.reshape(-1).view(torch.uint8)]
+
+
+def compute(p):
+    p.buffer.copy_((p.x * 1.25).sin())
+
+
+def examine(program):
+    return examine_copies(program, program.replay, itertools.count(1), random.Random(3))
+
+
+def write(function, target="out"):
+    return lambda p: getattr(p, target).copy_(function(p))
+
+
+def copy_and_keep(p):
+    p.out.copy_(p.buffer)
+    p.kept.copy_(p.buffer)
+
+
+def compute_in_the_input(p):
+    p.x.copy_((p.x * 1.25).sin())
+
+
+ORDER = torch.randperm(ROWS * COLUMNS)
 
 
 @pytest.mark.parametrize(
-    ("left", "is_there"),
+    "program",
     [
-        (RESULT, True),
-        (RESULT.clone().fill_(3.0), False),
-        (RESULT * 2.0, False),
-        (RESULT.flip(0), False),
-        (RESULT.view(50, 100).t().reshape(-1), False),
-        (torch.cat([RESULT[:2500], torch.zeros(2500)]), False),
-        (RESULT[:100], False),
+        Program(compute, write(lambda p: p.buffer)),
+        Program(compute, write(lambda p: p.buffer.flip(0))),
+        Program(compute, write(lambda p: p.buffer.t().reshape(ROWS, COLUMNS))),
+        Program(compute, write(lambda p: p.buffer.view(-1)[ORDER].view(ROWS, COLUMNS))),
+        Program(compute, write(lambda p: -p.buffer)),
+        Program(compute, write(lambda p: p.buffer.half()), dtype=torch.float16),
+        Program(compute, write(lambda p: p.buffer.flip(1).double()), dtype=torch.float64),
+        Program(compute, copy_and_keep),
+        Program(compute_in_the_input, write(lambda p: p.x)),
+        Program(lambda p: p.buffer.copy_(p.x.relu()), write(lambda p: p.buffer)),
+        Program(lambda p: p.buffer.copy_((p.x * 1.25).sin().tril()), write(lambda p: p.buffer)),
+        Program(lambda p: p.buffer.copy_(p.x * 3.0), lambda p: p.out.copy_(p.buffer), scale=2.0),
+        Program(lambda p: p.out.copy_(p.x.exp()), lambda p: p.out.neg_()),
     ],
+    ids=[
+        "in order", "flipped", "transposed", "in any order", "with another sign", "rounded", "extended", "also kept",
+        "in the input's memory", "a rectifier", "a triangle", "scaled by others", "in place",
+    ],
+)  # fmt: skip
+def test_kernels_that_only_move_values_of_others_compute_nothing(program):
+    assert examine(program) == "copied"
+
+
+def prepare_and_multiply(p):
+    """Others use what the candidate's kernel of this or an earlier call left."""
+    p.buffer.copy_(p.kept * 2.0)
+
+
+def prepare(p):
+    p.kept.copy_(p.x.cos())
+    p.out.copy_(p.kept * 2.0)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        Program(compute, write(lambda p: p.buffer + 0.01)),
+        Program(compute, write(lambda p: p.buffer.relu())),
+        Program(compute, write(lambda p: p.buffer.abs())),
+        Program(compute, write(lambda p: p.buffer.tril())),
+        Program(compute, write(lambda p: p.buffer.clamp(-0.999, 0.999))),
+        Program(compute, write(lambda p: p.buffer.sort().values)),
+        Program(compute, write(lambda p: torch.where(p.x > 0, p.buffer, p.buffer.flip(1)))),
+        Program(compute, write(lambda p: p.buffer.view(-1, 2).amax(1)), shape=(ROWS * COLUMNS // 2,)),
+        Program(compute, write(lambda p: p.buffer.sum()), shape=()),
+        Program(compute, lambda p: p.out.copy_(p.buffer).relu_()),
+        Program(lambda p: p.buffer.copy_(p.x), write(lambda p: p.buffer.t()), shape=(COLUMNS, ROWS)),
+        Program(lambda p: p.buffer.copy_(p.x), write(lambda p: p.x.flip(0))),
+        Program(lambda p: None, write(lambda p: p.x)),
+        Program(prepare_and_multiply, prepare),
+        Program(compute, write(lambda p: p.buffer.half().relu()), dtype=torch.float16),
+        Program(compute, write(lambda p: p.buffer * p.x)),
+    ],
+    ids=[
+        "a bias", "a rectifier", "magnitudes", "a triangle", "limits", "sorted", "chosen", "largest of two", "a sum",
+        "in place", "transposes the input", "flips the input", "copies the input", "prepares for others",
+        "in half precision", "a gate",
+    ],
+)  # fmt: skip
+def test_kernels_that_compute_are_not_taken_for_copies(program):
+    assert examine(program) == "computed"
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        Program(compute, write(lambda p: p.buffer > 0), dtype=torch.bool),
+        Program(compute, write(lambda p: p.buffer.tril().t()), shape=(COLUMNS, ROWS)),
+        Program(compute, write(lambda p: torch.ones(()))),
+        Program(lambda p: p.buffer[0, :1].copy_(p.x.sum()), write(lambda p: p.buffer[0, 0]), shape=()),
+    ],
+    ids=["two values", "a transposed triangle", "no effect of the input", "one number"],
 )
-def test_a_result_is_found_in_memory_as_a_whole(left, is_there):
-    patterns = take_patterns([as_bytes(RESULT)], random.Random(4))
-    memory = [as_bytes(torch.randn(300)), as_bytes(torch.cat([torch.randn(77), left, torch.randn(9)]))]
-    assert hold_all(memory, patterns) is is_there
+def test_results_without_values_that_can_be_recognised_tell_nothing(program, monkeypatch):
+    monkeypatch.setattr(copied_results, "MOST_PLACES", 100_000)
+    program.view(KEPT, (1 << 16,), torch.uint8).copy_(torch.arange(1 << 16) % 2)
+    if program.called.specs[0].dtype == "bool":
+        program.others = lambda p: p.buffer.view(torch.uint8).copy_(torch.randint(2, (ROWS, COLUMNS * 4)))
+    assert examine(program) == "unknown"
 
 
-def test_each_of_several_outputs_must_be_there():
-    patterns = take_patterns([as_bytes(RESULT), as_bytes(RESULT + 1.0)], random.Random(4))
-    assert not hold_all([as_bytes(RESULT)], patterns)
-    assert hold_all([as_bytes(RESULT), as_bytes(RESULT + 1.0)], patterns)
+def test_the_search_ends_with_the_second_call_that_differs():
+    program = Program(compute, write(lambda p: p.buffer + 0.01))
+    examine(program)
+    assert program.replays == copied_results.CALLS + 2
 
 
-@pytest.mark.parametrize("output", [torch.zeros(5000), torch.randn(5000) > 0, torch.ones(3)])
-def test_outputs_with_few_different_words_tell_nothing(output):
-    assert not hold_all([as_bytes(output)], take_patterns([as_bytes(output)], random.Random(4)))
+def test_fewer_elements_are_searched_where_many_places_hold_them(monkeypatch):
+    monkeypatch.setattr(copied_results, "MOST_PLACES", 20_000)
+    monkeypatch.setattr(copied_results, "SLICE_ELEMENTS", 1000)
+    levels = Program(lambda p: p.buffer.copy_((p.x * 8).round().sin()), write(lambda p: p.buffer.flip(0)))
+    assert examine(levels) == "copied"
+    monkeypatch.setattr(copied_results, "MOST_PLACES", 300)
+    assert examine(levels) == "unknown"
+    other = Program(lambda p: p.buffer.copy_((p.x * 8).round().sin()), write(lambda p: p.buffer.flip(0) * 2.0))
+    assert examine(other) == "computed"

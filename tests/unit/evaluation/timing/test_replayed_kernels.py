@@ -38,14 +38,14 @@ class Copied(Recording):
 
     def __init__(self, time_us, left):
         super().__init__(time_us)
-        self.left = left
+        self.left, self.result = left, torch.zeros(8, 8)
 
-    def view_own_memory(self):
-        return [self.left(self.result).view(-1).view(torch.uint8)]
+    def view_memory(self):
+        return [*super().view_memory(), (4096, self.result.view(-1).view(torch.uint8))]
 
     def write_inputs(self, inputs, state):
         super().write_inputs(inputs, state)
-        self.result = self.output
+        self.result.copy_(self.left(self.output))
 
 
 class ReadsBack(Recording):
@@ -69,18 +69,22 @@ class Malformed(Recording):
 
 
 class Replayer(SimulatedReplayer):
-    """The own kernel takes `own_us` where each kernel is timed. Without it, outputs differ unless it `is_decoy`."""
+    """The own kernel takes `own_us` where each kernel is timed. Without it, outputs differ unless it `is_decoy`, and
+    the library's takes `idle_us`. `is_ordered`: outputs are right if one kernel follows the other.
+    """
 
-    own_us, is_decoy = 50.0, False
+    own_us, is_decoy, idle_us, is_ordered = 50.0, False, LIBRARYS_US, True
 
     def replay(self, graph="call", clock="device", places=()):
         if graph != "without":
             return super().replay(graph, clock, places)
         self.recording.output = self.recording.output * (1.0 if self.is_decoy else 3.0)
-        return LIBRARYS_US + 1.0, []
+        return self.idle_us + 1.0, []
 
-    def time_kernels(self):
-        return [(0, self.own_us), (1, LIBRARYS_US)]
+    def time_kernels(self, without=()):
+        if not self.is_ordered:
+            self.recording.output = -self.recording.output
+        return [(0, 0.0), (1, self.idle_us)] if without else [(0, self.own_us), (1, LIBRARYS_US)]
 
     def leave_out(self, functions):
         assert functions == [0]
@@ -117,12 +121,30 @@ def test_waiting_where_kernels_are_timed_one_by_one_adds_no_share(measure, own_u
     assert work.without_custom == "changed"
 
 
+def test_a_kernel_that_waits_beside_others_without_data_has_no_share(measure):
+    """The call takes as long as the library's kernel, which has nothing to do without the own one."""
+    kernels, _ = measure(Recording(LIBRARYS_US), own_us=LIBRARYS_US, idle_us=1.0)
+    assert attribute(kernels).work.custom == pytest.approx(0.0, abs=0.02)
+
+
+def test_the_share_of_others_that_need_its_results_is_left_to_them(measure):
+    kernels, _ = measure(own_us=50.0, idle_us=20.0)
+    assert attribute(kernels).work.custom == pytest.approx(0.5, abs=0.02)
+
+
+def test_times_of_kernels_that_are_wrong_one_after_the_other_are_not_verified(measure):
+    kernels, _ = measure(is_ordered=False)
+    found = attribute(kernels)
+    assert found.work.custom == pytest.approx(0.5, abs=0.02)
+    assert "one after the other" in found.findings[0].message
+
+
 def test_a_decoy_is_recognised(measure):
     kernels, _ = measure(is_decoy=True)
     assert kernels.without_custom == "unchanged"
 
 
-@pytest.mark.parametrize(("left", "found"), [(torch.clone, "unchanged"), (torch.exp, "changed")])
+@pytest.mark.parametrize(("left", "found"), [(torch.t, "unchanged"), (torch.exp, "changed")])
 def test_kernels_that_only_copy_a_result_are_decoys(measure, left, found):
     kernels, _ = measure(Copied(100.0, left))
     assert kernels.without_custom == found

@@ -64,7 +64,7 @@ COPY = ["copy", 0, FIRST_ADDRESS, FIRST_ADDRESS + 64, 64]
 def test_each_operation_has_an_event_before_it_and_one_follows():
     inner = {"nodes": [launch(1), launch(0)], "edges": [[1, 0, 0, 0, 0]]}
     recorded, driver = record(launch(0), ["sync"], COPY, ["graph", 0, 0], graphs=[inner])
-    _, functions, events = recorded.capture_with_marks()
+    _, functions, events = recorded.capture_with_marks(())
     assert functions == [0, -1, 0, 1]  # the graph's second node is its first
     assert len(events) == 5
     assert driver.count("cuEventRecordWithFlags") == 5
@@ -74,7 +74,8 @@ def test_each_operation_has_an_event_before_it_and_one_follows():
 def test_kernels_are_left_out_on_streams_and_in_graphs():
     inner = {"nodes": [launch(0), launch(1)], "edges": [[0, 1, 0, 0, 0]]}
     recorded, driver = record(launch(0), launch(1), ["graph", 0, 0], graphs=[inner])
-    recorded.capture_with_marks()
+    recorded.capture_with_marks([0])
+    assert driver.count("cuLaunchKernelEx") == 2
     recorded.capture_without([0])
     assert driver.count("cuLaunchKernelEx") == 1
     assert (driver.count("cuGraphAddKernelNode_v2"), driver.count("cuGraphAddEmptyNode")) == (1, 1)
@@ -83,7 +84,7 @@ def test_kernels_are_left_out_on_streams_and_in_graphs():
 def test_the_end_of_a_graph_waits_for_all_kernels_of_programmatic_launches():
     recorded, driver = record(launch(0), launch(1, PROGRAMMATIC))
     assert driver.count("cuGraphAddEmptyNode") == 1
-    recorded.capture_with_marks()  # one after the other
+    recorded.capture_with_marks(())  # one after the other
     assert driver.count("cuGraphAddEmptyNode") == 0
     recorded.capture_without([0, 1])
     assert driver.count("cuGraphAddEmptyNode") == 0

@@ -1,0 +1,259 @@
+"""Tells whether the candidate's kernels compute a result, or only move values that other kernels computed.
+
+Elements of the result are followed over calls with several inputs. Without the candidate's kernels each is looked for
+in device memory: one that the same place holds for all inputs was computed there, and a kernel that moves it, converts
+its type or changes its sign computes nothing.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from harness.protocol import TensorSpec
+from harness.sandbox.gpu.recording import Graph, Recording
+from harness.sandbox.model_session import Run
+
+CALLS = 6  # with different inputs
+ELEMENTS, SEARCHED = 4096, 96  # of an output, that are followed; of these, that may lie anywhere
+FEWEST = 16  # of fewer, a function such as a maximum may leave all as they are
+SLICE_ELEMENTS = 8 << 20  # of memory that are searched at once
+MOST_PLACES = 16 << 20  # of elements together; else fewer elements are searched
+MOST_BASES = 8
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+_INTEGERS = (torch.int32, torch.int64)
+_PARTS = {torch.complex32: torch.float16, torch.complex64: torch.float32, torch.complex128: torch.float64}
+
+Verdict = Literal["computed", "copied", "unknown"]
+Replay = Callable[[int, Graph], Run]
+Piece = tuple[int, Tensor]  # of memory: address, bytes
+
+
+def examine_copies(recording: Recording, replay: Replay, draws: Iterator[int], source: random.Random) -> Verdict:
+    """`draws` are seeds of inputs, the first of usual ones. Raises NotReplayable."""
+    seeds = [next(draws) for _ in range(CALLS)]
+    specs, views = recording.called.specs, recording.view_outputs
+    tracks = [Track.choose(spec, at, source) for at, spec in enumerate(specs) if 0 not in spec.shape]
+    for seed in seeds:
+        replay(seed, "call")
+        for track in tracks:
+            track.note(views()[track.output])
+    tracks = [track for track in tracks if track.varies]
+    replay(next(draws), "call")  # what the candidate's kernels leave for others then belongs to none of the inputs
+    memory, is_kept = recording.view_memory(), True
+    for number, seed in enumerate(seeds):
+        is_kept &= replay(seed, "without").inputs_unchanged
+        for track in tracks:
+            track.search(memory) if number == 0 else track.filter(memory, number)
+        if any(track.has_lost for track in tracks):
+            return "computed"
+    given = recording.list_given(with_inputs=is_kept)
+    verdicts = [track.conclude(memory, given) for track in tracks]
+    in_order = [track for track in tracks if track.bases]
+    for number, seed in enumerate(seeds if in_order and "computed" not in verdicts else ()):
+        replay(seed, "without")
+        for track in in_order:
+            track.filter_bases(memory, number)
+    if "computed" in verdicts or not all(track.bases for track in in_order):
+        return "computed"
+    return "copied" if verdicts and "unknown" not in verdicts else "unknown"
+
+
+@dataclass(slots=True)
+class _Places:
+    """Elements of one piece of memory, read as `form`, that may be the rows' elements, with equal or opposite sign."""
+
+    piece: int
+    form: torch.dtype
+    at: Tensor
+    rows: Tensor
+    is_equal: Tensor
+    is_opposite: Tensor
+
+    def keep(self, kept: Tensor) -> None:
+        self.at, self.rows = self.at[kept], self.rows[kept]
+        self.is_equal, self.is_opposite = self.is_equal[kept], self.is_opposite[kept]
+
+
+@dataclass(slots=True)
+class Track:
+    """Elements of one output. Of each that is searched a row of `wanted` has its values, and the next row has them in
+    an order of calls that is not theirs: if it is found, too, the values are too common to be recognised.
+    """
+
+    output: int
+    dtype: torch.dtype
+    offsets: Tensor  # in the output's memory
+    calls: list[Tensor] = field(default_factory=list)
+    wanted: Tensor = field(default_factory=lambda: torch.empty(0))
+    limit: int = 0  # rows that are searched
+    places: list[_Places] = field(default_factory=list)
+    bases: list[tuple[int, torch.dtype]] = field(default_factory=list)  # addresses of copies in the same order
+
+    @classmethod
+    def choose(cls, spec: TensorSpec, output: int, source: random.Random) -> Track:
+        dtype = getattr(torch, spec.dtype)
+        count = 1
+        for size in spec.shape:
+            count *= size
+        flat = range(count) if count <= ELEMENTS else [source.randrange(count) for _ in range(ELEMENTS)]
+        places = torch.tensor(source.sample(flat, len(flat)), dtype=torch.int64)
+        offsets = torch.zeros_like(places)
+        for size, stride in zip(reversed(spec.shape), reversed(spec.stride), strict=True):
+            offsets += places % size * stride
+            places //= size
+        if dtype in _PARTS:
+            return cls(output, _PARTS[dtype], offsets * 2)
+        return cls(output, torch.uint8 if dtype is torch.bool else dtype, offsets)
+
+    def note(self, output: Tensor) -> None:
+        """`output` are bytes."""
+        self.offsets = self.offsets.to(output.device)
+        self.calls.append(output.view(self.dtype)[self.offsets].to(torch.float64))
+
+    @property
+    def values(self) -> Tensor:
+        return torch.stack(self.calls, dim=1)
+
+    @property
+    def varies(self) -> bool:
+        values = self.values
+        return bool((values != values[:, :1]).any())
+
+    @property
+    def has_lost(self) -> bool:
+        """Return whether an element is in no place."""
+        rows = torch.arange(0, self.limit, 2, device=self.wanted.device)
+        return self.limit > 0 and not bool(torch.isin(rows, self._join([one.rows for one in self.places])).all())
+
+    @property
+    def _forms(self) -> tuple[torch.dtype, ...]:
+        """In which others may have computed it."""
+        if self.dtype.is_floating_point:
+            return tuple(dict.fromkeys((*_FLOATS, self.dtype)))
+        return tuple(dict.fromkeys((*_INTEGERS, self.dtype))) if self.dtype in _INTEGERS else (self.dtype,)
+
+    def search(self, memory: Sequence[Piece]) -> None:
+        values = self.values
+        is_usable = values[:, 0].isfinite() & (values[:, 0] != 0)
+        chosen = values[is_usable][:SEARCHED]
+        self.wanted = torch.cat([torch.stack([one, _shift(one)]) for one in chosen] or [chosen])
+        self.limit = len(self.wanted)
+        for number, (_, content) in enumerate(memory):
+            for form in self._forms:
+                self._search_piece(number, _view(content, form), form)
+
+    def _search_piece(self, number: int, words: Tensor, form: torch.dtype) -> None:
+        for first in range(0, words.numel(), SLICE_ELEMENTS):
+            found = self._convert(words[first : first + SLICE_ELEMENTS]).abs_()
+            while (match := self._match(found)) is None:
+                self.limit = self.limit // 4 * 2
+                for one in self.places:
+                    one.keep(one.rows < self.limit)
+            at, rows = match
+            yes = torch.ones_like(rows, dtype=torch.bool)
+            self.places.append(_Places(number, form, at + first, rows, yes, yes.clone()))
+            self._filter(self.places[-1], words, 0)
+
+    def _match(self, found: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Return indices and rows of equal magnitudes, None for too many."""
+        ladder, order = self.wanted[: self.limit, 0].abs().sort()
+        starts = torch.searchsorted(ladder, found)
+        counts = torch.searchsorted(ladder, found, right=True) - starts
+        if int(counts.sum()) + sum(len(one.at) for one in self.places) > MOST_PLACES:
+            return None
+        at = counts.nonzero()[:, 0]
+        starts, counts = starts[at], counts[at]
+        rising = torch.arange(int(counts.sum()), device=at.device)
+        rising -= (counts.cumsum(0) - counts).repeat_interleave(counts)
+        return at.repeat_interleave(counts), order[starts.repeat_interleave(counts) + rising]
+
+    def filter(self, memory: Sequence[Piece], number: int) -> None:
+        """Keep the places that hold the element of the call `number`, too."""
+        for one in self.places:
+            self._filter(one, _view(memory[one.piece][1], one.form), number)
+        self.places = [one for one in self.places if len(one.at)]
+
+    def _filter(self, one: _Places, words: Tensor, number: int) -> None:
+        found, wanted = self._convert(words[one.at]), self.wanted[one.rows, number]
+        is_any = wanted.isnan()
+        one.is_equal &= (found == wanted) | is_any
+        one.is_opposite &= (found == -wanted) | is_any
+        one.keep(one.is_equal | one.is_opposite)
+
+    def _join(self, parts: Sequence[Tensor]) -> Tensor:
+        return torch.cat([torch.empty(0, dtype=torch.int64, device=self.offsets.device), *parts])
+
+    def _convert(self, found: Tensor) -> Tensor:
+        return found.to(self.dtype).to(torch.float64)
+
+    def conclude(self, memory: Sequence[Piece], given: Sequence[tuple[int, int]]) -> Verdict:
+        """`given` are addresses and sizes of what the evaluator wrote: an operator may itself move its inputs."""
+        rows, addresses = (
+            self._join([one.rows for one in self.places]),
+            self._join([one.at * one.form.itemsize + memory[one.piece][0] for one in self.places]),
+        )
+        is_given = torch.zeros_like(rows, dtype=torch.bool)
+        for start, size in given:
+            is_given |= (addresses >= start) & (addresses < start + size)
+        real = torch.arange(0, self.limit, 2, device=rows.device)
+        if not bool(torch.isin(real, rows[~is_given]).all()):
+            return "computed"
+        known = real[~torch.isin(real + 1, rows) & self._has_shift(real)]
+        if len(known) < FEWEST:
+            return "unknown"
+        self.bases = list(self._find_bases(memory, given, known))
+        if self.bases:
+            return "copied"
+        if bool(torch.isin(known, rows[is_given]).any()):
+            return "computed"
+        values = self.values
+        return "unknown" if bool((values == values[:, :1]).all(1).any()) or 2 * len(known) < len(real) else "copied"
+
+    def _has_shift(self, rows: Tensor) -> Tensor:
+        return (self.wanted[rows] != self.wanted[rows + 1]).any(1)
+
+    def _find_bases(
+        self, memory: Sequence[Piece], given: Sequence[tuple[int, int]], known: Tensor
+    ) -> Iterator[tuple[int, torch.dtype]]:
+        values = self.values
+        searched = self.offsets[values[:, 0].isfinite() & (values[:, 0] != 0)]
+        for form in self._forms:
+            some = [one for one in self.places if one.form is form]
+            rows = self._join([one.rows for one in some])
+            addresses = self._join([one.at * form.itemsize + memory[one.piece][0] for one in some])
+            is_kept = torch.isin(rows, known)
+            for start, size in given:
+                is_kept &= ~((addresses >= start) & (addresses < start + size))
+            bases = (addresses[is_kept] - searched[rows[is_kept] // 2] * form.itemsize).sort().values
+            last = len(known) - 1
+            in_all = bases[last:][bases[last:] == bases[: max(len(bases) - last, 0)]]
+            yield from ((base, form) for base in in_all[:MOST_BASES].tolist())
+
+    def filter_bases(self, memory: Sequence[Piece], number: int) -> None:
+        """Keep the copies that have all elements of the call `number`."""
+        self.bases = [one for one in self.bases if self._holds(memory, *one, self.calls[number])]
+
+    def _holds(self, memory: Sequence[Piece], base: int, form: torch.dtype, wanted: Tensor) -> bool:
+        for address, content in memory:
+            words = _view(content, form)
+            at = (base - address) // form.itemsize + self.offsets
+            if bool(((at >= 0) & (at < words.numel())).all()):
+                found = self._convert(words[at])
+                return bool(((found == wanted) | (found == -wanted) | wanted.isnan()).all())
+        return False
+
+
+def _shift(values: Tensor) -> Tensor:
+    """Begin with another call, in which the element has a value."""
+    usable = (values[1:].isfinite() & (values[1:] != 0) & (values[1:] != values[0])).nonzero()[:, 0]
+    return values.roll(-1 - int(usable[0])) if len(usable) else values
+
+
+def _view(content: Tensor, form: torch.dtype) -> Tensor:
+    return content[: content.numel() // form.itemsize * form.itemsize].view(form)
