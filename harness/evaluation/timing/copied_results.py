@@ -22,8 +22,8 @@ from harness.sandbox.model_session import Run
 CALLS = 6  # with different inputs
 ELEMENTS, SEARCHED = 4096, 96  # of an output, that are followed; of these, that may lie anywhere
 FEWEST = 16  # of fewer, a function such as a maximum may leave all as they are
-SLICE_ELEMENTS = 8 << 20  # of memory that are searched at once
-MOST_PLACES = 16 << 20  # of elements together; else fewer elements are searched
+SLICE_ELEMENTS = 4 << 20  # of memory that are searched at once
+MOST_PLACES = 8 << 20  # of elements together; else fewer elements are searched
 MOST_BASES = 8
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _INTEGERS = (torch.int32, torch.int64)
