@@ -132,7 +132,7 @@ def test_the_share_of_others_that_need_its_results_is_left_to_them(measure):
     assert attribute(kernels).work.custom == pytest.approx(0.5, abs=0.02)
 
 
-def test_times_of_kernels_that_are_wrong_one_after_the_other_are_not_verified(measure):
+def test_times_of_kernels_that_are_wrong_in_order_are_not_verified(measure):
     kernels, _ = measure(is_ordered=False)
     found = attribute(kernels)
     assert found.work.custom == pytest.approx(0.5, abs=0.02)
