@@ -57,6 +57,8 @@ class EvaluationRecord:
     comparisons: list[tuple[float, Comparison | None]] = field(default_factory=list)  # with weights, by case
     roofline: RooflineBounds | None = None
     work: Work | None = None
+    works: list[Work] = field(default_factory=list)  # of the cases that ended
+    profiled: Work | None = None  # as only its worker reports it: it counts if no case tells more
     counters: CounterReport | None = None
     further: tuple[BaselineResult, ...] = ()
     cases: list[CaseResult] = field(default_factory=list)
@@ -140,13 +142,31 @@ class EvaluationRecord:
         self.cases.append(run.conclude(outcome, self.timing, self.roofline, self.further))
         self.findings = list(dict.fromkeys(self.findings))
         if outcome is Outcome.CORRECT:
-            self.timing = self.roofline = None
+            self.works += [self.work] if self.work else []
+            self.timing = self.roofline = self.work = None
             self.further = ()
 
     def combine_cases(self) -> None:
+        self.work = self._combine_works()
         self.timing = combine_timings(self.cases)
         self.further = combine_further(self.cases)
         self.roofline = next((case.roofline for case in self.cases if case.timing is not None), None)
+
+    def _combine_works(self) -> Work | None:
+        """The smallest share of a case counts, since others may be left to torch. Kernels without an effect have none.
+        On a CPU only the first case names kernels.
+        """
+        known = [*self.works, *([self.profiled] if self.profiled else [])]
+        if not known:
+            return None
+        least = min(self.works or known, key=lambda one: one.custom if one.without_custom != "unchanged" else 0.0)
+        whole = max(known, key=lambda one: len(one.custom_kernels))
+        without_custom = whole.without_custom if least.without_custom == "not_tried" else least.without_custom
+        names, parts = whole.custom_kernels, least.parts or whole.parts
+        return replace(least, custom_kernels=names, without_custom=without_custom, parts=parts)
+
+    def set_profile_aside(self) -> None:
+        self.profiled, self.work = self.work, None
 
     def take_over(self, other: EvaluationRecord) -> None:
         """Adopt another record's verdict; keep the own builds and add the times."""
@@ -260,7 +280,7 @@ class EvaluationRecord:
                 (name, round(begin_s - self.began_s, 6), round(spent_s, 6)) for name, begin_s, spent_s in self.spans_s
             ),
             roofline=self.roofline if timed else None,
-            work=self.work,
+            work=self.work or self._combine_works(),
             counters=self.counters if outcome is Outcome.CORRECT else None,
             cases=tuple(self.cases if timed else _drop_times(self.cases)),
             certificate=certificate,

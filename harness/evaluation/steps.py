@@ -21,7 +21,6 @@ from harness.domain import (
     Rival,
     Subject,
     TimedBaseline,
-    Work,
     WorkloadName,
 )
 from harness.evaluation.cases import WHOLE, CaseRun
@@ -367,8 +366,10 @@ def attribute_time(case: CaseContext) -> StepResult:
     if case.replayed_kernels is not None:
         custom = case.describe_custom_kernels()
         result = attribute_replayed(case.replayed_kernels, reference, custom, has_kernel=has_kernel)
-        return result if case.is_attributed else _choose_smaller(record.work, result.work)
+        return result if case.is_attributed else StepResult(work=result.work)
     if not case.is_attributed:
+        if case.is_timed and not case.is_replayed and has_kernel:
+            case.samples = _make_samples(case)
         return NOTHING
     with record.phase("work"), case.set_worker_aside():
         result = attribute_work(
@@ -388,14 +389,13 @@ def attribute_time(case: CaseContext) -> StepResult:
         and LANGUAGES[task.subject.language].writes_kernels
         and _may_have_custom_code(result, has_kernel)
     ):
-        is_required = reference.loaded.problem.requires_kernel
-        case.samples = CodeSamples(random.Random(next(case.seeds)), task.libraries, is_required=is_required)
+        case.samples = _make_samples(case)
     return result
 
 
-def _choose_smaller(first: Work | None, later: Work | None) -> StepResult:
-    """The smallest share of a case counts. Later cases may be left to torch."""
-    return StepResult(work=later if first is not None and later is not None and later.custom < first.custom else first)
+def _make_samples(case: CaseContext) -> CodeSamples:
+    is_required = case.reference.loaded.problem.requires_kernel
+    return CodeSamples(random.Random(next(case.seeds)), case.task.libraries, is_required=is_required)
 
 
 def _may_have_custom_code(result: StepResult, has_kernel: bool) -> bool:
@@ -404,11 +404,9 @@ def _may_have_custom_code(result: StepResult, has_kernel: bool) -> bool:
 
 def confirm_custom_kernels(case: CaseContext) -> StepResult:
     """Find on a CPU how much of the time of calls custom code takes."""
-    work = case.record.work
-    if work is None or not case.is_attributed or case.is_replayed:
+    work, samples, timing = case.record.work, case.samples, case.record.timing
+    if case.is_replayed or (work is None and samples is None):
         return NOTHING
-    samples = case.samples
-    timing = case.record.timing
     is_fast = timing is not None and timing.verdict == "faster"  # then only samples between timed calls give the share
     sampled = samples.share(work) if samples is not None and is_fast else None
     if samples is not None and (samples.is_open if is_fast else not samples.is_enough()):
@@ -416,6 +414,10 @@ def confirm_custom_kernels(case: CaseContext) -> StepResult:
             samples.make_calls(session, case.reference, case.seeds)
     if samples is not None and not is_fast:
         sampled = samples.share(work)
+    if work is None:
+        return StepResult(work=sampled)
+    if sampled is None:
+        case.record.set_profile_aside()
     return confirm_custom_code(case.reference, work, sampled, is_unused=samples is not None and samples.is_unused)
 
 

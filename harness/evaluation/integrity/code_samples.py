@@ -4,6 +4,7 @@ where their threads execute. Files decide who owns the code, by their content.
 
 from __future__ import annotations
 
+import math
 import random
 import re
 import statistics
@@ -32,6 +33,7 @@ SHORT_US = 5000.0
 SHOWN, DECIDING = ((0.5, 40), (2.0, 10)), ((2.0, 40), (8.0, 10))
 BETWEEN_PAIRS = (1.0, 0.5)  # sampled calls on average, of short and of long ones
 LEAST_SAMPLES = 5  # for a share
+DEVIATIONS = 1.64  # of the largest share that samples permit, with 95 % confidence
 SURE_SAMPLES, MOST_S = 150, 12.0  # without candidate code, so that kernels of 2 % of the time are found
 SEARCHED_BLOCKS = 3  # of code in files that the evaluator did not build; 1 to 2 s each
 
@@ -112,14 +114,19 @@ class CodeSamples:
             return False
         return not (self.is_open and spent_s < MOST_S)
 
-    def share(self, work: Work) -> Work | None:
+    def share(self, work: Work | None) -> Work | None:
         """Return the shares, None if unknown. `work` is the profile's: it divides the time in torch's files between
-        torch and the libraries inside.
+        torch and the libraries inside. Without it the custom share is the largest that the samples permit: of cases
+        that are not profiled the smallest counts.
         """
         counts, code = self._count_owners(), self._count_code()
         if not self.is_supported or code < LEAST_SAMPLES:
             return None
         custom, torchs, library = (counts[owner] / code for owner in ("custom", "torch", "library"))
+        if work is None:
+            most = _bound(custom, code)
+            rest = (1 - most) / (1 - custom) if custom < 1 else 0.0
+            return Work(custom=most, torch=torchs * rest, library=library * rest, other=0.0)
         known = work.torch + work.library
         inside = torchs * work.library / known if known else 0.0
         return replace(work, custom=custom, torch=torchs - inside, library=library + inside, other=0.0)
@@ -135,6 +142,12 @@ class CodeSamples:
             self._counts[next((one for one in ("torch", "library", "custom") if one in found), "other")] += 1
         self._instants.clear()
         return self._counts
+
+
+def _bound(share: float, count: int) -> float:
+    """Return the upper end of Wilson's interval."""
+    square = DEVIATIONS**2 / count
+    return (share + square / 2 + math.sqrt(share * (1 - share) * square + square**2 / 4)) / (1 + square)
 
 
 class _Owners:

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain import Case, CaseResult, Comparison, Outcome, Problem, Timing
-from harness.evaluation.cases import combine_comparisons, combine_timings, list_runs, put_smallest_first
+from harness.domain import Case, CaseResult, Comparison, Outcome, Problem, Timing, Work
+from harness.evaluation.cases import CaseRun, combine_comparisons, combine_timings, list_runs, put_smallest_first
+from harness.evaluation.record import EvaluationRecord
+from harness.evaluation.results import StepResult
 from harness.problems.discovery import parse_problem
 
 
@@ -137,3 +139,40 @@ def test_cases_are_evaluated_in_the_order_of_the_size_of_their_inputs(drawn, ord
     runs = list_runs(problem, "full", 1)
     assert [run.name for _, run in runs] == [case.name for case in problem.cases]
     assert [run.name for _, run in put_smallest_first(runs, "full")] == order
+
+
+NAMED = Work(custom=0.9, torch=0.1, library=0.0, other=0.0, custom_kernels=("scale",), without_custom="changed")
+LEFT_TO_TORCH = Work(custom=0.05, torch=0.95, library=0.0, other=0.0)
+
+
+@pytest.mark.parametrize(
+    ("works", "share"),
+    [
+        ([NAMED, LEFT_TO_TORCH], 0.05),
+        ([LEFT_TO_TORCH, NAMED], 0.05),
+        ([NAMED, replace(NAMED, custom=0.95)], 0.9),
+        ([replace(NAMED, custom=0.5), replace(NAMED, without_custom="unchanged")], 0.9),
+        ([None, NAMED], 0.9),
+    ],
+    ids=["later", "earlier", "both its own", "of no effect", "not known"],
+)
+def test_the_smallest_share_of_a_case_counts(works, share):
+    record = EvaluationRecord(seed=1)
+    for number, work in enumerate(works):
+        with record.at_case(CaseRun(case=Case(name=str(number)))):
+            record.add_result(StepResult(work=work))
+    record.combine_cases()
+    assert (record.work.custom, record.work.custom_kernels) == (share, ("scale",))
+    assert record.work.without_custom == ("unchanged" if works[-1].without_custom == "unchanged" else "changed")
+
+
+@pytest.mark.parametrize(("sampled", "share"), [(NAMED, 0.9), (None, 0.0)])
+def test_a_share_that_a_worker_reports_counts_where_no_case_is_sampled(sampled, share):
+    record = EvaluationRecord(seed=1)
+    with record.at_case(CaseRun(case=Case(name="reported"))):
+        record.add_result(StepResult(work=replace(NAMED, custom=0.0)))
+        record.set_profile_aside()
+    with record.at_case(CaseRun(case=Case(name="sampled"))):
+        record.add_result(StepResult(work=sampled))
+    record.combine_cases()
+    assert record.work.custom == share

@@ -85,6 +85,14 @@ def test_few_samples_tell_nothing(own_library):
     assert sample([(OWN,)], [(PYTHON,)], built=own_library, times=LEAST_SAMPLES - 1).share(WORK) is None
 
 
+@pytest.mark.parametrize(("own", "torch", "share"), [(20, 0, 1.0), (0, 40, 0.063), (20, 20, 0.624), (5, 5, 0.730)])
+def test_share_of_a_further_case_is_the_largest_that_its_samples_permit(own, torch, share, own_library):
+    samples = sample(*[[(OWN,)]] * own, *[[(TORCH,)]] * torch, built=own_library, times=1)
+    work = samples.share(None)
+    assert work.custom == pytest.approx(share, abs=0.002)
+    assert work.custom + work.torch == pytest.approx(1.0)
+
+
 def test_code_is_unused_only_after_many_samples(own_library):
     few, many, some = (
         sample([(TORCH,)], times=SURE_SAMPLES - 1),
