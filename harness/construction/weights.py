@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any, TypeVar
 
-import numpy
+import numpy.random  # here, since numpy loads it late, and each worker would again
 import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as torch_module

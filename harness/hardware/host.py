@@ -98,19 +98,38 @@ def _read_meminfo(text: str, name: str) -> int:
 
 def _read_control_groups(proc: Path, cgroup: Path) -> list[tuple[int, int]]:
     """Return (limit, used) bytes of every control group that limits this process's memory."""
-    groups = proc / "self" / "cgroup"
+    try:
+        groups = (proc / "self" / "cgroup").read_text()
+    except FileNotFoundError:
+        return []
+    found = [_read_limit(*files) for files in _list_group_files(groups, cgroup)]
+    return [limit for limit in found if limit is not None]
+
+
+_CGROUP_FILES = {  # by version: limit, use, and the name of the page cache in memory.stat
+    1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    2: ("memory.max", "memory.current", "inactive_file"),
+}
+
+
+@cache
+def _list_group_files(groups: str, cgroup: Path) -> tuple[tuple[Path, Path, Path, str], ...]:
+    """Return limit, use, memory.stat and the name of the page cache there, for each group and its ancestors. A
+    container may see only some of them. Kept, since memory is read before every call of a reference.
+    """
     found = []
-    for line in groups.read_text().splitlines() if groups.exists() else []:
+    for line in groups.splitlines():
         _, controllers, path = line.split(":", 2)
-        if not controllers:
-            found += list(_read_limits(_folders(path, (cgroup, cgroup / "unified")), 2))
-        elif "memory" in controllers.split(","):
-            found += list(_read_limits(_folders(path, (cgroup / "memory",)), 1))
-    return found
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        version, roots = (1, (cgroup / "memory",)) if controllers else (2, (cgroup, cgroup / "unified"))
+        limit, use, cached = _CGROUP_FILES[version]
+        for folder in _list_ancestors(path, roots):
+            found.append((folder / limit, folder / use, folder / "memory.stat", cached))
+    return tuple(found)
 
 
-def _folders(path: str, roots: Iterable[Path]) -> Iterator[Path]:
-    """Yield the group's folder and its ancestors; a container may see only some of them."""
+def _list_ancestors(path: str, roots: Iterable[Path]) -> Iterator[Path]:
     for root in roots:
         folder = root / path.lstrip("/")
         while folder.is_relative_to(root):
@@ -118,22 +137,16 @@ def _folders(path: str, roots: Iterable[Path]) -> Iterator[Path]:
             folder = folder.parent
 
 
-def _read_limits(folders: Iterable[Path], version: int) -> Iterator[tuple[int, int]]:
-    """Yield (limit, used) bytes of each group with a limit; `version` 1 or 2 is the cgroup file layout."""
-    limit_name, use_name, cached = {
-        1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
-        2: ("memory.max", "memory.current", "inactive_file"),
-    }[version]
-    for folder in folders:
-        try:
-            limit = (folder / limit_name).read_text().strip()
-            if limit == "max" or int(limit) >= _UNLIMITED_BYTES:
-                continue
-            used_bytes = int((folder / use_name).read_text())
-            statistics = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-        except OSError:
-            continue
-        yield int(limit), used_bytes - int(statistics.get(cached, 0))
+def _read_limit(limit: Path, use: Path, statistics: Path, cached: str) -> tuple[int, int] | None:
+    try:
+        most = limit.read_text().strip()
+        if most == "max" or int(most) >= _UNLIMITED_BYTES:
+            return None
+        used_bytes = int(use.read_text())
+        counts = dict(line.split() for line in statistics.read_text().splitlines())
+    except OSError:
+        return None
+    return int(most), used_bytes - int(counts.get(cached, 0))
 
 
 # CUdevice_attribute

@@ -23,7 +23,7 @@ from harness.protocol.process_tree import read_bytes, threads_of
 STACK_BYTES = 2048  # searched for return addresses
 MOST_CALLERS = 12
 _CODE = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) ..x\S ([0-9a-f]+) \S+ (\d+) *(.*)$", re.MULTILINE)
-_FILE = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) \S+ ([0-9a-f]+) (\S+) ([1-9]\d*)", re.MULTILINE)
+_FILE = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) \S+ ([0-9a-f]+) (\S+) ([1-9]\d*)")
 _STARTED_NS = time.time_ns()
 _OF_KERNEL = (b"[vdso]", b"[vsyscall]")
 _IN_USER_CODE = b"-1"  # in place of the number of a system call
@@ -106,23 +106,32 @@ def _read(memory: int, address: int, size_bytes: int) -> bytes:
 
 
 def repeats_pages(process: int, spans: list[list[int]]) -> bool:
-    """Return whether the memory between these addresses has a page of a file at several of them."""
-    size = mmap.PAGESIZE
-    pages = sorted((begin // size * size, -(-end // size) * size) for begin, end in spans)
+    """Return whether the memory between these addresses has a page of a file at several of them. Shared anonymous
+    memory is a file, too. Memory of no file cannot be mapped twice.
+    """
+    size, lines = mmap.PAGESIZE, _list_mappings(process)
     parts: dict[tuple[bytes, bytes], list[tuple[int, int]]] = defaultdict(list)
-    for start, end, offset, device, inode in _list_files(process):
-        reached = start
-        for begin, stop in pages:
-            first, last = max(reached, begin), min(end, stop)
+    reached = 0
+    for begin, stop in sorted((begin // size * size, -(-end // size) * size) for begin, end in spans):
+        for at in range(max(bisect.bisect_right(lines, begin, key=_read_address) - 1, 0), len(lines)):
+            if _read_address(lines[at]) >= stop:
+                break
+            found = _FILE.match(lines[at])
+            if found is None:
+                continue
+            start, end, offset = (int(place, 16) for place in found.groups()[:3])
+            first, last = max(start, begin, reached), min(end, stop)
             if first < last:
-                parts[device, inode].append((first - start + offset, last - start + offset))
+                parts[found[4], found[5]].append((first - start + offset, last - start + offset))
                 reached = last
     return any(after < end for found in parts.values() for (_, end), (after, _) in pairwise(sorted(found)))
 
 
-def _list_files(process: int) -> list[tuple[int, int, int, bytes, bytes]]:
-    """Shared anonymous memory is a file, too. Memory of no file cannot be mapped twice."""
-    found = []
+def _list_mappings(process: int) -> list[bytes]:
     with suppress(OSError):
-        found = _FILE.findall(read_bytes(f"/proc/{process}/maps"))
-    return [(*(int(place, 16) for place in places), device, inode) for *places, device, inode in found]
+        return read_bytes(f"/proc/{process}/maps").split(b"\n")[:-1]  # a path may contain a carriage return
+    return []
+
+
+def _read_address(line: bytes) -> int:
+    return int(line[: line.index(b"-")], 16)
