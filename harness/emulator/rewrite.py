@@ -110,11 +110,14 @@ def rewrite_device_source(
     _rewrite_launches(work)
     # Drop `(void*)` casts of kernels, which would lose their type.
     tokens = work.tokens
+    pointers = _find_void_pointers(tokens)
     for at, token in enumerate(tokens):
         arguments = find_arguments(tokens, at) if token.text in _ASK_ABOUT_KERNELS else None
         for position in range(*arguments) if arguments else ():
             if tokens[position].text == "void" and tokens[position].kind == "word":
                 _drop_cast(work, position)
+        if arguments and text_at(tokens, step(tokens, arguments[0])) in pointers:
+            work.refuse(at, "a kernel launched through a void pointer")
     if checked:
         _rewrite_pointers(work)
     return work.render(0, len(work.tokens)), tuple(work.problems)
@@ -240,6 +243,17 @@ def _rewrite_pointers(work: Rewrite) -> None:
         if start is not None:
             work.put_before(start, "::harness_emulator::known(")
             work.put_before(dot, ")")
+
+
+def _find_void_pointers(tokens: list[Token]) -> frozenset[str]:
+    """Return the names of variables of this type."""
+    found = set()
+    for at, token in enumerate(tokens):
+        star = step(tokens, at) if token.text == "void" else None
+        name = step(tokens, star) if text_at(tokens, star) == "*" else None
+        if name is not None and tokens[name].kind == "word":
+            found.add(tokens[name].text)
+    return frozenset(found)
 
 
 def _drop_cast(work: Rewrite, void: int) -> None:

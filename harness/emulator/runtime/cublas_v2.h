@@ -1,6 +1,15 @@
 // The matrix products of cuBLAS, by torch's own. Matrices are in columns, so each is the transposed one in rows.
 #pragma once
 #include <ATen/ATen.h>
+#include <ATen/ops/diag.h>
+#include <ATen/ops/dot.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/mv.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/outer.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
 #include <cuda_fp16.h>
 #include <emulator/runtime_api.h>
 #include <library_types.h>

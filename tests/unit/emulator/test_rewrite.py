@@ -216,6 +216,18 @@ def test_casts_that_hide_a_kernel_are_left_out() -> None:
     assert found == "cudaLaunchCooperativeKernel(k, g, b, (void**)args); cudaFuncSetAttribute(k<1>, a, 2);"
 
 
+def test_a_launch_through_a_void_pointer_is_no_fault_of_the_program():
+    text = (
+        "__global__ void k(int) { }\nvoid run(void** args) {\nconst void* chosen = (void*)k;\n{}(chosen, 1, 1, args); }"
+    )
+    for function, expected in (
+        ("cudaLaunchCooperativeKernel", [(4, "a kernel launched through a void pointer")]),
+        ("f", []),
+    ):
+        _, problems = rewrite_device_source(text.replace("{}(", f"{function}("), checked=False)
+        assert [(problem.line, problem.message) for problem in problems] == expected
+
+
 @pytest.mark.parametrize(
     ("assembly", "expected"),
     [
