@@ -407,13 +407,13 @@ def confirm_custom_kernels(case: CaseContext) -> StepResult:
     work, samples, timing = case.record.work, case.samples, case.record.timing
     if case.is_replayed or (work is None and samples is None):
         return NOTHING
-    is_fast = timing is not None and timing.verdict == "faster"  # then only samples between timed calls give the share
+    is_fast = timing is not None and timing.verdict == "faster"  # samples between timed calls, if any, give its share
     sampled = samples.share(work) if samples is not None and is_fast else None
-    if samples is not None and (samples.is_open if is_fast else not samples.is_enough()):
+    if samples is not None and (samples.is_open if sampled else not samples.is_enough()):
         with case.record.phase("work"), _open_constructed(case) as session:
             samples.make_calls(session, case.reference, case.seeds)
-    if samples is not None and not is_fast:
-        sampled = samples.share(work)
+    if samples is not None:
+        sampled = sampled or samples.share(work)
     if work is None:
         return StepResult(work=sampled)
     if sampled is None:

@@ -27,7 +27,8 @@ from harness.sandbox.model_session import ModelSession
 from harness.sandbox.worker_process import CodePlace, CodeTrace
 
 LEAST_CALLS = 5
-USUAL_CALLS = 3  # before the first sampled one
+USUAL_CALLS, MORE_CALLS = 3, 12  # before the first sampled one, and after the last; if those take longer
+LONGER = 1.5  # times: such calls are others than those before
 SHORT_US = 5000.0
 # Samples of machine code, not of Python, until so many seconds: for a share that is shown, and for one that decides.
 SHOWN, DECIDING = ((0.5, 40), (2.0, 10)), ((2.0, 40), (8.0, 10))
@@ -58,6 +59,7 @@ class CodeSamples:
         self._calls = 0
         self._windows_us: list[float] = []  # of usual calls
         self.is_supported = True
+        self._is_changed = False  # calls take longer after the samples than before
 
     def note_call(self, window_us: float) -> None:
         self._windows_us.append(window_us)
@@ -77,15 +79,23 @@ class CodeSamples:
         self._calls += 1
 
     def make_calls(self, session: ModelSession, reference: Reference, seeds: Iterator[int]) -> None:
-        """Make calls until the samples are enough."""
+        """Make calls until the samples are enough. A candidate that was stopped knows it, and must go on as before."""
         session.prepare_call(reference.make_inputs(next(seeds)))
-        for _ in range(USUAL_CALLS):
+
+        def call() -> float:
             session.stage(reference.make_inputs(next(seeds)))
-            self.note_call(session.complete(session.call_timed(take=False)).evaluator_us)
+            return session.complete(session.call_timed(take=False)).evaluator_us
+
+        for _ in range(USUAL_CALLS):
+            self.note_call(call())
         began_s = time.monotonic()
         while self.is_supported and not self.is_enough(time.monotonic() - began_s):
             session.stage(reference.make_inputs(next(seeds)))
             self.call(session)
+        after_us = [call() for _ in range(USUAL_CALLS)]
+        while statistics.median(after_us) > LONGER * self._window_us and len(after_us) < MORE_CALLS:
+            after_us.append(call())
+        self._is_changed = statistics.median(after_us) > LONGER * self._window_us
         session.await_rest()
         session.disarm()
 
@@ -120,7 +130,7 @@ class CodeSamples:
         that are not profiled the smallest counts.
         """
         counts, code = self._count_owners(), self._count_code()
-        if not self.is_supported or code < LEAST_SAMPLES:
+        if not self.is_supported or self._is_changed or code < LEAST_SAMPLES:
             return None
         custom, torchs, library = (counts[owner] / code for owner in ("custom", "torch", "library"))
         if work is None:

@@ -1,7 +1,9 @@
 """Whose the sampled code is, and the shares that follow."""
 
 import random
+from itertools import chain, count, repeat
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy
 import pytest
@@ -119,3 +121,40 @@ def test_sampling_ends_where_linux_does_not_tell():
     samples = sample(None, times=1)
     assert (samples.share(WORK), samples.is_unused) == (None, False)
     assert not samples.draws_call()
+
+
+class ChangingSession(FakeSession):
+    """Calls take longer once one was stopped."""
+
+    def __init__(self, traces, before_us, after_us):
+        super().__init__(traces)
+        self.times_us = iter(before_us)
+        self.after_us = iter(after_us)
+
+    def call_sampled(self, delay_us):
+        self.times_us = self.after_us
+        return super().call_sampled(delay_us)
+
+    def call_timed(self, *, take):
+        return next(self.times_us)
+
+    def complete(self, time_us):
+        return SimpleNamespace(evaluator_us=time_us)
+
+    def prepare_call(self, inputs):
+        pass
+
+    stage, await_rest, disarm = prepare_call, lambda self: None, lambda self: None
+
+
+@pytest.mark.parametrize(
+    ("after_us", "share"),
+    [(repeat(100.0), 1.0), (repeat(190.0), None), (chain([190.0] * 3, repeat(100.0)), 1.0)],
+    ids=["as before", "slower", "disturbed"],
+)
+def test_samples_of_calls_that_change_once_one_was_stopped_tell_nothing(after_us, share, own_library):
+    samples = CodeSamples(random.Random(1), own_library, is_required=True)
+    session = ChangingSession([(OWN,)], repeat(100.0), after_us)
+    samples.make_calls(session, SimpleNamespace(make_inputs=lambda seed: []), count())
+    work = samples.share(WORK)
+    assert share == (work and work.custom)
