@@ -25,11 +25,13 @@ FEWEST = 16  # of fewer, a function such as a maximum may leave all as they are
 SLICE_ELEMENTS = 4 << 20  # of memory that are searched at once
 MOST_PLACES = 8 << 20  # of elements together; else fewer elements are searched
 MOST_BASES = 8
+MOST_OUTPUTS = 16  # that are examined; of more it stays unknown whether all are copies
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _INTEGERS = (torch.int32, torch.int64)
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # of other types, by bytes
 _PARTS = {torch.complex32: torch.float16, torch.complex64: torch.float32, torch.complex128: torch.float64}
 
-Verdict = Literal["computed", "copied", "unknown"]
+Verdict = Literal["computed", "copied", "copied in order", "unknown"]
 Replay = Callable[[int, Graph], Run]
 Piece = tuple[int, Tensor]  # of memory: address, bytes
 
@@ -37,31 +39,33 @@ Piece = tuple[int, Tensor]  # of memory: address, bytes
 def examine_copies(recording: Recording, replay: Replay, draws: Iterator[int], source: random.Random) -> Verdict:
     """`draws` are seeds of inputs, the first of usual ones. Raises NotReplayable."""
     seeds = [next(draws) for _ in range(CALLS)]
-    specs, views = recording.called.specs, recording.view_outputs
-    tracks = [Track.choose(spec, at, source) for at, spec in enumerate(specs) if 0 not in spec.shape]
+    specs = recording.called.specs
+    outputs = [at for at, spec in enumerate(specs) if 0 not in spec.shape]
+    chosen = source.sample(outputs, min(len(outputs), MOST_OUTPUTS))
+    tracks = [Track.choose(specs[at], at, source) for at in chosen]
     for seed in seeds:
         replay(seed, "call")
+        views = recording.view_outputs()
         for track in tracks:
-            track.note(views()[track.output])
-    tracks = [track for track in tracks if track.varies]
+            track.note(views[track.output])
     replay(next(draws), "call")  # what the candidate's kernels leave for others then belongs to none of the inputs
-    memory, is_kept = recording.view_memory(), True
-    for number, seed in enumerate(seeds):
-        is_kept &= replay(seed, "without").inputs_unchanged
-        for track in tracks:
-            track.search(memory) if number == 0 else track.filter(memory, number)
-        if any(track.has_lost for track in tracks):
-            return "computed"
-    given = recording.list_given(with_inputs=is_kept)
-    verdicts = [track.conclude(memory, given) for track in tracks]
-    in_order = [track for track in tracks if track.bases]
-    for number, seed in enumerate(seeds if in_order and "computed" not in verdicts else ()):
-        replay(seed, "without")
-        for track in in_order:
+    memory = recording.view_memory()
+    verdicts: list[Verdict] = []
+    for track in (one for one in tracks if one.varies):
+        is_kept = True
+        for number, seed in enumerate(seeds):
+            is_kept &= replay(seed, "without").inputs_unchanged
+            track.look(memory, number)
+            if track.has_lost:
+                return "computed"
+        verdicts.append(track.conclude(memory, recording.list_given(with_inputs=is_kept)))
+        for number, seed in enumerate(seeds if track.bases else ()):
+            replay(seed, "without")
             track.filter_bases(memory, number)
-    if "computed" in verdicts or not all(track.bases for track in in_order):
-        return "computed"
-    return "copied" if verdicts and "unknown" not in verdicts else "unknown"
+        if verdicts[-1] == "computed" or (verdicts[-1] == "copied in order" and not track.bases):
+            return "computed"
+    is_known = bool(verdicts) and "unknown" not in verdicts and len(chosen) == len(outputs)
+    return "copied" if is_known else "unknown"
 
 
 @dataclass(slots=True)
@@ -109,7 +113,7 @@ class Track:
             places //= size
         if dtype in _PARTS:
             return cls(output, _PARTS[dtype], offsets * 2)
-        return cls(output, torch.uint8 if dtype is torch.bool else dtype, offsets)
+        return cls(output, dtype if dtype in _FLOATS else _BITS[dtype.itemsize], offsets)
 
     def note(self, output: Tensor) -> None:
         """`output` are bytes."""
@@ -133,12 +137,18 @@ class Track:
 
     @property
     def _forms(self) -> tuple[torch.dtype, ...]:
-        """In which others may have computed it."""
-        if self.dtype.is_floating_point:
-            return tuple(dict.fromkeys((*_FLOATS, self.dtype)))
-        return tuple(dict.fromkeys((*_INTEGERS, self.dtype))) if self.dtype in _INTEGERS else (self.dtype,)
+        """In which others may have left it."""
+        return next((some for some in (_FLOATS, _INTEGERS) if self.dtype in some), (self.dtype,))
 
-    def search(self, memory: Sequence[Piece]) -> None:
+    def look(self, memory: Sequence[Piece], number: int) -> None:
+        """Search the elements of the first call; keep the places that hold them in the call `number`, too."""
+        if number == 0:
+            self._search(memory)
+        for one in self.places:
+            self._filter(one, _view(memory[one.piece][1], one.form), number)
+        self.places = [one for one in self.places if len(one.at)]
+
+    def _search(self, memory: Sequence[Piece]) -> None:
         values = self.values
         is_usable = values[:, 0].isfinite() & (values[:, 0] != 0)
         chosen = values[is_usable][:SEARCHED]
@@ -150,7 +160,7 @@ class Track:
 
     def _search_piece(self, number: int, words: Tensor, form: torch.dtype) -> None:
         for first in range(0, words.numel(), SLICE_ELEMENTS):
-            found = self._convert(words[first : first + SLICE_ELEMENTS]).abs_()
+            found = self._convert(words[first : first + SLICE_ELEMENTS]).abs()
             while (match := self._match(found)) is None:
                 self.limit = self.limit // 4 * 2
                 for one in self.places:
@@ -158,7 +168,6 @@ class Track:
             at, rows = match
             yes = torch.ones_like(rows, dtype=torch.bool)
             self.places.append(_Places(number, form, at + first, rows, yes, yes.clone()))
-            self._filter(self.places[-1], words, 0)
 
     def _match(self, found: Tensor) -> tuple[Tensor, Tensor] | None:
         """Return indices and rows of equal magnitudes, None for too many."""
@@ -172,12 +181,6 @@ class Track:
         rising = torch.arange(int(counts.sum()), device=at.device)
         rising -= (counts.cumsum(0) - counts).repeat_interleave(counts)
         return at.repeat_interleave(counts), order[starts.repeat_interleave(counts) + rising]
-
-    def filter(self, memory: Sequence[Piece], number: int) -> None:
-        """Keep the places that hold the element of the call `number`, too."""
-        for one in self.places:
-            self._filter(one, _view(memory[one.piece][1], one.form), number)
-        self.places = [one for one in self.places if len(one.at)]
 
     def _filter(self, one: _Places, words: Tensor, number: int) -> None:
         found, wanted = self._convert(words[one.at]), self.wanted[one.rows, number]
@@ -209,7 +212,7 @@ class Track:
             return "unknown"
         self.bases = list(self._find_bases(memory, given, known))
         if self.bases:
-            return "copied"
+            return "copied in order"
         if bool(torch.isin(known, rows[is_given]).any()):
             return "computed"
         values = self.values

@@ -161,6 +161,34 @@ def test_results_without_values_that_can_be_recognised_tell_nothing(program, mon
     assert examine(program) == "unknown"
 
 
+class Several(Program):
+    """All outputs are the same one."""
+
+    def __init__(self, count):
+        super().__init__(compute, write(lambda p: p.buffer.flip(0)))
+        self.called = SimpleNamespace(specs=self.called.specs * count)
+
+    def view_outputs(self):
+        return super().view_outputs() * len(self.called.specs)
+
+
+@pytest.mark.parametrize(("count", "found"), [(2, "copied"), (17, "unknown")])
+def test_all_outputs_must_be_copies_of_which_some_are_examined(count, found):
+    assert examine(Several(count)) == found
+
+
+def test_the_search_leaves_memory_as_it_is():
+    program = Program(compute, write(lambda p: p.buffer.double()), dtype=torch.float64)
+    examine(program)
+    program.replay(1, "without")
+    before = program.memory.clone()
+    (track,) = [copied_results.Track.choose(spec, 0, random.Random(1)) for spec in program.called.specs]
+    for _ in range(2):
+        track.note(program.buffer.double().view(torch.uint8).view(-1))
+    track.look(program.view_memory(), 0)
+    assert program.memory.equal(before)
+
+
 def test_the_search_ends_with_the_second_call_that_differs():
     program = Program(compute, write(lambda p: p.buffer + 0.01))
     examine(program)

@@ -131,3 +131,19 @@ def test_inputs_of_another_form_and_missing_state_are_refused():
         recording.write_inputs(place(torch.arange(5.0)), [torch.ones(2)])
     with pytest.raises(ValueError, match="shorter"):
         recording.write_inputs(place(torch.arange(4.0)), [])
+
+
+def test_pages_that_follow_each_other_are_one_piece_of_memory():
+    recording = record(place(torch.arange(4.0)))
+    recording.pages.pages = [(0x1000, 0x800, 0), (0x2800, 0x800, 0), (0x2000, 0x800, 0)]
+    found = [(address, piece.numel()) for address, piece in recording.view_memory()]
+    assert found == [(0x1000, 0x800), (0x2000, 0x1000)]
+
+
+@pytest.mark.parametrize("with_inputs", [True, False])
+def test_given_memory_is_that_of_inputs_and_state(with_inputs):
+    recording = record(place(torch.arange(4.0), torch.zeros(2, dtype=torch.int64)))
+    *inputs, state = recording.list_given(with_inputs=with_inputs)
+    assert state == (STATE_AT, 8)
+    assert [size for _, size in inputs] == ([16, 16] if with_inputs else [])
+    assert all(INPUTS_AT <= address < OUTPUT_AT for address, _ in inputs)
