@@ -24,12 +24,15 @@ from shared_bench import TINY_PROBLEM, Bench
 from harness.sandbox.forkserver import EXPANDABLE_SEGMENTS
 
 ROOT = Path(__file__).resolve().parents[1]
+MEMORY, LEAST_MEMORY_BYTES = Path("/dev/shm"), 1 << 30
 KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "CC", "CXX", "USER")
 
 
-def pytest_configure():
+def pytest_configure(config):
     gc.disable()  # until all is collected
     _listen_to_interrupts()
+    if config.option.markexpr == "not slow":
+        _write_into_memory()
     _keep_to_own_cores()
     _set_up_hypothesis()
     # Read by torch when it is loaded; as in the processes of the evaluators.
@@ -43,6 +46,16 @@ def _listen_to_interrupts():
     """A shell without job control starts what runs in the background with Ctrl-C ignored, by all its children too."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _write_into_memory():
+    """The quick tests write thousands of small files and databases, each synchronised with the disk in milliseconds."""
+    if not MEMORY.is_dir() or "PYTEST_DEBUG_TEMPROOT" in os.environ:
+        return
+    facts = os.statvfs(MEMORY)
+    is_large = facts.f_bavail * facts.f_frsize >= LEAST_MEMORY_BYTES
+    if is_large and not facts.f_flag & os.ST_NOEXEC and os.access(MEMORY, os.W_OK):
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = str(MEMORY)
 
 
 def _keep_to_own_cores():
