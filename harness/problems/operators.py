@@ -104,6 +104,7 @@ ORDERING = {
 DROPOUT = "bernoulli_.float"  # an overload
 # Hardware may approximate these, or a program loses digits beside 1: words of names.
 FUNCTIONS = {"tanh", "sigmoid", "gelu", "silu", "mish", "lstm", "gru", "rnn", "softplus", "elu", "expm1", "log1p"}
+DIVIDING = {"div", "reciprocal", "rsqrt"}  # where legitimate programs add a small eps that the reference lacks
 LIMITING = {"add", "sub", "clamp", "clamp_min", "clamp_max", "maximum", "gt", "ge", "lt", "le"}
 FARTHEST = 1000.0  # mean / deviation
 MULTIPLYING = ("mm", "mv", "dot", "conv", "linear", "attention", "lstm", "gru", "rnn", "fft")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,14 +12,22 @@ from pathlib import Path
 import pytest
 
 import harness
+from harness.domain import Language, Problem
+from harness.generate.prompting import read_host_facts, render_prompt
 
 PROMPTS = Path(harness.__file__).resolve().parent.parent / "prompts"
 
 
-def _run_check(folder: Path, language: str) -> str:
+def _run_check(folder: Path, language: Language) -> str:
     shutil.copy(PROMPTS / "_shared" / "example_reference.py", folder / "reference.py")
     shutil.copy(PROMPTS / "_shared" / f"example_{language}.py", folder / "answer.py")
-    shutil.copy(PROMPTS / "script" / f"check_{language}.py", folder / "check.py")
+    problem = Problem(name="example", suite="examples", source=(folder / "reference.py").read_text())
+    host = read_host_facts()
+    prompt = render_prompt(problem, prompt="script", language=language, gpu=None, host=host, prompts_dir=PROMPTS)
+    check = next(
+        one for one in re.findall(r"```python\n(.*?)```", prompt.text, re.DOTALL) if "all checks passed" in one
+    )
+    (folder / "check.py").write_text(check)
     done = subprocess.run(
         [sys.executable, "check.py"],
         cwd=folder,

@@ -14,7 +14,7 @@ from harness.problems.inputs.declared import list_stress
 from harness.problems.inputs.kind import DerivedKind, Inputs, is_continuous
 from harness.problems.inputs.tensors import choose_part, draw, draw_share, has_many_digits
 from harness.problems.inputs.traits import InputTraits
-from harness.problems.operators import PRODUCTS
+from harness.problems.operators import DIVIDING, PRODUCTS
 
 # Powers of two. Squares of the smallest values are still far above the least normal number. Where functions lose digits
 # beside 1, as tanh by exponentials does, they still have as many as the tolerance asks for; and so have products in
@@ -26,7 +26,7 @@ BELOW, LEAST_AT_CONSTANTS = 14, 58
 # Of rows of matrices that are multiplied, since fast products have errors of the size of the largest row; and before
 # variances of products, to which biases add a mean.
 LEAST_OF_MIXED = 3
-LEAST_CONTRASTED, FAR_CONTRASTED = 24, 46  # an eps of 1e-10 in a legitimate program is far below the first
+LEAST_CONTRASTED, FAR_CONTRASTED = 24, 46  # an eps of 1e-10 before a division is far below the first
 SIDES = 2  # of six variants; the others keep one slice
 NEAR_AN_END = 0.5
 OTHERS = ("stay", "own", "same", "opposite")
@@ -132,7 +132,8 @@ class Contrasted(DerivedKind):
 
 
 def _draw_contrast(tensor: Tensor, traits: InputTraits, generator: torch.Generator) -> int:
-    most = FAR_CONTRASTED if draw(3, generator) else LEAST_CONTRASTED
+    is_far = bool(draw(3, generator)) and not traits.use.has(DIVIDING)
+    most = FAR_CONTRASTED if is_far else LEAST_CONTRASTED
     power = _draw_power(most, "most" if draw(4, generator) else "any", generator)
     power = _go_below_constant(traits, generator) or power
     return min(power, LEAST_OF_HALVES if tensor.element_size() == 2 else LEAST_AT_CONSTANTS)
