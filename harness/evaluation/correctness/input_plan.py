@@ -69,10 +69,13 @@ def learn_traits(
 def infer_contracts(
     loaded: LoadedProblem, inputs: Sequence[Any], use: OperatorUse, draws: Draws, device: torch.device
 ) -> Iterator[InputContract]:
-    """Complete those that the problem states."""
+    """Complete those that the problem states. Gradients of outputs, the last of the inputs, are any real numbers."""
     related, tensors = _find_related(loaded, inputs, draws), count()
-    others = list_leaves(loaded.make_inputs(OTHER_SEED, device))
-    for contract, one, other in zip(loaded.list_contracts(inputs), list_leaves(inputs), others, strict=True):
+    others = loaded.make_inputs(OTHER_SEED, device)
+    last = len(inputs) - loaded.problem.backward
+    inputs, others = inputs[:last], others[:last]
+    leaves = zip(loaded.list_contracts(inputs), list_leaves(inputs), list_leaves(others), strict=True)
+    for contract, one, other in leaves:
         is_related = isinstance(one, Tensor) and next(tensors) in related
         yield complete_contract(contract, one, other, use, is_related=is_related)
 

@@ -27,6 +27,7 @@ class Biased(DerivedKind):
     """Changes each value by less than 1 % (16-bit formats: 7 %)."""
 
     name = "biased"
+    changes_gradients = True
     variants = whole_one_in = 2
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:

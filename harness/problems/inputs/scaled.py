@@ -12,7 +12,7 @@ from harness.domain import InputContract
 from harness.problems.inputs.biased import change_some
 from harness.problems.inputs.declared import list_stress
 from harness.problems.inputs.kind import DerivedKind, Inputs, is_continuous
-from harness.problems.inputs.tensors import choose_part, draw, draw_share, has_many_digits
+from harness.problems.inputs.tensors import choose_part, draw, draw_share, has_many_digits, list_changeable
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.operators import DIVIDING, PRODUCTS
 
@@ -34,6 +34,7 @@ POWERS = ("most", "any", "near")  # by variants
 NEAR = 2  # powers: as values that the given ones never are, but nearly
 NEAR_OF_FUNCTIONS = 2  # where a sigmoid by tanh loses values that are larger
 LARGEST = {"large": 10, "scale_1e6": 20}  # where the problem declares these
+LARGEST_OF_GRADIENTS = 10  # all that follows is linear in them
 SIGNS = (0.0, 1.0, -1.0, 0.0)  # of larger values; 0.0: their own
 SHIFT = 128.0  # exponentials of the larger values overflow, and those of the smaller ones are zero
 LOWEST = {torch.float16: 7}  # powers of two times that, of values that a maximum takes
@@ -54,6 +55,7 @@ class Scaled(DerivedKind):
     """
 
     name = "scaled"
+    changes_gradients = True
     makes_terms_alike = True
     whole_one_in: ClassVar[int] = 2
 
@@ -70,20 +72,24 @@ class Scaled(DerivedKind):
         has_mixed_rows = not is_whole and traits.use.has(PRODUCTS)
         has_varied_products = traits.has_weighted_variances and traits.use.terms.multiplied > 0
         largest = _find_largest(traits) if traits.use.terms.functions <= 1 else 0
-        for tensor, contract in self.list_allowed(traits, inputs):
+        tensors = self.list_allowed(traits, inputs)
+        first_gradient = len(tensors) - (len(list_changeable(inputs[-1])) if traits.problem.backward else 0)
+        for place, (tensor, contract) in enumerate(tensors):
             if not has_many_digits(tensor):
                 continue
-            is_larger = largest > 0 and not contract.is_bounded and bool(draw(4 if form == "near" else 2, generator))
-            most = largest if is_larger else least
-            if tensor.dtype is torch.float16 or (tensor.dtype is torch.bfloat16 and not is_larger):
+            is_gradient = place >= first_gradient
+            highest, lowest = (LARGEST_OF_GRADIENTS, LEAST) if is_gradient else (largest, least)
+            is_larger = highest > 0 and not contract.is_bounded and bool(draw(4 if form == "near" else 2, generator))
+            most = highest if is_larger else lowest
+            if tensor.dtype is torch.float16 or (tensor.dtype is torch.bfloat16 and (is_gradient or not is_larger)):
                 most = min(most, LEAST_OF_HALVES)
             if (has_mixed_rows and tensor.dim() == 2) or (has_varied_products and not is_larger):
                 most = min(most, LEAST_OF_MIXED)
             power = _draw_power(most, form, generator)
             if most == LEAST and form != "near" and draw(4, generator):
                 power = _go_below_constant(traits, generator) or power
-            has_signs = is_larger and not traits.use.terms.functions
-            if is_larger and not has_signs and form != "most":
+            has_signs = is_larger and not is_gradient and not traits.use.terms.functions
+            if is_larger and not is_gradient and not has_signs and form != "most":
                 power = min(power, NEAR_OF_FUNCTIONS)
             factor = 2.0**power if is_larger else 0.5**power
             sign = SIGNS[draw(3 if form == "near" else 4, generator)] if has_signs else 0.0
@@ -99,6 +105,7 @@ class Contrasted(DerivedKind):
     """
 
     name = "contrasted"
+    changes_gradients = True
     makes_terms_alike = True
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:

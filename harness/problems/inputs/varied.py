@@ -29,6 +29,7 @@ class Varied(DerivedKind):
     """
 
     name = "varied"
+    changes_gradients = True
     variants = whole_one_in = 3
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
