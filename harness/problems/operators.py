@@ -91,6 +91,12 @@ MOVING = {
     "clone", "copy_", "_to_copy", "_unsafe_view", "cat", "stack", "index", "index_select", "gather", "embedding",
     "flip", "roll", "repeat", "constant_pad_nd", "masked_select", "tril", "triu", "sort", "topk",
 }  # fmt: skip
+# Their results have no rounding of their own.
+EXACT = MOVING | {
+    "neg", "abs", "sign", "sgn", "round", "floor", "ceil", "trunc", "relu", "threshold", "threshold_backward", "where",
+    "masked_fill", "clamp", "clamp_min", "clamp_max", "maximum", "minimum", "max", "min", "amax", "amin", "empty_like",
+    "zeros_like", "ones_like", "full_like",
+}  # fmt: skip
 
 # Operators on probabilities or rates, which assert on a GPU: overloads.
 VALUE_RESTRICTED = {
@@ -105,6 +111,8 @@ DROPOUT = "bernoulli_.float"  # an overload
 # Hardware may approximate these, or a program loses digits beside 1: words of names.
 FUNCTIONS = {"tanh", "sigmoid", "gelu", "silu", "mish", "lstm", "gru", "rnn", "softplus", "elu", "expm1", "log1p"}
 DIVIDING = {"div", "reciprocal", "rsqrt"}  # where legitimate programs add a small eps that the reference lacks
+# Of a sum near 1 they have its roundings: words of names.
+LOGARITHMS = {"log", "log2", "log10", "logsumexp", "logcumsumexp", "logaddexp", "logaddexp2"}
 LIMITING = {"add", "sub", "clamp", "clamp_min", "clamp_max", "maximum", "gt", "ge", "lt", "le"}
 FARTHEST = 1000.0  # mean / deviation
 MULTIPLYING = ("mm", "mv", "dot", "conv", "linear", "attention", "lstm", "gru", "rnn", "fft")
@@ -130,12 +138,13 @@ class OperatorCall:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
     """Counts of the arithmetic that an output may depend on, over all calls: operators, those that hardware may
-    approximate, terms that sums add, products among them, and terms that may all err in one direction. With
+    approximate, logarithms, terms that sums add, products among them, and terms that may all err in one direction. With
     `are_alike`, most terms of a sum may be nearly equal, so that their roundings do not cancel.
     """
 
     operators: int = 0
     functions: int = 0
+    logarithms: int = 0
     added: int = 0
     multiplied: int = 0
     truncated: int = 0
@@ -191,7 +200,7 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
         super().__init__()
         self._addresses = {memory_of(tensor) for tensor in list_tensors(inputs)}
         self._calls: set[OperatorCall] = set()
-        self._operators = self._functions = self._added = self._multiplied = 0
+        self._operators = self._functions = self._logarithms = self._added = self._multiplied = 0
         self._above: set[int] = set()
         self._fills_infinity = False
 
@@ -200,6 +209,7 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
         terms = Terms(
             operators=self._operators,
             functions=self._functions,
+            logarithms=self._logarithms,
             added=self._added,
             multiplied=self._multiplied,
             truncated=self._multiplied,
@@ -227,6 +237,7 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
             added = _count_products(name, args) or _count_added(operator, name, read, made)
             self._operators += 1
             self._functions += not FUNCTIONS.isdisjoint(name.split("_"))
+            self._logarithms += not LOGARITHMS.isdisjoint(name.split("_"))
             self._added += int(added * _weigh_squares(args[0])) if name in VARIANCES else added
             self._multiplied += added if any(word in name for word in MULTIPLYING) else 0
 

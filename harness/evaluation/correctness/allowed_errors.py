@@ -7,7 +7,10 @@ With T the float64 truth, R the reference in its own dtype and C the candidate, 
 M, the local magnitude: the larger of |T| and the mean |T| of `BLOCK` neighbours, since sums that cancel have errors of
 the size of their terms; at least a small share of the output's mean |T|, for regions of zeros. Values that a mask fills
 in (`fill_values`) count as zero in these means. M also covers conditioning where it is known (`TruthLeaf.spread`): the
-change of T by one rounding of inputs and weights, divided by that rounding.
+change of T by one rounding of inputs and weights, divided by that rounding; and the change of R by roundings of all
+intermediate results, as far as it exceeds `CHAIN` times the root of the number of operators, and in 16 bits
+`FURTHER_ROUNDINGS` times, since programs round other results. Gradients cancel where outputs do not: those of a softmax
+with one large value are differences of equal terms, exactly zero in one form of the same work only.
 
 E: the smaller of two bounds of R's error, its largest error and its largest error relative to M, so that no single
 element of R sets the limit.
@@ -25,12 +28,15 @@ Exceptions:
   the same; other NaNs fail.
 - Where R equals T though its values have many digits (sort, top-k, gather), programs are as exact, and the floor is a
   few roundings of each value itself (`COPIED_EPS`).
-- Values may span orders of magnitude: an element is lost if C misses T by more than half where R is close; more than
-  `LOST_SHARE` lost elements fail. (Sums that cancel lose a few.) Of given inputs of a reference without sums,
-  `LOST_BY_FUNCTIONS` may be lost, where functions lose digits beside 1. Programs for references without products and
-  such functions lose `LOST_BY_CHANCE`, and those that are small only near these inputs (`TruthLeaf.reach`): their error
-  is below the floor of what T changes if inputs and weights move by `NEARBY`, divided by it. So is a difference of
-  large values that nearly cancel, but not a small value that comes from small ones.
+- Values may span orders of magnitude: an element is lost if C misses T by more than half where R is close, and the
+  floor of what conditioning adds to M does not explain it; more than `LOST_SHARE` lost elements fail. (Sums that cancel
+  lose a few.) Of given inputs of a reference without sums, `LOST_BY_FUNCTIONS` may be lost, where functions lose digits
+  beside 1. Programs for references without products and such functions lose `LOST_BY_CHANCE`, and those that are small
+  only near these inputs (`TruthLeaf.reach`): their error is below the floor of what T changes if inputs and weights
+  move by `NEARBY`, divided by it. So is a difference of large values that nearly cancel, but not a small value that
+  comes from small ones.
+- A logarithm of a sum near 1 has the roundings of the sum: where the reference takes logarithms, elements are not lost
+  by less than `LOGARITHM_EPS`, if values are as large.
 - `by_peak`, for inputs that are nearly all zero: M is at least the largest |T|, and no element is lost, since programs
   with other sums (Strassen, FFT), or with products of 16-bit terms, have errors of that size everywhere.
 - Where inputs may make most terms of a sum nearly equal (`Terms.are_alike`), their roundings do not cancel: n of them
@@ -61,8 +67,12 @@ LEAF_MEAN_SHARE = 1 / 1024
 LOST_SHARE, LOST_BY_FUNCTIONS, LOST_BY_CHANCE = 0.05, 1e-3, 2e-4
 OUTLIER_SHARE, OUTLIER_LIMIT = 1e-4, 2.0
 COPIED_EPS = 8
+LOGARITHM_EPS = 4
 EQUAL_TERMS = 2e-3
-SLIGHT = 100.0  # times the allowed error: larger ones are not explained by conditioning
+SLIGHT = 100.0  # times the allowed error: larger ones of given inputs are not explained by conditioning
+CHAIN, FURTHER_ROUNDINGS = 2.0, 12.0
+# Of intermediate results. Opposite moves by several roundings seldom cancel.
+WITHIN_SEEDS, WITHIN_ROUNDINGS = (5, 6, 7, 8), 5
 # Of inputs and weights, for conditioning: seed, roundings, least share. Factors in three narrower parts have the digits
 # that the last one leaves; a logarithm that is added to a maximum errs as if all values had moved alike (no seed). Of
 # opposite moves one makes two values more alike.

@@ -5,6 +5,7 @@ inputs or other outputs.
 from __future__ import annotations
 
 import copy
+import math
 import random
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,12 +15,19 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from harness.domain import CandidateFailure, Finding, Outcome, Problem, ProblemError
-from harness.evaluation.correctness.allowed_errors import MOVES
+from harness.evaluation.correctness.allowed_errors import (
+    CHAIN,
+    FURTHER_ROUNDINGS,
+    MOVES,
+    WITHIN_ROUNDINGS,
+    WITHIN_SEEDS,
+)
 from harness.evaluation.correctness.comparison import compare_leaves
 from harness.evaluation.correctness.leaf_comparison import LeafVerdict
+from harness.evaluation.correctness.precision import RandomRoundings
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.reference_checks import OUTPUT_FORM, has_only_numbers, refuse_varying
 from harness.evaluation.correctness.truth import (
@@ -29,8 +37,10 @@ from harness.evaluation.correctness.truth import (
     compute_truth,
     copy_tensors,
     keep_on_host,
+    run_with_state,
+    write_state,
 )
-from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind
+from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind, is_continuous
 from harness.problems.inputs.kinds import find_kind
 from harness.problems.inputs.tensors import PATTERNS, list_changeable, perturb
 from harness.sandbox.arena_layout import Footprint
@@ -220,7 +230,44 @@ def add_spread(
             moved = _compute_moved(reference, truth, inputs, state, move)
             if moved.kind == truth.kind:
                 truth = replace(truth, leaves=tuple(map(widen, truth.leaves, moved.leaves)))
+    return _add_spread_within(reference, truth, inputs, state) if is_continuous(reference.traits) else truth
+
+
+def _add_spread_within(
+    reference: Reference, truth: Truth, inputs: Sequence[Any], state: Mapping[str, Tensor] | None
+) -> Truth:
+    """Add what roundings of intermediate results change, beyond the share that a well-conditioned chain explains."""
+    chain = CHAIN * math.sqrt(max(reference.traits.use.terms.operators, 1))
+    for seed in WITHIN_SEEDS:
+        with suppress(ProblemError, torch.OutOfMemoryError):
+            model, moved = _copy_moved(reference, inputs, partial(perturb, seed=seed, roundings=WITHIN_ROUNDINGS))
+            with torch.no_grad(), RandomRoundings(seed, WITHIN_ROUNDINGS):
+                write_state(model, reference.changing if state is None else state)
+                on_host = reference.computes_on is not None
+                found = run_with_state(reference.loaded, model, moved, reference.changing, on_host=on_host)
+            pairs = zip(truth.leaves, found.tensors, strict=True)
+            truth = replace(truth, leaves=tuple(_widen_by_roundings(leaf, one, chain=chain) for leaf, one in pairs))
     return truth
+
+
+def _widen_by_roundings(leaf: TruthLeaf, found: Tensor, *, chain: float) -> TruthLeaf:
+    if not leaf.reference.is_floating_point():
+        return leaf
+    size = (found.double() - leaf.reference.double()).abs_().nan_to_num_(0.0, 0.0, 0.0)
+    size *= (FURTHER_ROUNDINGS if leaf.is_16_bit else 1 / WITHIN_ROUNDINGS) / (
+        torch.finfo(leaf.reference.dtype).eps * MOVED
+    )
+    size = size.sub_(leaf.exact.double().abs() * chain).clamp_(min=0.0)
+    return replace(leaf, spread=size if leaf.spread is None else torch.maximum(leaf.spread, size))
+
+
+def _copy_moved(
+    reference: Reference, inputs: Sequence[Any], move: Callable[[object], None]
+) -> tuple[nn.Module, tuple[Any, ...]]:
+    model, moved = copy.deepcopy(reference.model), copy_tensors(inputs, reference.computes_on)
+    with torch.no_grad():
+        move([moved, model.state_dict()])
+    return model, moved
 
 
 def _compute_moved(
@@ -230,9 +277,7 @@ def _compute_moved(
     state: Mapping[str, Tensor] | None,
     move: Callable[[object], None],
 ) -> Truth:
-    model, moved = copy.deepcopy(reference.model), copy_tensors(inputs, reference.computes_on)
-    with torch.no_grad():
-        move([moved, model.state_dict()])
+    model, moved = _copy_moved(reference, inputs, move)
     return compute_truth(
         reference.loaded,
         model,

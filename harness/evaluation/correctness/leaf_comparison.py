@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from functools import reduce
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from harness.domain import Tolerance
 from harness.evaluation.correctness.allowed_errors import (
     BLOCK,
     COPIED_EPS,
     LEAF_MEAN_SHARE,
+    LOGARITHM_EPS,
     OUTLIER_LIMIT,
     OUTLIER_SHARE,
     RATED,
@@ -31,6 +31,7 @@ from harness.problems.operators import Terms
 from harness.tensors.fill_values import Fills, find_fills
 from harness.tensors.outputs import unravel
 from harness.tensors.values import cut_slices
+from harness.tensors.wrong_elements import MOST_ELEMENTS, describe_wrong
 
 # Elements converted to float64 at a time. On a CPU few enough to stay in the cache and in one thread: waking threads
 # for some thirty small operations costs more than it saves. On a GPU enough to fill it.
@@ -38,6 +39,7 @@ CHUNK = {"cpu": BLOCK * 32, "cuda": BLOCK * 8192}
 Masks = Sequence[tuple[int, Tensor]]  # the first element of a slice, and which of its elements are wrong
 ROUNDING_SLACK = 1 + 1e-12  # so that the reference passes its own limit
 SMALLEST = 1e-300
+NEAR = 32  # elements that share what conditioning adds: few, since that of some may be without limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,17 +156,17 @@ def _compare_elements(
     floor = choose_floor(leaf.reference.dtype, tolerance, terms, copies=scale.copies)
     reaches = () if leaf.reach is None or tolerance.is_fixed else (leaf.reach,)
     usual, step = find_floor(leaf.reference.dtype, None).rtol, CHUNK[leaf.device.type]
+    rounding = LOGARITHM_EPS * torch.finfo(leaf.reference.dtype).eps * (terms is not None and terms.logarithms > 0)
     rows = torch.empty((-(-candidate.numel() // step), 5), dtype=torch.float64, device=leaf.device)
     masks: list[tuple[int, Tensor]] = []
     tensors = (leaf.exact, leaf.reference, candidate, *reaches, *leaf.spreads)
     for first, (exact, own, found, *sizes) in _chunks(leaf.device, *tensors):
-        reach, spread = sizes[: len(reaches)], sizes[len(reaches) :]
         rounded = exact.to(leaf.reference.dtype).double()
-        magnitude = scale.magnitude_of(exact, first, *spread)
+        magnitude = scale.magnitude_of(exact, first, *sizes[len(reaches) :])
         envelope = (scale.largest_relative_error * magnitude).clamp_(max=scale.largest_error)
         size = scale.zero(exact).abs() if scale.copies else magnitude
         allowed = torch.maximum(envelope.mul_(tolerance.factor * ROUNDING_SLACK), floor.atol + floor.rtol * size)
-        explained = usual * reach[0] if reach else None
+        explained = scale.explain_lost(first, rounding, *(usual * one for one in sizes))
         error = (found - exact).abs_()
         ratio = error / allowed.clamp_(min=SMALLEST)
         if not _are_finite(rounded, own, found):
@@ -218,13 +220,11 @@ def _are_finite(*tensors: Tensor) -> bool:
     return bool(torch.stack([tensor.sum() for tensor in tensors]).isfinite().all())
 
 
-def _count_lost(rounded: Tensor, own: Tensor, found: Tensor, least: float, explained: Tensor | None) -> Tensor:
+def _count_lost(rounded: Tensor, own: Tensor, found: Tensor, least: float, explained: Tensor) -> Tensor:
     """Subnormals may be flushed to zero; NaN and infinity compare false."""
     size = rounded.abs()
     error = (found - rounded).abs_()
-    missed = error > size / 2
-    if explained is not None:
-        missed &= error > explained
+    missed = (error > size / 2) & (error > explained)
     if not bool(missed.any()):
         return missed.count_nonzero()
     return missed.logical_and_(size >= least).logical_and_((own - rounded).abs_() <= size / 16).count_nonzero()
@@ -247,6 +247,11 @@ class _Scale:
     largest_relative_error: Tensor
     copies: bool = False
 
+    def explain_lost(self, first: int, rounding: float, *by_conditioning: Tensor) -> Tensor:
+        """`rounding` is that of a sum near 1, if the chunk's values are as large."""
+        around = self.block_magnitudes[first // BLOCK :, None][: CHUNK[self.block_magnitudes.device.type] // BLOCK]
+        return reduce(torch.maximum, by_conditioning, rounding * around.clamp(max=1.0))
+
     def zero(self, exact: Tensor) -> Tensor:
         return exact.nan_to_num(0.0, 0.0, 0.0) if self.has_special else exact
 
@@ -255,7 +260,8 @@ class _Scale:
         around = self.block_magnitudes[first // BLOCK :, None][: exact.shape[0]]
         magnitude = torch.maximum(self.zero(exact).abs(), around)
         for one in spread:
-            magnitude = torch.maximum(magnitude, torch.maximum(one, one.mean(dim=1, keepdim=True)))
+            near = one.view(len(one), -1, NEAR).mean(-1).repeat_interleave(NEAR, dim=1)
+            magnitude = torch.maximum(magnitude, torch.maximum(one, near))
         return magnitude
 
 
@@ -357,7 +363,7 @@ def _refuse_lost(
         elements=candidate.numel(),
         max_abs_error=errors[0],
         reference_max_abs_error=errors[1],
-        worst_ratio=math.inf,
+        worst_ratio=lost / max(most_lost, 1.0),
         message=message,
     )
 
@@ -376,74 +382,3 @@ def _join_masks(masks: Masks, leaf: TruthLeaf) -> Tensor:
     for first, wrong in masks:
         whole[first : first + wrong.numel()] = wrong[: whole.numel() - first]
     return whole.view(leaf.exact.shape)
-
-
-MOST_ELEMENTS = 1 << 28  # of outputs that are described
-MOST = 0.99
-DENSE = 0.9  # share of a described set that is wrong, if nothing else is said
-PERIODS = (2, 4, 8, 16, 32, 64, 128, 256)
-
-
-def describe_wrong(wrong: Tensor) -> str:
-    count, total = int(wrong.count_nonzero()), wrong.numel()
-    if count in (0, 1) or total > MOST_ELEMENTS:
-        return ""
-    if count == total:
-        return "all of them"
-    hits = [_find_hits(wrong, dimension) for dimension in range(wrong.dim())]
-    counts = [int(hit.count_nonzero()) for hit in hits]
-    named = [
-        f"{_name_indices(hit, hit_count)} in dimension {dimension}"
-        for dimension, (hit, hit_count) in enumerate(zip(hits, counts, strict=True))
-        if hit_count < hit.numel()
-    ]
-    if not named:
-        return _describe_stretch(wrong.reshape(-1), count)
-    cells = prod(counts)
-    return " and ".join(named) + ("" if count >= DENSE * cells else f", {count / cells:.1%} of these elements")
-
-
-def _find_hits(wrong: Tensor, dimension: int) -> Tensor:
-    others = [other for other in range(wrong.dim()) if other != dimension]
-    return wrong.any(dim=others) if others else wrong
-
-
-def _name_indices(hit: Tensor, count: int) -> str:
-    size = hit.numel()
-    first, last = _find_ends(hit)
-    if count == 1:
-        return f"index {first} of {size}"
-    if last - first + 1 == count:
-        if last == size - 1:
-            return f"the last {count} of {size} indices"
-        return f"the first {count} of {size} indices" if first == 0 else f"indices {first} to {last} of {size}"
-    for period in PERIODS:
-        if period >= size:
-            break
-        rests = pad(hit, (0, -size % period)).view(-1, period).any(dim=0).nonzero().reshape(-1).tolist()
-        if len(rests) <= period // 2 and count == sum((size - 1 - rest) // period + 1 for rest in rests):
-            return f"indices of {size} that are {_join(rests)} modulo {period}"
-    return f"{count} of {size} indices"
-
-
-def _find_ends(hit: Tensor) -> tuple[int, int]:
-    numbers = hit.to(torch.uint8)
-    return int(numbers.argmax()), hit.numel() - 1 - int(numbers.flip(0).argmax())
-
-
-def _join(numbers: Sequence[int]) -> str:
-    if len(numbers) > 2 and numbers[-1] - numbers[0] + 1 == len(numbers):
-        return f"{numbers[0]} to {numbers[-1]}"
-    return ", ".join(map(str, numbers[:8])) + (", ..." if len(numbers) > 8 else "")
-
-
-def _describe_stretch(wrong: Tensor, count: int) -> str:
-    """`wrong` is flat, and every index of every dimension has wrong elements."""
-    total = wrong.numel()
-    first, last = _find_ends(wrong)
-    length = last - first + 1
-    if length < total and count >= DENSE * length:
-        if last == total - 1:
-            return f"from element {first} in row-major order on"
-        return f"elements {first} to {last} in row-major order"
-    return "nearly all of them" if count > MOST * total else f"scattered, {count / total:.1%} of all"

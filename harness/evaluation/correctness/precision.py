@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from itertools import count
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from harness.problems.operators import OperatorMode, name_operator
+from harness.problems.inputs.tensors import perturb
+from harness.problems.operators import EXACT, OperatorMode, OperatorWatch, name_operator
+from harness.tensors.values import list_tensors
 
 FACTORS = {  # positions of the arguments that are multiplied
     "mm": (0, 1),
@@ -29,6 +32,7 @@ FACTORS = {  # positions of the arguments that are multiplied
 SCATTERED = frozenset(("index_add", "scatter_add", "scatter_reduce", "scatter", "index_put", "_index_put_impl"))
 NARROW = (torch.float16, torch.bfloat16)
 MOST_ADDED, MOST_TURNS = 1 << 20, 1 << 14  # values in all, and to one element
+SEED_BITS = 20
 LOST_DIGITS = 0x1FFF  # of a float32 that becomes TF32
 WIDER = {
     torch.float16: torch.float64,
@@ -134,6 +138,19 @@ class _Widened(OperatorMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         wider = {name: WIDER.get(value, value) if name == "dtype" else value for name, value in (kwargs or {}).items()}
         return func(*args, **wider)
+
+
+class RandomRoundings(OperatorWatch):  # type: ignore[no-untyped-call]
+    """Moves each result of arithmetic by `roundings` (16 bits: one), up or down, as another form of the work may."""
+
+    def __init__(self, seed: int, roundings: int = 1) -> None:
+        super().__init__()
+        self._seeds, self._roundings = count(seed << SEED_BITS), roundings
+
+    def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        is_exact = operator.is_view or name_operator(operator).removesuffix("_") in EXACT
+        if not is_exact and any(map(torch.is_floating_point, list_tensors(args))):
+            perturb(result, next(self._seeds), self._roundings)
 
 
 def _truncate_to_tf32(tensor: Tensor) -> Tensor:

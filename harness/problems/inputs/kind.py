@@ -129,8 +129,9 @@ STEPS = {"round", "floor", "ceil", "trunc", "frac", "fmod", "remainder", "floor_
 
 
 def may_be_rounded(traits: InputTraits) -> bool:
-    """True if equal values, and exact halves, do not make legitimate programs differ."""
-    return is_continuous(traits) and not traits.use.has(STEPS) and not any(call.is_narrow for call in traits.use.calls)
+    """True if equal values, zeros and exact halves do not make legitimate programs differ, as gradients do there."""
+    has_steps = traits.problem.backward or traits.use.has(STEPS)
+    return is_continuous(traits) and not has_steps and not any(call.is_narrow for call in traits.use.calls)
 
 
 def is_continuous(traits: InputTraits) -> bool:

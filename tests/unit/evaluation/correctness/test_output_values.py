@@ -16,6 +16,7 @@ from harness.domain import Outcome, Tolerance
 from harness.evaluation.correctness.allowed_errors import BLOCK, FLOORS
 from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
 from harness.evaluation.correctness.leaf_comparison import CHUNK
+from harness.problems.operators import Terms
 from harness.tensors.outputs import flatten_outputs
 
 
@@ -354,3 +355,16 @@ def test_small_values_beside_large_ones_are_lost_only_if_inputs_explain_it():
         (leaf,) = truth.leaves
         known = replace(leaf, reach=torch.full_like(leaf.exact, reach))
         assert compare_outputs(replace(truth, leaves=(known,)), outputs, Tolerance(), "contrasted")[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("logarithms", "size", "expected"),
+    [(1, 2e-9, None), (0, 2e-9, Outcome.WRONG_VALUE), (1, 5e-6, Outcome.WRONG_VALUE)],
+)
+def test_a_logarithm_of_a_sum_near_one_has_the_sums_roundings(logarithms, size, expected):
+    exact = torch.linspace(5.0, 6.0, 4000, dtype=torch.float64)
+    exact[::9] = size
+    found = torch.where(exact < 1, 0.0, exact).float()
+    terms = Terms(operators=1, logarithms=logarithms, are_alike=True)
+    truth = make_truth(exact, exact.float())
+    assert compare_outputs(truth, flatten_outputs(found), Tolerance(), "contrasted", terms=terms)[0] is expected

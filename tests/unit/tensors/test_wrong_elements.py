@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from harness.domain import Tolerance
 from harness.evaluation.correctness.comparison import compare_outputs
-from harness.evaluation.correctness.leaf_comparison import describe_wrong
 from harness.evaluation.correctness.truth import trust_outputs
 from harness.tensors.outputs import FlatOutputs
+from harness.tensors.wrong_elements import describe_wrong
 
 
 def mark(shape, *places):
