@@ -418,7 +418,7 @@ def confirm_custom_kernels(case: CaseContext) -> StepResult:
         return StepResult(work=sampled)
     if sampled is None:
         case.record.set_profile_aside()
-    return confirm_custom_code(case.reference, work, sampled, is_unused=samples is not None and samples.is_unused)
+    return confirm_custom_code(case.reference, work, sampled, samples)
 
 
 def read_counters(case: CaseContext) -> StepResult:

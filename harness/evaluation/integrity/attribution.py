@@ -20,6 +20,7 @@ from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
 from harness.evaluation.integrity.code_images import Origin, find_origins
+from harness.evaluation.integrity.code_samples import CodeSamples
 from harness.evaluation.integrity.program_kernels import CompileAgain, ProgramKernels
 from harness.evaluation.model_construction import construct_with_state
 from harness.evaluation.results import Owner, ReplayedKernels, StepResult
@@ -38,6 +39,7 @@ MOST_NAMED = 3
 PART_CHARACTERS = 200  # of the name of a kernel or an operator
 MAX_NAME = 400  # characters; the worker program truncates at half of that
 UNUSED = "candidate code does not run in the calls that count"
+AFTER_SAMPLES = "its calls take longer once it was stopped to look what executes"
 RECORDED_WORK = "its recorded GPU work"
 FROM_LIBRARY = "aten::kernel"  # stands for the launcher of a kernel from one of the machine's libraries
 CUSTOM_RANGE = "own::"  # see `harness.worker.instrumentation`
@@ -256,14 +258,15 @@ def name_custom_kernels(names: tuple[str, ...], libraries: Sequence[str]) -> Cus
     return CustomKernels(names=names, functions=frozenset().union(*map(list_functions, libraries)))
 
 
-def confirm_custom_code(reference: Reference, work: Work, sampled: Work | None, *, is_unused: bool) -> StepResult:
-    """Replace the shares that a worker reported by those of samples, None if unknown. CPU only."""
-    if sampled is None:
-        has_share = work.custom >= NOTHING
-        return StepResult(findings=(_doubt_share("only its worker reports it"),) if has_share else ())
-    if is_unused:
-        return _reject_where_required(sampled, reference, "unused_kernel", UNUSED)
-    return StepResult(work=sampled)
+def confirm_custom_code(
+    reference: Reference, work: Work, sampled: Work | None, samples: CodeSamples | None
+) -> StepResult:
+    """Replace the shares that a worker reported by those of `samples`, None if unknown. CPU only."""
+    if samples is not None and samples.is_unused:
+        return _reject_where_required(sampled or work, reference, "unused_kernel", UNUSED)
+    reason = "only its worker reports it" if sampled is None else AFTER_SAMPLES
+    is_doubtful = (sampled or work).custom >= NOTHING and (sampled is None or bool(samples and samples.is_changed))
+    return StepResult(work=sampled, findings=(_doubt_share(reason),) if is_doubtful else ())
 
 
 def _profile(open_in: OpenInMode, reference: Reference, inputs: Sequence[Any]) -> tuple[FlatOutputs, Profile]:

@@ -59,7 +59,7 @@ class CodeSamples:
         self._calls = 0
         self._windows_us: list[float] = []  # of usual calls
         self.is_supported = True
-        self._is_changed = False  # calls take longer after the samples than before
+        self.is_changed = False  # calls take longer after the samples than before
 
     def note_call(self, window_us: float) -> None:
         self._windows_us.append(window_us)
@@ -95,7 +95,7 @@ class CodeSamples:
         after_us = [call() for _ in range(USUAL_CALLS)]
         while statistics.median(after_us) > LONGER * self._window_us and len(after_us) < MORE_CALLS:
             after_us.append(call())
-        self._is_changed = statistics.median(after_us) > LONGER * self._window_us
+        self.is_changed = statistics.median(after_us) > LONGER * self._window_us
         session.await_rest()
         session.disarm()
 
@@ -130,7 +130,7 @@ class CodeSamples:
         that are not profiled the smallest counts.
         """
         counts, code = self._count_owners(), self._count_code()
-        if not self.is_supported or self._is_changed or code < LEAST_SAMPLES:
+        if not self.is_supported or code < LEAST_SAMPLES:
             return None
         custom, torchs, library = (counts[owner] / code for owner in ("custom", "torch", "library"))
         if work is None:

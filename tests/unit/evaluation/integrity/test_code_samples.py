@@ -9,6 +9,7 @@ import numpy
 import pytest
 
 from harness.domain import Work
+from harness.evaluation.integrity.attribution import confirm_custom_code
 from harness.evaluation.integrity.code_samples import LEAST_SAMPLES, MOST_S, SURE_SAMPLES, TORCH_FOLDER, CodeSamples
 from harness.sandbox.worker_process import CodePlace
 
@@ -148,13 +149,13 @@ class ChangingSession(FakeSession):
 
 
 @pytest.mark.parametrize(
-    ("after_us", "share"),
-    [(repeat(100.0), 1.0), (repeat(190.0), None), (chain([190.0] * 3, repeat(100.0)), 1.0)],
+    ("after_us", "checks"),
+    [(repeat(100.0), []), (repeat(190.0), ["unverified_share"]), (chain([190.0] * 3, repeat(100.0)), [])],
     ids=["as before", "slower", "disturbed"],
 )
-def test_samples_of_calls_that_change_once_one_was_stopped_tell_nothing(after_us, share, own_library):
+def test_a_share_of_calls_that_change_once_one_was_stopped_is_not_verified(after_us, checks, own_library):
     samples = CodeSamples(random.Random(1), own_library, is_required=True)
     session = ChangingSession([(OWN,)], repeat(100.0), after_us)
     samples.make_calls(session, SimpleNamespace(make_inputs=lambda seed: []), count())
-    work = samples.share(WORK)
-    assert share == (work and work.custom)
+    found = confirm_custom_code(None, WORK, samples.share(WORK), samples)
+    assert (found.work.custom, [one.check for one in found.findings]) == (1.0, checks)
