@@ -153,7 +153,7 @@ class ChangingSession(FakeSession):
     [(repeat(100.0), []), (repeat(190.0), ["unverified_share"]), (chain([190.0] * 3, repeat(100.0)), [])],
     ids=["as before", "slower", "disturbed"],
 )
-def test_a_share_of_calls_that_change_once_one_was_stopped_is_not_verified(after_us, checks, own_library):
+def test_a_share_of_calls_that_change_after_a_stop_is_not_verified(after_us, checks, own_library):
     samples = CodeSamples(random.Random(1), own_library, is_required=True)
     session = ChangingSession([(OWN,)], repeat(100.0), after_us)
     samples.make_calls(session, SimpleNamespace(make_inputs=lambda seed: []), count())
