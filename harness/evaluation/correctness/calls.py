@@ -238,6 +238,9 @@ def _add_spread_within(
 ) -> Truth:
     """Add what roundings of intermediate results change, beyond the share that a well-conditioned chain explains."""
     chain = CHAIN * math.sqrt(max(reference.traits.use.terms.operators, 1))
+    dtypes = {one.dtype for one in list_changeable([inputs, reference.model.state_dict()])}
+    sizes = (torch.finfo(one).eps * (WITHIN_ROUNDINGS if one.itemsize > 2 else 1) for one in dtypes)
+    widen = partial(_widen_by_roundings, moved_by=max(sizes, default=0.0), chain=chain)
     for seed in WITHIN_SEEDS:
         with suppress(ProblemError, torch.OutOfMemoryError):
             model, moved = _copy_moved(reference, inputs, partial(perturb, seed=seed, roundings=WITHIN_ROUNDINGS))
@@ -245,18 +248,16 @@ def _add_spread_within(
                 write_state(model, reference.changing if state is None else state)
                 on_host = reference.computes_on is not None
                 found = run_with_state(reference.loaded, model, moved, reference.changing, on_host=on_host)
-            pairs = zip(truth.leaves, found.tensors, strict=True)
-            truth = replace(truth, leaves=tuple(_widen_by_roundings(leaf, one, chain=chain) for leaf, one in pairs))
+            truth = replace(truth, leaves=tuple(map(widen, truth.leaves, found.tensors)))
     return truth
 
 
-def _widen_by_roundings(leaf: TruthLeaf, found: Tensor, *, chain: float) -> TruthLeaf:
+def _widen_by_roundings(leaf: TruthLeaf, found: Tensor, *, moved_by: float, chain: float) -> TruthLeaf:
     if not leaf.reference.is_floating_point():
         return leaf
     size = (found.double() - leaf.reference.double()).abs_().nan_to_num_(0.0, 0.0, 0.0)
-    size *= (FURTHER_ROUNDINGS if leaf.is_16_bit else 1 / WITHIN_ROUNDINGS) / (
-        torch.finfo(leaf.reference.dtype).eps * MOVED
-    )
+    size /= max(torch.finfo(leaf.reference.dtype).eps, moved_by) * MOVED
+    size *= FURTHER_ROUNDINGS if leaf.is_16_bit else 1.0
     size = size.sub_(leaf.exact.double().abs() * chain).clamp_(min=0.0)
     return replace(leaf, spread=size if leaf.spread is None else torch.maximum(leaf.spread, size))
 
