@@ -13,7 +13,8 @@ from harness.evaluation.integrity.attribution import OwnedFunction
 from harness.evaluation.results import Owner, ReplayedKernels
 from harness.evaluation.timing.cold_replays import ColdReplays, Side
 from harness.evaluation.timing.copied_results import examine_copies
-from harness.sandbox.gpu.recording import NotReplayable
+from harness.evaluation.timing.kept_values import KeptValues, find_kept_values
+from harness.sandbox.gpu.recording import Graph, NotReplayable
 from harness.sandbox.model_session import Run
 
 NAMED = 60  # characters of a name in a finding
@@ -94,13 +95,23 @@ class KernelExaminer:
     ) -> ReplayedKernels:
         """Others may find less to do without the candidate's kernels: what they then miss of their time is added."""
         self.side.replayer.leave_out(own)
-        replay = partial(self.replays.replay_alone, self.side)
+        kept: list[KeptValues] = []
+
+        def replay(seed: int, graph: Graph) -> tuple[float, Run]:
+            for values in kept if graph == "without" else ():
+                values.move()
+            return self.replays.replay_alone(self.side, seed, graph)
+
         runs = [replay(seed := draws.given(), "without") for _ in range(ATTRIBUTING)]
         is_needed = is_changed(seed, runs[-1][1])
         idle_us, _ = self._time_kernels(draws.given, without=own)
         beside = {at: us for at, us in times_us.items() if at not in own}
         missed_us = sum(max(us - idle_us.get(at, 0.0), 0.0) for at, us in beside.items())
         found = replace(found, others_us=min(time_us for time_us, _ in runs) + missed_us)
+        if not is_needed and beside:
+            kept += find_kept_values(self.side.recording, replay, draws.given)
+            other_seed = draws.given()
+            is_needed = bool(kept) and is_changed(other_seed, replay(other_seed, "without")[1])
         if is_needed and beside:
             seeds = chain([draws.given()], iter(draws.any, None))
             moved = examine_copies(self.side.recording, lambda *given: replay(*given)[1], seeds, self.source)

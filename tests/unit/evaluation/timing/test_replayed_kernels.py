@@ -48,6 +48,23 @@ class Copied(Recording):
         self.result.copy_(self.left(self.output))
 
 
+class Unpacks(Recording):
+    """The own kernel writes weights that the library's needs, the same in every call."""
+
+    def __init__(self, time_us):
+        super().__init__(time_us)
+        self.weights, self.unpacked = torch.zeros(64), torch.arange(1.0, 65.0)
+
+    def view_memory(self):
+        return [(4096, self.weights.view(torch.uint8))]
+
+    def run(self, graph):
+        if graph == "call":
+            self.weights.copy_(self.unpacked)
+        elif graph == "without" and not self.weights.equal(self.unpacked):
+            self.output = self.output * 3.0
+
+
 class ReadsBack(Recording):
     """It is right for `right` inputs: all, its own, or none."""
 
@@ -76,6 +93,8 @@ class Replayer(SimulatedReplayer):
     own_us, is_decoy, idle_us, is_ordered = 50.0, False, LIBRARYS_US, True
 
     def replay(self, graph="call", clock="device", places=()):
+        if isinstance(self.recording, Unpacks):
+            self.recording.run(graph)
         if graph != "without":
             return super().replay(graph, clock, places)
         self.recording.output = self.recording.output * (1.0 if self.is_decoy else 3.0)
@@ -142,6 +161,12 @@ def test_times_of_kernels_that_are_wrong_in_order_are_not_verified(measure):
 def test_a_decoy_is_recognised(measure):
     kernels, _ = measure(is_decoy=True)
     assert kernels.without_custom == "unchanged"
+
+
+def test_a_kernel_that_unpacks_weights_in_each_call_is_no_decoy(measure):
+    """What it left in the call before is still in memory."""
+    kernels, _ = measure(Unpacks(100.0), is_decoy=True)
+    assert kernels.without_custom == "changed"
 
 
 @pytest.mark.parametrize(("left", "found"), [(torch.t, "unchanged"), (torch.exp, "changed")])
