@@ -15,7 +15,7 @@ from harness.sandbox.gpu.recording import Graph, Recording
 
 FLIPPED = 1 | 1 << 32  # bits of a word of eight bytes: indices of four bytes then are one too large or small
 SLICE_WORDS = 16 << 20
-MOST_BYTES = 4 << 30  # of memory, of which a copy is made
+MOST_BYTES = 1 << 30  # of memory, of which a copy is made
 DISTANCE = 5  # in words, to which values are moved
 
 

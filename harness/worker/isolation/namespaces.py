@@ -116,11 +116,14 @@ def close_file_system() -> bool:
 
 
 def mount_scratch(folder: str, size_bytes: int) -> None:
-    """Mount a tmpfs over `folder`, a small one over /dev/shm, and if permitted a /proc of this PID namespace."""
+    """Mount a tmpfs over `folder`, a small one over /dev/shm, unless it would hide `folder`, and if permitted a /proc
+    of this PID namespace.
+    """
     plain = linux.MS_NOSUID | linux.MS_NODEV
     linux.mount("scratch", folder, "tmpfs", plain, f"size={size_bytes},mode=700")
-    with contextlib.suppress(OSError):
-        linux.mount("shm", "/dev/shm", "tmpfs", plain, f"size={SHARED_MEMORY_BYTES},mode=700")
+    if not Path(folder).is_relative_to("/dev/shm"):
+        with contextlib.suppress(OSError):
+            linux.mount("shm", "/dev/shm", "tmpfs", plain, f"size={SHARED_MEMORY_BYTES},mode=700")
     # Refused if an outer sandbox masks parts of /proc; its restricted view then stays.
     with contextlib.suppress(OSError):
         linux.mount("proc", "/proc", "proc", plain | linux.MS_NOEXEC)
