@@ -230,7 +230,8 @@ def add_spread(
             moved = _compute_moved(reference, truth, inputs, state, move)
             if moved.kind == truth.kind:
                 truth = replace(truth, leaves=tuple(map(widen, truth.leaves, moved.leaves)))
-    return _add_spread_within(reference, truth, inputs, state) if is_continuous(reference.traits) else truth
+    is_chain = is_continuous(reference.traits) and reference.traits.has_intermediate
+    return _add_spread_within(reference, truth, inputs, state) if is_chain else truth
 
 
 def _add_spread_within(

@@ -352,7 +352,8 @@ def compare_refined(
     refine: Callable[[Truth], Truth] | None,
 ) -> tuple[Outcome | None, Trial]:
     outcome, trial = reference.compare(truth, outputs, label, kind)
-    is_open = outcome is Outcome.WRONG_VALUE and (kind is not GIVEN or is_slight(trial))
+    is_chain = kind is not GIVEN and reference.traits.has_intermediate
+    is_open = outcome is Outcome.WRONG_VALUE and (is_chain or is_slight(trial))
     if outcome is None:
         is_open = trial.lost > 0 and reference.traits.keeps_all and not reference.loaded.problem.tolerance.is_fixed
     if refine is not None and is_open:

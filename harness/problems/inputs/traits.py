@@ -46,6 +46,11 @@ class InputTraits:
         return self.has_state and self.use.has(VARIANCES)
 
     @property
+    def has_intermediate(self) -> bool:
+        """True if arithmetic follows arithmetic: its roundings change outputs as those of inputs do not."""
+        return self.use.terms.operators > 1
+
+    @property
     def keeps_all(self) -> bool:
         """True if legitimate programs keep the digits of small values beside large ones: fast products mix them, some
         functions lose digits beside 1, and where values are ordered, roundings may decide.
