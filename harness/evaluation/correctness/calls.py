@@ -238,7 +238,7 @@ def _add_spread_within(
     reference: Reference, truth: Truth, inputs: Sequence[Any], state: Mapping[str, Tensor] | None
 ) -> Truth:
     """Add what roundings of intermediate results change, beyond the share that a well-conditioned chain explains."""
-    chain = CHAIN * math.sqrt(max(reference.traits.use.terms.operators, 1))
+    chain = CHAIN * math.sqrt(reference.traits.use.terms.operators)
     dtypes = {one.dtype for one in list_changeable([inputs, reference.model.state_dict()])}
     sizes = (torch.finfo(one).eps * (WITHIN_ROUNDINGS if one.itemsize > 2 else 1) for one in dtypes)
     widen = partial(_widen_by_roundings, moved_by=max(sizes, default=0.0), chain=chain)

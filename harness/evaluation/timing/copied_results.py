@@ -7,6 +7,7 @@ its type or changes its sign computes nothing.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -79,6 +80,9 @@ class _Places:
     is_equal: Tensor
     is_opposite: Tensor
 
+    def list_addresses(self, memory: Sequence[Piece]) -> Tensor:
+        return self.at * self.form.itemsize + memory[self.piece][0]
+
     def keep(self, kept: Tensor) -> None:
         self.at, self.rows = self.at[kept], self.rows[kept]
         self.is_equal, self.is_opposite = self.is_equal[kept], self.is_opposite[kept]
@@ -102,9 +106,7 @@ class Track:
     @classmethod
     def choose(cls, spec: TensorSpec, output: int, source: random.Random) -> Track:
         dtype = getattr(torch, spec.dtype)
-        count = 1
-        for size in spec.shape:
-            count *= size
+        count = math.prod(spec.shape)
         flat = range(count) if count <= ELEMENTS else [source.randrange(count) for _ in range(ELEMENTS)]
         places = torch.tensor(source.sample(flat, len(flat)), dtype=torch.int64)
         offsets = torch.zeros_like(places)
@@ -145,7 +147,7 @@ class Track:
         if number == 0:
             self._search(memory)
         for one in self.places:
-            self._filter(one, _view(memory[one.piece][1], one.form), number)
+            self._filter(one, view_words(memory[one.piece][1], one.form), number)
         self.places = [one for one in self.places if len(one.at)]
 
     def _search(self, memory: Sequence[Piece]) -> None:
@@ -156,7 +158,7 @@ class Track:
         self.limit = len(self.wanted)
         for number, (_, content) in enumerate(memory):
             for form in self._forms:
-                self._search_piece(number, _view(content, form), form)
+                self._search_piece(number, view_words(content, form), form)
 
     def _search_piece(self, number: int, words: Tensor, form: torch.dtype) -> None:
         for first in range(0, words.numel(), SLICE_ELEMENTS):
@@ -197,13 +199,8 @@ class Track:
 
     def conclude(self, memory: Sequence[Piece], given: Sequence[tuple[int, int]]) -> Verdict:
         """`given` are addresses and sizes of what the evaluator wrote: an operator may itself move its inputs."""
-        rows, addresses = (
-            self._join([one.rows for one in self.places]),
-            self._join([one.at * one.form.itemsize + memory[one.piece][0] for one in self.places]),
-        )
-        is_given = torch.zeros_like(rows, dtype=torch.bool)
-        for start, size in given:
-            is_given |= (addresses >= start) & (addresses < start + size)
+        rows = self._join([one.rows for one in self.places])
+        is_given = _lie_in(given, self._join([one.list_addresses(memory) for one in self.places]))
         real = torch.arange(0, self.limit, 2, device=rows.device)
         if not bool(torch.isin(real, rows[~is_given]).all()):
             return "computed"
@@ -229,10 +226,8 @@ class Track:
         for form in self._forms:
             some = [one for one in self.places if one.form is form]
             rows = self._join([one.rows for one in some])
-            addresses = self._join([one.at * form.itemsize + memory[one.piece][0] for one in some])
-            is_kept = torch.isin(rows, known)
-            for start, size in given:
-                is_kept &= ~((addresses >= start) & (addresses < start + size))
+            addresses = self._join([one.list_addresses(memory) for one in some])
+            is_kept = torch.isin(rows, known) & ~_lie_in(given, addresses)
             bases = (addresses[is_kept] - searched[rows[is_kept] // 2] * form.itemsize).sort().values
             last = len(known) - 1
             in_all = bases[last:][bases[last:] == bases[: max(len(bases) - last, 0)]]
@@ -244,12 +239,19 @@ class Track:
 
     def _holds(self, memory: Sequence[Piece], base: int, form: torch.dtype, wanted: Tensor) -> bool:
         for address, content in memory:
-            words = _view(content, form)
+            words = view_words(content, form)
             at = (base - address) // form.itemsize + self.offsets
             if bool(((at >= 0) & (at < words.numel())).all()):
                 found = self._convert(words[at])
                 return bool(((found == wanted) | (found == -wanted) | wanted.isnan()).all())
         return False
+
+
+def _lie_in(given: Sequence[tuple[int, int]], addresses: Tensor) -> Tensor:
+    found = torch.zeros_like(addresses, dtype=torch.bool)
+    for start, size in given:
+        found |= (addresses >= start) & (addresses < start + size)
+    return found
 
 
 def _shift(values: Tensor) -> Tensor:
@@ -258,5 +260,5 @@ def _shift(values: Tensor) -> Tensor:
     return values.roll(-1 - int(usable[0])) if len(usable) else values
 
 
-def _view(content: Tensor, form: torch.dtype) -> Tensor:
+def view_words(content: Tensor, form: torch.dtype) -> Tensor:
     return content[: content.numel() // form.itemsize * form.itemsize].view(form)

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from harness.evaluation.timing.copied_results import view_words
 from harness.sandbox.gpu.recording import Graph, Recording
 
 FLIPPED = 1 | 1 << 32  # bits of a word of eight bytes: indices of four bytes then are one too large or small
@@ -58,7 +59,7 @@ def find_kept_values(
 
 
 def _cut(content: Tensor) -> Iterator[Tensor]:
-    words = content[: content.numel() // 8 * 8].view(torch.int64)
+    words = view_words(content, torch.int64)
     for first in range(0, len(words), SLICE_WORDS):
         yield words[first : first + SLICE_WORDS]
 
