@@ -101,6 +101,7 @@ class Track:
     wanted: Tensor = field(default_factory=lambda: torch.empty(0))
     limit: int = 0  # rows that are searched
     places: list[_Places] = field(default_factory=list)
+    matches: int = 0  # of the search
     bases: list[tuple[int, torch.dtype]] = field(default_factory=list)  # addresses of copies in the same order
 
     @classmethod
@@ -163,20 +164,23 @@ class Track:
     def _search_piece(self, number: int, words: Tensor, form: torch.dtype) -> None:
         for first in range(0, words.numel(), SLICE_ELEMENTS):
             found = self._convert(words[first : first + SLICE_ELEMENTS]).abs()
-            while (match := self._match(found)) is None:
+            while (match := self._match(found, MOST_PLACES - self.matches)) is None:
                 self.limit = self.limit // 4 * 2
                 for one in self.places:
                     one.keep(one.rows < self.limit)
+                self.matches = sum(len(one.at) for one in self.places)
             at, rows = match
-            yes = torch.ones_like(rows, dtype=torch.bool)
-            self.places.append(_Places(number, form, at + first, rows, yes, yes.clone()))
+            if len(at):
+                yes = torch.ones_like(rows, dtype=torch.bool)
+                self.places.append(_Places(number, form, at + first, rows, yes, yes.clone()))
+                self.matches += len(at)
 
-    def _match(self, found: Tensor) -> tuple[Tensor, Tensor] | None:
+    def _match(self, found: Tensor, most: int) -> tuple[Tensor, Tensor] | None:
         """Return indices and rows of equal magnitudes, None for too many."""
         ladder, order = self.wanted[: self.limit, 0].abs().sort()
         starts = torch.searchsorted(ladder, found)
         counts = torch.searchsorted(ladder, found, right=True) - starts
-        if int(counts.sum()) + sum(len(one.at) for one in self.places) > MOST_PLACES:
+        if int(counts.sum()) > most:
             return None
         at = counts.nonzero()[:, 0]
         starts, counts = starts[at], counts[at]

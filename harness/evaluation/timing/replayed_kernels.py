@@ -20,7 +20,8 @@ from harness.sandbox.model_session import Run
 NAMED = 60  # characters of a name in a finding
 WRONG_IN_ORDER = "the call's work gives other outputs one after the other, as its parts are timed"
 MAY_BE_COPIED = "too few values change with the inputs to tell whether its kernels only move another's result"
-OTHER_WORK, ATTRIBUTING = "Memcpy, Memset", 2  # a name; replays of a graph, the first of which may load code
+OTHER, OTHER_WORK = -1, "Memcpy, Memset"  # an index in place of a function's, and its name
+ATTRIBUTING = 2  # replays of a graph, the first of which may load code
 
 
 Draw = Callable[[], int]  # of a seed of inputs
@@ -75,7 +76,7 @@ class KernelExaminer:
             return replace(found, without_custom="failed")
 
     def _name(self, at: int) -> tuple[str, Owner]:
-        return self.functions[at][:2] if at >= 0 else (OTHER_WORK, "torch")
+        return (OTHER_WORK, "torch") if at == OTHER else self.functions[at][:2]
 
     def _time_kernels(
         self, draw: Draw, is_wrong: Check | None = None, without: Sequence[int] = ()
@@ -112,7 +113,7 @@ class KernelExaminer:
             kept += find_kept_values(self.side.recording, replay, draws.given)
             other_seed = draws.given()
             is_needed = bool(kept) and is_changed(other_seed, replay(other_seed, "without")[1])
-        if is_needed and beside:
+        if is_needed and any(at != OTHER for at in beside):  # copies and fills compute nothing
             seeds = chain([draws.given()], iter(draws.any, None))
             moved = examine_copies(self.side.recording, lambda *given: replay(*given)[1], seeds, self.source)
             is_needed = moved != "copied"
