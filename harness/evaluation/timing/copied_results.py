@@ -20,7 +20,7 @@ from harness.protocol import TensorSpec
 from harness.sandbox.gpu.recording import Graph, Recording
 from harness.sandbox.model_session import Run
 
-CALLS = 6  # with different inputs
+FEW_CALLS, CALLS = 2, 6  # with different inputs, at first and in the end
 ELEMENTS, SEARCHED = 4096, 96  # of an output, that are followed; of these, that may lie anywhere
 FEWEST = 16  # of fewer, a function such as a maximum may leave all as they are
 SLICE_ELEMENTS = 4 << 20  # of memory that are searched at once
@@ -39,34 +39,59 @@ Piece = tuple[int, Tensor]  # of memory: address, bytes
 
 def examine_copies(recording: Recording, replay: Replay, draws: Iterator[int], source: random.Random) -> Verdict:
     """`draws` are seeds of inputs, the first of usual ones. Raises NotReplayable."""
-    seeds = [next(draws) for _ in range(CALLS)]
-    specs = recording.called.specs
-    outputs = [at for at, spec in enumerate(specs) if 0 not in spec.shape]
+    outputs = [at for at, spec in enumerate(recording.called.specs) if 0 not in spec.shape]
     chosen = source.sample(outputs, min(len(outputs), MOST_OUTPUTS))
-    tracks = [Track.choose(specs[at], at, source) for at in chosen]
-    for seed in seeds:
-        replay(seed, "call")
-        views = recording.view_outputs()
-        for track in tracks:
-            track.note(views[track.output])
-    replay(next(draws), "call")  # what the candidate's kernels leave for others then belongs to none of the inputs
-    memory = recording.view_memory()
+    first = _Follower(recording, replay, [next(draws) for _ in range(FEW_CALLS + 1)], chosen[:1], source)
+    if any(first.search(track) is None for track in first.varying):
+        return "computed"  # as most results, which few calls tell
+    follower = _Follower(recording, replay, [next(draws) for _ in range(CALLS + 1)], chosen, source)
     verdicts: list[Verdict] = []
-    for track in (one for one in tracks if one.varies):
-        is_kept = True
-        for number, seed in enumerate(seeds):
-            is_kept &= replay(seed, "without").inputs_unchanged
-            track.look(memory, number)
-            if track.has_lost:
-                return "computed"
-        verdicts.append(track.conclude(memory, recording.list_given(with_inputs=is_kept)))
-        for number, seed in enumerate(seeds if track.bases else ()):
-            replay(seed, "without")
-            track.filter_bases(memory, number)
+    for track in follower.varying:
+        verdicts.append(follower.conclude(track))
         if verdicts[-1] == "computed" or (verdicts[-1] == "copied in order" and not track.bases):
             return "computed"
     is_known = bool(verdicts) and "unknown" not in verdicts and len(chosen) == len(outputs)
     return "copied" if is_known else "unknown"
+
+
+class _Follower:
+    """Calls with inputs of these seeds. What the candidate's kernels of the last call leave for others belongs to none
+    of the others.
+    """
+
+    def __init__(
+        self, recording: Recording, replay: Replay, seeds: Sequence[int], chosen: Sequence[int], source: random.Random
+    ) -> None:
+        self._recording, self._replay, self._seeds = recording, replay, seeds[:-1]
+        tracks = [Track.choose(recording.called.specs[at], at, source) for at in chosen]
+        for seed in self._seeds:
+            replay(seed, "call")
+            views = recording.view_outputs()
+            for track in tracks:
+                track.note(views[track.output])
+        replay(seeds[-1], "call")
+        self._memory = recording.view_memory()
+        self.varying = [track for track in tracks if track.varies]
+
+    def search(self, track: Track) -> bool | None:
+        """Return whether inputs are kept, None if an element lies nowhere."""
+        is_kept = True
+        for number, seed in enumerate(self._seeds):
+            is_kept &= self._replay(seed, "without").inputs_unchanged
+            track.look(self._memory, number)
+            if track.has_lost:
+                return None
+        return is_kept
+
+    def conclude(self, track: Track) -> Verdict:
+        is_kept = self.search(track)
+        if is_kept is None:
+            return "computed"
+        verdict = track.conclude(self._memory, self._recording.list_given(with_inputs=is_kept))
+        for number, seed in enumerate(self._seeds if track.bases else ()):
+            self._replay(seed, "without")
+            track.filter_bases(self._memory, number)
+        return verdict
 
 
 @dataclass(slots=True)
