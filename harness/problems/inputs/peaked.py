@@ -19,6 +19,9 @@ EXPONENTIALS = ("softmax", "exp", "logsumexp", "logcumsumexp", "logaddexp", "att
 # does not matter beside rows with larger shares. Values beside a zero lose none.
 LEAST, MOST = -2.2, 4.6
 MOST_AMONG_OTHERS = {2: 4.6, 4: 9.2, 8: 9.2}  # by bytes of a value
+# A loss of 16 bits may be the difference of a logit and the logarithm of the sum, which has a rounding of its own: the
+# others add at least a quarter to the logarithm, and less where the peak is near zero.
+MOST_IN_16_BITS, MOST_NEAR_ZERO = 1.2, 3.4
 MOST_BESIDE_ZERO = {2: 7.5, 4: 12.0, 8: 12.0}
 # Among others: each term is at least four roundings of the peak, so that a sum in order keeps most of it; of few terms
 # one rounding. In 16 bits products of such terms still have some digits.
@@ -63,7 +66,10 @@ class Peaked(DerivedKind):
         for tensor in tensors:
             weights = [one for one in traits.weights if is_usual and one.size(-1) == tensor.size(-1)]
             distance = SPREAD if form == SPREAD_OUT and not weights else NEARLY_EQUAL
-            _raise_elements(tensor, indices, weights, generator, is_whole=is_whole, distance=distance)
+            is_narrow = traits.returns_16_bits and tensor.element_size() == 2
+            _raise_elements(
+                tensor, indices, weights, generator, is_whole=is_whole, is_narrow=is_narrow, distance=distance
+            )
         return inputs
 
 
@@ -119,6 +125,7 @@ def _raise_elements(
     generator: Generator,
     *,
     is_whole: bool,
+    is_narrow: bool,
     distance: float,
 ) -> None:
     """Of rows along the last dimension or, at times, another one: at the places that an index names, if there is one.
@@ -138,7 +145,11 @@ def _raise_elements(
         places = named.long().clamp(0, size - 1).unsqueeze(dim)
     if distance > NEARLY_EQUAL:  # the height is above zero
         tensor.scatter_(dim, places, torch.where(chosen, 0.0, tensor.gather(dim, places)))
-    heights = _draw_heights(one.shape, size, generator, MOST_AMONG_OTHERS[tensor.element_size()], MOST)
+    lowers = not weights and bool(is_narrow or draw(2, generator))
+    most, most_of_all = MOST_AMONG_OTHERS[tensor.element_size()], MOST
+    if is_narrow:
+        most = most_of_all = MOST_NEAR_ZERO if lowers else MOST_IN_16_BITS
+    heights = _draw_heights(one.shape, size, generator, most, most_of_all)
     heights = torch.where(chosen, heights.clamp_(distance, HIGHEST if size > FEW_TERMS else HIGHEST_OF_FEW), 0)
     if weights:
         rows = weights[0][places.squeeze(dim)].to(tensor.dtype)
@@ -146,7 +157,7 @@ def _raise_elements(
         tensor.addcmul_(rows, torch.where(squares > 0, heights / squares, 0).to(tensor.dtype))
     else:
         tensor.scatter_add_(dim, places, heights.to(tensor.dtype))
-        if draw(2, generator):  # the others are lower, so that the logarithm of their sum with the peak is small
+        if lowers:  # the others are lower, so that the logarithm of their sum with the peak is small
             tensor.sub_(torch.where(chosen, heights - NEAR_ZERO, 0).to(tensor.dtype))
 
 

@@ -37,6 +37,7 @@ class InputTraits:
     draws_integers: bool = False
     fewest_drawn: int = 0
     returns_floats: bool = False
+    returns_16_bits: bool = False
     has_state: bool = False
     weights: tuple[Tensor, ...] = ()
 

@@ -67,3 +67,16 @@ def test_masks_and_filled_values_stay():
     scores = torch.where(torch.rand(40, 50) < 0.1, -1e9, torch.randn(40, 50))
     (changed,) = change(WHOLE[0], scores.clone())
     assert torch.equal(changed, scores)
+
+
+@pytest.mark.parametrize("has_weights", [False, True])
+def test_a_loss_in_16_bits_may_be_the_difference_of_rounded_values(has_weights):
+    weights = torch.randn(1000, 64) / 4
+    traits = replace(TRAITS, weights=(weights,) if has_weights else (), returns_16_bits=True)
+    for seed in WHOLE:
+        given = torch.randn(64, 64 if has_weights else 1000, dtype=torch.bfloat16), torch.randint(1000, (64,))
+        values, targets = change(seed, *given, traits=traits)
+        logits = values @ weights.bfloat16().T if has_weights else values
+        rounded = torch.logsumexp(logits, -1) - logits.gather(-1, targets[:, None]).squeeze(-1)
+        exact = torch.nn.functional.cross_entropy(logits.double(), targets, reduction="none")
+        assert (rounded - exact).abs().max() < exact.max() / 4
