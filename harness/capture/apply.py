@@ -93,7 +93,7 @@ def find_kernels(folder: Path, results_dir: Path) -> tuple[list[AppliedKernel], 
     UsageError."""
     record = read_capture(folder)
     groups = {group["problem"]: group for group in record["groups"] if group["problem"]}
-    if any("frozen" not in group for group in groups.values()):
+    if not all(isinstance(group.get("arguments"), str) for group in groups.values()):
         raise UsageError(f"{folder} was captured by another version: capture the model again")
     kernels, missing = [], []
     with ResultStore.open(results_dir, read_only=True) as store:

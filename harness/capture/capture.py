@@ -30,6 +30,7 @@ from harness.capture.groups import (
 from harness.capture.options import RECORD, CaptureOptions
 from harness.capture.problem_text import (
     ProblemText,
+    describe_failure,
     describe_family,
     export_module,
     list_facts,
@@ -40,7 +41,7 @@ from harness.capture.problem_text import (
 )
 from harness.capture.runtime import fill_outputs, fits, replace_forward
 from harness.capture.script import ModelFinder, run_script
-from harness.capture.trial_calls import differentiate, draw_tensors, fill, find_constant, run
+from harness.capture.trial_calls import differentiate, draw_tensors, find_constant, run
 from harness.capture.watch import CallForm, Watch
 from harness.domain import ProblemError, StoreError, UsageError
 from harness.domain.files import raising, read_json_record, replace_text
@@ -53,6 +54,10 @@ from harness.tensors.values import list_tensors
 MAX_OPERATORS = 48  # of one problem
 NEAR_PEAK = 0.9
 BACKWARD = "BACKWARD = True"
+ADVICE = dict.fromkeys(
+    ("zeros", "constant", "stale buffer", "99 % partial"),
+    "its outputs hardly depend on its inputs, as often without trained weights: load them, or initialise the model",
+) | {"inputs follow the seed": "its inputs have the same values in all calls"}
 REPEATED_CALLS = 7  # of a model that the script called too rarely to be measured
 
 
@@ -251,8 +256,8 @@ def _store_problem(path: Path, text: str, device: torch.device) -> None:
     failed = [check for one in admit_cases(read_problem(path, path.parent.name), device, 0) for check in one.failed]
     if failed:
         path.unlink()
-        evidence = re.sub(r"accepted; [^;]*; ", "", failed[0].evidence)
-        raise ProblemError(f"it cannot be scored: {failed[0].name}: {evidence}")
+        name, evidence = failed[0].name, re.sub(r"accepted; [^;]*; ", "", failed[0].evidence)
+        raise ProblemError(f"it cannot be scored: {ADVICE.get(name) or f'{name}: {evidence}'}")
 
 
 def _replace(path: Path, text: str) -> None:
@@ -298,8 +303,9 @@ def make_problem(
 
 
 def _copy(module: nn.Module, device: torch.device) -> nn.Module:
-    """Return it without hooks that change what its `forward` returns."""
+    """Return it without hooks, which surround kernels, too."""
     module = copy.deepcopy(module).to(device)
+    module._forward_pre_hooks.clear()
     module._forward_hooks.clear()
     return module
 
@@ -331,15 +337,15 @@ def _write_and_check(
         sizes = name_sizes(tried)
         largest = max(tried, key=_count_elements)
         try:
-            given = fill(largest.arguments, draw_tensors(largest, device))
+            given = draw_tensors(largest, device).values()
             exported = export_module(copy.deepcopy(module), largest, given, sizes)
             text = write_text(
                 module, exported, tried, sizes, summary=summary, settings=settings, nonnegative=nonnegative,
                 plain=plain, constant=constant,
             )  # fmt: skip
-            if all(_equals(module, text, at, device, gradients=constant is not None) for at in range(len(tried))):
-                return text
-            failures.append(ProblemError("its code computes other values than the module"))
+            for at in range(len(tried)):
+                _require_equal(module, text, at, device, gradients=constant is not None)
+            return text
         except ProblemError as error:
             failures.append(error)
     raise failures[-1]
@@ -363,8 +369,9 @@ def _count_elements(form: CallForm) -> int:
     return sum(math.prod(facts.shape) for _, facts in list_facts(form.arguments))
 
 
-def _equals(module: nn.Module, text: ProblemText, at: int, device: torch.device, *, gradients: bool) -> bool:
-    """Compare the problem's model with the module on inputs of the problem, in sizes of the form `at`."""
+def _require_equal(module: nn.Module, text: ProblemText, at: int, device: torch.device, *, gradients: bool) -> None:
+    """Compare the problem's model with the module on inputs of the problem, in sizes of the form `at`. Raises
+    ProblemError."""
     namespace, form = load_text(text.text), text.forms[at]
     namespace.update(text.sizes.values[at])
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
@@ -374,21 +381,23 @@ def _equals(module: nn.Module, text: ProblemText, at: int, device: torch.device,
     original = copy.deepcopy(module)
     copy_state(original, written)
     tensors = draw_tensors(form, device) | dict(zip(text.inputs, inputs, strict=True))
+    try:
+        expected = run(original, form, tensors)
+    except Exception as error:  # of the user's code
+        raise ProblemError(f"it fails on random inputs: {describe_failure(error)}") from error
 
     def call(**given: Tensor) -> Any:
         found = written(*(given[name] for name in text.inputs))
         return fill_outputs(ast.literal_eval(text.outputs), found, given)
 
     try:
-        expected = run(original, form, tensors)
         with torch.no_grad():
             torch.testing.assert_close(call(**tensors), expected, equal_nan=True)
         if gradients:
             found, expected = differentiate(written, form, tensors, call), differentiate(original, form, tensors)
             torch.testing.assert_close(found, {name: expected[name] for name in found}, equal_nan=True)
-    except (AssertionError, RuntimeError, TypeError, AttributeError, NameError, ValueError, IndexError):
-        return False
-    return True
+    except (AssertionError, RuntimeError, TypeError, AttributeError, NameError, ValueError, IndexError) as error:
+        raise ProblemError("its code computes other values than the module") from error
 
 
 def load_text(text: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from torch import Tensor, fx, nn
 
 from harness.capture.graph_code import RANDOM, list_state
 from harness.capture.problem_text import describe_failure, describe_family, list_facts
-from harness.capture.runtime import NoOutline, Outline, is_property, list_arguments
+from harness.capture.runtime import TENSOR, NoOutline, Outline, is_property, list_arguments, map_arguments
 from harness.capture.values import TensorFacts
 from harness.capture.watch import CallForm, ModuleRecord, Unsupported, Watch
 from harness.domain import ProblemError
@@ -151,6 +151,8 @@ def outline_module(module: Any, form: CallForm) -> tuple[Outline, list[list[str]
     leaves = dict(list_arguments(form.arguments))
     if form.changes_inputs or any(isinstance(one, Unsupported) for one in leaves.values()):
         raise ProblemError("it changes its arguments, or they are not tensors and constants")
+    if form.output_kind:
+        raise ProblemError(f"it returns {form.output_kind}, not tensors in tuples, lists or dicts")
     try:
         outline = Outline(module, describe_arguments(form))
         chains = find_chains(outline.graph.graph, module)
@@ -162,12 +164,13 @@ def outline_module(module: Any, form: CallForm) -> tuple[Outline, list[list[str]
     return outline, chains
 
 
-def describe_arguments(form: CallForm) -> dict[str, tuple[str, bool]]:
-    """Map arguments to dtype or constant, and whether it is a tensor."""
-    return {
-        name: (leaf.dtype, True) if isinstance(leaf, TensorFacts) else (repr(leaf), False)
-        for name, leaf in list_arguments(form.arguments)
-    }
+def describe_arguments(form: CallForm) -> str:
+    """Return the form of the arguments, with dtypes and constants."""
+    return repr(map_arguments(form.arguments, _describe_leaf))
+
+
+def _describe_leaf(leaf: Any) -> str:
+    return f"{TENSOR}{leaf.dtype}" if isinstance(leaf, TensorFacts) else repr(leaf)
 
 
 def find_chains(graph: fx.Graph, module: Any) -> list[list[str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import io
 import logging
 import operator
@@ -21,14 +20,13 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 import harness
 from harness.capture.graph_code import GraphPrinter, list_state, name_operator, show_attribute, simplify
-from harness.capture.runtime import list_arguments
+from harness.capture.runtime import list_arguments, take_tensors
 from harness.capture.values import TensorFacts, describe, merge, write_tensor
 from harness.capture.watch import Arguments, CallForm, Unsupported
 from harness.domain import ProblemError
 
 MAX_CASES = 4
 COLUMNS = 110
-POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +67,7 @@ def require_plain(form: CallForm) -> None:
         if isinstance(leaf, Unsupported):
             raise ProblemError(f"its argument {name} is a {leaf.kind}, not a tensor or a number")
     if form.output_kind:
-        raise ProblemError(f"it returns a {form.output_kind}, not tensors in tuples, lists or dicts")
+        raise ProblemError(f"it returns {form.output_kind}, not tensors in tuples, lists or dicts")
     if form.autocast:
         raise ProblemError("it runs under torch.autocast: convert the model's weights to that dtype instead")
     if not list_facts(form.arguments):
@@ -111,14 +109,16 @@ def name_sizes(forms: Sequence[CallForm]) -> Sizes:
     return Sizes(names=tuple(names), values=values)
 
 
-def export_module(module: nn.Module, form: CallForm, arguments: dict[str, Any], sizes: Sizes) -> Any:
-    """`arguments` are tensors in the form of `form`. Raises ProblemError."""
-    names = iter(sizes.names)
-    dynamic = {key: _mark_dynamic(value, names) for key, value in form.arguments.items()} if sizes.values[0] else None
-    positional, named = split_arguments(module, arguments)
+def export_module(module: nn.Module, form: CallForm, tensors: Iterable[Tensor], sizes: Sizes) -> Any:
+    """`tensors` are like those of `form`. Raises ProblemError."""
+    dynamic = [
+        {at: torch.export.Dim.AUTO for at, name in enumerate(shape) if not name.isdigit()} or None
+        for shape in sizes.names
+    ]
     try:
         with torch.no_grad(), _quiet():
-            return torch.export.export(module, positional, named, dynamic_shapes=dynamic, strict=False)
+            taking = take_tensors(module, form.arguments)
+            return torch.export.export(taking, tuple(tensors), dynamic_shapes=tuple(dynamic), strict=False)
     except Exception as error:  # export runs the user's code
         raise ProblemError(f"torch.export cannot record {describe_failure(error)}") from error
 
@@ -130,8 +130,10 @@ def describe_failure(error: Exception) -> str:
         one for one in traceback.extract_tb(error.__traceback__) if one.line and not one.filename.startswith(ours)
     ]
     place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}, `{frames[-1].line}`" if frames else "it"
-    if isinstance(error, (GuardOnDataDependentSymNode, fx.proxy.TraceError)):
+    if isinstance(error, GuardOnDataDependentSymNode):
         return f"{place}: it depends on values of tensors"
+    if isinstance(error, fx.proxy.TraceError) or "Proxy" in str(error):
+        return f"{place}: it depends on values or sizes of tensors"
     return f"{place}: {(str(error).strip().splitlines() or [type(error).__name__])[0][:200]}"
 
 
@@ -147,29 +149,6 @@ def _quiet() -> Iterator[None]:
         logging.disable(before)
 
 
-def split_arguments(module: nn.Module, arguments: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return positional and keyword arguments of `forward`. Those behind a parameter that is not given are named."""
-    named = dict(arguments)
-    positional: list[Any] = []
-    for name, one in inspect.signature(module.forward).parameters.items():
-        if one.kind is one.VAR_POSITIONAL:
-            positional += [named.pop(key) for key in arguments if key.rpartition("_")[0] == name]
-        if one.kind not in POSITIONAL or name not in named:
-            break
-        positional.append(named.pop(name))
-    return tuple(positional), named
-
-
-def _mark_dynamic(value: Any, names: Iterator[tuple[str, ...]]) -> Any:
-    if type(value) in (list, tuple):
-        return type(value)(_mark_dynamic(one, names) for one in value)
-    if type(value) is dict:
-        return {key: _mark_dynamic(one, names) for key, one in value.items()}
-    if not isinstance(value, TensorFacts):
-        return None
-    return {at: torch.export.Dim.AUTO for at, name in enumerate(next(names)) if not name.isdigit()} or None
-
-
 def write_text(
     module: nn.Module, exported: Any, forms: Sequence[CallForm], sizes: Sizes, *, summary: str, settings: Iterable[str],
     nonnegative: Collection[str], plain: bool, constant: Collection[str] | None = None,
@@ -177,10 +156,10 @@ def write_text(
     """The first of `forms` has the sizes of the file. With gradients, `constant` parameters have none."""
     graph = exported.module(check_guards=False)
     nodes = [node for node in graph.graph.nodes if node.op == "placeholder"]
-    names = [name for name, _ in list_arguments(forms[0].arguments)]
+    names = [name for name, _ in list_facts(forms[0].arguments)]
     outputs = simplify(graph, dict(zip(nodes, names, strict=True)), exported.call_spec.out_spec)
     seen = _merge_facts(forms)
-    inputs = {name: node for name, node in zip(names, nodes, strict=True) if node.users and name in seen}
+    inputs = {name: node for name, node in zip(names, nodes, strict=True) if node.users}
     if not inputs:
         raise ProblemError("its outputs depend on the shapes of its arguments alone, not on their values")
     limits = {name: find_index_limit(node, graph) for name, node in inputs.items()}

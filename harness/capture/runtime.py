@@ -10,10 +10,12 @@ import ast
 import copy
 import importlib.util
 import inspect
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -24,8 +26,10 @@ from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
 Plan = Mapping[str, Any]  # problem, paths, inputs, outputs, arguments, shapes, frozen, backward, outlines
 Bounds = Sequence[Sequence[tuple[int, int]]]  # of each size of each tensor
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 CONTAINERS = (list, tuple, dict)
 CONSTANTS = (int, bool, str, type(None), torch.dtype, torch.device)
+TENSOR = "Tensor "  # begins the text of an argument that is one
 OUTLINE = "_outline"  # attribute of a module
 
 
@@ -34,9 +38,51 @@ def list_arguments(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in arguments.items():
         if type(value) in CONTAINERS:
             items = value.items() if type(value) is dict else enumerate(value)
-            yield from list_arguments({f"{name}_{key}": one for key, one in items})
+            yield from list_arguments({re.sub(r"\W", "_", f"{name}_{key}"): one for key, one in items})
         else:
             yield name, value
+
+
+def map_arguments(value: Any, change: Callable[[Any], Any]) -> Any:
+    if type(value) is dict:
+        return {key: map_arguments(one, change) for key, one in value.items()}
+    return type(value)([map_arguments(one, change) for one in value]) if type(value) in CONTAINERS else change(value)
+
+
+class TensorSlot:
+    """Stands for a tensor among the arguments of a call."""
+
+    __slots__ = ()
+
+
+def split_arguments(module: nn.Module, arguments: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return positional and keyword arguments of `forward`. Those behind a parameter that is not given are named."""
+    named = dict(arguments)
+    positional: list[Any] = []
+    for name, one in inspect.signature(module.forward).parameters.items():
+        if one.kind is one.VAR_POSITIONAL:
+            positional += [named.pop(key) for key in arguments if key.rpartition("_")[0] == name]
+        if one.kind not in POSITIONAL or name not in named:
+            break
+        positional.append(named.pop(name))
+    return tuple(positional), named
+
+
+def take_tensors(module: nn.Module, arguments: Mapping[str, Any]) -> nn.Module:
+    """Return a copy, with the same state, whose `forward` takes the tensors of such a call alone, in their order."""
+    own = copy.copy(module)
+    forward = vars(own).pop("forward", None) or partial(type(module).forward, own)
+    names = ", ".join(name for name, leaf in list_arguments(arguments) if isinstance(leaf, TensorSlot))
+
+    def call(*tensors: Tensor) -> Any:
+        given = iter(tensors)
+        filled = map_arguments(arguments, lambda leaf: next(given) if isinstance(leaf, TensorSlot) else leaf)
+        positional, named = split_arguments(module, filled)
+        return forward(*positional, **named)
+
+    written = eval(f"lambda self, {names}: call({names})", {"call": call})  # torch.fx and torch.export read the names
+    own.__class__ = type(type(module).__name__, (type(module),), {"forward": written})
+    return own
 
 
 def summarise_call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
@@ -55,14 +101,19 @@ def summarise_call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, 
 
 
 class CallPattern:
-    """The dtypes and constants that calls of a module have."""
+    """The dtypes and constants that calls of a module have. `arguments` is the text of their form: a tensor is
+    "Tensor" and its dtype, a constant its expression."""
 
-    def __init__(self, module: nn.Module, arguments: Mapping[str, tuple[str, bool]]) -> None:
+    def __init__(self, module: nn.Module, arguments: str) -> None:
         parameters = inspect.signature(module.forward).parameters.values()
-        self.names = [one.name for one in parameters if one.kind is not one.VAR_POSITIONAL]
+        self.names = [one.name for one in parameters if one.kind in POSITIONAL]
         self.rest = next((one.name for one in parameters if one.kind is one.VAR_POSITIONAL), "args")
-        self.dtypes = {name: getattr(torch, one) for name, (one, is_tensor) in arguments.items() if is_tensor}
-        self.constants = {name: one for name, (one, is_tensor) in arguments.items() if not is_tensor}
+        self.arguments: dict[str, Any] = ast.literal_eval(arguments)
+        leaves = dict(list_arguments(self.arguments))
+        self.dtypes = {
+            name: getattr(torch, one.removeprefix(TENSOR)) for name, one in leaves.items() if one.startswith(TENSOR)
+        }
+        self.constants = {name: one for name, one in leaves.items() if name not in self.dtypes}
 
     def list_names(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
         rest = (f"{self.rest}_{at}" for at in range(len(args) - len(self.names)))
@@ -202,7 +253,7 @@ class Outline:
     """Replaces `forward` of one module by its graph, in which chains of operators are modules. Calls with other
     constants use `forward`. Raises whatever torch.fx raises if there is no such graph."""
 
-    def __init__(self, module: nn.Module, arguments: Mapping[str, tuple[str, bool]]) -> None:
+    def __init__(self, module: nn.Module, arguments: str) -> None:
         if "forward" in vars(module) or hasattr(module, "chain_0"):
             raise NoOutline("its forward was replaced, or it has a chain_0")
         self.module, self.forward, self.training = module, module.forward, module.training
@@ -250,20 +301,12 @@ class _Tracer(fx.Tracer):  # type: ignore[misc]
 
 def trace(module: nn.Module, pattern: CallPattern) -> fx.GraphModule:
     """Return the graph of `forward` with modules inside as they are. Its arguments are the tensors of the pattern."""
-    own = copy.copy(module)
-    parameters = inspect.signature(module.forward).parameters
-    constants = {name: ast.literal_eval(text) for name, text in pattern.constants.items()}
-    if not {*pattern.dtypes, *constants} <= parameters.keys():
-        raise NoOutline("its arguments are not tensors and constants alone")
-    defaults = {name: one.default for name, one in parameters.items() if one.default is not one.empty}
-    fixed = {name: value for name, value in (defaults | constants).items() if name not in pattern.dtypes}
+    own = take_tensors(module, map_arguments(pattern.arguments, _read_leaf))
     with warnings.catch_warnings(action="ignore"):
-        graph = _Tracer().trace(own, fixed)
+        graph = _Tracer().trace(own)
     if any(vars(own)[name] is not value for name, value in vars(module).items()) or len(vars(own)) > len(vars(module)):
         raise NoOutline("its forward assigns attributes")
     for node in list(graph.nodes):
-        if node.op == "placeholder" and node.target not in pattern.dtypes:
-            _erase(graph, node)  # torch.fx asserts that it has the constant's value
         if is_property(node):  # of which each user gets its own
             for user in list(node.users)[1:]:
                 with graph.inserting_before(user):
@@ -271,15 +314,14 @@ def trace(module: nn.Module, pattern: CallPattern) -> fx.GraphModule:
     return fx.GraphModule(own, graph)
 
 
+def _read_leaf(text: str) -> Any:
+    names = {"torch": torch, "device": torch.device, "inf": float("inf"), "nan": float("nan")}
+    return TensorSlot() if text.startswith(TENSOR) else eval(text, names)
+
+
 def is_property(node: fx.Node) -> bool:
     """Return whether it is the dtype or device of a tensor."""
     return node.target is getattr and node.args[1] in ("dtype", "device")
-
-
-def _erase(graph: fx.Graph, node: fx.Node) -> None:
-    for user in list(node.users):
-        _erase(graph, user)
-    graph.erase_node(node)
 
 
 def find_outline(model: nn.Module, path: str, plan: Plan) -> Outline | None:

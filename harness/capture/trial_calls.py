@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from harness.capture.comparison import FACTOR, find_gradients
-from harness.capture.problem_text import list_facts, split_arguments
-from harness.capture.values import TensorFacts, write_tensor
+from harness.capture.problem_text import list_facts
+from harness.capture.runtime import take_tensors
+from harness.capture.values import write_tensor
 from harness.capture.watch import CallForm
 from harness.domain import ProblemError
 from harness.tensors.values import list_tensors
@@ -44,9 +45,8 @@ def differentiate(
     """Return gradients of inputs and, as self.NAME, parameters. `call` gets the inputs instead of the module."""
     sources: dict[str, Tensor] = {f"self.{name}": one for name, one in module.named_parameters() if one.requires_grad}
     sources |= {name: tensors[name].requires_grad_() for name, one in list_facts(form.arguments) if one.learns}
-    positional, named = split_arguments(module, fill(form.arguments, tensors)) if call is None else ((), tensors)
     with torch.enable_grad():
-        outputs = list_tensors((call or module)(*positional, **named))
+        outputs = list_tensors(call(**tensors) if call else take_tensors(module, form.arguments)(*_copy(tensors)))
     return dict(zip(sources, find_gradients(outputs, list(sources.values()), _weigh), strict=True))
 
 
@@ -56,10 +56,12 @@ def _weigh(output: Tensor) -> Tensor:
 
 def run(module: nn.Module, form: CallForm, tensors: dict[str, Tensor]) -> Any:
     """Call a copy of the module."""
-    module = copy.deepcopy(module)
-    positional, named = split_arguments(module, fill(form.arguments, tensors))
     with torch.no_grad():
-        return module(*positional, **named)
+        return take_tensors(copy.deepcopy(module), form.arguments)(*_copy(tensors))
+
+
+def _copy(tensors: dict[str, Tensor]) -> list[Tensor]:
+    return [one.clone() for one in tensors.values()]
 
 
 def draw_tensors(form: CallForm, device: torch.device) -> dict[str, Tensor]:
@@ -68,12 +70,3 @@ def draw_tensors(form: CallForm, device: torch.device) -> dict[str, Tensor]:
         name: eval(write_tensor(facts, [str(size) for size in facts.shape]), {"torch": torch}).to(device)
         for name, facts in list_facts(form.arguments)
     }
-
-
-def fill(arguments: Any, tensors: dict[str, Tensor], name: str = "") -> Any:
-    """Replace facts by the tensors of their names."""
-    if type(arguments) in (list, tuple, dict):
-        items = arguments.items() if isinstance(arguments, dict) else enumerate(arguments)
-        filled = {key: fill(value, tensors, f"{name}_{key}" if name else str(key)) for key, value in items}
-        return filled if isinstance(arguments, dict) else type(arguments)(filled.values())
-    return tensors[name].clone() if isinstance(arguments, TensorFacts) else arguments

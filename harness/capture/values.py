@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from harness.capture.runtime import TensorSlot
 from harness.domain import InputContract
 from harness.problems.inputs.conformity import find_violation
 
@@ -16,7 +17,7 @@ STRUCTURES = ("causal", "lengths", "nonempty", "arbitrary")  # of masks, the mos
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TensorFacts:
+class TensorFacts(TensorSlot):
     """`pattern` names how values are drawn; a mask has a `structure` and begins with `high`. `order` lists the
     dimensions from the slowest in memory; `low` to `density` are rounded summaries. `learns`: it gets a gradient."""
 

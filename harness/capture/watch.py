@@ -123,7 +123,7 @@ class Watch:
     def add(self, path: str, module: nn.Module) -> None:
         self.modules[path] = ModuleRecord(module)
         self._handles += (
-            module.register_forward_pre_hook(partial(self.before, path), with_kwargs=True, prepend=True),
+            module.register_forward_pre_hook(partial(self.before, path), with_kwargs=True),
             module.register_forward_hook(partial(self.after, path), with_kwargs=True, always_call=True),
         )
 

@@ -297,9 +297,13 @@ def test_calls_that_fail_or_are_empty_are_left_out(capture):
 
 
 def test_hooks_of_a_module_are_no_part_of_its_problem(capture):
-    hook = "net.first.register_forward_hook(lambda module, args, output: output + 1)\n"
-    _, record, _ = capture(MLP + RUN.replace("with", f"{hook}with"), "--module", "Mlp")
+    hooks = """
+net.first.register_forward_hook(lambda module, args, output: output + 1)
+net.first.register_forward_pre_hook(lambda module, args: args[0][:16] * 2)
+"""
+    _, record, _ = capture(MLP + RUN.replace("with", f"{hooks}with"), "--module", "Mlp")
     assert groups_of(record)["Mlp"]["paths"] == ["first", "second"]
+    assert [[[16, 16], [64, 64]]] in groups_of(record)["Mlp"]["shapes"]  # as the hook gives it
     model, original = (load_text(source)["Model"]() for source in (written()["mlp"].source, ORIGINAL))
     copy_state(original, model)
     x = torch.randn(32, 64)
@@ -373,7 +377,7 @@ def test_the_capture_of_another_version_is_made_again(capture, capsys):
 
     capture(MLP + RUN, "--module", "Linear")
     path = Path("captured/net/capture.json")
-    path.write_text(path.read_text().replace('"frozen"', '"older"'))
+    path.write_text(path.read_text().replace('"arguments"', '"older"'))
     assert run_command(["apply", "captured/net", "--script", "script.py"]) == 2
     assert "capture the model again" in capsys.readouterr().err
     assert capture(MLP + RUN, "--module", "Linear")[0] == 0
@@ -389,7 +393,7 @@ def test_the_time_of_operators_beside_the_modules_inside_is_named(capture):
     assert 0.1 < net["own_share"] < 1
     assert groups_of(record)["Linear"]["own_share"] == groups_of(record)["Linear"]["share"]
     notes = [line for line in list_capture_notes(record, Path(), "net") if "in operators of Net.forward itself" in line]
-    assert "depends on values of tensors" in notes[0]
+    assert "depends on values or sizes of tensors" in notes[0]
 
 
 @pytest.mark.slow

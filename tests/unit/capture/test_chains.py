@@ -113,27 +113,43 @@ class ActsInPlace(AddsInPlace):
         return z.cos(), self.activation(y)
 
 
-class TakesMore(Part):
-    def forward(self, *x):
-        return self.linear(x[0].exp().sin())
-
-
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [
-        (Branches, "depends on values of tensors"),
+        (Branches, "depends on values or sizes of tensors"),
         (Assigns, "assigns attributes"),
         (AddsInPlace, "in place"),
         (ActsInPlace, "in place"),
-        (TakesMore, "not tensors and constants alone"),
     ],
 )
 def test_a_forward_without_a_graph_has_no_chains(kind, reason):
     module = kind()
-    name = "x_0" if kind is TakesMore else "x"
     with pytest.raises(ProblemError, match=reason):
-        outline_module(module, CallForm({name: describe(torch.ones(4))}))
+        outline_module(module, CallForm({"x": describe(torch.ones(4))}))
     assert module.kept == 0
+
+
+class TakesMore(Part):
+    def forward(self, *x, pair, dtype, **rest):
+        y = self.linear(x[0]).to(dtype).exp().sin() * pair[0]
+        return y - pair[1] if "minus" in rest else y + rest["more"]
+
+
+def test_arguments_in_containers_and_further_ones_may_have_chains():
+    module, x = TakesMore(), torch.randn(4, 4)
+    facts = describe(x)
+    given = {"pair": (x, x), "dtype": torch.float32, "more": x}
+    form = CallForm({"x_0": facts, "pair": (facts, facts), "dtype": torch.float32, "more": facts})
+    outline, chains = outline_module(module, form)
+    assert len(chains) == 1
+    outline.chains["chain_0"].forward = lambda *args: torch.zeros(4, 4)
+    assert not outline(x, **given).any()
+    assert torch.equal(outline(x, **given, minus=True), module(x, **given, minus=True))  # by the module's forward
+
+
+def test_an_output_that_a_graph_cannot_return_has_no_chains():
+    with pytest.raises(ProblemError, match="it returns Result"):
+        outline_module(Depends(), CallForm({"x": describe(torch.randn(4, 4))}, output_kind="Result"))
 
 
 class Depends(Part):
@@ -149,10 +165,8 @@ def test_a_chain_that_needs_a_number_of_another_is_another():
     outline, chains = outline_module(module, CallForm({"x": describe(x)}))
     assert len(chains) == 2
     assert torch.equal(outline(x), module(x))
-    assert describe_arguments(CallForm({"x": describe(x), "flag": True})) == {
-        "x": ("float32", True),
-        "flag": ("True", False),
-    }
+    form = CallForm({"x": (describe(x),), "flag": True})
+    assert describe_arguments(form) == repr({"x": ("Tensor float32",), "flag": "True"})
 
 
 class Asserts(Part):
