@@ -151,8 +151,6 @@ def outline_module(module: Any, form: CallForm) -> tuple[Outline, list[list[str]
     leaves = dict(list_arguments(form.arguments))
     if form.changes_inputs or any(isinstance(one, Unsupported) for one in leaves.values()):
         raise ProblemError("it changes its arguments, or they are not tensors and constants")
-    if form.output_kind:
-        raise ProblemError(f"it returns {form.output_kind}, not tensors in tuples, lists or dicts")
     try:
         outline = Outline(module, describe_arguments(form))
         chains = find_chains(outline.graph.graph, module)
@@ -166,7 +164,7 @@ def outline_module(module: Any, form: CallForm) -> tuple[Outline, list[list[str]
 
 def describe_arguments(form: CallForm) -> str:
     """Return the form of the arguments, with dtypes and constants."""
-    return repr(map_arguments(form.arguments, _describe_leaf))
+    return repr((form.positional, map_arguments(form.arguments, _describe_leaf)))
 
 
 def _describe_leaf(leaf: Any) -> str:
@@ -229,7 +227,13 @@ def _is_tensor(node: fx.Node, tensors: set[fx.Node], module: Any) -> bool:
         return isinstance(value, Tensor)
     if node.op in ("placeholder", "call_module"):
         return True
-    return _works(node) and _name(node) not in NO_TENSORS and any(one in tensors for one in node.all_input_nodes)
+    is_object = isinstance(node.target, type)
+    return (
+        _works(node)
+        and not is_object
+        and _name(node) not in NO_TENSORS
+        and any(one in tensors for one in node.all_input_nodes)
+    )
 
 
 def _joins(node: fx.Node, inputs: list[Any], tensors: set[fx.Node], chain: dict[fx.Node, Any]) -> bool:

@@ -117,7 +117,7 @@ def export_module(module: nn.Module, form: CallForm, tensors: Iterable[Tensor], 
     ]
     try:
         with torch.no_grad(), _quiet():
-            taking = take_tensors(module, form.arguments)
+            taking = take_tensors(module, form.arguments, form.positional)
             return torch.export.export(taking, tuple(tensors), dynamic_shapes=tuple(dynamic), strict=False)
     except Exception as error:  # export runs the user's code
         raise ProblemError(f"torch.export cannot record {describe_failure(error)}") from error

@@ -15,6 +15,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import is_dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -55,21 +56,9 @@ class TensorSlot:
     __slots__ = ()
 
 
-def split_arguments(module: nn.Module, arguments: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return positional and keyword arguments of `forward`. Those behind a parameter that is not given are named."""
-    named = dict(arguments)
-    positional: list[Any] = []
-    for name, one in inspect.signature(module.forward).parameters.items():
-        if one.kind is one.VAR_POSITIONAL:
-            positional += [named.pop(key) for key in arguments if key.rpartition("_")[0] == name]
-        if one.kind not in POSITIONAL or name not in named:
-            break
-        positional.append(named.pop(name))
-    return tuple(positional), named
-
-
-def take_tensors(module: nn.Module, arguments: Mapping[str, Any]) -> nn.Module:
-    """Return a copy, with the same state, whose `forward` takes the tensors of such a call alone, in their order."""
+def take_tensors(module: nn.Module, arguments: Mapping[str, Any], positional: int) -> nn.Module:
+    """Return a copy, with the same state, whose `forward` takes the tensors of such a call alone, in their order. The
+    first arguments are `positional`."""
     own = copy.copy(module)
     forward = vars(own).pop("forward", None) or partial(type(module).forward, own)
     names = ", ".join(name for name, leaf in list_arguments(arguments) if isinstance(leaf, TensorSlot))
@@ -77,8 +66,8 @@ def take_tensors(module: nn.Module, arguments: Mapping[str, Any]) -> nn.Module:
     def call(*tensors: Tensor) -> Any:
         given = iter(tensors)
         filled = map_arguments(arguments, lambda leaf: next(given) if isinstance(leaf, TensorSlot) else leaf)
-        positional, named = split_arguments(module, filled)
-        return forward(*positional, **named)
+        names = list(filled)
+        return forward(*(filled[one] for one in names[:positional]), **{one: filled[one] for one in names[positional:]})
 
     written = eval(f"lambda self, {names}: call({names})", {"call": call})  # torch.fx and torch.export read the names
     own.__class__ = type(type(module).__name__, (type(module),), {"forward": written})
@@ -101,14 +90,14 @@ def summarise_call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, 
 
 
 class CallPattern:
-    """The dtypes and constants that calls of a module have. `arguments` is the text of their form: a tensor is
-    "Tensor" and its dtype, a constant its expression."""
+    """The dtypes and constants that calls of a module have. `arguments` is the text of their form: how many are
+    positional, and all by name. A tensor is "Tensor" and its dtype, a constant its expression."""
 
     def __init__(self, module: nn.Module, arguments: str) -> None:
         parameters = inspect.signature(module.forward).parameters.values()
         self.names = [one.name for one in parameters if one.kind in POSITIONAL]
         self.rest = next((one.name for one in parameters if one.kind is one.VAR_POSITIONAL), "args")
-        self.arguments: dict[str, Any] = ast.literal_eval(arguments)
+        self.positional, self.arguments = ast.literal_eval(arguments)
         leaves = dict(list_arguments(self.arguments))
         self.dtypes = {
             name: getattr(torch, one.removeprefix(TENSOR)) for name, one in leaves.items() if one.startswith(TENSOR)
@@ -298,10 +287,17 @@ class _Tracer(fx.Tracer):  # type: ignore[misc]
     def proxy(self, node: fx.Node) -> _Proxy:
         return _Proxy(node, self)
 
+    def create_arg(self, a: Any) -> Any:
+        if isinstance(a, dict) and is_dataclass(a):  # of which torch.fx makes a dict
+            return self.create_node("call_function", type(a), (), {key: self.create_arg(one) for key, one in a.items()})
+        if isinstance(a, dict) and type(a) is not dict:
+            raise NoOutline(f"it returns {type(a).__name__}")
+        return super().create_arg(a)
+
 
 def trace(module: nn.Module, pattern: CallPattern) -> fx.GraphModule:
     """Return the graph of `forward` with modules inside as they are. Its arguments are the tensors of the pattern."""
-    own = take_tensors(module, map_arguments(pattern.arguments, _read_leaf))
+    own = take_tensors(module, map_arguments(pattern.arguments, _read_leaf), pattern.positional)
     with warnings.catch_warnings(action="ignore"):
         graph = _Tracer().trace(own)
     if any(vars(own)[name] is not value for name, value in vars(module).items()) or len(vars(own)) > len(vars(module)):

@@ -46,7 +46,7 @@ def differentiate(
     sources: dict[str, Tensor] = {f"self.{name}": one for name, one in module.named_parameters() if one.requires_grad}
     sources |= {name: tensors[name].requires_grad_() for name, one in list_facts(form.arguments) if one.learns}
     with torch.enable_grad():
-        outputs = list_tensors(call(**tensors) if call else take_tensors(module, form.arguments)(*_copy(tensors)))
+        outputs = list_tensors(call(**tensors) if call else _call(module, form, tensors))
     return dict(zip(sources, find_gradients(outputs, list(sources.values()), _weigh), strict=True))
 
 
@@ -57,11 +57,11 @@ def _weigh(output: Tensor) -> Tensor:
 def run(module: nn.Module, form: CallForm, tensors: dict[str, Tensor]) -> Any:
     """Call a copy of the module."""
     with torch.no_grad():
-        return take_tensors(copy.deepcopy(module), form.arguments)(*_copy(tensors))
+        return _call(copy.deepcopy(module), form, tensors)
 
 
-def _copy(tensors: dict[str, Tensor]) -> list[Tensor]:
-    return [one.clone() for one in tensors.values()]
+def _call(module: nn.Module, form: CallForm, tensors: dict[str, Tensor]) -> Any:
+    return take_tensors(module, form.arguments, form.positional)(*(one.clone() for one in tensors.values()))
 
 
 def draw_tensors(form: CallForm, device: torch.device) -> dict[str, Tensor]:

@@ -44,7 +44,7 @@ class Unsupported:
 
 @dataclass(slots=True)
 class CallForm:
-    """Calls with equal shapes and constants. `work` is summed over `count` calls."""
+    """Calls with equal shapes and constants, the first arguments `positional`. Work is summed over `count` calls."""
 
     arguments: Arguments
     count: int = 1
@@ -54,6 +54,7 @@ class CallForm:
     changes_inputs: bool = False
     has_gradients: bool = False
     autocast: bool = False
+    positional: int = 0
 
     def add(self, other: CallForm) -> None:
         self.arguments = _merge(self.arguments, other.arguments)
@@ -203,7 +204,8 @@ class Watch:
         shapes = map_leaves(bound, lambda one: (tuple(one.shape), one.dtype) if isinstance(one, Tensor) else one)
         with _disable_current_modes(), torch.no_grad():
             facts = map_leaves(bound, _describe)
-        form = CallForm({name: _simplify(value) for name, value in facts.items()}, flops=-self._costs.flops)
+        arguments = {name: _simplify(value) for name, value in facts.items()}
+        form = CallForm(arguments, flops=-self._costs.flops, positional=len(args))
         return repr({name: _simplify(value) for name, value in shapes.items()}), form
 
     def after(self, path: str, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:

@@ -65,8 +65,12 @@ class OperatorMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 class OperatorWatch(OperatorMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        self.note(func, args, kwargs or {}, result)
+        kwargs = kwargs or {}
+        with self:  # operators that consist of others, which torch.inference_mode leaves whole
+            result = func.decompose(*args, **kwargs)
+        if result is NotImplemented:
+            result = func(*args, **kwargs)
+            self.note(func, args, kwargs, result)
         return result
 
     def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:

@@ -110,7 +110,7 @@ def test_a_model_is_measured_in_each_mode_with_gradients_too(gradients):
     calls = [((torch.randn(32, 64, device="cuda"),), {}) for _ in range(3)]
     plan = {
         "problem": "scale", "paths": ["1"], "inputs": ["input"], "outputs": "0", "frozen": [],
-        "arguments": "{'input': 'Tensor float32'}", "shapes": [[[(32, 32), (64, 64)]]], "backward": True,
+        "arguments": "(1, {'input': 'Tensor float32'})", "shapes": [[[(32, 32), (64, 64)]]], "backward": True,
     }  # fmt: skip
     dispatches = [Dispatch(model[1], Kernel(model[1].weight), plan)]
     expected = expect(model, calls, gradients=gradients)

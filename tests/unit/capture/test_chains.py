@@ -1,7 +1,10 @@
 """Chains of operators in a long forward: they become problems, and their kernels are put into the model."""
 
 import shutil
+from collections import OrderedDict
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -139,7 +142,7 @@ def test_arguments_in_containers_and_further_ones_may_have_chains():
     module, x = TakesMore(), torch.randn(4, 4)
     facts = describe(x)
     given = {"pair": (x, x), "dtype": torch.float32, "more": x}
-    form = CallForm({"x_0": facts, "pair": (facts, facts), "dtype": torch.float32, "more": facts})
+    form = CallForm({"x_0": facts, "pair": (facts, facts), "dtype": torch.float32, "more": facts}, positional=1)
     outline, chains = outline_module(module, form)
     assert len(chains) == 1
     outline.chains["chain_0"].forward = lambda *args: torch.zeros(4, 4)
@@ -147,9 +150,44 @@ def test_arguments_in_containers_and_further_ones_may_have_chains():
     assert torch.equal(outline(x, **given, minus=True), module(x, **given, minus=True))  # by the module's forward
 
 
-def test_an_output_that_a_graph_cannot_return_has_no_chains():
-    with pytest.raises(ProblemError, match="it returns Result"):
-        outline_module(Depends(), CallForm({"x": describe(torch.randn(4, 4))}, output_kind="Result"))
+@dataclass
+class Result(OrderedDict):
+    y: torch.Tensor
+    nothing: None = None
+
+    def __post_init__(self):
+        self["y"] = self.y
+
+
+class Pair(NamedTuple):
+    low: torch.Tensor
+    high: torch.Tensor
+
+
+class Returns(Part):
+    def __init__(self, kind):
+        super().__init__()
+        self.kind = kind
+
+    def forward(self, x):
+        y = self.linear(x).exp().sin()
+        return self.kind(y, self.linear(y)) if self.kind is Pair else self.kind(y=y)
+
+
+def test_objects_that_a_graph_returns_keep_their_type():
+    x = torch.randn(4, 4)
+    for kind in (Result, Pair):
+        outline, chains = outline_module(Returns(kind), CallForm({"x": describe(x)}))
+        found, expected = outline(x), outline.module(x)
+        assert type(found) is kind
+        pairs = zip(*(one.values() if kind is Result else one for one in (found, expected)), strict=True)
+        assert all(torch.equal(*pair) for pair in pairs)
+        assert torch.equal(
+            found["y"] if kind is Result else found.low, expected["y"] if kind is Result else expected.low
+        )
+        assert (len(chains), outline.fails) == (1, False)
+    with pytest.raises(ProblemError, match="it returns OrderedDict"):
+        outline_module(Returns(OrderedDict), CallForm({"x": describe(x)}))
 
 
 class Depends(Part):
@@ -165,8 +203,8 @@ def test_a_chain_that_needs_a_number_of_another_is_another():
     outline, chains = outline_module(module, CallForm({"x": describe(x)}))
     assert len(chains) == 2
     assert torch.equal(outline(x), module(x))
-    form = CallForm({"x": (describe(x),), "flag": True})
-    assert describe_arguments(form) == repr({"x": ("Tensor float32",), "flag": "True"})
+    form = CallForm({"x": (describe(x),), "flag": True}, positional=1)
+    assert describe_arguments(form) == repr((1, {"x": ("Tensor float32",), "flag": "True"}))
 
 
 class Asserts(Part):

@@ -77,7 +77,7 @@ class Changed(nn.Module):
 def replace_mix(model, change, *, backward=False):
     plan = {
         "problem": "mix", "paths": ["mix"], "inputs": ["input"], "outputs": "0", "frozen": [],
-        "arguments": "{'input': 'Tensor float32'}", "shapes": [[[(2, 2), (6, 6), (8, 8)]]], "backward": backward,
+        "arguments": "(1, {'input': 'Tensor float32'})", "shapes": [[[(2, 2), (6, 6), (8, 8)]]], "backward": backward,
     }  # fmt: skip
     return [Dispatch(model.mix, Changed(model.mix, change), plan)]
 

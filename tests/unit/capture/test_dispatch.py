@@ -42,7 +42,7 @@ CALLS = [
 
 
 def make_dispatch(*, backward: bool) -> Dispatch:
-    arguments = repr({"x": "Tensor float32", "y": "Tensor float32", "scale": "2.0", "mode": "'sum'"})
+    arguments = repr((3, {"x": "Tensor float32", "y": "Tensor float32", "scale": "2.0", "mode": "'sum'"}))
     sizes = [[(2, 2), (3, 3)]] * 2
     plan = {
         "problem": "p", "arguments": arguments, "inputs": ["x", "y"], "outputs": "0", "frozen": ["y"],

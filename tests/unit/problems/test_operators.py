@@ -18,11 +18,12 @@ CALLS = {
 }
 
 
+@pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])
 @pytest.mark.parametrize("name", CALLS)
-def test_operations_are_counted_as_torch_counts_them(name):
+def test_operations_are_counted_as_torch_counts_them(name, context):
     with torch.no_grad(), FlopCounterMode(display=False) as expected:
         CALLS[name]()
-    with torch.no_grad(), OperatorCosts() as costs:
+    with context(), OperatorCosts() as costs:
         CALLS[name]()
     assert costs.flops == expected.get_total_flops()
     assert costs.elements > 0
