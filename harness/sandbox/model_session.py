@@ -31,7 +31,7 @@ from harness.sandbox.memory_probe import (
     record_elements,
 )
 from harness.sandbox.worker_client import Called, PlacedInputs, Program, WorkerClient, describe, open_client
-from harness.sandbox.worker_process import CodeTrace, Stopped, WorkerLimits, WorkerProcess
+from harness.sandbox.worker_process import CodeSample, Stopped, WorkerLimits, WorkerProcess
 from harness.tensors.outputs import (
     Change,
     FlatOutputs,
@@ -220,15 +220,15 @@ class ModelSession:
         self._begin_rest(placed)
         return run
 
-    def call_sampled(self, delay_us: float) -> list[CodeTrace] | None:
+    def call_sampled(self, delay_us: float) -> CodeSample | None:
         """As `call_timed`, stopped for a moment after `delay_us`. Return what executed then, None if unknown."""
         placed = self._require_armed()
         self.client.tell_go(placed.seed)
         finish = self.client.begin_sample(delay_us)
         self._take(placed, sampled_before=None, take=False)
-        traces = finish()
+        sample = finish()
         self._begin_rest(placed)
-        return traces
+        return sample
 
     def _require_armed(self) -> PlacedInputs:
         if self._armed:

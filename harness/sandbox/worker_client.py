@@ -33,7 +33,7 @@ from harness.sandbox.exchange import BETWEEN_CALLS_S, Exchange, explain_failure,
 from harness.sandbox.memory_limits import limit_worker
 from harness.sandbox.memory_probe import Element
 from harness.sandbox.replies import parse_outputs, parse_pages, parse_spec, read_as, read_list, read_pairs
-from harness.sandbox.worker_process import CodeTrace, StillRunning, Stopped, WorkerLimits, WorkerProcess
+from harness.sandbox.worker_process import CodeSample, StillRunning, Stopped, WorkerLimits, WorkerProcess
 from harness.tensors.outputs import Span
 from harness.tensors.values import has_same_bits, pack_by_dtype, read_seed
 
@@ -343,7 +343,7 @@ class WorkerClient:
         stretches = [(element.address, element.size_bytes) for element in elements]
         return _explaining(self.worker.begin_pause(stretches, spans))
 
-    def begin_sample(self, delay_us: float) -> Callable[[], list[CodeTrace] | None]:
+    def begin_sample(self, delay_us: float) -> Callable[[], CodeSample | None]:
         """See `WorkerProcess.begin_sample`."""
         return _explaining(self.worker.begin_sample(delay_us))
 

@@ -144,7 +144,7 @@ def _megabytes(size_bytes: int) -> str:
 
 
 KEPT_OUTPUT_BYTES = 8000
-STOP_TIMEOUT_S = 1.0  # for processes that were told to stop
+STOP_TIMEOUT_S = 3.0  # for processes that were told to stop
 MAX_HANDLES = 32  # processes that are stopped without the forkserver
 
 
@@ -179,6 +179,14 @@ class CodePlace:
 
 
 CodeTrace = tuple[CodePlace, ...]  # of a thread: its instruction, then its callers as far as its stack shows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeSample:
+    """What threads executed in one instant, and whether files that are not installed are mapped as code."""
+
+    traces: Sequence[CodeTrace]
+    maps_own_code: bool
 
 
 class OutputTail:
@@ -279,12 +287,12 @@ class WorkerProcess:
     def resume(self) -> None:
         self.server.resume(self._pid)
 
-    def begin_sample(self, delay_us: float) -> Callable[[], list[CodeTrace] | None]:
+    def begin_sample(self, delay_us: float) -> Callable[[], CodeSample | None]:
         """Request a resume and a short stop after `delay_us`; return a function that waits and tells what executed
         then, None if unknown. It raises StillRunning.
         """
         finish = self._begin_stop(ForkserverRequest.SAMPLE, places=[], spans=[], delay_us=int(delay_us))
-        return lambda: _read_traces(finish()["threads"])
+        return lambda: _read_sample(finish())
 
     def _begin_stop(self, request: ForkserverRequest, **more: Any) -> Callable[[], dict[str, Any]]:
         return self.server.begin_stop(request, self._pid, process=self._process, patience_s=STOP_TIMEOUT_S, **more)
@@ -324,10 +332,14 @@ def _read_stopped(answer: dict[str, Any]) -> Stopped:
     )
 
 
-def _read_traces(threads: list[list[dict[str, Any]]] | None) -> list[CodeTrace] | None:
-    if threads is None:
+def _read_sample(answer: dict[str, Any]) -> CodeSample | None:
+    if answer["threads"] is None:
         return None
-    return [tuple(CodePlace(**{**one, "code": bytes.fromhex(one["code"])}) for one in places) for places in threads]
+    traces = [
+        tuple(CodePlace(**{**one, "code": bytes.fromhex(one["code"])}) for one in places)
+        for places in answer["threads"]
+    ]
+    return CodeSample(traces=traces, maps_own_code=answer["maps_own_code"])
 
 
 class StillRunning(Exception):

@@ -47,6 +47,20 @@ def read_code_places(processes: set[int]) -> list[list[dict[str, Any]]] | None:
     return threads
 
 
+def maps_own_code(processes: set[int]) -> bool:
+    """Return whether one of the processes may execute a file that is not installed. What cannot be read may be one."""
+    for process in processes:
+        try:
+            files = {(inode, path) for *_, inode, path in _list_code(process) if path and not path.startswith(b"[")}
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        except OSError:
+            return True
+        if not all(_is_installed(*file) for file in files):
+            return True
+    return False
+
+
 def _read_threads(process: int) -> list[list[dict[str, Any]]]:
     registers = []
     for thread in threads_of(process):

@@ -55,7 +55,8 @@ class CodeSamples:
         """`built` are the evaluator's builds. With `is_required`, a program without custom code is refused."""
         self._source, self._is_required = source, is_required
         self._owners, self._counts = _Owners(built), Counter[Owner]()
-        self._instants: list[list[CodeTrace]] = []  # not counted yet
+        self._instants: list[Sequence[CodeTrace]] = []  # not counted yet
+        self._maps_code = False  # of the candidate's own
         self._calls = 0
         self._windows_us: list[float] = []  # of usual calls
         self.is_supported = True
@@ -73,9 +74,11 @@ class CodeSamples:
 
     def call(self, session: ModelSession) -> None:
         """Make a sampled call with the staged inputs."""
-        traces = session.call_sampled(self._source.random() * self._window_us)
-        self.is_supported = traces is not None
-        self._instants += [] if traces is None else [traces]
+        sample = session.call_sampled(self._source.random() * self._window_us)
+        self.is_supported = sample is not None
+        if sample is not None:
+            self._instants.append(sample.traces)
+            self._maps_code |= sample.maps_own_code
         self._calls += 1
 
     def make_calls(self, session: ModelSession, reference: Reference, seeds: Iterator[int]) -> None:
@@ -106,7 +109,8 @@ class CodeSamples:
     @property
     def is_unused(self) -> bool:
         """Return whether candidate code surely does not run."""
-        return self.is_supported and self._has_none and self._count_code() >= SURE_SAMPLES
+        is_sure = self._count_code() >= SURE_SAMPLES or (self._calls >= LEAST_CALLS and not self._maps_code)
+        return self.is_supported and self._has_none and is_sure
 
     @property
     def _has_none(self) -> bool:
@@ -115,9 +119,11 @@ class CodeSamples:
     @property
     def is_open(self) -> bool:
         """Return whether more samples may show that a program without custom code is to be refused."""
-        return self._is_required and self._has_none and self._count_code() < SURE_SAMPLES
+        return self._is_required and self._has_none and not self.is_unused
 
     def is_enough(self, spent_s: float = 0.0) -> bool:
+        if self.is_unused:
+            return True
         wanted = DECIDING if self._is_required else SHOWN
         least = next((least for most_s, least in wanted if spent_s < most_s), 0)
         if self._calls < LEAST_CALLS or self._count_code() < least:

@@ -10,8 +10,15 @@ import pytest
 
 from harness.domain import Work
 from harness.evaluation.integrity.attribution import confirm_custom_code
-from harness.evaluation.integrity.code_samples import LEAST_SAMPLES, MOST_S, SURE_SAMPLES, TORCH_FOLDER, CodeSamples
-from harness.sandbox.worker_process import CodePlace
+from harness.evaluation.integrity.code_samples import (
+    LEAST_CALLS,
+    LEAST_SAMPLES,
+    MOST_S,
+    SURE_SAMPLES,
+    TORCH_FOLDER,
+    CodeSamples,
+)
+from harness.sandbox.worker_process import CodePlace, CodeSample
 
 WORK = Work(custom=0.9, torch=0.06, library=0.02, other=0.02)
 UNSAID = Work(custom=0.0, torch=0.0, library=0.0, other=1.0)
@@ -32,18 +39,18 @@ OWN = place("/tmp/own.so", installed=False, code=OWN_CODE)
 class FakeSession:
     """Calls in which these threads are seen."""
 
-    def __init__(self, traces):
-        self.traces = traces
+    def __init__(self, traces, *, maps_code=True):
+        self.sample = None if traces is None else CodeSample(traces=traces, maps_own_code=maps_code)
 
     def call_sampled(self, delay_us):
-        return self.traces
+        return self.sample
 
 
-def sample(*instants, built=(), times=SURE_SAMPLES):
+def sample(*instants, built=(), times=SURE_SAMPLES, maps_code=True):
     samples = CodeSamples(random.Random(1), built, is_required=True)
     samples.note_call(100.0)
     for traces in instants * times:
-        samples.call(FakeSession(traces))
+        samples.call(FakeSession(traces, maps_code=maps_code))
     return samples
 
 
@@ -104,6 +111,11 @@ def test_code_is_unused_only_after_many_samples(own_library):
     )
     assert (few.is_unused, many.is_unused, some.is_unused) == (False, True, False)
     assert (few.is_enough(), many.is_enough(), few.is_enough(spent_s=MOST_S)) == (False, True, True)
+
+
+def test_code_is_unused_at_once_where_only_installed_files_are_mapped_as_code():
+    fewest, few = (sample([(TORCH,)], times=times, maps_code=False) for times in (LEAST_CALLS, LEAST_CALLS - 1))
+    assert (fewest.is_unused, fewest.is_enough(spent_s=2.0), few.is_unused) == (True, True, False)
 
 
 def test_library_that_no_installed_one_equals_is_own():
