@@ -15,6 +15,8 @@ from harness.sandbox.memory_limits import Room
 TRIALS, LEAST_TRIALS = 3, 2  # with the problem's own inputs
 LAST_KEPT = 2  # outputs of the last call and of the one before
 TIMED_COPIES = 13  # calls whose outputs are kept during timing
+SMALL_BYTES = 64 << 20  # of a problem for which many calls are affordable
+ROOMY = 8  # times the size of a copy must be free, or it is kept in host memory
 LARGE_BYTES = 64 << 20  # outputs that are compared with the reference's first
 TRUTHS = 3  # sizes of the outputs: the reference's own, and float64
 

@@ -106,6 +106,10 @@ EXACT = MOVING | {
 VALUE_RESTRICTED = {
     "multinomial", "bernoulli", "bernoulli.p", "bernoulli_.Tensor", "poisson", "binomial", "binary_cross_entropy",
 }  # fmt: skip
+INDEXING = {
+    "index", "index_put", "_index_put_impl", "index_select", "index_copy", "index_add", "index_fill", "index_reduce",
+    "gather", "scatter", "scatter_add", "scatter_reduce", "take", "put", "embedding", "_embedding_bag",
+}  # fmt: skip
 # Their results depend on which of two close values is larger.
 ORDERING = {
     "sort", "argsort", "topk", "argmax", "argmin", "kthvalue", "median", "mode", "searchsorted", "bucketize", "histc",
@@ -188,6 +192,10 @@ class OperatorUse:
     @property
     def converts_to_integers(self) -> bool:
         return any(call.converts_to_integers for call in self.calls)
+
+    @property
+    def limits_values(self) -> bool:
+        return self.restricts_values or self.converts_to_integers
 
     @property
     def orders_values(self) -> bool:

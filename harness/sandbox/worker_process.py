@@ -186,7 +186,7 @@ class CodeSample:
     """What threads executed in one instant, and whether files that are not installed are mapped as code."""
 
     traces: Sequence[CodeTrace]
-    maps_own_code: bool
+    maps_custom_code: bool
 
 
 class OutputTail:
@@ -339,7 +339,7 @@ def _read_sample(answer: dict[str, Any]) -> CodeSample | None:
         tuple(CodePlace(**{**one, "code": bytes.fromhex(one["code"])}) for one in places)
         for places in answer["threads"]
     ]
-    return CodeSample(traces=traces, maps_own_code=answer["maps_own_code"])
+    return CodeSample(traces=traces, maps_custom_code=answer["maps_custom_code"])
 
 
 class StillRunning(Exception):

@@ -25,7 +25,7 @@ from harness.worker.compiled_files import preload_compilers
 from harness.worker.init_process import run_sandboxed
 from harness.worker.isolation import namespaces
 from harness.worker.isolation.linux import libc, require_child_lists, shell_status
-from harness.worker.mappings import maps_own_code, read_code_places, repeats_pages
+from harness.worker.mappings import maps_custom_code, read_code_places, repeats_pages
 
 HUGE_BYTES = 2 << 20
 _MADV_COLLAPSE = 25
@@ -179,8 +179,8 @@ class PauseControl:
         stopped = self.pause(message)
         places = None if stopped["running"] else read_code_places(self._processes)
         self.resume()
-        maps_own = places is not None and maps_own_code(self._processes)
-        return {"running": stopped["running"], "threads": places, "maps_own_code": maps_own}
+        maps_custom = places is not None and maps_custom_code(self._processes)
+        return {"running": stopped["running"], "threads": places, "maps_custom_code": maps_custom}
 
     def _stop(self, known: set[int], patience_s: float) -> int:
         """Return 0 once all processes are stopped or have ended; after `patience_s`, the number that still run.

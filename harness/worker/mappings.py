@@ -47,7 +47,7 @@ def read_code_places(processes: set[int]) -> list[list[dict[str, Any]]] | None:
     return threads
 
 
-def maps_own_code(processes: set[int]) -> bool:
+def maps_custom_code(processes: set[int]) -> bool:
     """Return whether one of the processes may execute a file that is not installed. What cannot be read may be one."""
     for process in processes:
         try:

@@ -17,13 +17,12 @@ from harness.evaluation.correctness.calls import CallMaker, Exercise
 from harness.evaluation.correctness.input_plan import RERUNS, plan_kinds
 from harness.evaluation.correctness.reference import SMALL_CALL_S, Reference
 from harness.evaluation.correctness.truth import Expected
-from harness.evaluation.correctness.variations import find_nearby, make_later_states, make_other_weights
+from harness.evaluation.correctness.variations import find_nearby, make_other_weights
 from harness.evaluation.memory_plan import TRIALS, MemoryPlan
 from harness.problems.inputs.kind import GIVEN, ROUNDED, DerivedKind, InputKind, may_be_rounded
 from harness.problems.inputs.kinds import MIXED, list_declared
 from harness.problems.inputs.traits import exchange_part, exchange_slices
 
-MOST_CALLS = 128  # before a state that is new to the candidate
 ALTERED_CALLS = 2  # of small problems
 
 
@@ -51,8 +50,8 @@ def _make_row(maker: CallMaker) -> Iterator[Exercise]:
     left = made[0].expected.truth.state_after
     yield made.pop()
     yield _make_from(maker, left, "second_in_a_row", continues=True)
-    few = maker.source.randint(1, MOST_CALLS)
-    for given in make_later_states(maker.reference, next(maker.seeds), few, MOST_CALLS) or (None, None):
+    later = maker.reference.later
+    for given in (maker.source.choice(later), later[-1]) if later else (None, None):
         yield _make_from(maker, given or _find_new_state(maker), "given_state")
 
 

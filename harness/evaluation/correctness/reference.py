@@ -17,6 +17,7 @@ from harness.domain import Outcome, ProblemTooLarge, Trial
 from harness.evaluation.correctness.call_graphs import LEAST_CALL_S, CallGraphs
 from harness.evaluation.correctness.comparison import are_surely_close, can_be_surely_close, compare_outputs
 from harness.evaluation.correctness.input_plan import count_further_calls, find_terms, learn_traits
+from harness.evaluation.correctness.later_states import draw_counts, make_later_states
 from harness.evaluation.correctness.reference_checks import (
     INPUT_SHAPES,
     compare_runs,
@@ -41,7 +42,7 @@ from harness.evaluation.correctness.reference_checks import (
     require_weights_known,
     run_again,
 )
-from harness.evaluation.correctness.scaled_weights import list_scalable, scale_state
+from harness.evaluation.correctness.scaled_weights import draw_other_weights, scale_state
 from harness.evaluation.correctness.truth import (
     Expected,
     KeptTruths,
@@ -60,6 +61,8 @@ from harness.evaluation.correctness.truth import (
 )
 from harness.evaluation.memory_plan import (
     LARGE_BYTES,
+    ROOMY,
+    SMALL_BYTES,
     MemoryNeed,
     MemoryPlan,
     Thrift,
@@ -93,7 +96,6 @@ from harness.tensors.values import (
 )
 
 ENTRY = "Model"
-SMALL_BYTES = 64 << 20
 SMALL_CALL_S = 0.05
 CHANGED_ONE_IN = 4  # timed calls
 ROW_STEPS = 4  # calls in a row
@@ -101,7 +103,6 @@ NEGLIGIBLE = 1e-3  # all values of a parameter, which is then hardly visible in 
 MIXABLE = (torch.float64, torch.float32, torch.bfloat16, torch.float16)  # states, for `make_timed_state`
 TRUTHS_SHARE = 1 / 32  # of the free memory, for truths that candidates share
 MOST_GROWTH = 1 << 10
-ROOMY = 8  # times the size of a copy must be free, or it is kept in host memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +137,8 @@ class Reference:
     largest_output: float = math.inf
     terms: Terms | None = None
     timed_steps: tuple[str, ...] = ()
+    later: tuple[dict[str, Tensor], ...] = ()  # states, see `make_later_states`
+    other_weights: dict[str, Tensor] = field(default_factory=dict)  # of `changing`, if weights are dynamic
     baselines: dict[str, KeptBaseline | NotReplayable] = field(default_factory=dict)
     truths: KeptTruths = field(default_factory=KeptTruths)
     graphs: CallGraphs | None = None
@@ -232,9 +235,10 @@ class Reference:
         if not (self.changing and self.plan.stress and self.computes_on is None):
             return None
         source = random.Random(f"state {seed}")
-        outputs = self.outputs_of(self.make_device_inputs(source.getrandbits(62))).tensors
+        given = source.choice((self.changing, *self.later[:-1])) | source.choice(({}, self.other_weights))
+        outputs = self.outputs_of(self.make_device_inputs(source.getrandbits(62)), given).tensors
         after, share = outputs[len(outputs) - len(self.changing) :], source.random()
-        pairs = zip(self.changing.items(), after, strict=True)
+        pairs = zip(given.items(), after, strict=True)
         state = {
             name: before.lerp(later, share) if before.dtype in MIXABLE else later for (name, before), later in pairs
         }
@@ -346,7 +350,11 @@ def prepare_reference(
     is_kept = device.keeps_references and plan == plan_in_full(reference.need)
     truths = KeptTruths(int(room.device_bytes * TRUTHS_SHARE) if is_kept else 0)
     graphs = CallGraphs() if is_kept and _may_replay(reference, room) else None
-    return replace(reference, plan=plan, footprint=footprint, truths=truths, graphs=graphs)
+    reference = replace(reference, plan=plan, footprint=footprint, truths=truths, graphs=graphs)
+    if not (reference.changing and plan.stress and reference.computes_on is None):
+        return reference
+    source = random.Random(f"later states {seed}")
+    return replace(reference, later=tuple(make_later_states(reference, source, draw_counts(source))))
 
 
 def _may_replay(reference: Reference, room: Room) -> bool:
@@ -380,8 +388,8 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
     draws_numbers = loaded.problem.seeded_calls and have_advanced(generators, device.torch_device)
     is_large = count_bytes([*list_tensors(inputs), *state.values()]) > SMALL_BYTES
     later = () if is_large else find_later_changes(loaded, model, changing)
-    if loaded.problem.dynamic_weights:
-        later = (*later, *(name for name in list_scalable(model) if name in state and name not in changing))
+    other_weights = draw_other_weights(loaded, model, state, seed, device) if loaded.problem.dynamic_weights else {}
+    later = (*later, *(name for name in other_weights if name not in changing))
     if draws_numbers or later:
         del outputs
         inputs = seed_call(inputs, input_seed) if draws_numbers else inputs
@@ -427,5 +435,5 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
         draws_numbers=draws_numbers, views=again.views, traits=traits, derived_kinds=derived,
         terms=find_terms(traits, inputs),
         format_bits=find_format_bits([*list_tensors(inputs), *state.values()], allow_tf32=loaded.problem.allow_tf32),
-        need=need, plan=plan_in_full(need), largest_output=find_largest_output(outputs),
+        need=need, plan=plan_in_full(need), largest_output=find_largest_output(outputs), other_weights=other_weights,
     )  # fmt: skip

@@ -15,10 +15,11 @@ import torch
 from harness.domain import CandidateFailure, Correctness, Finding, HarnessError, Outcome, ProblemError, Trial, Weights
 from harness.evaluation.correctness.calls import CallMaker, Exercise
 from harness.evaluation.correctness.checks import compare_expected, prepared
+from harness.evaluation.correctness.later_states import watch_operators
 from harness.evaluation.correctness.planned_calls import NEARBY_SHAPE, OTHER_WEIGHTS, PlannedCalls, take_inputs
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.reference_checks import has_only_numbers
-from harness.evaluation.correctness.variations import restricts_values, takes_layout
+from harness.evaluation.correctness.variations import takes_layout
 from harness.problems.inputs.kind import GIVEN
 from harness.problems.inputs.kinds import DECLARED, MIXED
 from harness.sandbox.model_session import ModelSession, Run
@@ -143,7 +144,7 @@ class _Prober:
         """Other distributions must not trigger assertions in the evaluator's GPU context."""
         if not any(tensor.is_floating_point() for tensor in list_tensors(inputs)):
             return False
-        return not (self._reference.device.has_contexts and restricts_values(self._reference, inputs))
+        return not (self._reference.device.has_contexts and watch_operators(self._reference, inputs).limits_values)
 
     def _try(self, step: PlannedCalls) -> str | None:
         """Return what failed; None if it passed, or does not apply, as where the reference rejects such inputs."""

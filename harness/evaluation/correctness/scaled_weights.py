@@ -9,7 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from harness.evaluation.correctness.truth import list_state
+from harness.evaluation.memory_plan import ROOMY
 from harness.problems.inputs.tensors import split_parts, without_repeats
+from harness.problems.loading import LoadedProblem
+from harness.sandbox.devices import Device
+from harness.tensors.values import count_bytes, has_same_bits
 
 LEAST, MOST = 0.75, 1.25  # factors
 PARTS = (16, 32, 64, 128, 256)  # of which one is scaled
@@ -47,3 +51,16 @@ def scale_state(
             begin = source.randrange(weights.numel() - length + 1) if weights.numel() else 0
             scale(scaled[place].view(-1)[begin : begin + length], generator)
     return {name: scaled.get(own[name].data_ptr(), weights) for name, weights in state.items()}
+
+
+def draw_other_weights(
+    loaded: LoadedProblem, model: nn.Module, state: dict[str, Tensor], seed: int, device: Device
+) -> dict[str, Tensor]:
+    """Return the parameters that can be scaled and all state that depends on the seed: of another seed, unless memory
+    is short.
+    """
+    drawn = list_state(loaded.make_model(random.Random(f"other weights {seed}").getrandbits(62), device.torch_device))
+    scalable = set(list_scalable(model))
+    names = [name for name, one in state.items() if name in scalable or not has_same_bits(one, drawn[name])]
+    is_roomy = ROOMY * count_bytes(drawn.values()) <= device.measure_room().device_bytes
+    return {name: (drawn if is_roomy else state)[name] for name in names}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import random
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
@@ -14,21 +13,19 @@ import torch
 from torch import Tensor, nn
 
 from harness.domain import ProblemError
-from harness.evaluation.correctness.reference import NEGLIGIBLE, SMALL_BYTES, Reference
+from harness.evaluation.correctness.later_states import may_index
+from harness.evaluation.correctness.reference import NEGLIGIBLE, Reference
 from harness.evaluation.correctness.reference_checks import find_largest, has_only_numbers
 from harness.evaluation.correctness.scaled_weights import can_scale, scale, scale_state
 from harness.evaluation.correctness.truth import (
     Expected,
     Truth,
     compute_truth,
-    copy_tensors,
     list_state,
-    read_state,
     run_reference,
     write_state,
 )
-from harness.problems.operators import OperatorCalls
-from harness.problems.watched_process import limit_reference
+from harness.evaluation.memory_plan import SMALL_BYTES
 from harness.sandbox.arena_layout import Footprint
 from harness.tensors.outputs import FlatOutputs
 from harness.tensors.values import HOST, count_bytes, keep_seed, list_tensors, map_tensors
@@ -98,50 +95,9 @@ def _may_write(model: nn.Module) -> AbstractContextManager[Any]:
     return torch.inference_mode() if any(map(torch.is_inference, model.parameters())) else torch.no_grad()
 
 
-def make_later_states(reference: Reference, seed: int, few: int, many: int) -> list[dict[str, Tensor]]:
-    """Return the states after few and after many reference-only calls, or as many as possible: caches become full, but
-    for one more call. Return none for large problems, or if not two calls succeed in `LATER_S`.
-    """
-    if reference.need.inputs_bytes + reference.need.weights_bytes > SMALL_BYTES:
-        return []
-    source = random.Random(seed)
-    inputs = reference.make_inputs(source.getrandbits(62))
-    device = _choose_device(reference, inputs)
-    began_s, state, early, later = time.monotonic(), reference.changing, None, None
-    model = copy.deepcopy(reference.model).to(device)
-    write_state(model, reference.changing)
-    for made in range(many + 1):
-        try:
-            run_reference(reference.loaded, model, copy_tensors(inputs, device))
-        except ProblemError:
-            break
-        found = read_state(model, reference.changing)
-        if time.monotonic() - began_s > LATER_S or not all(map(_is_finite, found.values())):
-            break
-        early = state if made == few else early
-        inputs, state, later = reference.make_inputs(source.getrandbits(62)), found, state
-    if later is None or later is reference.changing:
-        return []
-    return [
-        {name: tensor.to(reference.changing[name].device) for name, tensor in one.items()}
-        for one in (early or later, later)
-    ]
-
-
-def _choose_device(reference: Reference, inputs: Sequence[Any]) -> torch.device:
-    """Choose the CPU if a call may index beyond its state: on a GPU that breaks this process's context."""
-    is_floating = all(map(torch.is_floating_point, reference.changing.values()))
-    is_unsafe = reference.device.has_contexts and (not is_floating or _may_index(reference, inputs))
-    return HOST if is_unsafe else reference.device.torch_device
-
-
-def _is_finite(tensor: Tensor) -> bool:
-    return not tensor.is_floating_point() or bool(tensor.isfinite().all())
-
-
 def find_nearby(reference: Reference, inputs: Sequence[Any], source: random.Random) -> Nearby | None:
     tensors = list_tensors(inputs)
-    may_spoil_the_gpu = reference.device.has_contexts and _may_index(reference, inputs)
+    may_spoil_the_gpu = reference.device.has_contexts and may_index(reference, inputs)
     for cut in list_cuts([tuple(tensor.shape) for tensor in tensors], source):
         smaller = cut_inputs(inputs, cut)
         if may_spoil_the_gpu and not _runs_on_cpu(reference, smaller):
@@ -193,16 +149,6 @@ def cut_inputs(inputs: Sequence[Any], cut: Cut) -> tuple[Any, ...]:
     return keep_seed(map_tensors(tuple(inputs), shorten), inputs)
 
 
-def restricts_values(reference: Reference, inputs: Sequence[Any]) -> bool:
-    """Return True if the reference converts floats to integers or calls operators with a restricted domain."""
-    watch = OperatorCalls()
-    problem = reference.loaded.problem
-    with torch.no_grad(), watch, limit_reference(f"{problem.suite}/{problem.name}.py", "forward"):
-        reference.model(*copy_tensors(inputs, reference.computes_on))
-    write_state(reference.model, reference.changing)
-    return watch.use.restricts_values or watch.use.converts_to_integers
-
-
 def takes_layout(reference: Reference, inputs: Sequence[Any]) -> bool:
     def copy_strided(tensor: Tensor) -> Tensor:
         device = reference.computes_on or tensor.device
@@ -215,12 +161,6 @@ def takes_layout(reference: Reference, inputs: Sequence[Any]) -> bool:
         except ProblemError:
             return False
     return True
-
-
-def _may_index(reference: Reference, inputs: Sequence[Any]) -> bool:
-    tensors = list_tensors(inputs)
-    whole = any(not (tensor.is_floating_point() or tensor.is_complex()) for tensor in tensors)
-    return whole or restricts_values(reference, inputs)
 
 
 def _runs_on_cpu(reference: Reference, inputs: Sequence[Any]) -> bool:

@@ -78,7 +78,7 @@ class CodeSamples:
         self.is_supported = sample is not None
         if sample is not None:
             self._instants.append(sample.traces)
-            self._maps_code |= sample.maps_own_code
+            self._maps_code |= sample.maps_custom_code
         self._calls += 1
 
     def make_calls(self, session: ModelSession, reference: Reference, seeds: Iterator[int]) -> None:

@@ -266,9 +266,11 @@ class ReplayTimer:
         return is_hopeless
 
     def _require_same_bits(self, side: Side) -> None:
-        """Raises NotReplayable."""
+        """Memory must not tell the second replay what the first one gave. Raises NotReplayable."""
         seed = self._draw_given()
-        known = TensorRecord.digested(self._replays.replay_alone(side, seed)[1].outputs.tensors)
+        with side.recording.restored():
+            known = TensorRecord.digested(self._replays.replay_alone(side, seed)[1].outputs.tensors)
+            self._replays.replay_alone(side, self._draw_given())
         if known.list_changed(self._replays.replay_alone(side, seed)[1].outputs.tensors):
             raise NotReplayable("replays with the same inputs differ, and the problem declares DETERMINISTIC = True")
 

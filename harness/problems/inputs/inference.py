@@ -43,7 +43,7 @@ def complete_contract(
     if one.is_meta or not is_dense(one) or not one.numel():
         return replace(seen, kind="as_drawn")
     inferred = _infer(one, seen, use)
-    if not use.restricts_values and not use.converts_to_integers:
+    if not use.limits_values:
         return inferred
     if inferred.kind != "real":  # other values may be invalid as indices or probabilities
         return replace(inferred, kind="as_drawn")

@@ -8,7 +8,8 @@ import math
 import os
 import secrets
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -35,6 +36,7 @@ from harness.tensors.values import has_same_bits
 
 MOST_REASON_CHARACTERS = 200
 MOST_PAGES = 4096
+_MOST_MARKS = 251
 _MARKS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}  # by bytes
 # Bytes of which numbers consist that are neither small nor infinite in any floating format.
 _NUMBERS = (*range(0x40, 0x48), *range(0xC0, 0xC8))
@@ -146,6 +148,18 @@ class Recording:
                 runs.append([address, address + size])
         return [(start, self.pages.view(start, end - start)) for start, end in runs]
 
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """Put all memory back to what it was, unless it is too large for a copy: then it stays as it is."""
+        memory = [content for _, content in self.view_memory()]
+        free_bytes, _ = torch.cuda.mem_get_info(memory[0].device)
+        kept = [one.clone() for one in memory] if 2 * sum(one.numel() for one in memory) < free_bytes else []
+        try:
+            yield
+        finally:
+            for content, before in zip(memory, kept, strict=False):
+                content.copy_(before)
+
     def list_given(self, *, with_inputs: bool) -> list[Place]:
         """Where the inputs and the state of a call are written."""
         inputs = [(self.inputs_at + spec.offset, storage_bytes(spec)) for spec in self._list_inputs()]
@@ -186,7 +200,7 @@ def make_recording(
         if not is_aligned or not all(pages.contains(address, storage_bytes(spec)) for address, spec in places):
             pages.close()
             raise NotReplayable("an output lies in memory that cannot be shared")
-        if _have_common_elements(called, pages, views | footprint.alike):
+        if _have_common_elements(called, pages, footprint.views | footprint.alike, count - len(state)):
             pages.close()
             raise NotReplayable("outputs share memory with each other")
         if any(repeats_memory(pages.view(*place)) for place in _list_places(called, views)):
@@ -231,20 +245,25 @@ def _list_places(called: Called, views: frozenset[int]) -> list[Place]:
     return [place for at, place in places if at not in views]
 
 
-def _have_common_elements(called: Called, pages: WorkerPages, shared: frozenset[int]) -> bool:
-    """Overwrite the outputs, which may have the same memory at several addresses, or lie between each other."""
-    views = [
-        pages.view(address, storage_bytes(spec))
-        .view(_MARKS[ITEM_BYTES[spec.dtype]])
-        .as_strided(spec.shape, spec.stride)
+def _have_common_elements(called: Called, pages: WorkerPages, shared: frozenset[int], first_state: int) -> bool:
+    """Overwrite the outputs, which may have the same memory at several addresses, or lie between each other. Those from
+    `first_state` on are parts of the state, which may have elements in common.
+    """
+    marked = [
+        (
+            pages.view(address, storage_bytes(spec))
+            .view(_MARKS[ITEM_BYTES[spec.dtype]])
+            .as_strided(spec.shape, spec.stride),
+            1 + min(at, first_state) % _MOST_MARKS,
+        )
         for at, (spec, address) in enumerate(zip(called.specs, called.addresses, strict=True))
         if at not in shared
     ]
-    if len(views) < 2:
+    if len(marked) < 2:
         return False
-    for mark, view in enumerate(views, start=1):
+    for view, mark in marked:
         view.fill_(mark)
-    return not all(bool((view == mark).all()) for mark, view in enumerate(views, start=1))
+    return not all(bool((view == mark).all()) for view, mark in marked)
 
 
 def _read_state(addresses: object, state: Sequence[Tensor], pages: WorkerPages) -> tuple[int, ...]:

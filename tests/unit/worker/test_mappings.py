@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from harness.protocol.channel import CODE_BYTES
-from harness.worker.mappings import maps_own_code, read_code_places, repeats_pages
+from harness.worker.mappings import maps_custom_code, read_code_places, repeats_pages
 
 PAGE = mmap.PAGESIZE
 SPIN = 'void spin(void) { for (;;) __asm__ volatile(""); }\n'
@@ -65,16 +65,18 @@ def test_code_is_read_where_its_file_has_it(process, library):
     assert library.read_bytes()[place : place + CODE_BYTES].hex() == trace[0]["code"]
 
 
-def test_a_file_that_is_not_installed_is_own_code_once_it_is_mapped(process, library):
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
-        assert not maps_own_code({other.pid})
-        assert maps_own_code({other.pid, process.pid})
+def test_files_that_are_not_installed_are_custom_code(process, library):
+    program = "print('ready', flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout.readline() == b"ready\n"
+        assert not maps_custom_code({other.pid})
+        assert maps_custom_code({other.pid, process.pid})
         other.kill()
 
 
 def test_of_a_process_that_is_gone_nothing_is_read():
     assert read_code_places({1 << 22}) == []
-    assert not maps_own_code({1 << 22})
+    assert not maps_custom_code({1 << 22})
     assert not repeats_pages(1 << 22, [[0, PAGE]])
 
 

@@ -1,5 +1,6 @@
 """States after many calls that only the reference makes."""
 
+import random
 import weakref
 from dataclasses import replace
 from itertools import count
@@ -8,11 +9,11 @@ import pytest
 import torch
 
 from harness.domain import Problem
-from harness.evaluation.correctness import variations
+from harness.evaluation.correctness import later_states
+from harness.evaluation.correctness.later_states import make_later_states
 from harness.evaluation.correctness.planned_calls import CALLS_IN_A_ROW, Exercises
 from harness.evaluation.correctness.reference import prepare_reference
 from harness.evaluation.correctness.truth import find_later_changes
-from harness.evaluation.correctness.variations import make_later_states
 from harness.problems.loading import load_problem
 from harness.sandbox.devices import CpuDevice
 
@@ -49,29 +50,35 @@ def prepare(source=SOURCE):
 
 
 @pytest.mark.parametrize(
-    ("few", "many", "index", "place"), [(3, 5, 0, 3), (1, 3, 1, 3), (1, 128, 1, 9), (60, 128, 0, 9)]
+    ("counts", "places"),
+    [((3, 5), [3, 5]), ((1, 3), [1, 3]), ((1, 128), [1, 9]), ((60, 128), [9]), ((8, 9, 12), [8, 9])],
 )
-def test_from_each_state_one_more_call_succeeds(few, many, index, place):
+def test_from_all_states_but_the_last_two_more_calls_succeed(counts, places):
     reference = prepare()
-    state = make_later_states(reference, 5, few, many)[index]
-    assert state["place"].tolist() == [place]
-    assert (state["kept"] != 0).any(1).tolist() == [True] * place + [False] * (10 - place)
-    assert reference.outputs_of(reference.make_inputs(1), state)
+    states = make_later_states(reference, random.Random(5), counts)
+    assert [state["place"].tolist() for state in states] == [[place] for place in places]
+    for state, place in zip(states, places, strict=True):
+        assert (state["kept"] != 0).any(1).tolist() == [True] * place + [False] * (10 - place)
+        after = reference.outputs_of(reference.make_inputs(1), state).tensors[-2:]
+        if state is not states[-1]:
+            reference.outputs_of(reference.make_inputs(1), dict(zip(reference.changing, after, strict=True)))
     assert reference.changing["place"].tolist() == [0]
 
 
 def test_the_same_seed_gives_the_same_state_and_another_one_does_not():
     reference = prepare()
-    states = [make_later_states(reference, seed, 4, 4)[0]["kept"] for seed in (5, 5, 6)]
+    states = [make_later_states(reference, random.Random(seed), [4])[0]["kept"] for seed in (5, 5, 6)]
     assert torch.equal(states[0], states[1])
     assert not torch.equal(states[0], states[2])
 
 
-def test_there_is_none_where_only_one_call_succeeds_nor_for_large_problems(monkeypatch):
-    reference = prepare(SOURCE.replace("capacity = 10", "capacity = 1"))
-    assert make_later_states(reference, 5, 4, 4) == []
-    monkeypatch.setattr(variations, "SMALL_BYTES", 16)
-    assert make_later_states(prepare(), 5, 4, 4) == []
+def test_there_is_none_of_one_call_or_in_short_memory(monkeypatch):
+    assert prepare(SOURCE.replace("capacity = 10", "capacity = 1")).later == ()
+    reference = prepare()
+    assert reference.later[-1]["place"].tolist() == [9]
+    assert make_later_states(replace(reference, call_s=1.0), random.Random(5), [4]) == []
+    monkeypatch.setattr(later_states, "ROOMY", 1 << 60)
+    assert make_later_states(reference, random.Random(5), [4]) == []
 
 
 COUNTED = """
@@ -117,18 +124,23 @@ class NamedGpu(CpuDevice):
 FLOATS = SOURCE.replace("self.kept.index_copy_(0, self.place, x)\n        self.place += 1", "self.kept += x")
 
 
-@pytest.mark.parametrize(("source", "device"), [(SOURCE, "cpu"), (FLOATS, "cuda:0")])
-def test_calls_that_may_index_beyond_their_state_are_made_on_the_cpu(source, device):
-    assert "+= x" in FLOATS
-    reference = prepare(source)
-    gpu = NamedGpu.__new__(NamedGpu)
-    chosen = variations._choose_device(replace(reference, device=gpu), reference.make_inputs(1))
-    assert chosen == torch.device(device)
+COUNTERS = SOURCE.replace("self.kept.index_copy_(0, self.place, x)", "self.kept += x * (self.place % 4 == 0)")
+
+
+@pytest.mark.parametrize(("source", "device"), [(SOURCE, "cpu"), (FLOATS, "cuda:0"), (COUNTERS, "cuda:0")])
+def test_calls_that_may_index_beyond_their_state_are_made_on_the_cpu(source, device, monkeypatch):
+    assert ("index_copy_" in source) == (device == "cpu")
+    inputs = prepare(source).make_inputs(1)
+    reference = replace(prepare(source), device=NamedGpu.__new__(NamedGpu))
+    assert later_states._choose_device(reference, inputs) == torch.device(device)
+    monkeypatch.setattr(later_states, "SMALL_BYTES", 16)
+    long = replace(reference, call_s=0.01)
+    assert later_states._choose_device(long, inputs) == (None if device == "cpu" else torch.device(device))
 
 
 def test_states_that_are_not_finite_are_not_reached():
     reference = prepare(SOURCE.replace("self.place += 1", "self.place += 1; self.kept.mul_(1e15)"))
-    _, state = make_later_states(reference, 5, 1, 9)
+    *_, state = make_later_states(reference, random.Random(5), (1, 9))
     assert state["place"].tolist() == [1]
     assert 1e14 < state["kept"].abs().max() < 1e17
 

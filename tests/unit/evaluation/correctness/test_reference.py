@@ -108,11 +108,13 @@ def test_state_that_a_call_changes_is_found_and_put_back():
 
 def test_each_timed_call_starts_from_a_distinct_valid_state():
     reference = prepare("self.steps += 1\nself.weight.add_(1.0)\nreturn x * self.weight")
-    states = [reference.make_timed_state(seed) for seed in range(9)]
+    states = [reference.make_timed_state(seed) for seed in range(40)]
     grown = [(state["weight"] - reference.changing["weight"]).mean().item() for state in states]
-    assert len(set(grown)) == 9
-    assert all(0 < one < 1 for one in grown)
-    assert {int(state["steps"]) for state in states} == {1}  # as a call leaves it: integers are not mixed
+    calls = [int(state["steps"]) for state in states]  # as a call leaves it: integers are not mixed
+    assert len(set(grown)) == 40
+    assert all(count - 1 < one < count for one, count in zip(grown, calls, strict=True))
+    assert {*calls} == {1, *(int(state["steps"]) + 1 for state in reference.later[:-1])}
+    assert len({*calls}) > 2
     assert prepare("return x * self.weight").make_timed_state(1) is None
 
 
@@ -135,6 +137,20 @@ def test_dynamic_weights_change_in_each_timed_call():
     assert all((state["weight"] != reference.state["weight"]).all() for state in states)
     outputs = reference.outputs_of(reference.make_inputs(1), states[0]).tensors
     assert torch.equal(outputs[1], states[0]["weight"])
+
+
+def test_dynamic_weights_have_other_zeros_and_whole_numbers_in_timed_calls():
+    made = """self.weight = nn.Parameter(torch.randn(5, 5) * (torch.rand(5, 5) < 0.5))
+        self.register_buffer("codes", torch.randint(-127, 128, (5,), dtype=torch.int8))
+        self.register_buffer("offset", torch.full((5,), 8))"""
+    source = SOURCE.replace("self.weight = nn.Parameter(torch.randn(5))", made)
+    source = source.replace("FORWARD", "return x @ self.weight * self.codes + self.offset")
+    problem = Problem(name="toy", suite="mine", source=source, dynamic_weights=True)
+    reference = prepare_reference(load_problem(problem, "full"), CpuDevice(), 1, 2)
+    states = [reference.make_timed_state(seed) for seed in range(20)]
+    assert all(state.keys() == {"weight", "codes"} for state in states)
+    for kinds in ([(state["weight"] == 0).tolist() for state in states], [state["codes"].tolist() for state in states]):
+        assert sum(one == kinds[0] for one in kinds) not in (0, 20)
 
 
 def test_quarter_of_timed_calls_has_inputs_of_all_fit_kinds():

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.domain import Problem
+from harness.evaluation.correctness.later_states import watch_operators
 from harness.evaluation.correctness.reference import prepare_reference
 from harness.evaluation.correctness.variations import (
     cut_inputs,
     find_nearby,
     list_cuts,
     make_other_weights,
-    restricts_values,
 )
 from harness.problems.loading import load_problem
 from harness.sandbox.devices import CpuDevice
@@ -194,4 +194,4 @@ def test_references_that_only_take_some_values_are_known_by_their_operators(forw
     reference = prepare("inputs[0] * 2" if random_ones else forward)
     if random_ones:
         reference.model.forward = eval(f"lambda *inputs: {forward}", {"torch": torch, "nn": torch.nn})
-    assert restricts_values(reference, reference.make_inputs(3)) is expected
+    assert watch_operators(reference, reference.make_inputs(3)).limits_values is expected

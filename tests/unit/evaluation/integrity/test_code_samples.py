@@ -40,7 +40,7 @@ class FakeSession:
     """Calls in which these threads are seen."""
 
     def __init__(self, traces, *, maps_code=True):
-        self.sample = None if traces is None else CodeSample(traces=traces, maps_own_code=maps_code)
+        self.sample = None if traces is None else CodeSample(traces=traces, maps_custom_code=maps_code)
 
     def call_sampled(self, delay_us):
         return self.sample
@@ -113,7 +113,7 @@ def test_code_is_unused_only_after_many_samples(own_library):
     assert (few.is_enough(), many.is_enough(), few.is_enough(spent_s=MOST_S)) == (False, True, True)
 
 
-def test_code_is_unused_at_once_where_only_installed_files_are_mapped_as_code():
+def test_code_is_unused_at_once_if_only_installed_files_are_mapped():
     fewest, few = (sample([(TORCH,)], times=times, maps_code=False) for times in (LEAST_CALLS, LEAST_CALLS - 1))
     assert (fewest.is_unused, fewest.is_enough(spent_s=2.0), few.is_unused) == (True, True, False)
 

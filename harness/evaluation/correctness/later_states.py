@@ -1,0 +1,109 @@
+"""States that calls of the reference lead to, for calls that begin with a state that is new to the candidate."""
+
+from __future__ import annotations
+
+import copy
+import random
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from harness.domain import ProblemError
+from harness.evaluation.correctness.truth import copy_tensors, read_state, run_reference, write_state
+from harness.evaluation.memory_plan import ROOMY, SMALL_BYTES
+from harness.problems.operators import INDEXING, OperatorCalls, OperatorUse
+from harness.problems.watched_process import limit_reference
+from harness.tensors.values import HOST, count_bytes, has_same_bits, list_tensors
+
+if TYPE_CHECKING:
+    from harness.evaluation.correctness.reference import Reference
+
+COUNTS = ((1, 4), (5, 16), (17, 127), (128, 128))  # of calls before each state, drawn between
+LATER_S = 0.5  # for all calls
+MOST_BYTES = 512 << 20  # of inputs and weights: larger problems are not run on the CPU
+HOST_CALL_S = 0.0025  # of the longest call on a GPU that is repeated on the CPU if the problem is not small
+
+
+@torch.no_grad()
+def make_later_states(reference: Reference, source: random.Random, counts: Sequence[int]) -> list[dict[str, Tensor]]:
+    """Return the states after so many calls, or after as many as possible, so that caches become full: one more call
+    succeeds from the last, and two from the others. Return none if calls change no state, not two of them succeed in
+    `LATER_S`, or the device has too little memory.
+    """
+    inputs = reference.make_inputs(source.getrandbits(62))
+    device = _choose_device(reference, inputs)
+    if device is None or not _has_room(reference, len(counts) + 1):
+        return []
+    began_s, found = time.monotonic(), list[dict[str, Tensor]]()
+    state = last = reference.changing
+    model = copy.deepcopy(reference.model).to(device)
+    write_state(model, state)
+    for made in range(max(counts) + 1):
+        try:
+            run_reference(reference.loaded, model, copy_tensors(inputs, device))
+        except ProblemError:
+            break
+        after = read_state(model, state)
+        if time.monotonic() - began_s > LATER_S or not all(map(_is_finite, after.values())):
+            break
+        if made == 0 and not _differ(state, after):
+            return []
+        last, state, inputs = state, after, reference.make_inputs(source.getrandbits(62))
+        found += [last] * (made in counts)
+    if last is reference.changing:
+        return []
+    return [_move(one, reference.changing) for one in (*(one for one in found if one is not last), last)]
+
+
+def draw_counts(source: random.Random) -> list[int]:
+    return [source.randint(*between) for between in COUNTS]
+
+
+def watch_operators(reference: Reference, inputs: Sequence[Any]) -> OperatorUse:
+    watch, problem = OperatorCalls(), reference.loaded.problem
+    with torch.no_grad(), watch, limit_reference(f"{problem.suite}/{problem.name}.py", "forward"):
+        reference.model(*copy_tensors(inputs, reference.computes_on))
+    write_state(reference.model, reference.changing)
+    return watch.use
+
+
+def may_index(reference: Reference, inputs: Sequence[Any]) -> bool:
+    """Return whether a call with values other than these may index beyond a tensor: on a GPU that breaks this process's
+    context.
+    """
+    if not all(tensor.is_floating_point() or tensor.is_complex() for tensor in list_tensors(inputs)):
+        return True
+    use = watch_operators(reference, inputs)
+    has_counters = not all(map(torch.is_floating_point, reference.changing.values()))
+    return use.limits_values or (has_counters and use.has(INDEXING))
+
+
+def _choose_device(reference: Reference, inputs: Sequence[Any]) -> torch.device | None:
+    """Choose the CPU if a call may index beyond its state. None if calls take too long there."""
+    if reference.call_s > LATER_S / 4:
+        return None
+    if not (reference.device.has_contexts and may_index(reference, inputs)):
+        return reference.device.torch_device
+    needed_bytes = reference.need.inputs_bytes + reference.need.weights_bytes
+    is_short = reference.call_s <= HOST_CALL_S and needed_bytes <= MOST_BYTES
+    return HOST if needed_bytes <= SMALL_BYTES or is_short else None
+
+
+def _has_room(reference: Reference, count: int) -> bool:
+    needed_bytes = count * count_bytes(reference.changing.values()) + reference.need.weights_bytes
+    return ROOMY * needed_bytes <= reference.device.measure_room().device_bytes
+
+
+def _differ(before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> bool:
+    return not all(has_same_bits(before[name].to(tensor.device), tensor) for name, tensor in after.items())
+
+
+def _move(state: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.to(like[name].device) for name, tensor in state.items()}
+
+
+def _is_finite(tensor: Tensor) -> bool:
+    return not tensor.is_floating_point() or bool(tensor.isfinite().all())
