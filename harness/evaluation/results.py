@@ -41,15 +41,18 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedKernels:
-    """Names of kernels, whose they are, and their device time in us, each alone; what a replay without the candidate's
-    own ones gives; and how long others take that have all their data (`others_us`). The call took `measured_us` when
-    it was timed. `doubts` are reasons why the candidate's share may be smaller.
+    """Names of kernels, whose they are, and their device time in us in the call, where that of several is the others';
+    what a replay without the candidate's own ones gives, and how long it takes (`others_us`). The call took
+    `measured_us` when it was timed, without events around its `operations`. Of the outputs that the candidate's kernels
+    write, they have `computed` this share, and copied the rest. `doubts` are reasons why their share may be smaller.
     """
 
     rows: tuple[tuple[str, Owner, float], ...]
     without_custom: WithoutCustom
     others_us: float | None = None
     measured_us: float | None = None
+    operations: int = 0
+    computed: float = 1.0
     is_general: bool = True  # otherwise replays are right only for the inputs of the recording
     unverified: tuple[str, ...] = ()  # of the candidate's: those whose origin only names tell
     doubts: tuple[str, ...] = ()

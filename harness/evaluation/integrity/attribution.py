@@ -41,6 +41,8 @@ MAX_NAME = 400  # characters; the worker program truncates at half of that
 UNUSED = "candidate code does not run in the calls that count"
 AFTER_SAMPLES = "its calls take longer once it was stopped to look what executes"
 RECORDED_WORK = "its recorded GPU work"
+LONGER_IN_PARTS = "the call takes longer where its parts are timed"
+LONGER, EVENTS_US = 1.25, 4.0  # times the measured time, and in us per operation
 FROM_LIBRARY = "aten::kernel"  # stands for the launcher of a kernel from one of the machine's libraries
 CUSTOM_RANGE = "own::"  # see `harness.worker.instrumentation`
 
@@ -151,10 +153,10 @@ def attribute_replayed(
     replayed: ReplayedKernels, reference: Reference, custom: CustomKernels, *, has_kernel: bool
 ) -> StepResult:
     """Share the device time of the recorded call."""
-    rows = [(owner, name[:MAX_NAME], time_us) for name, owner, time_us in _limit_own(replayed)]
+    rows, total_us = _limit_own(replayed)
     generated = dict.fromkeys(name for _, name, _ in rows if _GENERATED_KERNEL.match(name))
     own = tuple(generated)[:MAX_KERNELS] if custom.generated else custom.names
-    work = replace(_share(rows, 0.0, launched=_count_kernels(rows)), custom_kernels=own)
+    work = replace(_share(rows, total_us, launched=_count_kernels(rows)), custom_kernels=own)
     if custom.generated and work.custom < NOTHING:
         return StepResult(work=work)
     if has_kernel and work.launched is not None and not work.launched.custom:
@@ -175,28 +177,35 @@ def _doubt_replayed(replayed: ReplayedKernels, work: Work) -> tuple[Finding, ...
         return ()
     if not replayed.is_general:
         return (_doubt_share(f"{RECORDED_WORK} is right for its own inputs only"),)
-    if replayed.doubts:
-        return (_doubt_share("; ".join(replayed.doubts)),)
+    doubts = (*replayed.doubts, *((LONGER_IN_PARTS,) if _takes_longer(replayed) else ()))
+    if doubts:
+        return (_doubt_share("; ".join(doubts)),)
     if not replayed.unverified:
         return ()
     names = ", ".join(replayed.unverified[:MOST_NAMED])
     return (_doubt_share(f"the worker compiled {names}, which the program's text alone does not give"),)
 
 
-def _limit_own(replayed: ReplayedKernels) -> list[tuple[str, Owner, float]]:
-    """The candidate's kernels may wait where they are timed one by one. Their share is at most that of the measured
-    time beyond the time that the others take without them.
+def _limit_own(replayed: ReplayedKernels) -> tuple[list[tuple[Owner, str, float]], float]:
+    """Return rows and the time of all in us. The candidate's share is at most that of the measured time beyond the time
+    that the others take without its kernels, and if the call takes longer where its parts are timed, beyond the time
+    that they take there. What its kernels copy is not theirs.
     """
-    beside = [us for _, owner, us in replayed.rows if owner != "custom"]
-    own_us = sum(us for _, owner, us in replayed.rows if owner == "custom")
-    if not replayed.measured_us or not beside or not own_us:
-        return list(replayed.rows)
-    others_us = sum(beside) if replayed.others_us is None else replayed.others_us
-    missing_us = max(others_us - sum(beside), 0.0) / len(beside)
-    share = min(others_us / replayed.measured_us, 1.0)
-    most_us = max(sum(beside), others_us) * (1 / share - 1) if share else own_us
-    factor = min(most_us / own_us, 1.0)
-    return [(name, owner, us * factor if owner == "custom" else us + missing_us) for name, owner, us in replayed.rows]
+    beside_us = sum(us for _, owner, us in replayed.rows if owner != "custom")
+    own_us = left_us = sum(us for _, owner, us in replayed.rows if owner == "custom")
+    if replayed.measured_us and beside_us:
+        others_us = max(replayed.others_us or 0.0, beside_us if _takes_longer(replayed) else 0.0)
+        share = min(others_us / replayed.measured_us, 1.0)
+        left_us = min(own_us, beside_us * (1 / share - 1)) if share else own_us
+    factor = left_us / own_us * replayed.computed if own_us else 0.0
+    rows = [(owner, name[:MAX_NAME], us * factor if owner == "custom" else us) for name, owner, us in replayed.rows]
+    return rows, left_us + beside_us
+
+
+def _takes_longer(replayed: ReplayedKernels) -> bool:
+    """Return whether the call takes longer where its parts are timed than events between them explain."""
+    most_us = (replayed.measured_us or 0.0) * LONGER + replayed.operations * EVENTS_US
+    return bool(replayed.measured_us) and sum(us for *_, us in replayed.rows) > most_us
 
 
 def attribute_work(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from harness.evaluation.correctness.reference import Reference
-from harness.sandbox.gpu.recording import Clock, Graph, Place, Recording, Replayer
+from harness.sandbox.gpu.recording import Clock, Graph, KernelTimes, Place, Recording, Replayer
 from harness.sandbox.model_session import Run
 from harness.sandbox.worker_client import PlacedInputs
 
@@ -74,11 +74,11 @@ class ColdReplays:
         time_us, _ = self.replay(side, graph=graph)
         return time_us, side.recording.describe_run(placed)
 
-    def time_kernels(self, side: Side, seed: int, without: Sequence[int] = ()) -> tuple[list[tuple[int, float]], Run]:
+    def time_kernels(self, side: Side, seed: int, own: Sequence[int]) -> tuple[KernelTimes, Run]:
         """See `Replayer.time_kernels`."""
         placed = self.prepare([side], seed)
         self._clean_cache()
-        times = side.replayer.time_kernels(without)
+        times = side.replayer.time_kernels(own)
         return times, side.recording.describe_run(placed)
 
     def _clean_cache(self) -> None:

@@ -1,4 +1,4 @@
-"""Tells whether the candidate's kernels compute a result, or only move values that other kernels computed.
+"""Tells how much of a result the candidate's kernels compute, and how much they only move that others computed.
 
 Elements of the result are followed over calls with several inputs. Without the candidate's kernels each is looked for
 in device memory: one that the same place holds for all inputs was computed there, and a kernel that moves it, converts
@@ -11,7 +11,7 @@ import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -26,32 +26,46 @@ FEWEST = 16  # of fewer, a function such as a maximum may leave all as they are
 SLICE_ELEMENTS = 4 << 20  # of memory that are searched at once
 MOST_PLACES = 8 << 20  # of elements together; else fewer elements are searched
 MOST_BASES = 8
+LARGE_PART = 8  # an output has at least this part of all elements
 MOST_OUTPUTS = 16  # that are examined; of more it stays unknown whether all are copies
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _INTEGERS = (torch.int32, torch.int64)
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # of other types, by bytes
 _PARTS = {torch.complex32: torch.float16, torch.complex64: torch.float32, torch.complex128: torch.float64}
 
-Verdict = Literal["computed", "copied", "copied in order", "unknown"]
 Replay = Callable[[int, Graph], Run]
 Piece = tuple[int, Tensor]  # of memory: address, bytes
 
 
-def examine_copies(recording: Recording, replay: Replay, draws: Iterator[int], source: random.Random) -> Verdict:
-    """`draws` are seeds of inputs, the first of usual ones. Raises NotReplayable."""
-    outputs = [at for at, spec in enumerate(recording.called.specs) if 0 not in spec.shape]
+class Origins(NamedTuple):
+    """Shares of an output's elements: those that the candidate's kernels compute, and those that they copy. The others
+    lie in their own places without these kernels, or cannot be recognised.
+    """
+
+    computed: float
+    copied: float
+
+
+COMPUTED = Origins(1.0, 0.0)
+
+
+def measure_computed(recording: Recording, replay: Replay, draws: Iterator[int], source: random.Random) -> float | None:
+    """Return the share of what the candidate's kernels write that they compute, None if it cannot be told. `draws` are
+    seeds of inputs, the first of usual ones. Raises NotReplayable.
+    """
+    specs = recording.called.specs
+    outputs = [at for at, spec in enumerate(specs) if 0 not in spec.shape]
     chosen = source.sample(outputs, min(len(outputs), MOST_OUTPUTS))
-    first = _Follower(recording, replay, [next(draws) for _ in range(FEW_CALLS + 1)], chosen[:1], source)
-    if any(first.search(track) is None for track in first.varying):
-        return "computed"  # as most results, which few calls tell
+    sizes = {at: math.prod(specs[at].shape) for at in chosen}
+    large = [at for at in chosen if sizes[at] * LARGE_PART >= sum(sizes.values())]
+    first = _Follower(recording, replay, [next(draws) for _ in range(FEW_CALLS + 1)], large, source)
+    if first.varying and all(first.search(track) is None for track in first.varying):
+        return 1.0  # as most results, which few calls tell
     follower = _Follower(recording, replay, [next(draws) for _ in range(CALLS + 1)], chosen, source)
-    verdicts: list[Verdict] = []
-    for track in follower.varying:
-        verdicts.append(follower.conclude(track))
-        if verdicts[-1] == "computed" or (verdicts[-1] == "copied in order" and not track.bases):
-            return "computed"
-    is_known = bool(verdicts) and "unknown" not in verdicts and len(chosen) == len(outputs)
-    return "copied" if is_known else "unknown"
+    found = [(sizes[track.output], follower.conclude(track)) for track in follower.varying]
+    computed, copied = (sum(count * origins[part] for count, origins in found if origins) for part in (0, 1))
+    is_known = bool(found) and all(origins for _, origins in found) and len(chosen) == len(outputs)
+    return computed / (computed + copied) if computed or (is_known and copied) else None
 
 
 class _Follower:
@@ -74,24 +88,27 @@ class _Follower:
         self.varying = [track for track in tracks if track.varies]
 
     def search(self, track: Track) -> bool | None:
-        """Return whether inputs are kept, None if an element lies nowhere."""
+        """Return whether inputs are kept, None if all elements lie nowhere."""
         is_kept = True
         for number, seed in enumerate(self._seeds):
             is_kept &= self._replay(seed, "without").inputs_unchanged
             track.look(self._memory, number)
-            if track.has_lost:
+            if track.is_lost:
                 return None
         return is_kept
 
-    def conclude(self, track: Track) -> Verdict:
+    def conclude(self, track: Track) -> Origins | None:
         is_kept = self.search(track)
         if is_kept is None:
-            return "computed"
-        verdict = track.conclude(self._memory, self._recording.list_given(with_inputs=is_kept))
+            return COMPUTED
+        given = self._recording.list_given(with_inputs=is_kept)
+        place = self._recording.called.addresses[track.output]
+        origins = track.conclude(self._memory, given, place)
         for number, seed in enumerate(self._seeds if track.bases else ()):
             self._replay(seed, "without")
-            track.filter_bases(self._memory, number)
-        return verdict
+            for base in track.bases:
+                base.look(self._memory, track, number)
+        return track.compare_bases(place) if track.bases else origins
 
 
 @dataclass(slots=True)
@@ -114,6 +131,29 @@ class _Places:
 
 
 @dataclass(slots=True)
+class _Base:
+    """A copy in the same order, maybe with opposite sign, and the share of the elements that it has in each call."""
+
+    address: int
+    form: torch.dtype
+    held: list[float] = field(default_factory=list)
+    is_opposite: bool = False
+
+    def look(self, memory: Sequence[Piece], track: Track, number: int) -> None:
+        wanted = track.calls[number]
+        for start, content in memory:
+            words = view_words(content, self.form)
+            at = (self.address - start) // self.form.itemsize + track.offsets
+            if bool(((at >= 0) & (at < words.numel())).all()):
+                found = track.convert(words[at])
+                is_equal, is_opposite = (found == wanted) | wanted.isnan(), found == -wanted
+                self.is_opposite |= bool((is_opposite & ~is_equal).any())
+                self.held.append(float((is_equal | is_opposite).double().mean()))
+                return
+        self.held.append(0.0)
+
+
+@dataclass(slots=True)
 class Track:
     """Elements of one output. Of each that is searched a row of `wanted` has its values, and the next row has them in
     an order of calls that is not theirs: if it is found, too, the values are too common to be recognised.
@@ -127,7 +167,7 @@ class Track:
     limit: int = 0  # rows that are searched
     places: list[_Places] = field(default_factory=list)
     matches: int = 0  # of the search
-    bases: list[tuple[int, torch.dtype]] = field(default_factory=list)  # addresses of copies in the same order
+    bases: list[_Base] = field(default_factory=list)  # of copies in the same order
 
     @classmethod
     def choose(cls, spec: TensorSpec, output: int, source: random.Random) -> Track:
@@ -158,10 +198,13 @@ class Track:
         return bool((values != values[:, :1]).any())
 
     @property
-    def has_lost(self) -> bool:
-        """Return whether an element is in no place."""
-        rows = torch.arange(0, self.limit, 2, device=self.wanted.device)
-        return self.limit > 0 and not bool(torch.isin(rows, self._join([one.rows for one in self.places])).all())
+    def is_lost(self) -> bool:
+        """Return whether no element is in any place."""
+        return self.limit > 0 and not bool(torch.isin(self._real, self._join([one.rows for one in self.places])).any())
+
+    @property
+    def _real(self) -> Tensor:
+        return torch.arange(0, self.limit, 2, device=self.wanted.device)
 
     @property
     def _forms(self) -> tuple[torch.dtype, ...]:
@@ -188,7 +231,7 @@ class Track:
 
     def _search_piece(self, number: int, words: Tensor, form: torch.dtype) -> None:
         for first in range(0, words.numel(), SLICE_ELEMENTS):
-            found = self._convert(words[first : first + SLICE_ELEMENTS]).abs()
+            found = self.convert(words[first : first + SLICE_ELEMENTS]).abs()
             while (match := self._match(found, MOST_PLACES - self.matches)) is None:
                 self.limit = self.limit // 4 * 2
                 for one in self.places:
@@ -214,7 +257,7 @@ class Track:
         return at.repeat_interleave(counts), order[starts.repeat_interleave(counts) + rising]
 
     def _filter(self, one: _Places, words: Tensor, number: int) -> None:
-        found, wanted = self._convert(words[one.at]), self.wanted[one.rows, number]
+        found, wanted = self.convert(words[one.at]), self.wanted[one.rows, number]
         is_any = wanted.isnan()
         one.is_equal &= (found == wanted) | is_any
         one.is_opposite &= (found == -wanted) | is_any
@@ -223,35 +266,46 @@ class Track:
     def _join(self, parts: Sequence[Tensor]) -> Tensor:
         return torch.cat([torch.empty(0, dtype=torch.int64, device=self.offsets.device), *parts])
 
-    def _convert(self, found: Tensor) -> Tensor:
-        return found.to(self.dtype).to(torch.float64)
-
-    def conclude(self, memory: Sequence[Piece], given: Sequence[tuple[int, int]]) -> Verdict:
-        """`given` are addresses and sizes of what the evaluator wrote: an operator may itself move its inputs."""
+    def conclude(self, memory: Sequence[Piece], given: Sequence[tuple[int, int]], place: int) -> Origins | None:
+        """`given` are addresses and sizes of what the evaluator wrote: an operator may itself move its inputs. The
+        output lies at `place`. If copies in the same order are found, these tell more.
+        """
         rows = self._join([one.rows for one in self.places])
         is_given = _lie_in(given, self._join([one.list_addresses(memory) for one in self.places]))
-        real = torch.arange(0, self.limit, 2, device=rows.device)
-        if not bool(torch.isin(real, rows[~is_given]).all()):
-            return "computed"
-        known = real[~torch.isin(real + 1, rows) & self._has_shift(real)]
-        if len(known) < FEWEST:
-            return "unknown"
-        self.bases = list(self._find_bases(memory, given, known))
-        if self.bases:
-            return "copied in order"
-        if bool(torch.isin(known, rows[is_given]).any()):
-            return "computed"
+        real = self._real
+        is_found = torch.isin(real, rows[~is_given])
+        found = real[is_found]
+        known = found[~torch.isin(found + 1, rows) & self._has_shift(found)]
+        self.bases = list(self._find_bases(memory, given, known)) if len(known) >= FEWEST else []
+        if bool(is_found.all()) and not self.bases:
+            values = self.values
+            is_constant = bool((values == values[:, :1]).all(1).any())
+            if is_constant or len(known) < max(FEWEST, len(real) / 2):
+                return None
+        moved = known[~torch.isin(known, self._list_kept(memory, place))]
+        copied = int((~torch.isin(moved, rows[is_given])).sum())
+        computed = len(real) - len(found) + len(moved) - copied
+        return Origins(computed / len(real), copied / len(real))
+
+    def _list_kept(self, memory: Sequence[Piece], place: int) -> Tensor:
+        """Return rows of elements that lie in their own place."""
+        searched = self._searched_offsets
+        kept = [self._join([])]
+        for one in self.places:
+            own = place + searched[one.rows // 2] * self.dtype.itemsize
+            kept.append(one.rows[(one.list_addresses(memory) == own) & one.is_equal & (one.form is self.dtype)])
+        return torch.cat(kept)
+
+    @property
+    def _searched_offsets(self) -> Tensor:
         values = self.values
-        return "unknown" if bool((values == values[:, :1]).all(1).any()) or 2 * len(known) < len(real) else "copied"
+        return self.offsets[values[:, 0].isfinite() & (values[:, 0] != 0)]
 
     def _has_shift(self, rows: Tensor) -> Tensor:
         return (self.wanted[rows] != self.wanted[rows + 1]).any(1)
 
-    def _find_bases(
-        self, memory: Sequence[Piece], given: Sequence[tuple[int, int]], known: Tensor
-    ) -> Iterator[tuple[int, torch.dtype]]:
-        values = self.values
-        searched = self.offsets[values[:, 0].isfinite() & (values[:, 0] != 0)]
+    def _find_bases(self, memory: Sequence[Piece], given: Sequence[tuple[int, int]], known: Tensor) -> Iterator[_Base]:
+        searched = self._searched_offsets
         for form in self._forms:
             some = [one for one in self.places if one.form is form]
             rows = self._join([one.rows for one in some])
@@ -260,20 +314,15 @@ class Track:
             bases = (addresses[is_kept] - searched[rows[is_kept] // 2] * form.itemsize).sort().values
             last = len(known) - 1
             in_all = bases[last:][bases[last:] == bases[: max(len(bases) - last, 0)]]
-            yield from ((base, form) for base in in_all[:MOST_BASES].tolist())
+            yield from (_Base(base, form) for base in in_all[:MOST_BASES].tolist())
 
-    def filter_bases(self, memory: Sequence[Piece], number: int) -> None:
-        """Keep the copies that have all elements of the call `number`."""
-        self.bases = [one for one in self.bases if self._holds(memory, *one, self.calls[number])]
+    def compare_bases(self, place: int) -> Origins:
+        best = max(self.bases, key=lambda base: (base.address == place, sum(base.held)))
+        held = sum(best.held) / len(best.held)
+        return Origins(1.0 - held, 0.0 if best.address == place and not best.is_opposite else held)
 
-    def _holds(self, memory: Sequence[Piece], base: int, form: torch.dtype, wanted: Tensor) -> bool:
-        for address, content in memory:
-            words = view_words(content, form)
-            at = (base - address) // form.itemsize + self.offsets
-            if bool(((at >= 0) & (at < words.numel())).all()):
-                found = self._convert(words[at])
-                return bool(((found == wanted) | (found == -wanted) | wanted.isnan()).all())
-        return False
+    def convert(self, found: Tensor) -> Tensor:
+        return found.to(self.dtype).to(torch.float64)
 
 
 def _lie_in(given: Sequence[tuple[int, int]], addresses: Tensor) -> Tensor:

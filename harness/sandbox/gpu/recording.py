@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -318,6 +318,11 @@ Clock = Literal["device", "host"]
 Place = tuple[int, int]  # address, bytes
 
 
+class KernelTimes(NamedTuple):
+    times_us: dict[int, float]  # by function, -1 for copies and all else
+    operations: int
+
+
 class Replayer:
     """Methods raise NotReplayable if the process failed. It replays recordings of one program, one after the other."""
 
@@ -362,15 +367,16 @@ class Replayer:
         """Make a graph "without" their launches."""
         self.ask(WorkerRequest.LEAVE_OUT, functions=list(functions))
 
-    def time_kernels(self, without: Sequence[int] = ()) -> list[tuple[int, float]]:
-        """Replay the call's work in one order, `without` launches of these functions; the first time is longer. Return
-        functions, -1 for copies and all else, and their time in us.
+    def time_kernels(self, own: Sequence[int]) -> KernelTimes:
+        """Replay the call with events around its operations; the first time is longer. While operations run at the same
+        time, it is that of those that are no `own` functions.
         """
-        found = read_pairs(self.ask(WorkerRequest.TIME_KERNELS, without=list(without)).get("times"))
-        times = [(at, time_us) for at, time_us in found if type(at) is int and isinstance(time_us, float)]
-        if not times or not all(at >= -1 and 0 <= time_us < MOST_US for at, time_us in times):
+        answer = self.ask(WorkerRequest.TIME_KERNELS, own=list(own))
+        times, operations = read_pairs(answer.get("times")), answer.get("operations")
+        times_us = {at: time_us for at, time_us in times if type(at) is int and isinstance(time_us, float)}
+        if type(operations) is not int or not all(at >= -1 and 0 <= one < MOST_US for at, one in times_us.items()):
             raise NotReplayable("the process that replays it gave an invalid answer")
-        return times
+        return KernelTimes(times_us, operations)
 
     def replay_in_row(self, count: int) -> int:
         """Replay the call `count` times without a wait between, and return `count`."""

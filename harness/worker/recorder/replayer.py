@@ -9,9 +9,8 @@ import ctypes
 import json
 import os
 import time
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from graphlib import TopologicalSorter
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from harness.protocol.device_memory import MOST_RECORDING_BYTES
@@ -31,14 +30,11 @@ from harness.worker.recorder.driver_calls import (
     open_device,
     unmap_page,
 )
-from harness.worker.recorder.stream_order import SerialOrder, StreamOrder
+from harness.worker.recorder.marks import Marks, divide_time
+from harness.worker.recorder.stream_order import StreamOrder
 
 _RELAXED, _NON_BLOCKING = 2, 1
-_EXTERNAL = 1  # an event that is recorded when the graph runs
-MOST_MARKS = 4096
-_WORK = ("launch", "copy", "write", "copy2d", "copy3d", "set")
 _PROGRAMMATIC = 6  # the launch attribute for stream order
-Marked = tuple[int, list[int], list[ctypes.c_void_p]]  # a graph, the function of each operation, events around them
 
 
 class RecordedGraph:
@@ -49,7 +45,8 @@ class RecordedGraph:
         self._functions = [Function(driver, images, facts) for facts in recording["functions"]]
         self._restore_globals(images)
         self._kept: list[Any] = []
-        self._is_programmatic = self._is_serial = False
+        self._is_programmatic = False
+        self._marks: Marks | None = None
         self._streams: list[ctypes.c_void_p] = []
         self.stream = self._make_stream()
         self._left_out: frozenset[int] = frozenset()  # functions
@@ -61,9 +58,18 @@ class RecordedGraph:
 
     def capture_without(self, functions: Sequence[int]) -> int:
         """Return a graph in which these kernels are not launched."""
-        self._left_out, self._is_serial = frozenset(functions), False
+        self._left_out = frozenset(functions)
         self._others.append(self._capture())
         return self._others[-1]
+
+    def capture_with_marks(self) -> tuple[int, Marks]:
+        """Return a graph with an event before and after each operation, for which programmatic launches wait."""
+        self._left_out, self._marks = frozenset(), Marks(self.driver)
+        try:
+            self._others.append(self._capture())
+            return self._others[-1], self._marks
+        finally:
+            self._marks = None
 
     def close(self) -> None:
         for graph in (self.graph, *self._others):
@@ -105,59 +111,23 @@ class RecordedGraph:
         self.driver.cuMemcpyHtoD_v2(address, self._blob[:size], ctypes.c_size_t(size))
         return address.value, size
 
-    def capture_with_marks(self, left_out: Iterable[int]) -> Marked:
-        """Return a graph of all operations one after the other, with an event before each and at the end; and the
-        function of each, -1 for other work. Operations beyond the most events have one together.
-        """
-        self._left_out, self._is_serial = frozenset(left_out), True
-        marked, events, order = list[int](), list[ctypes.c_void_p](), SerialOrder(self.stream)
-        self._begin_capture()
-        for row in self._list_work(self._recording["operations"]):
-            if len(marked) <= MOST_MARKS:
-                events.append(self._mark())
-                marked.append(row[2] if row[0] == "launch" and len(marked) < MOST_MARKS else -1)
-            self._issue(row, order)
-        events.append(self._mark())
-        self._others.append(self._end_capture())
-        return self._others[-1], marked, events
-
-    def _list_work(self, rows: Sequence[Any]) -> Iterator[Any]:
-        for row in rows:
-            if row[0] == "graph":
-                graph = self._recording["graphs"][row[2]]
-                edges: dict[int, list[int]] = {at: [] for at in range(len(graph["nodes"]))}
-                for edge in graph["edges"]:
-                    edges[edge[1]].append(edge[0])
-                yield from self._list_work([graph["nodes"][at] for at in TopologicalSorter(edges).static_order()])
-            elif row[0] in _WORK:
-                yield row
-
-    def _mark(self) -> ctypes.c_void_p:
-        event = ctypes.c_void_p(self.driver.pointer("cuEventCreate", 0))
-        self.driver.cuEventRecordWithFlags(event, self.stream, _EXTERNAL)
-        return event
-
     def _capture(self) -> int:
-        self._begin_capture()
+        self._is_programmatic = False
+        self.driver.cuStreamBeginCapture_v2(self.stream, _RELAXED)
+        if self._marks:
+            self._marks.begin(self.stream)
         order = StreamOrder(self.driver, self.stream, self._recording["streams"], self._make_stream)
         for row in self._recording["operations"]:
             self._issue(row, order)
         order.join()
-        return self._end_capture()
-
-    def _begin_capture(self) -> None:
-        self._is_programmatic = False
-        self.driver.cuStreamBeginCapture_v2(self.stream, _RELAXED)
-
-    def _end_capture(self) -> int:
         graph = ctypes.c_void_p()
         self.driver.cuStreamEndCapture(self.stream, ctypes.byref(graph))
         if self._is_programmatic:
             await_all_nodes(self.driver, graph)
         return instantiate(self.driver, graph)
 
-    def _issue(self, row: Sequence[Any], order: StreamOrder | SerialOrder) -> None:
-        kind, driver = row[0], self.driver
+    def _issue(self, row: Sequence[Any], order: StreamOrder) -> None:
+        kind = row[0]
         if kind == "sync":
             order.join()
             return
@@ -167,6 +137,14 @@ class RecordedGraph:
             getattr(order, kind)(row[1], row[2])
             return
         stream = order.enter(row[1])
+        if kind == "graph":
+            self._insert(self._rebuild(self._recording["graphs"][row[2]]), stream)
+            return
+        with self._marks.around(row, stream) if self._marks else nullcontext():
+            self._issue_work(row, stream)
+
+    def _issue_work(self, row: Sequence[Any], stream: ctypes.c_void_p) -> None:
+        kind, driver = row[0], self.driver
         if kind == "launch":
             self._launch(row, stream)
         elif kind in ("copy", "write"):
@@ -181,8 +159,6 @@ class RecordedGraph:
             driver.cuMemcpy3DAsync_v2(self._spans.require_copy3d(bytes.fromhex(row[2])), stream)
         elif kind == "set":
             self._set(row, stream)
-        elif kind == "graph":
-            self._insert(self._rebuild(self._recording["graphs"][row[2]]), stream)
         else:
             raise DriverError(f"unknown operation {kind!r}")
 
@@ -191,7 +167,7 @@ class RecordedGraph:
             return
         function = self._functions[row[2]]
         places, data = function.place(row[6])
-        given = [one for one in row[7] if not (self._is_serial and one[0] == _PROGRAMMATIC)]
+        given = [one for one in row[7] if not (self._marks and one[0] == _PROGRAMMATIC)]
         attributes = (LaunchAttribute * max(1, len(given)))()
         for i, (number, value) in enumerate(given):
             require_portable(number)
@@ -225,14 +201,16 @@ class RecordedGraph:
     def _rebuild(self, facts: Mapping[str, Any]) -> ctypes.c_void_p:
         graph = ctypes.c_void_p(self.driver.pointer("cuGraphCreate", 0))
         nodes = [self._add_node(graph, row) for row in facts["nodes"]]
-        edges = facts["edges"]
+        edges = [(nodes[edge[0]], nodes[edge[1]], EdgeData(*edge[2:5])) for edge in facts["edges"]]
+        if self._marks:
+            edges = self._marks.connect(graph, facts["nodes"], nodes, facts["edges"])
         if edges:
             count = len(edges)
-            sources = (ctypes.c_void_p * count)(*(nodes[edge[0]] for edge in edges))
-            targets = (ctypes.c_void_p * count)(*(nodes[edge[1]] for edge in edges))
-            data = (EdgeData * count)(*(EdgeData(edge[2], edge[3], edge[4]) for edge in edges))
+            sources = (ctypes.c_void_p * count)(*(source for source, *_ in edges))
+            targets = (ctypes.c_void_p * count)(*(target for _, target, _ in edges))
+            data = (EdgeData * count)(*(data for *_, data in edges))
             self.driver.cuGraphAddDependencies_v2(graph, sources, targets, data, ctypes.c_size_t(count))
-            if any(edge[2] or edge[4] for edge in edges):
+            if any(edge.from_port or edge.type for *_, edge in edges):
                 await_all_nodes(self.driver, graph)
         return graph
 
@@ -300,7 +278,7 @@ class ReplayServer:
     def __init__(self) -> None:
         self._graphs: dict[str, int] = {}
         self._pages: list[tuple[int, int]] = []
-        self._marked: dict[tuple[int, ...], Marked] = {}  # by functions that are left out
+        self._marks: Marks | None = None  # of the graph "marked"
 
     def do_open_replayer(self, message: dict[str, Any]) -> None:
         os.sched_setaffinity(0, set(message["cores"]))  # first: host memory is taken from the core's own bank
@@ -334,24 +312,20 @@ class ReplayServer:
 
     def do_time_kernels(self, message: dict[str, Any]) -> dict[str, Any]:
         """Code is loaded in the first of several such replays."""
-        left_out = tuple(message["without"])
-        if left_out not in self._marked:
-            self._marked[left_out] = self._recorded.capture_with_marks(left_out)
-        graph, marked, events = self._marked[left_out]
-        passed_ms, times_us = ctypes.c_float(), defaultdict[int, float](float)
+        if self._marks is None:
+            self._graphs["marked"], self._marks = self._recorded.capture_with_marks()
         self._launch_spin()
-        self._driver.cuGraphLaunch(ctypes.c_void_p(graph), self._stream)
+        self._driver.cuGraphLaunch(ctypes.c_void_p(self._graphs["marked"]), self._stream)
         self._driver.cuStreamSynchronize(self._stream)
-        for function, *between in zip(marked, events[:-1], events[1:], strict=True):
-            self._driver.cuEventElapsedTime_v2(ctypes.byref(passed_ms), *between)
-            times_us[function] += passed_ms.value * 1e3
-        return {"times": [[function, time_us] for function, time_us in times_us.items()]}
+        intervals = self._marks.measure()
+        times_us = divide_time(intervals, frozenset(message["own"]))
+        return {"times": [[function, time_us] for function, time_us in times_us.items()], "operations": len(intervals)}
 
     def do_unload(self, message: dict[str, Any]) -> None:
         """Leave the process as it was before the recording."""
-        for event in (event for *_, events in self._marked.values() for event in events):
-            self._driver.cuEventDestroy_v2(event)
-        self._marked.clear()
+        if self._marks:
+            self._marks.close()
+            self._marks = None
         self._recorded.close()
         while self._pages:
             unmap_page(self._driver, *self._pages.pop())

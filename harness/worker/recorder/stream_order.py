@@ -9,22 +9,6 @@ from typing import Any
 from harness.worker.recorder.driver_calls import Driver
 
 
-class SerialOrder:
-    """Uses one stream for all operations, which need no order between streams then."""
-
-    def __init__(self, stream: ctypes.c_void_p) -> None:
-        self._stream = stream
-
-    def enter(self, number: int) -> ctypes.c_void_p:
-        return self._stream
-
-    def record(self, stream: int, event: int) -> None: ...
-
-    def wait(self, stream: int, event: int) -> None: ...
-
-    def join(self) -> None: ...
-
-
 class StreamOrder:
     def __init__(
         self,

@@ -349,13 +349,15 @@ def test_the_device_time_of_a_recorded_call_is_shared():
     [
         (40.0, 100.0, 0.6),
         (40.0, None, 0.6),
-        (40.0, 50.0, 0.2),  # they took 60 us only where they were timed one by one
+        (40.0, 50.0, 0.2),  # they took 60 us only where parts were timed
         (50.0, 50.0, 0.0),
         (80.0, 50.0, 0.0),
         (5.0, 100.0, 0.6),
+        (None, 100.0, 0.6),
         (None, 50.0, 0.2),
-        (0.0, 50.0, 0.6),
+        (0.0, 50.0, 0.2),
         (80.0, 100.0, 0.2),  # the time of each was understated
+        (5.0, 90.0, 0.6),  # events between kernels take time
     ],
 )
 def test_custom_kernels_have_no_larger_share_than_the_measured_time_leaves(others_us, measured_us, share):

@@ -17,7 +17,8 @@ class Program:
     def __init__(self, others, own, shape=(ROWS, COLUMNS), dtype=torch.float32, scale=1.0):
         self.others, self.own, self.scale, self.replays = others, own, scale, 0
         spec = TensorSpec(dtype=str(dtype)[6:], shape=shape, stride=torch.empty(shape).stride())
-        self.called = SimpleNamespace(specs=(spec,))
+        address = FIRST_ADDRESS + 2 * SIZE + OUTPUT - KEPT
+        self.called = SimpleNamespace(specs=(spec,), addresses=(address,))
         self.memory = torch.zeros(SIZE, dtype=torch.uint8)
         places = ((INPUT, (ROWS, COLUMNS), torch.float32), (BUFFER, (ROWS, COLUMNS), torch.float32))
         places += ((KEPT, shape, dtype), (OUTPUT, shape, dtype))

@@ -6,10 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from simulated_memory import COLUMNS, KEPT, ROWS, Program
+from simulated_memory import BUFFER, COLUMNS, FIRST_ADDRESS, KEPT, ROWS, Program
 
 from harness.evaluation.timing import copied_results
-from harness.evaluation.timing.copied_results import examine_copies
+from harness.evaluation.timing.copied_results import measure_computed
+from harness.protocol.tensor_layout import TensorSpec
 
 
 def compute(p):
@@ -17,7 +18,7 @@ def compute(p):
 
 
 def examine(program):
-    return examine_copies(program, program.replay, itertools.count(1), random.Random(3))
+    return measure_computed(program, program.replay, itertools.count(1), random.Random(3))
 
 
 def write(function, target="out"):
@@ -59,7 +60,7 @@ ORDER = torch.randperm(ROWS * COLUMNS)
     ],
 )  # fmt: skip
 def test_kernels_that_only_move_values_of_others_compute_nothing(program):
-    assert examine(program) == "copied"
+    assert examine(program) == 0
 
 
 def prepare_and_multiply(p):
@@ -99,7 +100,7 @@ def prepare(p):
     ],
 )  # fmt: skip
 def test_kernels_that_compute_are_not_taken_for_copies(program):
-    assert examine(program) == "computed"
+    assert examine(program) > 0
 
 
 @pytest.mark.parametrize(
@@ -117,7 +118,7 @@ def test_results_without_values_that_can_be_recognised_tell_nothing(program, mon
     program.view(KEPT, (1 << 16,), torch.uint8).copy_(torch.arange(1 << 16) % 2)
     if program.called.specs[0].dtype == "bool":
         program.others = lambda p: p.buffer.view(torch.uint8).copy_(torch.randint(2, (ROWS, COLUMNS * 4)))
-    assert examine(program) == "unknown"
+    assert examine(program) is None
 
 
 class Several(Program):
@@ -125,13 +126,72 @@ class Several(Program):
 
     def __init__(self, count):
         super().__init__(compute, write(lambda p: p.buffer.flip(0)))
-        self.called = SimpleNamespace(specs=self.called.specs * count)
+        self.called = SimpleNamespace(specs=self.called.specs * count, addresses=self.called.addresses * count)
 
     def view_outputs(self):
         return super().view_outputs() * len(self.called.specs)
 
 
-@pytest.mark.parametrize(("count", "found"), [(2, "copied"), (17, "unknown")])
+def write_rows(function, part):
+    """Copy the other rows."""
+
+    def own(p):
+        p.out.copy_(p.buffer)
+        p.out[::part] = function(p)[::part]
+
+    return own
+
+
+def compute_half_there(p):
+    compute(p)
+    p.out[::2] = p.buffer[::2]
+
+
+def add_to_others(p):
+    p.out[1::2] = p.buffer[1::2] + 0.01
+
+
+@pytest.mark.parametrize(
+    ("program", "share"),
+    [
+        (Program(compute, write_rows(lambda p: p.buffer + 0.01, 10)), 0.1),
+        (Program(compute, write(lambda p: p.buffer.tril())), 0.6),
+        (Program(compute, write(lambda p: p.buffer.clamp(-0.9, 0.9))), 0.28),
+        (Program(compute, write(lambda p: p.buffer.relu())), 0.98),
+        (Program(compute_half_there, add_to_others), 1.0),
+        (Program(compute, write(lambda p: p.buffer + 0.01)), 1.0),
+    ],
+    ids=["one row in ten", "a triangle", "limits", "a rectifier", "rows that others leave out", "a bias"],
+)
+def test_the_share_of_elements_that_are_no_copies_is_computed(program, share):
+    assert examine(program) == pytest.approx(share, abs=0.1)
+
+
+class TwoOutputs(Program):
+    """Copies the large one, and computes the small one."""
+
+    def __init__(self):
+        super().__init__(compute, self.copy_and_sum)
+        (spec,), (address,) = self.called.specs, self.called.addresses
+        small = TensorSpec(dtype="float32", shape=(ROWS,), stride=(1,))
+        self.called = SimpleNamespace(
+            specs=(spec, small), addresses=(address, FIRST_ADDRESS + BUFFER + self.out.nbytes)
+        )
+        self.sums = self.view(BUFFER + self.out.nbytes, (ROWS,), torch.float32)
+
+    def copy_and_sum(self, p):
+        p.out.copy_(p.buffer)
+        self.sums.copy_(p.x.sum(1))
+
+    def view_outputs(self):
+        return [*super().view_outputs(), self.sums.view(torch.uint8)]
+
+
+def test_outputs_count_by_their_elements():
+    assert examine(TwoOutputs()) == pytest.approx(1 / (COLUMNS + 1))
+
+
+@pytest.mark.parametrize(("count", "found"), [(2, 0), (17, None)])
 def test_all_outputs_must_be_copies_of_which_some_are_examined(count, found):
     assert examine(Several(count)) == found
 
@@ -158,8 +218,8 @@ def test_fewer_elements_are_searched_where_many_places_hold_them(monkeypatch):
     monkeypatch.setattr(copied_results, "MOST_PLACES", 20_000)
     monkeypatch.setattr(copied_results, "SLICE_ELEMENTS", 1000)
     levels = Program(lambda p: p.buffer.copy_((p.x * 8).round().sin()), write(lambda p: p.buffer.flip(0)))
-    assert examine(levels) == "copied"
+    assert examine(levels) == 0
     monkeypatch.setattr(copied_results, "MOST_PLACES", 300)
-    assert examine(levels) == "unknown"
+    assert examine(levels) is None
     other = Program(lambda p: p.buffer.copy_((p.x * 8).round().sin()), write(lambda p: p.buffer.flip(0) * 2.0))
-    assert examine(other) == "computed"
+    assert examine(other) == 1

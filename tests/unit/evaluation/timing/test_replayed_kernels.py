@@ -14,7 +14,7 @@ from harness.evaluation.timing import cold_replays
 from harness.evaluation.timing.replay_statistics import CandidateNotReplayable, relate_to_calls
 from harness.evaluation.timing.replay_timing import ReplayTimer
 from harness.sandbox.gpu.recorded_code import RecordedFunction
-from harness.sandbox.gpu.recording import READS_BACK, KeptBaseline, NotReplayable
+from harness.sandbox.gpu.recording import READS_BACK, KeptBaseline, KernelTimes, NotReplayable
 
 CUSTOM = CustomKernels(names=("scale",))
 LIBRARYS_US = 50.0
@@ -87,23 +87,26 @@ class Malformed(Recording):
 
 class Replayer(SimulatedReplayer):
     """The own kernel takes `own_us` where each kernel is timed. Without it, outputs differ unless it `is_decoy`, and
-    the library's takes `idle_us`. `is_ordered`: outputs are right if one kernel follows the other.
+    the library's takes `idle_us`. `is_right_in_parts`: outputs are right with events between kernels.
     """
 
-    own_us, is_decoy, idle_us, is_ordered = 50.0, False, LIBRARYS_US, True
+    own_us, is_decoy, idle_us, is_right_in_parts = 50.0, False, LIBRARYS_US, True
 
     def replay(self, graph="call", clock="device", places=()):
         if isinstance(self.recording, Unpacks):
             self.recording.run(graph)
         if graph != "without":
             return super().replay(graph, clock, places)
+        if self.idle_us is None:
+            raise NotReplayable("it failed")
         self.recording.output = self.recording.output * (1.0 if self.is_decoy else 3.0)
         return self.idle_us + 1.0, []
 
-    def time_kernels(self, without=()):
-        if not self.is_ordered:
+    def time_kernels(self, own):
+        assert own == [0]
+        if not self.is_right_in_parts:
             self.recording.output = -self.recording.output
-        return [(0, 0.0), (1, self.idle_us)] if without else [(0, self.own_us), (1, LIBRARYS_US)]
+        return KernelTimes({0: self.own_us, 1: LIBRARYS_US}, 2)
 
     def leave_out(self, functions):
         assert functions == [0]
@@ -133,29 +136,31 @@ def attribute(kernels):
 
 
 @pytest.mark.parametrize("own_us", [50.0, 20_000.0])
-def test_waiting_where_kernels_are_timed_one_by_one_adds_no_share(measure, own_us):
+def test_waiting_where_kernels_are_timed_adds_no_share(measure, own_us):
     kernels, _ = measure(own_us=own_us)
-    work = attribute(kernels).work
-    assert work.custom == pytest.approx(0.5, abs=0.02)
-    assert work.without_custom == "changed"
+    found = attribute(kernels)
+    assert found.work.custom == pytest.approx(0.5, abs=0.02)
+    assert found.work.without_custom == "changed"
+    assert ("takes longer where its parts are timed" in found.findings[0].message) == (own_us > 50.0)
 
 
-def test_a_kernel_that_waits_beside_others_without_data_has_no_share(measure):
-    """The call takes as long as the library's kernel, which has nothing to do without the own one."""
-    kernels, _ = measure(Recording(LIBRARYS_US), own_us=LIBRARYS_US, idle_us=1.0)
-    assert attribute(kernels).work.custom == pytest.approx(0.0, abs=0.02)
-
-
-def test_the_share_of_others_that_need_its_results_is_left_to_them(measure):
-    kernels, _ = measure(own_us=50.0, idle_us=20.0)
+def test_a_share_is_limited_by_the_time_of_others_that_find_nothing_to_do_without_its_kernels(measure):
+    kernels, _ = measure(own_us=20_000.0, idle_us=1.0)
     assert attribute(kernels).work.custom == pytest.approx(0.5, abs=0.02)
 
 
-def test_times_of_kernels_that_are_wrong_in_order_are_not_verified(measure):
-    kernels, _ = measure(is_ordered=False)
+def test_the_share_is_not_verified_if_outputs_are_wrong_where_parts_are_timed(measure):
+    kernels, _ = measure(is_right_in_parts=False)
     found = attribute(kernels)
     assert found.work.custom == pytest.approx(0.5, abs=0.02)
-    assert "one after the other" in found.findings[0].message
+    assert "where its parts are timed" in found.findings[0].message
+
+
+def test_the_share_is_not_verified_if_others_fail_without_its_kernels(measure):
+    kernels, _ = measure(idle_us=None)
+    found = attribute(kernels)
+    assert (found.work.custom, found.work.without_custom) == (pytest.approx(0.5), "failed")
+    assert "fails without its kernels" in found.findings[0].message
 
 
 def test_a_decoy_is_recognised(measure):
@@ -173,6 +178,13 @@ def test_a_kernel_that_unpacks_weights_in_each_call_is_no_decoy(measure):
 def test_kernels_that_only_copy_a_result_are_decoys(measure, left, found):
     kernels, _ = measure(Copied(100.0, left))
     assert kernels.without_custom == found
+
+
+def test_the_share_of_results_that_its_kernels_copy_is_not_theirs(measure):
+    kernels, _ = measure(Copied(100.0, lambda output: torch.where(torch.arange(8) < 6, output, 0.0)))
+    work = attribute(kernels).work
+    assert (work.custom, work.library, work.other) == pytest.approx((0.125, 0.5, 0.375), abs=0.01)
+    assert work.without_custom == "changed"
 
 
 def test_a_malformed_recording_is_not_replayed(measure):

@@ -15,11 +15,12 @@ class Driver:
     """A graph has as many nodes as there were launches, copies and events since its capture began."""
 
     def __init__(self):
-        self.names, self.nodes, self.handles = [], 0, 0
+        self.names, self.nodes, self.handles, self.edges = [], 0, 0, []
 
     def pointer(self, name, *arguments):
         self.handles += 1
         self.names.append(name)
+        self.nodes += name == "cuGraphAddKernelNode_v2"
         return self.handles
 
     def cuStreamBeginCapture_v2(self, stream, mode):  # noqa: N802
@@ -28,6 +29,9 @@ class Driver:
     def cuGraphGetNodes(self, graph, nodes, count):  # noqa: N802
         assert nodes is None or self.nodes, "the driver takes no empty list"
         ctypes.cast(count, ctypes.POINTER(ctypes.c_size_t))[0] = self.nodes
+
+    def cuGraphAddDependencies_v2(self, graph, sources, targets, data, count):  # noqa: N802
+        self.edges.append([(*ends, one.type) for *ends, one in zip(sources, targets, data, strict=True)])
 
     def __getattr__(self, name):
         def call(*arguments):
@@ -61,30 +65,46 @@ def record(*operations, graphs=(), parameters=((0, 8),)):
 COPY = ["copy", 0, FIRST_ADDRESS, FIRST_ADDRESS + 64, 64]
 
 
-def test_each_operation_has_an_event_before_it_and_one_follows():
-    inner = {"nodes": [launch(1), launch(0)], "edges": [[1, 0, 0, 0, 0]]}
+def test_each_operation_has_events_around_it_on_streams_and_in_graphs():
+    inner = {"nodes": [launch(1), ["empty"], launch(0)], "edges": [[2, 1, 0, 0, 0], [1, 0, 0, 0, 0]]}
     recorded, driver = record(launch(0), ["sync"], COPY, ["graph", 0, 0], graphs=[inner])
-    _, functions, events = recorded.capture_with_marks(())
-    assert functions == [0, -1, 0, 1]  # the graph's second node is its first
-    assert len(events) == 5
-    assert driver.count("cuEventRecordWithFlags") == 5
-    assert driver.count("cuLaunchKernelEx") == 3
+    _, marks = recorded.capture_with_marks()
+    assert [function for function, *_ in marks.measure()] == [0, -1, 1, 0]
+    assert driver.count("cuEventRecordWithFlags") == 5  # one before all work
+    assert driver.count("cuGraphAddEventRecordNode") == 4
+    assert (driver.count("cuLaunchKernelEx"), driver.count("cuGraphAddKernelNode_v2")) == (1, 2)
+
+
+def test_a_graphs_nodes_follow_events_after_those_before_them():
+    inner = {"nodes": [launch(0), launch(1)], "edges": [[0, 1, 1, 0, 1]]}
+    recorded, driver = record(["graph", 0, 0], graphs=[inner])
+    (added,) = driver.edges
+    assert added == [(added[0][0], added[0][1], 1)]  # programmatic
+    recorded.capture_with_marks()
+    edges = driver.edges[-1]
+    assert [kind for *_, kind in edges] == [0] * 5
+    following = {source: target for source, target, _ in edges}
+    first = next(source for source in following if source not in following.values())
+    order = [first]
+    while order[-1] in following:
+        order.append(following[order[-1]])
+    assert len(order) == 6  # event, kernel, event, event, kernel, event
 
 
 def test_kernels_are_left_out_on_streams_and_in_graphs():
     inner = {"nodes": [launch(0), launch(1)], "edges": [[0, 1, 0, 0, 0]]}
     recorded, driver = record(launch(0), launch(1), ["graph", 0, 0], graphs=[inner])
-    recorded.capture_with_marks([0])
-    assert driver.count("cuLaunchKernelEx") == 2
     recorded.capture_without([0])
     assert driver.count("cuLaunchKernelEx") == 1
     assert (driver.count("cuGraphAddKernelNode_v2"), driver.count("cuGraphAddEmptyNode")) == (1, 1)
+    recorded.capture_with_marks()
+    assert driver.count("cuLaunchKernelEx") == 2
 
 
 def test_the_end_of_a_graph_waits_for_all_kernels_of_programmatic_launches():
     recorded, driver = record(launch(0), launch(1, PROGRAMMATIC))
     assert driver.count("cuGraphAddEmptyNode") == 1
-    recorded.capture_with_marks(())  # one after the other
+    recorded.capture_with_marks()  # each waits for the event before it
     assert driver.count("cuGraphAddEmptyNode") == 0
     recorded.capture_without([0, 1])
     assert driver.count("cuGraphAddEmptyNode") == 0
