@@ -144,12 +144,12 @@ def test_waiting_where_kernels_are_timed_adds_no_share(measure, own_us):
     assert ("takes longer where its parts are timed" in found.findings[0].message) == (own_us > 50.0)
 
 
-def test_a_share_is_limited_by_the_time_of_others_that_find_nothing_to_do_without_its_kernels(measure):
+def test_the_time_of_others_that_are_idle_without_its_kernels_is_theirs(measure):
     kernels, _ = measure(own_us=20_000.0, idle_us=1.0)
     assert attribute(kernels).work.custom == pytest.approx(0.5, abs=0.02)
 
 
-def test_the_share_is_not_verified_if_outputs_are_wrong_where_parts_are_timed(measure):
+def test_wrong_outputs_where_parts_are_timed_leave_the_share_unverified(measure):
     kernels, _ = measure(is_right_in_parts=False)
     found = attribute(kernels)
     assert found.work.custom == pytest.approx(0.5, abs=0.02)
