@@ -27,6 +27,7 @@ from harness.tensors.values import count_bytes
 
 LONGEST_INTERRUPTED = 4  # times HELD_US: longer calls are slow ones
 IN_INPUTS = "an output shares memory with the inputs"
+UNSHIFTED_SHARE = 0.25  # of calls
 QUIET_S = 2.0  # for work that a worker left running on the device
 
 
@@ -83,7 +84,7 @@ class WindowSession(ModelSession):
         """Raises CandidateFailure (suspect) if the device is busy."""
         torch.cuda.set_device(device.torch_device)
         announced = self._lay_out(inputs)
-        shift_bytes = self._source.randrange(INPUT_SLACK_BYTES // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+        shift_bytes = self._draw_shift()
         placed = shift_inputs(announced, shift_bytes)
         self.client.arm(announced, in_window=True)
         self._bytes_of(self._footprint.output).fill_(POISON)
@@ -159,6 +160,11 @@ class WindowSession(ModelSession):
             return addresses
         inputs = (self.client.arena_address + placed.specs[at].offset for at in self._returned_inputs)
         return (*inputs, *addresses[len(self._returned_inputs) :])
+
+    def _draw_shift(self) -> int:
+        """Return none for some calls, so that programs cannot tell by it which call is recorded."""
+        is_shifted = self._source.random() >= UNSHIFTED_SHARE
+        return is_shifted * self._source.randrange(INPUT_SLACK_BYTES // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
 
     def _exchange_signals(self, placed: PlacedInputs, shift_bytes: int, signal: Signal) -> tuple[int, ...]:
         """Return monotonic ns of the start, of the written inputs and of the wake-up."""
