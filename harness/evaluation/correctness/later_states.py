@@ -21,7 +21,8 @@ from harness.tensors.values import HOST, count_bytes, has_same_bits, list_tensor
 if TYPE_CHECKING:
     from harness.evaluation.correctness.reference import Reference
 
-COUNTS = ((1, 4), (5, 16), (17, 127), (128, 128))  # of calls before each state, drawn between
+# Of calls before each state, drawn between: one after the other, for what calls do in turn, and many.
+COUNTS = ((1, 1), (2, 2), (3, 3), (4, 16), (17, 127), (128, 128))
 LATER_S = 0.5  # for all calls
 MOST_BYTES = 512 << 20  # of inputs and weights: larger problems are not run on the CPU
 HOST_CALL_S = 0.0025  # of the longest call on a GPU that is repeated on the CPU if the problem is not small
