@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
-from harness.builder.cache import DEFAULT_LIMIT_BYTES, find_entry, prune_cache
+from harness.builder.cache import DEFAULT_LIMIT_BYTES, DEVICE_CODE, digest_code, find_entry, prune_cache
 from harness.builder.emulated import EmulatedStrategy
 from harness.builder.error_excerpt import name_first_error
 from harness.builder.fast.prebuilt_cache import PrebuiltCache
@@ -29,7 +29,7 @@ from harness.builder.fast.strategy import SCRIPT, prepare_fast
 from harness.builder.runner import FAST_BUILD_BYTES, PLAIN_BUILD_BYTES, MemoryGate, Runner, Wrap
 from harness.builder.targets import select_target, use_device_target, write_default_flag
 from harness.builder.toolchain import Toolchain, ninja_program
-from harness.builder.torch_ninja import plan_empty_builds, write_plan
+from harness.builder.torch_ninja import list_kept, plan_empty_builds, write_plan
 from harness.domain import BuildRequest, BuildResult, BuildToolError, HarnessError
 from harness.domain.build import LOCKED, RUNNING
 from harness.domain.files import try_lock
@@ -182,7 +182,7 @@ class Builder:
         request, _ = self._select_target(request)
         emulated = self._find_emulated(request)
         toolchain = self.toolchain.key_parts(nvcc=request.needs_cuda and emulated is None)
-        parts = {"format": 4, "request": asdict(request), "toolchain": toolchain}
+        parts = {"format": 5, "request": asdict(request), "toolchain": toolchain}
         if emulated is not None:
             parts["emulation"] = emulated.key_parts()
         return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
@@ -325,6 +325,8 @@ class Builder:
         if done.is_uncovered:
             (finished / UNCOVERED).touch()
         if done.returncode == 0:
+            codes = [digest_code(path.read_bytes()) for path in list_kept(done.library.parent)]
+            (finished / DEVICE_CODE).write_text("\n".join(codes), encoding="utf-8")
             shutil.move(done.library, finished / LIBRARY)
         folder = find_entry(self._cache, key)
         folder.parent.mkdir(parents=True, exist_ok=True)

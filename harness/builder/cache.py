@@ -1,6 +1,6 @@
 """Size and pruning of the build cache.
 
-    <two digits>/<key>/   library.so, log.txt, lane (the strategy): one build, moved here atomically
+    <two digits>/<key>/   library.so, device_code, log.txt, lane (the strategy): one build, moved here atomically
     locks/<key>           held during a build
     kits/<kind>-<key>/    prebuilt headers
     driver-<key>/         the driver library of workers, see harness.sandbox.gpu.driver_library
@@ -20,10 +20,12 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from harness.domain import UsageError
 
+DEVICE_CODE = "device_code"  # digests of the fat binaries that nvcc made of the sources, one a line
 KITS, DRIVERS = "kits", "driver-*"
 READY = "ready"  # a file in complete prebuilt headers
 DEFAULT_LIMIT_BYTES = 20 * 1024**3
@@ -60,6 +62,15 @@ def find_machine_folder(cache: Path | None) -> Path:
 
 def find_entry(folder: Path, key: str) -> Path:
     return folder / key[:2] / key
+
+
+def digest_code(image: bytes) -> str:
+    return sha256(image).hexdigest()
+
+
+def list_device_code(library: str) -> frozenset[str]:
+    """Return the digests of what nvcc made of its sources: the library itself may hold any bytes. Raises OSError."""
+    return frozenset(Path(library).with_name(DEVICE_CODE).read_text(encoding="utf-8").split())
 
 
 def parse_size(text: str) -> int:

@@ -15,6 +15,7 @@ from typing import Any
 from harness.builder.toolchain import import_torch_extension, ninja_program
 from harness.domain import BuildRequest, BuildToolError
 
+KEPT = "kept"  # the folder for nvcc's intermediate files
 _planning = threading.Lock()
 _STANDARDS = re.compile(r"-std=\S+")
 
@@ -39,6 +40,15 @@ def write_plan(request: BuildRequest, folder: Path) -> None:
             _call_torch(torch_extension, request, folder, options)
         except (OSError, RuntimeError, subprocess.SubprocessError) as error:
             raise BuildToolError(f"torch cannot build {request.name}: {error}") from error
+    if request.needs_cuda:
+        (folder / KEPT).mkdir()
+        plan = folder / "build.ninja"
+        plan.write_text(plan.read_text(encoding="utf-8").replace("= $nvcc ", f"= $nvcc --keep --keep-dir {KEPT} "))
+
+
+def list_kept(folder: Path) -> list[Path]:
+    """Return the fat binaries that nvcc made, which no flag or source of a request can name."""
+    return sorted([*folder.glob(f"{KEPT}/*.fatbin"), *folder.glob("*.fatbin")])
 
 
 def read_plan(folder: Path) -> dict[str, str]:

@@ -383,7 +383,8 @@ def write_script(source: Source, folder: Path, headers: Path, *, main_command: s
     host = [*compile_words(prebuilt.steps["host_compile"]), "-Winvalid-pch", "-include", str(headers / HOST_TEXT)]
     device_steps = [
         *front("device_preprocess", "device.macros", "device.ii"),
-        shlex.join(device), shlex.join(prebuilt.steps["assemble"]), shlex.join(prebuilt.steps["embed"]),
+        shlex.join(device), shlex.join(prebuilt.steps["assemble"]),
+        shlex.join([*prebuilt.steps["embed"], "--create=cuda.fatbin"]),
     ]  # fmt: skip
     operators = preprocess(
         prebuilt.steps["host_preprocess"], "operators.h", "operators.ii", "-imacros", "host.macros", first=False

@@ -6,17 +6,18 @@ import mmap
 import struct
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+from harness.builder.cache import digest_code, list_device_code
 from harness.builder.toolchain import find_cuda_home
 from harness.evaluation.integrity.program_kernels import Agreement, ProgramKernels
 from harness.sandbox.gpu.recorded_code import RecordedFunction
 
-# "built": the evaluator built it from the candidate's sources; "compiled": it compiled the text of the program again.
+# "built": the evaluator compiled it of the candidate's sources; "compiled": it compiled the text of the program again.
 # "machine": a library of this machine holds it, the reference runs it, or its worker compiled another kernel than the
 # program's of that name. "said": only its worker says that it compiled the program's text. "unknown": all else.
 Origin = Literal["built", "compiled", "machine", "said", "unknown"]
@@ -40,9 +41,10 @@ def find_origins(
     reference's recording.
     """
     known: dict[bytes, Origin] = dict.fromkeys(theirs, "machine")
+    compiled = frozenset[str]().union(*map(list_device_code, built))
     for one in functions:
         if one.image not in known:
-            known[one.image] = _find_origin(one.image, built)
+            known[one.image] = _find_origin(one.image, compiled)
     unknown = [one for one in functions if known[one.image] == "unknown"]
     known |= {image: _ORIGINS[how] for image, how in (program.compare(unknown) if program else {}).items()}
     their_code = {code for image in theirs for code in _list_code(image)}
@@ -52,19 +54,13 @@ def find_origins(
     return ["machine" if one.path else known[one.image] for one in functions]
 
 
-def _find_origin(image: bytes, built: Sequence[str]) -> Origin:
+def _find_origin(image: bytes, compiled: Collection[str]) -> Origin:
+    """`compiled` are digests of what the evaluator compiled."""
     if not image:
         return "unknown"
     if _is_of_machine(image):
         return "machine"
-    return "built" if any(_contains(path, image) for path in built) else "unknown"
-
-
-def _contains(path: str, image: bytes) -> bool:
-    """Look where compilers put device code: elsewhere a program may have any bytes as data."""
-    with suppress(OSError, ValueError, struct.error), map_file(path) as file:
-        return any(file.find(image, start, end) >= 0 for start, end in _list_sections(file))
-    return False
+    return "built" if digest_code(image) in compiled else "unknown"
 
 
 def _is_of_machine(image: bytes) -> bool:

@@ -9,6 +9,7 @@ import pytest
 from device_code import build_library
 
 from harness.builder import symbols
+from harness.builder.cache import DEVICE_CODE, digest_code
 from harness.builder.symbols import list_functions, plain_signature
 from harness.domain import BuildRequest, CandidateFailure, LaunchedKernels
 from harness.evaluation.integrity.attribution import (
@@ -264,11 +265,11 @@ BUILT, UNKNOWN = b"\x7fELF of a build", b"\x7fELF of anybody"
     ],
 )
 def test_whose_a_recorded_function_is(tmp_path, function, path, image, owner):
-    library = build_library(tmp_path, "built.so", bytes(100) + BUILT + bytes(100))
+    (tmp_path / DEVICE_CODE).write_text(digest_code(BUILT))
     custom = CustomKernels(
         names=("scale", "my_gemm", "triton_poi_fused_add_0", "triton_", "triton_softmax", "kernel_cutlass_gemm_*"),
         words=frozenset({"softmax_rows", "trsm_ln_up_kernel"}),
-        libraries=(library,),
+        libraries=(str(build_library(tmp_path, "library.so", BUILT)),),
     )
     functions = [RecordedFunction("_Z5otherv", "", UNKNOWN), RecordedFunction(function, path, image)]
     other, found = find_owners(functions, custom)

@@ -6,6 +6,7 @@ import subprocess
 import pytest
 from device_code import build_library
 
+from harness.builder.cache import DEVICE_CODE, digest_code
 from harness.evaluation.integrity import code_images
 from harness.evaluation.integrity.code_images import find_origins
 from harness.sandbox.gpu.recorded_code import RecordedFunction
@@ -25,7 +26,7 @@ def make_fat_binary(*parts, padding=b"\0"):
 OTHERS = make_fat_binary(b"first" * 9)
 LIBRARYS = make_fat_binary(b"code of a library", b"the same for another device")
 OWN = make_fat_binary(b"code of its own")
-DATA = b"\x7fELF code that it has as data"
+PLACED = make_fat_binary(b"code that an assembler placed")
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def library(tmp_path, monkeypatch):
         (OTHERS, "machine"),
         (LIBRARYS + b"more bytes", "machine"),
         (OWN, "built"),
-        (DATA, "unknown"),
+        (PLACED, "unknown"),
         (make_fat_binary(b"code of a library", b"changed for another device"), "machine"),
         (make_fat_binary(b"code of a library", padding=b"x"), "machine"),
         (make_fat_binary(*[b"for another device"] * 1500, b"code of a library"), "machine"),
@@ -56,10 +57,9 @@ def library(tmp_path, monkeypatch):
     ],
 )
 def test_code_is_recognised_by_its_bytes(library, tmp_path, image, origin):
-    build_library(tmp_path, "built.so", OWN + b"end", DATA)
-    (tmp_path / "empty.so").write_bytes(b"")
-    built = [str(tmp_path / name) for name in ("missing.so", "empty.so", "built.so")]
-    assert find_origins([RecordedFunction("f", "", image)], built) == [origin]
+    build_library(tmp_path, "library.so", OWN + PLACED)
+    (tmp_path / DEVICE_CODE).write_text(f"{digest_code(b'another')}\n{digest_code(OWN)}")
+    assert find_origins([RecordedFunction("f", "", image)], [str(tmp_path / "library.so")]) == [origin]
 
 
 def test_code_that_is_read_from_a_file_is_the_machines():
