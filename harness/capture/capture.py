@@ -8,9 +8,10 @@ import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from itertools import count, product
 from pathlib import Path
 from typing import Any
@@ -339,12 +340,17 @@ def _write_and_check(
         try:
             given = draw_tensors(largest, device).values()
             exported = export_module(copy.deepcopy(module), largest, given, sizes)
-            text = write_text(
-                module, exported, tried, sizes, summary=summary, settings=settings, nonnegative=nonnegative,
+            write = partial(
+                write_text, module, exported, tried, summary=summary, settings=settings, nonnegative=nonnegative,
                 plain=plain, constant=constant,
             )  # fmt: skip
-            for at in range(len(tried)):
-                _require_equal(module, text, at, device, gradients=constant is not None)
+            text = write(sizes=sizes)
+            for values in sizes.values:
+                _require_equal(module, text, values, device, gradients=constant is not None)
+            with suppress(ProblemError):  # of sizes that depend on each other
+                for values in sizes.list_mixed():
+                    _require_equal(module, text, values, device, gradients=False)
+                text = write(sizes=replace(sizes, ranges=sizes.find_ranges()))
             return text
         except ProblemError as error:
             failures.append(error)
@@ -369,11 +375,13 @@ def _count_elements(form: CallForm) -> int:
     return sum(math.prod(facts.shape) for _, facts in list_facts(form.arguments))
 
 
-def _require_equal(module: nn.Module, text: ProblemText, at: int, device: torch.device, *, gradients: bool) -> None:
-    """Compare the problem's model with the module on inputs of the problem, in sizes of the form `at`. Raises
+def _require_equal(
+    module: nn.Module, text: ProblemText, values: Mapping[str, int], device: torch.device, *, gradients: bool
+) -> None:
+    """Compare the problem's model with the module on inputs of the problem, in sizes of these `values`. Raises
     ProblemError."""
-    namespace, form = load_text(text.text), text.forms[at]
-    namespace.update(text.sizes.values[at])
+    namespace, form = load_text(text.text), text.sizes.resize(text.forms[0], values)
+    namespace.update(values)
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(SEED)
         inputs = [one.to(device) for one in namespace["get_inputs"]()]

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +21,46 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 import harness
 from harness.capture.graph_code import GraphPrinter, list_state, name_operator, show_attribute, simplify
-from harness.capture.runtime import list_arguments, take_tensors
+from harness.capture.runtime import list_arguments, map_arguments, take_tensors
 from harness.capture.values import TensorFacts, describe, merge, write_tensor
 from harness.capture.watch import Arguments, CallForm, Unsupported
 from harness.domain import ProblemError
 
 MAX_CASES = 4
+MAX_RANGES = 3
 COLUMNS = 110
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """`names` has a name or a number for each dimension of each input, `values` those of each form by name."""
+    """`names` has a name or a number for each dimension of each input, `values` those of each form by name. Sizes with
+    `ranges` do not depend on each other."""
 
     names: tuple[tuple[str, ...], ...]
     values: tuple[dict[str, int], ...]
+    ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def find_ranges(self) -> dict[str, tuple[int, int]]:
+        """Return least and largest sizes, of three forms or more."""
+        if len(self.values) < 3 or len(self.values[0]) > MAX_RANGES:
+            return {}
+        seen = {name: [one[name] for one in self.values] for name in self.values[0]}
+        return {name: (max(min(found), 1), max(found)) for name, found in seen.items()}
+
+    def list_mixed(self) -> list[dict[str, int]]:
+        """Return all combinations of least and largest sizes that no form has."""
+        ranges = self.find_ranges()
+        mixed = [dict(zip(ranges, ends, strict=True)) for ends in product(*ranges.values())]
+        return [one for one in mixed if ranges and one not in self.values]
+
+    def resize(self, form: CallForm, values: Mapping[str, int]) -> CallForm:
+        shapes = iter(self.names)
+
+        def change(leaf: Any) -> Any:
+            is_tensor = isinstance(leaf, TensorFacts)
+            return replace(leaf, shape=tuple(int(values.get(one, one)) for one in next(shapes))) if is_tensor else leaf
+
+        return replace(form, arguments=map_arguments(form.arguments, change))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -219,29 +245,19 @@ def _write_cases(forms: Sequence[CallForm], sizes: Sizes) -> list[str]:
         name = " ".join(f"{key} {value}" for key, value in values.items())
         weight = max(round(forms[at].count / total, 3), 0.001)
         lines.append(f'    {{"name": "{name}", "sizes": {values}, "weight": {weight}}},'.replace("'", '"'))
-    ranges = [f'RANGES = {{"{name}": ({low}, {high})}}' for name, (low, high) in _find_ranges(sizes).items()]
-    return ["CASES = [", *lines, "]", *ranges]
+    ranges = ", ".join(f'"{name}": {ends}' for name, ends in sizes.ranges.items())
+    return ["CASES = [", *lines, "]", *([f"RANGES = {{{ranges}}}"] if ranges else [])]
 
 
 def _choose_cases(forms: Sequence[CallForm]) -> list[int]:
     return sorted(sorted(range(len(forms)), key=lambda at: -forms[at].count)[:MAX_CASES])
 
 
-def _find_ranges(sizes: Sizes) -> dict[str, tuple[int, int]]:
-    """Only of a single size: several may depend on each other."""
-    if len(sizes.values[0]) != 1 or len(sizes.values) < 3:
-        return {}
-    (name,) = sizes.values[0]
-    seen = [one[name] for one in sizes.values]
-    return {name: (max(min(seen), 1), max(seen))}
-
-
 def list_shapes(forms: Sequence[CallForm], sizes: Sizes) -> list[list[list[tuple[int, int]]]]:
     """Return the bounds of each size of each tensor, for the cases or the range that a candidate is verified for."""
-    ranges = _find_ranges(sizes)
     found = []
-    for at in [0] if ranges else _choose_cases(forms):
-        bounds = {name: (value, value) for name, value in sizes.values[at].items()} | ranges
+    for at in [0] if sizes.ranges else _choose_cases(forms):
+        bounds = {name: (value, value) for name, value in sizes.values[at].items()} | sizes.ranges
         found.append([[bounds.get(one) or (int(one), int(one)) for one in shape] for shape in sizes.names])
     return found
 

@@ -136,5 +136,18 @@ def test_calls_beyond_the_cases_are_named():
     ]
     module = Module(lambda x, more, weight: x * more + weight.sum())
     assert make(module, forms).left_out == []  # within the range of a single size
-    forms = [CallForm({"x": describe(torch.randn(n, 9 - n)), "more": describe(torch.randn(1))}, n) for n in range(1, 7)]
-    assert make(module, forms).left_out == ["3 of 21 calls have other shapes or arguments"]
+    facts = [(describe(torch.randn(n, 9 - n)), describe(torch.randn(n % 3 + 1))) for n in range(1, 7)]
+    forms = [CallForm({"x": x, "more": more}, n) for n, (x, more) in enumerate(facts, 1)]
+    assert make(Module(lambda x, more, weight: x.sum() + more), forms).left_out == []
+
+
+def test_sizes_that_do_not_depend_on_each_other_have_ranges():
+    shapes = [(3, 7), (8, 5), (5, 9), (6, 6)]
+    forms = [CallForm({"x": describe(torch.randn(*one)), "more": describe(torch.randn(one[1]))}) for one in shapes]
+    text = make(Module(lambda x, y, weight: x * y + weight.sum()), forms)
+    assert 'RANGES = {"batch": (3, 8), "length": (5, 9)}' in text.text
+    assert text.shapes == [[[(3, 8), (5, 9)], [(5, 9)]]]
+    forms = [CallForm({"x": describe(torch.randn(n, 4)), "more": describe(torch.randn(2 * n))}) for n in (3, 4, 6)]
+    text = make(Module(lambda x, y, weight: x.sum(-1) + y.view(-1, 2).sum(-1) + weight.sum()), forms)
+    assert "RANGES" not in text.text
+    assert len(text.shapes) == 3
