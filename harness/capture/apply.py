@@ -77,10 +77,9 @@ class ApplyReport:
         return [one for one in self.kernels if not one.reason]
 
     def make_record(self) -> dict[str, Any]:
-        left = {"plan", "source", "dispatches", "in_model"}
+        shown = ("problem", "evaluation", "alone", "predicted", "reason")
         kernels = [
-            {name: getattr(one, name) for name in one.__dataclass_fields__ if name not in left}
-            | {"in_model": None if one.in_model is None else asdict(one.in_model)}
+            {name: getattr(one, name) for name in shown} | {"in_model": one.in_model and asdict(one.in_model)}
             for one in self.kernels
         ]
         modes = {name: one if isinstance(one, str) else asdict(one) for name, one in self.modes.items()}
@@ -254,10 +253,12 @@ def _try_kernel(kernel: AppliedKernel, folder: Path, expected: comparison.Expect
     except Exception as error:  # noqa: BLE001  # of the kernel's constructor
         kernel.reason = f"it cannot replace the module: {type(error).__name__}: {error}"
         return
-    _set_check(kernel, comparison.describe_difference)
+    for one in kernel.dispatches:
+        one.check = comparison.describe_difference
     with comparison.applied(kernel.dispatches):
         comparison.run_calls(expected.model, expected.calls, gradients=expected.gradients)
-    _set_check(kernel, None)
+    for one in kernel.dispatches:
+        one.check = None
     failures = [text for one in kernel.dispatches for text in one.failures]
     if failures:
         kernel.reason = f"wrong in the model: {failures[0]}"
@@ -270,11 +271,6 @@ def _try_kernel(kernel: AppliedKernel, folder: Path, expected: comparison.Expect
         else:
             kernel.in_model = found
             kernel.reason = "" if found.pays else NO_GAIN if found.high >= 1.0 else SLOWER
-
-
-def _set_check(kernel: AppliedKernel, check: Callable[[Any, Any], str] | None) -> None:
-    for one in kernel.dispatches:
-        one.check = check
 
 
 def _combine(report: ApplyReport, expected: comparison.Expected, modes: Sequence[str]) -> None:

@@ -185,7 +185,7 @@ def compare_tokens(expected: Expected, dispatches: Sequence[Dispatch], length: i
     counts as equal if the model scores it as its own one, within what may differ.
     """
     model, call = expected.model, expected.calls[0]
-    given = find_tokens(model, expected.calls)
+    given = find_tokens(expected)
     if given is None:
         return None
     limits = zip(expected.outputs[0], expected.allowed[0], strict=True)
@@ -200,11 +200,12 @@ def compare_tokens(expected: Expected, dispatches: Sequence[Dispatch], length: i
     return [*equal, False].index(False)
 
 
-def find_tokens(model: nn.Module, calls: Calls) -> Tensor | None:
+def find_tokens(expected: Expected) -> Tensor | None:
     """Return an integer input of two dimensions if an output has scores for each of its elements, or for the last."""
-    given = [one for one in list_tensors(calls[0]) if one.dim() == 2 and one.dtype in (torch.int32, torch.int64)]
-    outputs = run_calls(model, calls[:1])[0]
-    return next((one for one in given if any(_has_scores(output, one) for output in outputs)), None)
+    given = [
+        one for one in list_tensors(expected.calls[0]) if one.dim() == 2 and one.dtype in (torch.int32, torch.int64)
+    ]
+    return next((one for one in given if any(_has_scores(output, one) for output in expected.outputs[0])), None)
 
 
 def _has_scores(output: Tensor, tokens: Tensor) -> bool:

@@ -98,7 +98,8 @@ class GraphPrinter:
         if node.target in PYTHON_INFIX:
             return f"{args[0]} {PYTHON_INFIX[node.target]} {args[1]}"
         if not isinstance(node.target, torch._ops.OpOverload) or node.target.namespace != "aten":
-            raise ProblemError(f"it calls {node.target}, which is no operator of torch")
+            package, name = str(node.target).split(".")[:2]
+            raise ProblemError(f"it calls {name} of {package}, an operator that torch itself does not have")
         if self._plain:
             return f"torch.ops.{node.target}({', '.join([*args, *named])})"
         if name in INFIX and len(args) == 2 and not named:

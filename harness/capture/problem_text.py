@@ -158,7 +158,7 @@ def describe_failure(error: Exception) -> str:
     place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}, `{frames[-1].line}`" if frames else "it"
     if isinstance(error, GuardOnDataDependentSymNode):
         return f"{place}: it depends on values of tensors"
-    if isinstance(error, fx.proxy.TraceError) or "Proxy" in str(error):
+    if isinstance(error, fx.proxy.TraceError) or "Proxy" in str(error) or "symbolic tracing" in str(error):
         return f"{place}: it depends on values or sizes of tensors"
     return f"{place}: {(str(error).strip().splitlines() or [type(error).__name__])[0][:200]}"
 

@@ -36,7 +36,7 @@ class EnoughCalls(SystemExit):
 
 @dataclass(slots=True)
 class ModelFinder:
-    """`name` is `module:attribute`, a variable of the script or of a calling function, or the name of a class."""
+    """`name` is a variable of the script or of a calling function, or the name of a class."""
 
     name: str
     found: Callable[[nn.Module], None]
@@ -63,17 +63,13 @@ class ModelFinder:
         if module is self.model or not self._matches(module):
             return
         if self.model is not None:
-            raise UsageError(
-                f"{self.name} is the name of several models: name one by its variable, or by module:attribute"
-            )
+            raise UsageError(f"{self.name} is the name of several models: name one by its variable")
         if isinstance(module, torch.jit.ScriptModule):
             raise UsageError(f"{self.name} is a TorchScript module, which has no hooks: capture its original")
         self.model = module
         self.found(module)
 
     def _matches(self, module: nn.Module) -> bool:
-        if ":" in self.name:
-            return module is unwrap(find_attribute(self.name))
         if type(module).__name__ == self.name:
             return self.model is None or module not in set(self.model.modules())
         return self.model is None and any(_holds(frame, self.name, module) for frame in list_frames())
@@ -82,8 +78,8 @@ class ModelFinder:
         if self.model is None:
             seen = ", ".join(list(self.others)[:MAX_LISTED]) or "none"
             raise UsageError(
-                f"the script never called a model {self.name!r}: give --model a variable of the script, a class or "
-                f"module:attribute, and call it, not its forward. Classes of modules that it called: {seen}"
+                f"the script never called a model {self.name!r}: give --model a variable of the script or a class, and "
+                f"call it, not its forward. Classes of modules that it called: {seen}"
             )
         return self.model
 
@@ -101,15 +97,6 @@ def _holds(frame: FrameType, name: str, module: nn.Module) -> bool:
     for attribute in rest:
         value = getattr(value, attribute, None)
     return unwrap(value) is module
-
-
-def find_attribute(name: str) -> Any:
-    """Return None if the module is not imported or lacks it."""
-    module, _, attribute = name.partition(":")
-    value: Any = sys.modules.get(module)
-    for part in attribute.split("."):
-        value = getattr(value, part, None)
-    return value
 
 
 def unwrap(value: Any) -> Any:

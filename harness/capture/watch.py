@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import sys
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from torch.autograd.profiler import record_function
 from torch.profiler import profile
 from torch.utils._python_dispatch import _disable_current_modes
 
-from harness.capture.runtime import list_gpus
+from harness.capture.comparison import choose_clock
 from harness.capture.script import EnoughCalls
 from harness.capture.values import TensorFacts, describe, merge
 from harness.domain import UsageError
@@ -144,17 +143,12 @@ class Watch:
             case 1:
                 self._profile = self._open.enter_context(profile(acc_events=True))
             case _:
-                self._start_s = self._read_clock_s()
-
-    def _read_clock_s(self) -> float:
-        for device in list_gpus(self.modules[""].module):
-            torch.cuda.synchronize(device)
-        return time.perf_counter()
+                self._start_s = choose_clock(self.modules[""].module)()
 
     def end_call(self, *, failed: bool) -> None:
         """A call that raised an exception does not count, except as one of `max_calls`."""
         assert self._open is not None
-        now_s = self._read_clock_s()
+        now_s = choose_clock(self.modules[""].module)()
         self._open.close()
         profiled, start_s = self._profile, self._start_s
         self._open, self._profile, self._costs, self._start_s = None, None, None, None

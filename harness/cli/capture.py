@@ -23,7 +23,7 @@ def capture(
         list[str] | None, typer.Argument(help="Arguments of the script, after --.", metavar="[-- ARG]...")
     ] = None,
     *,
-    model: Annotated[str, typer.Option(help="A variable of the script, a class, or module:attribute.", metavar="NAME")],
+    model: Annotated[str, typer.Option(help="A variable of the script, or the name of a class.", metavar="NAME")],
     name: Annotated[
         str | None, typer.Option(help="Name of the suite to write. [default: the model's]", metavar="NAME")
     ] = None,
@@ -45,7 +45,7 @@ def capture(
     from harness.capture.capture import capture as capture_model
     from harness.report.terminal.capture import list_capture_notes, render_capture
 
-    suite = check_name("suite", name or model.replace(":", ".").rpartition(".")[2])
+    suite = check_name("suite", name or model.rpartition(".")[2])
     folder = captured_dir / suite
     cache = find_machine_folder(settings.cache)
     report = capture_model(script, arguments or (), model, folder, options=options, cache=cache)

@@ -12,22 +12,17 @@ from harness.syntax import list_assigned
 
 NEAR, NEAR_FUNCTION = 0.75, 0.85  # of difflib's ratio
 _NOT_RUN = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
-_SEQUENCES = ("TAGS", "DISTRIBUTIONS", "CASES")
 _LEAST_SHARED = 4  # characters of a word shared with a setting
-# Names in other tools, and what this one has instead. Words of the first group count within longer names, too.
+# Names in other tools, and what this one has instead. Tolerances count within longer names, too.
 _TOLERANCES = dict.fromkeys(("TOL", "TOLS", "ABSTOL", "RELTOL"), "TOLERANCE") | {
     "ATOL": 'TOLERANCE = {"atol": ...}',
     "RTOL": 'TOLERANCE = {"rtol": ...}',
 }
-_DTYPE = 'CASES, with the key "dtype"'
 _OTHER_NAMES = _TOLERANCES | {
-    **dict.fromkeys(("PRECISION", "PRECISIONS", "DTYPE", "DTYPES"), _DTYPE),
-    **dict.fromkeys(("SHAPES", "SIZES", "INPUT_SHAPES", "INPUT_SIZES", "PROBLEM_SIZES", "WORKLOADS"), "CASES"),
-    **dict.fromkeys(("CATEGORY", "CATEGORIES", "KEYWORDS"), "TAGS"),
-    **dict.fromkeys(("GRAD", "GRADS", "GRADIENTS", "REQUIRES_GRAD", "CHECK_GRAD", "TEST_GRAD"), "BACKWARD"),
-    **dict.fromkeys(("SEED", "SEEDS"), "SEEDED_CALLS"),
-    **dict.fromkeys(("DIST", "DISTS", "INPUT_DISTRIBUTION"), "DISTRIBUTIONS"),
-    "MUTATES": "IN_PLACE",
+    **dict.fromkeys(("PRECISION", "DTYPE", "DTYPES"), 'CASES, with the key "dtype"'),
+    **dict.fromkeys(("SHAPES", "SIZES", "INPUT_SHAPES", "INPUT_SIZES"), "CASES"),
+    "SEED": "SEEDED_CALLS",
+    "REQUIRES_GRAD": "BACKWARD",
 }
 
 
@@ -64,15 +59,14 @@ def _find_misspelt(statement: ast.stmt) -> Iterator[tuple[str, str]]:
 
 
 def _find_meant(name: str, value: ast.expr) -> str:
-    """Return the setting with the same letters, or with a similar name and the same kind of value; "" without one."""
-    of_kind = [setting for setting in PROBLEM_SETTINGS if _is_of_kind(setting, value)]
-    candidates = of_kind if _is_number(value) else [*PROBLEM_SETTINGS]
+    """Return the setting with the same letters, or with a similar name; "" without one. Few settings are numbers."""
+    candidates = ["TOLERANCE"] if _is_number(value) else [*PROBLEM_SETTINGS]
     for setting in (*PROBLEM_FLAGS, *candidates):
         if _simplify(setting) == _simplify(name):
             return setting
     if name != name.upper():
         return ""
-    near: list[str] = get_close_matches(name, of_kind, n=1, cutoff=NEAR)
+    near: list[str] = get_close_matches(name, candidates, n=1, cutoff=NEAR)
     return _find_other_name(name.strip("_")) or "".join(near) or _find_shared(name.strip("_"))
 
 
@@ -97,18 +91,6 @@ def _simplify(name: str) -> str:
 def _is_number(value: ast.expr) -> bool:
     return (
         isinstance(value, ast.Constant) and isinstance(value.value, int | float) and not isinstance(value.value, bool)
-    )
-
-
-def _is_of_kind(setting: str, value: ast.expr) -> bool:
-    if setting in PROBLEM_FLAGS:
-        return isinstance(value, ast.Constant) and isinstance(value.value, bool)
-    if setting in _SEQUENCES:
-        return isinstance(value, ast.List | ast.Tuple)
-    if setting == "TOLERANCE" and _is_number(value):
-        return True
-    return isinstance(value, ast.Dict) or (
-        isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict"
     )
 
 

@@ -89,7 +89,7 @@ def test_a_local_variable_names_the_model_and_arguments_reach_the_script(capture
 def test_a_model_of_another_module_is_named_by_its_attribute(capture):
     Path("models.py").write_text("import torch\nfrom torch import nn\n" + MLP + "network = Net().eval()\n")
     script = "import models\nfor _ in range(9):\n    models.network(torch.ones(8, 64))\n"
-    assert capture(script, model="models:network")[1]["model"] == "Net"
+    assert capture(script, model="models.network")[1]["model"] == "Net"
 
 
 def test_a_compiled_model_is_captured_uncompiled(capture):

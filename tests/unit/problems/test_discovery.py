@@ -163,7 +163,6 @@ def test_a_file_without_a_required_name_says_which(tmp_path, name):
         ("CASE = {'large': {}}", "Did you mean CASES?"),
         ("TEST_CASES = [(4, 8)]", "Did you mean CASES?"),
         ("TAG = 'conv'", "Did you mean TAGS?"),
-        ("CATEGORY = 'conv'", "Did you mean TAGS?"),
         ("TF32 = True", "Did you mean ALLOW_TF32?"),
         ("USE_ALLOW_TF32 = True", "Did you mean ALLOW_TF32?"),
         ("DYNAMIC = True", "Did you mean DYNAMIC_SHAPES?"),
