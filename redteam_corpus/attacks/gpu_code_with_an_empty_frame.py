@@ -4,7 +4,7 @@ layer: no_kernel
 mechanism: Code of a library is recognised by its compressed bytes, which can be compressed in other ways; a program's
     own code is recognised by its place.
 problem: kernel_required/gpu_triangular
-expected: rejected, not_own, suspect, build_error
+expected: rejected, not_own, suspect, build_error, unverified
 device: gpu
 timed: yes
 """

@@ -98,7 +98,7 @@ class CustomKernels:
     functions: frozenset[str] = frozenset()
     words: frozenset[str] = frozenset()
     libraries: tuple[str, ...] = ()
-    theirs: frozenset[bytes] = frozenset()
+    theirs: frozenset[RecordedFunction] = frozenset()
     generated: bool = False
     program: ProgramKernels | None = None
 

@@ -34,23 +34,26 @@ _ORIGINS: dict[Agreement, Origin] = {"same": "compiled", "said": "said", "other"
 def find_origins(
     functions: Sequence[RecordedFunction],
     built: Sequence[str],
-    theirs: frozenset[bytes] = frozenset(),
+    theirs: Collection[RecordedFunction] = (),
     program: ProgramKernels | None = None,
 ) -> list[Origin]:
-    """`built` are paths of the libraries that the evaluator built from the candidate's sources, `theirs` images of the
-    reference's recording.
+    """`built` are paths of the libraries that the evaluator built from the candidate's sources, `theirs` are those
+    of the reference's recording.
     """
-    known: dict[bytes, Origin] = dict.fromkeys(theirs, "machine")
+    their_images = {one.image for one in theirs if one.image}
+    known: dict[bytes, Origin] = dict.fromkeys(their_images, "machine")
     compiled = frozenset[str]().union(*map(list_device_code, built))
     for one in functions:
         if one.image not in known:
             known[one.image] = _find_origin(one.image, compiled)
     unknown = [one for one in functions if known[one.image] == "unknown"]
     known |= {image: _ORIGINS[how] for image, how in (program.compare(unknown) if program else {}).items()}
-    their_code = {code for image in theirs for code in _list_code(image)}
+    their_code = {code for image in their_images for code in _list_code(image)}
+    their_names = {one.name for one in theirs if one.name}
     for one in unknown:
-        if known[one.image] in ("unknown", "said") and not their_code.isdisjoint(_list_code(one.image)):
-            known[one.image] = "machine"  # under other names
+        is_theirs = one.name in their_names or not their_code.isdisjoint(_list_code(one.image))
+        if is_theirs and known[one.image] in ("unknown", "said"):
+            known[one.image] = "machine"  # in another form, or under other names
     return ["machine" if one.path else known[one.image] for one in functions]
 
 

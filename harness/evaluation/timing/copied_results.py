@@ -20,7 +20,7 @@ from harness.protocol import TensorSpec
 from harness.sandbox.gpu.recording import Graph, Recording
 from harness.sandbox.model_session import Run
 
-FEW_CALLS, CALLS = 2, 6  # with different inputs, at first and in the end
+FEW_CALLS, CALLS = 3, 6  # with different inputs, at first and in the end
 ELEMENTS, SEARCHED = 4096, 96  # of an output, that are followed; of these, that may lie anywhere
 FEWEST = 16  # of fewer, a function such as a maximum may leave all as they are
 SLICE_ELEMENTS = 4 << 20  # of memory that are searched at once

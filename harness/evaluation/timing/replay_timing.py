@@ -179,7 +179,7 @@ class ReplayTimer:
 
     def _find_owners(self, baseline: KeptBaseline, candidate: Recording) -> list[OwnedFunction] | None:
         candidate.end_worker()
-        custom = self._custom and replace(self._custom, theirs=baseline.images)
+        custom = self._custom and replace(self._custom, theirs=baseline.functions)
         return None if custom is None else find_owners(candidate.list_functions(), custom)
 
     def _examine_recorded_call(self, stack: ExitStack, baseline: KeptBaseline, candidate: Recording) -> None:

@@ -403,9 +403,8 @@ class KeptBaseline:
     replayers: deque[Replayer] = field(default_factory=deque)  # loaded; the oldest first
 
     @cached_property
-    def images(self) -> frozenset[bytes]:
-        """Of code that is in no library."""
-        return frozenset(one.image for one in self.recording.functions if one.image)
+    def functions(self) -> frozenset[RecordedFunction]:
+        return frozenset(self.recording.functions)
 
     def end_replayers(self) -> None:
         while self.replayers:

@@ -78,9 +78,16 @@ def test_code_that_the_reference_runs_is_not_the_candidates_under_another_name(t
     other = assemble("another", size + 4)
     functions = [RecordedFunction("f", "", image) for image in (own, other)]
     assert theirs != own
-    assert find_origins(functions, [], frozenset({theirs})) == [origin, "unknown"]
+    assert find_origins(functions, [], [RecordedFunction("g", "", theirs)]) == [origin, "unknown"]
 
 
 def test_code_that_the_reference_runs_is_not_the_candidates():
     functions = [RecordedFunction("f", "", image) for image in (b"\x7fELF of torch", b"\x7fELF of its own")]
-    assert find_origins(functions, [], frozenset({b"\x7fELF of torch"})) == ["machine", "unknown"]
+    theirs = [RecordedFunction("g", "", b"\x7fELF of torch")]
+    assert find_origins(functions, [], theirs) == ["machine", "unknown"]
+
+
+@pytest.mark.parametrize(("name", "origin"), [("_Z5solvePf", "machine"), ("_Z5othersPf", "unknown")])
+def test_a_kernel_that_the_reference_runs_is_recognised_in_another_form(name, origin):
+    theirs = [RecordedFunction("_Z5solvePf", "/usr/lib/libcublas.so", b"")]
+    assert find_origins([RecordedFunction(name, "", b"rewritten code")], [], theirs) == [origin]
