@@ -338,7 +338,8 @@ class ModelWorkers:
     def prepare(self, reference: Reference, attributes: bool, times: bool) -> None:
         if reference.has_full_plan:
             kept = [one for one in reference.baselines.values() if isinstance(one, KeptBaseline)]
-            count = ATTRIBUTING_WORKERS * (attributes and not times) + TIMED_WORKERS * (times and not kept)
+            attributing = 1 if self._is_emulated else ATTRIBUTING_WORKERS
+            count = attributing * (attributes and not times) + TIMED_WORKERS * (times and not kept)
             count = max(count, 0 if attributes else 1)  # one for the next case; replays need none
             rounds = count_rounds(1e6 * reference.call_s / FASTEST)
             replayers = 2 * rounds - max((len(one.replayers) for one in kept), default=0)

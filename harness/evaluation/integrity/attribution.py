@@ -211,25 +211,27 @@ def _takes_longer(replayed: ReplayedKernels) -> bool:
 def attribute_work(
     open_in: OpenInMode, reference: Reference, inputs: Sequence[Any], custom: CustomKernels, *, has_kernel: bool
 ) -> StepResult:
-    """torch's compiled kernels count if `custom` are generated. If profiling fails, time is `other`, with a note."""
-    names = custom.names
-    try:
-        outputs, profile = _profile(open_in, reference, inputs)
-    except CandidateFailure as failure:
-        note = Finding(check="profile", severity="note", message=f"could not be profiled: {failure.message[:300]}")
-        work = Work(custom=0.0, torch=0.0, library=0.0, other=1.0, custom_kernels=names)
-        if has_kernel and not custom.generated:
-            outputs = reference.outputs_of(inputs)
-            work = replace(
-                work, without_custom=_call_without_custom_code(open_in, "ablate", reference, inputs, outputs)
-            )
-        return _conclude(work, reference, libraries=(), findings=(note,), has_kernel=has_kernel)
-    if custom.generated:
-        return _attribute_generated(open_in, reference, inputs, outputs, profile)
-    work = replace(share_work(profile, custom), custom_kernels=names)
-    if has_kernel:
-        work = replace(work, without_custom=_call_without_custom_code(open_in, "ablate", reference, inputs, outputs))
-    return _conclude(work, reference, libraries=profile.libraries, findings=(), has_kernel=has_kernel)
+    """torch's compiled kernels count if `custom` are generated. If profiling fails, time is `other`, with a note.
+    Shares of time on the emulated device would say nothing: there, custom kernels are only left out.
+    """
+    work = Work(custom=0.0, torch=0.0, library=0.0, other=1.0, custom_kernels=custom.names)
+    outputs: FlatOutputs | None = None
+    libraries: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    if reference.device.is_timed or custom.generated or not has_kernel:
+        try:
+            outputs, profile = _profile(open_in, reference, inputs)
+        except CandidateFailure as failure:
+            message = f"could not be profiled: {failure.message[:300]}"
+            findings = (Finding(check="profile", severity="note", message=message),)
+        else:
+            if custom.generated:
+                return _attribute_generated(open_in, reference, inputs, outputs, profile)
+            work, libraries = replace(share_work(profile, custom), custom_kernels=custom.names), profile.libraries
+    if has_kernel and not custom.generated:
+        expected = reference.outputs_of(inputs) if outputs is None else outputs
+        work = replace(work, without_custom=_call_without_custom_code(open_in, "ablate", reference, inputs, expected))
+    return _conclude(work, reference, libraries=libraries, findings=findings, has_kernel=has_kernel)
 
 
 def _attribute_generated(
