@@ -132,25 +132,26 @@ class _Places:
 
 @dataclass(slots=True)
 class _Base:
-    """A copy in the same order, maybe with opposite sign, and the share of the elements that it has in each call."""
+    """A copy in the same order: how many elements of all calls it has, with `equal` and with `opposite` sign."""
 
     address: int
     form: torch.dtype
-    held: list[float] = field(default_factory=list)
-    is_opposite: bool = False
+    equal: int = 0
+    opposite: int = 0
+    all: int = 0
 
     def look(self, memory: Sequence[Piece], track: Track, number: int) -> None:
         wanted = track.calls[number]
+        found = torch.full_like(wanted, math.inf)
         for start, content in memory:
             words = view_words(content, self.form)
             at = (self.address - start) // self.form.itemsize + track.offsets
             if bool(((at >= 0) & (at < words.numel())).all()):
                 found = track.convert(words[at])
-                is_equal, is_opposite = (found == wanted) | wanted.isnan(), found == -wanted
-                self.is_opposite |= bool((is_opposite & ~is_equal).any())
-                self.held.append(float((is_equal | is_opposite).double().mean()))
-                return
-        self.held.append(0.0)
+        is_equal = (found == wanted) | wanted.isnan()
+        self.equal += int(is_equal.sum())
+        self.opposite += int(((found == -wanted) & ~is_equal).sum())
+        self.all += len(wanted)
 
 
 @dataclass(slots=True)
@@ -317,9 +318,9 @@ class Track:
             yield from (_Base(base, form) for base in in_all[:MOST_BASES].tolist())
 
     def compare_bases(self, place: int) -> Origins:
-        best = max(self.bases, key=lambda base: (base.address == place, sum(base.held)))
-        held = sum(best.held) / len(best.held)
-        return Origins(1.0 - held, 0.0 if best.address == place and not best.is_opposite else held)
+        best = max(self.bases, key=lambda base: (base.address == place, base.equal + base.opposite))
+        copied = best.opposite if best.address == place else best.equal + best.opposite
+        return Origins((best.all - best.equal - best.opposite) / best.all, copied / best.all)
 
     def convert(self, found: Tensor) -> Tensor:
         return found.to(self.dtype).to(torch.float64)

@@ -46,7 +46,8 @@ class Marks:
             self._note(row, before, after)
             ends.append((first, last))
             found += [(first, node, EdgeData()), (node, last, EdgeData())]
-        return [*found, *((ends[edge[0]][1], ends[edge[1]][0], EdgeData()) for edge in edges)]
+        pairs = dict.fromkeys((edge[0], edge[1]) for edge in edges)  # of several kinds there may be several
+        return [*found, *((ends[source][1], ends[target][0], EdgeData()) for source, target in pairs)]
 
     def measure(self) -> list[Interval]:
         """Call after a replay."""
