@@ -102,6 +102,14 @@ EXACT = MOVING | {
     "zeros_like", "ones_like", "full_like",
 }  # fmt: skip
 
+# Of larger values their results are as much larger, or a multiple.
+FOLLOWING = MOVING | {
+    "add", "sub", "mul", "div", "where", "masked_fill", "maximum", "max", "amax", "cummax", "scatter_reduce",
+}  # fmt: skip
+RAISED = {"_softmax", "_log_softmax", "_safe_softmax", "logsumexp", "amin", "min", "cummin"}
+SUBTRACTED = {"maximum", "max", "amax", "cummax", "scatter_reduce"}  # before exponentials
+EXPONENTIALS = {"exp", "exp2"}
+
 # Operators on probabilities or rates, which assert on a GPU: overloads.
 VALUE_RESTRICTED = {
     "multinomial", "bernoulli", "bernoulli.p", "bernoulli_.Tensor", "poisson", "binomial", "binary_cross_entropy",
@@ -166,13 +174,15 @@ class Terms:
 @dataclass(frozen=True, slots=True)
 class OperatorUse:
     """`above_constants`: powers of two by which values exceed constants in sums and comparisons. With `fills_infinity`
-    minus infinity stands for values that do not count, as in a mask.
+    minus infinity stands for values that do not count, as in a mask. `raised`: places of the inputs that softmax, or a
+    maximum before exponentials, is applied to.
     """
 
     calls: frozenset[OperatorCall]
     terms: Terms = Terms()
     above_constants: tuple[int, ...] = ()
     fills_infinity: bool = False
+    raised: frozenset[int] = frozenset()
 
     def has(self, names: Collection[str], *, on_input: bool = False) -> bool:
         """Include in-place variants; with `on_input`, require an input as argument."""
@@ -210,7 +220,10 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
 
     def __init__(self, inputs: Sequence[Any] = ()) -> None:
         super().__init__()
-        self._addresses = {memory_of(tensor) for tensor in list_tensors(inputs)}
+        self._places = {memory_of(tensor): frozenset({at}) for at, tensor in enumerate(list_tensors(inputs))}
+        self._following = dict(self._places)  # memory -> inputs
+        self._raised: set[int] = set()
+        self._has_maximum: set[int] = set()
         self._calls: set[OperatorCall] = set()
         self._operators = self._functions = self._logarithms = self._added = self._multiplied = 0
         self._above: set[int] = set()
@@ -226,7 +239,10 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
             multiplied=self._multiplied,
             truncated=self._multiplied,
         )
-        return OperatorUse(frozenset(self._calls), terms, tuple(sorted(self._above)), self._fills_infinity)
+        has_exponentials = any(call.name.removesuffix("_") in EXPONENTIALS for call in self._calls)
+        raised = self._raised | (self._has_maximum if has_exponentials else set())
+        above = tuple(sorted(self._above))
+        return OperatorUse(frozenset(self._calls), terms, above, self._fills_infinity, frozenset(raised))
 
     def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         name = name_operator(operator)
@@ -234,7 +250,7 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
         call = OperatorCall(
             name=name,
             overload=operator.name().removeprefix("aten::"),
-            on_input=any(memory_of(value) in self._addresses for value in args if isinstance(value, torch.Tensor)),
+            on_input=any(memory_of(value) in self._places for value in args if isinstance(value, torch.Tensor)),
             converts_to_integers=converts and args[0].is_floating_point(),
             terms=_count_terms(args[0], result) if name in REDUCING else 0,
             dim=_find_dim(operator, args, kwargs) if name in ORDERING else None,
@@ -245,6 +261,7 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
         if name.removesuffix("_") in LIMITING:
             self._above.update(_compare_constants(args, kwargs))
         read, made = list_tensors(args), list_tensors(result)
+        self._follow(name, read, made, is_view=operator.is_view)
         if not operator.is_view and any(one.is_floating_point() or one.is_complex() for one in made):
             added = _count_products(name, args) or _count_added(operator, name, read, made)
             self._operators += 1
@@ -252,6 +269,16 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
             self._logarithms += not LOGARITHMS.isdisjoint(name.split("_"))
             self._added += int(added * _weigh_squares(args[0])) if name in VARIANCES else added
             self._multiplied += added if any(word in name for word in MULTIPLYING) else 0
+
+    def _follow(self, name: str, read: list[torch.Tensor], made: list[torch.Tensor], *, is_view: bool) -> None:
+        places, plain = (
+            {place for one in read for place in self._following.get(memory_of(one), ())},
+            name.removesuffix("_"),
+        )
+        self._raised |= places if plain in RAISED else set()
+        self._has_maximum |= places if plain in SUBTRACTED else set()
+        follows = is_view or name in FOLLOWING or plain in FOLLOWING
+        self._following |= {memory_of(one): frozenset(places if follows else ()) for one in made}
 
 
 def _compare_constants(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[int]:

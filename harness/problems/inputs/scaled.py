@@ -15,6 +15,7 @@ from harness.problems.inputs.kind import DerivedKind, Inputs, is_continuous
 from harness.problems.inputs.tensors import choose_part, draw, draw_share, has_many_digits, list_changeable
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.operators import DIVIDING, PRODUCTS
+from harness.tensors.values import list_tensors, memory_of
 
 # Powers of two. Squares of the smallest values are still far above the least normal number. Where functions lose digits
 # beside 1, as tanh by exponentials does, they still have as many as the tolerance asks for; and so have products in
@@ -40,7 +41,6 @@ SHIFT = 128.0  # exponentials of the larger values overflow, and those of the sm
 LOWEST = {torch.float16: 7}  # powers of two times that, of values that a maximum takes
 LOWEST_OF_OTHERS = 25
 BESIDE_A_MASK = {2: (4, 7), 4: (14, 20)}  # least and most powers of two, by bytes of a value: -1e9 is far below
-RAISED = {"_softmax", "_log_softmax", "_safe_softmax", "logsumexp", "amin", "min", "cummin"}
 LOWERED = {
     "amax", "max", "cummax", "max_pool1d", "max_pool2d_with_indices", "max_pool3d_with_indices", "mkldnn_max_pool2d",
     "mkldnn_max_pool3d", "adaptive_max_pool2d", "adaptive_max_pool3d", "fractional_max_pool2d", "fractional_max_pool3d",
@@ -210,21 +210,30 @@ class Shifted(DerivedKind):
         return contract.has_free_sizes and not contract.is_bounded
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
-        shifts = _find_shifts(traits) or [SHIFT]
+        shifts = _find_shifts(traits)
         shift = shifts[draw(len(shifts), generator)]
         is_whole, is_far = self.changes_all(generator.initial_seed()), shift < 0 and draw(3, generator)
-        for tensor, _ in self.list_allowed(traits, inputs):
-            if has_many_digits(tensor):
-                change = _make_shift(tensor, shift, generator, is_far=is_far) if shift else _lower(tensor, generator)
-                _change_slices(tensor, change, generator, is_whole=is_whole)
+        tensors = [tensor for tensor, _ in self.list_allowed(traits, inputs) if has_many_digits(tensor)]
+        for tensor in _choose_raised(tensors, inputs, traits, generator) if shift > 0 else tensors:
+            change = _make_shift(tensor, shift, generator, is_far=is_far) if shift else _lower(tensor, generator)
+            _change_slices(tensor, change, generator, is_whole=is_whole)
         return inputs
+
+
+def _choose_raised(
+    tensors: Sequence[Tensor], inputs: Inputs, traits: InputTraits, generator: torch.Generator
+) -> list[Tensor]:
+    """Choose one, or all, of which a maximum is subtracted."""
+    places = {memory_of(one): at for at, one in enumerate(list_tensors(inputs))}
+    raised = [one for one in tensors if places.get(memory_of(one)) in traits.use.raised]
+    return [raised[draw(len(raised), generator)]] if len(raised) > 1 and draw(2, generator) else raised
 
 
 def _find_shifts(traits: InputTraits) -> list[float]:
     """Return what is added; zero stands for negative values beside a mask, whose products would be positive."""
     use, is_stressed = traits.use, bool(list_stress(traits.problem))
     is_masked = use.fills_infinity and not use.terms.multiplied
-    is_raised = use.has(RAISED, on_input=True) and not is_stressed
+    is_raised = bool(use.raised) and not is_stressed
     return [SHIFT] * is_raised + [-SHIFT] * use.has(LOWERED, on_input=True) + [0.0] * is_masked
 
 

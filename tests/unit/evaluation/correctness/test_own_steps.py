@@ -91,7 +91,10 @@ def test_inputs_of_one_draw_stay_alike(inputs):
         ("nn.functional.max_pool2d(x[None], 3)", True),
         ("nn.functional.max_pool3d(x[None, None, None], (1, 2, 2))", True),
         ("nn.functional.adaptive_max_pool2d(x[None], 2)", True),
+        ("torch.softmax(x.double() * 2, 1)", True),
+        ("torch.exp(x * 2 - (x * 2).amax(1, keepdim=True))", True),
         ("(x * 2).amax(1)", False),
+        ("torch.exp(x) * (x * x).sum(1, keepdim=True)", False),
         ("x.sum(1)", False),
     ],
 )

@@ -14,7 +14,8 @@ from harness.problems.inputs.tensors import FEW
 from harness.problems.inputs.traits import InputTraits, exchange_part, exchange_slices
 from harness.problems.operators import OperatorCall, OperatorCalls, OperatorUse
 
-TRAITS = InputTraits(problem=Problem(name="p", suite="s", source=""))
+RAISED = OperatorUse(frozenset(), raised=frozenset({0}))
+TRAITS = InputTraits(problem=Problem(name="p", suite="s", source=""), use=RAISED)
 WEIGHTED = replace(TRAITS, has_state=True)
 NORM = OperatorCall(name="native_layer_norm", overload="", on_input=True, converts_to_integers=False, terms=256)
 NORMALISED = replace(WEIGHTED, use=OperatorUse(frozenset([NORM])))
@@ -189,7 +190,7 @@ def test_parts_of_larger_tensors_can_be_varied():
 def test_values_are_moved_by_a_constant_unless_they_are_a_mask(operator, by):
     given, mask = torch.randn(2000), (torch.rand(30, 30) < 0.5).float()
     call = OperatorCall(name=operator, overload=operator, on_input=True, converts_to_integers=False, terms=0)
-    traits = replace(TRAITS, use=OperatorUse(frozenset([call])))
+    traits = replace(TRAITS, use=OperatorUse(frozenset([call]), raised=frozenset({0, 1} if by > 0 else ())))
     found = set()
     for seed in range(8):
         generator = torch.Generator().manual_seed(seed)
@@ -317,6 +318,18 @@ def test_each_row_has_a_contrast_of_its_own_at_times():
     assert 4 < len(own) < 16
     last_alone = [is_small.select(dim, -1) & (is_small.sum(dim) == 1) for is_small in own for dim in (0, 1)]
     assert any(map(torch.any, last_alone))
+
+
+def test_only_values_that_a_maximum_is_subtracted_from_are_moved():
+    given, gate = torch.randn(40, 50), torch.randn(40, 1)
+    with OperatorCalls((gate, given)) as calls:
+        scores = (given.double() * 2).clone()
+        ((scores - scores.amax(1, keepdim=True)).exp() * gate.exp()).sum()
+    for seed in range(8):
+        values = gate.clone(), given.clone()
+        find_kind("shifted").change(values, replace(TRAITS, use=calls.use), torch.Generator().manual_seed(seed))
+        assert torch.equal(values[0], gate)
+        assert values[1].max() > 100
 
 
 def test_values_beside_a_mask_are_large_and_negative():
