@@ -24,8 +24,9 @@ where terms cancel; there, factors in three narrower parts scatter, too. Hardwar
 
 Exceptions:
 
-- Integers, booleans and counts (`is_countable`) are exact. Where T in the output's dtype is infinite or NaN, C must be
-  the same; other NaNs fail.
+- Integers, booleans and counts (`is_countable`) are exact. Unless values are ordered, integers may be what the same
+  moves make of them: a rounding decides between whole steps. Where T in the output's dtype is infinite or NaN, C must
+  be the same; other NaNs fail.
 - Where R equals T though its values have many digits (sort, top-k, gather), programs are as exact, and the floor is a
   few roundings of each value itself (`COPIED_EPS`).
 - Values may span orders of magnitude: an element is lost if C misses T by more than half where R is close, and the
@@ -69,7 +70,9 @@ OUTLIER_SHARE, OUTLIER_LIMIT = 1e-4, 2.0
 COPIED_EPS = 8
 LOGARITHM_EPS = 4
 EQUAL_TERMS = 2e-3
-SLIGHT = 100.0  # times the allowed error: larger ones of given inputs are not explained by conditioning
+# Conditioning is looked for, with given inputs, where errors are at most so many times the allowed one, or where so few
+# elements are wrong, as by values that are rounded to whole numbers.
+SLIGHT, FEW_WRONG = 100.0, 1e-3
 CHAIN, FURTHER_ROUNDINGS = 2.0, 12.0
 # Of intermediate results. Opposite moves by several roundings seldom cancel.
 WITHIN_SEEDS, WITHIN_ROUNDINGS = (5, 6, 7, 8), 5

@@ -43,6 +43,7 @@ from harness.evaluation.correctness.truth import (
 from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind, is_continuous
 from harness.problems.inputs.kinds import find_kind
 from harness.problems.inputs.tensors import PATTERNS, list_changeable, perturb
+from harness.problems.inputs.traits import InputTraits
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.model_session import ModelSession, Run
 from harness.tensors.outputs import Change, FlatOutputs, KeptOutputs
@@ -225,13 +226,21 @@ def add_spread(
             continue
         sizes = [torch.finfo(one).eps * (roundings if one.itemsize > 2 else 1) for one in dtypes]
         widen = partial(_find_reach if least else _widen_spread, moved_by=max([*sizes, least]))
+        takes = partial(_takes_spread, reference.traits, with_steps=not least)
         move = partial(perturb, seed=seed, roundings=roundings, least=least)
         with suppress(ProblemError, torch.OutOfMemoryError):
             moved = _compute_moved(reference, truth, inputs, state, move)
             if moved.kind == truth.kind:
-                truth = replace(truth, leaves=tuple(map(widen, truth.leaves, moved.leaves)))
-    is_chain = is_continuous(reference.traits) and reference.traits.has_intermediate
-    return _add_spread_within(reference, truth, inputs, state) if is_chain else truth
+                pairs = zip(truth.leaves, moved.leaves, strict=True)
+                truth = replace(truth, leaves=tuple(widen(*pair) if takes(pair[0]) else pair[0] for pair in pairs))
+    return _add_spread_within(reference, truth, inputs, state) if reference.traits.has_intermediate else truth
+
+
+def _takes_spread(traits: InputTraits, leaf: TruthLeaf, *, with_steps: bool = True, within: bool = False) -> bool:
+    """Whole numbers change where a rounding decides a step, but not which of two values is larger."""
+    if leaf.reference.is_floating_point():
+        return not within or is_continuous(traits)
+    return with_steps and not leaf.reference.is_complex() and not traits.use.orders_values
 
 
 def _add_spread_within(
@@ -242,24 +251,32 @@ def _add_spread_within(
     dtypes = {one.dtype for one in list_changeable([inputs, reference.model.state_dict()])}
     sizes = (torch.finfo(one).eps * (WITHIN_ROUNDINGS if one.itemsize > 2 else 1) for one in dtypes)
     widen = partial(_widen_by_roundings, moved_by=max(sizes, default=0.0), chain=chain)
-    for seed in WITHIN_SEEDS:
+    takes = [_takes_spread(reference.traits, leaf, within=True) for leaf in truth.leaves]
+    for seed in WITHIN_SEEDS if any(takes) else ():
         with suppress(ProblemError, torch.OutOfMemoryError):
             model, moved = _copy_moved(reference, inputs, partial(perturb, seed=seed, roundings=WITHIN_ROUNDINGS))
             with torch.no_grad(), RandomRoundings(seed, WITHIN_ROUNDINGS):
                 write_state(model, reference.changing if state is None else state)
                 on_host = reference.computes_on is not None
                 found = run_with_state(reference.loaded, model, moved, reference.changing, on_host=on_host)
-            truth = replace(truth, leaves=tuple(map(widen, truth.leaves, found.tensors)))
+            leaves = zip(truth.leaves, found.tensors, takes, strict=True)
+            truth = replace(
+                truth, leaves=tuple(widen(leaf, one) if is_taken else leaf for leaf, one, is_taken in leaves)
+            )
     return truth
 
 
 def _widen_by_roundings(leaf: TruthLeaf, found: Tensor, *, moved_by: float, chain: float) -> TruthLeaf:
-    if not leaf.reference.is_floating_point():
-        return leaf
     size = (found.double() - leaf.reference.double()).abs_().nan_to_num_(0.0, 0.0, 0.0)
+    if not leaf.reference.is_floating_point():
+        return _take_larger(leaf, size)
     size /= max(torch.finfo(leaf.reference.dtype).eps, moved_by) * MOVED
     size *= FURTHER_ROUNDINGS if leaf.is_16_bit else 1.0
     size = size.sub_(leaf.exact.double().abs() * chain).clamp_(min=0.0)
+    return _take_larger(leaf, size)
+
+
+def _take_larger(leaf: TruthLeaf, size: Tensor) -> TruthLeaf:
     return replace(leaf, spread=size if leaf.spread is None else torch.maximum(leaf.spread, size))
 
 
@@ -294,11 +311,10 @@ def _compute_moved(
 
 def _widen_spread(leaf: TruthLeaf, moved: TruthLeaf, *, moved_by: float) -> TruthLeaf:
     """`moved_by` is the largest relative move of a value, which may have a coarser dtype than the output."""
-    if not leaf.reference.is_floating_point():
-        return leaf
-    size = (moved.exact - leaf.exact).abs_().nan_to_num_(0.0, 0.0, 0.0)
-    size /= max(torch.finfo(leaf.reference.dtype).eps, moved_by) * MOVED
-    return replace(leaf, spread=size if leaf.spread is None else torch.maximum(leaf.spread, size))
+    size = (moved.exact.double() - leaf.exact.double()).abs_().nan_to_num_(0.0, 0.0, 0.0)
+    if leaf.reference.is_floating_point():
+        size /= max(torch.finfo(leaf.reference.dtype).eps, moved_by) * MOVED
+    return _take_larger(leaf, size)
 
 
 def _find_reach(leaf: TruthLeaf, moved: TruthLeaf, *, moved_by: float) -> TruthLeaf:

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from harness.domain import CandidateFailure, Correctness, Finding, Outcome, ProblemError, Trial, Weights
-from harness.evaluation.correctness.allowed_errors import SLIGHT
+from harness.evaluation.correctness.allowed_errors import FEW_WRONG, SLIGHT
 from harness.evaluation.correctness.calls import (
     REUSES_OUTPUT,
     AliasCheck,
@@ -362,8 +362,10 @@ def compare_refined(
 
 
 def is_slight(trial: Trial) -> bool:
+    """True if errors are small, or few."""
     ratios = (trial.worst_ratio, trial.whole_ratio or 0.0)
-    return all(ratio is not None and ratio < SLIGHT for ratio in ratios)
+    is_rare = trial.mismatched <= FEW_WRONG * trial.elements
+    return is_rare or all(ratio is not None and ratio < SLIGHT for ratio in ratios)
 
 
 def _is_surely_right(run: Run, own: FlatOutputs, reference: Reference, kind: InputKind) -> bool:

@@ -112,9 +112,11 @@ def _compare_exact(leaf: TruthLeaf, candidate: Tensor) -> LeafVerdict:
     device = leaf.device
     mismatched, at, error = 0, None, 0.0
     masks: list[tuple[int, Tensor]] = []
-    for first, parts in cut_slices(candidate, leaf.reference, leaf.exact, elements=CHUNK[device.type]):
-        found, own, exact = (part.to(device) for part in parts)
+    for first, parts in cut_slices(candidate, leaf.reference, leaf.exact, *leaf.spreads, elements=CHUNK[device.type]):
+        found, own, exact, *spread = (part.to(device) for part in parts)
         wrong = (found != own) & (found != exact)
+        for one in spread:
+            wrong &= (found.double() - exact.double()).abs_() > one
         count = int(wrong.count_nonzero())
         if count:
             at = first + int(wrong.to(torch.uint8).argmax()) if at is None else at

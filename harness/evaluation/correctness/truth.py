@@ -46,7 +46,8 @@ TruthKey = tuple[int, str]  # seed and kind of the inputs
 
 @dataclass(frozen=True, kw_only=True)
 class TruthLeaf:
-    """One output. `exact` is in float64, or `reference` again. `spread` is the magnitude that conditioning adds. Where
+    """One output. `exact` is in float64, or `reference` again. `spread` is the magnitude that conditioning adds; of
+    whole numbers, by how much they may differ. Where
     `reach` is known, only that explains lost elements. If not `is_calm`, legitimate programs may differ, so only the
     form is compared.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy
@@ -12,10 +13,12 @@ from torch import Tensor
 
 from harness.domain import Outcome, Tolerance
 from harness.evaluation.correctness.calls import add_spread
+from harness.evaluation.correctness.checks import compare_refined
 from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
 from harness.evaluation.correctness.reference import prepare_reference
 from harness.evaluation.correctness.truth import Truth, TruthLeaf
 from harness.problems.discovery import parse_problem
+from harness.problems.inputs.kind import GIVEN
 from harness.problems.inputs.kinds import find_kind
 from harness.problems.loading import load_problem
 from harness.problems.operators import OperatorCalls, Terms
@@ -212,6 +215,25 @@ def test_conditioning_is_allowed_for():
     assert reference.compare(add_spread(reference, truth, inputs), found, "as_given")[0] is None
     wrong = flatten_outputs(3.0 * (to_tf32(x) - to_tf32(x).mean(1, keepdim=True)))
     assert reference.compare(add_spread(reference, truth, inputs), wrong, "as_given")[0] is Outcome.WRONG_VALUE
+
+
+@pytest.mark.parametrize("returned", ["", ".to(torch.int8)"])
+def test_a_whole_number_may_be_the_next_one_where_a_rounding_decides(returned):
+    reference = make_reference(
+        f"(x / (x.abs().amax(1, keepdim=True) / 127)).round(){returned}", "torch.randn(512, 256)"
+    )
+    for seed in range(20):
+        inputs = reference.make_inputs(seed)
+        own = reference.model(*inputs)
+        found = (inputs[0] * (127 / inputs[0].abs().amax(1, keepdim=True))).round().to(own.dtype)
+        if not torch.equal(found, own):
+            break
+    truth, wrong = reference.truth_of(inputs), found.clone()
+    refine = partial(add_spread, reference, inputs=inputs)
+    assert compare_refined(reference, truth, flatten_outputs(found), "", kind=GIVEN, refine=refine)[0] is None
+    wrong[300, 100] += 1
+    outcome = compare_refined(reference, truth, flatten_outputs(wrong), "", kind=GIVEN, refine=refine)[0]
+    assert outcome is Outcome.WRONG_VALUE
 
 
 @pytest.mark.parametrize("name", ["sparse", "rare", "scaled", "contrasted"])
