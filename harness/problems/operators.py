@@ -106,7 +106,10 @@ EXACT = MOVING | {
 FOLLOWING = MOVING | {
     "add", "sub", "mul", "div", "where", "masked_fill", "maximum", "max", "amax", "cummax", "scatter_reduce",
 }  # fmt: skip
-RAISED = {"_softmax", "_log_softmax", "_safe_softmax", "logsumexp", "amin", "min", "cummin"}
+RAISED = {
+    "_softmax", "_log_softmax", "_safe_softmax", "logsumexp", "logcumsumexp", "logaddexp", "logaddexp2", "amin", "min",
+    "cummin",
+}  # fmt: skip
 SUBTRACTED = {"maximum", "max", "amax", "cummax", "scatter_reduce"}  # before exponentials
 EXPONENTIALS = {"exp", "exp2"}
 
@@ -123,6 +126,7 @@ ORDERING = {
     "sort", "argsort", "topk", "argmax", "argmin", "kthvalue", "median", "mode", "searchsorted", "bucketize", "histc",
     "unique_dim", "_unique2", "multinomial", "bernoulli", "poisson", "binomial",
 }  # fmt: skip
+IN_A_SORTED_ROW = {"searchsorted", "bucketize"}  # undefined for others
 DROPOUT = "bernoulli_.float"  # an overload
 # Hardware may approximate these, or a program loses digits beside 1: words of names.
 FUNCTIONS = {"tanh", "sigmoid", "gelu", "silu", "mish", "lstm", "gru", "rnn", "softplus", "elu", "expm1", "log1p"}

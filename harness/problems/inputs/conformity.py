@@ -45,6 +45,12 @@ def find_structure(tensor: Tensor, seen: InputContract) -> InputContract:
     return replace(seen, kind="as_drawn")
 
 
+def is_sorted(tensor: Tensor) -> bool:
+    """True for rows of several values that are not all equal."""
+    is_row = tensor.dim() > 0 and tensor.size(-1) > 2 and bool(tensor.min() < tensor.max())
+    return is_row and not _check_sorted(tensor, InputContract(kind="sorted"))
+
+
 def _list_structures(tensor: Tensor, seen: InputContract) -> Iterator[InputContract]:
     if tensor.dtype in INTEGERS:
         if tensor.numel() > 2 and tensor.min() < tensor.max():

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from harness.domain import InputContract
-from harness.problems.inputs.conformity import find_structure
+from harness.problems.inputs.conformity import find_structure, is_sorted
 from harness.problems.inputs.tensors import (
     FLOATS,
     MASKED,
@@ -19,7 +19,7 @@ from harness.problems.inputs.tensors import (
     is_dense,
     without_repeats,
 )
-from harness.problems.operators import INTEGERS, OperatorUse
+from harness.problems.operators import IN_A_SORTED_ROW, INTEGERS, OperatorUse
 from harness.tensors.values import has_same_bits
 
 # Their results are undefined if integers that were unique no longer are.
@@ -75,6 +75,8 @@ def _infer(tensor: Tensor, seen: InputContract, use: OperatorUse) -> InputContra
     if tensor.dtype is torch.bool or _is_mask(tensor, seen):
         depends_on_order = use.orders_values and not seen.is_constant  # else more values may be equal
         return replace(seen, kind="as_drawn" if depends_on_order else "mask")
+    if use.has(IN_A_SORTED_ROW) and is_sorted(tensor):
+        return replace(seen, kind="sorted")
     if seen.is_related and not seen.is_constant and not holds_whole_numbers(tensor):
         return find_structure(tensor, seen)
     return seen

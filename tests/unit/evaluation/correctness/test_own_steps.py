@@ -83,6 +83,7 @@ def test_inputs_of_one_draw_stay_alike(inputs):
     [
         ("torch.softmax(x, 1)", True),
         ("torch.logsumexp(x, 1)", True),
+        ("torch.logaddexp(x, x * 2)", True),
         ("x.amin(1)", True),
         ("x.min(1).values", True),
         ("x.amax(1)", True),

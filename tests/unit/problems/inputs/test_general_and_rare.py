@@ -98,6 +98,18 @@ def test_sorted_integers_stay_sorted_between_the_same_ends():
     assert not torch.equal(altered, torch.arange(0, 640, 64))
 
 
+def test_values_that_a_search_requires_in_order_stay_sorted():
+    knots = torch.linspace(0, 1, 40)
+    with OperatorCalls() as search:
+        torch.searchsorted(knots, torch.rand(5))
+    contracts = infer([knots, torch.rand(40)], [knots, torch.rand(40)], search.use)
+    assert [one.kind for one in contracts] == ["sorted", "real"]
+    traits = InputTraits(problem=PROBLEM, contracts=contracts)
+    altered = [GENERAL.change((knots,), traits, torch.Generator().manual_seed(seed))[0] for seed in range(9)]
+    assert all(torch.equal(one, one.sort().values) for one in altered)
+    assert not any(torch.equal(one, knots) for one in altered)
+
+
 def test_other_integers_are_shuffled():
     given = torch.arange(40).flip(0)
     assert torch.equal(alter_one(given).sort().values, given.sort().values)
