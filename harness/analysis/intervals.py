@@ -48,6 +48,16 @@ def ranked_ratio_interval(baseline_us: Sequence[float], candidate_us: Sequence[f
     return statistics.median(ratios), ratios[below], ratios[count - 1 - below]
 
 
+def bound_share(share: float, count: int, deviations: float = _NORMAL_95) -> tuple[float, float]:
+    """Return Wilson's score interval, conservative for fractional counts. Raises ValueError for no observation."""
+    if count < 1:
+        raise ValueError("an interval needs at least one problem")
+    weight = deviations**2 / count
+    middle = (share + weight / 2) / (1 + weight)
+    half = math.sqrt(share * (1 - share) * weight + weight**2 / 4) / (1 + weight)
+    return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
+
+
 def _check_pairs(baseline: tuple[int, ...], candidate: tuple[int, ...], confidence: float) -> None:
     if baseline != candidate or len(baseline) != 1:
         raise ValueError(f"times come in pairs: got baseline of shape {baseline}, candidate of shape {candidate}")

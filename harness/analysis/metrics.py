@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from math import comb, exp, fsum, log, sqrt
+from math import comb, exp, fsum, log
 
+from harness.analysis.intervals import bound_share
 from harness.domain import INEXACT, Outcome, UsageError
 from harness.store.columns import ResultRow
 
@@ -131,7 +132,6 @@ def _check_enough(draws: Draws, k: int) -> None:
         )
 
 
-Z_95 = 1.959964  # two-sided normal quantile
 STEPS_PER_DOUBLING = 8
 CURVE_THRESHOLDS = tuple(2.0 ** (step / STEPS_PER_DOUBLING) for step in range(-24, 41))  # 1/8 to 32
 
@@ -160,16 +160,6 @@ def trace_fast_curve(
         low, high = bound_share(min(float(share), 1.0), len(problems))
         points.append(CurvePoint(threshold=threshold, share=float(share), low=low, high=high))
     return tuple(points)
-
-
-def bound_share(share: float, count: int) -> tuple[float, float]:
-    """Return Wilson's 95 % score interval, conservative for fractional problems. Raises ValueError for no problem."""
-    if count < 1:
-        raise ValueError("an interval needs at least one problem")
-    weight = Z_95**2 / count
-    middle = (share + weight / 2) / (1 + weight)
-    half = Z_95 * sqrt(share * (1 - share) / count + weight / (4 * count)) / (1 + weight)
-    return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

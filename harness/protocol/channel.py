@@ -39,7 +39,6 @@ class WorkerRequest(StrEnum):
     RECORD = "record"
     EXPORT = "export"
     STORE = "store"
-    RECOPY = "recopy"
     PIN = "pin"
     PROFILE = "profile"
     DESCRIBE_ABLATION = "describe_ablation"

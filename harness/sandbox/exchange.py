@@ -64,7 +64,6 @@ STEPS: dict[Expected, str] = {
     WorkerRequest.DUMP_STATE: "reading weights",
     WorkerRequest.LOAD_STATE: "loading weights",
     WorkerRequest.HOLD_STATE: "looking up state",
-    WorkerRequest.RECOPY: "copying outputs",
     WorkerRequest.PIN: "keeping outputs",
     WorkerRequest.READ_COMPILED: "reading compiled files",
     WorkerRequest.COLLECT: "collecting",

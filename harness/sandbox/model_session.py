@@ -350,7 +350,7 @@ class ModelSession:
 
     def _read_again(self, age: int, pin: int | None) -> list[Tensor]:
         self._bytes_of(self._footprint.output).fill_(POISON)
-        self.client.recopy(self._footprint.output, age=age, pin=pin)
+        self.client.store(self._footprint.output, age=age, pin=pin)
         return [self._arena.view(spec) for spec in self._footprint.output_specs]
 
     def paused(self) -> AbstractContextManager[None]:

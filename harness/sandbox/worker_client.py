@@ -305,17 +305,15 @@ class WorkerClient:
         """Return (address in the worker, size in bytes, descriptor to close)."""
         return self.arena_address, self._arena.size_bytes, os.dup(self._arena.descriptor)
 
-    def store(self, output: Region) -> int:
-        """Return the evaluator's clock in ns."""
-        self._exchange.ask(WorkerRequest.STORE, **asdict(output))
+    def store(self, output: Region, *, age: int = 0, pin: int | None = None) -> int:
+        """Copy the last outputs to the arena, or those of `age` calls before, or pinned ones. Return the evaluator's
+        clock in ns.
+        """
+        self._exchange.ask(WorkerRequest.STORE, age=age, pin=pin, **asdict(output))
         return self._exchange.arrived_ns
 
     def pin(self) -> None:
         self._exchange.ask(WorkerRequest.PIN)
-
-    def recopy(self, output: Region, *, age: int = 0, pin: int | None = None) -> None:
-        """Copy outputs to the arena again: the last, those of `age` calls before, or pinned ones."""
-        self._exchange.ask(WorkerRequest.RECOPY, age=age, pin=pin, **asdict(output))
 
     def profile(self, placed: PlacedInputs, *, timeout_s: float) -> dict[str, Any]:
         """The result is unchecked: see `integrity.attribution`."""

@@ -286,13 +286,12 @@ class Worker:
         return {"reported_ns": reported_ns, "tree": tree, "outputs": outputs}
 
     def do_store(self, message: dict[str, Any]) -> None:
-        self._pin_to_core()
-        self._copy(self._outputs[0], message)
-        self._unpin()
-
-    def do_recopy(self, message: dict[str, Any]) -> None:
         """Copy the outputs of the last call, of the call `age` earlier, or pinned ones."""
-        self._copy(self._outputs[message["age"]] if message["pin"] is None else self._pins[message["pin"]], message)
+        self._pin_to_core()
+        tensors = self._outputs[message["age"]] if message["pin"] is None else self._pins[message["pin"]]
+        self._memory.store(tensors, message["offset"], message["size_bytes"])
+        self._synchronize()
+        self._unpin()
 
     def do_pin(self, _: dict[str, Any]) -> None:
         self._pins.append(self._outputs[0])
@@ -359,10 +358,6 @@ class Worker:
         del last
         while len(self._outputs) >= count_kept_calls(size_bytes, self._most_kept):
             self._outputs.pop()
-
-    def _copy(self, tensors: list[torch.Tensor], message: dict[str, Any]) -> None:
-        self._memory.store(tensors, message["offset"], message["size_bytes"])
-        self._synchronize()
 
     def _receive_call(self, message: dict[str, Any]) -> tuple[Any, list[list[torch.Tensor]]]:
         """The inputs and state are views of memory written before GO."""

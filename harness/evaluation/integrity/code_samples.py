@@ -4,7 +4,6 @@ where their threads execute. Files decide who owns the code, by their content.
 
 from __future__ import annotations
 
-import math
 import random
 import re
 import statistics
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import torch
 
+from harness.analysis.intervals import bound_share
 from harness.domain import Work
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.integrity.code_images import map_file
@@ -140,7 +140,7 @@ class CodeSamples:
             return None
         custom, torchs, library = (counts[owner] / code for owner in ("custom", "torch", "library"))
         if work is None:
-            most = _bound(custom, code)
+            _, most = bound_share(custom, code, DEVIATIONS)
             rest = (1 - most) / (1 - custom) if custom < 1 else 0.0
             return Work(custom=most, torch=torchs * rest, library=library * rest, other=0.0)
         known = work.torch + work.library
@@ -158,12 +158,6 @@ class CodeSamples:
             self._counts[next((one for one in ("torch", "library", "custom") if one in found), "other")] += 1
         self._instants.clear()
         return self._counts
-
-
-def _bound(share: float, count: int) -> float:
-    """Return the upper end of Wilson's interval."""
-    square = DEVIATIONS**2 / count
-    return (share + square / 2 + math.sqrt(share * (1 - share) * square + square**2 / 4)) / (1 + square)
 
 
 class _Owners:

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.analysis.metrics import Draws, bound_share, estimate_fast, trace_fast_curve
+from harness.analysis.intervals import bound_share
+from harness.analysis.metrics import Draws, estimate_fast, trace_fast_curve
 from harness.domain import Outcome
 
 OUTCOMES = st.sampled_from([Outcome.CORRECT, Outcome.TIMEOUT, Outcome.NOT_RUN])
