@@ -55,10 +55,11 @@ from harness.tensors.values import list_tensors
 MAX_OPERATORS = 48  # of one problem
 NEAR_PEAK = 0.9
 BACKWARD = "BACKWARD = True"
-ADVICE = dict.fromkeys(
-    ("zeros", "constant", "stale buffer", "99 % partial"),
-    "its outputs hardly depend on its inputs, as often without trained weights: load them, or initialise the model",
-) | {"inputs follow the seed": "its inputs have the same values in all calls"}
+UNTRAINED = "{} hardly depends on its inputs, as often without trained weights: load them, or initialise the model"
+ADVICE = dict.fromkeys(("zeros", "constant", "stale buffer"), UNTRAINED) | {
+    "99 % partial": "the last elements of {} do not depend on its inputs",
+    "inputs follow the seed": "its inputs have the same values in all calls",
+}
 REPEATED_CALLS = 7  # of a model that the script called too rarely to be measured
 
 
@@ -258,7 +259,8 @@ def _store_problem(path: Path, text: str, device: torch.device) -> None:
     if failed:
         path.unlink()
         name, evidence = failed[0].name, re.sub(r"accepted; [^;]*; ", "", failed[0].evidence)
-        raise ProblemError(f"it cannot be scored: {ADVICE.get(name) or f'{name}: {evidence}'}")
+        advice = ADVICE[name].format(evidence.partition(":")[0]) if name in ADVICE else f"{name}: {evidence}"
+        raise ProblemError(f"it cannot be scored: {advice}")
 
 
 def _replace(path: Path, text: str) -> None:
@@ -336,7 +338,7 @@ def _write_and_check(
     failures: list[ProblemError] = []
     for tried, plain in product((forms, forms[:1]) if len(forms) > 1 else (forms,), (False, True)):
         sizes = name_sizes(tried)
-        largest = max(tried, key=_count_elements)
+        largest = max(tried, key=lambda form: sum(math.prod(facts.shape) for _, facts in list_facts(form.arguments)))
         try:
             given = draw_tensors(largest, device).values()
             exported = export_module(copy.deepcopy(module), largest, given, sizes)
@@ -369,10 +371,6 @@ def _find_nonnegative(module: nn.Module, form: CallForm, device: torch.device) -
                 continue
             if any(bool(one.isnan().any()) for one in list_tensors(results) if one.is_floating_point()):
                 yield name
-
-
-def _count_elements(form: CallForm) -> int:
-    return sum(math.prod(facts.shape) for _, facts in list_facts(form.arguments))
 
 
 def _require_equal(

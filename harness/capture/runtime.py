@@ -199,13 +199,13 @@ class Dispatch:
 
 def fill_outputs(form: Any, found: Any, tensors: Mapping[str, Tensor]) -> Any:
     """Return the module's outputs: `form` has positions in what the kernel returned, and names of inputs."""
-    if type(form) is dict:
-        return {key: fill_outputs(one, found, tensors) for key, one in form.items()}
-    if type(form) in (list, tuple):
-        return type(form)(fill_outputs(one, found, tensors) for one in form)
-    if type(form) is int:
-        return found if isinstance(found, Tensor) else found[form]
-    return form and tensors[form]
+
+    def fill(leaf: Any) -> Any:
+        if type(leaf) is int:
+            return found if isinstance(found, Tensor) else found[leaf]
+        return leaf and tensors[leaf]
+
+    return map_arguments(form, fill)
 
 
 def _describe(tensors: Mapping[str, Tensor]) -> str:

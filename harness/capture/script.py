@@ -72,7 +72,8 @@ class ModelFinder:
     def _matches(self, module: nn.Module) -> bool:
         if type(module).__name__ == self.name:
             return self.model is None or module not in set(self.model.modules())
-        return self.model is None and any(_holds(frame, self.name, module) for frame in list_frames())
+        frames = [frame for frame, _ in traceback.walk_stack(sys._getframe())] if self.model is None else []
+        return any(_holds(frame, self.name, module) for frame in frames if not frame.f_code.co_filename.startswith(OWN))
 
     def require(self) -> nn.Module:
         if self.model is None:
@@ -82,13 +83,6 @@ class ModelFinder:
                 f"call it, not its forward. Classes of modules that it called: {seen}"
             )
         return self.model
-
-
-def list_frames() -> Iterator[FrameType]:
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
 
 
 def _holds(frame: FrameType, name: str, module: nn.Module) -> bool:

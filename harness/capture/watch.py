@@ -22,11 +22,12 @@ from torch.profiler import profile
 from torch.utils._python_dispatch import _disable_current_modes
 
 from harness.capture.comparison import choose_clock
+from harness.capture.runtime import list_arguments, map_arguments
 from harness.capture.script import EnoughCalls
 from harness.capture.values import TensorFacts, describe, merge
 from harness.domain import UsageError
 from harness.problems.operators import OperatorCosts
-from harness.tensors.values import count_bytes, list_tensors, map_leaves
+from harness.tensors.values import count_bytes, list_tensors
 
 MAX_FORMS = 64  # different calls of one module that are kept
 PREFIX = "harness.capture "
@@ -56,7 +57,9 @@ class CallForm:
     positional: int = 0
 
     def add(self, other: CallForm) -> None:
-        self.arguments = _merge(self.arguments, other.arguments)
+        """The arguments have the same form."""
+        others = iter([leaf for _, leaf in list_arguments(other.arguments)])
+        self.arguments = map_arguments(self.arguments, lambda leaf: _merge(leaf, next(others)))
         self.count += other.count
         self.flops += other.flops
         self.output_bytes += other.output_bytes
@@ -67,11 +70,6 @@ class CallForm:
 
 
 def _merge(one: Any, other: Any) -> Any:
-    """The arguments have the same form."""
-    if isinstance(one, dict):
-        return {key: _merge(value, other[key]) for key, value in one.items()}
-    if isinstance(one, list | tuple):
-        return type(one)(map(_merge, one, other))
     return merge(one, other) if isinstance(one, TensorFacts) else one
 
 
@@ -194,13 +192,10 @@ class Watch:
     def _note(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, CallForm]:
         """Return the call, which equals others in the text. Its operations are those before it, negated."""
         assert self._costs is not None
-        bound = bind_arguments(module, args, kwargs)
-        shapes = map_leaves(bound, lambda one: (tuple(one.shape), one.dtype) if isinstance(one, Tensor) else one)
         with _disable_current_modes(), torch.no_grad():
-            facts = map_leaves(bound, _describe)
-        arguments = {name: _simplify(value) for name, value in facts.items()}
-        form = CallForm(arguments, flops=-self._costs.flops, positional=len(args))
-        return repr({name: _simplify(value) for name, value in shapes.items()}), form
+            arguments = map_arguments(bind_arguments(module, args, kwargs), _describe)
+        shapes = map_arguments(arguments, lambda one: (one.shape, one.dtype) if isinstance(one, TensorFacts) else one)
+        return repr(shapes), CallForm(arguments, flops=-self._costs.flops, positional=len(args))
 
     def after(self, path: str, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         if self._ranges:
@@ -252,25 +247,14 @@ def bind_arguments(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, A
 
 def _describe(value: Any) -> Any:
     if not isinstance(value, Tensor):
-        return value
+        return value if isinstance(value, CONSTANTS) else Unsupported(type(value).__name__)
     is_plain = value.layout is torch.strided and not value.is_quantized and not value.is_nested
     if not is_plain or torch._C._functorch.is_functorch_wrapped_tensor(value):
         return Unsupported("tensor that is sparse, quantised, nested or of torch.func")
     return describe(value)
 
 
-def _simplify(value: Any) -> Any:
-    if type(value) in (list, tuple):
-        return type(value)(_simplify(one) for one in value)
-    if type(value) is dict and all(isinstance(key, str) for key in value):
-        return {key: _simplify(one) for key, one in value.items()}
-    return value if isinstance(value, (*CONSTANTS, TensorFacts, Unsupported)) else Unsupported(type(value).__name__)
-
-
 def describe_structure(output: Any) -> str:
     """Return "" for tensors in plain containers, else the type that a problem cannot return."""
-    if type(output) in (list, tuple):
-        return next((found for found in map(describe_structure, output) if found), "")
-    if type(output) is dict:
-        return describe_structure(list(output.values()))
-    return "" if isinstance(output, Tensor | None) else type(output).__name__
+    leaves = (leaf for _, leaf in list_arguments({"": output}))
+    return next((type(leaf).__name__ for leaf in leaves if not isinstance(leaf, Tensor | None)), "")

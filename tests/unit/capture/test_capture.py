@@ -79,10 +79,10 @@ def test_a_model_that_is_called_once_is_called_again_to_be_profiled(capture):
 def test_a_local_variable_names_the_model_and_arguments_reach_the_script(capture):
     script = (
         MLP
-        + "import sys\ndef main():\n    net = Net()\n    for _ in range(int(sys.argv[1])):\n"
-        + "        net(torch.ones(8, 64))\nmain()\n"
+        + "import sys\ndef main():\n    module, before = Net(), nn.Identity()\n    for _ in range(int(sys.argv[1])):\n"
+        + "        module(before(torch.ones(8, 64)))\nmain()\n"
     )
-    code, record, _ = capture(script, "--module", "Mlp", "--", "4")
+    code, record, _ = capture(script, "--module", "Mlp", "--", "4", model="module")
     assert (code, record["model"]) == (0, "Net")
 
 
@@ -358,10 +358,21 @@ def test_a_script_that_does_not_exist_is_wrong_usage(capsys):
     assert "no script none.py" in capsys.readouterr().err
 
 
-def test_a_module_that_cannot_be_scored_is_no_problem(capture):
-    script = PART.format(init="", extra="", forward="return x + 0 * self.weight", given="")
+@pytest.mark.parametrize(
+    ("forward", "reason"),
+    [
+        ("x + 0 * self.weight", "identity"),
+        ("1e-9 * x + self.weight", "output hardly depends on its inputs, as often without trained weights"),
+        (
+            "x.sin() * self.weight * (torch.arange(32)[:, None] < 31)",
+            "the last elements of output do not depend on its inputs",
+        ),
+    ],
+)
+def test_a_module_that_cannot_be_scored_is_no_problem(capture, forward, reason):
+    script = PART.format(init="", extra="", forward=f"return {forward}", given="")
     _, record, _ = capture(script + RUN, "--module", "Part")
-    assert "it cannot be scored: identity" in groups_of(record)["Part"]["reason"]
+    assert f"it cannot be scored: {reason}" in groups_of(record)["Part"]["reason"]
     assert not Path("captured/net/part.py").exists()
 
 
