@@ -20,9 +20,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.builder.cache import DEFAULT_LIMIT_BYTES, DEVICE_CODE, digest_code, find_entry, prune_cache
-from harness.builder.emulated import EmulatedStrategy
 from harness.builder.error_excerpt import name_first_error
 from harness.builder.fast.prebuilt_cache import PrebuiltCache
 from harness.builder.fast.strategy import SCRIPT, prepare_fast
@@ -33,8 +33,11 @@ from harness.builder.torch_ninja import list_kept, plan_empty_builds, write_plan
 from harness.domain import BuildRequest, BuildResult, BuildToolError, HarnessError
 from harness.domain.build import LOCKED, RUNNING
 from harness.domain.files import try_lock
-from harness.emulator import Emulation
 from harness.hardware.host import count_oom_kills
+
+if TYPE_CHECKING:
+    from harness.builder.emulated import EmulatedStrategy
+    from harness.emulator import Emulation
 
 # Matches whole lines only: a source can make the compiler print something similar.
 _KILLED = re.compile(
@@ -98,7 +101,11 @@ class Builder:
         prebuilt = PrebuiltCache(self._cache / "kits", toolchain, self._runner, self._gate, self._counted)
         self._prebuilt = prebuilt if fast else None
         self._take_waited_s = prebuilt.take_waited_s
-        self._emulated = None if emulate is None else EmulatedStrategy(emulate, prebuilt, self._runner, self._gate)
+        self._emulated: EmulatedStrategy | None = None
+        if emulate is not None:
+            from harness.builder.emulated import EmulatedStrategy
+
+            self._emulated = EmulatedStrategy(emulate, prebuilt, self._runner, self._gate)
 
     def stop(self) -> None:
         """End running builds and refuse later ones. May be called from any thread."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from harness.domain import BaselineResult, Candidate, Comparison, Finding, Outcome, Rival, TimedBaseline, Timing
 from harness.evaluation.cases import CaseRun
@@ -22,11 +23,13 @@ from harness.evaluation.timing.block_statistics import interval_of
 from harness.evaluation.timing.paired import PairedTimer, pin_to_cores
 from harness.evaluation.timing.recordings import keep_baseline, record_call, record_rival
 from harness.evaluation.timing.replay_statistics import label_bound, relate_to_calls
-from harness.evaluation.timing.replay_timing import Keep, ReplayTimer
 from harness.evaluation.timing.system_conditions import NoiseKey
 from harness.sandbox.gpu.recording import KeptBaseline, NotReplayable, Recording
 from harness.sandbox.memory_limits import USABLE_SHARE
 from harness.sandbox.model_session import ModelSession
+
+if TYPE_CHECKING:
+    from harness.evaluation.timing.replay_timing import Keep, ReplayTimer
 
 
 def time_whole_calls(case: CaseContext) -> StepResult:
@@ -276,6 +279,8 @@ class CandidateTimer:
             return label_bound(self._time_apart(opponent), reason)
 
     def _make_replay_timer(self, *, measures_energy: bool = False, custom: CustomKernels | None = None) -> ReplayTimer:
+        from harness.evaluation.timing.replay_timing import ReplayTimer  # a CPU needs none of it
+
         return ReplayTimer(
             reference=self.reference,
             plan=self.plan,

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.builder.builder import Builder
 from harness.builder.cache import default_cache_folder, find_machine_folder
 from harness.builder.targets import name_architecture
 from harness.builder.toolchain import Toolchain
 from harness.domain import INCOMPLETE_ANSWER, NOTHING_AHEAD, BuiltAhead, Evaluation, Language, Outcome, ProblemError
-from harness.emulator import Emulation
 from harness.evaluation.certificate import check_standing
 from harness.evaluation.emulated.jit_compilation import CompilationAhead, LaunchChecker
 from harness.evaluation.emulated.sanitizer import KernelChecker
@@ -32,6 +32,9 @@ from harness.sandbox.devices import Device, EmulatedDevice
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.policy import clean_environment, interpreter_folders
 from harness.sandbox.workers_ahead import WorkersAhead
+
+if TYPE_CHECKING:
+    from harness.emulator import Emulation
 
 
 class DeviceEvaluators:
@@ -196,4 +199,8 @@ def choose_toolchain(setup: Setup, device: Device | None) -> Toolchain:
 
 
 def _describe_emulation(device: Device, *, checked: bool = False) -> Emulation | None:
-    return None if device.target is None else Emulation(target=device.target, checked=checked)
+    if device.target is None:
+        return None
+    from harness.emulator import Emulation
+
+    return Emulation(target=device.target, checked=checked)
