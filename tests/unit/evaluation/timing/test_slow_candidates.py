@@ -17,7 +17,7 @@ from harness.evaluation.timing.replay_statistics import DECIDED_PAIRS, SURE_PAIR
 from harness.evaluation.timing.replay_timing import ReplayTimer
 from harness.sandbox.gpu.recording import KeptBaseline
 
-KINDS = ("shifted", "zeros", "large")
+KINDS = ("contrasted", "zeros", "large")
 SLOW = 2 * SURELY_SLOWER * SLOW_US
 PLAN = TimingPlan(budget_s=0.1, allow_load=True)
 
