@@ -142,8 +142,9 @@ PRODUCTS = {"mm": 0, "bmm": 0, "mv": 0, "dot": 0, "addmm": 1, "baddbmm": 1, "add
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorCall:
-    """`overload` is such as `bernoulli.p`. With `on_input`, an argument is an input of the reference. `terms` of one
-    sum, in reductions without products. `dim` is None for all dimensions. With `is_narrow` results have 8 bits.
+    """`overload` is such as `bernoulli.p`. With `on_input`, an argument is an input of the reference; with
+    `follows_input` it is one, or was made of one by sums and factors (`FOLLOWING`). `terms` of one sum, in reductions
+    without products. `dim` is None for all dimensions. With `is_narrow` results have 8 bits.
     """
 
     name: str
@@ -153,6 +154,7 @@ class OperatorCall:
     terms: int
     dim: int | None = None
     is_narrow: bool = False
+    follows_input: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,9 +190,10 @@ class OperatorUse:
     fills_infinity: bool = False
     raised: frozenset[int] = frozenset()
 
-    def has(self, names: Collection[str], *, on_input: bool = False) -> bool:
+    def has(self, names: Collection[str], *, on_input: bool = False, follows_input: bool = False) -> bool:
         """Include in-place variants; with `on_input`, require an input as argument."""
-        return any(call.name.removesuffix("_") in names and (call.on_input or not on_input) for call in self.calls)
+        calls = (call for call in self.calls if call.name.removesuffix("_") in names)
+        return any((call.on_input or not on_input) and (call.follows_input or not follows_input) for call in calls)
 
     def list_dims(self, names: Collection[str]) -> set[int | None]:
         return {call.dim for call in self.calls if call.name.removesuffix("_") in names}
@@ -249,7 +252,8 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
         return OperatorUse(frozenset(self._calls), terms, above, self._fills_infinity, frozenset(raised))
 
     def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        name = name_operator(operator)
+        name, read, made = name_operator(operator), list_tensors(args), list_tensors(result)
+        places = {place for one in read for place in self._following.get(memory_of(one), ())}
         converts = name == "_to_copy" and kwargs.get("dtype") in INTEGERS
         call = OperatorCall(
             name=name,
@@ -258,14 +262,14 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
             converts_to_integers=converts and args[0].is_floating_point(),
             terms=_count_terms(args[0], result) if name in REDUCING else 0,
             dim=_find_dim(operator, args, kwargs) if name in ORDERING else None,
-            is_narrow=any(one.element_size() == 1 and one.dtype is not torch.bool for one in list_tensors(result)),
+            is_narrow=any(one.element_size() == 1 and one.dtype is not torch.bool for one in made),
+            follows_input=bool(places),
         )
         self._calls.add(call)
         self._fills_infinity |= any(isinstance(one, float) and one == -math.inf for one in args)
         if name.removesuffix("_") in LIMITING:
             self._above.update(_compare_constants(args, kwargs))
-        read, made = list_tensors(args), list_tensors(result)
-        self._follow(name, read, made, is_view=operator.is_view)
+        self._follow(name, places, made, is_view=operator.is_view)
         if not operator.is_view and any(one.is_floating_point() or one.is_complex() for one in made):
             added = _count_products(name, args) or _count_added(operator, name, read, made)
             self._operators += 1
@@ -274,11 +278,8 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
             self._added += int(added * _weigh_squares(args[0])) if name in VARIANCES else added
             self._multiplied += added if any(word in name for word in MULTIPLYING) else 0
 
-    def _follow(self, name: str, read: list[torch.Tensor], made: list[torch.Tensor], *, is_view: bool) -> None:
-        places, plain = (
-            {place for one in read for place in self._following.get(memory_of(one), ())},
-            name.removesuffix("_"),
-        )
+    def _follow(self, name: str, places: set[int], made: list[torch.Tensor], *, is_view: bool) -> None:
+        plain = name.removesuffix("_")
         self._raised |= places if plain in RAISED else set()
         self._has_maximum |= places if plain in SUBTRACTED else set()
         follows = is_view or name in FOLLOWING or plain in FOLLOWING

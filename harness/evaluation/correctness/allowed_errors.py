@@ -24,9 +24,10 @@ where terms cancel; there, factors in three narrower parts scatter, too. Hardwar
 
 Exceptions:
 
-- Integers, booleans and counts (`is_countable`) are exact. Unless values are ordered, integers may be what the same
-  moves make of them: a rounding decides between whole steps. Where T in the output's dtype is infinite or NaN, C must
-  be the same; other NaNs fail.
+- Integers, booleans, floats of 8 bits and counts (`is_countable`) are exact. Unless inputs themselves are ordered, the
+  first three may be what the same moves make of them: a rounding decides between whole steps, or which of two results
+  is larger. Of 8-bit floats `FEW_WRONG` may also be one step away. Where T in the output's dtype is infinite or NaN, C
+  must be the same; other NaNs fail.
 - Where R equals T though its values have many digits (sort, top-k, gather), programs are as exact, and the floor is a
   few roundings of each value itself (`COPIED_EPS`).
 - Values may span orders of magnitude: an element is lost if C misses T by more than half where R is close, and the

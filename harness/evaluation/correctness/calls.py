@@ -44,6 +44,7 @@ from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind, is_conti
 from harness.problems.inputs.kinds import find_kind
 from harness.problems.inputs.tensors import PATTERNS, list_changeable, perturb
 from harness.problems.inputs.traits import InputTraits
+from harness.problems.operators import ORDERING
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.model_session import ModelSession, Run
 from harness.tensors.outputs import Change, FlatOutputs, KeptOutputs
@@ -237,10 +238,10 @@ def add_spread(
 
 
 def _takes_spread(traits: InputTraits, leaf: TruthLeaf, *, with_steps: bool = True, within: bool = False) -> bool:
-    """Whole numbers change where a rounding decides a step, but not which of two values is larger."""
-    if leaf.reference.is_floating_point():
-        return not within or is_continuous(traits)
-    return with_steps and not leaf.reference.is_complex() and not traits.use.orders_values
+    """A rounding may decide a step, or which of two results is larger, but not which of two inputs."""
+    if leaf.has_steps:
+        return with_steps and not traits.use.has(ORDERING, on_input=True)
+    return leaf.reference.is_floating_point() and (not within or is_continuous(traits))
 
 
 def _add_spread_within(
@@ -268,7 +269,7 @@ def _add_spread_within(
 
 def _widen_by_roundings(leaf: TruthLeaf, found: Tensor, *, moved_by: float, chain: float) -> TruthLeaf:
     size = (found.double() - leaf.reference.double()).abs_().nan_to_num_(0.0, 0.0, 0.0)
-    if not leaf.reference.is_floating_point():
+    if leaf.has_steps:
         return _take_larger(leaf, size)
     size /= max(torch.finfo(leaf.reference.dtype).eps, moved_by) * MOVED
     size *= FURTHER_ROUNDINGS if leaf.is_16_bit else 1.0
@@ -312,7 +313,7 @@ def _compute_moved(
 def _widen_spread(leaf: TruthLeaf, moved: TruthLeaf, *, moved_by: float) -> TruthLeaf:
     """`moved_by` is the largest relative move of a value, which may have a coarser dtype than the output."""
     size = (moved.exact.double() - leaf.exact.double()).abs_().nan_to_num_(0.0, 0.0, 0.0)
-    if leaf.reference.is_floating_point():
+    if not leaf.has_steps:
         size /= max(torch.finfo(leaf.reference.dtype).eps, moved_by) * MOVED
     return _take_larger(leaf, size)
 

@@ -14,6 +14,7 @@ from harness.domain import Tolerance
 from harness.evaluation.correctness.allowed_errors import (
     BLOCK,
     COPIED_EPS,
+    FEW_WRONG,
     LEAF_MEAN_SHARE,
     LOGARITHM_EPS,
     OUTLIER_LIMIT,
@@ -29,7 +30,7 @@ from harness.evaluation.correctness.allowed_errors import (
 from harness.evaluation.correctness.truth import TruthLeaf
 from harness.problems.operators import Terms
 from harness.tensors.fill_values import Fills, find_fills
-from harness.tensors.outputs import unravel
+from harness.tensors.outputs import unravel, widen_small
 from harness.tensors.values import cut_slices
 from harness.tensors.wrong_elements import MOST_ELEMENTS, describe_wrong
 
@@ -39,6 +40,7 @@ CHUNK = {"cpu": BLOCK * 32, "cuda": BLOCK * 8192}
 Masks = Sequence[tuple[int, Tensor]]  # the first element of a slice, and which of its elements are wrong
 ROUNDING_SLACK = 1 + 1e-12  # so that the reference passes its own limit
 SMALLEST = 1e-300
+NO_NUMBER = 1e30
 NEAR = 32  # elements that share what conditioning adds: few, since that of some may be without limit
 
 
@@ -84,7 +86,8 @@ def compare_leaf(
     if dtype.is_complex:
         leaf = replace(leaf, reference=torch.view_as_real(leaf.reference), exact=torch.view_as_real(leaf.exact))
         candidate, dtype = torch.view_as_real(candidate), leaf.reference.dtype
-    if not dtype.is_floating_point or (exact and is_countable(leaf)):
+    has_steps = leaf.has_steps and not (dtype.is_floating_point and tolerance.is_fixed)
+    if has_steps or (exact and is_countable(leaf)):
         return _tolerate(_compare_exact(leaf, candidate), tolerance)
     terms = None if tolerance.is_fixed or dtype not in RATED else terms
     scale = _measure_reference(leaf, 1.0 if truth_is_reference else LEAF_MEAN_SHARE, by_peak)
@@ -109,11 +112,12 @@ def is_countable(leaf: TruthLeaf) -> bool:
 
 
 def _compare_exact(leaf: TruthLeaf, candidate: Tensor) -> LeafVerdict:
-    device = leaf.device
-    mismatched, at, error = 0, None, 0.0
+    device, dtype = leaf.device, leaf.reference.dtype
+    is_small_float = dtype.is_floating_point and dtype.itemsize == 1
+    mismatched, at, error, steps = 0, None, 0.0, 0.0 if is_small_float else math.inf
     masks: list[tuple[int, Tensor]] = []
     for first, parts in cut_slices(candidate, leaf.reference, leaf.exact, *leaf.spreads, elements=CHUNK[device.type]):
-        found, own, exact, *spread = (part.to(device) for part in parts)
+        found, own, exact, *spread = (_make_comparable(part.to(device)) for part in parts)
         wrong = (found != own) & (found != exact)
         for one in spread:
             wrong &= (found.double() - exact.double()).abs_() > one
@@ -121,17 +125,35 @@ def _compare_exact(leaf: TruthLeaf, candidate: Tensor) -> LeafVerdict:
         if count:
             at = first + int(wrong.to(torch.uint8).argmax()) if at is None else at
             error = max(error, float((found.double() - own.double()).abs_().max()))
+            if is_small_float:
+                steps = max(steps, float(_count_steps(found, exact, dtype)[wrong].max()))
             mismatched += count
             if candidate.numel() <= MOST_ELEMENTS:
                 masks.append((first, wrong))
+    is_tolerated = 0 < mismatched <= FEW_WRONG * candidate.numel() and steps <= 1
     return LeafVerdict(
         mismatched=mismatched,
         elements=candidate.numel(),
         max_abs_error=error,
         reference_max_abs_error=0.0,
-        worst_ratio=math.inf if mismatched else 0.0,
-        message="" if at is None else _describe_worst(leaf, candidate, at, mismatched, masks),
+        worst_ratio=steps if mismatched else 0.0,
+        message="" if at is None or is_tolerated else _describe_worst(leaf, candidate, at, mismatched, masks),
+        tolerated=is_tolerated,
     )
+
+
+def _make_comparable(values: Tensor) -> Tensor:
+    """torch does not compare floats of 8 bits, and NaN with nothing."""
+    if not values.is_floating_point():
+        return values
+    return widen_small(values).nan_to_num(nan=NO_NUMBER, posinf=math.inf, neginf=-math.inf)
+
+
+def _count_steps(found: Tensor, exact: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return distances of 8-bit values in steps, or a little less; infinite if one is."""
+    limits = torch.finfo(dtype)
+    size = exact.double().abs().clamp(min=limits.tiny) * limits.eps
+    return ((found.double() - exact.double()).abs_() / size).nan_to_num_(math.inf)
 
 
 def _rate_whole(leaf: TruthLeaf, candidate: Tensor, scale: _Scale, terms: Terms, tolerance: Tolerance) -> float:

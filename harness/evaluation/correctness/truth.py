@@ -47,7 +47,7 @@ TruthKey = tuple[int, str]  # seed and kind of the inputs
 @dataclass(frozen=True, kw_only=True)
 class TruthLeaf:
     """One output. `exact` is in float64, or `reference` again. `spread` is the magnitude that conditioning adds; of
-    whole numbers, by how much they may differ. Where
+    those that have steps, by how much they may differ. Where
     `reach` is known, only that explains lost elements. If not `is_calm`, legitimate programs may differ, so only the
     form is compared.
     """
@@ -71,6 +71,12 @@ class TruthLeaf:
     @property
     def is_16_bit(self) -> bool:
         return self.reference.element_size() == 2
+
+    @property
+    def has_steps(self) -> bool:
+        """True for integers, booleans and floats of 8 bits, which a rounding hardly changes, or by a whole step."""
+        dtype = self.reference.dtype
+        return not dtype.is_complex and (not dtype.is_floating_point or dtype.itemsize == 1)
 
     @cached_property
     def copies_values(self) -> bool:

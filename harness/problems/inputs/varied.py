@@ -24,8 +24,9 @@ LEAST_SCATTERED, LARGEST_SHARE = 8, 1024  # at most one in so many elements is s
 
 
 class Varied(DerivedKind):
-    """Changes scattered elements or a stretch, in all calls to both signs before `PIECEWISE` operators, else in half:
-    the size of sums of values of one sign hides errors of narrower formats.
+    """Changes scattered elements or a stretch, in all calls to both signs if `PIECEWISE` operators take inputs, in
+    three of four if they take what follows these, else in half: the size of sums of values of one sign hides errors of
+    narrower formats.
     """
 
     name = "varied"
@@ -39,6 +40,7 @@ class Varied(DerivedKind):
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
         factor, is_signed = FACTORS[draw(len(FACTORS), generator)], bool(draw(2, generator))
         is_signed |= traits.use.has(PIECEWISE, on_input=True)
+        is_signed |= traits.use.has(PIECEWISE, follows_input=True) and bool(draw(2, generator))
         is_scattered = is_signed and not self.changes_all(generator.initial_seed())
         for tensor, contract in self.list_allowed(traits, inputs):
             has_both_signs = not contract.is_never_negative and (is_signed or has_negative(tensor))

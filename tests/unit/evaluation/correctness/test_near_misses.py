@@ -12,9 +12,7 @@ from harness.evaluation.correctness.leaf_comparison import is_countable
 from harness.evaluation.correctness.truth import Truth, TruthLeaf
 from harness.tensors.outputs import flatten_outputs
 
-FLOATING = [
-    torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2,
-]  # fmt: skip
+FLOATING = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 WHOLE = [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64]
 COMPLEX = {torch.complex64: torch.float32, torch.complex128: torch.float64}
 WRONG = Outcome.WRONG_VALUE
@@ -46,7 +44,17 @@ def test_the_floor_is_the_border_of_floating_outputs(dtype, size):
         assert outcome_of(exact, exact.to(dtype), candidate, Tolerance(factor=1.0)) == expected
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2])
+def test_few_values_of_8_bits_may_be_one_step_away(dtype):
+    exact = torch.randn(8000).to(dtype)
+    for count, step, expected in ((8, 1, None), (9, 1, WRONG), (1, 3, WRONG)):
+        candidate = exact.clone()
+        candidate.view(torch.uint8)[:count] += step
+        assert outcome_of(exact.double(), exact, candidate) == expected
+    assert outcome_of(exact.double(), exact, candidate, Tolerance(rtol=0.9)) is None
+
+
+@pytest.mark.parametrize("dtype", FLOATING)
 def test_the_factor_times_the_references_error_is_the_border(dtype):
     reference = torch.full((300,), 1 + 3 * floor_of(dtype).rtol, dtype=torch.float64).to(dtype)
     own_error = float(reference[0]) - 1
