@@ -25,7 +25,7 @@ from harness.capture import comparison, runtime
 from harness.capture.capture import read_capture
 from harness.capture.groups import predict_gain
 from harness.capture.runtime import Dispatch, Plan, make_dispatches
-from harness.capture.script import EnoughCalls, ModelFinder, run_script, unwrap
+from harness.capture.script import ModelFinder, run_script, unwrap
 from harness.domain import Outcome, Problem, StoreError, UsageError
 from harness.domain.files import raising, replace_text
 from harness.problems.discovery import find_suite
@@ -166,7 +166,7 @@ def _run_watched(
     def before(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         nonlocal seen
         if seen >= steps:
-            raise EnoughCalls
+            raise SystemExit
         seen += 1
         if len(calls) < KEPT_CALLS:
             calls.append(copy.deepcopy((_detach(args), _detach(kwargs))))

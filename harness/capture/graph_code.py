@@ -98,8 +98,9 @@ class GraphPrinter:
         if node.target in PYTHON_INFIX:
             return f"{args[0]} {PYTHON_INFIX[node.target]} {args[1]}"
         if not isinstance(node.target, torch._ops.OpOverload) or node.target.namespace != "aten":
-            package, name = str(node.target).split(".")[:2]
-            raise ProblemError(f"it calls {name} of {package}, an operator that torch itself does not have")
+            raise ProblemError(
+                f"it calls {getattr(node.target, '__name__', name)}, which is none of torch's own operators"
+            )
         if self._plain:
             return f"torch.ops.{node.target}({', '.join([*args, *named])})"
         if name in INFIX and len(args) == 2 and not named:
@@ -130,8 +131,8 @@ class GraphPrinter:
 
 def simplify(module: fx.GraphModule, names: Mapping[fx.Node, str], out_spec: pytree.TreeSpec) -> str:
     """Remove assertions, aliases, and operators that no output depends on, also from the graphs inside, and let the
-    graph return each new tensor once. Return the form of the module's outputs, with the positions of these tensors and
-    the `names` of inputs that are returned as they are. Raises ProblemError.
+    graph return each new tensor once. Return the form of the module's outputs, with the positions of these tensors,
+    the `names` of inputs that are returned as they are, and numbers. Raises ProblemError.
     """
     parts = [one for one in module.modules() if isinstance(one, fx.GraphModule)]
     for node in [one for part in parts for one in reversed(part.graph.nodes)]:
@@ -142,14 +143,23 @@ def simplify(module: fx.GraphModule, names: Mapping[fx.Node, str], out_spec: pyt
             node.graph.erase_node(node)
     output = module.graph.output_node()
     leaves = pytree.tree_leaves(output.args[0], is_leaf=lambda one: one is None)
-    made = list(dict.fromkeys(one for one in leaves if one is not None and one not in names))
-    forms = [one and (names.get(one) or made.index(one)) for one in leaves]
+    made = list(dict.fromkeys(one for one in leaves if isinstance(one, fx.Node) and one not in names))
+    if not all(isinstance(one.meta["val"], torch.Tensor) for one in made):
+        raise ProblemError("it returns numbers that depend on the sizes of tensors")
+    forms = [_write_output(one, names, made) for one in leaves]
     output.args = (tuple(made),)
     for part in parts:
         part.graph.eliminate_dead_code()
     if not made and not any(node.op == "call_function" for node in module.graph.nodes):
         raise ProblemError("it returns its arguments as they are")
     return repr(pytree.tree_unflatten(forms, out_spec))
+
+
+def _write_output(leaf: Any, names: Mapping[fx.Node, str], made: list[fx.Node]) -> Any:
+    """Return name or position; the text of a number as bytes."""
+    if isinstance(leaf, fx.Node):
+        return names.get(leaf) or made.index(leaf)
+    return leaf if leaf is None else repr(leaf).encode()
 
 
 def _is_alias(name: str, node: fx.Node) -> bool:

@@ -198,12 +198,13 @@ class Dispatch:
 
 
 def fill_outputs(form: Any, found: Any, tensors: Mapping[str, Tensor]) -> Any:
-    """Return the module's outputs: `form` has positions in what the kernel returned, and names of inputs."""
+    """Return the module's outputs: `form` has positions in what the kernel returned, names of inputs, and numbers as
+    bytes."""
 
     def fill(leaf: Any) -> Any:
         if type(leaf) is int:
             return found if isinstance(found, Tensor) else found[leaf]
-        return leaf and tensors[leaf]
+        return ast.literal_eval(leaf.decode()) if type(leaf) is bytes else leaf and tensors[leaf]
 
     return map_arguments(form, fill)
 

@@ -30,10 +30,6 @@ class ScriptFailed(HarnessError):
     """The user's script raised; the message is its traceback."""
 
 
-class EnoughCalls(SystemExit):
-    """Ends the script, or its thread. Not an Exception, so that `except Exception` in the script does not stop it."""
-
-
 @dataclass(slots=True)
 class ModelFinder:
     """`name` is a variable of the script or of a calling function, or the name of a class."""
@@ -99,14 +95,13 @@ def unwrap(value: Any) -> Any:
 
 
 def run_script(script: Path, arguments: Sequence[str] = ()) -> None:
-    """Run it as `__main__`, uncompiled. Raises ScriptFailed, and UsageError if there is no such file."""
+    """Run it as `__main__`, uncompiled, until it ends or a hook raises SystemExit. Raises ScriptFailed, and UsageError
+    if there is no such file."""
     if not script.is_file():
         raise UsageError(f"no script {script}: give the path of a Python file")
     with _as_main(script, arguments), torch.compiler.set_stance("force_eager"):
         try:
             runpy.run_path(str(script), run_name="__main__")
-        except EnoughCalls:
-            return
         except SystemExit as ended:
             if ended.code not in (None, 0):
                 raise ScriptFailed(f"{script} ended with exit code {ended.code}") from ended

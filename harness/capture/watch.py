@@ -23,7 +23,6 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from harness.capture.comparison import choose_clock
 from harness.capture.runtime import list_arguments, map_arguments
-from harness.capture.script import EnoughCalls
 from harness.capture.values import TensorFacts, describe, merge
 from harness.domain import UsageError
 from harness.problems.operators import OperatorCosts
@@ -82,7 +81,7 @@ class ModuleRecord:
     opaque: str = ""  # why no chains of its forward are known
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)  # which the repr of some modules would include
 class Watch:
     """`max_calls` ends the script; `profiled` and `timed` are numbers of calls. `described` is called once, after the
     first call, and returns whether to describe another."""
@@ -132,7 +131,7 @@ class Watch:
     def start_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Call before each call of the model."""
         if self.calls >= self.max_calls:
-            raise EnoughCalls
+            raise SystemExit
         self._open, self._ranges, self._starts = ExitStack(), [], []
         match self._turn % 3:
             case 0:
@@ -162,7 +161,7 @@ class Watch:
                 self._was_described = True
                 self._turn = 0 if self.described() else self._turn
         if self.calls >= self.max_calls:
-            raise EnoughCalls
+            raise SystemExit
 
     def _add_times(self, profiled: Any) -> None:
         self.profiled += 1
@@ -255,6 +254,6 @@ def _describe(value: Any) -> Any:
 
 
 def describe_structure(output: Any) -> str:
-    """Return "" for tensors in plain containers, else the type that a problem cannot return."""
+    """Return "" for tensors and numbers in plain containers, else the type that a problem cannot return."""
     leaves = (leaf for _, leaf in list_arguments({"": output}))
-    return next((type(leaf).__name__ for leaf in leaves if not isinstance(leaf, Tensor | None)), "")
+    return next((type(one).__name__ for one in leaves if not isinstance(one, Tensor | int | float | None)), "")

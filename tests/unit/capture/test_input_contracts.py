@@ -1,6 +1,8 @@
 """`INPUTS` of captured problems: what was seen, generalised."""
 
+import ast
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,8 +10,10 @@ import torch
 from torch import nn
 
 from harness.capture.capture import load_text, make_problem
+from harness.capture.runtime import fill_outputs
 from harness.capture.values import describe, merge
 from harness.capture.watch import CallForm
+from harness.domain import ProblemError
 from harness.problems.contracts import read_contracts
 from harness.problems.inputs.conformity import find_violation
 
@@ -151,3 +155,20 @@ def test_sizes_that_do_not_depend_on_each_other_have_ranges():
     text = make(Module(lambda x, y, weight: x.sum(-1) + y.view(-1, 2).sum(-1) + weight.sum()), forms)
     assert "RANGES" not in text.text
     assert len(text.shapes) == 3
+
+
+def test_numbers_that_a_module_returns_are_no_outputs_of_its_problem():
+    module = Module(lambda x, more, weight: (x * more, [x.shape[1], 0.5, True, None]))
+    forms = [CallForm({"x": describe(torch.randn(n, 8)), "more": describe(torch.randn(8))}) for n in (2, 3, 4)]
+    text = make(module, forms)
+    assert (len(text.shapes), "return mul" in text.text) == (1, True)
+    x = torch.randn(2, 8)
+    assert fill_outputs(ast.literal_eval(text.outputs), x, {}) == (x, [8, 0.5, True, None])
+    with pytest.raises(ProblemError, match="it returns str"):
+        make(module, [replace(forms[0], output_kind="str")])
+
+
+def test_a_number_that_depends_on_sizes_is_verified_for_one_size():
+    module = Module(lambda x, more, weight: (x * more, x.shape[0]))
+    forms = [CallForm({"x": describe(torch.randn(n, 8)), "more": describe(torch.randn(8))}, n) for n in (2, 3, 4)]
+    assert make(module, forms).shapes == [[[(4, 4), (8, 8)], [(8, 8)]]]
