@@ -6,17 +6,19 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.analysis.leaderboard import LeaderboardRow
-from harness.analysis.side_by_side import Pair
-from harness.analysis.side_material import SideBySide, pick_samples
 from harness.domain import Block, Evaluation, StoreError, Timing, Work
 from harness.domain.files import raising, replace_text
 from harness.report.values import make_printable, make_strict
 from harness.report.verdict_text import name_sample
 from harness.store.columns import ResultRow
 from harness.store.results import StoredEvaluation
+
+if TYPE_CHECKING:
+    from harness.analysis.side_by_side import Pair
+    from harness.analysis.side_material import SideBySide
 
 
 def evaluation_record(stored: StoredEvaluation) -> dict[str, Any]:
@@ -85,6 +87,8 @@ def comparison_record(sides: SideBySide) -> dict[str, Any]:
 
 
 def _record_pair(pair: Pair) -> dict[str, Any]:
+    from harness.analysis.side_material import pick_samples
+
     before, after = pick_samples(pair)
     record = {"name": pair.name, "problem": pair.problem, "before": before.outcome, "after": after.outcome}
     ids = {"before_id": before.id, "after_id": after.id}

@@ -21,7 +21,6 @@ from harness.analysis.samples import GroupKey
 from harness.domain import Outcome, ProviderError, StoreError, UsageError
 from harness.domain.files import raising, replacing
 from harness.report.export.json_records import leaderboard_record
-from harness.report.html.page import ReportChoice, make_page
 from harness.report.values import make_cell, make_printable, make_strict
 from harness.shipped import name_install
 from harness.store.columns import COLUMNS, ResultRow, Value
@@ -135,6 +134,8 @@ TABLE = "evaluations"
 
 def export_to_tracker(tracker: Tracker, project: str, run: str, results_dir: Path, generated_dir: Path) -> str:
     """Return the run's address. Raises UsageError, or ProviderError with the tracker's reason."""
+    from harness.report.html.page import ReportChoice, make_page
+
     log: Callable[..., str] = {"wandb": _log_wandb, "mlflow": _log_mlflow}[tracker]
     choice = ReportChoice(runs=(run,), where=ResultFilter(run=run), generated_dir=generated_dir)
     with ResultStore.open(results_dir, read_only=True) as store, TemporaryDirectory() as folder:
