@@ -192,7 +192,8 @@ def _find_named(groups: list[ModuleGroup], names: Sequence[str]) -> list[ModuleG
 
 def _try_group(group: ModuleGroup, report: CaptureReport, options: CaptureOptions, watch: Watch) -> bool:
     """Return whether modules inside need no problem of their own."""
-    if not options.modules and group.gain_limit < options.min_gain:
+    named = bool(options.modules)
+    if not named and group.gain_limit < options.min_gain:
         group.reason = f"it cannot speed up the model by {options.min_gain}x (--min-gain)"
         return predict_gain(group.share, float("inf")) < options.min_gain
     name = _make_name(group.kind, set(report.written))
@@ -201,9 +202,10 @@ def _try_group(group: ModuleGroup, report: CaptureReport, options: CaptureOption
     place = f", {count} {group.paths[0]}" if group.paths[0] else ""
     summary = f"{group.kind} of {report.model}{place}: {group.share:.0%} of a call's time."
     try:
-        _require_block(group, options)
+        if type(group.module) is nn.Sequential and any(map(list, map(nn.Module.children, group.module))) and not named:
+            raise ProblemError("it is a sequence of blocks")  # which occur more often
         text = make_problem(group.module, group.forms, summary=summary, settings=settings, device=watch.device)
-        if text.operators > MAX_OPERATORS and not options.modules:
+        if text.operators > MAX_OPERATORS and not named:
             raise ProblemError(f"it consists of {text.operators} operators: too many for one problem")
         _store_problem(report.folder / f"{name}.py", text.text, watch.device)
     except ProblemError as error:
@@ -223,14 +225,6 @@ def _try_group(group: ModuleGroup, report: CaptureReport, options: CaptureOption
     group.problem, group.left_out = name, text.left_out
     report.written[name] = text
     return True
-
-
-def _require_block(group: ModuleGroup, options: CaptureOptions) -> None:
-    """Raises ProblemError for a sequence of blocks: the blocks are problems that occur more often."""
-    children = list(group.module.children())
-    is_sequence = type(group.module) is nn.Sequential and any(list(child.children()) for child in children)
-    if is_sequence and not options.modules:
-        raise ProblemError("it is a sequence of blocks")
 
 
 def _make_name(kind: str, taken: set[str]) -> str:

@@ -26,6 +26,7 @@ from harness.capture.values import TensorFacts, describe, merge, write_tensor
 from harness.capture.watch import Arguments, CallForm, Unsupported
 from harness.domain import ProblemError
 
+OF_PROXIES = ("Proxy", "symbolic tracing", "__index__")  # in messages about what torch.fx has instead of tensors
 MAX_CASES = 4
 MAX_RANGES = 3
 COLUMNS = 110
@@ -107,8 +108,7 @@ def require_plain_state(module: nn.Module) -> None:
     devices = set()
     for name, value in list_state(module).items():
         if type(value.data) is not Tensor or value.is_quantized or value.layout is not torch.strided:
-            kind = type(value.data).__name__ if type(value.data) is not Tensor else str(value.dtype)
-            raise ProblemError(f"its weight {name} is quantised or sharded ({kind})")
+            raise ProblemError(f"its weight {name} is quantised or sharded ({type(value.data).__name__} {value.dtype})")
         devices.add(value.device)
     if any(device.type == "meta" for device in devices):
         raise ProblemError("its weights are offloaded (on the meta device)")
@@ -158,7 +158,7 @@ def describe_failure(error: Exception) -> str:
     place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}, `{frames[-1].line}`" if frames else "it"
     if isinstance(error, GuardOnDataDependentSymNode):
         return f"{place}: it depends on values of tensors"
-    if isinstance(error, fx.proxy.TraceError) or "Proxy" in str(error) or "symbolic tracing" in str(error):
+    if isinstance(error, fx.proxy.TraceError) or any(one in str(error) for one in OF_PROXIES):
         return f"{place}: it depends on values or sizes of tensors"
     return f"{place}: {(str(error).strip().splitlines() or [type(error).__name__])[0][:200]}"
 

@@ -193,7 +193,7 @@ def test_sharded_weights_are_refused_with_the_reason(capture):
     code, record, _ = capture(SHARDED, "--module", "Part", "--module", "Linear")
     groups = groups_of(record)
     assert (code, groups["Linear"]["problem"]) == (0, "linear")
-    assert "its weight weight is quantised or sharded (DTensor)" in groups["Part"]["reason"]
+    assert "its weight weight is quantised or sharded (DTensor torch.float32)" in groups["Part"]["reason"]
 
 
 @pytest.mark.filterwarnings(
